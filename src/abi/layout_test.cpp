@@ -1,0 +1,33 @@
+// The layouts that released libraries and daemons must keep: a change here is a new version.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+#include "abi/page.h"
+#include "abi/wire.h"
+
+TEST(Layout, ThePageFitsOnePageAndKeepsEachWriterToItsCacheLine) {
+  EXPECT_LE(sizeof(gpurota_page), GPUROTA_PAGE_BYTES);
+  EXPECT_EQ(sizeof(gpurota_page_grant), 64u);
+  EXPECT_EQ(sizeof(gpurota_page_use), 64u);
+  EXPECT_EQ(offsetof(gpurota_page, grant), 64u);
+  EXPECT_EQ(offsetof(gpurota_page, use), 64u + 64u * GPUROTA_SLOTS);
+  EXPECT_EQ(offsetof(gpurota_page_grant, limit_bytes), 16u);
+  EXPECT_EQ(offsetof(gpurota_page_grant, available_bytes), 24u);
+  EXPECT_EQ(offsetof(gpurota_page_grant, gate), 32u);
+}
+
+TEST(Layout, MessagesHaveTheSizesOfVersion1) {
+  EXPECT_EQ(sizeof(gpurota_msg_header), 8u);
+  EXPECT_EQ(sizeof(gpurota_held), 32u);
+  EXPECT_EQ(sizeof(gpurota_msg_hello), 8u + 24u + GPUROTA_TOKEN_CHARS + 8u + 32u * GPUROTA_SLOTS);
+  EXPECT_EQ(sizeof(gpurota_msg_welcome), 32u);
+  EXPECT_EQ(sizeof(gpurota_msg_grow), 40u);
+  EXPECT_EQ(sizeof(gpurota_msg_grown), 32u);
+  EXPECT_EQ(sizeof(gpurota_msg_return), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_recall), 16u);
+  EXPECT_EQ(sizeof(gpurota_msg_query), 16u);
+  EXPECT_EQ(sizeof(gpurota_msg_info), 32u);
+  EXPECT_EQ(sizeof(gpurota_msg_contexts), 16u);
+  EXPECT_LE(sizeof(gpurota_msg_hello), GPUROTA_WIRE_MAX);
+}

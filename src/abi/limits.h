@@ -1,0 +1,9 @@
+/* Figures that both ends of the tenant socket must agree on. C-compatible, no dependencies. */
+#pragma once
+
+/* GPUs one lease can hold. 16 is the largest HGX/DGX board; MIG instances count as GPUs. */
+#define GPUROTA_SLOTS 16
+/* Raw bytes of a GPU's UUID, as cuDeviceGetUuid_v2 gives them and NVML prints them in hex. */
+#define GPUROTA_UUID_BYTES 16
+/* Hex digits of a lease's token, without a terminating NUL. */
+#define GPUROTA_TOKEN_CHARS 32

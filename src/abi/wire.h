@@ -1,0 +1,144 @@
+/* Messages between libgpurota and gpurotad on the tenant socket (docs/design/tenant-protocol.md).
+ *
+ * SOCK_SEQPACKET over AF_UNIX: one message is one packet, little-endian as the machine is, fixed
+ * structs. A receiver accepts a longer message than it knows and ignores the tail, and takes a
+ * shorter one as of an older version, down to the size that version 1 has; so fields are only ever
+ * appended. Anything else (unknown type before HELLO, short packet, slot out of range) ends the
+ * connection, not the daemon.
+ *
+ * Two sockets: the tenant connects the CALL socket and asks on it, one request at a time, each
+ * answered once; WELCOME brings the other end of an EVENT socket on which the daemon speaks first.
+ *
+ *   tenant                          daemon
+ *     HELLO (call)            ->           who, which lease, what is held already (after a restart)
+ *                             <-  WELCOME  + fds: page memfd, event socket; or a refusal
+ *     GROW (call)             ->           gives back all headroom, asks for `need`
+ *                             <-  GROWN    granted ≥ need, or 0 and why
+ *     QUERY (call)            ->
+ *                             <-  INFO     exact figures for cuMemGetInfo
+ *     RETURN (call or event)  ->           headroom given back; no answer
+ *                             <-  RECALL   (event) give back all headroom of a slot, another needs it
+ *     RETURN (event)          ->           answers the RECALL by its seq, with 0 bytes if there is none
+ *     CONTEXTS (call)         ->           how many contexts live on a slot now; no answer
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "abi/limits.h"
+
+#define GPUROTA_WIRE_MAGIC 0x61746f72u
+#define GPUROTA_WIRE_VERSION 1u
+/* Longest packet either side sends; receivers use a buffer of this size. */
+#define GPUROTA_WIRE_MAX 1024u
+
+enum gpurota_msg_type {
+  GPUROTA_MSG_HELLO = 1,
+  GPUROTA_MSG_WELCOME = 2,
+  GPUROTA_MSG_GROW = 3,
+  GPUROTA_MSG_GROWN = 4,
+  GPUROTA_MSG_RETURN = 5,
+  GPUROTA_MSG_RECALL = 6,
+  GPUROTA_MSG_QUERY = 7,
+  GPUROTA_MSG_INFO = 8,
+  GPUROTA_MSG_CONTEXTS = 9,
+};
+
+enum gpurota_status {
+  GPUROTA_OK = 0,
+  GPUROTA_REFUSED_LIMIT = 1,   /* the lease has no room for it */
+  GPUROTA_REFUSED_LEASE = 2,   /* no such lease (ended), or not this user's */
+  GPUROTA_REFUSED_VERSION = 3, /* the daemon does not speak this version */
+  GPUROTA_REFUSED_BUSY = 4,    /* too many tenants of this user or lease */
+  GPUROTA_REFUSED_GRACE = 5,   /* the daemon has just started and waits for others to come back: ask again */
+};
+
+struct gpurota_msg_header {
+  uint16_t type; /* enum gpurota_msg_type */
+  uint16_t size; /* bytes of the whole message as the sender knows it */
+  uint32_t seq;  /* chosen by the asker, repeated in the answer */
+};
+
+struct gpurota_held {
+  uint8_t uuid[GPUROTA_UUID_BYTES];
+  uint64_t granted_bytes; /* used + headroom, as the tenant remembers it */
+  uint32_t contexts;
+  uint32_t reserved;
+};
+
+struct gpurota_msg_hello {
+  struct gpurota_msg_header header;
+  uint32_t magic;
+  uint32_t version;
+  uint64_t features; /* bit set, none defined yet */
+  uint64_t lease;    /* number of the lease */
+  char token[GPUROTA_TOKEN_CHARS];
+  uint32_t held_count; /* 0 on the first connection of a process */
+  uint32_t reserved;
+  struct gpurota_held held[GPUROTA_SLOTS];
+};
+
+struct gpurota_msg_welcome {
+  struct gpurota_msg_header header;
+  uint32_t version;
+  uint32_t status; /* enum gpurota_status; fds come only with GPUROTA_OK */
+  uint64_t features;
+  uint64_t tenant;
+};
+
+enum gpurota_grow_kind {
+  GPUROTA_GROW_MEMORY = 0,
+  /* Reserve for a context that is about to be created; `need_bytes` is ignored, the daemon knows
+   * what earlier ones cost. The grant is not headroom. */
+  GPUROTA_GROW_CONTEXT = 1,
+};
+
+struct gpurota_msg_grow {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t kind;           /* enum gpurota_grow_kind */
+  uint64_t returned_bytes; /* headroom of this slot given back with the request */
+  uint64_t need_bytes;     /* must be granted whole */
+  uint64_t want_bytes;     /* ≥ need: what would be nice to have */
+};
+
+struct gpurota_msg_grown {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t status;
+  uint64_t granted_bytes;   /* becomes headroom (for a context: 0) */
+  uint64_t available_bytes; /* what the lease could still give when it refused */
+};
+
+struct gpurota_msg_return {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t reserved;
+  uint64_t bytes;
+};
+
+struct gpurota_msg_recall {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t reserved;
+};
+
+struct gpurota_msg_query {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t reserved;
+};
+
+struct gpurota_msg_info {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t reserved;
+  uint64_t limit_bytes;
+  uint64_t available_bytes; /* beyond this tenant's grant, others' slack included */
+};
+
+struct gpurota_msg_contexts {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t count;
+};

@@ -1,0 +1,63 @@
+// Amounts of memory: one type, one spelling in, one spelling out.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gpurota {
+
+// An amount of memory. Never negative; arithmetic saturates rather than wraps (a counter that
+// wrapped is how a peer tool showed "17 TB used").
+class Bytes {
+ public:
+  constexpr Bytes() = default;
+  constexpr explicit Bytes(std::uint64_t count) : count_(count) {}
+
+  constexpr std::uint64_t count() const { return count_; }
+  constexpr bool is_zero() const { return count_ == 0; }
+  constexpr auto operator<=>(const Bytes&) const = default;
+
+  constexpr Bytes& operator+=(Bytes other) { return *this = *this + other; }
+  constexpr Bytes& operator-=(Bytes other) { return *this = *this - other; }
+  friend constexpr Bytes operator+(Bytes a, Bytes b) {
+    const std::uint64_t sum = a.count_ + b.count_;
+    return Bytes(sum < a.count_ ? UINT64_MAX : sum);
+  }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) {
+    return Bytes(a.count_ > b.count_ ? a.count_ - b.count_ : 0);
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+constexpr Bytes kKiB{std::uint64_t{1} << 10};
+constexpr Bytes kMiB{std::uint64_t{1} << 20};
+constexpr Bytes kGiB{std::uint64_t{1} << 30};
+constexpr Bytes mib(std::uint64_t n) { return Bytes(n << 20); }
+constexpr Bytes gib(std::uint64_t n) { return Bytes(n << 30); }
+
+// What a user writes after --memory: an absolute amount, or a share of the GPU it will be taken of.
+struct SizeSpec {
+  Bytes bytes;      // meaningful when percent is 0
+  int percent = 0;  // 1..100, or 0 for an absolute amount
+
+  Bytes of(Bytes whole) const;  // resolves a percentage (rounded down to 1 MiB)
+  bool operator==(const SizeSpec&) const = default;
+};
+
+// K M G T, KB…, KiB… are all binary, case does not matter, a bare number is bytes, fractions are
+// allowed with a unit ("1.5G"). kInvalid with an example of what to write for anything else:
+// empty, negative, not a number, more than 2^63-1 bytes, zero.
+Result<Bytes> parse_bytes(std::string_view text);
+// As parse_bytes, or "N%" with N in 1..100.
+Result<SizeSpec> parse_size_spec(std::string_view text);
+
+// "8 GiB", "1.5 GiB", "518 MiB", "400 B": at most one decimal, exact where it is exact.
+std::string to_string(Bytes amount);
+
+}  // namespace gpurota

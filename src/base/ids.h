@@ -1,0 +1,34 @@
+// Strong names for the things that are counted and looked up. No id is a bare string or integer.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace gpurota {
+
+// `Tag` makes the type; two ids with different tags do not mix.
+template <class Tag, class Value>
+struct Id {
+  Value value{};
+  auto operator<=>(const Id&) const = default;
+};
+
+// "L1", "L2", … as shown to users; unique for the life of the store, never reused.
+using LeaseId = Id<struct LeaseTag, std::uint64_t>;
+// One connection of one process; unique for the life of the daemon.
+using TenantId = Id<struct TenantTag, std::uint64_t>;
+// "GPU-…" or "MIG-…", as NVML spells it. The only name of a GPU inside; indices are for the edges.
+using GpuUuid = Id<struct GpuTag, std::string>;
+
+inline std::string to_string(LeaseId id) { return "L" + std::to_string(id.value); }
+
+}  // namespace gpurota
+
+template <class Tag, class Value>
+struct std::hash<gpurota::Id<Tag, Value>> {
+  std::size_t operator()(const gpurota::Id<Tag, Value>& id) const noexcept {
+    return std::hash<Value>{}(id.value);
+  }
+};

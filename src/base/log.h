@@ -1,0 +1,51 @@
+// The log façade: a message and fields, to a sink that main() chooses.
+//
+// base, core, lease, sched, watch, config and proto never log: they return. daemon, sys and the
+// mains log; an error is logged once, by whoever gives up on it, and a failure that is survived
+// ends its message with what happens instead ("…, ignoring"). Thread-safe.
+//
+//   log::warn("lease ended", {{"lease", to_string(id)}, {"reason", reason}});
+#pragma once
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gpurota::log {
+
+enum class Level { kDebug, kInfo, kWarning, kError };
+
+struct Field {
+  std::string_view key;  // lower snake case
+  std::string value;
+
+  Field(std::string_view k, std::string_view v) : key(k), value(v) {}
+  Field(std::string_view k, const char* v) : key(k), value(v) {}
+  Field(std::string_view k, const std::string& v) : key(k), value(v) {}
+  template <class T>
+  Field(std::string_view k, const T& v) : key(k), value(fmt::format("{}", v)) {}
+};
+
+using Fields = std::initializer_list<Field>;
+// Receives one finished line without a newline: `message key=value key="two words"`. Values have
+// been made safe with display_text.
+using Sink = std::function<void(Level, const std::string& line)>;
+
+// The default sink writes "<N>line\n" to stderr (the prefix the journal reads) unless stderr is a
+// terminal, where it writes "HH:MM:SS level line\n".
+void set_sink(Sink sink);  // an empty one restores the default
+void set_level(Level least);
+Result<Level> parse_level(std::string_view name);  // debug, info, warning, error
+
+void write(Level level, std::string_view message, Fields fields = {});
+inline void debug(std::string_view message, Fields fields = {}) { write(Level::kDebug, message, fields); }
+inline void info(std::string_view message, Fields fields = {}) { write(Level::kInfo, message, fields); }
+inline void warn(std::string_view message, Fields fields = {}) { write(Level::kWarning, message, fields); }
+inline void error(std::string_view message, Fields fields = {}) { write(Level::kError, message, fields); }
+
+}  // namespace gpurota::log
