@@ -1,0 +1,26 @@
+#include "core/gpu.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota {
+namespace {
+
+TEST(GpuUuid, IsReadAsTheBytesThatCudaGives) {
+  const auto bytes = uuid_bytes(GpuUuid{"GPU-00112233-4455-6677-8899-aabbccddeeff"});
+  ASSERT_TRUE(bytes);
+  EXPECT_EQ((*bytes)[0], 0x00);
+  EXPECT_EQ((*bytes)[1], 0x11);
+  EXPECT_EQ((*bytes)[15], 0xff);
+  EXPECT_TRUE(uuid_bytes(GpuUuid{"MIG-00112233-4455-6677-8899-AABBCCDDEEFF"}));
+}
+
+TEST(GpuUuid, RefusesWhatIsNotOne) {
+  for (const char* text : {"", "GPU-", "GPU-0011", "00112233-4455-6677-8899-aabbccddeeff",
+                           "GPU-00112233-4455-6677-8899-aabbccddeefg",
+                           "GPU-00112233-4455-6677-8899-aabbccddeeff00"}) {
+    EXPECT_FALSE(uuid_bytes(GpuUuid{text})) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gpurota

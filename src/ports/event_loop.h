@@ -1,0 +1,51 @@
+// The one loop of the daemon's state thread, as the rest of the daemon sees it.
+//
+// sys/sd_event_loop.cpp implements it with sd-event; testing/fake_event_loop.h with virtual time.
+// All functions are called on the loop's thread except post(). Callbacks run on that thread, one at
+// a time. A registration lives as long as its handle; destroying the handle inside its own callback
+// is allowed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "core/time.h"
+
+namespace gpurota::ports {
+
+// What must not wait for what: sources of a more urgent class are dispatched first.
+enum class Urgency { kSafety, kSchedule, kClient, kHousekeeping };
+
+class EventLoop {
+ public:
+  // Unregisters in its destructor.
+  class Source {
+   public:
+    virtual ~Source() = default;
+  };
+  using SourcePtr = std::unique_ptr<Source>;
+
+  virtual ~EventLoop() = default;
+
+  // Calls back while `fd` is readable (level-triggered), hung up or in error, and, if `writable`,
+  // also while it is writable. `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Does not own fd.
+  virtual Result<SourcePtr> watch_fd(int fd, bool writable, Urgency urgency,
+                                     std::function<void(unsigned events)> callback) = 0;
+  // Calls back once, at or up to 1 ms after `when` (sd-event's default accuracy would be 250 ms).
+  virtual Result<SourcePtr> add_timer(TimePoint when, Urgency urgency,
+                                      std::function<void()> callback) = 0;
+  // Blocks the signal for the process and calls back when it arrives.
+  virtual Result<SourcePtr> on_signal(int signal, std::function<void()> callback) = 0;
+  // Calls `task` soon. The only function that other threads may call.
+  virtual void post(std::function<void()> task) = 0;
+
+  virtual TimePoint now() const = 0;
+  // Runs until stop(). An error is the loop's own (out of descriptors), never a callback's.
+  virtual Result<void> run() = 0;
+  virtual void stop() = 0;
+};
+
+}  // namespace gpurota::ports

@@ -1,0 +1,38 @@
+// The truth about GPUs: NVML in production, a fake in tests.
+//
+// Blocking: called on worker threads (a failing GPU may make the driver hang), never on the state
+// thread. One call at a time per object.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/gpu.h"
+
+namespace gpurota::ports {
+
+struct DriverInfo {
+  std::string driver_version;          // "580.159.04"
+  int cuda_version = 0;                // 13000 for 13.0
+};
+
+class GpuProbe {
+ public:
+  virtual ~GpuProbe() = default;
+
+  virtual Result<DriverInfo> read_driver() = 0;
+  // All GPUs in PCI order; a GPU in MIG mode is followed by its instances.
+  virtual Result<std::vector<GpuInfo>> read_gpus() = 0;
+  // A failing GPU is a sample with `error` set, not an error of the call.
+  virtual GpuSample read_sample(const GpuInfo& gpu) = 0;
+  // Settings that matter to gpurota and how they stand: "mps", "compute_mode", "mig", … for doctor.
+  struct Setting {
+    std::string name;
+    std::string value;
+  };
+  virtual std::vector<Setting> read_settings(const GpuInfo& gpu) = 0;
+};
+
+}  // namespace gpurota::ports

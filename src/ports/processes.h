@@ -1,0 +1,69 @@
+// Processes and control groups of the machine, behind one interface so that tests need neither root
+// nor real processes.
+//
+// Called on the state thread; every call returns within microseconds to a few milliseconds.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "ports/event_loop.h"
+
+namespace gpurota::ports {
+
+struct ProcessInfo {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  uid_t uid = 0;                        // real uid
+  std::uint64_t start_ticks = 0;        // since boot: with pid, unique within a boot
+  bool zombie = false;
+};
+
+class Processes {
+ public:
+  // A process that cannot be confused with a later one of the same pid.
+  class Handle {
+   public:
+    virtual ~Handle() = default;
+    virtual pid_t pid() const = 0;
+    virtual bool alive() const = 0;     // false once it is dead, zombies included
+    // ESRCH is success: the process is gone, which is what a signal is for.
+    virtual Result<void> send_signal(int signal) = 0;
+  };
+  using HandlePtr = std::unique_ptr<Handle>;
+
+  virtual ~Processes() = default;
+
+  // kGone if there is no such process (or it is not the one that started at `start_ticks`, if given).
+  virtual Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) = 0;
+  // Calls back once when the process dies. The handle must outlive the source.
+  virtual Result<EventLoop::SourcePtr> on_death(Handle& process, std::function<void()> callback) = 0;
+
+  virtual Result<ProcessInfo> read_info(pid_t pid) = 0;         // kGone, kDenied (hidepid)
+  virtual Result<std::vector<std::string>> read_command(pid_t pid) = 0;
+  virtual std::vector<ProcessInfo> read_all() = 0;              // a snapshot for ancestry
+  virtual std::string boot_id() = 0;
+  // "alice", or the number where there is no such account.
+  virtual std::string user_name(uid_t uid) = 0;
+
+  // Makes the cgroup `name` below the cgroup (v2) that `pid` is in and moves `pid` into it: the
+  // process leaves no limit it was under. kUnavailable where there is no writable cgroup v2.
+  virtual Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) = 0;
+  virtual std::vector<pid_t> cgroup_members(const std::string& cgroup) = 0;  // below it too
+  // Kills everything in it with cgroup.kill (or one by one before Linux 5.14).
+  virtual Result<void> kill_cgroup(const std::string& cgroup) = 0;
+  // Removes it if empty; not an error if it is gone already.
+  virtual Result<void> remove_cgroup(const std::string& cgroup) = 0;
+  // The cgroup v2 path of a process, absolute, or empty.
+  virtual std::string cgroup_of(pid_t pid) = 0;
+};
+
+}  // namespace gpurota::ports
