@@ -7,6 +7,9 @@
 #define GPUROTA_ENV_SOCKET "GPUROTA_SOCKET" /* path of the tenant socket */
 
 /* Set by people. */
-#define GPUROTA_ENV_DEBUG "GPUROTA_DEBUG"             /* 1: libgpurota explains itself on stderr; else a file's path */
-#define GPUROTA_ENV_WAIT_MS "GPUROTA_WAIT_MS"         /* longest wait of an allocation for a daemon that is away */
-#define GPUROTA_ENV_RUNTIME_DIR "GPUROTA_RUNTIME_DIR" /* where the sockets are, for the daemon and the CLI */
+/* 1: libgpurota explains itself on stderr; else a file's path. */
+#define GPUROTA_ENV_DEBUG "GPUROTA_DEBUG"
+/* Longest wait of an allocation for a daemon that is away. */
+#define GPUROTA_ENV_WAIT_MS "GPUROTA_WAIT_MS"
+/* Where the sockets are, for the daemon and the CLI. */
+#define GPUROTA_ENV_RUNTIME_DIR "GPUROTA_RUNTIME_DIR"

@@ -1,10 +1,10 @@
 // The layouts that released libraries and daemons must keep: a change here is a new version.
+#include "abi/page.h"
+#include "abi/wire.h"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>
-
-#include "abi/page.h"
-#include "abi/wire.h"
 
 TEST(Layout, ThePageFitsOnePageAndKeepsEachWriterToItsCacheLine) {
   EXPECT_LE(sizeof(gpurota_page), GPUROTA_PAGE_BYTES);

@@ -1,17 +1,17 @@
 /* The page that gpurotad and one tenant share (docs/design/tenant-protocol.md).
  *
  * A memfd of one page, sealed against resizing, passed with the WELCOME message. Each field has one
- * writer; there is no lock in it, and nothing in it is shared between tenants. What the tenant writes
- * is a hint for display: the daemon never decides from it. All fields are read and written with
- * relaxed atomic accesses of their own size; no two fields need to agree.
+ * writer; there is no lock in it, and nothing in it is shared between tenants. What the tenant
+ * writes is a hint for display: the daemon never decides from it. All fields are read and written
+ * with relaxed atomic accesses of their own size; no two fields need to agree.
  *
  * C-compatible: libgpurota, gpurotad and tests in other languages read it.
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "abi/limits.h"
+
+#include <stdint.h>
 
 #define GPUROTA_PAGE_MAGIC 0x41544f52u /* "ROTA" */
 #define GPUROTA_PAGE_VERSION 1u
@@ -20,9 +20,9 @@
 /* Written by the daemon only. One cache line. */
 struct gpurota_page_grant {
   uint8_t uuid[GPUROTA_UUID_BYTES]; /* which GPU this slot is; all zero: slot unused */
-  uint64_t limit_bytes;             /* what the program is told the GPU's size is; follows `gpurota update` */
-  uint64_t available_bytes;         /* what the lease could still give this tenant beyond its grant */
-  uint32_t gate;                    /* 0 open. Other values come with swap leases */
+  uint64_t limit_bytes; /* what the program is told the GPU's size is; follows `gpurota update` */
+  uint64_t available_bytes; /* what the lease could still give this tenant beyond its grant */
+  uint32_t gate;            /* 0 open. Other values come with swap leases */
   uint32_t reserved[7];
 };
 
@@ -32,7 +32,7 @@ struct gpurota_page_use {
   uint64_t headroom_bytes; /* granted and not used */
   uint64_t allocations;    /* hooked allocations that succeeded */
   uint64_t refusals;       /* allocations refused because of the limit */
-  uint64_t unhooked;       /* driver functions handed out that gpurota has no hook for but should (newer than it) */
+  uint64_t unhooked;       /* driver functions handed out that should have a hook and have none */
   uint64_t reserved[3];
 };
 

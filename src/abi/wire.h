@@ -17,15 +17,15 @@
  *     QUERY (call)            ->
  *                             <-  INFO     exact figures for cuMemGetInfo
  *     RETURN (call or event)  ->           headroom given back; no answer
- *                             <-  RECALL   (event) give back all headroom of a slot, another needs it
- *     RETURN (event)          ->           answers the RECALL by its seq, with 0 bytes if there is none
+ *                             <-  RECALL   (event) give back all headroom of a slot
+ *     RETURN (event)          ->           answers the RECALL by its seq, 0 bytes if none
  *     CONTEXTS (call)         ->           how many contexts live on a slot now; no answer
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "abi/limits.h"
+
+#include <stdint.h>
 
 #define GPUROTA_WIRE_MAGIC 0x61746f72u
 #define GPUROTA_WIRE_VERSION 1u
@@ -50,7 +50,7 @@ enum gpurota_status {
   GPUROTA_REFUSED_LEASE = 2,   /* no such lease (ended), or not this user's */
   GPUROTA_REFUSED_VERSION = 3, /* the daemon does not speak this version */
   GPUROTA_REFUSED_BUSY = 4,    /* too many tenants of this user or lease */
-  GPUROTA_REFUSED_GRACE = 5,   /* the daemon has just started and waits for others to come back: ask again */
+  GPUROTA_REFUSED_GRACE = 5,   /* just started, waiting for others to come back: ask again */
 };
 
 struct gpurota_msg_header {

@@ -1,12 +1,12 @@
 // Amounts of memory: one type, one spelling in, one spelling out.
 #pragma once
 
+#include "base/result.h"
+
 #include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "base/result.h"
 
 namespace gpurota {
 

@@ -1,9 +1,9 @@
 // An owned file descriptor: closed when it goes out of scope, never copied.
 #pragma once
 
-#include <unistd.h>
-
 #include <utility>
+
+#include <unistd.h>
 
 namespace gpurota {
 

@@ -7,14 +7,14 @@
 //   log::warn("lease ended", {{"lease", to_string(id)}, {"reason", reason}});
 #pragma once
 
+#include "base/result.h"
+
 #include <fmt/core.h>
 
 #include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-
-#include "base/result.h"
 
 namespace gpurota::log {
 
@@ -33,7 +33,7 @@ struct Field {
 
 using Fields = std::initializer_list<Field>;
 // Receives one finished line without a newline: `message key=value key="two words"`. Values have
-// been made safe with display_text.
+// been made safe with display_text. It runs under the lock of the log and must not log itself.
 using Sink = std::function<void(Level, const std::string& line)>;
 
 // The default sink writes "<N>line\n" to stderr (the prefix the journal reads) unless stderr is a
@@ -43,9 +43,17 @@ void set_level(Level least);
 Result<Level> parse_level(std::string_view name);  // debug, info, warning, error
 
 void write(Level level, std::string_view message, Fields fields = {});
-inline void debug(std::string_view message, Fields fields = {}) { write(Level::kDebug, message, fields); }
-inline void info(std::string_view message, Fields fields = {}) { write(Level::kInfo, message, fields); }
-inline void warn(std::string_view message, Fields fields = {}) { write(Level::kWarning, message, fields); }
-inline void error(std::string_view message, Fields fields = {}) { write(Level::kError, message, fields); }
+inline void debug(std::string_view message, Fields fields = {}) {
+  write(Level::kDebug, message, fields);
+}
+inline void info(std::string_view message, Fields fields = {}) {
+  write(Level::kInfo, message, fields);
+}
+inline void warn(std::string_view message, Fields fields = {}) {
+  write(Level::kWarning, message, fields);
+}
+inline void error(std::string_view message, Fields fields = {}) {
+  write(Level::kError, message, fields);
+}
 
 }  // namespace gpurota::log

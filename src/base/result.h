@@ -5,8 +5,9 @@
 // are values of the return type instead, not errors.
 #pragma once
 
-#include <string>
 #include <tl/expected.hpp>
+
+#include <string>
 #include <utility>
 
 namespace gpurota {
@@ -54,16 +55,16 @@ tl::unexpected<Error> fail_errno(std::string_view what, int error_number);
 #define GPUROTA_CONCAT(a, b) GPUROTA_CONCAT2(a, b)
 
 // Returns the error of `expr` to the caller, if it has one.
-#define GPUROTA_TRY(expr)                                                       \
-  do {                                                                          \
-    if (auto gpurota_try = (expr); !gpurota_try)                                \
-      return tl::unexpected<::gpurota::Error>(std::move(gpurota_try).error());  \
+#define GPUROTA_TRY(expr)                                                      \
+  do {                                                                         \
+    if (auto gpurota_try = (expr); !gpurota_try)                               \
+      return tl::unexpected<::gpurota::Error>(std::move(gpurota_try).error()); \
   } while (false)
 
 // GPUROTA_ASSIGN_OR_RETURN(auto fd, open_file(path));
 #define GPUROTA_ASSIGN_OR_RETURN(lhs, expr) \
   GPUROTA_ASSIGN_OR_RETURN_(lhs, expr, GPUROTA_CONCAT(gpurota_result_, __LINE__))
-#define GPUROTA_ASSIGN_OR_RETURN_(lhs, expr, tmp)                      \
-  auto tmp = (expr);                                                   \
+#define GPUROTA_ASSIGN_OR_RETURN_(lhs, expr, tmp)                            \
+  auto tmp = (expr);                                                         \
   if (!tmp) return tl::unexpected<::gpurota::Error>(std::move(tmp).error()); \
   lhs = std::move(*tmp)

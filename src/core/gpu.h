@@ -1,7 +1,8 @@
 // What gpurota knows of GPUs: plain data, filled by the probe, read by every decision.
 #pragma once
 
-#include <sys/types.h>
+#include "base/bytes.h"
+#include "base/ids.h"
 
 #include <array>
 #include <cstdint>
@@ -9,20 +10,19 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/ids.h"
+#include <sys/types.h>
 
 namespace gpurota {
 
 // What does not change while the driver is loaded.
 struct GpuInfo {
   GpuUuid uuid;
-  int index = 0;                        // PCI order; MIG instances follow their parent's order
-  std::string name;                     // as the driver spells it: foreign text
-  std::string pci;                      // "00000000:01:00.0"; a MIG instance has its parent's
-  Bytes memory;                         // size
-  GpuUuid parent;                       // empty unless a MIG instance
-  bool mig_enabled = false;             // a parent whose instances are what can be leased
+  int index = 0;             // PCI order; MIG instances follow their parent's order
+  std::string name;          // as the driver spells it: foreign text
+  std::string pci;           // "00000000:01:00.0"; a MIG instance has its parent's
+  Bytes memory;              // size
+  GpuUuid parent;            // empty unless a MIG instance
+  bool mig_enabled = false;  // a parent whose instances are what can be leased
   int compute_major = 0;
   int compute_minor = 0;
   bool operator==(const GpuInfo&) const = default;
@@ -30,8 +30,8 @@ struct GpuInfo {
 
 // One process on one GPU, as NVML reports it.
 struct GpuProcess {
-  pid_t pid = 0;                        // in the daemon's pid namespace
-  std::optional<Bytes> used;            // empty where NVML cannot say
+  pid_t pid = 0;              // in the daemon's pid namespace
+  std::optional<Bytes> used;  // empty where NVML cannot say
   bool graphics = false;
   bool operator==(const GpuProcess&) const = default;
 };
@@ -39,10 +39,10 @@ struct GpuProcess {
 // One look at one GPU.
 struct GpuSample {
   GpuUuid uuid;
-  Bytes used;                           // everybody's together, driver's own reserve excluded
+  Bytes used;  // everybody's together, driver's own reserve excluded
   Bytes total;
-  std::vector<GpuProcess> processes;    // one entry per pid
-  std::string error;                    // empty: healthy; else what NVML said, and the rest is stale
+  std::vector<GpuProcess> processes;  // one entry per pid
+  std::string error;                  // empty: healthy; else what NVML said, and the rest is stale
 };
 
 // "GPU-6f1f…" or "MIG-…" -> the 16 raw bytes that cuDeviceGetUuid gives; nullopt if malformed.

@@ -15,9 +15,9 @@ TEST(GpuUuid, IsReadAsTheBytesThatCudaGives) {
 }
 
 TEST(GpuUuid, RefusesWhatIsNotOne) {
-  for (const char* text : {"", "GPU-", "GPU-0011", "00112233-4455-6677-8899-aabbccddeeff",
-                           "GPU-00112233-4455-6677-8899-aabbccddeefg",
-                           "GPU-00112233-4455-6677-8899-aabbccddeeff00"}) {
+  for (const char* text :
+       {"", "GPU-", "GPU-0011", "00112233-4455-6677-8899-aabbccddeeff",
+        "GPU-00112233-4455-6677-8899-aabbccddeefg", "GPU-00112233-4455-6677-8899-aabbccddeeff00"}) {
     EXPECT_FALSE(uuid_bytes(GpuUuid{text})) << text;
   }
 }

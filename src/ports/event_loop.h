@@ -6,13 +6,13 @@
 // is allowed.
 #pragma once
 
-#include <sys/types.h>
+#include "base/result.h"
+#include "core/time.h"
 
 #include <functional>
 #include <memory>
 
-#include "base/result.h"
-#include "core/time.h"
+#include <sys/types.h>
 
 namespace gpurota::ports {
 

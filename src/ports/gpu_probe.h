@@ -4,18 +4,18 @@
 // thread. One call at a time per object.
 #pragma once
 
+#include "base/result.h"
+#include "core/gpu.h"
+
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "core/gpu.h"
-
 namespace gpurota::ports {
 
 struct DriverInfo {
-  std::string driver_version;          // "580.159.04"
-  int cuda_version = 0;                // 13000 for 13.0
+  std::string driver_version;  // "580.159.04"
+  int cuda_version = 0;        // 13000 for 13.0
 };
 
 class GpuProbe {

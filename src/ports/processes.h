@@ -4,7 +4,9 @@
 // Called on the state thread; every call returns within microseconds to a few milliseconds.
 #pragma once
 
-#include <sys/types.h>
+#include "base/fd.h"
+#include "base/result.h"
+#include "ports/event_loop.h"
 
 #include <cstdint>
 #include <functional>
@@ -13,17 +15,15 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/result.h"
-#include "ports/event_loop.h"
+#include <sys/types.h>
 
 namespace gpurota::ports {
 
 struct ProcessInfo {
   pid_t pid = 0;
   pid_t parent = 0;
-  uid_t uid = 0;                        // real uid
-  std::uint64_t start_ticks = 0;        // since boot: with pid, unique within a boot
+  uid_t uid = 0;                  // real uid
+  std::uint64_t start_ticks = 0;  // since boot: with pid, unique within a boot
   bool zombie = false;
 };
 
@@ -34,7 +34,7 @@ class Processes {
    public:
     virtual ~Handle() = default;
     virtual pid_t pid() const = 0;
-    virtual bool alive() const = 0;     // false once it is dead, zombies included
+    virtual bool alive() const = 0;  // false once it is dead, zombies included
     // ESRCH is success: the process is gone, which is what a signal is for.
     virtual Result<void> send_signal(int signal) = 0;
   };
@@ -45,11 +45,12 @@ class Processes {
   // kGone if there is no such process (or it is not the one that started at `start_ticks`, if given).
   virtual Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) = 0;
   // Calls back once when the process dies. The handle must outlive the source.
-  virtual Result<EventLoop::SourcePtr> on_death(Handle& process, std::function<void()> callback) = 0;
+  virtual Result<EventLoop::SourcePtr> on_death(Handle& process,
+                                                std::function<void()> callback) = 0;
 
-  virtual Result<ProcessInfo> read_info(pid_t pid) = 0;         // kGone, kDenied (hidepid)
+  virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
   virtual Result<std::vector<std::string>> read_command(pid_t pid) = 0;
-  virtual std::vector<ProcessInfo> read_all() = 0;              // a snapshot for ancestry
+  virtual std::vector<ProcessInfo> read_all() = 0;  // a snapshot for ancestry
   virtual std::string boot_id() = 0;
   // "alice", or the number where there is no such account.
   virtual std::string user_name(uid_t uid) = 0;

@@ -3,20 +3,20 @@
 // Called on the state thread; each call is one durable transaction when it returns success.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "core/time.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace gpurota::ports {
 
 struct StoredGpu {
   GpuUuid uuid;
-  std::optional<Bytes> limit;           // empty: exclusive
+  std::optional<Bytes> limit;  // empty: exclusive
   std::optional<Bytes> soft_limit;
   bool operator==(const StoredGpu&) const = default;
 };
@@ -32,11 +32,11 @@ struct StoredProcess {
 struct StoredLease {
   LeaseId id;
   uid_t uid = 0;
-  std::string kind;                     // "run"
+  std::string kind;  // "run"
   std::string token;
   WallTime since;
-  std::string note;                     // foreign bytes, kept exact
-  std::vector<std::string> command;     // foreign bytes, kept exact
+  std::string note;                  // foreign bytes, kept exact
+  std::vector<std::string> command;  // foreign bytes, kept exact
   std::vector<StoredGpu> gpus;
   std::optional<StoredProcess> holder;  // the CLI
   std::optional<StoredProcess> main;    // the command's first process
