@@ -25,6 +25,8 @@ class EventLoop {
   class Source {
    public:
     virtual ~Source() = default;
+    // Of watch_fd: whether to call back while the descriptor is writable too.
+    virtual void set_writable(bool /*writable*/) {}
   };
   using SourcePtr = std::unique_ptr<Source>;
 

@@ -19,6 +19,8 @@
 
 namespace gpurota::ports {
 
+constexpr const char* kCgroupPrefix = "gpurota-";
+
 struct ProcessInfo {
   pid_t pid = 0;
   pid_t parent = 0;
@@ -44,7 +46,7 @@ class Processes {
 
   // kGone if there is no such process (or it is not the one that started at `start_ticks`, if given).
   virtual Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) = 0;
-  // Calls back once when the process dies. The handle must outlive the source.
+  // Calls back once when the process dies (soon, if it is dead already). Several may be registered.
   virtual Result<EventLoop::SourcePtr> on_death(Handle& process,
                                                 std::function<void()> callback) = 0;
 
@@ -57,6 +59,7 @@ class Processes {
 
   // Makes the cgroup `name` below the cgroup (v2) that `pid` is in and moves `pid` into it: the
   // process leaves no limit it was under. kUnavailable where there is no writable cgroup v2.
+  // `name` begins with kCgroupPrefix: no other cgroup is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) = 0;
   virtual std::vector<pid_t> cgroup_members(const std::string& cgroup) = 0;  // below it too
   // Kills everything in it with cgroup.kill (or one by one before Linux 5.14).
