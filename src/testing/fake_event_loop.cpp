@@ -1,9 +1,6 @@
 #include "testing/fake_event_loop.h"
 
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include "base/fd.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace gpurota::testing {
 namespace {
@@ -76,7 +76,8 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
     RegistrationPtr first;
     for (const RegistrationPtr& r : registrations_) {
       if (r->kind != Registration::Kind::kTimer || r->when > limit) continue;
-      if (!first || std::pair(r->when, r->urgency) < std::pair(first->when, first->urgency)) first = r;
+      if (!first || std::pair(r->when, r->urgency) < std::pair(first->when, first->urgency))
+        first = r;
     }
     return first;
   }
@@ -175,8 +176,8 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
 FakeEventLoop::FakeEventLoop() : state_(std::make_shared<State>()) {}
 FakeEventLoop::~FakeEventLoop() = default;
 
-Result<ports::EventLoop::SourcePtr> FakeEventLoop::watch_fd(int fd, bool writable, Urgency urgency,
-                                                            std::function<void(unsigned)> callback) {
+Result<ports::EventLoop::SourcePtr> FakeEventLoop::watch_fd(
+    int fd, bool writable, Urgency urgency, std::function<void(unsigned)> callback) {
   if (fd < 0) return fail(Code::kInvalid, "cannot watch a closed descriptor");
   return state_->add({Registration::Kind::kFd, urgency, fd, writable, {}, std::move(callback)});
 }
@@ -189,7 +190,11 @@ Result<ports::EventLoop::SourcePtr> FakeEventLoop::add_timer(TimePoint when, Urg
 
 Result<ports::EventLoop::SourcePtr> FakeEventLoop::on_signal(int signal,
                                                              std::function<void()> callback) {
-  return state_->add({Registration::Kind::kSignal, Urgency::kSafety, signal, false, {},
+  return state_->add({Registration::Kind::kSignal,
+                      Urgency::kSafety,
+                      signal,
+                      false,
+                      {},
                       [callback = std::move(callback)](unsigned) { callback(); }});
 }
 

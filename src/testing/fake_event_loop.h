@@ -6,11 +6,11 @@
 // threads; run_until() waits in real time for what other threads and processes do.
 #pragma once
 
+#include "ports/event_loop.h"
+
 #include <chrono>
 #include <cstddef>
 #include <memory>
-
-#include "ports/event_loop.h"
 
 namespace gpurota::testing {
 
@@ -45,14 +45,14 @@ class FakeEventLoop final : public ports::EventLoop {
   void raise(int signal);
   void fire(int fd, unsigned events);
 
-  std::size_t timers() const;       // armed, not yet run
+  std::size_t timers() const;  // armed, not yet run
   std::size_t watched_fds() const;
   // The time of the next timer, or TimePoint::max().
   TimePoint next_timer() const;
 
  private:
   class State;
-  std::shared_ptr<State> state_;    // sources may outlive the loop
+  std::shared_ptr<State> state_;  // sources may outlive the loop
 };
 
 }  // namespace gpurota::testing

@@ -1,0 +1,140 @@
+#include "testing/fake_gpu_probe.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gpurota::testing {
+
+GpuInfo FakeGpuProbe::add_gpu(Bytes memory, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Gpu gpu;
+  gpu.info.index = static_cast<int>(std::count_if(
+      gpus_.begin(), gpus_.end(), [](const Gpu& g) { return g.info.parent.value.empty(); }));
+  gpu.info.uuid.value = fmt::format("GPU-00000000-0000-0000-0000-{:012x}", gpu.info.index);
+  gpu.info.name = name;
+  gpu.info.pci = fmt::format("00000000:{:02x}:00.0", gpu.info.index + 1);
+  gpu.info.memory = memory;
+  gpu.info.compute_major = 9;
+  gpus_.push_back(gpu);
+  return gpu.info;
+}
+
+GpuInfo FakeGpuProbe::add_mig(const GpuUuid& parent, Bytes memory) {
+  const std::lock_guard lock(mutex_);
+  const auto at =
+      std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& g) { return g.info.uuid == parent; });
+  if (at == gpus_.end()) return {};
+  at->info.mig_enabled = true;
+  auto end = std::next(at);
+  while (end != gpus_.end() && end->info.parent == parent) ++end;
+  Gpu gpu;
+  gpu.info = at->info;
+  gpu.info.index = static_cast<int>(end - at) - 1;
+  gpu.info.uuid.value =
+      fmt::format("MIG-00000000-0000-0000-{:04x}-{:012x}", at->info.index, gpu.info.index);
+  gpu.info.name += " MIG";
+  gpu.info.memory = memory;
+  gpu.info.parent = parent;
+  gpu.info.mig_enabled = false;
+  gpus_.insert(end, gpu);
+  return gpu.info;
+}
+
+void FakeGpuProbe::set_process(const GpuUuid& gpu, pid_t pid, std::optional<Bytes> used,
+                               bool graphics) {
+  const std::lock_guard lock(mutex_);
+  if (Gpu* found = find(gpu)) found->processes[pid] = GpuProcess{pid, used, graphics};
+}
+
+void FakeGpuProbe::remove_process(pid_t pid) {
+  const std::lock_guard lock(mutex_);
+  for (Gpu& gpu : gpus_) gpu.processes.erase(pid);
+}
+
+void FakeGpuProbe::set_unattributed(const GpuUuid& gpu, Bytes used) {
+  const std::lock_guard lock(mutex_);
+  if (Gpu* found = find(gpu)) found->unattributed = used;
+}
+
+void FakeGpuProbe::set_error(const GpuUuid& gpu, const std::string& error) {
+  const std::lock_guard lock(mutex_);
+  if (Gpu* found = find(gpu)) found->error = error;
+}
+
+void FakeGpuProbe::set_failure(Error error) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(error);
+}
+
+void FakeGpuProbe::clear_failure() {
+  const std::lock_guard lock(mutex_);
+  failure_.reset();
+}
+
+void FakeGpuProbe::block(const GpuUuid& gpu) {
+  const std::lock_guard lock(mutex_);
+  if (Gpu* found = find(gpu)) found->blocked = true;
+}
+
+void FakeGpuProbe::unblock() {
+  const std::lock_guard lock(mutex_);
+  for (Gpu& gpu : gpus_) gpu.blocked = false;
+  unblocked_.notify_all();
+}
+
+int FakeGpuProbe::samples_read() const {
+  const std::lock_guard lock(mutex_);
+  return samples_read_;
+}
+
+Result<ports::DriverInfo> FakeGpuProbe::read_driver() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return tl::unexpected<Error>(*failure_);
+  return ports::DriverInfo{"580.0", 13000};
+}
+
+Result<std::vector<GpuInfo>> FakeGpuProbe::read_gpus() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return tl::unexpected<Error>(*failure_);
+  std::vector<GpuInfo> infos;
+  for (const Gpu& gpu : gpus_) infos.push_back(gpu.info);
+  return infos;
+}
+
+GpuSample FakeGpuProbe::read_sample(const GpuInfo& gpu) {
+  std::unique_lock lock(mutex_);
+  ++samples_read_;
+  unblocked_.wait(lock, [&] {
+    const Gpu* found = find(gpu.uuid);
+    return found == nullptr || !found->blocked;
+  });
+  GpuSample sample;
+  sample.uuid = gpu.uuid;
+  const Gpu* found = find(gpu.uuid);
+  if (failure_ || found == nullptr) {
+    sample.error = failure_ ? failure_->message : "no such GPU";
+    return sample;
+  }
+  sample.error = found->error;
+  sample.total = found->info.memory;
+  sample.used = found->unattributed;
+  for (const auto& [pid, process] : found->processes) {
+    sample.processes.push_back(process);
+    sample.used += process.used.value_or(Bytes());
+  }
+  return sample;
+}
+
+std::vector<ports::GpuProbe::Setting> FakeGpuProbe::read_settings(const GpuInfo&) {
+  return {{"compute_mode", "default"}, {"mps", "off"}};
+}
+
+FakeGpuProbe::Gpu* FakeGpuProbe::find(const GpuUuid& uuid) {
+  const auto at =
+      std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& g) { return g.info.uuid == uuid; });
+  return at == gpus_.end() ? nullptr : &*at;
+}
+
+}  // namespace gpurota::testing

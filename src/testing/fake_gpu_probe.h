@@ -1,0 +1,59 @@
+// GPUs as a test wants them: a script instead of NVML.
+//
+// Thread-safe, as workers read it while the test changes it. `used` of a sample is the sum of its
+// processes plus what set_unattributed gave.
+#pragma once
+
+#include "ports/gpu_probe.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace gpurota::testing {
+
+class FakeGpuProbe final : public ports::GpuProbe {
+ public:
+  // Adds a healthy GPU at the next index with UUID "GPU-00000000-0000-0000-0000-00000000000N", N
+  // its index in hex, and returns it.
+  GpuInfo add_gpu(Bytes memory, const std::string& name = "Fake GPU");
+  // Adds an instance below `parent`, which becomes a GPU in MIG mode; UUID "MIG-…".
+  GpuInfo add_mig(const GpuUuid& parent, Bytes memory);
+
+  void set_process(const GpuUuid& gpu, pid_t pid, std::optional<Bytes> used, bool graphics = false);
+  void remove_process(pid_t pid);  // from all GPUs
+  void set_unattributed(const GpuUuid& gpu, Bytes used);
+  void set_error(const GpuUuid& gpu, const std::string& error);  // empty: healthy again
+  // From now on every read fails with this error (the driver is not there); `clear_failure` ends it.
+  void set_failure(Error error);
+  void clear_failure();
+  // read_sample of this GPU hangs, as a dying GPU makes the driver do, until unblock().
+  void block(const GpuUuid& gpu);
+  void unblock();
+  int samples_read() const;
+
+  Result<ports::DriverInfo> read_driver() override;
+  Result<std::vector<GpuInfo>> read_gpus() override;
+  GpuSample read_sample(const GpuInfo& gpu) override;
+  std::vector<Setting> read_settings(const GpuInfo& gpu) override;
+
+ private:
+  struct Gpu {
+    GpuInfo info;
+    Bytes unattributed;
+    std::string error;
+    std::map<pid_t, GpuProcess> processes;
+    bool blocked = false;
+  };
+  Gpu* find(const GpuUuid& uuid);
+
+  mutable std::mutex mutex_;
+  std::condition_variable unblocked_;
+  std::vector<Gpu> gpus_;  // in the order of read_gpus
+  std::optional<Error> failure_;
+  int samples_read_ = 0;
+};
+
+}  // namespace gpurota::testing

@@ -1,0 +1,195 @@
+#include "testing/fake_processes.h"
+
+#include <fmt/core.h>
+
+#include <csignal>
+
+namespace gpurota::testing {
+namespace {
+
+constexpr const char* kRootCgroup = "/sys/fs/cgroup/fake";
+
+bool is_below(const std::string& cgroup, const std::string& ancestor) {
+  return cgroup == ancestor || cgroup.compare(0, ancestor.size() + 1, ancestor + "/") == 0;
+}
+
+}  // namespace
+
+struct FakeProcesses::Process {
+  ports::ProcessInfo info;
+  std::vector<std::string> command;
+  std::string cgroup;
+  bool stubborn = false;
+  bool alive = true;
+  std::vector<std::weak_ptr<std::function<void()>>> watchers;
+};
+
+class FakeProcesses::FakeHandle final : public Handle {
+ public:
+  FakeHandle(FakeProcesses& owner, std::shared_ptr<Process> process)
+      : owner_(owner), process_(std::move(process)) {}
+  pid_t pid() const override { return process_->info.pid; }
+  bool alive() const override { return process_->alive; }
+  Result<void> send_signal(int signal) override {
+    if (process_->alive) owner_.deliver(*process_, signal);
+    return {};
+  }
+  Process& process() { return *process_; }
+
+ private:
+  FakeProcesses& owner_;
+  std::shared_ptr<Process> process_;
+};
+
+class FakeProcesses::Death final : public ports::EventLoop::Source {
+ public:
+  explicit Death(std::shared_ptr<std::function<void()>> callback)
+      : callback_(std::move(callback)) {}
+
+ private:
+  std::shared_ptr<std::function<void()>> callback_;
+};
+
+namespace {
+
+void post_if_watched(ports::EventLoop& loop, std::weak_ptr<std::function<void()>> watcher) {
+  loop.post([watcher = std::move(watcher)] {
+    const auto callback = watcher.lock();
+    if (callback && *callback) std::exchange(*callback, nullptr)();
+  });
+}
+
+}  // namespace
+
+FakeProcesses::FakeProcesses(ports::EventLoop& loop) : loop_(loop) { cgroups_.insert(kRootCgroup); }
+
+FakeProcesses::~FakeProcesses() = default;
+
+pid_t FakeProcesses::spawn(const Spawn& spawn) {
+  auto process = std::make_shared<Process>();
+  process->info.pid = spawn.pid != 0 ? spawn.pid : next_pid_++;
+  process->info.parent = spawn.parent;
+  process->info.uid = spawn.uid;
+  process->info.start_ticks = next_ticks_++;
+  process->command = spawn.command;
+  process->stubborn = spawn.stubborn;
+  const auto parent = processes_.find(spawn.parent);
+  process->cgroup = !spawn.cgroup.empty()        ? spawn.cgroup
+                    : parent != processes_.end() ? parent->second->cgroup
+                                                 : kRootCgroup;
+  cgroups_.insert(process->cgroup);
+  const pid_t pid = process->info.pid;
+  if (alive(pid)) die(pid);
+  processes_[pid] = std::move(process);
+  return pid;
+}
+
+void FakeProcesses::die(pid_t pid) {
+  const auto at = processes_.find(pid);
+  if (at == processes_.end()) return;
+  const std::shared_ptr<Process> process = at->second;
+  processes_.erase(at);
+  process->alive = false;
+  for (auto& [other_pid, other] : processes_) {
+    if (other->info.parent == pid) other->info.parent = 1;
+  }
+  for (const auto& watcher : process->watchers) post_if_watched(loop_, watcher);
+}
+
+bool FakeProcesses::alive(pid_t pid) const { return processes_.count(pid) > 0; }
+
+std::uint64_t FakeProcesses::start_ticks(pid_t pid) const {
+  const auto at = processes_.find(pid);
+  return at == processes_.end() ? 0 : at->second->info.start_ticks;
+}
+
+void FakeProcesses::deliver(Process& process, int signal) {
+  const pid_t pid = process.info.pid;
+  signals_.emplace_back(pid, signal);
+  const bool ends =
+      signal == SIGKILL ||
+      (!process.stubborn && (signal == SIGTERM || signal == SIGINT || signal == SIGHUP));
+  if (ends) die(pid);
+}
+
+Result<ports::Processes::HandlePtr> FakeProcesses::open(pid_t pid,
+                                                        std::optional<std::uint64_t> start_ticks) {
+  const auto at = processes_.find(pid);
+  if (at == processes_.end() || (start_ticks && *start_ticks != at->second->info.start_ticks)) {
+    return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  }
+  return std::make_unique<FakeHandle>(*this, at->second);
+}
+
+Result<ports::EventLoop::SourcePtr> FakeProcesses::on_death(Handle& process,
+                                                            std::function<void()> callback) {
+  auto watcher = std::make_shared<std::function<void()>>(std::move(callback));
+  Process& target = static_cast<FakeHandle&>(process).process();
+  if (target.alive) {
+    target.watchers.push_back(watcher);
+  } else {
+    post_if_watched(loop_, watcher);
+  }
+  return std::make_unique<Death>(std::move(watcher));
+}
+
+Result<ports::ProcessInfo> FakeProcesses::read_info(pid_t pid) {
+  const auto at = processes_.find(pid);
+  if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  return at->second->info;
+}
+
+Result<std::vector<std::string>> FakeProcesses::read_command(pid_t pid) {
+  const auto at = processes_.find(pid);
+  if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  return at->second->command;
+}
+
+std::vector<ports::ProcessInfo> FakeProcesses::read_all() {
+  std::vector<ports::ProcessInfo> infos;
+  for (const auto& [pid, process] : processes_) infos.push_back(process->info);
+  return infos;
+}
+
+std::string FakeProcesses::user_name(uid_t uid) {
+  const auto at = users_.find(uid);
+  return at == users_.end() ? std::to_string(uid) : at->second;
+}
+
+Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::string& name) {
+  if (!cgroups_available_) return fail(Code::kUnavailable, "there is no writable cgroup v2");
+  if (name.rfind(ports::kCgroupPrefix, 0) != 0) {
+    return fail(Code::kInternal, fmt::format("bad cgroup name {}", name));
+  }
+  const auto at = processes_.find(pid);
+  if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  at->second->cgroup += "/" + name;
+  cgroups_.insert(at->second->cgroup);
+  return at->second->cgroup;
+}
+
+std::vector<pid_t> FakeProcesses::cgroup_members(const std::string& cgroup) {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, process] : processes_) {
+    if (is_below(process->cgroup, cgroup)) pids.push_back(pid);
+  }
+  return pids;
+}
+
+Result<void> FakeProcesses::kill_cgroup(const std::string& cgroup) {
+  for (const pid_t pid : cgroup_members(cgroup)) deliver(*processes_[pid], SIGKILL);
+  return {};
+}
+
+Result<void> FakeProcesses::remove_cgroup(const std::string& cgroup) {
+  if (!cgroup_members(cgroup).empty()) return fail(Code::kIo, cgroup + " has processes in it", 16);
+  cgroups_.erase(cgroup);
+  return {};
+}
+
+std::string FakeProcesses::cgroup_of(pid_t pid) {
+  const auto at = processes_.find(pid);
+  return at == processes_.end() ? "" : at->second->cgroup;
+}
+
+}  // namespace gpurota::testing

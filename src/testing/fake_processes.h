@@ -1,0 +1,79 @@
+// Processes and cgroups that exist only in the test.
+//
+// die() makes a process dead for every handle at once; its on_death callbacks are posted to the loop.
+// SIGKILL kills, SIGTERM, SIGINT and SIGHUP too unless the process was made stubborn. Signals are
+// recorded, whether they kill or not. Single-threaded.
+#pragma once
+
+#include "ports/processes.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::testing {
+
+class FakeProcesses final : public ports::Processes {
+ public:
+  // `loop` runs the death callbacks and must outlive this.
+  explicit FakeProcesses(ports::EventLoop& loop);
+  ~FakeProcesses() override;
+
+  struct Spawn {
+    uid_t uid = 1000;
+    pid_t parent = 1;
+    std::vector<std::string> command{"program"};
+    std::string cgroup{};   // empty: its parent's
+    bool stubborn = false;  // survives all signals but SIGKILL
+    pid_t pid = 0;          // 0: the next free one. Reusing a dead process's pid is the point
+  };
+  // A child of a process in a cgroup is in that cgroup, as real ones are.
+  pid_t spawn(const Spawn& spawn);
+  pid_t spawn() { return spawn(Spawn{}); }
+  void die(pid_t pid);
+  bool alive(pid_t pid) const;
+  // What open() gives as the identity of this process.
+  std::uint64_t start_ticks(pid_t pid) const;
+  const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
+
+  void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
+  void set_boot_id(const std::string& id) { boot_id_ = id; }
+  // From now on make_child_cgroup fails with kUnavailable, as in a container.
+  void set_cgroups_available(bool available) { cgroups_available_ = available; }
+  bool cgroup_exists(const std::string& cgroup) const { return cgroups_.count(cgroup) > 0; }
+
+  Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) override;
+  Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
+                                               std::function<void()> callback) override;
+  Result<ports::ProcessInfo> read_info(pid_t pid) override;
+  Result<std::vector<std::string>> read_command(pid_t pid) override;
+  std::vector<ports::ProcessInfo> read_all() override;
+  std::string boot_id() override { return boot_id_; }
+  std::string user_name(uid_t uid) override;
+  Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
+  std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
+  Result<void> kill_cgroup(const std::string& cgroup) override;
+  Result<void> remove_cgroup(const std::string& cgroup) override;
+  std::string cgroup_of(pid_t pid) override;
+
+ private:
+  struct Process;
+  class FakeHandle;
+  class Death;
+  void deliver(Process& process, int signal);
+
+  ports::EventLoop& loop_;
+  std::map<pid_t, std::shared_ptr<Process>> processes_;  // living ones
+  std::set<std::string> cgroups_;
+  std::vector<std::pair<pid_t, int>> signals_;
+  std::map<uid_t, std::string> users_;
+  std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
+  bool cgroups_available_ = true;
+  pid_t next_pid_ = 1000;
+  std::uint64_t next_ticks_ = 5000;
+};
+
+}  // namespace gpurota::testing

@@ -1,0 +1,91 @@
+#include "testing/fake_processes.h"
+
+#include "testing/fake_event_loop.h"
+#include "testing/fake_gpu_probe.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace gpurota::testing {
+namespace {
+
+TEST(FakeProcesses, ADeathIsToldOnceAndTheHandleKnowsIt) {
+  FakeEventLoop loop;
+  FakeProcesses processes(loop);
+  const pid_t pid = processes.spawn();
+  auto handle = processes.open(pid, processes.start_ticks(pid));
+  ASSERT_TRUE(handle);
+  int deaths = 0;
+  auto source = processes.on_death(**handle, [&] { ++deaths; });
+  processes.die(pid);
+  EXPECT_FALSE((*handle)->alive());
+  loop.run_until_idle();
+  EXPECT_EQ(deaths, 1);
+  auto late = processes.on_death(**handle, [&] { ++deaths; });
+  loop.run_until_idle();
+  EXPECT_EQ(deaths, 2);
+}
+
+TEST(FakeProcesses, AReusedPidIsAnotherProcess) {
+  FakeEventLoop loop;
+  FakeProcesses processes(loop);
+  const pid_t pid = processes.spawn();
+  const std::uint64_t ticks = processes.start_ticks(pid);
+  auto old = processes.open(pid, ticks);
+  processes.die(pid);
+  processes.spawn({.pid = pid});
+  EXPECT_FALSE((*old)->alive());
+  EXPECT_EQ(processes.open(pid, ticks).error().code, Code::kGone);
+  EXPECT_TRUE((*old)->send_signal(SIGKILL));
+  EXPECT_TRUE(processes.alive(pid));
+}
+
+TEST(FakeProcesses, StubbornOnesOnlyDieBySigkill) {
+  FakeEventLoop loop;
+  FakeProcesses processes(loop);
+  const pid_t pid = processes.spawn({.stubborn = true});
+  auto handle = processes.open(pid, std::nullopt);
+  ASSERT_TRUE((*handle)->send_signal(SIGTERM));
+  EXPECT_TRUE((*handle)->alive());
+  ASSERT_TRUE((*handle)->send_signal(SIGKILL));
+  EXPECT_FALSE((*handle)->alive());
+  EXPECT_EQ(processes.signals().size(), 2u);
+}
+
+TEST(FakeProcesses, ChildrenAreInTheCgroupAndDieWithIt) {
+  FakeEventLoop loop;
+  FakeProcesses processes(loop);
+  const pid_t main = processes.spawn();
+  const auto cgroup = processes.make_child_cgroup(main, "gpurota-L1");
+  ASSERT_TRUE(cgroup);
+  const pid_t child = processes.spawn({.parent = main});
+  const pid_t other = processes.spawn();
+  EXPECT_EQ(processes.cgroup_members(*cgroup), (std::vector<pid_t>{main, child}));
+  EXPECT_FALSE(processes.remove_cgroup(*cgroup));
+  ASSERT_TRUE(processes.kill_cgroup(*cgroup));
+  EXPECT_TRUE(processes.remove_cgroup(*cgroup));
+  EXPECT_FALSE(processes.cgroup_exists(*cgroup));
+  EXPECT_TRUE(processes.alive(other));
+}
+
+TEST(FakeGpuProbe, SumsItsProcessesAndListsMigInstancesAfterTheirParent) {
+  FakeGpuProbe probe;
+  const GpuInfo first = probe.add_gpu(gib(24));
+  const GpuInfo second = probe.add_gpu(gib(80));
+  const GpuInfo mig = probe.add_mig(first.uuid, gib(10));
+  const auto gpus = probe.read_gpus();
+  ASSERT_EQ(gpus->size(), 3u);
+  EXPECT_TRUE((*gpus)[0].mig_enabled);
+  EXPECT_EQ((*gpus)[1].uuid, mig.uuid);
+  EXPECT_TRUE(uuid_bytes(mig.uuid));
+  probe.set_process(second.uuid, 7, gib(3));
+  probe.set_process(second.uuid, 8, std::nullopt, true);
+  probe.set_unattributed(second.uuid, mib(100));
+  EXPECT_EQ(probe.read_sample(second).used, gib(3) + mib(100));
+  probe.remove_process(7);
+  EXPECT_EQ(probe.read_sample(second).processes.size(), 1u);
+}
+
+}  // namespace
+}  // namespace gpurota::testing
