@@ -1,0 +1,72 @@
+// Messages of the control protocol as text, in both directions. What a peer sent is judged here and
+// nowhere else: size, nesting, types and ranges. Pure; any thread; throws nothing.
+//
+// Every message is one JSON object without its terminating NUL: framing.h adds and removes that.
+// The daemon: parse_call, then reply_json or error_json. A client: call_json, then parse_reply.
+// Text that is not UTF-8 goes out with each invalid byte replaced by U+FFFD, and comes in never:
+// a message that is not UTF-8 is refused.
+#pragma once
+
+#include "proto/error.h"
+#include "proto/methods.h"
+
+#include <tl/expected.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace gpurota::proto {
+
+// Larger than any real request; small enough that a hostile one costs nothing to refuse.
+inline constexpr std::size_t kMaxCallBytes = std::size_t{64} << 10;
+// What a client accepts of the daemon: 4096 leases with notes and commands fit.
+inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
+inline constexpr int kMaxDepth = 16;
+inline constexpr std::size_t kMaxNoteBytes = 1024;
+inline constexpr std::size_t kMaxCommandArguments = 256;
+inline constexpr std::size_t kMaxCommandBytes = 8192;
+inline constexpr std::size_t kMaxGpuIds = 256;
+
+struct Call {
+  Params params;
+  bool more = false;    // the caller takes several replies
+  bool oneway = false;  // the caller takes none: neither a reply nor an error may be sent
+};
+
+struct BadCall {
+  WireError error;  // to be answered with, unless oneway
+  bool oneway = false;
+};
+
+tl::expected<Call, BadCall> parse_call(std::string_view text);
+
+// `continues`: another reply to the same call will follow; only to a call with `more`.
+template <class Method>
+std::string reply_json(const typename Method::Reply& reply, bool continues = false);
+
+std::string error_json(const WireError& error);
+
+template <class Method>
+std::string call_json(const Method& params, bool more = false);
+
+template <class Method>
+struct Answer {
+  typename Method::Reply reply;
+  bool continues = false;
+};
+
+// The answer to a call of `Method`. The error is the one the daemon sent, or, for an answer that
+// cannot be understood, one of name kMalformed that says which part.
+template <class Method>
+tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text);
+
+// Only the reply's parameters, indented: what `--json` prints. Ends with a newline.
+template <class Method>
+std::string document_json(const typename Method::Reply& reply);
+
+// A command line as it may be sent: at most kMaxCommandArguments and kMaxCommandBytes, valid UTF-8;
+// what was cut is replaced by "…".
+std::vector<std::string> sendable_command(const std::vector<std::string>& argv);
+
+}  // namespace gpurota::proto

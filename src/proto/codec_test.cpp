@@ -1,0 +1,294 @@
+#include "proto/codec.h"
+
+#include "proto/fields.h"
+#include "proto/text_forms.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::proto {
+namespace {
+
+Lease a_lease() {
+  return {.lease_id = {12},
+          .kind = LeaseKind::kRun,
+          .share = Share::kSlice,
+          .state = LeaseState::kActive,
+          .uid = 4294967294u,
+          .user = "alice",
+          .since = *parse_time("2026-11-21T01:19:32.125Z"),
+          .gpus = {{.index = 1,
+                    .uuid = {"GPU-1"},
+                    .limit_bytes = gib(8),
+                    .soft_limit_bytes = std::nullopt,
+                    .used_bytes = mib(500),
+                    .granted_bytes = gib(1)}},
+          .processes = 3,
+          .pid = 4711,
+          .command = {{"python", "-c", "print('\n')"}},
+          .note = "größer"};
+}
+
+template <class Method>
+const char* sample_text() {
+  return "{}";
+}
+template <>
+const char* sample_text<Acquire>() {
+  return R"({"gpus":2,"memory":{"bytes":8},"soft_limit":{"percent":50},"note":"n","command":["a"]})";
+}
+template <>
+const char* sample_text<Start>() {
+  return R"({"lease_id":"L3","pid":7})";
+}
+template <>
+const char* sample_text<Hold>() {
+  return R"({"lease_id":"L3"})";
+}
+template <>
+const char* sample_text<Release>() {
+  return R"({"gpu_ids":["0","GPU-1"]})";
+}
+template <>
+const char* sample_text<Update>() {
+  return R"({"lease_id":"L3","note":""})";
+}
+template <>
+const char* sample_text<InterfaceDescription>() {
+  return R"({"interface":"dev.gpurota"})";
+}
+
+std::string call(std::string_view method, std::string_view parameters) {
+  return R"({"method":")" + std::string(method) + R"(","parameters":)" + std::string(parameters) +
+         "}";
+}
+
+// The error of a call that must be refused.
+WireError refusal(std::string_view text) {
+  const auto parsed = parse_call(text);
+  EXPECT_FALSE(parsed.has_value()) << text;
+  return parsed ? WireError{} : parsed.error().error;
+}
+
+void expect_bad_field(std::string_view method, std::string_view parameters,
+                      std::string_view field) {
+  const WireError error = refusal(call(method, parameters));
+  EXPECT_EQ(error.name, kInvalidParameter) << parameters;
+  EXPECT_EQ(error.subject, field) << parameters;
+}
+
+template <class Method>
+void expect_call_survives() {
+  const auto first = parse_call(call(Method::kMethod, sample_text<Method>()));
+  ASSERT_TRUE(first.has_value()) << Method::kMethod << first.error().error.subject;
+  const Method* params = std::get_if<Method>(&first->params);
+  ASSERT_NE(params, nullptr) << Method::kMethod;
+  const auto again = parse_call(call_json(*params, true));
+  ASSERT_TRUE(again.has_value()) << Method::kMethod;
+  EXPECT_EQ(again->params, first->params);
+  EXPECT_TRUE(again->more);
+}
+
+TEST(Call, EveryMethodSurvivesTheWay) {
+#define GPUROTA_TEST_METHOD(M) expect_call_survives<M>();
+  GPUROTA_FOR_EACH_METHOD(GPUROTA_TEST_METHOD)
+}
+
+TEST(Call, AnAcquireArrivesAsItWasSent) {
+  Acquire sent;
+  sent.gpu_ids = {"0", "GPU-6f1f"};
+  sent.memory = SizeSpec{gib(8), 0};
+  sent.soft_limit = SizeSpec{Bytes(), 90};
+  sent.command = {{"./a b", ""}};
+  const auto got = parse_call(call_json(sent));
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(std::get<Acquire>(got->params), sent);
+  EXPECT_FALSE(got->more);
+}
+
+TEST(Call, ParametersMayBeLeftOutWhenNoneIsRequired) {
+  EXPECT_TRUE(parse_call(R"({"method":"dev.gpurota.Status"})").has_value());
+  EXPECT_TRUE(parse_call(R"({"method":"dev.gpurota.Status","parameters":null})").has_value());
+  EXPECT_EQ(refusal(R"({"method":"dev.gpurota.Hold"})").subject, "lease_id");
+}
+
+TEST(Call, UnknownFieldsAreIgnored) {
+  EXPECT_TRUE(parse_call(R"({"x":1,"method":"dev.gpurota.Hold",
+                             "parameters":{"lease_id":"L1","new":[{}]}})")
+                  .has_value());
+}
+
+TEST(Call, FlagsAreRead) {
+  const auto got = parse_call(R"({"method":"dev.gpurota.Doctor","more":true,"oneway":true})");
+  ASSERT_TRUE(got.has_value());
+  EXPECT_TRUE(got->more);
+  EXPECT_TRUE(got->oneway);
+  EXPECT_EQ(refusal(R"({"method":"dev.gpurota.Doctor","more":1})").subject, "more");
+  EXPECT_EQ(refusal(R"({"method":"dev.gpurota.Doctor","upgrade":true})").subject, "upgrade");
+}
+
+TEST(Call, ARefusedOnewayCallIsKnownAsOne) {
+  const auto got = parse_call(R"({"method":"dev.gpurota.Nothing","oneway":true})");
+  ASSERT_FALSE(got.has_value());
+  EXPECT_TRUE(got.error().oneway);
+}
+
+TEST(Call, UnknownMethodsAndInterfacesAreTheStandardErrors) {
+  EXPECT_EQ(refusal(call("dev.gpurota.Fly", "{}")),
+            (WireError{std::string(kMethodNotFound), "", "dev.gpurota.Fly"}));
+  EXPECT_EQ(refusal(call("org.varlink.service.Fly", "{}")).name, kMethodNotFound);
+  EXPECT_EQ(refusal(call("com.example.Fly", "{}")),
+            (WireError{std::string(kInterfaceNotFound), "", "com.example"}));
+  EXPECT_EQ(refusal(call("Status", "{}")).name, kInterfaceNotFound);
+}
+
+TEST(Call, WrongTypesNameTheField) {
+  expect_bad_field(Acquire::kMethod, "[]", "parameters");
+  expect_bad_field(Acquire::kMethod, R"({"gpus":"2"})", "gpus");
+  expect_bad_field(Acquire::kMethod, R"({"gpus":1.5})", "gpus");
+  expect_bad_field(Acquire::kMethod, R"({"gpu_ids":"0"})", "gpu_ids");
+  expect_bad_field(Acquire::kMethod, R"({"gpu_ids":["0",1]})", "gpu_ids[1]");
+  expect_bad_field(Acquire::kMethod, R"({"memory":8})", "memory");
+  expect_bad_field(Acquire::kMethod, R"({"note":null,"command":[null]})", "command[0]");
+  expect_bad_field(Release::kMethod, R"({"all":"yes"})", "all");
+  expect_bad_field(Start::kMethod, R"({"lease_id":"L1"})", "pid");
+  expect_bad_field(Start::kMethod, R"({"lease_id":12,"pid":1})", "lease_id");
+  expect_bad_field(Hold::kMethod, R"({"lease_id":"12"})", "lease_id");
+}
+
+TEST(Call, IntegersOutOfRangeAreRefused) {
+  expect_bad_field(Acquire::kMethod, R"({"gpus":2147483648})", "gpus");
+  expect_bad_field(Acquire::kMethod, R"({"gpus":18446744073709551615})", "gpus");
+  expect_bad_field(Acquire::kMethod, R"({"gpus":1e99})", "gpus");
+  expect_bad_field(Start::kMethod, R"({"lease_id":"L1","pid":4294967297})", "pid");
+  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":0}})", "memory.bytes");
+  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":-1}})", "memory.bytes");
+  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":9223372036854775808}})", "memory.bytes");
+  expect_bad_field(Acquire::kMethod, R"({"memory":{"percent":101}})", "memory.percent");
+}
+
+TEST(Call, ASizeIsEitherBytesOrPercent) {
+  expect_bad_field(Acquire::kMethod, R"({"memory":{}})", "memory");
+  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":1,"percent":1}})", "memory");
+  EXPECT_TRUE(parse_call(call(Acquire::kMethod, R"({"memory":{"bytes":1,"percent":null}})")));
+}
+
+TEST(Call, ForeignTextIsBounded) {
+  const auto with_note = [](std::size_t size) {
+    return call(Acquire::kMethod, R"({"note":")" + std::string(size, 'n') + "\"}");
+  };
+  EXPECT_TRUE(parse_call(with_note(kMaxNoteBytes)));
+  EXPECT_EQ(refusal(with_note(kMaxNoteBytes + 1)).subject, "note");
+  Acquire acquire;
+  acquire.command = std::vector<std::string>(kMaxCommandArguments + 1, "");
+  EXPECT_EQ(refusal(call_json(acquire)).subject, "command");
+  acquire.command = {{std::string(kMaxCommandBytes, 'c')}};
+  EXPECT_EQ(refusal(call_json(acquire)).subject, "command");
+  acquire.command.reset();
+  acquire.gpu_ids = std::vector<std::string>(kMaxGpuIds + 1, "0");
+  EXPECT_EQ(refusal(call_json(acquire)).subject, "gpu_ids");
+}
+
+TEST(Call, WhatIsNoCallIsSaidToBeNone) {
+  for (const std::string_view text :
+       {"", "x", "[]", "null", "{}", "{\"method\":1}", "{\"method\":\"\xff\"}",
+        "{\"method\":\"dev.gpurota.Status\"} trailing"}) {
+    EXPECT_EQ(refusal(text).name, kInvalidRequest) << text;
+  }
+}
+
+TEST(Call, DepthAndSizeAreLimited) {
+  const std::string deep = std::string(kMaxDepth, '[') + std::string(kMaxDepth, ']');
+  EXPECT_EQ(refusal(call("dev.gpurota.Status", deep)).name, kInvalidRequest);
+  EXPECT_EQ(refusal(std::string(60000, '[')).name, kInvalidRequest);
+  const std::string brackets(100, '[');  // in a string they are text
+  EXPECT_TRUE(parse_call(call("dev.gpurota.Status", R"({"x":"\")" + brackets + "\"}")));
+  EXPECT_NE(refusal(std::string(kMaxCallBytes + 1, ' ')).message.find("longer"), std::string::npos);
+}
+
+TEST(Call, AnyCommandLineCanBeMadeSendable) {
+  for (const std::vector<std::string>& argv :
+       {std::vector<std::string>(5000, "argument"),
+        std::vector<std::string>{std::string(1 << 20, 'x')},
+        std::vector<std::string>(300, std::string(1000, '\x01')),
+        std::vector<std::string>(300, std::string(1000, '\xff')),
+        std::vector<std::string>(300, "")}) {
+    Acquire acquire;
+    acquire.command = sendable_command(argv);
+    EXPECT_TRUE(parse_call(call_json(acquire)));
+    EXPECT_EQ(acquire.command->back().substr(acquire.command->back().size() - 3), "…");
+  }
+  const std::vector<std::string> plain = {"python", "train.py", "--größe", "8"};
+  EXPECT_EQ(sendable_command(plain), plain);
+}
+
+TEST(Reply, ArrivesAsItWasSent) {
+  Acquire::Reply sent{
+      .lease = a_lease(), .environment = {{"A", "1"}, {"B", ""}}, .preload = "/l.so"};
+  const auto got = parse_reply<Acquire>(reply_json<Acquire>(sent, true));
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->reply, sent);
+  EXPECT_TRUE(got->continues);
+}
+
+TEST(Reply, EveryFieldOfAStatusArrives) {
+  Status::Reply sent;
+  sent.leases.push_back(a_lease());
+  sent.gpus.push_back({.index = 1,
+                       .uuid = {"MIG-1"},
+                       .name = "NVIDIA H100",
+                       .pci = "00000000:01:00.0",
+                       .parent = GpuUuid{"GPU-1"},
+                       .state = GpuState::kUnreservedUse,
+                       .memory_bytes = gib(80),
+                       .used_bytes = Bytes(1),
+                       .reserved_bytes = gib(8),
+                       .leases = {{12}, {13}},
+                       .detail = "pid 1"});
+  const auto got = parse_reply<Status>(reply_json<Status>(sent));
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->reply, sent);
+  EXPECT_FALSE(got->continues);
+}
+
+TEST(Reply, HiddenFieldsAreNullForScripts) {
+  ListProcesses::Reply reply;
+  reply.processes.emplace_back();
+  const std::string text = document_json<ListProcesses>(reply);
+  EXPECT_NE(text.find("\"command\": null"), std::string::npos) << text;
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(Reply, TextThatIsNotUtf8IsReplaced) {
+  Lease lease = a_lease();
+  lease.note = "a\xff\xfez";
+  const auto got = parse_reply<Update>(reply_json<Update>({lease}));
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->reply.lease.note, "a\uFFFD\uFFFDz");
+}
+
+TEST(Reply, WordsOfANewerDaemonAreUnknownNotErrors) {
+  Hold::Reply sent{.lease = a_lease(), .ended = Ended::kLost, .reason = "r"};
+  std::string text = reply_json<Hold>(sent);
+  text.replace(text.find("\"lost\""), 6, "\"melted\"");
+  const auto got = parse_reply<Hold>(text);
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->reply.ended, Ended::kUnknown);
+}
+
+TEST(Reply, AnAnswerThatIsNotOneSaysWhere) {
+  for (const auto& [text, word] : std::vector<std::pair<std::string, std::string>>{
+           {"x", "JSON"},
+           {"{}", "'gpus'"},
+           {R"({"parameters":{"gpus":[{"index":0}],"leases":[]}})", "'gpus[0].uuid'"},
+           {R"({"parameters":[]})", "parameters"},
+           {R"({"continues":3,"parameters":{}})", "continues"},
+           {R"({"error":3})", "error"}}) {
+    const auto got = parse_reply<Status>(text);
+    ASSERT_FALSE(got.has_value()) << text;
+    EXPECT_EQ(got.error().name, kMalformed);
+    EXPECT_NE(got.error().message.find(word), std::string::npos) << got.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace gpurota::proto

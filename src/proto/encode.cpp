@@ -1,0 +1,154 @@
+#include "base/text.h"
+#include "proto/codec.h"
+#include "proto/fields.h"
+#include "proto/text_forms.h"
+#include "proto/words.h"
+
+#include <nlohmann/json.hpp>
+
+#include <utility>
+
+namespace gpurota::proto {
+namespace {
+
+// Ordered: the fields come in the order of the interface, which is the order people read.
+using Json = nlohmann::ordered_json;
+
+enum class Nulls { kShown, kLeftOut };
+
+std::string dump(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+struct Encoder {
+  Nulls nulls;
+
+  Json value(bool flag) const { return flag; }
+  template <std::integral T>
+  Json value(T number) const {
+    return number;
+  }
+  Json value(const std::string& text) const { return text; }
+  Json value(Bytes amount) const {
+    return static_cast<std::int64_t>(amount.count() > INT64_MAX ? INT64_MAX : amount.count());
+  }
+  Json value(LeaseId id) const { return to_string(id); }
+  Json value(const GpuUuid& uuid) const { return uuid.value; }
+  Json value(WallTime time) const { return format_time(time); }
+  template <class Enum>
+  requires std::is_enum_v<Enum> Json value(Enum word)
+  const { return word_of(word); }
+  Json value(const SizeSpec& size) const {
+    if (size.percent > 0) return Json{{"percent", size.percent}};
+    return Json{{"bytes", value(size.bytes)}};
+  }
+  template <class T>
+  Json value(const std::vector<T>& items) const {
+    Json array = Json::array();
+    for (const T& item : items) array.push_back(value(item));
+    return array;
+  }
+  template <class T>
+  requires std::is_class_v<T> Json value(const T& object)
+  const {
+    Json out = Json::object();
+    visit(Fields{*this, out}, object);
+    return out;
+  }
+
+  struct Fields {
+    const Encoder& encoder;
+    Json& out;
+    template <class T>
+    void operator()(const char* name, const T& field) {
+      out[name] = encoder.value(field);
+    }
+    template <class T>
+    void operator()(const char* name, const std::optional<T>& field) {
+      if (field) {
+        out[name] = encoder.value(*field);
+      } else if (encoder.nulls == Nulls::kShown) {
+        out[name] = nullptr;
+      }
+    }
+  };
+};
+
+// Cut before a code point, not inside one.
+std::string shortened(const std::string& text, std::size_t max) {
+  if (text.size() <= max) return text;
+  std::size_t cut = max;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+  return text.substr(0, cut) + "…";
+}
+
+}  // namespace
+
+template <class Method>
+std::string reply_json(const typename Method::Reply& reply, bool continues) {
+  Json message = Json::object();
+  message["parameters"] = Encoder{Nulls::kShown}.value(reply);
+  if (continues) message["continues"] = true;
+  return dump(message);
+}
+
+template <class Method>
+std::string document_json(const typename Method::Reply& reply) {
+  return dump(Encoder{Nulls::kShown}.value(reply), 2) + "\n";
+}
+
+template <class Method>
+std::string call_json(const Method& params, bool more) {
+  Json message = Json::object();
+  message["method"] = Method::kMethod;
+  message["parameters"] = Encoder{Nulls::kLeftOut}.value(params);
+  if (more) message["more"] = true;
+  return dump(message);
+}
+
+std::string error_json(const WireError& error) {
+  Json parameters = Json::object();
+  if (error.name == kInvalidParameter) {
+    parameters["parameter"] = error.subject;
+  } else if (error.name == kInterfaceNotFound) {
+    parameters["interface"] = error.subject;
+  } else if (error.name == kMethodNotFound || error.name == kMethodNotImplemented) {
+    parameters["method"] = error.subject;
+  } else {
+    parameters["message"] = error.message;
+  }
+  if (error.name == kNoGpu) {
+    parameters["free"] = error.free;
+    parameters["total"] = error.total;
+  }
+  Json message = Json::object();
+  message["error"] = error.name;
+  message["parameters"] = std::move(parameters);
+  return dump(message);
+}
+
+std::vector<std::string> sendable_command(const std::vector<std::string>& argv) {
+  // An escape in JSON is six bytes for one and U+FFFD is three, so that the call stays far below
+  // kMaxCallBytes only if each argument is bounded too.
+  constexpr std::size_t kMaxArgument = 512;
+  std::vector<std::string> out;
+  std::size_t bytes = 0;
+  for (const std::string& argument : argv) {
+    const std::string text = valid_utf8(shortened(argument, kMaxArgument));
+    bytes += text.size() + 1;
+    if (out.size() + 1 >= kMaxCommandArguments || bytes + 8 > kMaxCommandBytes) {
+      out.emplace_back("…");
+      break;
+    }
+    out.push_back(text);
+  }
+  return out;
+}
+
+#define GPUROTA_INSTANTIATE(M)                                        \
+  template std::string reply_json<M>(const typename M::Reply&, bool); \
+  template std::string document_json<M>(const typename M::Reply&);    \
+  template std::string call_json<M>(const M&, bool);
+GPUROTA_FOR_EACH_METHOD(GPUROTA_INSTANTIATE)
+
+}  // namespace gpurota::proto

@@ -1,0 +1,67 @@
+#include "proto/error.h"
+
+#include <utility>
+
+namespace gpurota::proto {
+namespace {
+
+struct Pair {
+  Code code;
+  std::string_view name;
+};
+// The first pair of a name is its way back.
+constexpr Pair kPairs[] = {
+    {Code::kInvalid, kInvalidRequest}, {Code::kInvalid, kInvalidParameter},
+    {Code::kNotFound, kNotFound},      {Code::kGone, kNotFound},
+    {Code::kDenied, kDenied},          {Code::kNoGpu, kNoGpu},
+    {Code::kLimit, kLimitExceeded},    {Code::kUnavailable, kUnavailable},
+    {Code::kInternal, kMalformed},     {Code::kIo, kFailed},
+};
+
+std::string standard_message(const WireError& error) {
+  if (error.name == kInvalidParameter) {
+    return "the daemon does not accept the value of '" + error.subject + "'";
+  }
+  if (error.name == kMethodNotFound || error.name == kInterfaceNotFound ||
+      error.name == kMethodNotImplemented) {
+    return "the daemon does not know " + error.subject +
+           ": it is older than this program; restart it after an update";
+  }
+  return "the daemon answered " + error.name;
+}
+
+}  // namespace
+
+WireError wire_error(const Error& error) {
+  for (const Pair& pair : kPairs) {
+    if (pair.code == error.code && pair.name != kMalformed) {
+      return {.name = std::string(pair.name), .message = error.message, .subject = {}};
+    }
+  }
+  return {.name = std::string(kFailed), .message = error.message, .subject = {}};
+}
+
+WireError no_gpu_error(std::string message, int free, int total) {
+  return {.name = std::string(kNoGpu),
+          .message = std::move(message),
+          .subject = {},
+          .free = free,
+          .total = total};
+}
+
+WireError invalid_parameter(std::string_view field) {
+  return {.name = std::string(kInvalidParameter), .message = {}, .subject = std::string(field)};
+}
+
+Error to_error(const WireError& error) {
+  Code code = Code::kUnavailable;  // standard errors about methods, and names of a newer daemon
+  for (const Pair& pair : kPairs) {
+    if (pair.name == error.name) {
+      code = pair.code;
+      break;
+    }
+  }
+  return {code, 0, error.message.empty() ? standard_message(error) : error.message};
+}
+
+}  // namespace gpurota::proto

@@ -1,0 +1,223 @@
+// One list of the fields of every struct of the protocol, for whoever walks them: the encoder, the
+// decoder and the test that compares them with dev.gpurota.varlink. Nothing else lists names.
+//
+// visit(v, x) calls v("name", field) for each field of x, in the order of the interface.
+#pragma once
+
+#include "proto/methods.h"
+
+#include <concepts>
+#include <type_traits>
+
+namespace gpurota::proto {
+
+template <class X, class T>
+concept Like = std::same_as<std::remove_const_t<X>, T>;
+
+template <class V, Like<Gpu> X>
+void visit(V&& v, X& x) {
+  v("index", x.index);
+  v("uuid", x.uuid);
+  v("name", x.name);
+  v("pci", x.pci);
+  v("parent", x.parent);
+  v("state", x.state);
+  v("memory_bytes", x.memory_bytes);
+  v("used_bytes", x.used_bytes);
+  v("reserved_bytes", x.reserved_bytes);
+  v("leases", x.leases);
+  v("detail", x.detail);
+}
+
+template <class V, Like<LeaseGpu> X>
+void visit(V&& v, X& x) {
+  v("index", x.index);
+  v("uuid", x.uuid);
+  v("limit_bytes", x.limit_bytes);
+  v("soft_limit_bytes", x.soft_limit_bytes);
+  v("used_bytes", x.used_bytes);
+  v("granted_bytes", x.granted_bytes);
+}
+
+template <class V, Like<Lease> X>
+void visit(V&& v, X& x) {
+  v("lease_id", x.lease_id);
+  v("kind", x.kind);
+  v("share", x.share);
+  v("state", x.state);
+  v("uid", x.uid);
+  v("user", x.user);
+  v("since", x.since);
+  v("gpus", x.gpus);
+  v("processes", x.processes);
+  v("pid", x.pid);
+  v("command", x.command);
+  v("note", x.note);
+}
+
+template <class V, Like<Process> X>
+void visit(V&& v, X& x) {
+  v("pid", x.pid);
+  v("uid", x.uid);
+  v("user", x.user);
+  v("gpu", x.gpu);
+  v("gpu_uuid", x.gpu_uuid);
+  v("type", x.type);
+  v("used_bytes", x.used_bytes);
+  v("lease_id", x.lease_id);
+  v("tenant", x.tenant);
+  v("command", x.command);
+  v("allocations", x.allocations);
+  v("refusals", x.refusals);
+  v("unhooked", x.unhooked);
+}
+
+template <class V, Like<Variable> X>
+void visit(V&& v, X& x) {
+  v("name", x.name);
+  v("value", x.value);
+}
+
+template <class V, Like<Check> X>
+void visit(V&& v, X& x) {
+  v("name", x.name);
+  v("status", x.status);
+  v("summary", x.summary);
+  v("remedy", x.remedy);
+}
+
+// Methods without parameters, and their parameters.
+template <class V, class X>
+requires Like<X, GetInfo> || Like<X, Status> || Like<X, Doctor> || Like<X, ServiceInfo>
+void visit(V&&, X&) {}
+
+template <class V, Like<GetInfo::Reply> X>
+void visit(V&& v, X& x) {
+  v("version", x.version);
+  v("pid", x.pid);
+  v("uid", x.uid);
+  v("tenant_socket", x.tenant_socket);
+  v("driver_version", x.driver_version);
+  v("gpus", x.gpus);
+}
+
+template <class V, Like<Acquire> X>
+void visit(V&& v, X& x) {
+  v("gpus", x.gpus);
+  v("gpu_ids", x.gpu_ids);
+  v("memory", x.memory);
+  v("soft_limit", x.soft_limit);
+  v("note", x.note);
+  v("command", x.command);
+}
+
+template <class V, Like<Acquire::Reply> X>
+void visit(V&& v, X& x) {
+  v("lease", x.lease);
+  v("environment", x.environment);
+  v("preload", x.preload);
+}
+
+template <class V, Like<Start> X>
+void visit(V&& v, X& x) {
+  v("lease_id", x.lease_id);
+  v("pid", x.pid);
+}
+
+template <class V, Like<Start::Reply> X>
+void visit(V&& v, X& x) {
+  v("cgroup", x.cgroup);
+}
+
+template <class V, Like<Hold> X>
+void visit(V&& v, X& x) {
+  v("lease_id", x.lease_id);
+}
+
+template <class V, Like<Hold::Reply> X>
+void visit(V&& v, X& x) {
+  v("lease", x.lease);
+  v("ended", x.ended);
+  v("reason", x.reason);
+}
+
+template <class V, Like<Release> X>
+void visit(V&& v, X& x) {
+  v("lease_id", x.lease_id);
+  v("gpu_ids", x.gpu_ids);
+  v("all", x.all);
+}
+
+template <class V, Like<Release::Reply> X>
+void visit(V&& v, X& x) {
+  v("lease_ids", x.lease_ids);
+}
+
+template <class V, Like<Update> X>
+void visit(V&& v, X& x) {
+  v("lease_id", x.lease_id);
+  v("memory", x.memory);
+  v("soft_limit", x.soft_limit);
+  v("note", x.note);
+}
+
+template <class V, Like<Update::Reply> X>
+void visit(V&& v, X& x) {
+  v("lease", x.lease);
+}
+
+template <class V, Like<Status::Reply> X>
+void visit(V&& v, X& x) {
+  v("gpus", x.gpus);
+  v("leases", x.leases);
+}
+
+template <class V, Like<ListProcesses> X>
+void visit(V&& v, X& x) {
+  v("lease_id", x.lease_id);
+}
+
+template <class V, Like<ListProcesses::Reply> X>
+void visit(V&& v, X& x) {
+  v("processes", x.processes);
+}
+
+template <class V, Like<Doctor::Reply> X>
+void visit(V&& v, X& x) {
+  v("checks", x.checks);
+}
+
+template <class V, Like<ServiceInfo::Reply> X>
+void visit(V&& v, X& x) {
+  v("vendor", x.vendor);
+  v("product", x.product);
+  v("version", x.version);
+  v("url", x.url);
+  v("interfaces", x.interfaces);
+}
+
+template <class V, Like<InterfaceDescription> X>
+void visit(V&& v, X& x) {
+  v("interface", x.interface);
+}
+
+template <class V, Like<InterfaceDescription::Reply> X>
+void visit(V&& v, X& x) {
+  v("description", x.description);
+}
+
+}  // namespace gpurota::proto
+
+// For explicit instantiation: X(Method) for each.
+#define GPUROTA_FOR_EACH_METHOD(X) \
+  X(GetInfo)                       \
+  X(Acquire)                       \
+  X(Start)                         \
+  X(Hold)                          \
+  X(Release)                       \
+  X(Update)                        \
+  X(Status)                        \
+  X(ListProcesses)                 \
+  X(Doctor)                        \
+  X(ServiceInfo)                   \
+  X(InterfaceDescription)

@@ -1,0 +1,158 @@
+// The methods of the control protocol: each struct is a method's parameters, its `Reply` the answer.
+//
+// A client fills the struct and sends call_json(); the daemon gets it from parse_call() as one
+// alternative of `Params`, and answers with reply_json<Method>(). Plain data, any thread.
+#pragma once
+
+#include "proto/types.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::proto {
+
+inline constexpr std::string_view kInterface = "dev.gpurota";
+inline constexpr std::string_view kServiceInterface = "org.varlink.service";
+
+struct GetInfo {
+  static constexpr std::string_view kMethod = "dev.gpurota.GetInfo";
+  struct Reply {
+    std::string version;
+    pid_t pid = 0;
+    uid_t uid = 0;
+    std::string tenant_socket;
+    std::optional<std::string> driver_version;
+    int gpus = 0;
+    bool operator==(const Reply&) const = default;
+  };
+  bool operator==(const GetInfo&) const = default;
+};
+
+struct Acquire {
+  static constexpr std::string_view kMethod = "dev.gpurota.Acquire";
+  struct Reply {
+    Lease lease;
+    std::vector<Variable> environment;
+    std::optional<std::string> preload;
+    bool operator==(const Reply&) const = default;
+  };
+  std::optional<int> gpus;
+  std::optional<std::vector<std::string>> gpu_ids;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;
+  std::optional<std::vector<std::string>> command;
+  bool operator==(const Acquire&) const = default;
+};
+
+struct Start {
+  static constexpr std::string_view kMethod = "dev.gpurota.Start";
+  struct Reply {
+    std::optional<std::string> cgroup;
+    bool operator==(const Reply&) const = default;
+  };
+  LeaseId lease_id;
+  pid_t pid = 0;
+  bool operator==(const Start&) const = default;
+};
+
+struct Hold {
+  static constexpr std::string_view kMethod = "dev.gpurota.Hold";
+  struct Reply {
+    Lease lease;
+    std::optional<Ended> ended;
+    std::optional<std::string> reason;
+    bool operator==(const Reply&) const = default;
+  };
+  LeaseId lease_id;
+  bool operator==(const Hold&) const = default;
+};
+
+struct Release {
+  static constexpr std::string_view kMethod = "dev.gpurota.Release";
+  struct Reply {
+    std::vector<LeaseId> lease_ids;
+    bool operator==(const Reply&) const = default;
+  };
+  std::optional<LeaseId> lease_id;
+  std::optional<std::vector<std::string>> gpu_ids;
+  std::optional<bool> all;
+  bool operator==(const Release&) const = default;
+};
+
+struct Update {
+  static constexpr std::string_view kMethod = "dev.gpurota.Update";
+  struct Reply {
+    Lease lease;
+    bool operator==(const Reply&) const = default;
+  };
+  LeaseId lease_id;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;
+  bool operator==(const Update&) const = default;
+};
+
+struct Status {
+  static constexpr std::string_view kMethod = "dev.gpurota.Status";
+  struct Reply {
+    std::vector<Gpu> gpus;
+    std::vector<Lease> leases;
+    bool operator==(const Reply&) const = default;
+  };
+  bool operator==(const Status&) const = default;
+};
+
+struct ListProcesses {
+  static constexpr std::string_view kMethod = "dev.gpurota.ListProcesses";
+  struct Reply {
+    std::vector<Process> processes;
+    bool operator==(const Reply&) const = default;
+  };
+  std::optional<LeaseId> lease_id;
+  bool operator==(const ListProcesses&) const = default;
+};
+
+struct Doctor {
+  static constexpr std::string_view kMethod = "dev.gpurota.Doctor";
+  struct Reply {
+    std::vector<Check> checks;
+    bool operator==(const Reply&) const = default;
+  };
+  bool operator==(const Doctor&) const = default;
+};
+
+// org.varlink.service.GetInfo: answer it with service_info().
+struct ServiceInfo {
+  static constexpr std::string_view kMethod = "org.varlink.service.GetInfo";
+  struct Reply {
+    std::string vendor;
+    std::string product;
+    std::string version;
+    std::string url;
+    std::vector<std::string> interfaces;
+    bool operator==(const Reply&) const = default;
+  };
+  bool operator==(const ServiceInfo&) const = default;
+};
+
+// org.varlink.service.GetInterfaceDescription: answer it with describe_interface().
+struct InterfaceDescription {
+  static constexpr std::string_view kMethod = "org.varlink.service.GetInterfaceDescription";
+  struct Reply {
+    std::string description;
+    bool operator==(const Reply&) const = default;
+  };
+  std::string interface;
+  bool operator==(const InterfaceDescription&) const = default;
+};
+
+using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
+                            Doctor, ServiceInfo, InterfaceDescription>;
+
+}  // namespace gpurota::proto

@@ -1,0 +1,22 @@
+// What gpurota says of itself to a varlink client that asks: org.varlink.service.
+#pragma once
+
+#include "proto/error.h"
+#include "proto/methods.h"
+
+#include <tl/expected.hpp>
+
+#include <string_view>
+
+namespace gpurota::proto {
+
+// The version this was built as: "0.1.0".
+std::string_view version();
+// dev.gpurota.varlink as it was when this was built.
+std::string_view interface_text();
+
+ServiceInfo::Reply service_info();
+// InterfaceNotFound for an interface that is neither dev.gpurota nor org.varlink.service.
+tl::expected<InterfaceDescription::Reply, WireError> describe_interface(std::string_view name);
+
+}  // namespace gpurota::proto

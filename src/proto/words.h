@@ -1,0 +1,59 @@
+// The words of the enums, index by enumerator; [0] is what an unknown one is written as.
+#pragma once
+
+#include "proto/types.h"
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace gpurota::proto {
+
+template <class Enum>
+struct Words;
+
+template <>
+struct Words<GpuState> {
+  static constexpr std::array<const char*, 5> kAll = {"unknown", "available", "in_use",
+                                                      "unreserved_use", "error"};
+};
+template <>
+struct Words<LeaseKind> {
+  static constexpr std::array<const char*, 2> kAll = {"unknown", "run"};
+};
+template <>
+struct Words<Share> {
+  static constexpr std::array<const char*, 3> kAll = {"unknown", "exclusive", "slice"};
+};
+template <>
+struct Words<LeaseState> {
+  static constexpr std::array<const char*, 3> kAll = {"unknown", "active", "ending"};
+};
+template <>
+struct Words<Ended> {
+  static constexpr std::array<const char*, 4> kAll = {"unknown", "finished", "released", "lost"};
+};
+template <>
+struct Words<ProcessType> {
+  static constexpr std::array<const char*, 3> kAll = {"unknown", "compute", "graphics"};
+};
+template <>
+struct Words<CheckStatus> {
+  static constexpr std::array<const char*, 4> kAll = {"unknown", "ok", "warning", "error"};
+};
+
+template <class Enum>
+constexpr const char* word_of(Enum value) {
+  const auto index = static_cast<std::size_t>(value);
+  return Words<Enum>::kAll[index < Words<Enum>::kAll.size() ? index : 0];
+}
+
+template <class Enum>
+constexpr Enum enum_of(std::string_view word) {
+  for (std::size_t i = 1; i < Words<Enum>::kAll.size(); ++i) {
+    if (Words<Enum>::kAll[i] == word) return static_cast<Enum>(i);
+  }
+  return static_cast<Enum>(0);
+}
+
+}  // namespace gpurota::proto
