@@ -1,0 +1,71 @@
+#include "config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::config {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(std::string_view text) {
+  const auto result = parse(text, "gpurota.toml");
+  return result ? "" : result.error().message;
+}
+
+TEST(Config, AnEmptyFileIsTheDefaults) { EXPECT_EQ(*parse("", "f"), Config{}); }
+
+TEST(Config, TakesEverySetting) {
+  const auto config = parse(R"(
+group = "gpu"
+privacy = "open"
+unreserved_threshold = "512M"
+watch_period = "0.5s"
+grace = "30s"
+reconnect_grace = "2m"
+max_leases_per_user = 3
+max_tenants_per_lease = 4
+max_connections_per_user = 5
+)",
+                            "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->group, "gpu");
+  EXPECT_EQ(config->privacy, Privacy::kOpen);
+  EXPECT_EQ(config->unreserved_threshold, mib(512));
+  EXPECT_EQ(config->watch_period.count(), 500);
+  EXPECT_EQ(config->grace.count(), 30000);
+  EXPECT_EQ(config->reconnect_grace.count(), 120000);
+  EXPECT_EQ(config->max_leases_per_user, 3);
+  EXPECT_EQ(config->max_tenants_per_lease, 4);
+  EXPECT_EQ(config->max_connections_per_user, 5);
+}
+
+TEST(Config, ErrorsNameFileLineAndKey) {
+  EXPECT_THAT(error_of("\n\nwatch_period = \"soon\""),
+              HasSubstr("gpurota.toml:3: watch_period: write a time"));
+  EXPECT_THAT(error_of("wach_period = \"1s\""),
+              HasSubstr("gpurota.toml:1: there is no setting \"wach_period\""));
+  EXPECT_THAT(error_of("group = \"a\"\nprivacy = "), HasSubstr("gpurota.toml:2"));
+  EXPECT_THAT(error_of("privacy = \"secret\""), HasSubstr("write \"owner\" or \"open\""));
+  EXPECT_THAT(error_of("max_leases_per_user = 0"), HasSubstr("from 1 to"));
+  EXPECT_THAT(error_of("max_leases_per_user = \"3\""), HasSubstr("whole number"));
+  EXPECT_THAT(error_of("watch_period = \"1ms\""), HasSubstr("at least 10 ms"));
+  EXPECT_THAT(error_of("watch_period = \"-1s\""), HasSubstr("write a time"));
+  EXPECT_THAT(error_of("unreserved_threshold = -1"), HasSubstr("size"));
+  EXPECT_THAT(error_of("grace = 5"), HasSubstr("write a time"));
+  EXPECT_THAT(error_of("[group]\na = 1"), HasSubstr("write a text"));
+}
+
+TEST(Config, ForeignTextInAnErrorCannotReachTheTerminal) {
+  EXPECT_THAT(error_of("\"\\u001b[31m\" = 1"), testing::Not(HasSubstr("\x1b")));
+}
+
+TEST(Config, AMissingFileIsTheDefaultsUnlessItWasNamed) {
+  EXPECT_EQ(*load("/nonexistent/gpurota.toml", false), Config{});
+  EXPECT_EQ(load("/nonexistent/gpurota.toml", true).error().code, Code::kNotFound);
+  EXPECT_FALSE(load("/dev/zero", true));
+  EXPECT_FALSE(load("/", true));
+}
+
+}  // namespace
+}  // namespace gpurota::config
