@@ -1,7 +1,7 @@
 # Warnings, hardening and sanitizers, one home for all targets.
 add_library(gpurota_flags INTERFACE)
 target_include_directories(gpurota_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
-target_compile_options(gpurota_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wnull-dereference
+target_compile_options(gpurota_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion
   -Wimplicit-fallthrough $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Wold-style-cast>)
 if(GPUROTA_WERROR)
   target_compile_options(gpurota_flags INTERFACE -Werror)

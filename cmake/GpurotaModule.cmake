@@ -7,6 +7,8 @@ function(gpurota_module name)
   if(M_SOURCES)
     add_library(gpurota_${name} STATIC ${M_SOURCES})
     target_link_libraries(gpurota_${name} PUBLIC gpurota_flags ${M_DEPS})
+    # Not for tests: they follow pointers that an expectation has just checked.
+    target_compile_options(gpurota_${name} PRIVATE -Wnull-dereference)
   else()
     add_library(gpurota_${name} INTERFACE)
     target_link_libraries(gpurota_${name} INTERFACE gpurota_flags ${M_DEPS})
@@ -16,11 +18,38 @@ function(gpurota_module name)
   endif()
 endfunction()
 
-# gpurota_test(NAME SOURCES … DEPS …): a gtest binary, run whole by ctest.
+# gpurota_test(NAME SOURCES … DEPS … [LABELS …] [TIMEOUT seconds]): a gtest binary, run whole by
+# ctest. The label is "unit" unless told; "gpu" needs a real one, "unsanitized" cannot run under
+# sanitizers. Its results go where tools/list_skips.py looks for skipped cases.
 function(gpurota_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  if(NOT T_LABELS)
+    set(T_LABELS unit)
+  endif()
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE gpurota_flags ${T_DEPS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
+    ENVIRONMENT_MODIFICATION "GTEST_OUTPUT=set:xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml")
+endfunction()
+
+# gpurota_fuzzer(NAME SOURCES … DEPS …): LLVMFuzzerTestOneInput. With GPUROTA_FUZZ it is the fuzzer
+# NAME_fuzzer; else a test NAME_corpus that gives it every file of tests/fuzz/corpus/NAME_fuzzer, cut
+# short and with bits flipped too.
+function(gpurota_fuzzer name)
+  cmake_parse_arguments(F "" "" "SOURCES;DEPS" ${ARGN})
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name}_fuzzer)
+  if(GPUROTA_FUZZ)
+    add_executable(${name}_fuzzer ${F_SOURCES})
+    target_link_libraries(${name}_fuzzer PRIVATE gpurota_flags ${F_DEPS})
+    target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer)
+  else()
+    add_executable(${name}_corpus ${F_SOURCES} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    target_link_libraries(${name}_corpus PRIVATE gpurota_flags ${F_DEPS})
+    add_test(NAME ${name}_corpus COMMAND ${name}_corpus ${corpus})
+    set_tests_properties(${name}_corpus PROPERTIES TIMEOUT 300 LABELS unit)
+  endif()
 endfunction()

@@ -113,7 +113,9 @@ struct gpurota_msg_grown {
 struct gpurota_msg_return {
   struct gpurota_msg_header header;
   uint32_t slot;
-  uint32_t reserved;
+  /* seq of the last GROWN whose bytes were in the headroom when it was taken: lets the daemon see
+   * that an answer to a RECALL crossed with a grant that was still on its way, and ask again. */
+  uint32_t grown_seq;
   uint64_t bytes;
 };
 

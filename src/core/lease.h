@@ -1,0 +1,48 @@
+// A lease: the right of one user to use some GPUs until something ends it. Plain data.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "core/time.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota {
+
+// GPUs one lease can hold: the slots of the page it shares with each of its processes.
+constexpr int kMaxLeaseGpus = 16;
+
+// What a lease has of one GPU.
+struct LeaseGpu {
+  GpuUuid uuid;
+  std::optional<Bytes> limit;       // empty: the whole GPU, exclusively
+  std::optional<Bytes> soft_limit;  // never above the limit
+  bool operator==(const LeaseGpu&) const = default;
+};
+
+// kEnding: its processes are being ended, or its memory is not back yet. It still holds what it held.
+enum class LeaseState { kActive, kEnding };
+
+struct Lease {
+  LeaseId id;
+  uid_t uid = 0;  // from the kernel, never from what a client says
+  LeaseState state = LeaseState::kActive;
+  WallTime since;
+  std::vector<LeaseGpu> gpus;
+  std::string note;                  // foreign bytes
+  std::vector<std::string> command;  // foreign bytes
+
+  bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }
+  const LeaseGpu* find_gpu(const GpuUuid& uuid) const {
+    for (const LeaseGpu& gpu : gpus) {
+      if (gpu.uuid == uuid) return &gpu;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace gpurota

@@ -1,0 +1,214 @@
+#include "lease/account.h"
+
+#include <algorithm>
+
+namespace gpurota::lease {
+namespace {
+
+// A measurement races with allocations, and a race can only make the overhead look too small (the
+// tenant charges before the driver takes, and credits after it gives). So the largest of the last
+// few counts: 4 looks are one second at the default period.
+constexpr std::size_t kOverheadWindow = 4;
+
+// With less than this left after a grant, grants are exact: slack would soon have to be called back.
+constexpr Bytes kPlenty = mib(512);
+
+}  // namespace
+
+Bytes Account::Holder::beside() const {
+  Bytes most;
+  for (const Bytes candidate : overhead) most = std::max(most, candidate);
+  // A reserve for a second context comes on top of what the first is measured at.
+  return most + context_reserve;
+}
+
+Account::Holder* Account::find(TenantId tenant) {
+  const auto it = holders_.find(tenant);
+  return it == holders_.end() ? nullptr : &it->second;
+}
+
+void Account::add_tenant(TenantId tenant, Bytes held, int contexts) {
+  Holder& holder = holders_[tenant];
+  holder.granted = held;
+  holder.contexts = contexts;
+  holder.context_cost_known = contexts > 0;
+}
+
+GrantActions Account::disconnect(TenantId tenant, TimePoint now) {
+  if (Holder* holder = find(tenant)) holder->connected = false;
+  std::erase_if(waiting_, [&](const Waiting& w) { return w.request.tenant == tenant; });
+  awaited_.erase(tenant);
+  return serve(now);
+}
+
+GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
+  if (Holder* holder = find(tenant)) {
+    holder->dead = true;
+    // A process that was never listed holds nothing that NVML could stop counting.
+    if (holder->contexts == 0 && holder->overhead.empty() && holder->granted.is_zero()) {
+      holders_.erase(tenant);
+    }
+  }
+  return disconnect(tenant, now);
+}
+
+GrantActions Account::grow(const GrowRequest& request, TimePoint now) {
+  Holder* holder = find(request.tenant);
+  if (!holder) return {GrantReply{request.tenant, request.seq, GrantStatus::kRefused, {}, {}}};
+  holder->granted -= request.returned;
+  waiting_.push_back(Waiting{request, now, std::nullopt});
+  return serve(now);
+}
+
+GrantActions Account::give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
+                                std::uint32_t grown_seq, TimePoint now) {
+  Holder* holder = find(tenant);
+  if (!holder) return {};
+  holder->granted -= bytes;
+  GrantActions actions;
+  if (recall != 0 && recall == round_ && awaited_.contains(tenant)) {
+    if (holder->last_grown != 0 && grown_seq != holder->last_grown) {
+      actions.push_back(GrantRecall{tenant, round_});  // a grant was on its way: ask again
+    } else {
+      awaited_.erase(tenant);
+    }
+  }
+  GrantActions served = serve(now);
+  actions.insert(actions.end(), served.begin(), served.end());
+  return actions;
+}
+
+void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
+  Holder* holder = find(tenant);
+  if (!holder) return;
+  holder->contexts = contexts;
+  holder->reserved_since = now;
+  if (contexts == 0) holder->context_reserve = Bytes();
+}
+
+std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measurement) {
+  Holder* holder = find(tenant);
+  if (!holder) return std::nullopt;
+  if (holder->dead) {
+    if (!measurement.listed) {
+      holders_.erase(tenant);
+    } else if (measurement.held) {
+      const Bytes left = *measurement.held;
+      if (left < holder->charge()) {
+        holder->granted = left;
+        holder->overhead.clear();
+        holder->context_reserve = Bytes();
+      }
+    }
+    return std::nullopt;
+  }
+  if (!measurement.held) return std::nullopt;
+  // The hint is the tenant's own word: believed only as far as the daemon granted.
+  const Bytes used = std::min(measurement.used_hint, holder->granted);
+  holder->overhead.push_back(*measurement.held - used);
+  if (holder->overhead.size() > kOverheadWindow) holder->overhead.pop_front();
+  if (!measurement.listed || measurement.taken < holder->reserved_since) return std::nullopt;
+  if (holder->contexts > 0) holder->context_reserve = Bytes();
+  if (holder->contexts != 1 || holder->context_cost_known) return std::nullopt;
+  holder->context_cost_known = true;
+  return holder->overhead.back();
+}
+
+bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
+  const GrowRequest& request = waiting.request;
+  if (request.need <= available()) {
+    actions.push_back(grant(request, now));
+    return true;
+  }
+  if (request.need <= limit_) {
+    if (!waiting.recall_deadline) begin_recall(waiting, now, actions);
+    if (!awaited_.empty() && now < *waiting.recall_deadline) return false;
+    const bool time_will_do = request.need <= available() + unsettled();
+    if (time_will_do && now < waiting.arrived + kLingerPatience) return false;
+  }
+  actions.push_back(
+      GrantReply{request.tenant, request.seq, GrantStatus::kRefused, {}, available()});
+  return true;
+}
+
+void Account::begin_recall(Waiting& waiting, TimePoint now, GrantActions& actions) {
+  waiting.recall_deadline = now + kRecallPatience;
+  awaited_.clear();
+  ++round_;
+  // The asker too: its other threads may have freed something since it gave its headroom back.
+  for (const auto& [tenant, holder] : holders_) {
+    if (!holder.connected || holder.dead || holder.granted.is_zero()) continue;
+    awaited_.insert(tenant);
+    actions.push_back(GrantRecall{tenant, round_});
+  }
+}
+
+GrantReply Account::grant(const GrowRequest& request, TimePoint now) {
+  Holder& holder = holders_[request.tenant];
+  if (request.context) {
+    holder.context_reserve += request.need;
+    holder.reserved_since = now;
+    return {request.tenant, request.seq, GrantStatus::kGranted, {}, available()};
+  }
+  const Bytes want = std::max(request.want, request.need);
+  const Bytes amount = available() >= want + kPlenty ? want : request.need;
+  holder.granted += amount;
+  holder.last_grown = request.seq;
+  return {request.tenant, request.seq, GrantStatus::kGranted, amount, available()};
+}
+
+GrantActions Account::serve(TimePoint now) {
+  GrantActions actions;
+  if (now < held_until_) return actions;
+  while (!waiting_.empty()) {
+    if (!answer(waiting_.front(), now, actions)) break;
+    waiting_.pop_front();
+    awaited_.clear();
+  }
+  return actions;
+}
+
+std::optional<TimePoint> Account::next_deadline() const {
+  if (waiting_.empty()) return std::nullopt;
+  const Waiting& head = waiting_.front();
+  const TimePoint linger = head.arrived + kLingerPatience;
+  TimePoint when = linger;
+  if (head.recall_deadline && !awaited_.empty()) when = std::min(*head.recall_deadline, linger);
+  return std::max(when, held_until_);
+}
+
+Bytes Account::charged() const {
+  Bytes sum = outsiders_;
+  for (const auto& [tenant, holder] : holders_) sum += holder.charge();
+  return sum;
+}
+
+Bytes Account::granted(TenantId tenant) const {
+  const auto it = holders_.find(tenant);
+  return it == holders_.end() ? Bytes() : it->second.granted;
+}
+
+Bytes Account::charged(TenantId tenant) const {
+  const auto it = holders_.find(tenant);
+  return it == holders_.end() ? Bytes() : it->second.charge();
+}
+
+Bytes Account::unsettled() const {
+  Bytes sum;
+  for (const auto& [tenant, holder] : holders_) {
+    sum += holder.dead ? holder.charge() : holder.context_reserve;
+  }
+  return sum;
+}
+
+bool Account::has_dead() const {
+  return std::any_of(holders_.begin(), holders_.end(), [](const auto& h) { return h.second.dead; });
+}
+
+bool Account::expects_measurement() const {
+  return std::any_of(holders_.begin(), holders_.end(), [](const auto& h) {
+    return h.second.dead || !h.second.context_reserve.is_zero();
+  });
+}
+
+}  // namespace gpurota::lease

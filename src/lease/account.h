@@ -1,0 +1,152 @@
+// The account of one slice lease on one GPU: who of its processes may hold how much. Pure.
+//
+// A tenant allocates inside its grant without asking; the account only sees grants. The sum of all
+// grants and of what the driver holds beside them (contexts, modules) stays within the limit, so
+// the sum of what is allocated does too, whatever the timing. Slack (granted, not used) never makes
+// the account refuse: it is called back first.
+//
+// Used by GrantBook on the daemon's state thread. Never does I/O: what has to be said to tenants
+// comes back as GrantActions.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "core/time.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+namespace gpurota::lease {
+
+enum class GrantStatus { kGranted, kRefused };
+
+// Answer a GROW.
+struct GrantReply {
+  TenantId tenant;
+  std::uint32_t seq = 0;
+  GrantStatus status = GrantStatus::kRefused;
+  Bytes granted;    // zero for a context: what is reserved for it is not the tenant's to use
+  Bytes available;  // what is left after the answer
+  bool operator==(const GrantReply&) const = default;
+};
+
+// Ask a tenant for all its headroom on this GPU.
+struct GrantRecall {
+  TenantId tenant;
+  std::uint32_t seq = 0;
+  bool operator==(const GrantRecall&) const = default;
+};
+
+using GrantAction = std::variant<GrantReply, GrantRecall>;
+using GrantActions = std::vector<GrantAction>;
+
+struct GrowRequest {
+  TenantId tenant;
+  std::uint32_t seq = 0;
+  bool context = false;  // reserve for a context instead of granting memory
+  Bytes returned;        // headroom given back with the request
+  Bytes need;            // granted whole or not at all; for a context, what one costs
+  Bytes want;            // at least need
+};
+
+// What NVML says of one tenant, next to what the tenant's page says.
+struct Measurement {
+  std::optional<Bytes> held;  // NVML's figure; empty where it has none
+  bool listed = false;        // NVML lists the process on this GPU
+  Bytes used_hint;            // the page's used_bytes, the larger of before and after the look
+  TimePoint taken;            // when the look began
+};
+
+class Account {
+ public:
+  explicit Account(Bytes limit) : limit_(limit) {}
+
+  // How long a shortage waits for tenants that were asked for their slack: longer than a busy
+  // machine needs to run a helper thread, shorter than a program that hangs on it would notice.
+  static constexpr Duration kRecallPatience = std::chrono::milliseconds(200);
+  // How long a request waits for the memory of a dead sibling to come back, or a new context to be
+  // measured. Drivers took 0.6 s for 20 GiB after a kill -9 (measured on an H100).
+  static constexpr Duration kLingerPatience = std::chrono::seconds(2);
+
+  // A tenant with what it already holds (after a daemon's restart; else zero).
+  void add_tenant(TenantId tenant, Bytes held, int contexts);
+  // The connection ended; the process may live. It is counted in full and asked nothing.
+  GrantActions disconnect(TenantId tenant, TimePoint now);
+  // The process is dead. It is counted until a measurement no longer lists it.
+  GrantActions mark_dead(TenantId tenant, TimePoint now);
+  // The tenant came back as another one (same process, new connection) with its own account of
+  // what it holds.
+  void forget(TenantId tenant) { holders_.erase(tenant); }
+
+  GrantActions grow(const GrowRequest& request, TimePoint now);
+  // `recall` is the seq of the recall that it answers, 0 for none; `grown_seq` as in wire.h.
+  GrantActions give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
+                         std::uint32_t grown_seq, TimePoint now);
+  void set_contexts(TenantId tenant, int contexts, TimePoint now);
+  // Returns what a first context cost, when this measurement shows it.
+  std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
+  // What the lease's processes hold that are not tenants (static loaders, cleared environments).
+  void set_outsiders(Bytes held) { outsiders_ = held; }
+  void set_limit(Bytes limit) { limit_ = limit; }
+  // Until then nothing is granted: processes of the lease that the last daemon knew come back first.
+  void hold_until(TimePoint when) { held_until_ = when; }
+
+  // Serves what can be served now. Call after any change that may have freed something, and at
+  // next_deadline().
+  GrantActions serve(TimePoint now);
+  std::optional<TimePoint> next_deadline() const;
+
+  Bytes limit() const { return limit_; }
+  Bytes charged() const;
+  Bytes available() const { return limit_ - charged(); }
+  Bytes granted(TenantId tenant) const;  // memory only, without contexts
+  Bytes charged(TenantId tenant) const;
+  bool has_dead() const;
+  bool expects_measurement() const;  // a dead tenant, or a context not yet measured
+  bool empty() const { return holders_.empty() && outsiders_.is_zero(); }
+
+ private:
+  struct Holder {
+    Bytes granted;
+    Bytes context_reserve;     // for contexts not measured yet
+    TimePoint reserved_since;  // measurements begun before this say nothing of the reserve
+    int contexts = 0;
+    std::deque<Bytes> overhead;  // last candidates: held beside what is hooked
+    std::uint32_t last_grown = 0;
+    bool connected = true;
+    bool dead = false;
+    bool context_cost_known = false;
+
+    Bytes beside() const;  // max of the candidates and the reserve
+    Bytes charge() const { return granted + beside(); }
+  };
+  struct Waiting {
+    GrowRequest request;
+    TimePoint arrived;
+    std::optional<TimePoint> recall_deadline;  // set when its round of recalls began
+  };
+
+  // False while the request has to wait; else its answer is in `actions`.
+  bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
+  void begin_recall(Waiting& waiting, TimePoint now, GrantActions& actions);
+  GrantReply grant(const GrowRequest& request, TimePoint now);
+  // Charged now, but the next looks at the GPU may show that it is free: what the dead held, and
+  // what is reserved for contexts beyond what they turn out to cost.
+  Bytes unsettled() const;
+  Holder* find(TenantId tenant);
+
+  Bytes limit_;
+  Bytes outsiders_;
+  std::map<TenantId, Holder> holders_;
+  std::deque<Waiting> waiting_;
+  std::set<TenantId> awaited_;  // not yet answered in the current round
+  std::uint32_t round_ = 0;
+  TimePoint held_until_{};
+};
+
+}  // namespace gpurota::lease

@@ -1,0 +1,75 @@
+#include "lease/gpu_selector.h"
+
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace gpurota::lease {
+namespace {
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
+  return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
+}
+
+// "1:00.0", "0000:01:00.0" and "00000000:01:00.0" all name the same slot: the domain may be short.
+bool same_pci_address(std::string_view wanted, std::string_view pci) {
+  if (wanted.find('.') == std::string_view::npos || wanted.find(':') == std::string_view::npos) {
+    return false;
+  }
+  while (wanted.size() < pci.size() && !pci.empty() && (pci.front() == '0' || pci.front() == ':')) {
+    pci.remove_prefix(1);
+  }
+  return equal_ignoring_case(wanted, pci);
+}
+
+std::string list_of(const std::vector<GpuInfo>& gpus) {
+  if (gpus.empty()) return "this machine has no GPU that gpurota can see";
+  std::string text = "GPUs here: ";
+  for (std::size_t i = 0; i < gpus.size() && i < 16; ++i) {
+    text += fmt::format("{}{} ({})", i ? ", " : "", gpus[i].index, gpus[i].uuid.value);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gpus) {
+  int index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  const bool is_index = error == std::errc() && end == text.data() + text.size();
+
+  std::vector<const GpuInfo*> found;
+  for (const GpuInfo& gpu : gpus) {
+    const std::string_view uuid = gpu.uuid.value;
+    if (equal_ignoring_case(uuid, text)) return gpu.uuid;
+    const bool named =
+        is_index ? gpu.index == index
+                 : same_pci_address(text, gpu.pci) ||
+                       (!text.empty() &&
+                        (starts_with_ignoring_case(uuid, text) ||
+                         (uuid.size() > 4 && starts_with_ignoring_case(uuid.substr(4), text))));
+    if (named) found.push_back(&gpu);
+  }
+  // A PCI address or index names the card; its MIG instances have names of their own.
+  if (found.size() > 1) {
+    std::erase_if(found, [](const GpuInfo* gpu) { return !gpu->parent.value.empty(); });
+  }
+  if (found.size() == 1) return found.front()->uuid;
+  const std::string shown = display_text(text, 60);
+  if (found.empty()) {
+    return fail(Code::kInvalid, fmt::format("there is no GPU \"{}\": {}", shown, list_of(gpus)));
+  }
+  return fail(Code::kInvalid, fmt::format("\"{}\" fits {} GPUs, write more of the UUID: {}", shown,
+                                          found.size(), list_of(gpus)));
+}
+
+}  // namespace gpurota::lease

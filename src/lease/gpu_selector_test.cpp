@@ -1,0 +1,54 @@
+#include "lease/gpu_selector.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::lease {
+namespace {
+
+GpuInfo gpu(int index, std::string uuid, std::string pci, std::string parent = "") {
+  GpuInfo info;
+  info.index = index;
+  info.uuid = GpuUuid{std::move(uuid)};
+  info.pci = std::move(pci);
+  info.parent = GpuUuid{std::move(parent)};
+  return info;
+}
+
+const std::vector<GpuInfo> kGpus = {
+    gpu(0, "GPU-aa112233-4455-6677-8899-aabbccddeeff", "00000000:01:00.0"),
+    gpu(1, "GPU-aa992233-4455-6677-8899-aabbccddee00", "00000000:81:00.0"),
+    gpu(2, "MIG-bb112233-4455-6677-8899-aabbccddee01", "00000000:81:00.0",
+        "GPU-aa992233-4455-6677-8899-aabbccddee00"),
+};
+
+TEST(GpuSelector, TakesAnIndexAUuidAPrefixAndAPciAddress) {
+  EXPECT_EQ(select_gpu("0", kGpus)->value, kGpus[0].uuid.value);
+  EXPECT_EQ(select_gpu("GPU-aa992233-4455-6677-8899-aabbccddee00", kGpus)->value,
+            kGpus[1].uuid.value);
+  EXPECT_EQ(select_gpu("gpu-aa11", kGpus)->value, kGpus[0].uuid.value);
+  EXPECT_EQ(select_gpu("aa99", kGpus)->value, kGpus[1].uuid.value);
+  EXPECT_EQ(select_gpu("MIG-bb", kGpus)->value, kGpus[2].uuid.value);
+  EXPECT_EQ(select_gpu("00000000:01:00.0", kGpus)->value, kGpus[0].uuid.value);
+  EXPECT_EQ(select_gpu("0000:01:00.0", kGpus)->value, kGpus[0].uuid.value);
+  EXPECT_EQ(select_gpu("1:00.0", kGpus)->value, kGpus[0].uuid.value);
+}
+
+TEST(GpuSelector, APciAddressNamesTheCardNotItsInstances) {
+  EXPECT_EQ(select_gpu("0000:81:00.0", kGpus)->value, kGpus[1].uuid.value);
+}
+
+TEST(GpuSelector, RefusesWhatNamesNoneOrSeveralAndSaysWhatThereIs) {
+  for (const char* text : {"", "7", "-1", "GPU-aa", "zz", "1.0", "0x1"}) {
+    const auto result = select_gpu(text, kGpus);
+    ASSERT_FALSE(result) << text;
+    EXPECT_EQ(result.error().code, Code::kInvalid);
+    EXPECT_NE(result.error().message.find("GPU-aa112233"), std::string::npos);
+  }
+}
+
+TEST(GpuSelector, SaysSoWhenThereIsNoGpuAtAll) {
+  EXPECT_NE(select_gpu("0", {}).error().message.find("no GPU"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpurota::lease

@@ -1,0 +1,87 @@
+// All accounts: which tenant belongs to which lease, and what each holds on each GPU. Pure.
+//
+// The ledger of the daemon: an operation comes in with `now`, what has to be said to tenants comes
+// out. Used on the state thread only.
+#pragma once
+
+#include "core/gpu.h"
+#include "core/lease.h"
+#include "lease/account.h"
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace gpurota::lease {
+
+// A reply or recall, and the GPU it is about.
+struct AddressedGrantAction {
+  GpuUuid gpu;
+  GrantAction action;
+};
+using AddressedGrantActions = std::vector<AddressedGrantAction>;
+
+struct HeldMemory {
+  GpuUuid gpu;
+  Bytes granted;
+  int contexts = 0;
+};
+
+class GrantBook {
+ public:
+  // Opens an account for each GPU that `lease` has a limit on; again for a lease that has one: the
+  // limits are set anew and hold for what comes next.
+  void open(const Lease& lease);
+  // The lease is gone, and its memory with it.
+  void close(LeaseId lease);
+
+  void add_tenant(TenantId tenant, LeaseId lease, const std::vector<HeldMemory>& held);
+  AddressedGrantActions disconnect(TenantId tenant, TimePoint now);
+  AddressedGrantActions mark_dead(TenantId tenant, TimePoint now);
+  void forget(TenantId tenant);
+
+  AddressedGrantActions grow(const GpuUuid& gpu, const GrowRequest& request, TimePoint now);
+  AddressedGrantActions give_back(TenantId tenant, const GpuUuid& gpu, Bytes bytes,
+                                  std::uint32_t recall, std::uint32_t grown_seq, TimePoint now);
+  void set_contexts(TenantId tenant, const GpuUuid& gpu, int contexts, TimePoint now);
+
+  struct TenantMeasurement {
+    TenantId tenant;
+    Measurement measurement;
+  };
+  // One look at one GPU for one lease.
+  AddressedGrantActions measure(LeaseId lease, const GpuUuid& gpu,
+                                const std::vector<TenantMeasurement>& tenants, Bytes outsiders,
+                                TimePoint now);
+  void hold_until(LeaseId lease, TimePoint when);
+
+  AddressedGrantActions serve(TimePoint now);
+  std::optional<TimePoint> next_deadline() const;
+
+  // What a context is reckoned at on this GPU: the least a first one was seen to take, since what
+  // was measured more may have loaded modules; zero while none was seen.
+  Bytes context_cost(const GpuUuid& gpu) const;
+  // The account of a lease on a GPU; nullptr if it has none (exclusive, or not its GPU).
+  const Account* find(LeaseId lease, const GpuUuid& gpu) const;
+  std::optional<LeaseId> lease_of(TenantId tenant) const;
+  // Tenants that are counted though dead: their memory has not come back yet.
+  bool has_dead(LeaseId lease) const;
+  // Something on this GPU waits for the next measurement: look soon.
+  bool expects_measurement(const GpuUuid& gpu) const;
+
+ private:
+  using Key = std::pair<LeaseId, GpuUuid>;
+
+  // Collects what the account says, addressed; and forgets tenants that no account counts any more.
+  static void collect(const GpuUuid& gpu, GrantActions actions, AddressedGrantActions& into);
+  Account* account(TenantId tenant, const GpuUuid& gpu);
+  template <class Visit>
+  void for_each_account(LeaseId lease, Visit visit);
+
+  std::map<Key, Account> accounts_;
+  std::unordered_map<TenantId, LeaseId> tenants_;
+  std::unordered_map<GpuUuid, Bytes> context_costs_;
+};
+
+}  // namespace gpurota::lease

@@ -1,0 +1,247 @@
+#include "lease/grant_book.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::lease {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr TimePoint kStart{};
+const GpuUuid kGpu{"GPU-0"};
+
+Lease slice(std::uint64_t id, Bytes limit) {
+  Lease lease;
+  lease.id = LeaseId{id};
+  lease.gpus = {LeaseGpu{kGpu, limit, std::nullopt}};
+  return lease;
+}
+
+GrowRequest want(TenantId tenant, Bytes need, Bytes nice = {}, Bytes returned = {}) {
+  static std::uint32_t seq = 0;
+  return {tenant, ++seq, false, returned, need, std::max(need, nice)};
+}
+
+const GrantReply* reply_in(const AddressedGrantActions& actions) {
+  for (const auto& a : actions) {
+    if (const auto* reply = std::get_if<GrantReply>(&a.action)) return reply;
+  }
+  return nullptr;
+}
+
+const GrantRecall* recall_in(const AddressedGrantActions& actions, TenantId tenant) {
+  for (const auto& a : actions) {
+    const auto* recall = std::get_if<GrantRecall>(&a.action);
+    if (recall && recall->tenant == tenant) return recall;
+  }
+  return nullptr;
+}
+
+class GrantBookTest : public testing::Test {
+ protected:
+  GrantBookTest() {
+    book.open(slice(1, gib(8)));
+    book.add_tenant(a, LeaseId{1}, {});
+    book.add_tenant(b, LeaseId{1}, {});
+  }
+  AddressedGrantActions measure(TenantId tenant, std::optional<Bytes> held, Bytes hint,
+                                TimePoint taken, bool listed = true) {
+    return book.measure(LeaseId{1}, kGpu, {{tenant, {held, listed, hint, taken}}}, {}, taken);
+  }
+  const Account& account() { return *book.find(LeaseId{1}, kGpu); }
+
+  GrantBook book;
+  TenantId a{1}, b{2};
+};
+
+TEST_F(GrantBookTest, FarFromTheLimitSlackIsGrantedWithWhatIsNeeded) {
+  const auto actions = book.grow(kGpu, want(a, mib(1), mib(64)), kStart);
+  ASSERT_TRUE(reply_in(actions));
+  EXPECT_EQ(reply_in(actions)->granted, mib(64));
+  EXPECT_EQ(account().charged(), mib(64));
+}
+
+TEST_F(GrantBookTest, NearTheLimitGrantsAreExact) {
+  book.grow(kGpu, want(a, gib(8) - mib(500)), kStart);
+  EXPECT_EQ(reply_in(book.grow(kGpu, want(b, mib(1), mib(64)), kStart))->granted, mib(1));
+}
+
+TEST_F(GrantBookTest, OthersSlackIsCalledBackBeforeAnythingIsRefused) {
+  book.grow(kGpu, want(a, gib(4)), kStart);
+  auto actions = book.grow(kGpu, want(b, gib(6)), kStart);
+  EXPECT_FALSE(reply_in(actions));
+  const GrantRecall* recall = recall_in(actions, a);
+  ASSERT_TRUE(recall);
+  // a has freed everything meanwhile and gives its 4 GiB back.
+  actions = book.give_back(a, kGpu, gib(4), recall->seq, 0, kStart);
+  ASSERT_TRUE(reply_in(actions));
+  EXPECT_EQ(reply_in(actions)->tenant, b);
+  EXPECT_EQ(reply_in(actions)->granted, gib(6));
+}
+
+TEST_F(GrantBookTest, AnAnswerThatCrossedWithAGrantIsAskedForAgain) {
+  const GrowRequest first = want(a, gib(4));
+  book.grow(kGpu, first, kStart);
+  auto actions = book.grow(kGpu, want(b, gib(6)), kStart);
+  const std::uint32_t round = recall_in(actions, a)->seq;
+  actions = book.give_back(a, kGpu, Bytes(), round, 0, kStart);
+  ASSERT_TRUE(recall_in(actions, a));
+  actions = book.give_back(a, kGpu, gib(4), round, first.seq, kStart);
+  ASSERT_TRUE(reply_in(actions));
+  EXPECT_EQ(reply_in(actions)->tenant, b);
+  EXPECT_EQ(reply_in(actions)->granted, gib(6));
+}
+
+TEST_F(GrantBookTest, WhatDoesNotFitIsRefusedWithWhatIsLeft) {
+  const GrowRequest first = want(a, gib(5));
+  book.grow(kGpu, first, kStart);
+  auto actions = book.grow(kGpu, want(b, gib(4)), kStart);
+  const std::uint32_t round = recall_in(actions, a)->seq;
+  actions = book.give_back(a, kGpu, Bytes(), round, first.seq, kStart);
+  ASSERT_TRUE(reply_in(actions));
+  EXPECT_EQ(reply_in(actions)->status, GrantStatus::kRefused);
+  EXPECT_EQ(reply_in(actions)->available, gib(3));
+}
+
+TEST_F(GrantBookTest, MoreThanTheWholeLimitIsRefusedWithoutAskingAnybody) {
+  book.grow(kGpu, want(a, gib(1)), kStart);
+  const auto actions = book.grow(kGpu, want(b, gib(9)), kStart);
+  EXPECT_EQ(reply_in(actions)->status, GrantStatus::kRefused);
+  EXPECT_FALSE(recall_in(actions, a));
+}
+
+TEST_F(GrantBookTest, ATenantThatDoesNotAnswerIsCountedInFullAfterABoundedWait) {
+  book.grow(kGpu, want(a, gib(5)), kStart);
+  EXPECT_FALSE(reply_in(book.grow(kGpu, want(b, gib(4)), kStart)));
+  ASSERT_TRUE(book.next_deadline());
+  EXPECT_EQ(*book.next_deadline(), kStart + Account::kRecallPatience);
+  EXPECT_FALSE(reply_in(book.serve(kStart + Account::kRecallPatience - 1ns)));
+  EXPECT_EQ(reply_in(book.serve(*book.next_deadline()))->status, GrantStatus::kRefused);
+  EXPECT_FALSE(book.next_deadline());
+}
+
+TEST_F(GrantBookTest, RequestsAreServedInTheOrderTheyCame) {
+  const GrowRequest first = want(a, gib(6));
+  book.grow(kGpu, first, kStart);
+  EXPECT_FALSE(reply_in(book.grow(kGpu, want(b, gib(4)), kStart)));
+  const TenantId c{3};
+  book.add_tenant(c, LeaseId{1}, {});
+  EXPECT_FALSE(reply_in(book.grow(kGpu, want(c, gib(1)), kStart))) << "overtook b";
+  const auto actions = book.serve(kStart + Account::kRecallPatience);
+  ASSERT_EQ(actions.size(), 2u);
+  EXPECT_EQ(std::get<GrantReply>(actions[0].action).status, GrantStatus::kRefused);
+  EXPECT_EQ(std::get<GrantReply>(actions[1].action).status, GrantStatus::kGranted);
+}
+
+TEST_F(GrantBookTest, AContextIsReservedForAndThenChargedAsMeasured) {
+  GrowRequest context{a, 1, true, {}, {}, {}};
+  ASSERT_EQ(reply_in(book.grow(kGpu, context, kStart))->status, GrantStatus::kGranted);
+  EXPECT_EQ(account().charged(), mib(600));
+  book.set_contexts(a, kGpu, 1, kStart + 1ms);
+  measure(a, mib(100), Bytes(), kStart);  // begun before the context was there
+  EXPECT_GE(account().charged(), mib(600));
+  measure(a, mib(518), Bytes(), kStart + 2ms);
+  EXPECT_EQ(account().charged(), mib(518));
+  EXPECT_EQ(book.context_cost(kGpu), mib(518));
+}
+
+TEST_F(GrantBookTest, WhatAProcessHoldsBesideItsAllocationsIsCharged) {
+  book.grow(kGpu, want(a, gib(2)), kStart);
+  measure(a, gib(1) + mib(700), gib(1), kStart + 1ms);
+  EXPECT_EQ(account().charged(), gib(2) + mib(700));
+}
+
+TEST_F(GrantBookTest, AnAllocationUnderWayDoesNotHideOverhead) {
+  book.grow(kGpu, want(a, gib(2)), kStart);
+  measure(a, mib(700), Bytes(), kStart + 1ms);
+  // Charged in the page already, not yet taken by the driver.
+  measure(a, mib(700), gib(1), kStart + 2ms);
+  EXPECT_EQ(account().charged(), gib(2) + mib(700));
+}
+
+TEST_F(GrantBookTest, ATenantThatLiesAboutItsUseGainsNothing) {
+  book.grow(kGpu, want(a, gib(1)), kStart);
+  measure(a, gib(6), gib(100), kStart + 1ms);
+  EXPECT_EQ(account().charged(), gib(6));
+}
+
+TEST_F(GrantBookTest, DisconnectedIsNotDead) {
+  book.grow(kGpu, want(a, gib(5)), kStart);
+  book.disconnect(a, kStart);
+  EXPECT_EQ(account().charged(), gib(5));
+  const auto actions = book.grow(kGpu, want(b, gib(4)), kStart);
+  EXPECT_FALSE(recall_in(actions, a));
+}
+
+TEST_F(GrantBookTest, DeadIsNotYetFreeAndTheBytesComeBackOnce) {
+  book.grow(kGpu, want(a, gib(5)), kStart);
+  measure(a, gib(5), gib(5), kStart);
+  book.mark_dead(a, kStart);
+  EXPECT_EQ(account().charged(), gib(5));
+  EXPECT_TRUE(book.expects_measurement(kGpu));
+  measure(a, gib(3), Bytes(), kStart + 10ms);
+  EXPECT_EQ(account().charged(), gib(3));
+  measure(a, std::nullopt, Bytes(), kStart + 20ms, false);
+  EXPECT_EQ(account().charged(), Bytes());
+  measure(a, std::nullopt, Bytes(), kStart + 30ms, false);
+  EXPECT_EQ(account().charged(), Bytes());
+  EXPECT_FALSE(book.has_dead(LeaseId{1}));
+}
+
+TEST_F(GrantBookTest, ARequestWaitsForTheMemoryOfADeadSibling) {
+  book.grow(kGpu, want(a, gib(5)), kStart);
+  measure(a, gib(5), gib(5), kStart);
+  book.mark_dead(a, kStart);
+  EXPECT_FALSE(reply_in(book.grow(kGpu, want(b, gib(6)), kStart)));
+  const auto actions = measure(a, std::nullopt, Bytes(), kStart + 600ms, false);
+  ASSERT_TRUE(reply_in(actions));
+  EXPECT_EQ(reply_in(actions)->granted, gib(6));
+}
+
+TEST_F(GrantBookTest, TheWaiterThatDiesIsForgotten) {
+  book.grow(kGpu, want(a, gib(5)), kStart);
+  book.grow(kGpu, want(b, gib(6)), kStart);
+  book.mark_dead(b, kStart);
+  EXPECT_FALSE(book.next_deadline());
+}
+
+TEST_F(GrantBookTest, ALoweredLimitHoldsForWhatComesNext) {
+  book.grow(kGpu, want(a, gib(5)), kStart);
+  book.open(slice(1, gib(4)));
+  EXPECT_EQ(account().available(), Bytes());
+  const auto actions = book.grow(kGpu, want(b, mib(1)), kStart);
+  EXPECT_TRUE(recall_in(actions, a));
+  book.give_back(a, kGpu, gib(2), 0, 0, kStart);
+  EXPECT_EQ(account().available(), gib(1) - mib(1));
+}
+
+TEST_F(GrantBookTest, AfterARestartTenantsBringWhatTheyHold) {
+  const TenantId c{3};
+  book.add_tenant(c, LeaseId{1}, {{kGpu, gib(3), 1}});
+  EXPECT_EQ(account().charged(), gib(3));
+  const TenantId d{4};
+  book.add_tenant(d, LeaseId{1}, {{kGpu, gib(4000), 1}});
+  EXPECT_EQ(account().charged(d), gib(8)) << "a claim is worth no more than the lease";
+}
+
+TEST_F(GrantBookTest, AfterARestartNothingIsGrantedUntilTheOthersCouldComeBack) {
+  book.hold_until(LeaseId{1}, kStart + 10s);
+  EXPECT_TRUE(book.grow(kGpu, want(a, gib(1)), kStart).empty());
+  EXPECT_EQ(*book.next_deadline(), kStart + 10s);
+  EXPECT_EQ(reply_in(book.serve(kStart + 10s))->status, GrantStatus::kGranted);
+}
+
+TEST_F(GrantBookTest, AProcessOutsideThePreloadIsChargedToItsLease) {
+  book.measure(LeaseId{1}, kGpu, {}, gib(7), kStart);
+  EXPECT_EQ(account().available(), gib(1));
+}
+
+TEST_F(GrantBookTest, AStrangerGetsNothing) {
+  EXPECT_EQ(reply_in(book.grow(kGpu, want(TenantId{99}, mib(1)), kStart))->status,
+            GrantStatus::kRefused);
+  EXPECT_EQ(reply_in(book.grow(GpuUuid{"GPU-9"}, want(a, mib(1)), kStart))->status,
+            GrantStatus::kRefused);
+}
+
+}  // namespace
+}  // namespace gpurota::lease

@@ -1,0 +1,135 @@
+#include "lease/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::lease {
+namespace {
+
+using testing::HasSubstr;
+
+GpuRoom room(int index) {
+  GpuRoom room;
+  room.info.index = index;
+  room.info.uuid = GpuUuid{"GPU-" + std::to_string(index)};
+  room.info.memory = gib(24);
+  room.capacity = gib(24) - mib(400);
+  return room;
+}
+
+GpuRoom shared(int index, Bytes reserved) {
+  GpuRoom r = room(index);
+  r.reserved = reserved;
+  r.leases = 1;
+  r.holders = "alice (L3)";
+  return r;
+}
+
+PlacementRequest slice(Bytes size, int count = 1) {
+  return {count, {}, SizeSpec{size, 0}, std::nullopt};
+}
+
+std::vector<std::string> uuids(const std::vector<LeaseGpu>& gpus) {
+  std::vector<std::string> list;
+  for (const LeaseGpu& gpu : gpus) list.push_back(gpu.uuid.value);
+  return list;
+}
+
+TEST(Placement, AnExclusiveLeaseTakesTheGpuThatHasBeenIdleLongest) {
+  auto rooms = std::vector{room(0), room(1)};
+  rooms[0].idle_since = WallTime(std::chrono::seconds(100));
+  rooms[1].idle_since = WallTime(std::chrono::seconds(50));
+  EXPECT_EQ(uuids(*place({}, rooms)), (std::vector<std::string>{"GPU-1"}));
+}
+
+TEST(Placement, ASliceGoesWhereItFitsBest) {
+  const auto rooms = std::vector{room(0), shared(1, gib(12)), shared(2, gib(20))};
+  EXPECT_EQ(uuids(*place(slice(gib(8)), rooms)), (std::vector<std::string>{"GPU-1"}));
+  EXPECT_EQ(uuids(*place(slice(gib(2)), rooms)), (std::vector<std::string>{"GPU-2"}));
+  EXPECT_EQ(uuids(*place(slice(gib(20)), rooms)), (std::vector<std::string>{"GPU-0"}));
+}
+
+TEST(Placement, AnExclusiveLeaseAndASliceNeverMeet) {
+  auto taken = room(0);
+  taken.exclusive = true;
+  taken.leases = 1;
+  taken.holders = "bob (L1)";
+  const auto refused = place(slice(gib(1)), {taken});
+  EXPECT_EQ(refused.error().error.code, Code::kNoGpu);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("bob (L1)"));
+  EXPECT_EQ(place({}, {shared(0, gib(1))}).error().error.code, Code::kNoGpu);
+}
+
+TEST(Placement, SeveralGpusAreAllOrNothingAndInPciOrder) {
+  auto rooms = std::vector{room(0), shared(1, gib(1)), room(2)};
+  rooms[0].idle_since = WallTime(std::chrono::seconds(9));
+  EXPECT_EQ(uuids(*place({2, {}, {}, {}}, rooms)), (std::vector<std::string>{"GPU-0", "GPU-2"}));
+  const auto refused = place({3, {}, {}, {}}, rooms);
+  EXPECT_EQ(refused.error().error.code, Code::kNoGpu);
+  EXPECT_EQ(refused.error().free, 2);
+  EXPECT_EQ(refused.error().total, 3);
+}
+
+TEST(Placement, WhatNoStateOfTheMachineCouldFillIsSaidAtOnce) {
+  const auto rooms = std::vector{shared(0, gib(23))};
+  EXPECT_EQ(place({2, {}, {}, {}}, rooms).error().error.code, Code::kInvalid);
+  EXPECT_EQ(place({0, {}, {}, {}}, rooms).error().error.code, Code::kInvalid);
+  EXPECT_EQ(place({17, {}, {}, {}}, rooms).error().error.code, Code::kInvalid);
+  EXPECT_EQ(place(slice(gib(24)), rooms).error().error.code, Code::kLimit);
+  EXPECT_EQ(place(slice(gib(2)), rooms).error().error.code, Code::kNoGpu);
+}
+
+TEST(Placement, ALimitThatOneContextWouldFillIsRefusedWithTheFigure) {
+  auto small = room(0);
+  small.context_cost = mib(518);
+  const auto refused = place(slice(mib(512)), {small});
+  EXPECT_EQ(refused.error().error.code, Code::kLimit);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("518 MiB"));
+}
+
+TEST(Placement, GpusInUnreservedUseAreLeftOut) {
+  auto busy = room(0);
+  busy.in_unreserved_use = true;
+  busy.unreserved_use = gib(4);
+  EXPECT_EQ(uuids(*place({}, {busy, room(1)})), (std::vector<std::string>{"GPU-1"}));
+  EXPECT_THAT(place({}, {busy}).error().error.message, HasSubstr("without a lease"));
+  EXPECT_TRUE(place(slice(gib(8)), {busy}));  // beside it there is room
+  EXPECT_FALSE(place(slice(gib(20)), {busy}));
+}
+
+TEST(Placement, AGpuInErrorIsLeftOut) {
+  auto broken = room(0);
+  broken.error = "GPU is lost";
+  EXPECT_THAT(place({}, {broken}).error().error.message, HasSubstr("GPU is lost"));
+}
+
+TEST(Placement, ASplitGpuIsLeasedByItsInstances) {
+  auto parent = room(0);
+  parent.info.mig_enabled = true;
+  EXPECT_EQ(uuids(*place({}, {parent, room(1)})), (std::vector<std::string>{"GPU-1"}));
+  EXPECT_EQ(place({1, {parent.info.uuid}, {}, {}}, {parent}).error().error.code, Code::kInvalid);
+}
+
+TEST(Placement, NamedGpusAreTakenInTheOrderGivenAndOnlyOnce) {
+  const auto rooms = std::vector{room(0), room(1)};
+  const GpuUuid a{"GPU-0"}, b{"GPU-1"};
+  EXPECT_EQ(uuids(*place({1, {b, a}, {}, {}}, rooms)),
+            (std::vector<std::string>{"GPU-1", "GPU-0"}));
+  EXPECT_EQ(place({1, {a, a}, {}, {}}, rooms).error().error.code, Code::kInvalid);
+}
+
+TEST(Placement, PercentagesAreOfEachGpu) {
+  const auto chosen = place({1, {}, SizeSpec{{}, 50}, SizeSpec{{}, 25}}, {room(0)});
+  EXPECT_EQ(*chosen->front().limit, gib(12));
+  EXPECT_EQ(*chosen->front().soft_limit, gib(6));
+}
+
+TEST(Placement, ASoftLimitLiesBelowALimit) {
+  const auto rooms = std::vector{room(0)};
+  EXPECT_EQ(place({1, {}, {}, SizeSpec{gib(1), 0}}, rooms).error().error.code, Code::kInvalid);
+  EXPECT_EQ(place({1, {}, SizeSpec{gib(1), 0}, SizeSpec{gib(2), 0}}, rooms).error().error.code,
+            Code::kInvalid);
+}
+
+}  // namespace
+}  // namespace gpurota::lease

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Holds every #include against the layer table of ARCHITECTURE.md. Runs as a test.
+
+    tools/check_layers.py [ROOT]     prints each violation as file:line: text; exits 1 if there are any
+
+A quoted include is a file of the project, named from src/ (or the repository's root, or the folder
+of the including file); an angled one is the system's or a third party's.
+"""
+
+import os
+import re
+import sys
+
+# Module: the modules it may include besides itself. base and abi are leaves.
+ALLOWED = {
+    "base": [],
+    "abi": [],
+    "core": ["base"],
+    "lease": ["base", "core"],
+    "sched": ["base", "core"],
+    "watch": ["base", "core"],
+    "config": ["base", "core"],
+    "proto": ["base", "core"],
+    "ports": ["base", "core"],
+    "ipc": ["base", "abi", "ports"],
+    "sys": ["base", "abi", "core", "ports", "ipc"],
+    "nvml": ["base", "abi", "core", "ports"],
+    "store": ["base", "abi", "core", "ports"],
+    "daemon": ["base", "abi", "core", "lease", "sched", "watch", "config", "proto", "ports", "ipc",
+               "sys", "nvml", "store"],
+    "client": ["base", "core", "proto", "ipc"],
+    "cli": ["base", "abi", "core", "proto", "client"],
+    "interposer": ["abi"],
+    "testing": ["base", "core", "ports"],
+    "sim": ["abi", "base"],
+}
+# Folders that test, measure or show the whole may include anything of the project.
+FREE = ("tests", "bench", "demo")
+# What any *_test.cpp may include besides what its module may.
+FOR_TESTS = ["base", "abi", "core", "testing"]
+
+# A header that is heavy or ties to one subsystem: the modules whose .cpp files may include it.
+# Headers (.h) never may: whoever included them would pay.
+OWNED_HEADERS = [
+    (r"nlohmann/.*", ["proto", "client", "cli"]),
+    (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim"]),
+    (r"CLI/.*", ["cli"]),
+    (r"sqlite3\.h", ["store"]),
+    (r"systemd/.*", ["sys"]),
+    (r"httplib\.h", ["web"]),
+]
+# Decides, never touches: no I/O, no threads, no clock, no log.
+PURE = ["core", "lease", "sched", "watch", "proto", "config"]
+NOT_IN_PURE = (r"thread|mutex|shared_mutex|condition_variable|future|iostream|fstream|"
+               r"sys/(socket|epoll|mman|wait|stat|ioctl|un)\.h|fcntl\.h|poll\.h|pthread\.h|dlfcn\.h")
+# Reading its one file is what config is for.
+PURE_EXCEPTIONS = {("config", "fstream"), ("config", "fcntl.h"), ("config", "sys/stat.h")}
+LOG_HEADER = "base/log.h"
+# What a library inside other people's programs may use of C++: nothing that needs libstdc++.so.
+INTERPOSER_CXX = ["atomic", "cerrno", "climits", "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib",
+                  "cstring", "limits", "type_traits", "utility"]
+# Slow to compile or to start, or superseded by ours.
+NOWHERE = {"regex": "slow to compile and to run; parse by hand",
+           "iostream": "constructs global objects; use fmt and write()",
+           "source_location": "clang 14 does not have it",
+           "format": "g++ 12 does not have it; use fmt",
+           "expected": "g++ 12 does not have it; use Result"}
+
+SUFFIXES = (".h", ".c", ".cpp", ".inc")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+class File:
+    def __init__(self, root, path):
+        self.path = path  # from the root
+        self.folder = os.path.dirname(path)
+        parts = path.split(os.sep)
+        self.module = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
+        self.is_header = path.endswith((".h", ".inc"))
+        self.is_test = path.endswith(("_test.cpp", "_test.c")) or self.module in FREE
+        self.is_free = self.module in FREE
+        with open(os.path.join(root, path), encoding="utf-8") as text:
+            self.includes = [(number, match.group(1), match.group(2))
+                             for number, match in ((n, INCLUDE.match(line)) for n, line in enumerate(text, 1))
+                             if match]
+
+
+def module_of(root, includer, name):
+    """The module that a quoted include names; None: no such file (generated, or a mistake)."""
+    for base in ("src", "", includer.folder):
+        path = os.path.normpath(os.path.join(base, name))
+        if os.path.isfile(os.path.join(root, path)):
+            parts = path.split(os.sep)
+            return parts[1] if parts[0] == "src" else parts[0]
+    return None
+
+
+def check_quoted(root, file, name):
+    module = module_of(root, file, name)
+    if module is None:
+        # Generated into the build: "MODULE/NAME" too, so the module is still known.
+        module = name.split("/")[0]
+        if module not in ALLOWED and module != "generated":
+            return "'%s' is no file of the project: write it as \"module/file.h\"" % name
+    if name == LOG_HEADER and file.module in PURE and not file.is_test:
+        return "%s never logs: return the error" % file.module
+    if file.is_free or module in (file.module, "generated"):
+        return None
+    allowed = ALLOWED[file.module] + (FOR_TESTS if file.is_test else [])
+    if module not in allowed:
+        return "%s may not include %s (only %s)" % (file.module, module, ", ".join(allowed) or "itself")
+    return None
+
+
+def check_owned(file, name):
+    for pattern, owners in OWNED_HEADERS:
+        if not re.fullmatch(pattern, name) or file.is_free:
+            continue
+        if file.module not in owners:
+            return "<%s> belongs to %s" % (name, ", ".join(owners))
+        if file.is_header:
+            return "<%s> is heavy: include it in .cpp files only" % name
+    return None
+
+
+def check_angled(file, name):
+    if name in NOWHERE and not (file.is_test and name == "iostream"):
+        return "<%s> is not used here: %s" % (name, NOWHERE[name])
+    is_cxx = not name.endswith(".h")
+    if file.module == "abi" and not file.is_test and is_cxx:
+        return "abi is C-compatible: no <%s>" % name
+    if file.module == "interposer" and not file.is_test and is_cxx and name not in INTERPOSER_CXX:
+        return "the interposer needs nothing but libc: no <%s>" % name
+    forbidden = file.module in PURE and not file.is_test and re.fullmatch(NOT_IN_PURE, name)
+    if forbidden and (file.module, name) not in PURE_EXCEPTIONS:
+        return "%s only decides: no <%s>" % (file.module, name)
+    return check_owned(file, name)
+
+
+def check_file(root, path):
+    file = File(root, path)
+    if file.module not in ALLOWED and not file.is_free:
+        return ["%s:1: folder '%s' is not in the layer table" % (path, file.module)]
+    problems = []
+    for number, kind, name in file.includes:
+        problem = check_quoted(root, file, name) if kind == '"' else check_angled(file, name)
+        if problem:
+            problems.append("%s:%d: %s" % (path, number, problem))
+    return problems
+
+
+def source_files(root):
+    for top in ("src", "sim", "tests", "bench", "demo"):
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in sorted(names):
+                if name.endswith(SUFFIXES):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def check_tree(root):
+    return [problem for path in sorted(source_files(root)) for problem in check_file(root, path)]
+
+
+def main(arguments):
+    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    problems = check_tree(root)
+    for problem in problems:
+        print(problem)
+    count = len(list(source_files(root)))
+    if count == 0:
+        print("no source files under %s" % root)
+        return 1
+    print("layers: %d files, %d violations" % (count, len(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Tests of the checks themselves: each must find what it is for, and nothing else."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_layers  # noqa: E402
+import check_sizes  # noqa: E402
+import list_skips  # noqa: E402
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = self.folder.name
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, path, text):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def includes(self, path, *names):
+        self.write(path, "".join("#include %s\n" % name for name in names))
+
+
+class Layers(Tree):
+    def setUp(self):
+        super().setUp()
+        for header in ("base/a.h", "base/log.h", "core/b.h", "abi/c.h", "cli/d.h", "sys/e.h", "ports/f.h"):
+            self.write("src/" + header, "#pragma once\n")
+        self.write("sim/gpu/own.h", "#pragma once\n")
+
+    def problems(self):
+        return check_layers.check_tree(self.root)
+
+    def assert_refused(self, text):
+        problems = self.problems()
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn(text, problems[0])
+
+    def test_allows_what_the_table_allows(self):
+        self.includes("src/core/x.cpp", '"core/b.h"', '"base/a.h"', "<vector>", "<fmt/core.h>")
+        self.includes("src/daemon/x.cpp", '"core/b.h"', '"sys/e.h"', '"base/log.h"', "<thread>")
+        self.includes("src/interposer/x.cpp", '"abi/c.h"', "<dlfcn.h>", "<atomic>")
+        self.includes("src/store/x.cpp", '"ports/f.h"', "<sqlite3.h>")
+        self.includes("sim/gpu/x.cpp", '"sim/gpu/own.h"', '"own.h"', '"abi/c.h"', '"base/a.h"')
+        self.includes("tests/integration/x_test.cpp", '"cli/d.h"', '"sys/e.h"', "<gtest/gtest.h>")
+        self.assertEqual(self.problems(), [])
+
+    def test_refuses_an_include_of_a_higher_layer(self):
+        self.includes("src/base/x.cpp", '"core/b.h"')
+        self.assert_refused("base may not include core")
+
+    def test_refuses_what_the_daemon_may_not_see(self):
+        self.includes("src/daemon/x.cpp", '"cli/d.h"')
+        self.assert_refused("src/daemon/x.cpp:1: daemon may not include cli")
+
+    def test_refuses_adapters_that_know_each_other(self):
+        self.includes("src/store/x.cpp", '"sys/e.h"')
+        self.assert_refused("store may not include sys")
+
+    def test_refuses_anything_of_ours_but_abi_in_the_interposer(self):
+        self.includes("src/interposer/x.cpp", '"base/a.h"')
+        self.assert_refused("interposer may not include base")
+
+    def test_refuses_the_standard_library_in_the_interposer(self):
+        self.includes("src/interposer/x.cpp", "<string>")
+        self.assert_refused("nothing but libc")
+
+    def test_refuses_cxx_in_abi(self):
+        self.includes("src/abi/x.h", "<cstdint>")
+        self.assert_refused("C-compatible")
+
+    def test_refuses_heavy_headers_in_headers(self):
+        self.includes("src/proto/x.h", "<nlohmann/json.hpp>")
+        self.assert_refused(".cpp files only")
+
+    def test_refuses_heavy_headers_of_others(self):
+        self.includes("src/daemon/x.cpp", "<sqlite3.h>")
+        self.assert_refused("belongs to store")
+
+    def test_refuses_io_and_logging_where_only_decisions_are_made(self):
+        self.includes("src/sched/x.cpp", "<sys/socket.h>")
+        self.assert_refused("only decides")
+        self.includes("src/sched/x.cpp", '"base/log.h"')
+        self.assert_refused("never logs")
+
+    def test_refuses_regex_everywhere(self):
+        self.includes("src/daemon/x.cpp", "<regex>")
+        self.assert_refused("parse by hand")
+
+    def test_refuses_a_folder_that_is_not_in_the_table(self):
+        self.includes("src/misc/x.cpp", "<vector>")
+        self.assert_refused("not in the layer table")
+
+    def test_refuses_names_that_are_no_file(self):
+        self.includes("src/core/x.cpp", '"lost.h"')
+        self.assert_refused("no file of the project")
+
+    def test_an_empty_tree_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as empty:
+            self.assertEqual(check_layers.main([empty]), 1)
+
+
+class Sizes(Tree):
+    def test_counts_lines_of_files(self):
+        self.write("src/core/x.h", "int x;\n" * 251)
+        self.write("src/core/x.cpp", "int x;\n" * 500)
+        problems = check_sizes.check_file(self.root, "src/core/x.h")
+        self.assertIn("251 lines", problems[0])
+        self.assertEqual(check_sizes.check_file(self.root, "src/core/x.cpp"), [])
+
+    def test_counts_lines_of_functions(self):
+        body = "  x();\n" * 58
+        self.write("src/core/x.cpp", "void f(int a,\n       int b) {\n%s}\n\nint g() {\n  y();\n%s}\n" % (body, body))
+        problems = check_sizes.check_file(self.root, "src/core/x.cpp")
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn("src/core/x.cpp:63: a function of 61 lines", problems[0])
+
+    def test_does_not_take_blocks_for_functions(self):
+        body = "  x();\n" * 70
+        self.write("src/core/x.cpp", "namespace {\n%s}\nstruct S {\n%s};\n" % (body, body))
+        self.assertEqual(check_sizes.check_file(self.root, "src/core/x.cpp"), [])
+
+
+class Skips(Tree):
+    GTEST = """<testsuites><testsuite name="S">
+      <testcase name="Runs" classname="S"/>
+      <testcase name="Needs" classname="S"><skipped message="f.cpp:3&#x0A;no cgroup here"/></testcase>
+      </testsuite></testsuites>"""
+    CTEST = """<testsuite tests="2">
+      <testcase name="gpu_test" classname="gpu_test" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+      <system-out>no GPU in this machine</system-out></testcase>
+      <testcase name="ok_test" classname="ok_test" status="run"/></testsuite>"""
+
+    def skips(self):
+        return list_skips.read_skips(self.root)
+
+    def test_lists_skips_of_all_formats_with_their_reasons(self):
+        self.write("a.xml", self.GTEST)
+        self.write("b.xml", self.CTEST)
+        self.assertEqual(self.skips(), [("S.Needs", "no cgroup here"), ("gpu_test", "no GPU in this machine")])
+
+    def test_an_expected_skip_is_one_that_a_line_names(self):
+        self.write("a.xml", self.GTEST)
+        self.write("expected.txt", "# comment\n\nS.*   # where there is no cgroup\n")
+        patterns = list_skips.read_expected(os.path.join(self.root, "expected.txt"))
+        self.assertEqual(list_skips.unexpected(self.skips(), patterns), [])
+        self.assertEqual(len(list_skips.unexpected([("T.X", "why")], patterns)), 1)
+
+    def test_a_result_that_cannot_be_read_is_a_failure(self):
+        self.write("a.xml", "<testsuites>")
+        self.assertEqual(list_skips.main([self.root]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
