@@ -1,0 +1,75 @@
+// Whatever a peer sends on the control socket: split into messages, judged as a call and as each
+// kind of answer. What is accepted survives being written and read again; what is refused is
+// answered with an error that a client can read.
+#include "proto/codec.h"
+#include "proto/framing.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace {
+
+using namespace gpurota::proto;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+template <class Method>
+void check_reply(std::string_view text) {
+  const auto answer = parse_reply<Method>(text);
+  if (!answer) {
+    require(!gpurota::proto::to_error(answer.error()).message.empty());
+    return;
+  }
+  const auto again = parse_reply<Method>(reply_json<Method>(answer->reply, answer->continues));
+  require(again && again->reply == answer->reply && again->continues == answer->continues);
+}
+
+void check_call(std::string_view text) {
+  const auto call = parse_call(text);
+  if (!call) {
+    const auto answer = parse_reply<Status>(error_json(call.error().error));
+    require(!answer && answer.error().name == call.error().error.name);
+    return;
+  }
+  const std::string written = std::visit(
+      [&]<class Method>(const Method& params) { return call_json<Method>(params, call->more); },
+      call->params);
+  const auto again = parse_call(written);
+  require(again && again->params == call->params && again->more == call->more);
+}
+
+// The same messages come out however the bytes arrive.
+void check_framing(std::string_view bytes) {
+  constexpr std::size_t kMax = 64;
+  FrameReader whole(kMax), pieces(kMax);
+  const bool fits = whole.append(bytes).has_value();
+  bool fits_too = true;
+  for (std::size_t at = 0; at < bytes.size() && fits_too; at += 3) {
+    fits_too = pieces.append(bytes.substr(at, 3)).has_value();
+  }
+  require(fits == fits_too);
+  while (auto message = whole.next()) {
+    require(message->size() <= kMax);
+    require(pieces.next() == message);
+  }
+  require(!pieces.next());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  check_framing(input);
+  check_call(input);
+  check_reply<Status>(input);
+  check_reply<Hold>(input);
+  check_reply<Acquire>(input);
+  check_reply<ListProcesses>(input);
+  check_reply<ServiceInfo>(input);
+  return 0;
+}
