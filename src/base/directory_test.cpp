@@ -1,0 +1,57 @@
+#include "base/directory.h"
+
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpurota {
+namespace {
+
+using testing::TempDir;
+
+TEST(MakeDirectory, MakesParentsAndTheModeAsked) {
+  const TempDir temp;
+  const std::string path = temp.file("a/b/c");
+  ASSERT_TRUE(make_directory(path, 0700));
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777u, 0700u);
+  EXPECT_TRUE(make_directory(path, 0700)) << "an existing one of ours is fine";
+}
+
+TEST(MakeDirectory, SaysWhyItCannot) {
+  const TempDir temp;
+  testing::write_file(temp.file("file"), "");
+  const auto below_file = make_directory(temp.file("file/dir"), 0700);
+  ASSERT_FALSE(below_file);
+  EXPECT_NE(below_file.error().message.find("Not a directory"), std::string::npos)
+      << below_file.error().message;
+  EXPECT_EQ(make_directory("relative", 0700).error().code, Code::kInvalid);
+}
+
+TEST(CheckDirectory, RefusesWhatOthersCouldHaveMade) {
+  const TempDir temp;
+  const uid_t me = ::geteuid();
+  EXPECT_EQ(check_directory(temp.file("none"), me).error().code, Code::kNotFound);
+
+  testing::write_file(temp.file("file"), "");
+  EXPECT_EQ(check_directory(temp.file("file"), me).error().code, Code::kDenied);
+
+  ASSERT_EQ(::symlink(temp.path().c_str(), temp.file("link").c_str()), 0);
+  EXPECT_NE(check_directory(temp.file("link"), me).error().message.find("symbolic link"),
+            std::string::npos);
+
+  ASSERT_EQ(::mkdir(temp.file("open").c_str(), 0700), 0);
+  EXPECT_TRUE(check_directory(temp.file("open"), me));
+  EXPECT_NE(check_directory(temp.file("open"), me + 1).error().message.find("belongs to"),
+            std::string::npos);
+  ASSERT_EQ(::chmod(temp.file("open").c_str(), 0777), 0);
+  EXPECT_NE(check_directory(temp.file("open"), me).error().message.find("chmod go-w"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpurota

@@ -1,0 +1,57 @@
+// The control socket's stream: messages that end with a NUL byte, in and out. Bytes only: no
+// sockets, no JSON. Used by the daemon for each connection and by its clients.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpurota::ipc {
+
+// Turns received bytes into whole messages. Each byte is looked at once, however it arrives.
+class Framer {
+ public:
+  // A message may have `max_message` bytes, its NUL not counted.
+  explicit Framer(std::size_t max_message) : max_message_(max_message) {}
+
+  // kLimit once a message is longer than allowed; the stream is then lost and stays so.
+  Result<void> feed(std::string_view bytes);
+  // The next whole message without its NUL, or nothing. Call until nothing after each feed().
+  std::optional<std::string> next();
+  // Bytes held of messages that have not been taken.
+  std::size_t buffered() const { return buffer_.size() - taken_; }
+
+ private:
+  std::size_t max_message_;
+  std::string buffer_;
+  std::size_t taken_ = 0;    // bytes at the front that next() has given out
+  std::size_t scanned_ = 0;  // where next() has to look for a NUL: none from taken_ to here
+  std::size_t open_ = 0;     // bytes at the end that are the beginning of a message
+  bool failed_ = false;
+};
+
+// Bytes waiting for a reader that is slower than we are.
+class OutputBuffer {
+ public:
+  // `limit` bytes may wait.
+  explicit OutputBuffer(std::size_t limit) : limit_(limit) {}
+
+  // False if that would be more than the limit: nothing is taken, and the reader is to be given up.
+  bool append(std::string_view bytes);
+  // append() of a message and its NUL.
+  bool append_message(std::string_view message);
+  // What is to be written next; then consume() what was.
+  std::string_view pending() const { return std::string_view(buffer_).substr(written_); }
+  void consume(std::size_t count);
+  bool empty() const { return written_ == buffer_.size(); }
+
+ private:
+  std::size_t limit_;
+  std::string buffer_;
+  std::size_t written_ = 0;
+};
+
+}  // namespace gpurota::ipc

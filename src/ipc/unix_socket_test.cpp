@@ -1,0 +1,180 @@
+#include "ipc/unix_socket.h"
+
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <csignal>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::ipc {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::TempDir;
+
+bool says(const Error& error, const char* part) {
+  return error.message.find(part) != std::string::npos;
+}
+
+class UnixSocket : public ::testing::Test {
+ protected:
+  Result<Listener> listen(mode_t mode = 0600) {
+    return Listener::make(path_, {.type = SOCK_STREAM, .mode = mode, .group = {}});
+  }
+  const TempDir temp_;
+  const std::string path_ = temp_.file("control.sock");
+};
+
+TEST_F(UnixSocket, ConnectsAndAccepts) {
+  auto listener = listen();
+  ASSERT_TRUE(listener) << listener.error().message;
+  EXPECT_FALSE(*listener->accept());
+  const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+  ASSERT_TRUE(client) << client.error().message;
+  const auto accepted = listener->accept();
+  ASSERT_TRUE(accepted);
+  ASSERT_TRUE(*accepted);
+  const int fd = (*accepted)->get();
+  EXPECT_TRUE(::fcntl(fd, F_GETFD) & FD_CLOEXEC);
+  EXPECT_TRUE(::fcntl(fd, F_GETFL) & O_NONBLOCK);
+  EXPECT_FALSE(::fcntl(client->get(), F_GETFL) & O_NONBLOCK);
+  EXPECT_TRUE(::fcntl(client->get(), F_GETFD) & FD_CLOEXEC);
+}
+
+TEST_F(UnixSocket, HasTheModeAskedWhateverTheUmask) {
+  const mode_t old = ::umask(0777);
+  const auto open_to_all = listen(0666);
+  ::umask(old);
+  ASSERT_TRUE(open_to_all);
+  struct stat info {};
+  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0666u);
+}
+
+TEST_F(UnixSocket, IsRemovedWithItsListener) {
+  { const auto listener = listen(); }
+  EXPECT_NE(::access(path_.c_str(), F_OK), 0);
+  const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+  EXPECT_EQ(client.error().code, Code::kUnavailable);
+  EXPECT_TRUE(says(client.error(), "not running")) << client.error().message;
+}
+
+TEST_F(UnixSocket, ALiveDaemonIsNotReplaced) {
+  const auto first = listen();
+  const auto second = listen();
+  ASSERT_FALSE(second);
+  EXPECT_TRUE(says(second.error(), "another gpurotad is running here")) << second.error().message;
+  EXPECT_TRUE(answers(path_, SOCK_STREAM)) << "and it still answers";
+}
+
+TEST_F(UnixSocket, TheSocketOfAKilledDaemonIsReplaced) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto listener = listen();
+    (void)!::write(ready[1], "x", 1);
+    ::pause();
+    ::_exit(0);
+  }
+  char c = 0;
+  ASSERT_EQ(::read(ready[0], &c, 1), 1);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ASSERT_EQ(::access(path_.c_str(), F_OK), 0);
+  EXPECT_EQ(connect_unix(path_, SOCK_STREAM, 1s).error().code, Code::kUnavailable);
+  EXPECT_TRUE(listen());
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST_F(UnixSocket, AnythingElseAtItsPathIsLeftAlone) {
+  testing::write_file(path_, "precious");
+  const auto listener = listen();
+  ASSERT_FALSE(listener);
+  EXPECT_TRUE(says(listener.error(), "is no socket")) << listener.error().message;
+  EXPECT_EQ(testing::read_file(path_), "precious");
+}
+
+TEST_F(UnixSocket, APathTooLongSaysWhatToDo) {
+  const std::string longer = temp_.file(std::string(120, 'x'));
+  for (const Error& error : {Listener::make(longer, {.type = SOCK_STREAM, .group = {}}).error(),
+                             connect_unix(longer, SOCK_STREAM, 1s).error()}) {
+    EXPECT_EQ(error.code, Code::kInvalid);
+    EXPECT_TRUE(says(error, "107")) << error.message;
+    EXPECT_TRUE(says(error, "--runtime-dir")) << error.message;
+  }
+}
+
+TEST_F(UnixSocket, ConnectingToABusyDaemonEndsAfterTheTimeout) {
+  const auto listener = Listener::make(path_, {.type = SOCK_STREAM, .group = {}, .backlog = 0});
+  ASSERT_TRUE(listener);
+  std::vector<Result<Fd>> waiting;
+  Code last = Code::kInternal;
+  for (int i = 0; i < 10 && last != Code::kTimeout; ++i) {
+    waiting.push_back(connect_unix(path_, SOCK_STREAM, 10ms));
+    if (!waiting.back()) last = waiting.back().error().code;
+  }
+  EXPECT_EQ(last, Code::kTimeout);
+  EXPECT_TRUE(answers(path_, SOCK_STREAM)) << "busy is not gone";
+}
+
+TEST_F(UnixSocket, OutOfDescriptorsTheWaitingPeerIsHungUpOn) {
+  auto listener = listen();
+  ASSERT_TRUE(listener);
+  const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+  ASSERT_TRUE(client);
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const Fd probe(::dup(0));
+  const rlimit none{static_cast<rlim_t>(probe.get()), old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::vector<Fd> filler;  // below the limit there may be holes
+  for (Fd fd(::dup(0)); fd; fd = Fd(::dup(0))) filler.push_back(std::move(fd));
+  const auto refused = listener->accept();
+  const auto idle = listener->accept();
+  ::setrlimit(RLIMIT_NOFILE, &old);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kLimit);
+  ASSERT_TRUE(idle) << "the peer is no longer waiting";
+  EXPECT_FALSE(*idle);
+  char c = 0;
+  EXPECT_EQ(::read(client->get(), &c, 1), 0);
+}
+
+TEST_F(UnixSocket, NoPermissionIsToldApartFromNoDaemon) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+  ASSERT_EQ(::chmod(temp_.path().c_str(), 0755), 0);
+  const auto listener = listen(0600);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(2);
+    const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+    ::_exit(!client && client.error().code == Code::kDenied ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(UnixSocket, BlockingCanBeSwitched) {
+  const auto listener = listen();
+  const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+  ASSERT_TRUE(set_blocking(client->get(), false));
+  char c = 0;
+  EXPECT_EQ(::read(client->get(), &c, 1), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_TRUE(set_blocking(client->get(), true));
+}
+
+}  // namespace
+}  // namespace gpurota::ipc
