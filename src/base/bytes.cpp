@@ -10,7 +10,7 @@ namespace gpurota {
 namespace {
 
 // Wide enough that no step of parsing can wrap.
-__extension__ typedef unsigned __int128 Wide;
+using Wide = unsigned __int128;
 
 constexpr Wide kLargest = INT64_MAX;
 constexpr std::string_view kExample = "write for example 8G, 1.5GiB, 512M or a number of bytes";
