@@ -5,22 +5,15 @@
 namespace gpurota::lease {
 namespace {
 
-// A measurement races with allocations, and a race can only make the overhead look too small (the
-// tenant charges before the driver takes, and credits after it gives). So the largest of the last
-// few counts: 4 looks are one second at the default period.
-constexpr std::size_t kOverheadWindow = 4;
+// A measurement of a busy tenant is off by what it allocates and frees meanwhile, in either
+// direction. A change is believed when this many looks in a row agree on its direction: 1 s at the
+// default period.
+constexpr std::size_t kAgreeingLooks = 4;
 
 // With less than this left after a grant, grants are exact: slack would soon have to be called back.
 constexpr Bytes kPlenty = mib(512);
 
 }  // namespace
-
-Bytes Account::Holder::beside() const {
-  Bytes most;
-  for (const Bytes candidate : overhead) most = std::max(most, candidate);
-  // A reserve for a second context comes on top of what the first is measured at.
-  return most + context_reserve;
-}
 
 Account::Holder* Account::find(TenantId tenant) {
   const auto it = holders_.find(tenant);
@@ -45,7 +38,7 @@ GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
   if (Holder* holder = find(tenant)) {
     holder->dead = true;
     // A process that was never listed holds nothing that NVML could stop counting.
-    if (holder->contexts == 0 && holder->overhead.empty() && holder->granted.is_zero()) {
+    if (holder->contexts == 0 && holder->charge().is_zero()) {
       holders_.erase(tenant);
     }
   }
@@ -83,6 +76,7 @@ void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
   if (!holder) return;
   holder->contexts = contexts;
   holder->reserved_since = now;
+  holder->unmeasured = true;
   if (contexts == 0) holder->context_reserve = Bytes();
 }
 
@@ -92,26 +86,41 @@ std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measur
   if (holder->dead) {
     if (!measurement.listed) {
       holders_.erase(tenant);
-    } else if (measurement.held) {
-      const Bytes left = *measurement.held;
-      if (left < holder->charge()) {
-        holder->granted = left;
-        holder->overhead.clear();
-        holder->context_reserve = Bytes();
-      }
+    } else {
+      measure_dead(*holder, measurement);
     }
     return std::nullopt;
   }
-  if (!measurement.held) return std::nullopt;
+  if (!measurement.held || measurement.taken < holder->reserved_since) return std::nullopt;
   // The hint is the tenant's own word: believed only as far as the daemon granted.
-  const Bytes used = std::min(measurement.used_hint, holder->granted);
-  holder->overhead.push_back(*measurement.held - used);
-  if (holder->overhead.size() > kOverheadWindow) holder->overhead.pop_front();
-  if (!measurement.listed || measurement.taken < holder->reserved_since) return std::nullopt;
-  if (holder->contexts > 0) holder->context_reserve = Bytes();
+  const Bytes candidate = *measurement.held - std::min(measurement.used_hint, holder->granted);
+  if (!holder->unmeasured) {
+    settle(*holder, candidate);
+    return std::nullopt;
+  }
+  // A tenant is quiet while it waits for a new context to be measured: this figure is exact.
+  holder->unmeasured = false;
+  holder->window.clear();
+  holder->overhead = candidate;
+  holder->context_reserve = Bytes();
   if (holder->contexts != 1 || holder->context_cost_known) return std::nullopt;
   holder->context_cost_known = true;
-  return holder->overhead.back();
+  return candidate;
+}
+
+void Account::measure_dead(Holder& holder, const Measurement& measurement) {
+  if (!measurement.held || *measurement.held >= holder.charge()) return;
+  holder.granted = *measurement.held;
+  holder.overhead = Bytes();
+  holder.context_reserve = Bytes();
+}
+
+void Account::settle(Holder& holder, Bytes candidate) {
+  holder.window.push_back(candidate);
+  if (holder.window.size() > kAgreeingLooks) holder.window.pop_front();
+  if (holder.window.size() < kAgreeingLooks) return;
+  const auto [least, most] = std::minmax_element(holder.window.begin(), holder.window.end());
+  holder.overhead = std::clamp(holder.overhead, *least, *most);
 }
 
 bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
@@ -207,7 +216,7 @@ bool Account::has_dead() const {
 
 bool Account::expects_measurement() const {
   return std::any_of(holders_.begin(), holders_.end(), [](const auto& h) {
-    return h.second.dead || !h.second.context_reserve.is_zero();
+    return h.second.dead || (h.second.unmeasured && h.second.contexts > 0);
   });
 }
 

@@ -90,6 +90,8 @@ class Account {
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
   // Returns what a first context cost, when this measurement shows it.
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
+  // Whether the tenant is counted: true until a dead one's memory is back.
+  bool counts(TenantId tenant) const { return holders_.contains(tenant); }
   // What the lease's processes hold that are not tenants (static loaders, cleared environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
   void set_limit(Bytes limit) { limit_ = limit; }
@@ -116,14 +118,15 @@ class Account {
     Bytes context_reserve;     // for contexts not measured yet
     TimePoint reserved_since;  // measurements begun before this say nothing of the reserve
     int contexts = 0;
-    std::deque<Bytes> overhead;  // last candidates: held beside what is hooked
+    Bytes overhead;           // held beside what is hooked, as measured
+    std::deque<Bytes> window; // the last measurements of it that did not settle it
+    bool unmeasured = true;   // its contexts changed since the last measurement
     std::uint32_t last_grown = 0;
     bool connected = true;
     bool dead = false;
     bool context_cost_known = false;
 
-    Bytes beside() const;  // max of the candidates and the reserve
-    Bytes charge() const { return granted + beside(); }
+    Bytes charge() const { return granted + overhead + context_reserve; }
   };
   struct Waiting {
     GrowRequest request;
@@ -139,6 +142,8 @@ class Account {
   // what is reserved for contexts beyond what they turn out to cost.
   Bytes unsettled() const;
   Holder* find(TenantId tenant);
+  static void measure_dead(Holder& holder, const Measurement& measurement);
+  static void settle(Holder& holder, Bytes candidate);
 
   Bytes limit_;
   Bytes outsiders_;

@@ -151,12 +151,24 @@ TEST_F(GrantBookTest, WhatAProcessHoldsBesideItsAllocationsIsCharged) {
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
 }
 
-TEST_F(GrantBookTest, AnAllocationUnderWayDoesNotHideOverhead) {
+TEST_F(GrantBookTest, WhatIsAllocatedDuringALookNeitherHidesNorFeignsOverhead) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, mib(700), Bytes(), kStart + 1ms);
-  // Charged in the page already, not yet taken by the driver.
-  measure(a, mib(700), gib(1), kStart + 2ms);
+  measure(a, mib(700), gib(1), kStart + 2ms);  // charged in the page, not yet taken by the driver
+  measure(a, gib(1), Bytes(), kStart + 3ms);   // taken and freed again during the look
+  measure(a, mib(900), mib(100), kStart + 4ms);
+  measure(a, mib(700), mib(10), kStart + 5ms);
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
+}
+
+TEST_F(GrantBookTest, ModulesLoadedLaterAreChargedOnceSeveralLooksAgree) {
+  book.grow(kGpu, want(a, gib(2)), kStart);
+  measure(a, mib(518), Bytes(), kStart);
+  for (int i = 1; i <= 4; ++i) {
+    EXPECT_EQ(account().charged(), gib(2) + mib(518));
+    measure(a, mib(800), Bytes(), kStart + std::chrono::milliseconds(i));
+  }
+  EXPECT_EQ(account().charged(), gib(2) + mib(800));
 }
 
 TEST_F(GrantBookTest, ATenantThatLiesAboutItsUseGainsNothing) {
