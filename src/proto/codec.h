@@ -1,7 +1,7 @@
 // Messages of the control protocol as text, in both directions. What a peer sent is judged here and
 // nowhere else: size, nesting, types and ranges. Pure; any thread; throws nothing.
 //
-// Every message is one JSON object without its terminating NUL: framing.h adds and removes that.
+// Every message is one JSON object without its terminating NUL: ipc/framer.h adds and removes that.
 // The daemon: parse_call, then reply_json or error_json. A client: call_json, then parse_reply.
 // Text that is not UTF-8 goes out with each invalid byte replaced by U+FFFD, and comes in never:
 // a message that is not UTF-8 is refused.

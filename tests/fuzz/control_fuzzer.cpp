@@ -1,8 +1,8 @@
 // Whatever a peer sends on the control socket: split into messages, judged as a call and as each
 // kind of answer. What is accepted survives being written and read again; what is refused is
 // answered with an error that a client can read.
+#include "ipc/framer.h"
 #include "proto/codec.h"
-#include "proto/framing.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -46,11 +46,11 @@ void check_call(std::string_view text) {
 // The same messages come out however the bytes arrive.
 void check_framing(std::string_view bytes) {
   constexpr std::size_t kMax = 64;
-  FrameReader whole(kMax), pieces(kMax);
-  const bool fits = whole.append(bytes).has_value();
+  gpurota::ipc::Framer whole(kMax), pieces(kMax);
+  const bool fits = whole.feed(bytes).has_value();
   bool fits_too = true;
   for (std::size_t at = 0; at < bytes.size() && fits_too; at += 3) {
-    fits_too = pieces.append(bytes.substr(at, 3)).has_value();
+    fits_too = pieces.feed(bytes.substr(at, 3)).has_value();
   }
   require(fits == fits_too);
   while (auto message = whole.next()) {

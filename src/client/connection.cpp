@@ -1,0 +1,126 @@
+#include "client/connection.h"
+
+#include "ipc/unix_socket.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace gpurota::client {
+namespace {
+
+tl::unexpected<Error> hung_up() {
+  return fail(Code::kGone, "gpurotad closed the connection before it answered: it was stopped, or "
+                           "this user has too many connections. Try again");
+}
+
+}  // namespace
+
+Result<Connection> Connection::open(const std::string& socket, milliseconds timeout) {
+  GPUROTA_ASSIGN_OR_RETURN(Fd fd, ipc::connect_unix(socket, SOCK_STREAM, timeout));
+  GPUROTA_TRY(ipc::set_blocking(fd.get(), false));
+  return Connection(std::move(fd));
+}
+
+Result<void> Connection::wait(short events, Clock::time_point deadline) const {
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    pollfd entry{fd_.get(), events, 0};
+    const int ready = ::poll(&entry, 1, left.count() < 0 ? 0 : static_cast<int>(left.count()));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return fail_errno("cannot wait for gpurotad", errno);
+    if (ready == 0) {
+      return fail(Code::kTimeout,
+                  "gpurotad did not answer in time: it may be waiting for the NVIDIA driver. Its "
+                  "log says more: journalctl -u gpurotad");
+    }
+  }
+}
+
+Result<void> Connection::send(std::string json, Clock::time_point deadline) {
+  json.push_back('\0');
+  std::string_view rest = json;
+  while (!rest.empty()) {
+    const ssize_t sent = ::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      rest.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      GPUROTA_TRY(wait(POLLOUT, deadline));
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      return hung_up();
+    } else if (errno != EINTR) {
+      return fail_errno("cannot send to gpurotad", errno);
+    }
+  }
+  return {};
+}
+
+Result<bool> Connection::fill() {
+  char buffer[16384];
+  for (;;) {
+    const ssize_t received = ::recv(fd_.get(), buffer, sizeof buffer, 0);
+    if (received == 0) return hung_up();
+    if (received > 0) {
+      GPUROTA_TRY(framer_.feed({buffer, static_cast<std::size_t>(received)}));
+      return true;
+    }
+    if (errno == EAGAIN) return false;
+    if (errno == ECONNRESET) return hung_up();
+    if (errno != EINTR) return fail_errno("cannot read from gpurotad", errno);
+  }
+}
+
+Result<std::string> Connection::receive(Clock::time_point deadline) {
+  for (;;) {
+    if (auto message = framer_.next()) return std::move(*message);
+    GPUROTA_ASSIGN_OR_RETURN(const bool some, fill());
+    if (!some) GPUROTA_TRY(wait(POLLIN, deadline));
+  }
+}
+
+template <class Method>
+Result<typename Method::Reply> Connection::call(const Method& params, milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  GPUROTA_TRY(send(proto::call_json(params), deadline));
+  GPUROTA_ASSIGN_OR_RETURN(const std::string text, receive(deadline));
+  auto answer = proto::parse_reply<Method>(text);
+  if (!answer) return tl::unexpected(proto::to_error(answer.error()));
+  return std::move(answer->reply);
+}
+
+template <class Method>
+Result<void> Connection::start_stream(const Method& params, milliseconds timeout) {
+  return send(proto::call_json(params, true), Clock::now() + timeout);
+}
+
+template <class Method>
+Result<std::optional<proto::Answer<Method>>> Connection::next_answer() {
+  std::optional<std::string> text = framer_.next();
+  while (!text) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool some, fill());
+    if (!some) return std::optional<proto::Answer<Method>>();
+    text = framer_.next();
+  }
+  auto answer = proto::parse_reply<Method>(*text);
+  if (!answer) return tl::unexpected(proto::to_error(answer.error()));
+  return std::optional(std::move(*answer));
+}
+
+#define GPUROTA_INSTANTIATE(M) \
+  template Result<proto::M::Reply> Connection::call(const proto::M&, milliseconds);
+GPUROTA_INSTANTIATE(GetInfo)
+GPUROTA_INSTANTIATE(Acquire)
+GPUROTA_INSTANTIATE(Start)
+GPUROTA_INSTANTIATE(Release)
+GPUROTA_INSTANTIATE(Update)
+GPUROTA_INSTANTIATE(Status)
+GPUROTA_INSTANTIATE(ListProcesses)
+GPUROTA_INSTANTIATE(Doctor)
+GPUROTA_INSTANTIATE(ServiceInfo)
+GPUROTA_INSTANTIATE(InterfaceDescription)
+template Result<void> Connection::start_stream(const proto::Hold&, milliseconds);
+template Result<std::optional<proto::Answer<proto::Hold>>> Connection::next_answer();
+
+}  // namespace gpurota::client

@@ -1,0 +1,25 @@
+// Finds the daemon that this user is to talk to, and explains itself when there is none.
+#pragma once
+
+#include "base/result.h"
+#include "client/connection.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::client {
+
+// Where to connect, and where else we looked.
+struct Location {
+  std::string runtime_dir;
+  std::string socket;
+  bool chosen = false;               // by --runtime-dir or GPUROTA_RUNTIME_DIR
+  std::vector<std::string> looked;   // sockets, in order, when not chosen
+};
+Location locate(const std::optional<std::string>& runtime_dir_flag);
+
+// Connects; the error says what was tried and what to do: start a daemon, join a group.
+Result<Connection> connect(const Location& location, milliseconds timeout = kConnectTimeout);
+
+}  // namespace gpurota::client
