@@ -12,8 +12,9 @@ namespace gpurota::client {
 namespace {
 
 tl::unexpected<Error> hung_up() {
-  return fail(Code::kGone, "gpurotad closed the connection before it answered: it was stopped, or "
-                           "this user has too many connections. Try again");
+  return fail(Code::kGone,
+              "gpurotad closed the connection before it answered: it was stopped, or "
+              "this user has too many connections. Try again");
 }
 
 }  // namespace

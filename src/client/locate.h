@@ -14,8 +14,8 @@ namespace gpurota::client {
 struct Location {
   std::string runtime_dir;
   std::string socket;
-  bool chosen = false;               // by --runtime-dir or GPUROTA_RUNTIME_DIR
-  std::vector<std::string> looked;   // sockets, in order, when not chosen
+  bool chosen = false;              // by --runtime-dir or GPUROTA_RUNTIME_DIR
+  std::vector<std::string> looked;  // sockets, in order, when not chosen
 };
 Location locate(const std::optional<std::string>& runtime_dir_flag);
 
