@@ -1,0 +1,127 @@
+# Helpers of the end-to-end tests; `load helpers` at the top of a .bats file, then
+#
+#   setup() { start_daemon; }
+#   teardown() { end_test; }
+#
+# Every case has a daemon and folders of its own below $E2E_DIR, so files and cases can run side by
+# side, as any user. Nothing waits for a fixed time: wait_until polls with a deadline.
+#
+# shellcheck shell=bash disable=SC2034 # `output`, `status` and DAEMON_PID are read by the tests
+
+bats_require_minimum_version 1.5.0
+
+PATH=$E2E_PREFIX/bin:$E2E_PREFIX/sbin:$PATH
+PROGRAM=$E2E_PROGRAM
+# The longest that any of our waits can take on a busy machine with two CPUs.
+PATIENCE=${E2E_PATIENCE:-30}
+
+# Folders of this case, without a daemon.
+make_folders() {
+  E2E_DIR=$(mktemp -d "${TMPDIR:-/tmp}/gpurota-e2e.XXXXXX")
+  mkdir -m 700 "$E2E_DIR/run" "$E2E_DIR/state"
+  : >"$E2E_DIR/gpurota.toml"
+  export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
+  cd "$E2E_DIR" || return 1
+}
+
+# start_daemon [ARGUMENT…]: returns when the daemon answers. A second call in a case is a restart.
+start_daemon() {
+  [ -n "${E2E_DIR:-}" ] || make_folders
+  # File descriptor 3 is bats' own; a daemon that kept it would keep bats waiting.
+  gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml" \
+    --log-level debug "$@" >>"$E2E_DIR/gpurotad.log" 2>&1 3>&- &
+  DAEMON_PID=$!
+  wait_until daemon_answers
+}
+
+daemon_answers() {
+  kill -0 "$DAEMON_PID" 2>/dev/null || return 2
+  gpurota status >/dev/null 2>&1
+}
+
+stop_daemon() {
+  kill -TERM "$DAEMON_PID"
+  local code=0
+  wait "$DAEMON_PID" || code=$?
+  DAEMON_PID=
+  return "$code"
+}
+
+kill_daemon() {
+  kill -KILL "$DAEMON_PID"
+  wait "$DAEMON_PID" 2>/dev/null || true
+  DAEMON_PID=
+}
+
+# Ends what the case started. The folders stay, and the daemon's log is printed, if it failed.
+end_test() {
+  local pid
+  if [ -n "${DAEMON_PID:-}" ]; then
+    gpurota release --all >/dev/null 2>&1 || true
+    kill -TERM "$DAEMON_PID" 2>/dev/null || true
+  fi
+  for pid in "${BACKGROUND[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  if [ -n "${DAEMON_PID:-}" ]; then
+    wait_until gone "$DAEMON_PID" || kill -KILL "$DAEMON_PID"
+    wait "$DAEMON_PID" 2>/dev/null || true
+  fi
+  cd /
+  if [ -z "${E2E_DIR:-}" ]; then return 0; fi
+  if [ -n "${BATS_TEST_COMPLETED:-}" ]; then
+    rm -rf "$E2E_DIR"
+  else
+    echo "--- kept: $E2E_DIR; its daemon said:"
+    tail -n 200 "$E2E_DIR/gpurotad.log" 2>/dev/null || true
+  fi
+}
+
+BACKGROUND=()
+
+# in_background FILE COMMAND…: starts it with its output in $E2E_DIR/FILE; its pid is $BACKGROUND_PID.
+in_background() {
+  local file=$E2E_DIR/$1
+  shift
+  "$@" >"$file" 2>&1 </dev/null 3>&- &
+  BACKGROUND_PID=$!
+  BACKGROUND+=("$BACKGROUND_PID")
+}
+
+# wait_until COMMAND…: until it succeeds; fails after $PATIENCE seconds, or at once if it returns 2.
+wait_until() {
+  local deadline=$((SECONDS + PATIENCE)) code
+  while true; do
+    code=0
+    "$@" || code=$?
+    if [ "$code" = 0 ]; then return 0; fi
+    if [ "$code" = 2 ] || ((SECONDS > deadline)); then
+      echo "waited in vain for: $*"
+      return 1
+    fi
+    sleep 0.02
+  done
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+says() { grep -q -- "$2" "$E2E_DIR/$1"; }
+
+status_json() { gpurota status --json; }
+
+# holds EXPRESSION: whether a Python expression is true of `gpurota status --json`: s is the whole,
+# gpus and leases its lists.
+holds() {
+  status_json | python3 -c '
+import json, sys
+s = json.load(sys.stdin)
+sys.exit(0 if eval(sys.argv[1], {"s": s, "gpus": s["gpus"], "leases": s["leases"]}) else 1)' "$1"
+}
+
+# value EXPRESSION: prints it.
+value() {
+  status_json | python3 -c '
+import json, sys
+s = json.load(sys.stdin)
+print(eval(sys.argv[1], {"s": s, "gpus": s["gpus"], "leases": s["leases"]}))' "$1"
+}
+
+no_leases() { holds 'leases == []'; }
+memory_is_back() { holds 'all(g["reserved_bytes"] == 0 and not g["leases"] for g in gpus)'; }

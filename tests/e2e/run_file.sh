@@ -1,0 +1,18 @@
+#!/bin/bash
+# Runs one .bats file inside a simulated machine: run_file.sh FILE.bats BUILD
+#
+# By hand: tests/e2e/run_file.sh tests/e2e/main_job.bats build/dev [-f NAME…]
+# GPUROTA_E2E_MACHINE chooses the machine ("real": no simulation, the GPUs that are there).
+set -euo pipefail
+file=$(realpath "$1") build=$(realpath "$2")
+shift 2
+
+command -v bats >/dev/null || { echo "bats is not installed"; exit 77; }
+export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program
+results=$build/test-results/$(basename "$file" .bats)
+mkdir -p "$results"
+
+machine=${GPUROTA_E2E_MACHINE:-demo}
+inside=("$E2E_PREFIX/bin/gpurota-sim" "$machine" --)
+if [ "$machine" = real ]; then inside=(); fi
+exec "${inside[@]}" bats --report-formatter junit --output "$results" --print-output-on-failure "$@" "$file"
