@@ -146,7 +146,7 @@ class Skips(Tree):
 
     def test_lists_skips_of_all_formats_with_their_reasons(self):
         self.write("a.xml", self.GTEST)
-        self.write("b.xml", self.CTEST)
+        self.write("deeper/b.xml", self.CTEST)
         self.assertEqual(self.skips(), [("S.Needs", "no cgroup here"), ("gpu_test", "no GPU in this machine")])
 
     def test_an_expected_skip_is_one_that_a_line_names(self):

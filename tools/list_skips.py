@@ -3,7 +3,7 @@
 
     tools/list_skips.py RESULTS [EXPECTED]
 
-RESULTS is a folder of JUnit files as gtest, bats and ctest write them. With EXPECTED (lines of
+RESULTS is a folder tree of JUnit files as gtest, bats and ctest write them. With EXPECTED (lines of
 `pattern  # reason`, as tests/expected_skips.txt), a skip that no pattern names makes it exit 1.
 """
 
@@ -34,9 +34,10 @@ def skips_of(path):
 
 def read_skips(folder):
     found = set()
-    for name in os.listdir(folder):
-        if name.endswith(".xml"):
-            found.update(skips_of(os.path.join(folder, name)))
+    for path, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".xml"):
+                found.update(skips_of(os.path.join(path, name)))
     return sorted(found)
 
 

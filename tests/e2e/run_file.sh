@@ -15,4 +15,12 @@ mkdir -p "$results"
 machine=${GPUROTA_E2E_MACHINE:-demo}
 inside=("$E2E_PREFIX/bin/gpurota-sim" "$machine" --)
 if [ "$machine" = real ]; then inside=(); fi
-exec "${inside[@]}" bats --report-formatter junit --output "$results" --print-output-on-failure "$@" "$file"
+rm -f "$results/report.xml"
+code=0
+"${inside[@]}" bats --report-formatter junit --output "$results" --print-output-on-failure "$@" "$file" || code=$?
+# bats does not wait for its own report to be written.
+for _ in {1..100}; do
+  if grep -q '</testsuites>' "$results/report.xml" 2>/dev/null; then break; fi
+  sleep 0.05
+done
+exit "$code"
