@@ -5,7 +5,7 @@
 //   hold MIB                allocates, says so, then waits to be ended
 //   greedy MIB [LIMIT]      allocates piece by piece until it is refused (or holds LIMIT MiB), gives
 //                           one piece back, takes it again, then waits to be ended
-//   compute MIB SECONDS     fills, adds up and checks that much memory over and over
+//   compute MIB SECONDS     fills, adds to and checks that much memory over and over
 //
 // Exit codes: 0, 1 a result was wrong, 2 wrong arguments, 3 the driver said no.
 
@@ -101,47 +101,43 @@ int greedy(std::size_t piece_mib, std::size_t limit_mib) {
 
 class Computer {
  public:
-  explicit Computer(std::size_t bytes) : words_(bytes / 2 / sizeof(std::uint32_t)) {
+  explicit Computer(std::size_t bytes) : words_(bytes / sizeof(std::uint64_t)) {
     CUmodule module = nullptr;
     check(driver().module_load(&module, kKernels), "cuModuleLoadData");
-    check(driver().module_function(&fill_, module, "fill"), "cuModuleGetFunction");
-    check(driver().module_function(&add_, module, "add"), "cuModuleGetFunction");
-    check(driver().module_function(&checksum_, module, "checksum"), "cuModuleGetFunction");
-    check(driver().mem_alloc(&left_, words_ * sizeof(std::uint32_t)), "cuMemAlloc");
-    check(driver().mem_alloc(&right_, words_ * sizeof(std::uint32_t)), "cuMemAlloc");
+    check(driver().module_function(&fill_, module, "fill_u32"), "cuModuleGetFunction");
+    check(driver().module_function(&add_, module, "add_u32"), "cuModuleGetFunction");
+    check(driver().module_function(&checksum_, module, "checksum_u64"), "cuModuleGetFunction");
+    check(driver().mem_alloc(&data_, words_ * sizeof(std::uint64_t)), "cuMemAlloc");
     check(driver().mem_alloc(&sum_, sizeof(std::uint64_t)), "cuMemAlloc");
   }
 
-  // Whether the GPU adds two arrays as the CPU does.
-  bool round(std::uint32_t seed) {
-    std::uint32_t other = seed * 3;
-    fill(left_, seed);
-    fill(right_, other);
-    void* add_arguments[] = {&left_, &right_, &words_};
+  // Whether the GPU fills, adds and sums up as the CPU does.
+  bool round(std::uint32_t value) {
+    std::uint64_t count = words_ * 2;
+    std::uint32_t more = value / 3 + 1;
+    void* fill_arguments[] = {&data_, &value, &count};
+    launch(fill_, fill_arguments);
+    void* add_arguments[] = {&data_, &more, &count};
     launch(add_, add_arguments);
     check(driver().set_words(sum_, 0, 2), "cuMemsetD32");
-    void* checksum_arguments[] = {&sum_, &left_, &words_};
+    void* checksum_arguments[] = {&data_, &words_, &sum_};
     launch(checksum_, checksum_arguments);
     std::uint64_t got = 0;
     check(driver().copy_to_host(&got, sum_, sizeof got), "cuMemcpyDtoH");
-    return got == expected(seed + other);
+    return got == expected(value + more);
   }
 
  private:
-  void fill(CUdeviceptr where, std::uint32_t value) {
-    void* arguments[] = {&where, &words_, &value};
-    launch(fill_, arguments);
-  }
-
   void launch(CUfunction function, void** arguments) {
     check(driver().launch(function, 64, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr),
           "cuLaunchKernel");
   }
 
-  // Sum of (first + 2 i) over all words, each taken modulo 2^32.
-  std::uint64_t expected(std::uint32_t first) const {
+  // The sum of (d + i)(2 i + 1) over all words i, when every 32-bit word is `word`.
+  std::uint64_t expected(std::uint32_t word) const {
+    const std::uint64_t d = std::uint64_t{word} << 32 | word;
     std::uint64_t sum = 0;
-    for (std::uint64_t i = 0; i < words_; ++i) sum += static_cast<std::uint32_t>(first + 2 * i);
+    for (std::uint64_t i = 0; i < words_; ++i) sum += (d + i) * (2 * i + 1);
     return sum;
   }
 
@@ -149,8 +145,7 @@ class Computer {
   CUfunction fill_ = nullptr;
   CUfunction add_ = nullptr;
   CUfunction checksum_ = nullptr;
-  CUdeviceptr left_ = 0;
-  CUdeviceptr right_ = 0;
+  CUdeviceptr data_ = 0;
   CUdeviceptr sum_ = 0;
 };
 

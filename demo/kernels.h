@@ -1,12 +1,9 @@
-// The device code of the demo: PTX for sm_60 and newer, compiled by the driver when it is loaded.
+// The device code of the demo: PTX for sm_60 and newer, compiled by the driver when it is loaded. The
+// simulated driver knows these kernels by their names. Any grid and block in x.
 //
-//   fill(dst, count, value)        dst[i] = value + i
-//   add(dst, src, count)           dst[i] += src[i]
-//   checksum(out, src, count)      *out += sum of src[i], as 64 bits
-//   spin(microseconds)             keeps one thread busy for that long
-//
-// dst and src are arrays of 32-bit words, out is one 64-bit word, count is 64 bits. Any grid and block
-// in x. The simulated driver knows these four kernels by their names.
+//   fill_u32(u32* data, u32 value, u64 count)           data[i] = value
+//   add_u32(u32* data, u32 value, u64 count)            data[i] += value
+//   checksum_u64(const u64* data, u64 words, u64* sum)  *sum += Σ (data[i] + i) · (2 i + 1)
 #pragma once
 
 inline constexpr char kKernels[] = R"(
@@ -14,14 +11,14 @@ inline constexpr char kKernels[] = R"(
 .target sm_60
 .address_size 64
 
-.visible .entry fill(.param .u64 dst, .param .u64 count, .param .u32 value)
+.visible .entry fill_u32(.param .u64 data, .param .u32 value, .param .u64 count)
 {
   .reg .pred %p;
-  .reg .b32 %r<6>;
+  .reg .b32 %r<5>;
   .reg .b64 %rd<6>;
-  ld.param.u64 %rd1, [dst];
-  ld.param.u64 %rd2, [count];
+  ld.param.u64 %rd1, [data];
   ld.param.u32 %r4, [value];
+  ld.param.u64 %rd2, [count];
   cvta.to.global.u64 %rd1, %rd1;
   mov.u32 %r1, %ctaid.x;
   mov.u32 %r2, %ntid.x;
@@ -34,27 +31,24 @@ inline constexpr char kKernels[] = R"(
 loop:
   setp.ge.u64 %p, %rd3, %rd2;
   @%p bra done;
-  cvt.u32.u64 %r5, %rd3;
-  add.u32 %r5, %r5, %r4;
   shl.b64 %rd5, %rd3, 2;
   add.u64 %rd5, %rd5, %rd1;
-  st.global.u32 [%rd5], %r5;
+  st.global.u32 [%rd5], %r4;
   add.u64 %rd3, %rd3, %rd4;
   bra loop;
 done:
   ret;
 }
 
-.visible .entry add(.param .u64 dst, .param .u64 src, .param .u64 count)
+.visible .entry add_u32(.param .u64 data, .param .u32 value, .param .u64 count)
 {
   .reg .pred %p;
   .reg .b32 %r<6>;
-  .reg .b64 %rd<8>;
-  ld.param.u64 %rd1, [dst];
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [data];
+  ld.param.u32 %r4, [value];
   ld.param.u64 %rd2, [count];
-  ld.param.u64 %rd6, [src];
   cvta.to.global.u64 %rd1, %rd1;
-  cvta.to.global.u64 %rd6, %rd6;
   mov.u32 %r1, %ctaid.x;
   mov.u32 %r2, %ntid.x;
   mov.u32 %r3, %tid.x;
@@ -67,9 +61,7 @@ loop:
   setp.ge.u64 %p, %rd3, %rd2;
   @%p bra done;
   shl.b64 %rd5, %rd3, 2;
-  add.u64 %rd7, %rd5, %rd6;
   add.u64 %rd5, %rd5, %rd1;
-  ld.global.u32 %r4, [%rd7];
   ld.global.u32 %r5, [%rd5];
   add.u32 %r5, %r5, %r4;
   st.global.u32 [%rd5], %r5;
@@ -79,14 +71,14 @@ done:
   ret;
 }
 
-.visible .entry checksum(.param .u64 out, .param .u64 src, .param .u64 count)
+.visible .entry checksum_u64(.param .u64 data, .param .u64 words, .param .u64 sum)
 {
   .reg .pred %p;
-  .reg .b32 %r<5>;
-  .reg .b64 %rd<9>;
-  ld.param.u64 %rd1, [src];
-  ld.param.u64 %rd2, [count];
-  ld.param.u64 %rd6, [out];
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<10>;
+  ld.param.u64 %rd1, [data];
+  ld.param.u64 %rd2, [words];
+  ld.param.u64 %rd6, [sum];
   cvta.to.global.u64 %rd1, %rd1;
   cvta.to.global.u64 %rd6, %rd6;
   mov.u32 %r1, %ctaid.x;
@@ -101,30 +93,17 @@ done:
 loop:
   setp.ge.u64 %p, %rd3, %rd2;
   @%p bra done;
-  shl.b64 %rd5, %rd3, 2;
+  shl.b64 %rd5, %rd3, 3;
   add.u64 %rd5, %rd5, %rd1;
-  ld.global.u32 %r4, [%rd5];
-  cvt.u64.u32 %rd8, %r4;
-  add.u64 %rd7, %rd7, %rd8;
+  ld.global.u64 %rd8, [%rd5];
+  add.u64 %rd8, %rd8, %rd3;
+  shl.b64 %rd9, %rd3, 1;
+  add.u64 %rd9, %rd9, 1;
+  mad.lo.u64 %rd7, %rd8, %rd9, %rd7;
   add.u64 %rd3, %rd3, %rd4;
   bra loop;
 done:
   red.global.add.u64 [%rd6], %rd7;
-  ret;
-}
-
-.visible .entry spin(.param .u64 microseconds)
-{
-  .reg .pred %p;
-  .reg .b64 %rd<5>;
-  ld.param.u64 %rd1, [microseconds];
-  mul.lo.u64 %rd1, %rd1, 1000;
-  mov.u64 %rd2, %globaltimer;
-loop:
-  mov.u64 %rd3, %globaltimer;
-  sub.u64 %rd4, %rd3, %rd2;
-  setp.lt.u64 %p, %rd4, %rd1;
-  @%p bra loop;
   ret;
 }
 )";
