@@ -33,7 +33,8 @@ class EventLoop {
   virtual ~EventLoop() = default;
 
   // Calls back while `fd` is readable (level-triggered), hung up or in error, and, if `writable`,
-  // also while it is writable. `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Does not own fd.
+  // also while it is writable. `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Does not own fd:
+  // destroy the handle before closing it.
   virtual Result<SourcePtr> watch_fd(int fd, bool writable, Urgency urgency,
                                      std::function<void(unsigned events)> callback) = 0;
   // Calls back once, at or up to 1 ms after `when` (sd-event's default accuracy would be 250 ms).

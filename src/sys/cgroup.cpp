@@ -1,0 +1,176 @@
+#include "sys/cgroup.h"
+
+#include "base/fd.h"
+#include "ports/processes.h"
+#include "sys/proc_files.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpurota::sys {
+namespace {
+
+// mountinfo writes space, tab, newline and backslash as \ooo.
+std::string unescape(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    int value = 0;
+    if (text[i] == '\\' && i + 3 < text.size() &&
+        std::from_chars(&text[i + 1], &text[i + 1] + 3, value, 8).ptr == &text[i + 1] + 3) {
+      plain.push_back(static_cast<char>(value));
+      i += 3;
+    } else {
+      plain.push_back(text[i]);
+    }
+  }
+  return plain;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool goes_up(std::string_view path) {
+  for (const std::string_view part : split(path, '/')) {
+    if (part == "..") return true;
+  }
+  return false;
+}
+
+Result<void> check_ours(const std::string& directory) {
+  const std::size_t slash = directory.rfind('/');
+  if (directory.empty() || directory.front() != '/' || goes_up(directory) ||
+      directory.compare(slash + 1, std::string_view(ports::kCgroupPrefix).size(),
+                        ports::kCgroupPrefix) != 0) {
+    return fail(Code::kInternal, fmt::format("'{}' is no control group of gpurota's", directory));
+  }
+  return {};
+}
+
+int write_to(const std::string& path, const std::string& text) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd || ::write(fd.get(), text.data(), text.size()) < 0) return errno;
+  return 0;
+}
+
+// Directories below and including `directory`, deepest last.
+std::vector<std::string> subtree(const std::string& directory) {
+  std::vector<std::string> all{directory};
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code ignored;
+    if (at->is_directory(ignored) && !at->is_symlink(ignored)) all.push_back(at->path().string());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::optional<CgroupMount> parse_cgroup_mount(std::string_view mountinfo) {
+  for (const std::string_view line : split(mountinfo, '\n')) {
+    const std::size_t dash = line.find(" - ");
+    if (dash == line.npos || !line.substr(dash + 3).starts_with("cgroup2 ")) continue;
+    const auto fields = split(line.substr(0, dash), ' ');
+    if (fields.size() < 5) continue;
+    return CgroupMount{unescape(fields[4]), unescape(fields[3])};
+  }
+  return std::nullopt;
+}
+
+std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgroup) {
+  for (std::string_view line : split(proc_cgroup, '\n')) {
+    if (!line.starts_with("0::/")) continue;
+    line.remove_prefix(3);
+    if (goes_up(line) || goes_up(mount.root)) return "";
+    if (mount.root != "/") {
+      if (!line.starts_with(mount.root)) return "";
+      line.remove_prefix(mount.root.size());
+      if (!line.empty() && line.front() != '/') return "";
+    }
+    return line == "/" ? mount.point : mount.point + std::string(line);
+  }
+  return "";
+}
+
+Result<std::string> make_cgroup(const std::string& parent, const std::string& name, pid_t pid) {
+  const std::string directory = parent + "/" + name;
+  GPUROTA_TRY(check_ours(directory));
+  if (name.find('/') != name.npos || name.size() > 200) {
+    return fail(Code::kInternal, fmt::format("'{}' cannot name a control group", name));
+  }
+  const auto unavailable = [&](int error_number) {
+    return fail(Code::kUnavailable,
+                fmt::format("cannot make a control group in {}: {}", parent,
+                            std::generic_category().message(error_number)),
+                error_number);
+  };
+  if (::mkdir(directory.c_str(), 0755) != 0) {
+    if (errno != EEXIST) return unavailable(errno);
+    if (!read_cgroup_members(directory).empty()) {
+      return fail(Code::kLimit, fmt::format("the control group {} is in use", directory), EEXIST);
+    }
+  }
+  const int error_number = write_to(directory + "/cgroup.procs", std::to_string(pid));
+  if (error_number == 0) return directory;
+  (void)::rmdir(directory.c_str());
+  if (error_number == ESRCH) return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  return unavailable(error_number);
+}
+
+std::vector<pid_t> read_cgroup_members(const std::string& directory) {
+  std::vector<pid_t> pids;
+  for (const std::string& each : subtree(directory)) {
+    const auto text = read_whole(each + "/cgroup.procs");
+    if (!text) continue;
+    for (const std::string_view line : split(*text, '\n')) {
+      pid_t pid = 0;  // stays 0 for a process of a pid namespace that is not below ours
+      std::from_chars(line.data(), line.data() + line.size(), pid);
+      if (pid > 0) pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+Result<void> kill_cgroup(const std::string& directory) {
+  GPUROTA_TRY(check_ours(directory));
+  const int error_number = write_to(directory + "/cgroup.kill", "1");
+  if (error_number == 0) return {};
+  if (::access(directory.c_str(), F_OK) != 0) return {};
+  if (error_number != ENOENT) return fail_errno("cannot kill " + directory, error_number);
+  // Before Linux 5.14: one by one, again for those that were being forked meanwhile.
+  for (int round = 0; round < 20; ++round) {
+    const auto members = read_cgroup_members(directory);
+    if (members.empty()) return {};
+    for (const pid_t pid : members) (void)::kill(pid, SIGKILL);
+  }
+  return {};
+}
+
+Result<void> remove_cgroup(const std::string& directory) {
+  GPUROTA_TRY(check_ours(directory));
+  const auto all = subtree(directory);
+  for (auto each = all.rbegin(); each != all.rend(); ++each) {
+    if (::rmdir(each->c_str()) != 0 && errno != ENOENT) {
+      return fail_errno("cannot remove the control group " + *each, errno);
+    }
+  }
+  return {};
+}
+
+}  // namespace gpurota::sys

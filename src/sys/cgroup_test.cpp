@@ -1,0 +1,109 @@
+#include "sys/cgroup.h"
+
+#include "sys/proc_files.h"
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpurota::sys {
+namespace {
+
+using namespace std::string_literals;
+
+TEST(CgroupMount, IsFoundWhereverItIsMounted) {
+  EXPECT_EQ(
+      parse_cgroup_mount("30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"),
+      (CgroupMount{"/sys/fs/cgroup", "/"}));
+  const char* hybrid =
+      "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
+      "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+      "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(parse_cgroup_mount(hybrid), (CgroupMount{"/sys/fs/cgroup/unified", "/"}));
+  EXPECT_EQ(parse_cgroup_mount("9 8 0:1 /docker/ab /mnt/a\\040b\\134c ro - cgroup2 none ro"),
+            (CgroupMount{"/mnt/a b\\c", "/docker/ab"}));
+}
+
+TEST(CgroupMount, IsAbsentOnVersion1AndInNonsense) {
+  EXPECT_FALSE(parse_cgroup_mount(""));
+  EXPECT_FALSE(parse_cgroup_mount("32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"));
+  EXPECT_FALSE(parse_cgroup_mount(" - cgroup2 "));
+  EXPECT_FALSE(parse_cgroup_mount("1 2 3 / /x rw - tmpfs cgroup2 rw\n"));
+}
+
+TEST(CgroupDirectory, IsBelowTheMount) {
+  const CgroupMount whole{"/sys/fs/cgroup", "/"};
+  EXPECT_EQ(cgroup_directory(whole, "0::/user.slice/a.scope\n"),
+            "/sys/fs/cgroup/user.slice/a.scope");
+  EXPECT_EQ(cgroup_directory(whole, "0::/\n"), "/sys/fs/cgroup");
+  EXPECT_EQ(cgroup_directory(whole, "4:memory:/x\n1:name=systemd:/y\n0::/z\n"), "/sys/fs/cgroup/z");
+  EXPECT_EQ(cgroup_directory(whole, "4:memory:/x\n"), "");
+}
+
+TEST(CgroupDirectory, OfAContainersPartLeavesOutTheContainersName) {
+  const CgroupMount part{"/sys/fs/cgroup", "/docker/ab"};
+  EXPECT_EQ(cgroup_directory(part, "0::/docker/ab/x\n"), "/sys/fs/cgroup/x");
+  EXPECT_EQ(cgroup_directory(part, "0::/docker/ab\n"), "/sys/fs/cgroup");
+  EXPECT_EQ(cgroup_directory(part, "0::/docker/abc\n"), "");
+  EXPECT_EQ(cgroup_directory(part, "0::/elsewhere\n"), "");
+}
+
+TEST(CgroupDirectory, NeverLeadsOutOfTheMount) {
+  const CgroupMount whole{"/sys/fs/cgroup", "/"};
+  EXPECT_EQ(cgroup_directory(whole, "0::/../other\n"), "");
+  EXPECT_EQ(cgroup_directory(whole, "0::/a/../../b\n"), "");
+  EXPECT_EQ(cgroup_directory({"/sys/fs/cgroup", "/../.."}, "0::/a\n"), "");
+  EXPECT_EQ(cgroup_directory(whole, "0::/a..b/..c\n"), "/sys/fs/cgroup/a..b/..c");
+}
+
+TEST(Cgroup, OnlyGpurotasOwnAreTouched) {
+  const testing::TempDir temp;
+  ASSERT_EQ(::mkdir(temp.file("user.slice").c_str(), 0755), 0);
+  testing::write_file(temp.file("user.slice") + "/cgroup.kill", "");
+  for (const std::string& path :
+       {temp.file("user.slice"), ""s, "/"s, "gpurota-1"s, temp.file("user.slice") + "/gpurota-1/..",
+        temp.file("../user.slice/gpurota-1")}) {
+    EXPECT_EQ(kill_cgroup(path).error().code, Code::kInternal) << path;
+    EXPECT_EQ(remove_cgroup(path).error().code, Code::kInternal) << path;
+  }
+  EXPECT_EQ(testing::read_file(temp.file("user.slice") + "/cgroup.kill"), "");
+  for (const char* name : {"", "x", "..", "a/gpurota-1", "gpurota-1/x", "gpurota-1/gpurota-2"}) {
+    EXPECT_EQ(make_cgroup(temp.path(), name, ::getpid()).error().code, Code::kInternal) << name;
+  }
+}
+
+TEST(Cgroup, GoneIsKilledAndRemoved) {
+  EXPECT_TRUE(kill_cgroup("/nowhere/gpurota-1"));
+  EXPECT_TRUE(remove_cgroup("/nowhere/gpurota-1"));
+  EXPECT_TRUE(read_cgroup_members("/nowhere/gpurota-1").empty());
+}
+
+TEST(Cgroup, ATreeThatCannotBeChangedIsUnavailableWithTheReason) {
+  // /proc is as unwilling as a read-only cgroupfs.
+  const auto made = make_cgroup("/proc/self", "gpurota-1", ::getpid());
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kUnavailable);
+  EXPECT_NE(made.error().message.find("/proc/self"), std::string::npos);
+}
+
+TEST(Procfs, ReadsUidAndCommand) {
+  EXPECT_EQ(parse_status_uid("Name:\tx\\nUid:\t7\nState:\tS\nUid:\t1000\t0\t0\t0\n"), 1000u);
+  EXPECT_FALSE(parse_status_uid("Name:\tx\n"));
+  EXPECT_FALSE(parse_status_uid("Name:\tx\nUid:\t"));
+  EXPECT_EQ(parse_cmdline("a\0\0b c\0"s), (std::vector<std::string>{"a", "", "b c"}));
+  EXPECT_EQ(parse_cmdline("cut"s), (std::vector<std::string>{"cut"}));
+  EXPECT_TRUE(parse_cmdline("").empty());
+}
+
+TEST(Procfs, ReadsFilesOfAnySizeUpToTheLimit) {
+  const testing::TempDir temp;
+  testing::write_file(temp.file("f"), std::string(10000, 'x'));
+  EXPECT_EQ(read_whole(temp.file("f"))->size(), 10000u);
+  EXPECT_EQ(read_whole(temp.file("f"), 5000)->size(), 5000u);
+  EXPECT_FALSE(read_whole(temp.file("none")));
+}
+
+}  // namespace
+}  // namespace gpurota::sys

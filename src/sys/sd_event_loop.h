@@ -1,0 +1,52 @@
+// The daemon's event loop on sd-event (libsystemd). See ports/event_loop.h for what it promises.
+#pragma once
+
+#include "base/fd.h"
+#include "ports/event_loop.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+struct sd_event;
+
+namespace gpurota::sys {
+
+class SdEventLoop final : public ports::EventLoop {
+ public:
+  static Result<std::unique_ptr<SdEventLoop>> make();
+  ~SdEventLoop() override;
+  SdEventLoop(const SdEventLoop&) = delete;
+  SdEventLoop& operator=(const SdEventLoop&) = delete;
+
+  Result<SourcePtr> watch_fd(int fd, bool writable, ports::Urgency urgency,
+                             std::function<void(unsigned events)> callback) override;
+  Result<SourcePtr> add_timer(TimePoint when, ports::Urgency urgency,
+                              std::function<void()> callback) override;
+  // Call it before other threads are started: they inherit the blocked signal.
+  Result<SourcePtr> on_signal(int signal, std::function<void()> callback) override;
+  void post(std::function<void()> task) override;
+  TimePoint now() const override;
+  // May be called again after stop(). A stop() before run() makes it return at once.
+  Result<void> run() override;
+  void stop() override { stopped_ = true; }
+
+  // Tells systemd's watchdog, where the unit has one, that the loop turns. kIo if that fails.
+  Result<void> enable_watchdog();
+
+ private:
+  struct Registration;
+  class SdSource;
+  SdEventLoop(sd_event* event, Fd wake);
+  void run_posted();
+
+  sd_event* event_;
+  bool stopped_ = false;
+  Fd wake_;  // an eventfd: tasks have been posted
+  SourcePtr wake_source_;
+  std::mutex mutex_;
+  std::deque<std::function<void()>> posted_;  // guarded by mutex_
+};
+
+}  // namespace gpurota::sys

@@ -1,0 +1,15 @@
+// Secrets: the tokens of leases.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <string>
+
+namespace gpurota::sys {
+
+// `digits` hex digits from the kernel's random source. Waits for it only in the first seconds of a
+// machine's life.
+Result<std::string> random_hex(std::size_t digits);
+
+}  // namespace gpurota::sys

@@ -1,0 +1,13 @@
+// What the daemon tells the service manager. Nothing happens where there is none (NOTIFY_SOCKET).
+#pragma once
+
+#include <string>
+
+namespace gpurota::sys {
+
+void notify_ready();
+void notify_stopping();
+// One line for `systemctl status`.
+void notify_status(const std::string& line);
+
+}  // namespace gpurota::sys

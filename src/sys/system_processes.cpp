@@ -1,0 +1,225 @@
+#include "sys/system_processes.h"
+
+#include "base/proc_stat.h"
+#include "sys/proc_files.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpurota::sys {
+namespace {
+
+using ports::EventLoop;
+using ports::ProcessInfo;
+
+constexpr std::size_t kMostUserNames = 1024;
+constexpr auto kUserNameAge = std::chrono::minutes(5);
+// As much of a command line as is kept. The kernel allows 2 MiB.
+constexpr std::size_t kMostCommandBytes = 128 * 1024;
+
+tl::unexpected<Error> process_ended(pid_t pid) {
+  return fail(Code::kGone, fmt::format("process {} has ended", pid));
+}
+
+// Hidden or gone? Both look the same in /proc where hidepid is set.
+tl::unexpected<Error> unreadable(pid_t pid) {
+  if (::kill(pid, 0) == 0 || errno == EPERM) {
+    return fail(Code::kDenied,
+                fmt::format("process {} is hidden from us (/proc is mounted with hidepid)", pid));
+  }
+  return process_ended(pid);
+}
+
+std::optional<ProcessInfo> read_process(pid_t pid) {
+  const auto stat = read_proc_stat(pid);
+  const auto status = read_whole(fmt::format("/proc/{}/status", pid), 4096);
+  const auto uid = status ? parse_status_uid(*status) : std::nullopt;
+  if (!stat || !uid) return std::nullopt;
+  ProcessInfo info;
+  info.pid = pid;
+  info.parent = stat->parent;
+  info.uid = *uid;
+  info.start_ticks = stat->start_ticks;
+  info.zombie = stat->state == 'Z' || stat->state == 'X';
+  return info;
+}
+
+std::string read_user_name(uid_t uid) {
+  std::vector<char> buffer(1024);
+  passwd account{};
+  passwd* found = nullptr;
+  int r = ERANGE;
+  while ((r = ::getpwuid_r(uid, &account, buffer.data(), buffer.size(), &found)) == ERANGE &&
+         buffer.size() < (1 << 20)) {
+    buffer.resize(buffer.size() * 2);
+  }
+  return r == 0 && found != nullptr && found->pw_name != nullptr ? found->pw_name
+                                                                 : std::to_string(uid);
+}
+
+// Fires once, even if destroyed in its own callback.
+class Death final : public EventLoop::Source {
+ public:
+  static Result<EventLoop::SourcePtr> make(EventLoop& loop, int pidfd,
+                                           std::function<void()> callback) {
+    auto death = std::make_unique<Death>();
+    // Its own descriptor: several may wait for one process, and the handle may go first.
+    death->pidfd_ = Fd(::fcntl(pidfd, F_DUPFD_CLOEXEC, 3));
+    if (!death->pidfd_) return fail_errno("cannot duplicate a pidfd", errno);
+    auto source = std::make_shared<EventLoop::SourcePtr>();
+    GPUROTA_ASSIGN_OR_RETURN(*source,
+                             loop.watch_fd(death->pidfd_.get(), false, ports::Urgency::kSafety,
+                                           [source = std::weak_ptr(source), callback](unsigned) {
+                                             if (const auto held = source.lock()) held->reset();
+                                             callback();
+                                           }));
+    death->source_ = std::move(source);
+    return death;
+  }
+
+  ~Death() override {
+    if (source_) source_->reset();
+  }
+
+ private:
+  Fd pidfd_;
+  std::shared_ptr<EventLoop::SourcePtr> source_;
+};
+
+}  // namespace
+
+class SystemProcesses::SystemHandle final : public Handle {
+ public:
+  SystemHandle(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  pid_t pid() const override { return pid_; }
+  int pidfd() const { return pidfd_.get(); }
+  bool alive() const override {
+    pollfd ended{pidfd_.get(), POLLIN, 0};
+    return ::poll(&ended, 1, 0) == 0;
+  }
+  Result<void> send_signal(int signal) override {
+    if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0) == 0 || errno == ESRCH) {
+      return {};
+    }
+    return fail_errno(fmt::format("cannot send signal {} to process {}", signal, pid_), errno);
+  }
+
+ private:
+  pid_t pid_;
+  Fd pidfd_;
+};
+
+SystemProcesses::SystemProcesses(EventLoop& loop) : loop_(loop) {
+  if (const auto mountinfo = read_whole("/proc/self/mountinfo", 16 << 20)) {
+    cgroups_ = parse_cgroup_mount(*mountinfo);
+  }
+}
+
+Result<ports::Processes::HandlePtr> SystemProcesses::open(
+    pid_t pid, std::optional<std::uint64_t> start_ticks) {
+  Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) {
+    // ENOENT and EINVAL: the id of a thread, or no id at all.
+    if (errno == ESRCH || errno == EINVAL || errno == ENOENT) return process_ended(pid);
+    if (errno == ENOSYS || errno == EPERM) {
+      return fail(Code::kUnavailable,
+                  "the kernel, or this container's seccomp profile, has no "
+                  "pidfd_open: gpurota needs Linux 5.3 or newer",
+                  errno);
+    }
+    return fail_errno(fmt::format("cannot open process {}", pid), errno);
+  }
+  if (start_ticks) {
+    // After opening: what has this pid and this start time now is what the pidfd refers to.
+    const auto stat = read_proc_stat(pid);
+    if (!stat) return unreadable(pid);
+    if (stat->start_ticks != *start_ticks) return process_ended(pid);
+  }
+  return std::make_unique<SystemHandle>(pid, std::move(pidfd));
+}
+
+Result<EventLoop::SourcePtr> SystemProcesses::on_death(Handle& process,
+                                                       std::function<void()> callback) {
+  return Death::make(loop_, static_cast<SystemHandle&>(process).pidfd(), std::move(callback));
+}
+
+Result<ProcessInfo> SystemProcesses::read_info(pid_t pid) {
+  if (const auto info = read_process(pid)) return *info;
+  return unreadable(pid);
+}
+
+Result<std::vector<std::string>> SystemProcesses::read_command(pid_t pid) {
+  const auto text = read_whole(fmt::format("/proc/{}/cmdline", pid), kMostCommandBytes);
+  if (!text) return unreadable(pid);
+  return parse_cmdline(*text);
+}
+
+std::vector<ProcessInfo> SystemProcesses::read_all() {
+  std::vector<ProcessInfo> all;
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
+  while (proc) {
+    const dirent* entry = ::readdir(proc.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    if (const auto info = read_process(pid)) all.push_back(*info);
+  }
+  return all;
+}
+
+std::string SystemProcesses::boot_id() {
+  if (boot_id_.empty()) {
+    boot_id_ = read_whole("/proc/sys/kernel/random/boot_id", 100).value_or("");
+    while (!boot_id_.empty() && boot_id_.back() == '\n') boot_id_.pop_back();
+  }
+  return boot_id_;
+}
+
+std::string SystemProcesses::user_name(uid_t uid) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto known = user_names_.find(uid);
+  if (known != user_names_.end() && now - known->second.read < kUserNameAge)
+    return known->second.name;
+  if (user_names_.size() >= kMostUserNames) user_names_.clear();
+  return (user_names_[uid] = {read_user_name(uid), now}).name;
+}
+
+Result<std::string> SystemProcesses::make_child_cgroup(pid_t pid, const std::string& name) {
+  const std::string parent = cgroup_of(pid);
+  if (!parent.empty()) return make_cgroup(parent, name, pid);
+  if (!cgroups_) return fail(Code::kUnavailable, "no cgroup v2 is mounted");
+  return fail(Code::kUnavailable,
+              fmt::format("process {} is in no control group that we can see", pid));
+}
+
+std::vector<pid_t> SystemProcesses::cgroup_members(const std::string& cgroup) {
+  return read_cgroup_members(cgroup);
+}
+
+Result<void> SystemProcesses::kill_cgroup(const std::string& cgroup) {
+  return sys::kill_cgroup(cgroup);
+}
+
+Result<void> SystemProcesses::remove_cgroup(const std::string& cgroup) {
+  return sys::remove_cgroup(cgroup);
+}
+
+std::string SystemProcesses::cgroup_of(pid_t pid) {
+  const auto text = read_whole(fmt::format("/proc/{}/cgroup", pid), 64 * 1024);
+  return cgroups_ && text ? cgroup_directory(*cgroups_, *text) : "";
+}
+
+}  // namespace gpurota::sys

@@ -1,0 +1,49 @@
+// The machine's processes and control groups: pidfds, /proc, cgroup v2. See ports/processes.h.
+//
+// Where the kernel hides other users' processes (hidepid), an unprivileged daemon does not see them.
+#pragma once
+
+#include "ports/processes.h"
+#include "sys/cgroup.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace gpurota::sys {
+
+class SystemProcesses final : public ports::Processes {
+ public:
+  // `loop` tells of deaths and must outlive this.
+  explicit SystemProcesses(ports::EventLoop& loop);
+
+  Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) override;
+  Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
+                                               std::function<void()> callback) override;
+  Result<ports::ProcessInfo> read_info(pid_t pid) override;
+  Result<std::vector<std::string>> read_command(pid_t pid) override;
+  std::vector<ports::ProcessInfo> read_all() override;
+  std::string boot_id() override;
+  std::string user_name(uid_t uid) override;
+  Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
+  std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
+  Result<void> kill_cgroup(const std::string& cgroup) override;
+  Result<void> remove_cgroup(const std::string& cgroup) override;
+  std::string cgroup_of(pid_t pid) override;
+
+ private:
+  class SystemHandle;
+  struct UserName {
+    std::string name;
+    std::chrono::steady_clock::time_point read;
+  };
+
+  ports::EventLoop& loop_;
+  std::optional<CgroupMount> cgroups_;
+  std::string boot_id_;
+  std::unordered_map<uid_t, UserName> user_names_;  // bounded
+};
+
+}  // namespace gpurota::sys

@@ -1,0 +1,61 @@
+// A thread for calls that may block (NVML with a failing GPU), so that the state thread never does.
+//
+//   worker.run([&probe, gpu] { return probe.read_sample(gpu); },   // on the worker's thread
+//              [this](GpuSample sample) { on_sample(sample); });    // on the loop's thread
+//
+// Jobs run in order, one at a time. Made, used and destroyed on the loop's thread. Signals are blocked
+// in the worker's thread.
+#pragma once
+
+#include "ports/event_loop.h"
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace gpurota::sys {
+
+class Worker {
+ public:
+  // What a job leaves to be run on the loop's thread.
+  using Completion = std::function<void()>;
+
+  // `loop` must outlive the worker. `name` is the thread's, for ps and gdb; 15 characters are kept.
+  Worker(ports::EventLoop& loop, const std::string& name);
+  // Forgets the jobs that have not begun and waits for the one that has. No completion runs after.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void submit(std::function<Completion()> job);
+  template <class Job, class Done>
+  void run(Job job, Done done) {
+    submit([job = std::move(job), done = std::move(done)]() mutable -> Completion {
+      auto result = std::make_shared<std::invoke_result_t<Job&>>(job());
+      return [done = std::move(done), result] { done(std::move(*result)); };
+    });
+  }
+  // Jobs submitted whose completions have not run. One that stays is a job that hangs.
+  std::size_t unfinished() const { return *unfinished_; }
+
+ private:
+  void work();
+
+  ports::EventLoop& loop_;
+  // Owned here alone; completions hold it weakly, and so know whether the worker is still there.
+  std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<Completion()>> jobs_;  // guarded by mutex_
+  bool ending_ = false;                           // guarded by mutex_
+  std::jthread thread_;                           // last: begins when all else is there
+};
+
+}  // namespace gpurota::sys

@@ -1,0 +1,82 @@
+#include "sys/worker.h"
+
+#include "testing/fake_event_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <future>
+#include <vector>
+
+#include <pthread.h>
+
+namespace gpurota::sys {
+namespace {
+
+using testing::FakeEventLoop;
+
+TEST(Worker, RunsJobsInOrderElsewhereAndTheirCompletionsHere) {
+  FakeEventLoop loop;
+  Worker worker(loop, "a-name-longer-than-fifteen");
+  const auto here = std::this_thread::get_id();
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) {
+    worker.run([i] { return std::pair(i, std::this_thread::get_id()); },
+               [&](std::pair<int, std::thread::id> result) {
+                 EXPECT_NE(result.second, here);
+                 EXPECT_EQ(std::this_thread::get_id(), here);
+                 order.push_back(result.first);
+               });
+  }
+  EXPECT_EQ(worker.unfinished(), 100u);
+  ASSERT_TRUE(loop.run_until([&] { return order.size() == 100; }));
+  EXPECT_EQ(worker.unfinished(), 0u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST(Worker, CompletionsOfADestroyedWorkerDoNotRun) {
+  FakeEventLoop loop;
+  bool completed = false;
+  std::promise<void> begun;
+  {
+    Worker worker(loop, "w");
+    worker.run(
+        [&] {
+          begun.set_value();
+          return 1;
+        },
+        [&](int) { completed = true; });
+    worker.run([] { return 2; }, [&](int) { completed = true; });
+    begun.get_future().wait();
+  }
+  loop.run_until_idle();
+  EXPECT_FALSE(completed);
+}
+
+TEST(Worker, MayBeDestroyedInItsOwnCompletion) {
+  FakeEventLoop loop;
+  auto worker = std::make_unique<Worker>(loop, "w");
+  worker->run([] { return 1; }, [&](int) { worker.reset(); });
+  EXPECT_TRUE(loop.run_until([&] { return worker == nullptr; }));
+}
+
+TEST(Worker, HasAllSignalsBlocked) {
+  FakeEventLoop loop;
+  Worker worker(loop, "w");
+  int blocked = -1;
+  worker.run(
+      [] {
+        sigset_t mask;
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+        return sigismember(&mask, SIGTERM) + sigismember(&mask, SIGCHLD);
+      },
+      [&](int count) { blocked = count; });
+  ASSERT_TRUE(loop.run_until([&] { return blocked >= 0; }));
+  EXPECT_EQ(blocked, 2);
+  sigset_t ours;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &ours);
+  EXPECT_FALSE(sigismember(&ours, SIGTERM));
+}
+
+}  // namespace
+}  // namespace gpurota::sys
