@@ -1,0 +1,35 @@
+// What the environment says, copied when the library is loaded (or at the first driver lookup, should
+// that come first): a program that clears its environment later stays under its lease.
+//
+// Read by every thread after that, without a lock. Not wiped by fork: a child is under the same lease.
+#pragma once
+
+#include "abi/limits.h"
+
+#include <cstdint>
+
+// 0: the environment is not read yet; 1: no lease, the library does nothing; 2: a lease.
+extern "C" __attribute__((visibility("hidden"))) unsigned char gpurota_mode;
+
+namespace gpurota::interposer {
+
+inline constexpr unsigned char kModeUnread = 0;
+inline constexpr unsigned char kModeInactive = 1;
+inline constexpr unsigned char kModeActive = 2;
+
+struct Config {
+  uint64_t lease = 0;
+  char token[GPUROTA_TOKEN_CHARS] = {};
+  char socket_path[108] = {};  // as long as a Unix socket's path can be
+  char debug_path[256] = {};   // "": explanations go to stderr
+  bool debug = false;
+  int64_t wait_ms = 30000;  // how long growth waits for a daemon that is away
+};
+
+// Reads the environment once. True if there is a lease.
+bool active();
+
+// Valid once active() has returned true.
+const Config& config();
+
+}  // namespace gpurota::interposer

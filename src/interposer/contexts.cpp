@@ -1,0 +1,163 @@
+// Contexts: each costs hundreds of megabytes that no argument tells, so the daemon reserves for it
+// before it is created, from what earlier ones on that GPU cost, and hears how many live.
+#include "interposer/debug.h"
+#include "interposer/device.h"
+#include "interposer/driver.h"
+#include "interposer/ledger.h"
+#include "interposer/linear.h"
+#include "interposer/link.h"
+#include "interposer/pools.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// The slot to create a context on, reserved for; -1: refused.
+int reserve_context(CUdevice device) {
+  const int slot = slot_of_device(device);
+  if (slot < 0) {
+    GPUROTA_DEBUG("a context on device %d is refused: %s", device,
+                  attached() ? "the GPU is not of this lease" : "the daemon is away");
+    return -1;
+  }
+  if (grow(slot, GPUROTA_GROW_CONTEXT, 0) == Answer::kYes) return slot;
+  refuse(slot, 0);
+  return -1;
+}
+
+// What the driver said of a context that was reserved for.
+CUresult settle_context(CUresult result, CUcontext context, CUdevice device, int slot,
+                        bool primary) {
+  if (result == CUDA_SUCCESS) {
+    state().slots[slot].contexts.fetch_add(1);
+    add_context(context, device, slot, primary, true);
+  }
+  report_contexts(slot);
+  return result;
+}
+
+template <typename Call>
+CUresult create(CUcontext* out, CUdevice device, Call call) {
+  const int slot = reserve_context(device);
+  if (slot < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = call();
+  return settle_context(result, result == CUDA_SUCCESS ? *out : nullptr, device, slot, false);
+}
+
+void context_is_gone(const ContextInfo& info) {
+  credit_context(state(), info.serial);
+  if (info.slot < 0) return;
+  settle_pools(info.slot);
+  if (!info.charged) return;
+  state().slots[info.slot].contexts.fetch_sub(1);
+  report_contexts(info.slot);
+}
+
+CUresult destroyed(CUresult result, CUcontext context) {
+  ContextInfo info;
+  if (result == CUDA_SUCCESS && remove_context(context, &info)) context_is_gone(info);
+  return result;
+}
+
+bool primary_is_active(CUdevice device) {
+  const auto get_state = GPUROTA_REAL(cuDevicePrimaryCtxGetState);
+  unsigned int flags = 0;
+  int is_active = 0;
+  return get_state != nullptr && get_state(device, &flags, &is_active) == CUDA_SUCCESS &&
+         is_active != 0;
+}
+
+// The primary context was released or reset; whether it is gone is the driver's to say. A reset frees
+// what lived in it even if somebody still retains it.
+CUresult primary_left(CUresult result, CUdevice device, bool was_reset) {
+  ContextInfo info;
+  if (result != CUDA_SUCCESS || !find_primary(device, &info)) return result;
+  if (primary_is_active(device)) {
+    if (was_reset) credit_context(state(), info.serial);
+    if (was_reset && info.slot >= 0) settle_pools(info.slot);
+    return result;
+  }
+  if (!remove_context(info.context, &info)) return result;
+  if (info.slot >= 0) state().slots[info.slot].primary_taken.store(0);
+  context_is_gone(info);
+  return result;
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+using gpurota::interposer::create;
+using gpurota::interposer::destroyed;
+using gpurota::interposer::primary_is_active;
+using gpurota::interposer::primary_left;
+using gpurota::interposer::reserve_context;
+using gpurota::interposer::settle_context;
+
+CUresult cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
+  GPUROTA_ENTER(cuCtxCreate, out, flags, device);
+  return create(out, device, [=] { return real(out, flags, device); });
+}
+
+CUresult cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device) {
+  GPUROTA_ENTER(cuCtxCreate_v2, out, flags, device);
+  return create(out, device, [=] { return real(out, flags, device); });
+}
+
+CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* params, int count, unsigned int flags,
+                        CUdevice device) {
+  GPUROTA_ENTER(cuCtxCreate_v3, out, params, count, flags, device);
+  return create(out, device, [=] { return real(out, params, count, flags, device); });
+}
+
+CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned int flags,
+                        CUdevice device) {
+  GPUROTA_ENTER(cuCtxCreate_v4, out, params, flags, device);
+  return create(out, device, [=] { return real(out, params, flags, device); });
+}
+
+CUresult cuCtxDestroy(CUcontext context) {
+  GPUROTA_ENTER(cuCtxDestroy, context);
+  return destroyed(real(context), context);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  GPUROTA_ENTER(cuCtxDestroy_v2, context);
+  return destroyed(real(context), context);
+}
+
+// Only the first retain creates. Two threads may come at once: one of them reserves, and the driver
+// makes one context.
+CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
+  GPUROTA_ENTER(cuDevicePrimaryCtxRetain, out, device);
+  if (primary_is_active(device)) return real(out, device);
+  const int slot = gpurota::interposer::slot_of_device(device);
+  if (slot < 0) return reserve_context(device) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : real(out, device);
+  std::atomic<uint32_t>& taken = gpurota::interposer::state().slots[slot].primary_taken;
+  if (taken.exchange(1) != 0) return real(out, device);
+  if (reserve_context(device) < 0) {
+    taken.store(0);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const CUresult result = real(out, device);
+  if (result != CUDA_SUCCESS) taken.store(0);
+  return settle_context(result, result == CUDA_SUCCESS ? *out : nullptr, device, slot, true);
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  GPUROTA_ENTER(cuDevicePrimaryCtxRelease, device);
+  return primary_left(real(device), device, false);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  GPUROTA_ENTER(cuDevicePrimaryCtxRelease_v2, device);
+  return primary_left(real(device), device, false);
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  GPUROTA_ENTER(cuDevicePrimaryCtxReset, device);
+  return primary_left(real(device), device, true);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  GPUROTA_ENTER(cuDevicePrimaryCtxReset_v2, device);
+  return primary_left(real(device), device, true);
+}

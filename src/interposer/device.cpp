@@ -1,0 +1,168 @@
+#include "interposer/device.h"
+
+#include "interposer/debug.h"
+#include "interposer/driver.h"
+#include "interposer/link.h"
+
+#include <string.h>
+
+namespace gpurota::interposer {
+namespace {
+
+// nullptr, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: the current context's.
+constexpr uintptr_t kLastDefaultStream = 2;
+constexpr Place kForeign{Place::Kind::kForeign, -1, 0};
+constexpr Place kNoContext{Place::Kind::kNoContext, -1, 0};
+
+bool matches(State& s, int slot, const CUuuid& uuid) {
+  static_assert(sizeof(uuid.bytes) == GPUROTA_UUID_BYTES, "UUIDs are 16 bytes");
+  return memcmp(s.slots[slot].uuid, uuid.bytes, sizeof(uuid.bytes)) == 0;
+}
+
+// The second version tells a MIG instance's own UUID; older drivers have only the first.
+int find_slot(State& s, CUdevice device) {
+  const auto ask = GPUROTA_REAL(cuDeviceGetUuid_v2);
+  const auto ask_v1 = GPUROTA_REAL(cuDeviceGetUuid);
+  CUuuid uuid{};
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  if (ask != nullptr) result = ask(&uuid, device);
+  if (result != CUDA_SUCCESS && ask_v1 != nullptr) result = ask_v1(&uuid, device);
+  if (result != CUDA_SUCCESS) return -2;
+  for (uint32_t i = 0; i < s.link.slot_count; ++i) {
+    if (matches(s, static_cast<int>(i), uuid)) return static_cast<int>(i);
+  }
+  GPUROTA_DEBUG("device %d is not of this lease", device);
+  return -1;
+}
+
+Place make_place(int slot, uint32_t serial) {
+  if (slot < 0) return kForeign;
+  return {Place::Kind::kSlot, slot, serial};
+}
+
+ContextEntry* find_entry(State& s, CUcontext context) {
+  const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    ContextEntry& e = s.contexts.entries[i];
+    if (e.context.load(std::memory_order_acquire) == context) return &e;
+  }
+  return nullptr;
+}
+
+ContextInfo info_of(const ContextEntry& e) {
+  return {e.context.load(), e.serial.load(), e.slot.load(), e.charged};
+}
+
+// A context that came about without us (through the driver's private entry points).
+Place learn_current(CUcontext context) {
+  const auto get_device = GPUROTA_REAL(cuCtxGetDevice);
+  CUdevice device = -1;
+  if (get_device == nullptr || get_device(&device) != CUDA_SUCCESS) return kNoContext;
+  const int slot = slot_of_device(device);
+  if (!attached()) return kForeign;
+  return make_place(slot, add_context(context, device, slot, false, false));
+}
+
+// The only GPU that the program sees: then every stream is on it.
+int only_slot(State& s) {
+  int32_t count = s.device_count.load(std::memory_order_relaxed);
+  if (count == 0) {
+    const auto get_count = GPUROTA_REAL(cuDeviceGetCount);
+    if (get_count == nullptr || get_count(&count) != CUDA_SUCCESS) return -1;
+    s.device_count.store(count, std::memory_order_relaxed);
+  }
+  const int32_t known = s.device_slot[0].load(std::memory_order_relaxed);
+  return count == 1 && known > 0 ? known - 1 : -1;
+}
+
+}  // namespace
+
+int slot_of_device(CUdevice device) {
+  State& s = state();
+  const bool cached = device >= 0 && device < static_cast<CUdevice>(kDevices);
+  if (cached) {
+    const int32_t known = s.device_slot[device].load(std::memory_order_relaxed);
+    if (known != 0) return known > 0 ? known - 1 : -1;
+  }
+  if (!attach()) return -1;
+  const int slot = find_slot(s, device);
+  if (cached && slot >= -1) {
+    s.device_slot[device].store(slot >= 0 ? slot + 1 : -1, std::memory_order_relaxed);
+  }
+  return slot >= 0 ? slot : -1;
+}
+
+Place place_of_context(CUcontext context) {
+  const ContextEntry* e = find_entry(state(), context);
+  if (e == nullptr) return kNoContext;
+  return make_place(e->slot.load(std::memory_order_relaxed),
+                    e->serial.load(std::memory_order_relaxed));
+}
+
+Place current_place() {
+  const auto get_current = GPUROTA_REAL(cuCtxGetCurrent);
+  CUcontext context = nullptr;
+  if (get_current == nullptr || get_current(&context) != CUDA_SUCCESS || context == nullptr) {
+    return kNoContext;
+  }
+  const Place known = place_of_context(context);
+  return known.kind == Place::Kind::kNoContext ? learn_current(context) : known;
+}
+
+Place place_of_stream(CUstream stream, bool per_thread) {
+  const int only = only_slot(state());
+  if (only >= 0) return make_place(only, 0);
+  if (reinterpret_cast<uintptr_t>(stream) <= kLastDefaultStream) return current_place();
+  const auto get = per_thread ? GPUROTA_REAL(cuStreamGetCtx_ptsz) : GPUROTA_REAL(cuStreamGetCtx);
+  CUcontext context = nullptr;
+  if (get == nullptr || get(stream, &context) != CUDA_SUCCESS) return kNoContext;
+  const Place known = place_of_context(context);
+  return known.kind == Place::Kind::kNoContext ? current_place() : known;
+}
+
+uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary, bool charged) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  if (ContextEntry* known = find_entry(s, context)) {
+    if (!charged) return known->serial.load();
+    known->context.store(nullptr);  // destroyed unseen, and its handle given out again
+  }
+  const uint32_t serial = s.contexts.last_serial.fetch_add(1) + 1;
+  for (uint32_t i = 0; i < kContexts; ++i) {
+    ContextEntry& e = s.contexts.entries[i];
+    if (e.context.load() != nullptr) continue;
+    e.serial.store(serial);
+    e.slot.store(slot);
+    e.device = device;
+    e.primary = primary;
+    e.charged = charged;
+    e.context.store(context, std::memory_order_release);
+    if (i >= s.contexts.used.load()) s.contexts.used.store(i + 1, std::memory_order_release);
+    return serial;
+  }
+  return 0;  // more contexts than we know apart: their memory is counted until it is freed
+}
+
+bool remove_context(CUcontext context, ContextInfo* out) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  ContextEntry* e = find_entry(s, context);
+  if (e == nullptr) return false;
+  *out = info_of(*e);
+  e->context.store(nullptr, std::memory_order_release);
+  return true;
+}
+
+bool find_primary(CUdevice device, ContextInfo* out) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  for (uint32_t i = 0; i < s.contexts.used.load(); ++i) {
+    const ContextEntry& e = s.contexts.entries[i];
+    if (e.context.load() == nullptr || !e.primary || e.device != device) continue;
+    *out = info_of(e);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,45 @@
+// Which slot of the lease a CUDA device or context is, and which contexts live.
+//
+// Lookups are lock-free and cost a few nanoseconds once a context is known. Any thread.
+#pragma once
+
+#include "interposer/state.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// Where an allocation lands.
+struct Place {
+  enum class Kind {
+    kSlot,       // on a GPU of the lease
+    kForeign,    // on a GPU that is not of the lease, or the daemon is away and never answered
+    kNoContext,  // nowhere: the driver will say so itself
+  };
+  Kind kind;
+  int slot;
+  uint32_t context;  // serial
+};
+
+// The slot of a device, -1 if the lease does not have it. Attaches.
+int slot_of_device(CUdevice device);
+
+Place place_of_context(CUcontext context);
+Place current_place();
+// Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family.
+Place place_of_stream(CUstream stream, bool per_thread);
+
+// A context was created; `charged`: it is counted in Slot::contexts. Returns its serial.
+uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary, bool charged);
+
+// Removes a context; true if it was known, with what it was.
+struct ContextInfo {
+  CUcontext context;
+  uint32_t serial;
+  int slot;
+  bool charged;
+};
+bool remove_context(CUcontext context, ContextInfo* out);
+bool find_primary(CUdevice device, ContextInfo* out);
+
+}  // namespace gpurota::interposer

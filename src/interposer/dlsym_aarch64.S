@@ -1,0 +1,100 @@
+/* dlsym and dlvsym for AArch64; dlsym_x86_64.S explains them. */
+        .text
+
+        .macro LOOKUP name, hook, real, first
+        .p2align 4
+        .globl  \name
+        .hidden \name
+        .type   \name, %function
+\name:
+        .cfi_startproc
+        hint    #34                             /* bti c */
+        adrp    x9, gpurota_mode
+        ldrb    w9, [x9, #:lo12:gpurota_mode]
+        cmp     w9, #1                          /* 1: no lease, do nothing at all */
+        b.eq    1f
+        cbz     x1, 1f
+        ldrb    w9, [x1]
+        cmp     w9, #'c'
+        b.ne    1f
+        ldrb    w9, [x1, #1]
+        cmp     w9, #'u'
+        b.ne    1f
+        ldrb    w9, [x1, #2]
+        sub     w9, w9, #'A'
+        cmp     w9, #25
+        b.hi    1f
+        stp     x29, x30, [sp, #-48]!
+        .cfi_def_cfa_offset 48
+        .cfi_offset x29, -48
+        .cfi_offset x30, -40
+        mov     x29, sp
+        stp     x0, x1, [sp, #16]
+        str     x2, [sp, #32]
+        bl      \hook
+        mov     x9, x0
+        ldp     x0, x1, [sp, #16]
+        ldr     x2, [sp, #32]
+        ldp     x29, x30, [sp], #48
+        .cfi_restore x29
+        .cfi_restore x30
+        .cfi_def_cfa_offset 0
+        cbz     x9, 1f
+        mov     x0, x9
+        ret
+1:      adrp    x16, \real
+        ldr     x16, [x16, #:lo12:\real]
+        br      x16
+        .cfi_endproc
+        .size   \name, .-\name
+
+        .p2align 4
+        .type   \first, %function
+\first:
+        .cfi_startproc
+        hint    #36                             /* bti j: reached by br */
+        stp     x29, x30, [sp, #-48]!
+        .cfi_def_cfa_offset 48
+        .cfi_offset x29, -48
+        .cfi_offset x30, -40
+        mov     x29, sp
+        stp     x0, x1, [sp, #16]
+        str     x2, [sp, #32]
+        bl      gpurota_find_real_dlsym
+        ldp     x0, x1, [sp, #16]
+        ldr     x2, [sp, #32]
+        ldp     x29, x30, [sp], #48
+        .cfi_restore x29
+        .cfi_restore x30
+        .cfi_def_cfa_offset 0
+        adrp    x16, \real
+        ldr     x16, [x16, #:lo12:\real]
+        br      x16
+        .cfi_endproc
+        .size   \first, .-\first
+
+        .data
+        .p2align 3
+        .globl  \real
+        .hidden \real
+        .type   \real, %object
+\real:  .xword  \first
+        .size   \real, 8
+        .text
+        .endm
+
+        LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym
+        LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym
+
+        .macro EXPORT alias, target, name
+        .globl  \alias
+        .type   \alias, %function
+        .set    \alias, \target
+        .symver \alias, \name
+        .endm
+        EXPORT  gpurota_dlsym_2_17, gpurota_dlsym, dlsym@GLIBC_2.17
+        EXPORT  gpurota_dlsym_2_34, gpurota_dlsym, dlsym@@GLIBC_2.34
+        EXPORT  gpurota_dlvsym_2_17, gpurota_dlvsym, dlvsym@GLIBC_2.17
+        EXPORT  gpurota_dlvsym_2_34, gpurota_dlvsym, dlvsym@@GLIBC_2.34
+
+        .section .note.GNU-stack,"",%progbits

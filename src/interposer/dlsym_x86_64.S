@@ -1,0 +1,96 @@
+/* dlsym and dlvsym for x86-64. They save the arguments, ask for a hook, and if there is none *jump* to
+ * the real function with the caller's return address still on the stack: RTLD_NEXT and RTLD_DEFAULT
+ * are then resolved for the true caller, which a C wrapper cannot promise. Names that do not begin
+ * with cu[A-Z] leave after a few compares, without a call, a lock or an allocation.
+ */
+        .text
+
+        .macro LOOKUP name, hook, real, first
+        .p2align 4
+        .globl  \name
+        .hidden \name
+        .type   \name, @function
+\name:
+        .cfi_startproc
+        endbr64
+        cmpb    $1, gpurota_mode(%rip)          /* 1: no lease, do nothing at all */
+        je      1f
+        testq   %rsi, %rsi
+        je      1f
+        cmpb    $'c', (%rsi)
+        jne     1f
+        cmpb    $'u', 1(%rsi)
+        jne     1f
+        movzbl  2(%rsi), %eax
+        subl    $'A', %eax
+        cmpl    $25, %eax
+        ja      1f
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rdx
+        .cfi_adjust_cfa_offset 8
+        call    \hook
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        testq   %rax, %rax
+        je      1f
+        ret
+1:      jmp     *\real(%rip)
+        .cfi_endproc
+        .size   \name, .-\name
+
+        /* What \real points to until the real function has been looked for. */
+        .p2align 4
+        .type   \first, @function
+\first:
+        .cfi_startproc
+        endbr64
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rdx
+        .cfi_adjust_cfa_offset 8
+        call    gpurota_find_real_dlsym
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        jmp     *\real(%rip)
+        .cfi_endproc
+        .size   \first, .-\first
+
+        .data
+        .p2align 3
+        .globl  \real
+        .hidden \real
+        .type   \real, @object
+\real:  .quad   \first
+        .size   \real, 8
+        .text
+        .endm
+
+        LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym
+        LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym
+
+        /* The exported names, in the versions that programs are linked to. */
+        .macro EXPORT alias, target, name
+        .globl  \alias
+        .type   \alias, @function
+        .set    \alias, \target
+        .symver \alias, \name
+        .endm
+        EXPORT  gpurota_dlsym_2_2_5, gpurota_dlsym, dlsym@GLIBC_2.2.5
+        EXPORT  gpurota_dlsym_2_34, gpurota_dlsym, dlsym@@GLIBC_2.34
+        EXPORT  gpurota_dlvsym_2_2_5, gpurota_dlvsym, dlvsym@GLIBC_2.2.5
+        EXPORT  gpurota_dlvsym_2_34, gpurota_dlvsym, dlvsym@@GLIBC_2.34
+
+        .section .note.GNU-stack,"",@progbits

@@ -1,0 +1,314 @@
+#include "interposer/link.h"
+
+#include "interposer/config.h"
+#include "interposer/debug.h"
+#include "interposer/ledger.h"
+#include "interposer/socket.h"
+
+#include <string.h>
+
+namespace gpurota::interposer {
+namespace {
+
+// A daemon that is there answers in microseconds; one that was stopped must not hold a program for
+// longer than this per attempt.
+constexpr int64_t kHandshakeMs = 5000;
+constexpr int64_t kRetryMs = 20;
+// No GPU has that much; a figure beyond it is garbage.
+constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
+
+gpurota_msg_hello make_hello(State& s) {
+  gpurota_msg_hello hello{};
+  hello.header = {GPUROTA_MSG_HELLO, sizeof(hello), ++s.link.sequence};
+  hello.magic = GPUROTA_WIRE_MAGIC;
+  hello.version = GPUROTA_WIRE_VERSION;
+  hello.lease = config().lease;
+  memcpy(hello.token, config().token, sizeof(hello.token));
+  for (uint32_t i = 0; i < s.link.slot_count; ++i) {
+    const int64_t granted = s.slots[i].granted.load();
+    const uint32_t contexts = s.slots[i].contexts.load();
+    if (granted <= 0 && contexts == 0) continue;
+    gpurota_held& held = hello.held[hello.held_count++];
+    memcpy(held.uuid, s.slots[i].uuid, sizeof(held.uuid));
+    held.granted_bytes = granted > 0 ? static_cast<uint64_t>(granted) : 0;
+    held.contexts = contexts;
+  }
+  return hello;
+}
+
+// Over the old page, if there is one: its address is in the hands of other threads.
+bool map_page(State& s, int fd) {
+  struct stat info;
+  if (sys_fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(GPUROTA_PAGE_BYTES)) {
+    return false;
+  }
+  // Without the seal the other side could cut the file short, and reading it would be SIGBUS.
+  if ((sys_fcntl(fd, F_GET_SEALS, 0) & F_SEAL_SHRINK) == 0) return false;
+  void* old = s.page.load();
+  const int flags = MAP_SHARED | (old != nullptr ? MAP_FIXED : 0);
+  void* mapped = ::mmap(old, GPUROTA_PAGE_BYTES, PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (mapped == MAP_FAILED) return false;
+  ::madvise(mapped, GPUROTA_PAGE_BYTES, MADV_DONTFORK);
+  s.page.store(static_cast<gpurota_page*>(mapped), std::memory_order_release);
+  return true;
+}
+
+// The lease's GPUs keep their slots for life, so a new daemon must show the same ones.
+bool learn_slots(State& s) {
+  const gpurota_page& page = *s.page.load();
+  if (page.magic != GPUROTA_PAGE_MAGIC || page.version < GPUROTA_PAGE_VERSION || page.slots == 0 ||
+      page.slots > GPUROTA_SLOTS) {
+    return false;
+  }
+  const bool again = attached();
+  if (again && page.slots != s.link.slot_count) return false;
+  for (uint32_t i = 0; i < page.slots; ++i) {
+    if (!again) memcpy(s.slots[i].uuid, page.grant[i].uuid, GPUROTA_UUID_BYTES);
+    if (memcmp(s.slots[i].uuid, page.grant[i].uuid, GPUROTA_UUID_BYTES) != 0) return false;
+  }
+  s.link.slot_count = page.slots;
+  return true;
+}
+
+bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
+  if (message.status != GPUROTA_OK) {
+    GPUROTA_DEBUG("the daemon refused this program (status %u)", message.status);
+    s.link.lease_refused =
+        message.status == GPUROTA_REFUSED_LEASE || message.status == GPUROTA_REFUSED_VERSION;
+    return false;
+  }
+  if (fds[0] < 0 || fds[1] < 0 || !map_page(s, fds[0]) || !learn_slots(s)) return false;
+  Socket event;
+  const bool adopted = adopt_socket(fds[1], &event);
+  fds[1] = -1;
+  if (!adopted) return false;
+  remember_socket(kEventSocket, event);
+  const uint64_t last_inode = s.link.event_inode.exchange(event.inode);
+  s.link.event_fd.store(event.fd + 1);
+  const int unclaimed = s.link.next_event.exchange(event.fd + 1);
+  if (unclaimed > 0 && is_ours(unclaimed - 1, last_inode)) sys_close(unclaimed - 1);
+  s.link.event_turn.fetch_add(1);
+  futex_wake(&s.link.event_turn, 1);
+  return true;
+}
+
+bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
+  const gpurota_msg_hello hello = make_hello(s);
+  if (!send_packet(call, &hello, sizeof(hello), deadline_ms)) return false;
+  alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
+  gpurota_msg_welcome answer;
+  int fds[2];
+  const long n = receive_packet(call, buffer, sizeof(buffer), fds, deadline_ms);
+  bool ok = n >= static_cast<long>(sizeof(answer));
+  if (ok) {
+    memcpy(&answer, buffer, sizeof(answer));
+    ok = answer.header.type == GPUROTA_MSG_WELCOME && answer.header.seq == hello.header.seq &&
+         welcome(s, answer, fds);
+  }
+  close_descriptors(fds);
+  return ok;
+}
+
+bool connected(State& s) {
+  if (!s.link.call.open) return false;
+  if (is_ours(s.link.call)) return true;
+  GPUROTA_DEBUG("the program closed the connection to the daemon");
+  disconnect(s);
+  return false;
+}
+
+// The wait counts from when the daemon was first missed, so that a program which keeps trying does
+// not wait anew each time.
+bool ensure_connected(State& s) {
+  if (connected(s)) return true;
+  if (s.link.away_since == 0) s.link.away_since = now_ms();
+  const int64_t deadline = s.link.away_since + config().wait_ms;
+  for (;;) {
+    if (reconnect_once(s)) return true;
+    if (s.link.lease_refused || now_ms() >= deadline) return false;
+    sleep_ms(kRetryMs);
+  }
+}
+
+// The daemon may have to call back what others hold before it can answer.
+int64_t answer_ms() { return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs; }
+
+// One question and its answer. False ends the connection.
+bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
+         size_t answer_size) {
+  auto* header = static_cast<gpurota_msg_header*>(question);
+  header->size = static_cast<uint16_t>(size);
+  header->seq = ++s.link.sequence;
+  const int64_t deadline = now_ms() + answer_ms();
+  alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
+  int fds[2] = {-1, -1};
+  long n = -1;
+  if (send_packet(s.link.call, question, size, deadline)) {
+    n = receive_packet(s.link.call, buffer, sizeof(buffer), fds, deadline);
+  }
+  close_descriptors(fds);
+  gpurota_msg_header got{};
+  if (n >= static_cast<long>(answer_size)) memcpy(&got, buffer, sizeof(got));
+  if (got.type == answer_type && got.seq == header->seq) {
+    memcpy(answer, buffer, answer_size);
+    return true;
+  }
+  GPUROTA_DEBUG("lost the daemon in the middle of a question");
+  disconnect(s);
+  return false;
+}
+
+void tell(State& s, void* message, size_t size) {
+  auto* header = static_cast<gpurota_msg_header*>(message);
+  header->size = static_cast<uint16_t>(size);
+  header->seq = ++s.link.sequence;
+  if (connected(s) && !send_packet(s.link.call, message, size, now_ms())) disconnect(s);
+}
+
+enum class Grown { kYes, kNo, kLost, kAgain };
+
+Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
+  const int64_t returned = kind == GPUROTA_GROW_MEMORY ? surrender(s, slot) : 0;
+  gpurota_msg_grow question{};
+  question.header.type = GPUROTA_MSG_GROW;
+  question.slot = static_cast<uint32_t>(slot);
+  question.kind = kind;
+  question.returned_bytes = static_cast<uint64_t>(returned);
+  question.need_bytes = need;
+  question.want_bytes = need > kGrantPiece || need == 0 ? need : kGrantPiece;
+  gpurota_msg_grown answer;
+  const bool answered =
+      ask(s, &question, sizeof(question), GPUROTA_MSG_GROWN, &answer, sizeof(answer));
+  const bool sane = answered && answer.slot == question.slot && answer.granted_bytes < kSaneBytes &&
+                    (answer.status != GPUROTA_OK || answer.granted_bytes >= need);
+  if (!sane) {
+    // The next daemon takes our word for what is granted, so nothing has been given back.
+    if (answered) disconnect(s);
+    receive_grant(s, slot, returned, 0);
+    return Grown::kLost;
+  }
+  if (answer.status == GPUROTA_REFUSED_GRACE) return Grown::kAgain;
+  if (answer.status != GPUROTA_OK) {
+    GPUROTA_DEBUG("slot %d: %llu bytes refused (status %u), %llu are left", slot,
+                  static_cast<unsigned long long>(need), answer.status,
+                  static_cast<unsigned long long>(answer.available_bytes));
+    return Grown::kNo;
+  }
+  if (kind == GPUROTA_GROW_MEMORY) {
+    receive_grant(s, slot, static_cast<int64_t>(answer.granted_bytes), static_cast<int64_t>(need));
+  }
+  return Grown::kYes;
+}
+
+}  // namespace
+
+void disconnect(State& s) {
+  close_socket(&s.link.call);
+  // The helper owns the event socket; it wakes up, closes it and comes back to connect anew.
+  const int event = s.link.event_fd.exchange(0);
+  if (event > 0 && is_ours(event - 1, s.link.event_inode.load())) {
+    ::syscall(SYS_shutdown, event - 1, SHUT_RDWR);
+  }
+}
+
+bool reconnect_once(State& s) {
+  close_inherited();
+  const int fd = connect_to(config().socket_path);
+  Socket call;
+  if (fd < 0 || !adopt_socket(fd, &call)) return false;
+  if (!handshake(s, call, now_ms() + kHandshakeMs)) {
+    close_socket(&call);
+    return false;
+  }
+  s.link.call = call;
+  remember_socket(kCallSocket, call);
+  s.link.away_since = 0;
+  s.link.lease_refused = false;
+  start_helper(s);
+  s.attached.store(1, std::memory_order_release);
+  GPUROTA_DEBUG("connected to %s as lease L%llu", config().socket_path,
+                static_cast<unsigned long long>(config().lease));
+  return true;
+}
+
+bool attach() {
+  State& s = state();
+  if (s.attached.load(std::memory_order_acquire) != 0) return true;
+  ErrnoGuard guard;
+  Lock lock(s.link.mutex);
+  return s.attached.load(std::memory_order_acquire) != 0 || ensure_connected(s);
+}
+
+Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
+  State& s = state();
+  ErrnoGuard guard;
+  Lock lock(s.link.mutex);
+  // Whoever had the lock before may have brought enough for both.
+  if (kind == GPUROTA_GROW_MEMORY && take(s, slot, static_cast<int64_t>(need))) return Answer::kYes;
+  if (need >= kSaneBytes) return Answer::kNo;
+  const int64_t deadline = now_ms() + config().wait_ms;
+  for (;;) {
+    if (!ensure_connected(s)) return s.link.lease_refused ? Answer::kNo : Answer::kAway;
+    switch (ask_to_grow(s, slot, kind, need)) {
+      case Grown::kYes:
+        s.mirror(slot);
+        return Answer::kYes;
+      case Grown::kNo:
+        s.mirror(slot);
+        return Answer::kNo;
+      case Grown::kAgain:
+        sleep_ms(kRetryMs);
+        break;
+      case Grown::kLost:
+        break;
+    }
+    if (now_ms() >= deadline) return Answer::kAway;
+  }
+}
+
+void report_contexts(int slot) {
+  State& s = state();
+  ErrnoGuard guard;
+  Lock lock(s.link.mutex);
+  gpurota_msg_contexts message{};
+  message.header.type = GPUROTA_MSG_CONTEXTS;
+  message.slot = static_cast<uint32_t>(slot);
+  message.count = s.slots[slot].contexts.load();
+  tell(s, &message, sizeof(message));
+}
+
+bool query(int slot, uint64_t* limit, uint64_t* available) {
+  State& s = state();
+  ErrnoGuard guard;
+  Lock lock(s.link.mutex);
+  if (!connected(s) && !reconnect_once(s)) return false;
+  gpurota_msg_query question{};
+  question.header.type = GPUROTA_MSG_QUERY;
+  question.slot = static_cast<uint32_t>(slot);
+  gpurota_msg_info answer;
+  if (!ask(s, &question, sizeof(question), GPUROTA_MSG_INFO, &answer, sizeof(answer))) return false;
+  if (answer.slot != question.slot) return false;
+  *limit = answer.limit_bytes;
+  *available = answer.available_bytes;
+  return true;
+}
+
+void give_back_excess(int slot) {
+  State& s = state();
+  if (!s.link.mutex.try_lock()) return;
+  ErrnoGuard guard;
+  const int64_t excess = take_above(s, slot, static_cast<int64_t>(kGrantPiece));
+  if (excess > 0) {
+    gpurota_msg_return message{};
+    message.header.type = GPUROTA_MSG_RETURN;
+    message.slot = static_cast<uint32_t>(slot);
+    message.bytes = static_cast<uint64_t>(excess);
+    const bool was_connected = connected(s);
+    tell(s, &message, sizeof(message));
+    // Not said is not given: the HELLO to come counts it again.
+    if (!was_connected || !s.link.call.open) receive_grant(s, slot, excess, 0);
+  }
+  s.link.mutex.unlock();
+}
+
+}  // namespace gpurota::interposer

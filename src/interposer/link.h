@@ -1,0 +1,48 @@
+// The connection to gpurotad: docs/design/tenant-protocol.md from the tenant's side.
+//
+// Any thread of the program calls in, holding Link::mutex for the length of one question; the helper
+// thread (helper.cpp) answers what the daemon asks. The daemon is trusted to be what it says, but its
+// messages are checked like anybody's: what does not fit the protocol ends the connection, and a
+// connection that ends is a daemon that is away.
+#pragma once
+
+#include "abi/wire.h"
+#include "interposer/state.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+enum class Answer {
+  kYes,
+  kNo,    // the lease has no room, or there is no such lease
+  kAway,  // no daemon within the time that growth waits
+};
+
+// Makes this process a tenant. The first call waits for the daemon as growth does.
+bool attach();
+
+inline bool attached() { return state().attached.load(std::memory_order_acquire) != 0; }
+
+// Asks for `need` bytes on a slot, giving back all its headroom with the question. On kYes they are
+// taken from the headroom already. For a context `need` is 0.
+Answer grow(int slot, gpurota_grow_kind kind, uint64_t need);
+
+// Tells how many contexts live on a slot.
+void report_contexts(int slot);
+
+// Exact figures for a slot; false if the daemon is away.
+bool query(int slot, uint64_t* limit, uint64_t* available);
+
+// Hands back headroom beyond one piece, if nobody is asking just now.
+void give_back_excess(int slot);
+
+// For the helper thread, with Link::mutex held: one attempt to be connected, and whether it worked.
+bool reconnect_once(State& s);
+// With Link::mutex held: ends the connection.
+void disconnect(State& s);
+
+// Starts the helper thread if it does not run. With Link::mutex held.
+void start_helper(State& s);
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,119 @@
+// How a program finds driver functions, and gets ours instead: dlsym, dlvsym (called from the
+// assembly stubs) and cuGetProcAddress.
+//
+// The rule: ask the real one first, then replace by the *pointer* that came back. Versions, stream
+// flags and wrappers of other libraries are then right by construction.
+#include "interposer/config.h"
+#include "interposer/debug.h"
+#include "interposer/driver.h"
+#include "interposer/elf_symbols.h"
+#include "interposer/state.h"
+#include "interposer/sys.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define GPUROTA_HIDDEN extern "C" __attribute__((visibility("hidden")))
+
+GPUROTA_HIDDEN void* (*gpurota_real_dlsym)(void*, const char*);
+GPUROTA_HIDDEN void* (*gpurota_real_dlvsym)(void*, const char*, const char*);
+GPUROTA_HIDDEN void gpurota_find_real_dlsym();
+GPUROTA_HIDDEN void* gpurota_dlsym_hook(void* handle, const char* name);
+GPUROTA_HIDDEN void* gpurota_dlvsym_hook(void* handle, const char* name, const char* version);
+
+namespace gpurota::interposer {
+namespace {
+
+void* no_dlsym(void*, const char*) { return nullptr; }
+void* no_dlvsym(void*, const char*, const char*) { return nullptr; }
+
+void count_unhooked(const char* name, int version) {
+  State& s = state();
+  s.unhooked.fetch_add(1, std::memory_order_relaxed);
+  s.mirror_unhooked();
+  GPUROTA_DEBUG(
+      "no hook for %s (version %d) of this driver: what it allocates is counted by NVML only", name,
+      version);
+}
+
+// What to hand out for `found`, which a lookup of the hooked symbol `id` gave.
+void* replace(int id, void* found) {
+  if (found == g_real_functions[id]) return hook_address(id);
+  return hook_for_pointer(found);  // nullptr: another library's own function of that name
+}
+
+// The pseudo handles. RTLD_NEXT would have to be resolved for the caller; but whichever library
+// asks, the only function of a hooked name that it may get is the hook.
+bool is_search(void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
+
+// nullptr lets the stub jump to the real function.
+template <typename Lookup>
+void* look_up(void* handle, const char* name, Lookup lookup) {
+  if (!active()) return nullptr;
+  const int id = hook_by_symbol(name);
+  if (id < 0 && !is_hooked_family(name)) return nullptr;
+  ErrnoGuard guard;
+  if (is_search(handle)) return id >= 0 && driver_ready() ? hook_address(id) : nullptr;
+  void* found = lookup();
+  if (found == nullptr || !driver_ready()) return nullptr;
+  if (id >= 0) return replace(id, found);
+  if (hook_for_pointer(found) == nullptr) count_unhooked(name, 0);
+  return nullptr;
+}
+
+// A pointer that the driver gave out for `symbol`; replaced if it is one we stand in for.
+void replace_proc_address(const char* symbol, int version, void** pfn) {
+  if (symbol == nullptr || pfn == nullptr || *pfn == nullptr) return;
+  void* hook = hook_for_pointer(*pfn);
+  if (hook == nullptr && strcmp(symbol, "cuGetProcAddress") == 0) {
+    hook = hook_address(version >= 12000 ? kFn_cuGetProcAddress_v2 : kFn_cuGetProcAddress);
+  }
+  if (hook != nullptr) {
+    *pfn = hook;
+  } else if (is_hooked_family(symbol)) {
+    count_unhooked(symbol, version);
+  }
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+using gpurota::interposer::find_libc_symbol;
+using gpurota::interposer::replace_proc_address;
+
+void gpurota_find_real_dlsym() {
+  gpurota::interposer::ErrnoGuard guard;
+  void* dlsym_found = find_libc_symbol("dlsym");
+  void* dlvsym_found = find_libc_symbol("dlvsym");
+  auto real_dlsym = reinterpret_cast<decltype(gpurota_real_dlsym)>(dlsym_found);
+  auto real_dlvsym = reinterpret_cast<decltype(gpurota_real_dlvsym)>(dlvsym_found);
+  if (real_dlsym == nullptr) real_dlsym = gpurota::interposer::no_dlsym;
+  if (real_dlvsym == nullptr) real_dlvsym = gpurota::interposer::no_dlvsym;
+  __atomic_store_n(&gpurota_real_dlsym, real_dlsym, __ATOMIC_RELEASE);
+  __atomic_store_n(&gpurota_real_dlvsym, real_dlvsym, __ATOMIC_RELEASE);
+}
+
+void* gpurota_dlsym_hook(void* handle, const char* name) {
+  return gpurota::interposer::look_up(handle, name,
+                                      [=] { return gpurota_real_dlsym(handle, name); });
+}
+
+void* gpurota_dlvsym_hook(void* handle, const char* name, const char* version) {
+  return gpurota::interposer::look_up(handle, name,
+                                      [=] { return gpurota_real_dlvsym(handle, name, version); });
+}
+
+CUresult cuGetProcAddress(const char* symbol, void** pfn, int version, cuuint64_t flags) {
+  GPUROTA_ENTER(cuGetProcAddress, symbol, pfn, version, flags);
+  const CUresult result = real(symbol, pfn, version, flags);
+  if (result == CUDA_SUCCESS) replace_proc_address(symbol, version, pfn);
+  return result;
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
+  GPUROTA_ENTER(cuGetProcAddress_v2, symbol, pfn, version, flags, status);
+  const CUresult result = real(symbol, pfn, version, flags, status);
+  if (result == CUDA_SUCCESS) replace_proc_address(symbol, version, pfn);
+  return result;
+}

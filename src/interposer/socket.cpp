@@ -1,0 +1,139 @@
+#include "interposer/socket.h"
+
+#include "interposer/config.h"
+
+#include <string.h>
+#include <sys/un.h>
+
+namespace gpurota::interposer {
+namespace {
+
+// Above what shells and select()-based programs use; below the usual limit of 1024.
+constexpr long kLowestDescriptor = 700;
+
+struct Remembered {
+  std::atomic<int32_t> owner{0};
+  std::atomic<int> fd{-1};
+  std::atomic<uint64_t> inode{0};
+};
+Remembered g_remembered[kSocketRoles];
+
+uint64_t inode_of(int fd) {
+  struct stat info;
+  if (sys_fstat(fd, &info) != 0 || !S_ISSOCK(info.st_mode)) return 0;
+  return info.st_ino;
+}
+
+void take_descriptors(msghdr* message, int fds[2]) {
+  int count = 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(message); c != nullptr; c = CMSG_NXTHDR(message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < n; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+      if (count < 2) {
+        fds[count++] = fd;
+      } else {
+        sys_close(fd);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool is_ours(int fd, uint64_t inode) { return inode != 0 && inode_of(fd) == inode; }
+
+bool adopt_socket(int fd, Socket* out) {
+  const int high = sys_fcntl(fd, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (high >= 0) {
+    sys_close(fd);
+    fd = high;
+  }
+  *out = {fd, inode_of(fd), true};
+  if (out->inode != 0) return true;
+  sys_close(fd);
+  out->open = false;
+  return false;
+}
+
+void close_socket(Socket* socket) {
+  if (is_ours(*socket)) sys_close(socket->fd);
+  socket->open = false;
+}
+
+int connect_to(const char (&path)[108]) {
+  if (path[0] == '\0') return -1;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  static_assert(sizeof(address.sun_path) == sizeof(Config::socket_path), "as the kernel has it");
+  memcpy(address.sun_path, path, sizeof(address.sun_path));
+  const int fd = static_cast<int>(
+      ::syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd < 0) return -1;
+  if (::syscall(SYS_connect, fd, &address, sizeof(address)) == 0) return fd;
+  sys_close(fd);
+  return -1;
+}
+
+void close_descriptors(int fds[2]) {
+  for (int i = 0; i < 2; ++i) {
+    if (fds[i] >= 0) sys_close(fds[i]);
+    fds[i] = -1;
+  }
+}
+
+// Looks whose the number is each time: while poll waits, the program may close it and open its own.
+long receive_packet(const Socket& socket, void* buffer, size_t room, int fds[2],
+                    int64_t deadline_ms) {
+  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))];
+  fds[0] = fds[1] = -1;
+  while (is_ours(socket)) {
+    iovec part{buffer, room};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    const long n = sys_recvmsg(socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n >= 0) {
+      take_descriptors(&message, fds);
+      if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) return n;
+      close_descriptors(fds);
+      return kBroken;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return kBroken;
+    if (!wait_fd(socket.fd, POLLIN, deadline_ms)) return kDeadline;
+  }
+  return kBroken;
+}
+
+bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms) {
+  while (is_ours(socket)) {
+    const long n = sys_send(socket.fd, data, size);
+    if (n >= 0) return static_cast<size_t>(n) == size;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN || !wait_fd(socket.fd, POLLOUT, deadline_ms)) return false;
+  }
+  return false;
+}
+
+void remember_socket(SocketRole role, const Socket& socket) {
+  Remembered& r = g_remembered[role];
+  r.fd.store(socket.fd);
+  r.inode.store(socket.inode);
+  r.owner.store(sys_getpid());
+}
+
+void close_inherited() {
+  for (Remembered& r : g_remembered) {
+    const int32_t owner = r.owner.load();
+    if (owner == 0 || owner == sys_getpid()) continue;
+    if (is_ours(r.fd.load(), r.inode.load())) sys_close(r.fd.load());
+    r.owner.store(0);
+  }
+}
+
+}  // namespace gpurota::interposer

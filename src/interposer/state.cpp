@@ -1,0 +1,70 @@
+#include "interposer/state.h"
+
+#include <string.h>
+
+namespace gpurota::interposer {
+namespace {
+
+std::atomic<State*> g_state{nullptr};
+std::atomic<bool> g_check_pid{false};
+alignas(State) unsigned char g_fallback[sizeof(State)];
+
+// Kernels before 4.14 have no MADV_WIPEONFORK. A raw clone without libc's fork handlers is then seen
+// by the process id alone, at the price of a system call per hook.
+State* make_state() {
+  ErrnoGuard guard;
+  const size_t bytes = (sizeof(State) + 4095) & ~static_cast<size_t>(4095);
+  void* memory = map_memory(bytes, 0);
+  if (memory == nullptr) memory = g_fallback;
+  if (memory == g_fallback || ::madvise(memory, bytes, MADV_WIPEONFORK) != 0) {
+    g_check_pid.store(true, std::memory_order_relaxed);
+  }
+  State* made = static_cast<State*>(memory);
+  made->pid = sys_getpid();
+  State* nobody = nullptr;
+  if (g_state.compare_exchange_strong(nobody, made)) return made;
+  if (memory != g_fallback) ::munmap(memory, bytes);
+  return nobody;
+}
+
+void wipe_in_child(State* s) {
+  ErrnoGuard guard;
+  const int32_t pid = sys_getpid();
+  if (s->pid == pid) return;
+  memset(static_cast<void*>(s), 0, sizeof(State));
+  s->pid = pid;
+}
+
+}  // namespace
+
+State& state() {
+  State* s = g_state.load(std::memory_order_acquire);
+  if (s == nullptr) s = make_state();
+  if (g_check_pid.load(std::memory_order_relaxed)) wipe_in_child(s);
+  return *s;
+}
+
+void State::mirror(int slot) {
+  gpurota_page* shared = page.load(std::memory_order_acquire);
+  if (shared == nullptr) return;
+  const Slot& from = slots[slot];
+  gpurota_page_use& to = shared->use[slot];
+  const int64_t headroom = from.headroom.load(std::memory_order_relaxed);
+  const int64_t used = from.granted.load(std::memory_order_relaxed) - headroom;
+  const auto store = [](uint64_t* field, uint64_t value) {
+    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+  };
+  store(&to.headroom_bytes, headroom > 0 ? static_cast<uint64_t>(headroom) : 0);
+  store(&to.used_bytes, used > 0 ? static_cast<uint64_t>(used) : 0);
+  store(&to.allocations, from.allocations.load(std::memory_order_relaxed));
+  store(&to.refusals, from.refusals.load(std::memory_order_relaxed));
+}
+
+void State::mirror_unhooked() {
+  gpurota_page* shared = page.load(std::memory_order_acquire);
+  if (shared == nullptr) return;
+  __atomic_store_n(&shared->use[0].unhooked, unhooked.load(std::memory_order_relaxed),
+                   __ATOMIC_RELAXED);
+}
+
+}  // namespace gpurota::interposer

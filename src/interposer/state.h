@@ -1,0 +1,163 @@
+// Everything that belongs to this process as a tenant: the connection, the ledger, the tables.
+//
+// It lives in one mapping that the kernel wipes in a forked child (MADV_WIPEONFORK), also when the
+// fork bypasses libc. All-zero is the valid first state of every part: a child finds itself not
+// attached, with all locks free, and becomes a tenant of its own at its first allocation. Only what
+// is true of the program file and its environment (config, driver addresses) lives elsewhere.
+#pragma once
+
+#include "abi/cuda_abi.h"
+#include "abi/limits.h"
+#include "abi/page.h"
+#include "interposer/sys.h"
+#include "interposer/va_map.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// One GPU of the lease.
+struct Slot {
+  std::atomic<int64_t>
+      headroom;  // granted and not charged; below zero only inside a pool settlement
+  std::atomic<int64_t> granted;    // what the daemon has granted and not got back
+  std::atomic<int64_t> in_flight;  // reserved for pool allocations that are inside the driver
+  std::atomic<uint64_t> allocations;
+  std::atomic<uint64_t> refusals;
+  std::atomic<uint32_t> contexts;        // live contexts that were reserved for
+  std::atomic<uint32_t> primary_taken;   // somebody has reserved for the primary context
+  std::atomic<uint32_t> pool_unit_log2;  // 0: not known yet (pools.cpp)
+  std::atomic<CUmemoryPool> current_pool;
+  uint8_t uuid[GPUROTA_UUID_BYTES];
+};
+
+// A descriptor with what identifies its file: the program may close descriptors it did not open, and
+// then the number is soon somebody else's.
+struct Socket {
+  int fd;
+  uint64_t inode;
+  bool open;
+};
+
+struct Link {
+  Mutex mutex;  // held during a call to the daemon
+  Socket call;
+  uint32_t sequence;
+  uint32_t slot_count;
+  bool helper_started;
+  bool lease_refused;                // the daemon said so: the helper no longer tries to come back
+  int64_t away_since;                // ms; 0: not away
+  std::atomic<int> next_event;       // event socket for the helper thread to take over, +1
+  std::atomic<uint32_t> event_turn;  // futex: next_event has changed
+  std::atomic<uint64_t> event_inode;
+  std::atomic<int> event_fd;  // the helper's, +1; for others to shut down
+};
+
+// A live linear or managed allocation, or one from a pool that can be destroyed.
+struct Allocation {
+  uint64_t size;
+  uint32_t context;  // serial of the context it dies with; 0: of none
+  uint16_t pool;     // index + 1 of its pool; 0: linear
+  uint8_t slot;
+};
+
+inline constexpr size_t kShards = 16;
+
+struct PointerShard {
+  Mutex mutex;
+  VaMap<Allocation> map;
+};
+
+// How many allocations share a 2 MiB block of addresses (linear.cpp).
+struct BlockShard {
+  Mutex mutex;
+  VaMap<uint32_t> map;
+};
+
+struct ContextEntry {
+  std::atomic<CUcontext> context;  // nullptr: free
+  std::atomic<uint32_t> serial;
+  std::atomic<int32_t> slot;  // -1: a GPU that is not of the lease
+  CUdevice device;
+  bool primary;
+  bool charged;  // counted in Slot::contexts
+};
+
+inline constexpr size_t kContexts = 256;
+
+struct Contexts {
+  Mutex mutex;
+  std::atomic<uint32_t> last_serial;
+  std::atomic<uint32_t> used;  // entries [0, used) have been in use
+  ContextEntry entries[kContexts];
+};
+
+// Physical memory made by cuMemCreate.
+struct Physical {
+  uint64_t size;
+  uint64_t handle;
+  uint32_t handles;   // references by handle
+  uint32_t mappings;  // references by address
+  int32_t slot;       // -1: not charged (host memory, imported)
+};
+
+struct Mapping {
+  uint64_t size;
+  uint64_t physical;  // id; 0: of a handle we do not know
+};
+
+struct Vmm {
+  Mutex mutex;
+  uint64_t last_id;
+  VaMap<uint64_t> handles;  // handle to id
+  VaMap<Physical> physicals;
+  VaMap<Mapping> mappings;
+};
+
+struct Pool {
+  std::atomic<CUmemoryPool> pool;  // nullptr: free
+  Mutex mutex;
+  int64_t charged;            // reserved bytes as last read and charged
+  std::atomic<int64_t> live;  // bytes of allocations that are tracked one by one
+  int32_t slot;
+  bool tracked;    // can be destroyed: its allocations are in the pointer table
+  bool destroyed;  // by the program, while allocations live
+};
+
+inline constexpr size_t kPools = 512;
+
+struct Pools {
+  Mutex mutex;
+  std::atomic<uint32_t> used;
+  Pool entries[kPools];
+};
+
+inline constexpr size_t kDevices = 64;
+
+struct State {
+  int32_t pid;  // of the process this state is of, where the kernel cannot wipe
+  Mutex driver_mutex;
+  std::atomic<uint32_t> attached;
+  std::atomic<uint64_t> unhooked;
+  std::atomic<gpurota_page*> page;
+  std::atomic<int32_t> device_count;  // of the program; 0: not asked yet
+  std::atomic<int32_t>
+      device_slot[kDevices];  // 0: not asked yet, -1: not of the lease, else slot + 1
+  Link link;
+  Slot slots[GPUROTA_SLOTS];
+  PointerShard pointers[kShards];
+  BlockShard blocks[kShards];
+  Contexts contexts;
+  Vmm vmm;
+  Pools pools;
+
+  void mirror(int slot);  // shows the ledger of one GPU in the page; a hint
+  void mirror_unhooked();
+};
+
+// Never fails: without memory for the mapping a static one serves, checked by process id.
+State& state();
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,73 @@
+// What a program is told of a GPU's size: its lease's limit. Frameworks that size themselves from it
+// then just work.
+#include "interposer/device.h"
+#include "interposer/driver.h"
+#include "interposer/ledger.h"
+#include "interposer/link.h"
+
+namespace gpurota::interposer {
+namespace {
+
+uint64_t load(const uint64_t* field) { return __atomic_load_n(field, __ATOMIC_RELAXED); }
+
+uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// The daemon's figures; what it last showed in the page if it is away.
+void figures(State& s, int slot, uint64_t* limit, uint64_t* available) {
+  if (query(slot, limit, available)) return;
+  const gpurota_page* page = s.page.load(std::memory_order_acquire);
+  *limit = load(&page->grant[slot].limit_bytes);
+  *available = 0;  // nobody would grant it now
+}
+
+template <typename Size>
+CUresult mem_info(CUresult result, Size* free, Size* total) {
+  if (result != CUDA_SUCCESS || free == nullptr || total == nullptr) return result;
+  const Place place = current_place();
+  if (place.kind != Place::Kind::kSlot) return result;
+  State& s = state();
+  uint64_t limit = 0;
+  uint64_t available = 0;
+  figures(s, place.slot, &limit, &available);
+  const int64_t headroom = s.slots[place.slot].headroom.load(std::memory_order_relaxed);
+  if (headroom > 0) available += static_cast<uint64_t>(headroom);
+  *total = static_cast<Size>(smaller(*total, limit));
+  *free = static_cast<Size>(smaller(smaller(*free, available), *total));
+  return result;
+}
+
+template <typename Size>
+CUresult total_mem(CUresult result, Size* bytes, CUdevice device) {
+  if (result != CUDA_SUCCESS || bytes == nullptr) return result;
+  const int slot = slot_of_device(device);
+  if (slot < 0) return result;
+  const gpurota_page* page = state().page.load(std::memory_order_acquire);
+  *bytes = static_cast<Size>(smaller(*bytes, load(&page->grant[slot].limit_bytes)));
+  return result;
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+using gpurota::interposer::mem_info;
+using gpurota::interposer::total_mem;
+
+CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  GPUROTA_ENTER(cuMemGetInfo_v2, free, total);
+  return mem_info(real(free, total), free, total);
+}
+
+CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
+  GPUROTA_ENTER(cuMemGetInfo, free, total);
+  return mem_info(real(free, total), free, total);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  GPUROTA_ENTER(cuDeviceTotalMem_v2, bytes, device);
+  return total_mem(real(bytes, device), bytes, device);
+}
+
+CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
+  GPUROTA_ENTER(cuDeviceTotalMem, bytes, device);
+  return total_mem(real(bytes, device), bytes, device);
+}
