@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# What gpurota says when it cannot: what happened, why, and what to do.
+
+load helpers
+
+setup() { make_folders; }
+teardown() { end_test; }
+
+# refused CODE WORDS COMMAND…: it fails with CODE and says WORDS (a pattern) on standard error.
+refused() {
+  local code=$1 words=$2
+  shift 2
+  run --separate-stderr -"$code" "$@"
+  # shellcheck disable=SC2154 # `run --separate-stderr` sets it
+  echo "said: $stderr"
+  grep -qiE -- "$words" <<<"$stderr"
+}
+
+@test "no daemon: says so, with where it looked and what to start" {
+  refused 125 'gpurotad' gpurota run --memory 1G -- touch ran
+  [ ! -e ran ]
+  grep -qF "$E2E_DIR/run" <<<"$stderr"
+  run -1 gpurota status
+}
+
+@test "wrong flags: nothing runs" {
+  start_daemon
+  refused 125 'frobnicate' gpurota run --frobnicate -- touch ran
+  refused 125 'memory' gpurota run --memory -- touch ran
+  refused 125 'gpus' gpurota run --gpus 0 -- touch ran
+  refused 125 'gpus' gpurota run --gpus two -- touch ran
+  refused 125 'gpu-ids' gpurota run --gpus 1 --gpu-ids 0 -- touch ran
+  refused 125 'command' gpurota run --memory 1G
+  refused 125 'command' gpurota run --memory 1G --
+  [ ! -e ran ]
+  no_leases
+}
+
+@test "a size that is none: says which and what to write" {
+  start_daemon
+  local size
+  for size in 0 -1 8X eight 8.5 1e9 101% 0% 99999999999T ''; do
+    refused 125 '8G' gpurota run --memory "$size" -- touch ran
+  done
+  [ ! -e ran ]
+}
+
+@test "every spelling of a size is the same size" {
+  start_daemon
+  local size
+  for size in 2G 2g 2GB 2gb 2GiB 2048M 2048MiB 2147483648 2.0G 2097152k; do
+    [ "$(gpurota run --memory "$size" -- "$PROGRAM" info | grep -o 'size=[0-9]*')" = "size=$((2 << 30))" ]
+  done
+}
+
+@test "a forgotten -- gets the corrected line" {
+  start_daemon
+  refused 125 'gpurota run --memory 1G -- touch ran' gpurota run --memory 1G touch ran
+  [ ! -e ran ]
+  no_leases
+}
+
+@test "a mistyped command holds nothing" {
+  start_daemon
+  refused 127 'no-such-program' gpurota run --memory 1G -- no-such-program --flag
+  no_leases
+  touch plain && chmod 644 plain
+  refused 126 'plain' gpurota run --memory 1G -- ./plain
+  refused 126 '.' gpurota run --memory 1G -- /
+  no_leases
+  lacks 'lease=L1' gpurotad.log
+}
+
+@test "an unknown GPU: says which there are" {
+  start_daemon
+  refused 125 '99' gpurota run --gpu-ids 99 --memory 1G -- true
+  refused 125 'GPU-nonsense' gpurota run --gpu-ids GPU-nonsense --memory 1G -- true
+}
+
+@test "a GPU is found by index, UUID, prefix of it and PCI address" {
+  start_daemon
+  local uuid pci
+  uuid=$(value 'gpus[0]["uuid"]')
+  pci=$(value 'gpus[0]["pci"]')
+  for id in 0 "$uuid" "${uuid:0:12}" "$pci"; do
+    in_background "by-$id" gpurota run --gpu-ids "$id" --memory 1G -- "$PROGRAM" hold 1
+    wait_until says "by-$id" holding
+    holds "leases[0]['gpus'][0]['uuid'] == '$uuid'"
+    gpurota release --all
+    wait_until no_leases
+  done
+}
+
+@test "a limit larger than the GPU fails at once and says how large the GPU is" {
+  start_daemon
+  refused 125 'GiB' gpurota run --memory 1000T -- touch ran
+  [ ! -e ran ]
+}
+
+@test "not enough memory left: says how much there is and who has it" {
+  start_daemon
+  in_background holder gpurota run --gpu-ids 0 --memory 75% -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  refused 75 'GiB|MiB' gpurota run --gpu-ids 0 --memory 50% -- touch ran
+  grep -qE "L[0-9]|$(id -un)" <<<"$stderr"
+  [ ! -e ran ]
+}
+
+@test "more GPUs than the machine has: fails at once, with how many there are" {
+  start_daemon
+  refused 125 "$(value 'len(gpus)')" gpurota run --gpus 1000 -- touch ran
+  [ ! -e ran ]
+}
+
+@test "a malformed configuration: file, line and key" {
+  printf '# fine\nwatch_period = "soon"\n' >gpurota.toml
+  run -1 gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
+  grep -F "gpurota.toml:2" <<<"$output"
+  grep -F "watch_period" <<<"$output"
+  printf 'privacy = "open"\nprivcay = "open"\n' >gpurota.toml
+  run -1 gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
+  grep -F "gpurota.toml:2" <<<"$output"
+  grep -F "privcay" <<<"$output"
+  : >gpurota.toml
+  gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
+}
+
+@test "a second daemon in the same folder leaves the first one alone" {
+  start_daemon
+  run -1 gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml"
+  daemon_answers
+}
+
+@test "someone else's lease, and one that is not there" {
+  start_daemon
+  refused 1 'L999' gpurota release L999
+  refused 1 'L999' gpurota update L999 --memory 1G
+  refused 1 'nonsense' gpurota release nonsense
+}
+
+@test "an inherited CUDA_VISIBLE_DEVICES is overridden, and -v says so" {
+  start_daemon
+  export CUDA_VISIBLE_DEVICES=7
+  # shellcheck disable=SC2016 # for the inner shell
+  run --separate-stderr -0 gpurota run -v --gpu-ids 0 --memory 1G -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
+  [ "$output" = "0 PCI_BUS_ID" ]
+  grep -q CUDA_VISIBLE_DEVICES <<<"$stderr"
+}
+
+@test "an inherited LD_PRELOAD is added to, not replaced" {
+  start_daemon
+  local inherited=libdl.so.2
+  # shellcheck disable=SC2016 # for the inner shell
+  LD_PRELOAD=$inherited run -0 gpurota run --memory 1G -- sh -c 'echo "$LD_PRELOAD"'
+  grep -q 'libgpurota.so.*libdl.so.2' <<<"$output"
+}
+
+@test "an exclusive lease preloads nothing" {
+  start_daemon
+  # shellcheck disable=SC2016 # for the inner shell
+  run -0 gpurota run -- sh -c 'echo "[${LD_PRELOAD:-}]"'
+  [ "$output" = "[]" ]
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# The main job: programs on a GPU, each held to its memory.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+# The figure that `gpu_program info` gave as KEY: seen KEY FILE
+seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
+
+@test "a program sees its limit as the size of its GPU" {
+  gpurota run --memory 2G -- "$PROGRAM" info >out
+  [ "$(seen gpus out)" = 1 ]
+  [ "$(seen size out)" = $((2 << 30)) ]
+  [ "$(seen total out)" = $((2 << 30)) ]
+  [ "$(seen free out)" -lt $((2 << 30)) ]
+}
+
+@test "a program without a lease sees the whole GPU" {
+  "$PROGRAM" info >out
+  [ "$(seen size out)" -gt $((2 << 30)) ]
+}
+
+@test "more than the limit is refused, and the program goes on" {
+  in_background greedy gpurota run --memory 2G -- "$PROGRAM" greedy 64
+  wait_until says greedy 'goes on with'
+  grep 'refused at .*CUDA_ERROR_OUT_OF_MEMORY' "$E2E_DIR/greedy"
+  # NVML's figure, contexts included: never above the limit, and the limit is made use of.
+  wait_until holds 'leases[0]["gpus"][0]["used_bytes"] >= 0.9 * 2**31'
+  holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**31'
+}
+
+@test "two programs on one GPU each get what is theirs and do not disturb each other" {
+  in_background computing gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" compute 64 4
+  local computing=$BACKGROUND_PID
+  wait_until says computing 'round'
+  in_background greedy gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" greedy 64
+  wait_until says greedy 'goes on with'
+  holds 'len(leases) == 2 and len(gpus[0]["leases"]) == 2'
+  holds 'gpus[0]["reserved_bytes"] == 3 * 2**30'
+  wait "$computing"
+  grep ' 0 wrong' "$E2E_DIR/computing"
+}
+
+@test "no flag is a whole GPU for oneself" {
+  in_background holder gpurota run --gpu-ids 0 -- "$PROGRAM" hold 100
+  wait_until says holder 'holding'
+  holds 'leases[0]["share"] == "exclusive"'
+  run -75 gpurota run --gpu-ids 0 --memory 1G -- true
+}
+
+@test "several GPUs are taken at once or not at all" {
+  local count
+  count=$(value 'len(gpus)')
+  [ "$count" -ge 2 ] || skip "the machine has one GPU"
+  gpurota run --gpus 2 --memory 1G -- "$PROGRAM" info >out
+  [ "$(seen gpus out)" = 2 ]
+  in_background holder gpurota run --gpu-ids 0 -- "$PROGRAM" hold 100
+  wait_until says holder 'holding'
+  run -75 gpurota run --gpus "$count" -- true
+  holds 'len(leases) == 1'
+}
+
+@test "a slice is reserved whole from the start" {
+  in_background holder gpurota run --gpu-ids 0 --memory 75% -- "$PROGRAM" hold 1
+  wait_until says holder 'holding'
+  holds 'gpus[0]["reserved_bytes"] > 0.7 * gpus[0]["memory_bytes"]'
+  run gpurota run --gpu-ids 0 --memory 50% -- true
+  [ "$status" = 75 ]
+  gpurota run --gpu-ids 0 --memory 10% -- true
+}
+
+@test "after kill -9 of the program the lease is gone and the memory is back" {
+  in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 1000
+  wait_until says holder 'holding'
+  kill -KILL "$(value 'leases[0]["pid"]')"
+  wait_until no_leases
+  wait_until memory_is_back
+  wait_until holds 'all(g["used_bytes"] < 2**30 for g in gpus)'
+}
+
+@test "the limit of a running program can be changed" {
+  in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 1000
+  wait_until says holder 'holding'
+  local id
+  id=$(value 'leases[0]["lease_id"]')
+  gpurota update "$id" --memory 3G --note "longer"
+  holds 'leases[0]["gpus"][0]["limit_bytes"] == 3 * 2**30 and leases[0]["note"] == "longer"'
+}
+
+@test "the lease ends when the command ends, its background children with it" {
+  # shellcheck disable=SC2016 # for the inner shell
+  gpurota run --memory 1G -- sh -c 'sleep 1000 & echo $! >child; setsid sleep 1000 & echo $! >other'
+  wait_until gone "$(cat child)"
+  wait_until gone "$(cat other)"
+  wait_until no_leases
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# Foreign text (notes, commands, names) is harmless where it is shown and exact where it is used.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+# Escape codes, a title, a bell, a newline, a direction override, invalid UTF-8 and a wide character.
+EVIL=$'x\e[31mred\e]0;title\a\nL99 forged \xe2\x80\xae\xff\xfe\xe4\xb8\x96'
+
+harmless() {
+  LC_ALL=C lacks '[\x00-\x08\x0b-\x1f\x7f]' "$1" &&
+    LC_ALL=C lacks '\xe2\x80\xae' "$1" &&
+    iconv -f UTF-8 -t UTF-8 "$1" >/dev/null
+}
+
+start_evil() {
+  in_background holder gpurota run --memory 1G --note "$EVIL" -- "$PROGRAM" hold 1
+  wait_until says holder 'holding'
+}
+
+@test "a hostile note cannot drive a terminal, forge a line or break JSON" {
+  start_evil
+  gpurota status >table
+  gpurota ps >processes
+  harmless table
+  harmless processes
+  lacks '^L99' table
+  status_json | python3 -c 'import json, sys; json.load(sys.stdin)'
+  harmless gpurotad.log
+  lacks '^L99' gpurotad.log
+}
+
+@test "a note with wide characters keeps the table's columns in line" {
+  in_background first gpurota run --memory 1G --note '世界' -- "$PROGRAM" hold 1
+  in_background second gpurota run --memory 1G --note 'abcd' -- "$PROGRAM" hold 1
+  wait_until says first 'holding'
+  wait_until says second 'holding'
+  gpurota status >table
+  grep -q '世界' table
+}
+
+@test "a note survives a restart of the daemon unchanged" {
+  start_evil
+  local before
+  before=$(value 'leases[0]["note"]')
+  kill_daemon
+  start_daemon
+  [ "$(value 'leases[0]["note"]')" = "$before" ]
+}
+
+@test "arguments reach the command byte for byte" {
+  gpurota run --memory 1G -- printf '%s' "$EVIL" >out
+  [ "$(od -An -c out)" = "$(printf '%s' "$EVIL" | od -An -c)" ]
+}
+
+@test "a command with hostile arguments is shown harmless" {
+  # shellcheck disable=SC2016 # for the inner shell
+  in_background holder gpurota run --memory 1G -- sh -c 'exec "$0" hold 1' "$PROGRAM" "$EVIL"
+  wait_until says holder 'holding'
+  gpurota status >table
+  gpurota ps >processes
+  harmless table
+  harmless processes
+  harmless gpurotad.log
+}
+
+@test "an error about hostile text is harmless" {
+  run gpurota run --gpu-ids "$EVIL" --memory 1G -- true
+  printf '%s\n' "$output" >said
+  harmless said
+  run gpurota run --memory "$EVIL" -- true
+  printf '%s\n' "$output" >said
+  harmless said
+  run gpurota run --memory 1G -- "$EVIL"
+  printf '%s\n' "$output" >said
+  harmless said
+}
+
+@test "a very long note is bounded, not a denial of service" {
+  local long
+  long=$(head -c 100000 /dev/zero | tr '\0' x)
+  run gpurota run --memory 1G --note "$long" -- true
+  [ "$status" = 0 ] || [ "$status" = 125 ]
+  daemon_answers
+}
