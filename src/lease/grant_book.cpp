@@ -164,6 +164,11 @@ std::optional<LeaseId> GrantBook::lease_of(TenantId tenant) const {
   return it == tenants_.end() ? std::nullopt : std::optional(it->second);
 }
 
+bool GrantBook::counts(TenantId tenant) const {
+  return std::any_of(accounts_.begin(), accounts_.end(),
+                     [&](const auto& entry) { return entry.second.counts(tenant); });
+}
+
 bool GrantBook::has_dead(LeaseId lease) const {
   for (const auto& [key, account] : accounts_) {
     if (key.first == lease && account.has_dead()) return true;

@@ -65,6 +65,8 @@ class GrantBook {
   // The account of a lease on a GPU; nullptr if it has none (exclusive, or not its GPU).
   const Account* find(LeaseId lease, const GpuUuid& gpu) const;
   std::optional<LeaseId> lease_of(TenantId tenant) const;
+  // Whether any account still counts the tenant.
+  bool counts(TenantId tenant) const;
   // Tenants that are counted though dead: their memory has not come back yet.
   bool has_dead(LeaseId lease) const;
   // Something on this GPU waits for the next measurement: look soon.

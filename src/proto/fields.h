@@ -122,6 +122,7 @@ template <class V, Like<Start> X>
 void visit(V&& v, X& x) {
   v("lease_id", x.lease_id);
   v("pid", x.pid);
+  v("subreaper", x.subreaper);
 }
 
 template <class V, Like<Start::Reply> X>

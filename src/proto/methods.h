@@ -58,6 +58,7 @@ struct Start {
   };
   LeaseId lease_id;
   pid_t pid = 0;
+  std::optional<bool> subreaper;
   bool operator==(const Start&) const = default;
 };
 

@@ -1,0 +1,52 @@
+// Whose is a process that NVML lists? Decided by what the kernel says: the cgroup it is in, or whose
+// descendant it is. State thread only.
+#pragma once
+
+#include "base/ids.h"
+#include "ports/processes.h"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+namespace gpurota::daemon {
+
+// What the leases know of their processes.
+class LeaseRoots {
+ public:
+  virtual ~LeaseRoots() = default;
+  virtual std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const = 0;
+  // A command's first process, or one that was seen below it.
+  virtual std::optional<LeaseId> lease_of_process(pid_t pid) const = 0;
+};
+
+class Attribution {
+ public:
+  struct Owner {
+    std::optional<uid_t> uid;  // empty: gone before anybody looked, or hidden
+    std::optional<LeaseId> lease;
+  };
+
+  Attribution(ports::Processes& processes, const LeaseRoots& roots)
+      : processes_(processes), roots_(roots) {}
+
+  // Remembered while the process is listed: a dead process's memory stays its lease's until the
+  // driver has taken it back.
+  const Owner& owner_of(pid_t pid);
+  // The processes that NVML lists now, over all GPUs; the others are forgotten.
+  void keep_only(const std::set<pid_t>& listed);
+
+ private:
+  Owner find_owner(const ports::ProcessInfo& process);
+
+  struct Known {
+    std::uint64_t start_ticks = 0;
+    Owner owner;
+  };
+  ports::Processes& processes_;
+  const LeaseRoots& roots_;
+  std::unordered_map<pid_t, Known> known_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,58 @@
+// What each call of the control protocol does. State thread only; one function for each method.
+#pragma once
+
+#include "daemon/control_server.h"
+#include "daemon/lease_manager.h"
+#include "daemon/views.h"
+#include "ports/gpu_probe.h"
+#include "proto/methods.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class ControlMethods {
+ public:
+  struct Parts {
+    LeaseManager& leases;
+    GpuTable& gpus;
+    const Views& views;
+    std::string tenant_socket;
+    std::string preload;  // libgpurota.so; empty: not installed
+    std::function<std::optional<ports::DriverInfo>()> driver;
+    // Why there are no GPUs, if there are none because of that.
+    std::function<std::optional<Error>()> driver_error;
+    std::function<std::vector<proto::Check>()> doctor;
+  };
+
+  explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
+
+  Outcome call(const Caller& caller, const proto::Call& call);
+  std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
+
+ private:
+  Outcome on(const Caller& caller, const proto::GetInfo&);
+  Outcome on(const Caller& caller, const proto::Acquire&);
+  Outcome on(const Caller& caller, const proto::Start&);
+  Outcome on(const Caller& caller, const proto::Hold&);
+  Outcome on(const Caller& caller, const proto::Release&);
+  Outcome on(const Caller& caller, const proto::Update&);
+  Outcome on(const Caller& caller, const proto::Status&);
+  Outcome on(const Caller& caller, const proto::ListProcesses&);
+  Outcome on(const Caller& caller, const proto::Doctor&);
+  Outcome on(const Caller& caller, const proto::ServiceInfo&);
+  Outcome on(const Caller& caller, const proto::InterfaceDescription&);
+
+  Result<AcquireRequest> request_of(const Caller& caller, const proto::Acquire& call) const;
+  // kNotFound if there is no such lease, kDenied if it is somebody else's.
+  Result<const LeaseEntry*> own_lease(const Caller& caller, LeaseId id) const;
+  Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,
+                                             const proto::Release& call) const;
+  std::vector<proto::Variable> environment_of(const LeaseEntry& entry) const;
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,172 @@
+#include "daemon/control_server.h"
+
+#include "base/log.h"
+#include "ipc/framer.h"
+#include "ipc/packet.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <sys/epoll.h>
+
+namespace gpurota::daemon {
+namespace {
+
+// What may wait for a reader that is slow: a few full status replies.
+constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
+
+}  // namespace
+
+struct ControlServer::Connection {
+  Fd fd;
+  Caller caller;
+  ports::EventLoop::SourcePtr source;
+  ipc::Framer in{proto::kMaxCallBytes};
+  ipc::OutputBuffer out{kLargestBacklog};
+  std::optional<LeaseId> acquired;
+  std::optional<LeaseId> held;
+  bool writable = false;  // watched for
+  bool broken = false;    // to be closed by whoever holds it on the stack
+};
+
+ControlServer::ControlServer(Parts parts) : parts_(std::move(parts)) {}
+ControlServer::~ControlServer() = default;
+
+Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOptions& options) {
+  GPUROTA_ASSIGN_OR_RETURN(ipc::Listener listener, ipc::Listener::make(path, options));
+  GPUROTA_ASSIGN_OR_RETURN(listening_,
+                           parts_.loop.watch_fd(listener.fd(), false, ports::Urgency::kClient,
+                                                [this](unsigned) { on_connection(); }));
+  listener_.emplace(std::move(listener));
+  return {};
+}
+
+void ControlServer::on_connection() {
+  auto accepted = listener_->accept();
+  if (!accepted) {
+    log::warn("cannot accept a connection, ignoring", {{"error", accepted.error().message}});
+    return;
+  }
+  if (!*accepted) return;
+  const auto peer = ipc::read_peer((*accepted)->get());
+  if (!peer) return;
+  const auto same_user =
+      std::count_if(connections_.begin(), connections_.end(),
+                    [&](const auto& c) { return c.second->caller.uid == peer->uid; });
+  if (same_user >= parts_.config.max_connections_per_user) {
+    log::warn("a user has too many connections, refusing one", {{"uid", peer->uid}});
+    return;
+  }
+  auto connection = std::make_unique<Connection>();
+  connection->fd = std::move(**accepted);
+  connection->caller = {peer->pid, peer->uid};
+  Connection& added = *connection;
+  connections_.emplace(&added, std::move(connection));
+  watch(added, false);
+  if (added.broken) close(added);
+}
+
+void ControlServer::watch(Connection& connection, bool writable) {
+  connection.source.reset();
+  auto source =
+      parts_.loop.watch_fd(connection.fd.get(), writable, ports::Urgency::kClient,
+                           [this, &connection](unsigned events) { on_ready(connection, events); });
+  if (!source) {
+    connection.broken = true;
+    return;
+  }
+  connection.source = std::move(*source);
+  connection.writable = writable;
+}
+
+void ControlServer::on_ready(Connection& connection, unsigned events) {
+  if (events & EPOLLOUT) flush(connection);
+  if (!connection.broken && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) read(connection);
+  if (!connection.broken) serve(connection);
+  if (connection.broken) close(connection);
+}
+
+void ControlServer::read(Connection& connection) {
+  std::array<std::byte, 16384> buffer;
+  const auto received = ipc::receive_packet(connection.fd.get(), buffer, 0);
+  if (received && received->state == ipc::IoState::kWouldBlock) return;
+  if (!received || received->state == ipc::IoState::kClosed) {
+    connection.broken = true;
+    return;
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(buffer.data()), received->size);
+  // While a lease is held, calls may wait behind it, but not without end.
+  if (!connection.in.feed(bytes) || connection.in.buffered() > 2 * proto::kMaxCallBytes) {
+    log::warn("a call is too long, closing the connection", {{"uid", connection.caller.uid}});
+    connection.broken = true;
+  }
+}
+
+void ControlServer::serve(Connection& connection) {
+  while (!connection.broken && !connection.held) {
+    const auto text = connection.in.next();
+    if (!text) return;
+    const auto call = proto::parse_call(*text);
+    if (!call) {
+      if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
+      continue;
+    }
+    const Outcome outcome = parts_.call(connection.caller, *call);
+    if (outcome.acquired) connection.acquired = outcome.acquired;
+    if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
+    if (outcome.held && call->more) connection.held = outcome.held;
+    if (!call->oneway) answer(connection, outcome.answer);
+  }
+}
+
+void ControlServer::answer(Connection& connection, const std::string& message) {
+  if (!connection.out.append_message(message)) {
+    log::warn("a client does not read, closing the connection", {{"uid", connection.caller.uid}});
+    connection.broken = true;
+    return;
+  }
+  flush(connection);
+}
+
+void ControlServer::flush(Connection& connection) {
+  while (!connection.out.empty()) {
+    const std::string_view pending = connection.out.pending();
+    const auto sent = ipc::send_some(connection.fd.get(), pending);
+    if (!sent || sent->state == ipc::IoState::kClosed) {
+      connection.broken = true;
+      return;
+    }
+    connection.out.consume(sent->size);
+    if (sent->state == ipc::IoState::kWouldBlock) break;
+  }
+  if (connection.writable == connection.out.empty()) watch(connection, !connection.out.empty());
+}
+
+void ControlServer::close(Connection& connection) {
+  const auto acquired = connection.acquired;
+  connections_.erase(&connection);
+  if (acquired) parts_.abandon(*acquired);
+}
+
+void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->held != entry.lease.id) continue;
+    answer(*connection, parts_.describe(connection->caller, entry, gone));
+    if (gone) connection->held.reset();
+    // Not here: this may run inside a call of that very connection.
+    if (gone || connection->broken) {
+      parts_.loop.post([this, key = key] { resume(key); });
+    }
+  }
+}
+
+void ControlServer::resume(const Connection* key) {
+  const auto it = connections_.find(key);
+  if (it == connections_.end()) return;
+  Connection& connection = *it->second;
+  if (!connection.broken) serve(connection);
+  if (connection.broken) close(connection);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,74 @@
+// The control socket: connections, their limits, and the varlink calls on them. State thread only.
+//
+// One call at a time on a connection, answered in order. A Hold call keeps its connection until its
+// lease has ended; calls sent behind it wait.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/lease_manager.h"
+#include "ipc/peer.h"
+#include "ipc/unix_socket.h"
+#include "ports/event_loop.h"
+#include "proto/codec.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+// Who calls.
+struct Caller {
+  pid_t pid = 0;
+  uid_t uid = 0;
+};
+
+// What a call comes to: the text of a reply or an error, and what the connection is to remember.
+struct Outcome {
+  std::string answer;
+  std::optional<LeaseId> acquired;  // ends with the connection unless it is started
+  std::optional<LeaseId> started;
+  std::optional<LeaseId> held;  // keep the connection informed of this lease
+};
+
+class ControlServer {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    const config::Config& config;
+    std::function<Outcome(const Caller&, const proto::Call&)> call;
+    // The text to tell the holder of a lease, for this caller.
+    std::function<std::string(const Caller&, const LeaseEntry&, bool gone)> describe;
+    std::function<void(LeaseId)> abandon;
+  };
+
+  explicit ControlServer(Parts parts);
+  ~ControlServer();
+
+  Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
+  // Tells those who hold it.
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+
+ private:
+  struct Connection;
+
+  void on_connection();
+  void on_ready(Connection& connection, unsigned events);
+  void read(Connection& connection);
+  void serve(Connection& connection);
+  void answer(Connection& connection, const std::string& message);
+  void flush(Connection& connection);
+  void watch(Connection& connection, bool writable);
+  void close(Connection& connection);
+  // Goes on with a connection, if it is still there: it held a lease that is gone, or is broken.
+  void resume(const Connection* key);
+
+  Parts parts_;
+  std::optional<ipc::Listener> listener_;
+  ports::EventLoop::SourcePtr listening_;
+  std::map<const Connection*, std::unique_ptr<Connection>> connections_;
+};
+
+}  // namespace gpurota::daemon

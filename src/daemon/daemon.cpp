@@ -1,0 +1,183 @@
+#include "daemon/daemon.h"
+
+#include "base/log.h"
+#include "daemon/doctor.h"
+
+#include <algorithm>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+// How often descendants are followed where there is no cgroup, and a missing driver is looked for.
+constexpr Duration kHousekeepingPeriod = std::chrono::seconds(1);
+
+}  // namespace
+
+Daemon::Daemon(World world, config::Config config, Places places)
+    : world_(std::move(world)),
+      config_(std::move(config)),
+      places_(std::move(places)),
+      gpus_({}),
+      leases_({world_.loop, world_.store, world_.processes, gpus_, grants_, config_,
+               world_.wall_clock, world_.make_token,
+               [this](const LeaseEntry& entry, bool gone) { on_lease_change(entry, gone); },
+               [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+               [this](LeaseId lease) { return holds_memory(lease); }}),
+      attribution_(world_.processes, leases_),
+      tenants_({world_.loop, world_.processes, leases_, grants_, config_,
+                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }}),
+      views_({config_, world_.processes, gpus_, leases_, grants_, tenants_, attribution_,
+              ::geteuid()}),
+      methods_({leases_, gpus_, views_, places_.tenant_socket, places_.preload,
+                [this] { return driver_; }, [this] { return driver_error_; },
+                [this] { return doctor(); }}),
+      control_({world_.loop, config_,
+                [this](const Caller& caller, const proto::Call& call) {
+                  return methods_.call(caller, call);
+                },
+                [this](const Caller& caller, const LeaseEntry& entry, bool gone) {
+                  return methods_.describe(caller, entry, gone);
+                },
+                [this](LeaseId lease) { leases_.abandon(lease); }}),
+      sampler_(world_.loop, world_.probe, config_.watch_period,
+               {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
+                [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
+                [this](const GpuUuid& gpu) { return hurried(gpu); }}) {}
+
+Daemon::~Daemon() = default;
+
+Result<void> Daemon::start() {
+  discover();
+  GPUROTA_TRY(leases_.restore());
+  // Programs that held memory under the last daemon come back within the grace; until then nobody
+  // of their lease is granted what they may hold already.
+  const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
+  for (const auto& [id, entry] : leases_.entries()) grants_.hold_until(id, settled);
+  const ipc::ListenOptions options{0, places_.socket_mode, places_.group, 256};
+  ipc::ListenOptions tenant = options;
+  tenant.type = SOCK_SEQPACKET;
+  GPUROTA_TRY(tenants_.listen(places_.tenant_socket, tenant));
+  ipc::ListenOptions control = options;
+  control.type = SOCK_STREAM;
+  GPUROTA_TRY(control_.listen(places_.control_socket, control));
+  keep_house();
+  return {};
+}
+
+void Daemon::discover() {
+  auto driver = world_.probe.read_driver();
+  auto infos = driver ? world_.probe.read_gpus() : tl::unexpected(driver.error());
+  if (!infos) {
+    if (!driver_error_) {
+      log::warn("no GPU can be seen, looking again every second",
+                {{"error", infos.error().message}});
+    }
+    driver_error_ = infos.error();
+    return;
+  }
+  driver_error_.reset();
+  driver_ = *driver;
+  adopt_gpus(std::move(*infos));
+}
+
+void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
+  gpus_ = GpuTable(infos);
+  log::info("GPUs found", {{"count", infos.size()}, {"driver", driver_->driver_version}});
+  for (const GpuInfo& info : infos) sampler_.watch(info);
+}
+
+Daemon::Shares Daemon::share_out(const GpuSample& sample) {
+  Shares shares;
+  for (const GpuProcess& process : sample.processes) {
+    const Bytes used = process.used.value_or(Bytes());
+    auto lease = tenants_.lease_of(process.pid);
+    const bool tenant = lease.has_value();
+    if (!lease) lease = attribution_.owner_of(process.pid).lease;
+    if (lease && leases_.find(*lease) && leases_.find(*lease)->lease.find_gpu(sample.uuid)) {
+      shares.holders.insert(*lease);
+      if (!tenant) shares.outsiders[*lease] += used;
+    } else if (!process.graphics) {
+      shares.unreserved += used;
+    }
+  }
+  return shares;
+}
+
+void Daemon::on_sample(GpuSample sample, TimePoint taken) {
+  GpuEntry* const entry = gpus_.find(sample.uuid);
+  if (!entry) return;
+  if (sample.error != entry->sample.error) {
+    log::warn(sample.error.empty() ? "GPU answers again" : "GPU in error",
+              {{"gpu", entry->info.index}, {"error", sample.error}});
+  }
+  if (!sample.error.empty()) {
+    entry->sample.error = sample.error;  // the rest keeps the last good look
+    return;
+  }
+  entry->sample = std::move(sample);
+  entry->sampled = true;
+  const Shares shares = share_out(entry->sample);
+  const GpuUuid gpu = entry->info.uuid;
+  leases_.set_unreserved_use(gpu, shares.unreserved);
+  holders_[gpu] = shares.holders;
+  tenants_.after_look(entry->sample, taken, shares.outsiders);
+  leases_.check_endings();
+}
+
+bool Daemon::holds_memory(LeaseId lease) const {
+  if (grants_.has_dead(lease)) return true;
+  return std::any_of(holders_.begin(), holders_.end(),
+                     [&](const auto& gpu) { return gpu.second.contains(lease); });
+}
+
+bool Daemon::hurried(const GpuUuid& gpu) const {
+  if (grants_.expects_measurement(gpu)) return true;
+  const auto& entries = leases_.entries();
+  return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+    return entry.second.cause && entry.second.lease.find_gpu(gpu);
+  });
+}
+
+void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
+  tenants_.on_lease_change(entry, gone);
+  control_.on_lease_change(entry, gone);
+}
+
+void Daemon::keep_house() {
+  if (driver_error_) discover();
+  leases_.follow_processes();
+  std::set<pid_t> listed;
+  for (const GpuEntry& gpu : gpus_.entries()) {
+    for (const GpuProcess& process : gpu.sample.processes) listed.insert(process.pid);
+  }
+  attribution_.keep_only(listed);
+  auto timer = world_.loop.add_timer(world_.loop.now() + kHousekeepingPeriod,
+                                     ports::Urgency::kHousekeeping, [this] { keep_house(); });
+  if (timer) housekeeping_ = std::move(*timer);
+}
+
+std::vector<proto::Check> Daemon::doctor() {
+  Examination machine;
+  machine.driver = driver_;
+  machine.driver_error = driver_error_;
+  machine.preload = places_.preload;
+  for (const GpuEntry& gpu : gpus_.entries()) {
+    // Settings are read here and not on a worker: only when somebody asks, and not of a GPU that
+    // does not answer.
+    machine.gpus.push_back({gpu.info, gpu.sample,
+                            gpu.sample.error.empty() ? world_.probe.read_settings(gpu.info)
+                                                     : std::vector<ports::GpuProbe::Setting>()});
+    for (const GpuProcess& process : gpu.sample.processes) {
+      if (const auto use = tenants_.use_of(process.pid, gpu.info.uuid)) {
+        machine.unhooked += use->unhooked;
+      }
+    }
+  }
+  read_machine(machine, world_.processes);
+  return examine(machine);
+}
+
+}  // namespace gpurota::daemon

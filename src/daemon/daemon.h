@@ -1,0 +1,83 @@
+// gpurotad, put together: the parts, who tells whom, and the life of the process. State thread only.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/attribution.h"
+#include "daemon/control_methods.h"
+#include "daemon/control_server.h"
+#include "daemon/gpu_table.h"
+#include "daemon/lease_manager.h"
+#include "daemon/sampler.h"
+#include "daemon/tenant_server.h"
+#include "daemon/views.h"
+#include "lease/grant_book.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class Daemon {
+ public:
+  // The world, as adapters. All must outlive the daemon.
+  struct World {
+    ports::EventLoop& loop;
+    ports::GpuProbe& probe;
+    ports::Store& store;
+    ports::Processes& processes;
+    std::function<WallTime()> wall_clock;
+    std::function<std::string()> make_token;
+  };
+  struct Places {
+    std::string control_socket;
+    std::string tenant_socket;
+    std::string preload;         // libgpurota.so; empty: not found
+    mode_t socket_mode = 0600;   // 0666 where everybody may connect
+    std::optional<gid_t> group;  // 0660 for this group instead
+  };
+
+  Daemon(World world, config::Config config, Places places);
+  ~Daemon();
+
+  // Takes up what is stored, looks for GPUs, opens the sockets. After it the loop may run.
+  Result<void> start();
+
+ private:
+  void discover();
+  void adopt_gpus(std::vector<GpuInfo> infos);
+  void on_sample(GpuSample sample, TimePoint taken);
+  // What the processes of a sample mean: whose they are.
+  struct Shares {
+    std::map<LeaseId, Bytes> outsiders;
+    std::set<LeaseId> holders;
+    Bytes unreserved;
+  };
+  Shares share_out(const GpuSample& sample);
+  bool holds_memory(LeaseId lease) const;
+  bool hurried(const GpuUuid& gpu) const;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void keep_house();
+  std::vector<proto::Check> doctor();
+
+  World world_;
+  config::Config config_;
+  Places places_;
+  GpuTable gpus_;
+  lease::GrantBook grants_;
+  std::optional<ports::DriverInfo> driver_;
+  std::optional<Error> driver_error_;
+  std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
+  LeaseManager leases_;
+  Attribution attribution_;
+  TenantServer tenants_;
+  Views views_;
+  ControlMethods methods_;
+  ControlServer control_;
+  Sampler sampler_;
+  ports::EventLoop::SourcePtr housekeeping_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,163 @@
+#include "daemon/doctor.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include <gnu/libc-version.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using proto::Check;
+using proto::CheckStatus;
+
+Check ok(std::string name, std::string summary) {
+  return {std::move(name), CheckStatus::kOk, std::move(summary), std::nullopt};
+}
+Check warning(std::string name, std::string summary, std::string remedy) {
+  return {std::move(name), CheckStatus::kWarning, std::move(summary), std::move(remedy)};
+}
+Check error(std::string name, std::string summary, std::string remedy) {
+  return {std::move(name), CheckStatus::kError, std::move(summary), std::move(remedy)};
+}
+
+// cuGetProcAddress with versions, which the library rests on, came with CUDA 11.3; pools with 11.2.
+constexpr int kOldestCuda = 11040;
+constexpr int kOldestMajor = 6;  // Pascal
+
+Check check_driver(const Examination& machine) {
+  if (machine.driver_error) {
+    return error("driver", machine.driver_error->message,
+                 "install the NVIDIA driver, or load its module, and look at nvidia-smi");
+  }
+  if (!machine.driver) return error("driver", "no driver was found", "install the NVIDIA driver");
+  const int cuda = machine.driver->cuda_version;
+  const std::string summary =
+      fmt::format("{}, CUDA {}.{}", machine.driver->driver_version, cuda / 1000, cuda % 1000 / 10);
+  if (cuda < kOldestCuda) {
+    return error("driver", summary + " is too old", "install a driver for CUDA 11.4 or newer");
+  }
+  return ok("driver", summary);
+}
+
+std::vector<Check> check_gpu(const Examination::Gpu& gpu) {
+  const std::string name = fmt::format("gpu {}", gpu.info.index);
+  if (!gpu.sample.error.empty()) {
+    return {error(name, gpu.sample.error,
+                  "look at dmesg and nvidia-smi; the GPU is left out until "
+                  "it answers")};
+  }
+  if (gpu.info.compute_major != 0 && gpu.info.compute_major < kOldestMajor) {
+    return {error(name, fmt::format("{} is older than Pascal", gpu.info.name),
+                  "gpurota needs compute capability 6.0")};
+  }
+  std::vector<Check> checks = {
+      ok(name, fmt::format("{}, {}", gpu.info.name, to_string(gpu.info.memory)))};
+  for (const auto& [key, value] : gpu.settings) {
+    if (key == "compute_mode" && value != "default") {
+      checks.push_back(warning(name + " compute mode", "is " + value + ": slices cannot share it",
+                               fmt::format("nvidia-smi -i {} -c DEFAULT", gpu.info.index)));
+    }
+    if (key == "mps" && value != "off") {
+      checks.push_back(warning(name + " MPS",
+                               "a server runs: its clients' memory is counted as the "
+                               "server's where the driver cannot tell them apart",
+                               "stop it with: echo quit | nvidia-cuda-mps-control"));
+    }
+  }
+  return checks;
+}
+
+Check check_processes(const Examination& machine) {
+  for (const Examination::Gpu& gpu : machine.gpus) {
+    for (const GpuProcess& process : gpu.sample.processes) {
+      if (!process.used) {
+        return warning("per-process memory", "the driver does not tell how much each process holds",
+                       "contexts and modules are then not charged; not available in WSL and on "
+                       "some vGPUs");
+      }
+    }
+  }
+  if (machine.hidden_processes) {
+    return warning("processes", "/proc hides other users' processes (hidepid)",
+                   "run gpurotad as root, or add its user to the gid= group of the mount");
+  }
+  return ok("processes", "visible");
+}
+
+Check check_cgroup(const Examination& machine) {
+  if (machine.cgroup.empty()) {
+    return warning("cgroup", "there is no cgroup v2",
+                   "a lease's processes are followed by pidfd "
+                   "instead; boot with systemd.unified_cgroup_hierarchy=1 to have both");
+  }
+  if (!machine.cgroup_writable) {
+    return warning("cgroup", "cgroup v2 cannot be written here",
+                   "a lease's processes are followed by pidfd instead; run gpurotad as root, or "
+                   "outside the container");
+  }
+  return ok("cgroup", "v2, writable");
+}
+
+Check check_library(const Examination& machine) {
+  if (machine.preload.empty()) {
+    return error("library", "libgpurota.so was not found",
+                 "install gpurota completely: without it "
+                 "--memory cannot be held");
+  }
+  if (machine.unhooked > 0) {
+    return warning(
+        "library",
+        fmt::format("{} calls of driver functions newer than this gpurota", machine.unhooked),
+        "they are counted by NVML only; install a newer gpurota");
+  }
+  return ok("library", machine.preload);
+}
+
+}  // namespace
+
+std::vector<Check> examine(const Examination& machine) {
+  std::vector<Check> checks = {check_driver(machine)};
+  for (const Examination::Gpu& gpu : machine.gpus) {
+    for (Check& check : check_gpu(gpu)) checks.push_back(std::move(check));
+  }
+  if (machine.gpus.empty() && !machine.driver_error) {
+    checks.push_back(error("gpu", "the driver sees no GPU", "look at lspci and dmesg"));
+  }
+  checks.push_back(check_processes(machine));
+  checks.push_back(check_cgroup(machine));
+  checks.push_back(check_library(machine));
+  checks.push_back(machine.root
+                       ? ok("daemon", "runs as root, for everybody")
+                       : warning("daemon", "runs unprivileged: for its own user only",
+                                 "for all users, start it as root: systemctl start gpurotad"));
+  checks.push_back(
+      ok("host memory", fmt::format("{} of {} available", to_string(machine.host_memory_available),
+                                    to_string(machine.host_memory))));
+  checks.push_back(ok("libc", machine.libc));
+  return checks;
+}
+
+void read_machine(Examination& machine, ports::Processes& processes) {
+  machine.root = ::geteuid() == 0;
+  machine.cgroup = processes.cgroup_of(::getpid());
+  machine.cgroup_writable = !machine.cgroup.empty() && ::access(machine.cgroup.c_str(), W_OK) == 0;
+  const auto init = processes.read_info(1);
+  machine.hidden_processes = !init;
+  struct sysinfo info {};
+  if (::sysinfo(&info) == 0)
+    machine.host_memory = Bytes(info.totalram * std::uint64_t{info.mem_unit});
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key, unit; meminfo >> key;) {
+    std::uint64_t kib = 0;
+    if (!(meminfo >> kib)) break;
+    std::getline(meminfo, unit);
+    if (key == "MemAvailable:") machine.host_memory_available = Bytes(kib << 10);
+  }
+  machine.libc = std::string("glibc ") + ::gnu_get_libc_version();
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,41 @@
+// What would stop gpurota on this machine, as the daemon sees it, and how to mend it.
+#pragma once
+
+#include "base/result.h"
+#include "core/gpu.h"
+#include "ports/gpu_probe.h"
+#include "ports/processes.h"
+#include "proto/types.h"
+
+#include <optional>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// Everything the checks look at, gathered before: the checks themselves are pure.
+struct Examination {
+  std::optional<ports::DriverInfo> driver;
+  std::optional<Error> driver_error;
+  struct Gpu {
+    GpuInfo info;
+    GpuSample sample;
+    std::vector<ports::GpuProbe::Setting> settings;
+  };
+  std::vector<Gpu> gpus;
+  bool root = false;
+  std::string cgroup;  // the daemon's own cgroup v2; empty: there is none
+  bool cgroup_writable = false;
+  bool hidden_processes = false;  // /proc is mounted with hidepid
+  Bytes host_memory;
+  Bytes host_memory_available;
+  std::string libc;            // "glibc 2.36"
+  std::string preload;         // path of libgpurota.so, empty if missing
+  std::uint64_t unhooked = 0;  // entry points handed out that the library does not know
+};
+
+std::vector<proto::Check> examine(const Examination& machine);
+
+// Reads the parts of the machine that are neither GPU nor lease.
+void read_machine(Examination& machine, ports::Processes& processes);
+
+}  // namespace gpurota::daemon

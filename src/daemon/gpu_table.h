@@ -1,0 +1,44 @@
+// The GPUs of the machine and the last look at each. State thread only.
+#pragma once
+
+#include "core/gpu.h"
+#include "core/time.h"
+
+#include <vector>
+
+namespace gpurota::daemon {
+
+struct GpuEntry {
+  GpuInfo info;
+  GpuSample sample;
+  bool sampled = false;   // `sample` is from a look, not a blank
+  WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
+};
+
+class GpuTable {
+ public:
+  explicit GpuTable(std::vector<GpuInfo> infos) {
+    for (GpuInfo& info : infos) entries_.push_back({std::move(info), {}, false, {}});
+  }
+
+  const std::vector<GpuEntry>& entries() const { return entries_; }
+  GpuEntry* find(const GpuUuid& uuid) {
+    for (GpuEntry& entry : entries_) {
+      if (entry.info.uuid == uuid) return &entry;
+    }
+    return nullptr;
+  }
+  const GpuEntry* find(const GpuUuid& uuid) const {
+    return const_cast<GpuTable*>(this)->find(uuid);
+  }
+  std::vector<GpuInfo> infos() const {
+    std::vector<GpuInfo> infos;
+    for (const GpuEntry& entry : entries_) infos.push_back(entry.info);
+    return infos;
+  }
+
+ private:
+  std::vector<GpuEntry> entries_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,330 @@
+#include "daemon/lease_manager.h"
+
+#include "base/log.h"
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// Between two looks at whether the processes of an ending lease are gone. Death itself comes by
+// pidfd; this only paces the rest.
+constexpr Duration kEndingPace = std::chrono::milliseconds(10);
+// How long an ending lease waits for NVML to stop counting its memory before it is given up on: a
+// driver took 4.7 s when a forked child lived on (measured), so this is several times that.
+constexpr Duration kMemoryPatience = std::chrono::seconds(60);
+
+const char* name_of(EndCause cause) {
+  switch (cause) {
+    case EndCause::kFinished:
+      return "finished";
+    case EndCause::kReleased:
+      return "released";
+    case EndCause::kLost:
+      return "lost";
+  }
+  return "";
+}
+
+std::optional<ports::StoredProcess> stored(const std::optional<TrackedProcess>& process) {
+  if (!process) return std::nullopt;
+  return ports::StoredProcess{process->pid(), process->start_ticks};
+}
+
+}  // namespace
+
+const LeaseEntry* LeaseManager::find(LeaseId id) const {
+  const auto it = entries_.find(id);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+Result<void> LeaseManager::save(const LeaseEntry& entry) {
+  ports::StoredLease row;
+  row.id = entry.lease.id;
+  row.uid = entry.lease.uid;
+  row.kind = "run";
+  row.token = entry.token;
+  row.since = entry.lease.since;
+  row.note = entry.lease.note;
+  row.command = entry.lease.command;
+  for (const LeaseGpu& gpu : entry.lease.gpus) {
+    row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit});
+  }
+  row.holder = stored(entry.holder);
+  row.main = stored(entry.main);
+  row.cgroup = entry.members.cgroup();
+  row.boot_id = parts_.processes.boot_id();
+  row.ending = entry.cause.has_value();
+  return parts_.store.save_lease(row);
+}
+
+Result<void> LeaseManager::check_user_limit(uid_t uid) const {
+  const auto count = std::count_if(entries_.begin(), entries_.end(),
+                                   [&](const auto& e) { return e.second.lease.uid == uid; });
+  if (count < parts_.config.max_leases_per_user) return {};
+  return fail(Code::kLimit, fmt::format("you have {} leases, the site allows no more: end one with "
+                                        "gpurota release",
+                                        count));
+}
+
+std::function<void()> LeaseManager::on_main_death(LeaseId id) {
+  return [this, id] { end(id, EndCause::kFinished, "its command has ended"); };
+}
+
+std::function<void()> LeaseManager::on_holder_death(LeaseId id) {
+  return [this, id] { end(id, EndCause::kLost, "the process that held it is gone"); };
+}
+
+tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
+    const AcquireRequest& request) {
+  const auto refuse = [](Error error) {
+    return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
+  };
+  if (auto within = check_user_limit(request.uid); !within) return refuse(within.error());
+  auto gpus = lease::place(request.placement, rooms());
+  if (!gpus) return tl::unexpected(std::move(gpus).error());
+  auto id = parts_.store.next_lease_id();
+  if (!id) return refuse(std::move(id).error().context("cannot make a lease"));
+
+  LeaseEntry entry(parts_.processes);
+  entry.lease.id = *id;
+  entry.lease.uid = request.uid;
+  entry.lease.since = parts_.wall_clock();
+  entry.lease.gpus = std::move(*gpus);
+  entry.lease.note = request.note;
+  entry.lease.command = request.command;
+  entry.token = parts_.make_token();
+  auto holder = track(parts_.processes, request.pid, std::nullopt, on_holder_death(*id));
+  if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
+  entry.holder = std::move(*holder);
+  if (auto saved = save(entry); !saved) {
+    return refuse(std::move(saved).error().context("cannot store the lease"));
+  }
+  parts_.grants.open(entry.lease);
+  const auto [it, added] = entries_.emplace(*id, std::move(entry));
+  log::info("lease made", {{"lease", to_string(*id)}, {"uid", request.uid}});
+  parts_.on_change(it->second, false);
+  return &it->second;
+}
+
+Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bool subreaper) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.cause) {
+    return fail(Code::kGone, to_string(id) + " has ended");
+  }
+  LeaseEntry& entry = it->second;
+  if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
+  GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
+  if (child.parent != entry.holder->pid() || child.uid != entry.lease.uid) {
+    return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(TrackedProcess main,
+                           track(parts_.processes, pid, child.start_ticks, on_main_death(id)));
+  auto cgroup = parts_.processes.make_child_cgroup(pid, "gpurota-" + to_string(id));
+  if (!cgroup) {
+    log::debug("no cgroup for a lease, following its processes by pidfd",
+               {{"lease", to_string(id)}, {"error", cgroup.error().message}});
+  }
+  entry.main = std::move(main);
+  entry.members.set_root(pid, cgroup.value_or(""), subreaper ? entry.holder->pid() : 0);
+  GPUROTA_TRY(save(entry));
+  parts_.on_change(entry, false);
+  if (!cgroup) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(*cgroup));
+}
+
+void LeaseManager::abandon(LeaseId id) {
+  const LeaseEntry* entry = find(id);
+  if (entry && !entry->main) end(id, EndCause::kLost, "the connection closed before its start");
+}
+
+void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.cause) return;
+  LeaseEntry& entry = it->second;
+  entry.cause = cause;
+  entry.reason = reason;
+  entry.lease.state = LeaseState::kEnding;
+  log::info("lease ends",
+            {{"lease", to_string(id)}, {"cause", name_of(cause)}, {"reason", reason}});
+  if (auto saved = save(entry); !saved) {
+    log::error("cannot store that a lease ends, ending it nevertheless",
+               {{"lease", to_string(id)}, {"error", saved.error().message}});
+  }
+  watch_endings(entry);
+  parts_.on_change(entry, false);
+}
+
+void LeaseManager::watch_endings(LeaseEntry& entry) {
+  const TimePoint now = parts_.loop.now();
+  entry.kill_at = now + parts_.config.grace;
+  entry.give_up_at = entry.kill_at + kMemoryPatience;
+  entry.members.ask_to_end();
+  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.look_soon(gpu.uuid);
+  const LeaseId id = entry.lease.id;
+  auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
+                                     [this, id] { step_ending(id); });
+  if (timer) entry.timer = std::move(*timer);
+}
+
+void LeaseManager::step_ending(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  LeaseEntry& entry = it->second;
+  const TimePoint now = parts_.loop.now();
+  const bool living = !entry.members.list().empty();
+  if (living && now >= entry.kill_at) {
+    if (!entry.killed) {
+      log::warn("killing what did not end with its lease", {{"lease", to_string(id)}});
+    }
+    entry.killed = true;
+    entry.members.kill();
+  }
+  if (!living) {
+    const bool holding = parts_.holds_memory(id);
+    if (!holding) return finish(id);
+    if (now >= entry.give_up_at) {
+      log::error("the driver still counts memory of an ended lease, giving up on it",
+                 {{"lease", to_string(id)}});
+      return finish(id);
+    }
+    for (const LeaseGpu& gpu : entry.lease.gpus) parts_.look_soon(gpu.uuid);
+  }
+  auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
+                                     [this, id] { step_ending(id); });
+  if (timer) entry.timer = std::move(*timer);
+}
+
+void LeaseManager::check_endings() {
+  std::vector<LeaseId> ending;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.cause) ending.push_back(id);
+  }
+  for (const LeaseId id : ending) step_ending(id);
+}
+
+void LeaseManager::finish(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (auto removed = parts_.store.remove_lease(id); !removed) {
+    log::error("cannot remove an ended lease from the store, the next start will",
+               {{"lease", to_string(id)}, {"error", removed.error().message}});
+  }
+  it->second.members.clean_up();
+  parts_.grants.close(id);
+  const LeaseEntry entry = std::move(it->second);
+  entries_.erase(it);
+  for (const LeaseGpu& gpu : entry.lease.gpus) {
+    if (GpuEntry* known = parts_.gpus.find(gpu.uuid)) known->idle_since = parts_.wall_clock();
+  }
+  log::info("lease gone", {{"lease", to_string(id)}});
+  parts_.on_change(entry, true);
+}
+
+Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.cause) {
+    return fail(Code::kGone, to_string(id) + " has ended");
+  }
+  LeaseEntry& entry = it->second;
+  if ((request.memory || request.soft_limit) && entry.lease.exclusive()) {
+    return fail(Code::kInvalid, to_string(id) + " has its GPUs whole: there is no limit to change");
+  }
+  Lease changed = entry.lease;
+  const std::vector<lease::GpuRoom> now = rooms();
+  for (LeaseGpu& gpu : changed.gpus) {
+    const auto room = std::find_if(
+        now.begin(), now.end(), [&](const lease::GpuRoom& r) { return r.info.uuid == gpu.uuid; });
+    if (room == now.end()) continue;
+    if (request.memory) {
+      const Bytes limit = request.memory->of(room->info.memory);
+      const Bytes most = room->capacity - (room->reserved - *gpu.limit) - room->unreserved_use;
+      if (limit > most && limit > *gpu.limit) {
+        return fail(Code::kLimit,
+                    fmt::format("{} is more than GPU {} has left: up to {} can be had",
+                                to_string(limit), room->info.index, to_string(most)));
+      }
+      gpu.limit = limit;
+      if (gpu.soft_limit && *gpu.soft_limit > limit) gpu.soft_limit = limit;
+    }
+    if (request.soft_limit) {
+      gpu.soft_limit = request.soft_limit->of(room->info.memory);
+      if (*gpu.soft_limit > *gpu.limit) {
+        return fail(Code::kInvalid, fmt::format("the soft limit {} is above the limit {}",
+                                                to_string(*gpu.soft_limit), to_string(*gpu.limit)));
+      }
+    }
+  }
+  if (request.note) changed.note = *request.note;
+  std::swap(entry.lease, changed);
+  if (auto saved = save(entry); !saved) {
+    std::swap(entry.lease, changed);
+    return saved;
+  }
+  parts_.grants.open(entry.lease);
+  parts_.on_change(entry, false);
+  return {};
+}
+
+void LeaseManager::add_process(LeaseId id, pid_t pid) {
+  if (const auto it = entries_.find(id); it != entries_.end()) it->second.members.add(pid);
+}
+
+void LeaseManager::follow_processes() {
+  for (auto& [id, entry] : entries_) {
+    if (entry.main && entry.members.cgroup().empty()) entry.members.refresh();
+  }
+}
+
+Bytes LeaseManager::unreserved_use(const GpuUuid& gpu) const {
+  const auto it = unreserved_.find(gpu);
+  return it == unreserved_.end() ? Bytes() : it->second;
+}
+
+std::vector<lease::GpuRoom> LeaseManager::rooms() const {
+  std::vector<lease::GpuRoom> rooms;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    lease::GpuRoom room;
+    room.info = gpu.info;
+    room.capacity = gpu.info.memory - gpu.sample.driver_reserved;
+    room.unreserved_use = unreserved_use(gpu.info.uuid);
+    room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
+    room.context_cost = parts_.grants.context_cost(gpu.info.uuid);
+    room.idle_since = gpu.idle_since;
+    room.error = gpu.sample.error;
+    for (const auto& [id, entry] : entries_) {
+      const LeaseGpu* share = entry.lease.find_gpu(gpu.info.uuid);
+      if (!share) continue;
+      ++room.leases;
+      room.exclusive |= !share->limit;
+      room.reserved += share->limit.value_or(room.capacity);
+      room.holders +=
+          fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
+                      display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
+                      share->limit ? ", " + to_string(*share->limit) : "");
+    }
+    rooms.push_back(std::move(room));
+  }
+  return rooms;
+}
+
+std::optional<LeaseId> LeaseManager::lease_of_cgroup(const std::string& cgroup) const {
+  if (cgroup.empty()) return std::nullopt;
+  for (const auto& [id, entry] : entries_) {
+    const std::string& own = entry.members.cgroup();
+    if (own.empty() || !cgroup.starts_with(own)) continue;
+    if (cgroup.size() == own.size() || cgroup[own.size()] == '/') return id;
+  }
+  return std::nullopt;
+}
+
+std::optional<LeaseId> LeaseManager::lease_of_process(pid_t pid) const {
+  for (const auto& [id, entry] : entries_) {
+    if (entry.members.contains(pid)) return id;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpurota::daemon

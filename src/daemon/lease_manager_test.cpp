@@ -1,0 +1,252 @@
+#include "daemon/lease_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "testing/fake_event_loop.h"
+#include "testing/fake_processes.h"
+#include "testing/memory_store.h"
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::FakeEventLoop;
+using testing::FakeProcesses;
+using testing::MemoryStore;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+const GpuUuid kGpu{"GPU-00000000-0000-0000-0000-000000000000"};
+
+class LeaseManagerTest : public ::testing::Test {
+ protected:
+  LeaseManagerTest() { restart(); }
+
+  // A new daemon on the same store and the same processes.
+  void restart() {
+    manager.reset();
+    grants.emplace();
+    manager.emplace(LeaseManager::Parts{
+        loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); },
+        [] { return std::string(32, 'a'); },
+        [this](const LeaseEntry& entry, bool gone) {
+          if (gone) last_gone = entry.lease.id;
+        },
+        [](const GpuUuid&) {}, [this](LeaseId) { return holds_memory; }});
+    ASSERT_TRUE(manager->restore());
+  }
+
+  tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
+    AcquireRequest request;
+    request.uid = 1000;
+    request.pid = pid;
+    if (memory) request.placement.memory = SizeSpec{*memory, 0};
+    return manager->acquire(request);
+  }
+
+  static GpuTable one_gpu() {
+    GpuInfo info;
+    info.uuid = kGpu;
+    info.memory = gib(24);
+    return GpuTable({info});
+  }
+
+  FakeEventLoop loop;
+  MemoryStore store;
+  FakeProcesses processes{loop};
+  GpuTable gpus = one_gpu();
+  config::Config config;
+  std::optional<lease::GrantBook> grants;
+  std::optional<LeaseManager> manager;
+  bool holds_memory = false;
+  LeaseId last_gone;
+};
+
+TEST_F(LeaseManagerTest, ALeaseIsStoredBeforeItsUserHearsOfIt) {
+  const pid_t cli = processes.spawn();
+  const auto lease = acquire(gib(8), cli);
+  ASSERT_TRUE(lease);
+  EXPECT_THAT(store.leases(), Contains(Pair((*lease)->lease.id, ::testing::_)));
+  EXPECT_EQ(manager->rooms().front().reserved, gib(8));
+}
+
+TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
+  const pid_t cli = processes.spawn();
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  const auto refused = acquire(gib(8), cli);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("disk full"));
+  EXPECT_TRUE(manager->entries().empty());
+}
+
+TEST_F(LeaseManagerTest, ItEndsWithItsCommandAndTakesTheLeftoversWithIt) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  const pid_t background = processes.spawn({.parent = command});
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_FALSE(processes.alive(background));
+  EXPECT_TRUE(processes.alive(cli));
+  EXPECT_EQ(last_gone, id);
+  EXPECT_TRUE(store.leases().empty());
+}
+
+TEST_F(LeaseManagerTest, WhatDoesNotEndIsKilledAfterTheGrace) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli, .stubborn = true});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager->end(id, EndCause::kReleased, "test");
+  loop.advance(config.grace - 100ms);
+  EXPECT_TRUE(processes.alive(command));
+  EXPECT_THAT(processes.signals(), Contains(Pair(command, SIGTERM)));
+  loop.advance(200ms);
+  EXPECT_FALSE(processes.alive(command));
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  holds_memory = true;
+  processes.die(command);
+  loop.advance(4700ms);
+  EXPECT_EQ(manager->rooms().front().reserved, gib(8));
+  holds_memory = false;
+  manager->check_endings();
+  EXPECT_TRUE(manager->entries().empty());
+}
+
+TEST_F(LeaseManagerTest, TheDeathOfTheHolderEndsItsCommand) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  processes.die(cli);
+  loop.advance(50ms);
+  EXPECT_FALSE(processes.alive(command));
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) {
+  processes.set_cgroups_available(false);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  const auto cgroup = manager->start(id, command, true);
+  ASSERT_TRUE(cgroup);
+  EXPECT_FALSE(*cgroup);
+  const pid_t stray = processes.spawn({.parent = cli});  // what a subreaper collects
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_FALSE(processes.alive(stray));
+}
+
+TEST_F(LeaseManagerTest, OnlyAChildOfTheHolderCanBeStarted) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  EXPECT_EQ(manager->start(id, processes.spawn(), false).error().code, Code::kDenied);
+  EXPECT_EQ(manager->start(id, processes.spawn({.uid = 0, .parent = cli}), false).error().code,
+            Code::kDenied);
+  const pid_t command = processes.spawn({.parent = cli});
+  EXPECT_TRUE(manager->start(id, command, false));
+  EXPECT_EQ(manager->start(id, processes.spawn({.parent = cli}), false).error().code,
+            Code::kInvalid);
+}
+
+TEST_F(LeaseManagerTest, ARestartLosesNothing) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  restart();
+  ASSERT_TRUE(manager->find(id));
+  EXPECT_FALSE(manager->find(id)->cause);
+  EXPECT_EQ(manager->rooms().front().reserved, gib(8));
+  EXPECT_NE(grants->find(id, kGpu), nullptr);
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, WhatDiedWhileTheDaemonWasAwayIsReleased) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager.reset();
+  const std::uint64_t old = processes.start_ticks(command);
+  processes.die(command);
+  const pid_t reused = processes.spawn({.pid = command});
+  ASSERT_NE(processes.start_ticks(reused), old);
+  restart();
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+  EXPECT_TRUE(processes.alive(reused)) << "a stranger with the old pid was ended";
+}
+
+TEST_F(LeaseManagerTest, AfterARebootNothingOfTheOldLeasesIsTouched) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  processes.set_boot_id("another");
+  restart();
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+  EXPECT_TRUE(processes.alive(command));
+}
+
+TEST_F(LeaseManagerTest, ALimitCanBeChangedWhileItRuns) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  ASSERT_TRUE(manager->update(id, {SizeSpec{gib(4), 0}, std::nullopt, "smaller"}));
+  EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
+  EXPECT_EQ(store.leases().at(id).note, "smaller");
+  EXPECT_EQ(manager->update(id, {SizeSpec{gib(25), 0}, {}, {}}).error().code, Code::kLimit);
+  EXPECT_EQ(manager->update(id, {{}, SizeSpec{gib(5), 0}, {}}).error().code, Code::kInvalid);
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  EXPECT_FALSE(manager->update(id, {SizeSpec{gib(2), 0}, {}, {}}));
+  EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
+}
+
+TEST_F(LeaseManagerTest, AnExclusiveLeaseHasNoLimitToChange) {
+  const LeaseId id = (*acquire(std::nullopt, processes.spawn()))->lease.id;
+  EXPECT_EQ(manager->update(id, {SizeSpec{gib(4), 0}, {}, {}}).error().code, Code::kInvalid);
+}
+
+TEST_F(LeaseManagerTest, OneUserCannotTakeAllLeases) {
+  config.max_leases_per_user = 2;
+  const pid_t cli = processes.spawn();
+  EXPECT_TRUE(acquire(gib(1), cli));
+  EXPECT_TRUE(acquire(gib(1), cli));
+  EXPECT_EQ(acquire(gib(1), cli).error().error.code, Code::kLimit);
+}
+
+TEST_F(LeaseManagerTest, ALeaseThatIsNeverStartedEndsWithItsConnection) {
+  const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
+  manager->abandon(id);
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, RefusalsSayWhoHasTheMemory) {
+  processes.set_user(1000, "alice\x1b[31m");
+  ASSERT_TRUE(acquire(gib(20), processes.spawn()));
+  const auto refused = acquire(gib(8), processes.spawn());
+  EXPECT_EQ(refused.error().error.code, Code::kNoGpu);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("4 GiB left"));
+  EXPECT_THAT(refused.error().error.message, HasSubstr("alice"));
+  EXPECT_THAT(refused.error().error.message, ::testing::Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

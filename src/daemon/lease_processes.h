@@ -1,0 +1,52 @@
+// The processes of one lease: who they are and how they are ended. State thread only.
+//
+// With a cgroup v2 they are its members: nothing escapes it. Without one they are the command's
+// descendants, each held by a pidfd from when it was first seen, and the children that a subreaper
+// (gpurota run is one) has collected.
+#pragma once
+
+#include "daemon/tracked_process.h"
+#include "ports/processes.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class LeaseProcesses {
+ public:
+  explicit LeaseProcesses(ports::Processes& processes) : processes_(processes) {}
+
+  // `root` is the command's first process. `cgroup` is empty where there is none; `reaper` is then
+  // the subreaper whose children all belong to the lease, or 0.
+  void set_root(pid_t root, std::string cgroup, pid_t reaper);
+  // A process that said so itself and was believed (a tenant).
+  void add(pid_t pid);
+
+  const std::string& cgroup() const { return cgroup_; }
+  pid_t reaper() const { return reaper_; }
+  bool contains(pid_t pid) const { return seen_.contains(pid); }
+
+  // Looks again; call now and then while there is no cgroup, so that nobody leaves unseen.
+  void refresh();
+  // Living ones, as of now.
+  std::vector<pid_t> list();
+  // SIGTERM and SIGCONT, so that the stopped ones get it too. Those of the holder are spared.
+  void ask_to_end();
+  void kill();
+  // After the last has ended.
+  void clean_up();
+
+ private:
+  void see(pid_t pid);
+  void signal_all(int signal);
+
+  ports::Processes& processes_;
+  std::string cgroup_;
+  pid_t root_ = 0;
+  pid_t reaper_ = 0;
+  std::map<pid_t, TrackedProcess> seen_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,55 @@
+// What a daemon does with the leases that the last one left: the other half of lease_manager.cpp.
+#include "base/log.h"
+#include "daemon/lease_manager.h"
+
+namespace gpurota::daemon {
+
+Result<void> LeaseManager::restore() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredLease> leases,
+                           parts_.store.load_leases());
+  const std::string boot_id = parts_.processes.boot_id();
+  for (const ports::StoredLease& stored : leases) restore_one(stored, boot_id);
+  return {};
+}
+
+void LeaseManager::restore_one(const ports::StoredLease& stored, const std::string& boot_id) {
+  LeaseEntry entry(parts_.processes);
+  entry.lease.id = stored.id;
+  entry.lease.uid = stored.uid;
+  entry.lease.since = stored.since;
+  entry.lease.note = stored.note;
+  entry.lease.command = stored.command;
+  for (const ports::StoredGpu& gpu : stored.gpus) {
+    entry.lease.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit});
+  }
+  entry.token = stored.token;
+  // Pids and cgroups of another boot mean nothing.
+  const bool same_boot = stored.boot_id == boot_id;
+  const auto find = [&](const std::optional<ports::StoredProcess>& process,
+                        std::function<void()> on_death) -> std::optional<TrackedProcess> {
+    if (!process || !same_boot) return std::nullopt;
+    auto tracked = track(parts_.processes, process->pid, process->start_ticks, std::move(on_death));
+    return tracked ? std::optional(std::move(*tracked)) : std::nullopt;
+  };
+  const LeaseId id = stored.id;
+  entry.holder = find(stored.holder, on_holder_death(id));
+  entry.main = find(stored.main, on_main_death(id));
+  const pid_t reaper = entry.holder && stored.cgroup.empty() ? entry.holder->pid() : 0;
+  if (same_boot && (entry.main || !stored.cgroup.empty())) {
+    entry.members.set_root(entry.main ? entry.main->pid() : 0, stored.cgroup, reaper);
+  }
+  const bool holder = entry.holder.has_value();
+  const bool main = entry.main.has_value();
+  parts_.grants.open(entry.lease);
+  entries_.emplace(id, std::move(entry));
+  log::info("lease taken up", {{"lease", to_string(id)}, {"running", main}});
+  if (stored.ending) {
+    end(id, EndCause::kReleased, "it was ending when the daemon stopped");
+  } else if (!main && (stored.main || !holder)) {
+    end(id, EndCause::kFinished, "its command ended while the daemon was away");
+  } else if (main && !holder) {
+    end(id, EndCause::kLost, "the process that held it went while the daemon was away");
+  }
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,88 @@
+#include "daemon/options.h"
+
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include <getopt.h>
+
+namespace gpurota::daemon {
+
+const char* const kUsage =
+    R"(Usage: gpurotad [OPTION]...
+
+The node daemon of gpurota: leases, memory limits and the watch over this machine's GPUs. As root it
+serves everybody, as anybody else only that user. Runs in the foreground and logs to stderr.
+
+  --runtime-dir DIR   where the sockets are   (/run/gpurota; else $XDG_RUNTIME_DIR/gpurota)
+  --state-dir DIR     what outlives a restart (/var/lib/gpurota; else ~/.local/state/gpurota)
+  --config FILE       the configuration       (/etc/gpurota/gpurota.toml; else ~/.config/gpurota/…)
+  --check-config      read the configuration, say what is wrong with it, and exit
+  --preload FILE      libgpurota.so to give to programs (found beside the installed gpurotad)
+  --log-level LEVEL   debug, info, warning or error (info)
+  --help, --version
+
+Any number of gpurotad run side by side if each has a runtime and a state directory of its own.
+See gpurotad(8) and gpurota.toml(5).
+)";
+
+Result<Options> parse_options(int argc, char* const* argv) {
+  enum { kRuntimeDir = 256, kStateDir, kConfig, kCheckConfig, kPreload, kLogLevel };
+  const option known[] = {{"runtime-dir", required_argument, nullptr, kRuntimeDir},
+                          {"state-dir", required_argument, nullptr, kStateDir},
+                          {"config", required_argument, nullptr, kConfig},
+                          {"check-config", no_argument, nullptr, kCheckConfig},
+                          {"preload", required_argument, nullptr, kPreload},
+                          {"log-level", required_argument, nullptr, kLogLevel},
+                          {"help", no_argument, nullptr, 'h'},
+                          {"version", no_argument, nullptr, 'V'},
+                          {nullptr, 0, nullptr, 0}};
+  Options options;
+  optind = 1;
+  opterr = 0;
+  int index = optind;
+  for (int c; index = optind, (c = getopt_long(argc, argv, ":hV", known, nullptr)) != -1;) {
+    switch (c) {
+      case kRuntimeDir:
+        options.runtime_dir = optarg;
+        break;
+      case kStateDir:
+        options.state_dir = optarg;
+        break;
+      case kConfig:
+        options.config = optarg;
+        break;
+      case kCheckConfig:
+        options.check_config = true;
+        break;
+      case kPreload:
+        options.preload = optarg;
+        break;
+      case kLogLevel: {
+        GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(optarg));
+        break;
+      }
+      case 'h':
+        options.help = true;
+        break;
+      case 'V':
+        options.version = true;
+        break;
+      case ':':
+        return fail(Code::kInvalid, fmt::format("{} needs a value, see gpurotad --help",
+                                                display_text(argv[index], 60)));
+      default:
+        return fail(Code::kInvalid, fmt::format("there is no option {}, see gpurotad --help",
+                                                display_text(argv[index], 60)));
+    }
+  }
+  if (optind < argc) {
+    return fail(Code::kInvalid, fmt::format("unexpected argument {}, see gpurotad --help",
+                                            display_text(argv[optind], 60)));
+  }
+  return options;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,28 @@
+// gpurotad's command line.
+#pragma once
+
+#include "base/log.h"
+#include "base/result.h"
+
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+struct Options {
+  std::optional<std::string> runtime_dir;
+  std::optional<std::string> state_dir;
+  std::optional<std::string> config;
+  std::optional<std::string> preload;
+  log::Level log_level = log::Level::kInfo;
+  bool check_config = false;
+  bool help = false;
+  bool version = false;
+};
+
+extern const char* const kUsage;
+
+// kInvalid with what is wrong; never prints.
+Result<Options> parse_options(int argc, char* const* argv);
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,85 @@
+#include "daemon/sampler.h"
+
+#include "base/log.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// Between looks that something waits for. A look takes 20 µs (measured on an H100), so this costs a
+// hundredth of a core, and only while memory is coming back.
+constexpr Duration kHurriedPeriod = std::chrono::milliseconds(5);
+// A look that takes longer means a driver that hangs.
+constexpr Duration kHangPatience = std::chrono::seconds(5);
+
+}  // namespace
+
+Sampler::Sampler(ports::EventLoop& loop, ports::GpuProbe& probe, Duration period, Hooks hooks)
+    : loop_(loop), probe_(probe), period_(period), hooks_(std::move(hooks)) {}
+
+Sampler::~Sampler() = default;
+
+void Sampler::watch(const GpuInfo& gpu) {
+  Watched& watched = gpus_[gpu.uuid];
+  watched.info = gpu;
+  watched.worker = std::make_unique<sys::Worker>(loop_, "look-" + std::to_string(gpu.index));
+  look(watched);
+}
+
+void Sampler::look_soon(const GpuUuid& gpu) {
+  const auto it = gpus_.find(gpu);
+  if (it == gpus_.end()) return;
+  if (it->second.looking) {
+    it->second.again = true;
+  } else {
+    look(it->second);
+  }
+}
+
+void Sampler::look(Watched& gpu) {
+  gpu.looking = true;
+  gpu.again = false;
+  gpu.begun = loop_.now();
+  hooks_.before(gpu.info.uuid);
+  gpu.worker->run([this, info = gpu.info] { return probe_.read_sample(info); },
+                  [this, &gpu](GpuSample sample) { on_sample(gpu, std::move(sample)); });
+  schedule(gpu, gpu.begun + std::max(period_, kHangPatience));
+}
+
+void Sampler::on_sample(Watched& gpu, GpuSample sample) {
+  gpu.looking = false;
+  gpu.reported_hang = false;
+  const TimePoint taken = gpu.begun;
+  hooks_.after(std::move(sample), taken);
+  if (gpu.looking) return;  // somebody asked in the hook
+  if (gpu.again) return look(gpu);
+  const bool hurried = hooks_.hurried(gpu.info.uuid);
+  schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period_) : period_));
+}
+
+void Sampler::schedule(Watched& gpu, TimePoint when) {
+  auto timer =
+      loop_.add_timer(when, ports::Urgency::kHousekeeping, [this, &gpu] { on_timer(gpu); });
+  if (timer) {
+    gpu.timer = std::move(*timer);
+  } else {
+    log::error("cannot set the timer of a look, this GPU is no longer watched",
+               {{"gpu", gpu.info.index}, {"error", timer.error().message}});
+  }
+}
+
+void Sampler::on_timer(Watched& gpu) {
+  if (!gpu.looking) return look(gpu);
+  if (!gpu.reported_hang) {
+    gpu.reported_hang = true;
+    log::error("the driver does not answer about a GPU", {{"gpu", gpu.info.index}});
+    GpuSample silent;
+    silent.uuid = gpu.info.uuid;
+    silent.error = "the driver does not answer";
+    hooks_.after(std::move(silent), gpu.begun);
+  }
+  schedule(gpu, loop_.now() + kHangPatience);
+}
+
+}  // namespace gpurota::daemon

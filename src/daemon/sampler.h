@@ -1,0 +1,57 @@
+// Looks at the GPUs: periodically, and soon when somebody asks. State thread only; the looking itself
+// is done on one worker thread for each GPU, so that a GPU whose driver hangs holds up nobody else.
+#pragma once
+
+#include "core/gpu.h"
+#include "core/time.h"
+#include "ports/event_loop.h"
+#include "ports/gpu_probe.h"
+#include "sys/worker.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace gpurota::daemon {
+
+class Sampler {
+ public:
+  struct Hooks {
+    std::function<void(const GpuUuid&)> before;             // a look is about to begin
+    std::function<void(GpuSample, TimePoint taken)> after;  // `taken`: when it began
+    // Whether the next look should follow at once: something waits for its result.
+    std::function<bool(const GpuUuid&)> hurried;
+  };
+
+  // `probe` is used on several threads at once and must allow it.
+  Sampler(ports::EventLoop& loop, ports::GpuProbe& probe, Duration period, Hooks hooks);
+  ~Sampler();
+
+  void watch(const GpuInfo& gpu);
+  // Looks as soon as the look under way, if there is one, is over.
+  void look_soon(const GpuUuid& gpu);
+
+ private:
+  struct Watched {
+    GpuInfo info;
+    std::unique_ptr<sys::Worker> worker;
+    ports::EventLoop::SourcePtr timer;
+    bool looking = false;
+    bool again = false;
+    bool reported_hang = false;
+    TimePoint begun{};
+  };
+
+  void look(Watched& gpu);
+  void on_sample(Watched& gpu, GpuSample sample);
+  void schedule(Watched& gpu, TimePoint when);
+  void on_timer(Watched& gpu);
+
+  ports::EventLoop& loop_;
+  ports::GpuProbe& probe_;
+  Duration period_;
+  Hooks hooks_;
+  std::map<GpuUuid, Watched> gpus_;
+};
+
+}  // namespace gpurota::daemon

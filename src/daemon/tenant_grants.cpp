@@ -1,0 +1,276 @@
+// The tenants' side of the grant book: what they ask, what it decided, what NVML shows. The other
+// half of tenant_server.cpp.
+#include "base/log.h"
+#include "daemon/tenant_server_parts.h"
+#include "ipc/packet.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+
+Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
+                                                       const gpurota_msg_hello& hello,
+                                                       const LeaseEntry& entry) {
+  auto tenant = std::make_unique<Tenant>();
+  tenant->id = TenantId{++last_id_};
+  tenant->lease = entry.lease.id;
+  tenant->session = &session;
+  for (const LeaseGpu& gpu : entry.lease.gpus) tenant->slots.push_back(gpu.uuid);
+  const TenantId id = tenant->id;
+  GPUROTA_ASSIGN_OR_RETURN(tenant->process, track(parts_.processes, session.peer.pid, std::nullopt,
+                                                  [this, id] { on_death(id); }));
+  GPUROTA_ASSIGN_OR_RETURN(sys::SharedPage page, sys::SharedPage::make());
+  tenant->page.emplace(std::move(page));
+  lay_out_page(tenant->shared(), tenant->slots);
+
+  std::vector<lease::HeldMemory> held;
+  for (std::uint32_t i = 0; i < hello.held_count; ++i) {
+    for (const GpuUuid& gpu : tenant->slots) {
+      const auto bytes = uuid_bytes(gpu);
+      if (bytes && std::equal(bytes->begin(), bytes->end(), hello.held[i].uuid)) {
+        const int contexts =
+            static_cast<int>(std::min<std::uint32_t>(hello.held[i].contexts, 4096));
+        held.push_back({gpu, Bytes(hello.held[i].granted_bytes), contexts});
+      }
+    }
+  }
+  supersede(entry.lease.id, session.peer.pid);
+  parts_.grants.add_tenant(id, entry.lease.id, held);
+  parts_.leases.add_process(entry.lease.id, session.peer.pid);
+  session.tenant = tenant.get();
+  return tenants_.emplace(id, std::move(tenant)).first->second.get();
+}
+
+// A process that connects again brings its own account of what it holds: the old one is void.
+void TenantServer::supersede(LeaseId lease, pid_t pid) {
+  for (auto it = tenants_.begin(); it != tenants_.end();) {
+    Tenant& old = *it->second;
+    if (old.lease != lease || old.process.pid() != pid || old.session || old.dead) {
+      ++it;
+      continue;
+    }
+    parts_.grants.forget(old.id);
+    it = tenants_.erase(it);
+  }
+}
+
+bool TenantServer::grow(Tenant& tenant, const gpurota_msg_grow& message) {
+  if (message.slot >= tenant.slots.size()) return false;
+  lease::GrowRequest request;
+  request.tenant = tenant.id;
+  request.seq = message.header.seq;
+  request.context = message.kind == GPUROTA_GROW_CONTEXT;
+  request.returned = Bytes(message.returned_bytes);
+  request.need = Bytes(message.need_bytes);
+  request.want = Bytes(message.want_bytes);
+  carry_out(parts_.grants.grow(tenant.slots[message.slot], request, parts_.loop.now()));
+  return true;
+}
+
+bool TenantServer::give_back(Tenant& tenant, const gpurota_msg_return& message) {
+  if (message.slot >= tenant.slots.size()) return false;
+  carry_out(parts_.grants.give_back(tenant.id, tenant.slots[message.slot], Bytes(message.bytes),
+                                    message.header.seq, message.grown_seq, parts_.loop.now()));
+  return true;
+}
+
+bool TenantServer::query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) {
+  if (slot >= tenant.slots.size()) return false;
+  const GpuUuid& gpu = tenant.slots[slot];
+  auto info = make_message<gpurota_msg_info>(GPUROTA_MSG_INFO, seq);
+  info.slot = slot;
+  if (const lease::Account* account = parts_.grants.find(tenant.lease, gpu)) {
+    info.limit_bytes = account->limit().count();
+    info.available_bytes = (account->available() + slack(tenant.lease, gpu, tenant.id)).count();
+  }
+  return send_message(tenant.session->fd.get(), info);
+}
+
+bool TenantServer::contexts(Tenant& tenant, const gpurota_msg_contexts& message) {
+  if (message.slot >= tenant.slots.size()) return false;
+  const GpuUuid& gpu = tenant.slots[message.slot];
+  const TimePoint now = parts_.loop.now();
+  const int count = static_cast<int>(std::min<std::uint32_t>(message.count, 4096));
+  parts_.grants.set_contexts(tenant.id, gpu, count, now);
+  if (tenant.awaiting.size() >= GPUROTA_SLOTS) return false;
+  tenant.awaiting.push_back({message.slot, message.header.seq, now});
+  parts_.look_soon(gpu);
+  return true;
+}
+
+void TenantServer::answer_measured(const GpuUuid& gpu, TimePoint taken) {
+  std::vector<Session*> broken;
+  for (const auto& [id, tenant] : tenants_) {
+    if (!tenant->session) continue;
+    std::erase_if(tenant->awaiting, [&](const Tenant::Awaiting& waiting) {
+      if (tenant->slots[waiting.slot] != gpu || taken < waiting.since) return false;
+      if (!query(*tenant, waiting.slot, waiting.seq)) broken.push_back(tenant->session);
+      return true;
+    });
+  }
+  for (Session* session : broken) close_session(*session, "it does not read its answers");
+}
+
+void TenantServer::carry_out(const lease::AddressedGrantActions& actions) {
+  std::vector<Session*> broken;
+  for (const auto& [gpu, action] : actions) {
+    const TenantId id = std::visit([](const auto& a) { return a.tenant; }, action);
+    Tenant* const tenant = find(id);
+    const auto slot = tenant ? tenant->slot_of(gpu) : std::nullopt;
+    if (!slot) continue;
+    if (const auto* reply = std::get_if<lease::GrantReply>(&action)) {
+      auto grown = make_message<gpurota_msg_grown>(GPUROTA_MSG_GROWN, reply->seq);
+      grown.slot = static_cast<std::uint32_t>(*slot);
+      grown.status =
+          reply->status == lease::GrantStatus::kGranted ? GPUROTA_OK : GPUROTA_REFUSED_LIMIT;
+      grown.granted_bytes = reply->granted.count();
+      grown.available_bytes = reply->available.count();
+      if (tenant->session && !send_message(tenant->session->fd.get(), grown))
+        broken.push_back(tenant->session);
+    } else if (tenant->event) {
+      auto recall = make_message<gpurota_msg_recall>(GPUROTA_MSG_RECALL,
+                                                     std::get<lease::GrantRecall>(action).seq);
+      recall.slot = static_cast<std::uint32_t>(*slot);
+      // A full socket is a tenant that is stopped: it is counted in full after the patience.
+      (void)send_message(tenant->event.get(), recall);
+    }
+  }
+  for (Session* session : broken) {
+    if (sessions_.contains(session)) close_session(*session, "it does not read its answers");
+  }
+  schedule();
+}
+
+void TenantServer::schedule() {
+  const auto when = parts_.grants.next_deadline();
+  timer_.reset();
+  if (!when) return;
+  auto timer = parts_.loop.add_timer(*when, ports::Urgency::kSchedule,
+                                     [this] { carry_out(parts_.grants.serve(parts_.loop.now())); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+void TenantServer::on_death(TenantId id) {
+  Tenant* const tenant = find(id);
+  if (!tenant || tenant->dead) return;
+  tenant->dead = true;
+  if (tenant->session) close_session(*tenant->session, "");
+  carry_out(parts_.grants.mark_dead(id, parts_.loop.now()));
+  for (const GpuUuid& gpu : tenant->slots) parts_.look_soon(gpu);
+  forget_settled();
+}
+
+// The dead whose memory is back on all GPUs.
+void TenantServer::forget_settled() {
+  for (auto it = tenants_.begin(); it != tenants_.end();) {
+    const Tenant& tenant = *it->second;
+    if (!tenant.dead || parts_.grants.counts(tenant.id)) {
+      ++it;
+      continue;
+    }
+    parts_.grants.forget(tenant.id);
+    it = tenants_.erase(it);
+  }
+}
+
+void TenantServer::before_look(const GpuUuid& gpu) {
+  for (const auto& [id, tenant] : tenants_) {
+    const auto slot = tenant->slot_of(gpu);
+    if (!slot) continue;
+    tenant->used_before.resize(tenant->slots.size());
+    tenant->used_before[*slot] = read_use(tenant->shared(), *slot).used;
+  }
+}
+
+void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
+                              const std::map<LeaseId, Bytes>& outsiders) {
+  std::map<LeaseId, std::vector<lease::GrantBook::TenantMeasurement>> by_lease;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (parts_.grants.find(id, sample.uuid)) by_lease[id];
+  }
+  for (const auto& [id, tenant] : tenants_) {
+    const auto slot = tenant->slot_of(sample.uuid);
+    if (!slot) continue;
+    lease::Measurement seen;
+    seen.taken = taken;
+    seen.used_hint = read_use(tenant->shared(), *slot).used;
+    if (tenant->used_before.size() > *slot) {
+      seen.used_hint = std::max(seen.used_hint, tenant->used_before[*slot]);
+    }
+    for (const GpuProcess& process : sample.processes) {
+      if (process.pid != tenant->process.pid()) continue;
+      seen.listed = true;
+      seen.held = process.used;
+    }
+    by_lease[tenant->lease].push_back({id, seen});
+  }
+  for (const auto& [lease, measurements] : by_lease) {
+    const auto others = outsiders.find(lease);
+    carry_out(parts_.grants.measure(lease, sample.uuid, measurements,
+                                    others == outsiders.end() ? Bytes() : others->second,
+                                    parts_.loop.now()));
+    publish_all(lease);
+  }
+  answer_measured(sample.uuid, taken);
+  forget_settled();
+}
+
+void TenantServer::publish_all(LeaseId lease) {
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease || tenant->dead) continue;
+    for (std::size_t slot = 0; slot < tenant->slots.size(); ++slot) {
+      const GpuUuid& gpu = tenant->slots[slot];
+      const lease::Account* account = parts_.grants.find(lease, gpu);
+      if (!account) continue;
+      publish(tenant->shared(), slot, account->limit(),
+              account->available() + slack(lease, gpu, id));
+    }
+  }
+}
+
+void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
+  if (!gone) return publish_all(entry.lease.id);
+  std::vector<Session*> sessions;
+  std::erase_if(tenants_, [&](const auto& t) {
+    if (t.second->lease != entry.lease.id) return false;
+    if (Session* session = t.second->session) {
+      session->tenant = nullptr;
+      sessions.push_back(session);
+    }
+    return true;
+  });
+  for (Session* session : sessions) close_session(*session, "");
+  schedule();
+}
+
+bool TenantServer::is_tenant(pid_t pid) const { return lease_of(pid).has_value(); }
+
+std::optional<LeaseId> TenantServer::lease_of(pid_t pid) const {
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->process.pid() == pid) return tenant->lease;
+  }
+  return std::nullopt;
+}
+
+std::optional<TenantUse> TenantServer::use_of(pid_t pid, const GpuUuid& gpu) const {
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->process.pid() != pid || tenant->dead) continue;
+    if (const auto slot = tenant->slot_of(gpu)) return read_use(tenant->shared(), *slot);
+  }
+  return std::nullopt;
+}
+
+Bytes TenantServer::slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const {
+  Bytes sum;
+  const lease::Account* account = parts_.grants.find(lease, gpu);
+  for (const auto& [id, tenant] : tenants_) {
+    if (!account || tenant->lease != lease || id == but || !tenant->session) continue;
+    const auto slot = tenant->slot_of(gpu);
+    if (!slot) continue;
+    // A hint, bounded by what was granted.
+    sum += std::min(read_use(tenant->shared(), *slot).headroom, account->granted(id));
+  }
+  return sum;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,72 @@
+#include "daemon/tenant_messages.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace gpurota::daemon {
+namespace {
+
+template <class Message>
+Result<Message> read_as(std::span<const std::byte> packet) {
+  if (packet.size() < sizeof(Message)) {
+    return fail(Code::kInvalid, fmt::format("a message of {} bytes is too short for its type, {} "
+                                            "were expected",
+                                            packet.size(), sizeof(Message)));
+  }
+  Message message;
+  std::memcpy(&message, packet.data(), sizeof(Message));
+  return message;
+}
+
+Result<void> check_slot(std::uint32_t slot) {
+  if (slot < GPUROTA_SLOTS) return {};
+  return fail(Code::kInvalid, fmt::format("slot {} is out of range", slot));
+}
+
+template <class Message>
+Result<TenantMessage> read_slotted(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const Message message, read_as<Message>(packet));
+  GPUROTA_TRY(check_slot(message.slot));
+  return message;
+}
+
+Result<TenantMessage> read_hello(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_hello hello, read_as<gpurota_msg_hello>(packet));
+  if (hello.magic != GPUROTA_WIRE_MAGIC) return fail(Code::kInvalid, "not a gpurota library");
+  if (hello.held_count > GPUROTA_SLOTS) {
+    return fail(Code::kInvalid, fmt::format("{} held GPUs are out of range", hello.held_count));
+  }
+  return hello;
+}
+
+Result<TenantMessage> read_grow(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_grow grow, read_as<gpurota_msg_grow>(packet));
+  GPUROTA_TRY(check_slot(grow.slot));
+  if (grow.kind > GPUROTA_GROW_CONTEXT) {
+    return fail(Code::kInvalid, fmt::format("kind {} of growth is unknown", grow.kind));
+  }
+  return grow;
+}
+
+}  // namespace
+
+Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_header header, read_as<gpurota_msg_header>(packet));
+  switch (header.type) {
+    case GPUROTA_MSG_HELLO:
+      return read_hello(packet);
+    case GPUROTA_MSG_GROW:
+      return read_grow(packet);
+    case GPUROTA_MSG_RETURN:
+      return read_slotted<gpurota_msg_return>(packet);
+    case GPUROTA_MSG_QUERY:
+      return read_slotted<gpurota_msg_query>(packet);
+    case GPUROTA_MSG_CONTEXTS:
+      return read_slotted<gpurota_msg_contexts>(packet);
+    default:
+      return fail(Code::kInvalid, fmt::format("message type {} is unknown", header.type));
+  }
+}
+
+}  // namespace gpurota::daemon

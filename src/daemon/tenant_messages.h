@@ -1,0 +1,30 @@
+// What a tenant sent, judged: bytes to typed messages (abi/wire.h). Pure.
+#pragma once
+
+#include "abi/wire.h"
+#include "base/result.h"
+
+#include <cstddef>
+#include <span>
+#include <variant>
+
+namespace gpurota::daemon {
+
+using TenantMessage = std::variant<gpurota_msg_hello, gpurota_msg_grow, gpurota_msg_return,
+                                   gpurota_msg_query, gpurota_msg_contexts>;
+
+// kInvalid for what no released library sends: too short for its type, unknown type, a slot or count
+// out of range. Longer than known is a newer library, its tail is ignored.
+Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet);
+
+// The bytes of a message to be sent, with its header filled in.
+template <class Message>
+Message make_message(gpurota_msg_type type, std::uint32_t seq) {
+  Message message{};
+  message.header.type = static_cast<std::uint16_t>(type);
+  message.header.size = sizeof(Message);
+  message.header.seq = seq;
+  return message;
+}
+
+}  // namespace gpurota::daemon

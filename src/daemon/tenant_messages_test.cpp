@@ -1,0 +1,75 @@
+#include "daemon/tenant_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace gpurota::daemon {
+namespace {
+
+template <class Message>
+std::vector<std::byte> bytes_of(const Message& message) {
+  std::vector<std::byte> bytes(sizeof message);
+  std::memcpy(bytes.data(), &message, sizeof message);
+  return bytes;
+}
+
+gpurota_msg_hello good_hello() {
+  auto hello = make_message<gpurota_msg_hello>(GPUROTA_MSG_HELLO, 1);
+  hello.magic = GPUROTA_WIRE_MAGIC;
+  hello.version = GPUROTA_WIRE_VERSION;
+  return hello;
+}
+
+TEST(TenantMessages, AHelloIsReadWhole) {
+  auto hello = good_hello();
+  hello.lease = 12;
+  hello.held_count = GPUROTA_SLOTS;
+  const auto message = parse_tenant_message(bytes_of(hello));
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::get<gpurota_msg_hello>(*message).lease, 12u);
+}
+
+TEST(TenantMessages, ANewerLibrarysLongerMessageIsUnderstood) {
+  auto bytes = bytes_of(good_hello());
+  bytes.resize(bytes.size() + 32, std::byte{7});
+  EXPECT_TRUE(parse_tenant_message(bytes));
+}
+
+TEST(TenantMessages, EveryTruncationIsRefused) {
+  const auto whole = bytes_of(good_hello());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(parse_tenant_message(std::span(whole).first(size))) << size;
+  }
+  const auto grow = bytes_of(make_message<gpurota_msg_grow>(GPUROTA_MSG_GROW, 1));
+  for (std::size_t size = 0; size < grow.size(); ++size) {
+    EXPECT_FALSE(parse_tenant_message(std::span(grow).first(size))) << size;
+  }
+}
+
+TEST(TenantMessages, WhatNoLibrarySendsIsRefused) {
+  auto hello = good_hello();
+  hello.magic = 1;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(hello)));
+  hello = good_hello();
+  hello.held_count = GPUROTA_SLOTS + 1;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(hello)));
+  auto grow = make_message<gpurota_msg_grow>(GPUROTA_MSG_GROW, 1);
+  grow.slot = GPUROTA_SLOTS;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(grow)));
+  grow.slot = 0;
+  grow.kind = 2;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(grow)));
+  auto back = make_message<gpurota_msg_return>(GPUROTA_MSG_RETURN, 1);
+  back.slot = 1u << 31;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(back)));
+  // What only the daemon sends.
+  EXPECT_FALSE(
+      parse_tenant_message(bytes_of(make_message<gpurota_msg_welcome>(GPUROTA_MSG_WELCOME, 1))));
+  EXPECT_FALSE(parse_tenant_message(bytes_of(gpurota_msg_header{999, 8, 1})));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

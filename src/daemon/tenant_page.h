@@ -1,0 +1,29 @@
+// The daemon's end of the page it shares with one tenant (abi/page.h). State thread only.
+//
+// The other side may write anything at any time: everything is read once, atomically, and used only
+// to be shown or as a hint that the ledger bounds.
+#pragma once
+
+#include "abi/page.h"
+#include "base/bytes.h"
+#include "core/gpu.h"
+
+#include <span>
+
+namespace gpurota::daemon {
+
+// What a tenant says of itself on one GPU.
+struct TenantUse {
+  Bytes used;
+  Bytes headroom;
+  std::uint64_t allocations = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t unhooked = 0;
+};
+
+// Fills a fresh page: one slot for each GPU, in the order the lease has them.
+void lay_out_page(gpurota_page& page, std::span<const GpuUuid> gpus);
+void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available);
+TenantUse read_use(const gpurota_page& page, std::size_t slot);
+
+}  // namespace gpurota::daemon

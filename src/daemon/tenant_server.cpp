@@ -1,0 +1,192 @@
+#include "daemon/tenant_server.h"
+
+#include "base/log.h"
+#include "daemon/tenant_server_parts.h"
+#include "ipc/packet.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <sys/socket.h>
+
+namespace gpurota::daemon {
+namespace {
+
+// A library sends HELLO at once; who does not within this is no library.
+constexpr Duration kHelloPatience = std::chrono::seconds(10);
+
+// Compares all of both, so that the time taken tells nothing about where they differ.
+bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS]) {
+  if (token.size() != sizeof sent) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < sizeof sent; ++i) {
+    difference |= static_cast<unsigned char>(token[i]) ^ static_cast<unsigned char>(sent[i]);
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+TenantServer::TenantServer(Parts parts) : parts_(std::move(parts)) {}
+TenantServer::~TenantServer() = default;
+
+Result<void> TenantServer::listen(const std::string& path, const ipc::ListenOptions& options) {
+  GPUROTA_ASSIGN_OR_RETURN(ipc::Listener listener, ipc::Listener::make(path, options));
+  GPUROTA_ASSIGN_OR_RETURN(listening_,
+                           parts_.loop.watch_fd(listener.fd(), false, ports::Urgency::kClient,
+                                                [this](unsigned) { on_connection(); }));
+  listener_.emplace(std::move(listener));
+  return {};
+}
+
+TenantServer::Tenant* TenantServer::find(TenantId id) const {
+  const auto it = tenants_.find(id);
+  return it == tenants_.end() ? nullptr : it->second.get();
+}
+
+void TenantServer::on_connection() {
+  auto accepted = listener_->accept();
+  if (!accepted) {
+    log::warn("cannot accept a tenant, ignoring", {{"error", accepted.error().message}});
+    return;
+  }
+  if (!*accepted) return;
+  auto peer = ipc::read_peer((*accepted)->get());
+  if (!peer || peer->pid == 0) return;  // in a pid namespace that hides it: cannot be followed
+  const auto same_user = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& s) {
+    return s.second->peer.uid == peer->uid;
+  });
+  if (same_user >= parts_.config.max_connections_per_user) {
+    log::warn("a user has too many tenant connections, refusing one", {{"uid", peer->uid}});
+    return;
+  }
+  auto session = std::make_unique<Session>();
+  Session& added = *session;
+  added.fd = std::move(**accepted);
+  added.peer = std::move(*peer);
+  auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
+                                     [this, &added](unsigned) { on_session(added); });
+  auto deadline =
+      parts_.loop.add_timer(parts_.loop.now() + kHelloPatience, ports::Urgency::kHousekeeping,
+                            [this, &added] { close_session(added, "it did not say hello"); });
+  if (!source || !deadline) return;
+  added.source = std::move(*source);
+  added.hello_deadline = std::move(*deadline);
+  sessions_.emplace(&added, std::move(session));
+}
+
+void TenantServer::on_session(Session& session) {
+  std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
+  const auto received = ipc::receive_packet(session.fd.get(), buffer, 0);
+  if (!received) return close_session(session, received.error().message);
+  if (received->state == ipc::IoState::kWouldBlock) return;
+  if (received->state == ipc::IoState::kClosed) return close_session(session, "");
+  const auto message = parse_tenant_message(std::span(buffer).first(received->size));
+  if (!message) return close_session(session, message.error().message);
+  if (!handle(session, *message)) close_session(session, "it broke the protocol");
+}
+
+bool TenantServer::handle(Session& session, const TenantMessage& message) {
+  if (const auto* greeting = std::get_if<gpurota_msg_hello>(&message)) {
+    if (session.tenant) return false;
+    hello(session, *greeting);
+    return true;
+  }
+  if (!session.tenant) return false;
+  Tenant& tenant = *session.tenant;
+  if (const auto* m = std::get_if<gpurota_msg_grow>(&message)) return grow(tenant, *m);
+  if (const auto* m = std::get_if<gpurota_msg_return>(&message)) return give_back(tenant, *m);
+  if (const auto* m = std::get_if<gpurota_msg_query>(&message)) {
+    return query(tenant, m->slot, m->header.seq);
+  }
+  return contexts(tenant, std::get<gpurota_msg_contexts>(message));
+}
+
+void TenantServer::refuse(Session& session, std::uint32_t seq, std::uint32_t status) {
+  auto welcome = make_message<gpurota_msg_welcome>(GPUROTA_MSG_WELCOME, seq);
+  welcome.version = GPUROTA_WIRE_VERSION;
+  welcome.status = status;
+  (void)send_message(session.fd.get(), welcome);
+}
+
+std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hello& hello,
+                                  const LeaseEntry*& entry) const {
+  if (hello.version != GPUROTA_WIRE_VERSION) return GPUROTA_REFUSED_VERSION;
+  entry = parts_.leases.find(LeaseId{hello.lease});
+  if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
+  // The owner's own processes need no token: the kernel says whose they are.
+  const bool own = session.peer.uid == entry->lease.uid;
+  if (!own && !same_token(entry->token, hello.token)) return GPUROTA_REFUSED_LEASE;
+  const auto members = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& t) {
+    return t.second->lease == entry->lease.id;
+  });
+  if (members >= parts_.config.max_tenants_per_lease) return GPUROTA_REFUSED_BUSY;
+  return GPUROTA_OK;
+}
+
+void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
+  session.hello_deadline.reset();
+  const std::uint32_t seq = message.header.seq;
+  const LeaseEntry* entry = nullptr;
+  if (const std::uint32_t status = admit(session, message, entry); status != GPUROTA_OK) {
+    return refuse(session, seq, status);
+  }
+  auto added = add_tenant(session, message, *entry);
+  if (!added) {
+    log::warn("cannot take up a tenant",
+              {{"pid", session.peer.pid}, {"error", added.error().message}});
+    return refuse(session, seq, GPUROTA_REFUSED_BUSY);
+  }
+  Tenant& tenant = **added;
+  auto event_pair = ipc::make_socket_pair(SOCK_SEQPACKET);
+  if (!event_pair) return close_session(session, event_pair.error().message);
+  tenant.event = std::move(event_pair->first);
+  const TenantId id = tenant.id;
+  auto source = parts_.loop.watch_fd(tenant.event.get(), false, ports::Urgency::kClient,
+                                     [this, id](unsigned) { on_event_socket(id); });
+  if (!source) return close_session(session, source.error().message);
+  tenant.event_source = std::move(*source);
+  publish_all(tenant.lease);
+  auto welcome = make_message<gpurota_msg_welcome>(GPUROTA_MSG_WELCOME, seq);
+  welcome.version = GPUROTA_WIRE_VERSION;
+  welcome.status = GPUROTA_OK;
+  welcome.tenant = id.value;
+  if (!send_message(session.fd.get(), welcome, {tenant.page->fd(), event_pair->second.get()})) {
+    close_session(session, "it did not take the welcome");
+  }
+}
+
+void TenantServer::on_event_socket(TenantId id) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return;
+  std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
+  const auto received = ipc::receive_packet(tenant->event.get(), buffer, 0);
+  if (received && received->state == ipc::IoState::kWouldBlock) return;
+  const auto message = received && received->state == ipc::IoState::kDone
+                           ? parse_tenant_message(std::span(buffer).first(received->size))
+                           : fail(Code::kGone, "");
+  const auto* back = message ? std::get_if<gpurota_msg_return>(&*message) : nullptr;
+  if (back && give_back(*tenant, *back)) return;
+  // The helper thread is gone or broken: the tenant is served, but can no longer be asked.
+  tenant->event_source.reset();
+  tenant->event.reset();
+  if (tenant->session) close_session(*tenant->session, message ? "it broke the protocol" : "");
+}
+
+void TenantServer::close_session(Session& session, const std::string& why) {
+  if (!why.empty()) {
+    log::warn("tenant disconnected",
+              {{"pid", session.peer.pid}, {"uid", session.peer.uid}, {"reason", why}});
+  }
+  if (Tenant* const tenant = session.tenant) {
+    tenant->session = nullptr;
+    tenant->event_source.reset();
+    tenant->event.reset();
+    tenant->awaiting.clear();
+    carry_out(parts_.grants.disconnect(tenant->id, parts_.loop.now()));
+  }
+  sessions_.erase(&session);
+}
+
+}  // namespace gpurota::daemon

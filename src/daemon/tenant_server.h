@@ -1,0 +1,100 @@
+// The tenants: processes of slice leases, connected through libgpurota. State thread only.
+//
+// Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns what they ask into calls
+// of the grant book. A tenant that breaks the protocol is logged once and disconnected; it is then
+// counted in full until NVML shows that its memory is back.
+#pragma once
+
+#include "abi/wire.h"
+#include "base/fd.h"
+#include "config/config.h"
+#include "daemon/lease_manager.h"
+#include "daemon/tenant_messages.h"
+#include "daemon/tenant_page.h"
+#include "daemon/tracked_process.h"
+#include "ipc/peer.h"
+#include "ipc/unix_socket.h"
+#include "lease/grant_book.h"
+#include "ports/event_loop.h"
+#include "sys/shared_page.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class TenantServer {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    LeaseManager& leases;
+    lease::GrantBook& grants;
+    const config::Config& config;
+    // Something happened that only a look at this GPU can tell more of.
+    std::function<void(const GpuUuid&)> look_soon;
+  };
+
+  explicit TenantServer(Parts parts);
+  ~TenantServer();
+
+  Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
+
+  // Says to tenants what the grant book decided.
+  void carry_out(const lease::AddressedGrantActions& actions);
+  // A lease has changed or is gone: the pages, and the connections.
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  // Before a look at `gpu`: remembers what the tenants say they use.
+  void before_look(const GpuUuid& gpu);
+  // After it: feeds the grant book. `outsiders` by lease: held by processes that are no tenants.
+  void after_look(const GpuSample& sample, TimePoint taken,
+                  const std::map<LeaseId, Bytes>& outsiders);
+
+  bool is_tenant(pid_t pid) const;
+  std::optional<LeaseId> lease_of(pid_t pid) const;
+  // What the process says of itself on this GPU.
+  std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
+  // The slack that others of the lease hold and the lease could call back.
+  Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
+
+ private:
+  struct Session;
+  struct Tenant;
+
+  void on_connection();
+  void on_session(Session& session);
+  void on_event_socket(TenantId id);
+  // False if the connection is to be ended.
+  bool handle(Session& session, const TenantMessage& message);
+  void hello(Session& session, const gpurota_msg_hello& hello);
+  std::uint32_t admit(const Session& session, const gpurota_msg_hello& hello,
+                      const LeaseEntry*& entry) const;
+  Result<Tenant*> add_tenant(Session& session, const gpurota_msg_hello& hello,
+                             const LeaseEntry& entry);
+  void supersede(LeaseId lease, pid_t pid);
+  bool grow(Tenant& tenant, const gpurota_msg_grow& message);
+  bool give_back(Tenant& tenant, const gpurota_msg_return& message);
+  bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
+  bool contexts(Tenant& tenant, const gpurota_msg_contexts& message);
+  void answer_measured(const GpuUuid& gpu, TimePoint taken);
+  void refuse(Session& session, std::uint32_t seq, std::uint32_t status);
+  void close_session(Session& session, const std::string& why);
+  void on_death(TenantId id);
+  void forget_settled();
+  void schedule();
+  void publish_all(LeaseId lease);
+  Tenant* find(TenantId id) const;
+  Parts parts_;
+  std::optional<ipc::Listener> listener_;
+  ports::EventLoop::SourcePtr listening_;
+  ports::EventLoop::SourcePtr timer_;
+  std::map<const Session*, std::unique_ptr<Session>> sessions_;
+  std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,57 @@
+// What TenantServer keeps of each connection and each process; only its two .cpp files include it.
+#pragma once
+
+#include "daemon/tenant_server.h"
+#include "ipc/packet.h"
+
+#include <span>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// One CALL connection. It becomes a tenant's with a good HELLO.
+struct TenantServer::Session {
+  Fd fd;
+  ipc::Peer peer;
+  ports::EventLoop::SourcePtr source;
+  ports::EventLoop::SourcePtr hello_deadline;
+  Tenant* tenant = nullptr;
+};
+
+struct TenantServer::Tenant {
+  TenantId id;
+  LeaseId lease;
+  std::vector<GpuUuid> slots;  // as laid out in its page
+  TrackedProcess process;
+  std::optional<sys::SharedPage> page;  // always set once it is in the map
+  Fd event;
+  ports::EventLoop::SourcePtr event_source;
+  Session* session = nullptr;  // null: disconnected
+  bool dead = false;
+  std::vector<Bytes> used_before;  // by slot, before the look that is under way
+
+  // CONTEXTS that wait for a look begun after them.
+  struct Awaiting {
+    std::uint32_t slot = 0;
+    std::uint32_t seq = 0;
+    TimePoint since{};
+  };
+  std::vector<Awaiting> awaiting;
+
+  gpurota_page& shared() const { return **page; }
+  std::optional<std::size_t> slot_of(const GpuUuid& gpu) const {
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      if (slots[slot] == gpu) return slot;
+    }
+    return std::nullopt;
+  }
+};
+
+// False if the peer is gone or does not read.
+template <class Message>
+bool send_message(int fd, const Message& message, std::initializer_list<int> fds = {}) {
+  const auto sent = ipc::send_packet(fd, std::as_bytes(std::span(&message, 1)), fds);
+  return sent && *sent == ipc::IoState::kDone;
+}
+
+}  // namespace gpurota::daemon

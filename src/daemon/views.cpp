@@ -1,0 +1,129 @@
+#include "daemon/views.h"
+
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace gpurota::daemon {
+
+Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
+  Bytes sum;
+  for (const GpuProcess& process : gpu.sample.processes) {
+    if (parts_.attribution.owner_of(process.pid).lease == lease)
+      sum += process.used.value_or(Bytes());
+  }
+  return sum;
+}
+
+proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
+  proto::Lease lease;
+  lease.lease_id = entry.lease.id;
+  lease.share = entry.lease.exclusive() ? proto::Share::kExclusive : proto::Share::kSlice;
+  lease.state = entry.cause ? proto::LeaseState::kEnding : proto::LeaseState::kActive;
+  lease.uid = entry.lease.uid;
+  lease.user = parts_.processes.user_name(entry.lease.uid);
+  lease.since = entry.lease.since;
+  std::set<pid_t> pids;
+  for (const LeaseGpu& share : entry.lease.gpus) {
+    proto::LeaseGpu shown;
+    shown.uuid = share.uuid;
+    shown.limit_bytes = share.limit;
+    shown.soft_limit_bytes = share.soft_limit;
+    if (const GpuEntry* gpu = parts_.gpus.find(share.uuid)) {
+      shown.index = gpu->info.index;
+      shown.used_bytes = used_by(entry.lease.id, *gpu);
+      for (const GpuProcess& process : gpu->sample.processes) {
+        if (parts_.attribution.owner_of(process.pid).lease == entry.lease.id) {
+          pids.insert(process.pid);
+        }
+      }
+    }
+    if (const lease::Account* account = parts_.grants.find(entry.lease.id, share.uuid)) {
+      shown.granted_bytes = account->charged();
+    }
+    lease.gpus.push_back(std::move(shown));
+  }
+  lease.processes = static_cast<int>(pids.size());
+  if (!sees_all(viewer, entry.lease.uid)) return lease;
+  if (entry.main) lease.pid = entry.main->pid();
+  lease.command = proto::sendable_command(entry.lease.command);
+  lease.note = entry.lease.note;
+  return lease;
+}
+
+proto::Gpu Views::gpu(const GpuEntry& entry) const {
+  proto::Gpu gpu;
+  gpu.index = entry.info.index;
+  gpu.uuid = entry.info.uuid;
+  gpu.name = entry.info.name;
+  gpu.pci = entry.info.pci;
+  if (!entry.info.parent.value.empty()) gpu.parent = entry.info.parent;
+  gpu.memory_bytes = entry.info.memory;
+  gpu.used_bytes = entry.sample.used;
+  for (const auto& [id, lease] : parts_.leases.entries()) {
+    const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
+    if (!share) continue;
+    gpu.leases.push_back(id);
+    gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
+  }
+  const Bytes unreserved = parts_.leases.unreserved_use(entry.info.uuid);
+  gpu.state = gpu.leases.empty() ? proto::GpuState::kAvailable : proto::GpuState::kInUse;
+  if (unreserved > parts_.config.unreserved_threshold) {
+    gpu.state = proto::GpuState::kUnreservedUse;
+    gpu.detail = fmt::format("{} in use without a lease", to_string(unreserved));
+  }
+  if (!entry.sample.error.empty()) {
+    gpu.state = proto::GpuState::kError;
+    gpu.detail = entry.sample.error;
+  }
+  return gpu;
+}
+
+proto::Status::Reply Views::status(uid_t viewer) const {
+  proto::Status::Reply reply;
+  for (const GpuEntry& entry : parts_.gpus.entries()) reply.gpus.push_back(gpu(entry));
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    reply.leases.push_back(lease(entry, viewer));
+  }
+  return reply;
+}
+
+proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const {
+  proto::Process shown;
+  const Attribution::Owner& owner = parts_.attribution.owner_of(process.pid);
+  shown.pid = process.pid;
+  shown.uid = owner.uid;
+  if (owner.uid) shown.user = parts_.processes.user_name(*owner.uid);
+  shown.gpu = gpu.info.index;
+  shown.gpu_uuid = gpu.info.uuid;
+  shown.type = process.graphics ? proto::ProcessType::kGraphics : proto::ProcessType::kCompute;
+  shown.used_bytes = process.used;
+  shown.lease_id = owner.lease;
+  const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
+  shown.tenant = use.has_value();
+  if (!owner.uid || !sees_all(viewer, *owner.uid)) return shown;
+  if (const auto command = parts_.processes.read_command(process.pid)) {
+    shown.command = proto::sendable_command(*command);
+  }
+  if (use) {
+    shown.allocations = use->allocations;
+    shown.refusals = use->refusals;
+    shown.unhooked = use->unhooked;
+  }
+  return shown;
+}
+
+proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId> lease) const {
+  proto::ListProcesses::Reply reply;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    for (const GpuProcess& seen : gpu.sample.processes) {
+      if (lease && parts_.attribution.owner_of(seen.pid).lease != lease) continue;
+      reply.processes.push_back(process(gpu, seen, viewer));
+    }
+  }
+  return reply;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,53 @@
+// What the daemon tells about its leases, GPUs and processes, to whom. State thread only.
+//
+// The one place where privacy is decided: what belongs to the owner is left out for others, in every
+// view alike.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/attribution.h"
+#include "daemon/gpu_table.h"
+#include "daemon/lease_manager.h"
+#include "daemon/tenant_server.h"
+#include "lease/grant_book.h"
+#include "proto/methods.h"
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class Views {
+ public:
+  struct Parts {
+    const config::Config& config;
+    ports::Processes& processes;
+    const GpuTable& gpus;
+    const LeaseManager& leases;
+    const lease::GrantBook& grants;
+    const TenantServer& tenants;
+    Attribution& attribution;
+    uid_t administrator;  // the daemon's own uid; root is one too
+  };
+
+  explicit Views(Parts parts) : parts_(std::move(parts)) {}
+
+  bool is_administrator(uid_t viewer) const {
+    return viewer == 0 || viewer == parts_.administrator;
+  }
+  proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
+  proto::Status::Reply status(uid_t viewer) const;
+  proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
+
+ private:
+  bool sees_all(uid_t viewer, uid_t owner) const {
+    return viewer == owner || is_administrator(viewer) ||
+           parts_.config.privacy == config::Privacy::kOpen;
+  }
+  proto::Gpu gpu(const GpuEntry& entry) const;
+  proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
+  Bytes used_by(LeaseId lease, const GpuEntry& gpu) const;
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::daemon
