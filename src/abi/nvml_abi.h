@@ -60,7 +60,7 @@ typedef struct nvmlMemory_v2_st {
   unsigned long long free;
   unsigned long long used; /* without `reserved` */
 } nvmlMemory_v2_t;
-#define NVML_MEMORY_V2 ((unsigned int)(sizeof(nvmlMemory_v2_t) | (2u << 24)))
+#define NVML_MEMORY_V2 (40u | 2u << 24) /* its size and its version */
 
 typedef struct nvmlBAR1Memory_st {
   unsigned long long bar1Total;

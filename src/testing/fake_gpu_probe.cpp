@@ -92,7 +92,7 @@ int FakeGpuProbe::samples_read() const {
 Result<ports::DriverInfo> FakeGpuProbe::read_driver() {
   const std::lock_guard lock(mutex_);
   if (failure_) return tl::unexpected<Error>(*failure_);
-  return ports::DriverInfo{"580.0", 13000};
+  return ports::DriverInfo{"580.0", 13000, {}};
 }
 
 Result<std::vector<GpuInfo>> FakeGpuProbe::read_gpus() {

@@ -1,0 +1,53 @@
+// GPUs as NVML sees them. See ports/gpu_probe.h: blocking, so for worker threads; one call at a time
+// per probe, while any number of probes may be used at once.
+//
+// The driver is loaded and initialised by the first call that finds it, so the daemon may be started
+// before the driver. Memory sizes are without what the driver reserves for itself (0.4 GiB of an
+// H100): what can be promised, and what CUDA says the GPU has.
+#pragma once
+
+#include "nvml/nvml_table.h"
+#include "ports/gpu_probe.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::nvml {
+
+class NvmlProbe final : public ports::GpuProbe {
+ public:
+  using Loader = std::function<Result<NvmlTable>()>;
+  explicit NvmlProbe(Loader loader = load_nvml);
+  ~NvmlProbe() override;
+  NvmlProbe(const NvmlProbe&) = delete;
+  NvmlProbe& operator=(const NvmlProbe&) = delete;
+
+  // All fail with kUnavailable (no driver, driver and library of different versions) or kDenied (no
+  // access to the devices), and what to do.
+  Result<ports::DriverInfo> read_driver() override;
+  // The index of a MIG instance is its number within its parent.
+  Result<std::vector<GpuInfo>> read_gpus() override;
+  GpuSample read_sample(const GpuInfo& gpu) override;
+  std::vector<Setting> read_settings(const GpuInfo& gpu) override;
+
+ private:
+  struct Memory {
+    Bytes total;
+    Bytes used;
+  };
+  Result<void> begin();
+  Error describe(nvmlReturn_t r, const std::string& what);
+  std::string text(nvmlReturn_t r) const;
+  nvmlReturn_t read_memory(Device device, Memory& memory) const;
+  nvmlReturn_t read_gpu(Device device, GpuInfo& gpu) const;
+  void add_mig_instances(Device parent, GpuInfo& parent_info, std::vector<GpuInfo>& gpus) const;
+
+  Loader loader_;
+  std::optional<NvmlTable> table_;
+  bool begun_ = false;
+  std::string driver_version_;
+};
+
+}  // namespace gpurota::nvml

@@ -1,0 +1,28 @@
+// Who is on a GPU, from NVML's three lists of it.
+#pragma once
+
+#include "core/gpu.h"
+#include "nvml/nvml_table.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::nvml {
+
+// One entry per pid, ordered by pid. A process in several lists (compute and graphics, or compute
+// and MPS) is the same memory told twice, so the largest figure counts; in several MIG instances of
+// one GPU, their sum. `graphics` is set for those that do graphics only.
+//
+// NVML_SUCCESS, or the reason why there is no list of compute processes; a driver without the other
+// two lists is no error. `driver_version` is known for one line of drivers that must be asked
+// otherwise.
+nvmlReturn_t read_processes(const NvmlTable& table, Device device,
+                            const std::string& driver_version, std::vector<GpuProcess>& processes);
+
+// How many processes are on this GPU through an MPS server; nullopt if the driver cannot say.
+std::optional<std::size_t> count_mps_clients(const NvmlTable& table, Device device,
+                                             const std::string& driver_version);
+
+}  // namespace gpurota::nvml

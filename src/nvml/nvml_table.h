@@ -1,0 +1,53 @@
+// The functions of NVML that gpurota calls, looked up at run time: neither building nor starting
+// needs the NVIDIA driver. Tests fill the table with functions of their own.
+#pragma once
+
+#include "abi/nvml_abi.h"
+#include "base/result.h"
+
+namespace gpurota::nvml {
+
+using Device = nvmlDevice_t;
+
+// A list of processes. The driver's library has gone through three versions of each such function;
+// null where it lacks one. What they fill is an array of nvmlProcessInfo_v1_t, or _v2_t for _v2 and
+// _v3: it is passed untyped.
+struct ProcessLister {
+  using Function = nvmlReturn_t (*)(Device, unsigned* count, void* infos);
+  Function v3 = nullptr;
+  Function v2 = nullptr;
+  Function v1 = nullptr;
+};
+
+// All may be null but those in the first group, which every driver since Pascal's days has.
+struct NvmlTable {
+  nvmlReturn_t (*init)() = nullptr;
+  nvmlReturn_t (*shutdown)() = nullptr;
+  nvmlReturn_t (*device_count)(unsigned*) = nullptr;
+  nvmlReturn_t (*device_by_index)(unsigned, Device*) = nullptr;
+  nvmlReturn_t (*device_by_uuid)(const char*, Device*) = nullptr;
+  nvmlReturn_t (*name)(Device, char*, unsigned) = nullptr;
+  nvmlReturn_t (*uuid)(Device, char*, unsigned) = nullptr;
+  nvmlReturn_t (*pci_info)(Device, nvmlPciInfo_t*) = nullptr;
+  nvmlReturn_t (*memory_v1)(Device, nvmlMemory_t*) = nullptr;
+
+  const char* (*error_string)(nvmlReturn_t) = nullptr;
+  nvmlReturn_t (*driver_version)(char*, unsigned) = nullptr;
+  nvmlReturn_t (*cuda_version)(int*) = nullptr;
+  nvmlReturn_t (*memory_v2)(Device, nvmlMemory_v2_t*) = nullptr;
+  nvmlReturn_t (*compute_capability)(Device, int*, int*) = nullptr;
+  nvmlReturn_t (*mig_mode)(Device, unsigned* now, unsigned* after_reset) = nullptr;
+  nvmlReturn_t (*mig_count)(Device, unsigned*) = nullptr;
+  nvmlReturn_t (*mig_by_index)(Device, unsigned, Device*) = nullptr;
+  nvmlReturn_t (*compute_mode)(Device, nvmlComputeMode_t*) = nullptr;
+  nvmlReturn_t (*persistence_mode)(Device, nvmlEnableState_t*) = nullptr;
+  ProcessLister compute;
+  ProcessLister graphics;
+  ProcessLister mps;
+};
+
+// From the driver's libnvidia-ml.so.1, which is never unloaded. kUnavailable, with what to install,
+// if it is not there or too old.
+Result<NvmlTable> load_nvml();
+
+}  // namespace gpurota::nvml
