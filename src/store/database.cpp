@@ -1,0 +1,198 @@
+#include "store/database.h"
+
+#include "base/fd.h"
+
+#include <fmt/core.h>
+#include <sqlite3.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace gpurota::store {
+namespace {
+
+constexpr const char* kMemory = ":memory:";
+constexpr int kBusyMs = 2000;
+
+Error make_error(sqlite3* db, int result, const std::string& path) {
+  Error error{Code::kIo, db == nullptr ? result : ::sqlite3_extended_errcode(db), ""};
+  const char* reason = db == nullptr ? ::sqlite3_errstr(result) : ::sqlite3_errmsg(db);
+  switch (result & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      error.message = fmt::format(
+          "the state in {0} is damaged ({1}). Nothing was changed. To go on without it, stop "
+          "gpurotad, "
+          "move {0}, {0}-wal and {0}-shm away and start it again: programs that run keep running, "
+          "their leases are forgotten",
+          path, reason);
+      break;
+    case SQLITE_FULL:
+      error.message = fmt::format(
+          "cannot store in {}: the disk is full. Make room; nothing stored "
+          "before is lost",
+          path);
+      break;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      error.message = fmt::format("cannot use {}: another program has it open", path);
+      break;
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_AUTH:
+      error.code = Code::kDenied;
+      [[fallthrough]];
+    default:
+      error.message = fmt::format("cannot use the state in {}: {}", path, reason);
+  }
+  return error;
+}
+
+tl::unexpected<Error> fail_sqlite(sqlite3* db, int result, const std::string& path) {
+  return tl::unexpected<Error>(make_error(db, result, path));
+}
+
+// SQLite would make it readable for others; the log beside it gets the same mode as the file.
+Result<void> make_file(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return fail_errno("cannot open " + path, errno);
+  if (::fchmod(fd.get(), 0600) != 0) return fail_errno("cannot set the mode of " + path, errno);
+  return {};
+}
+
+// quick_check reads all pages. The state is small: some thousand rows at most.
+Result<void> check_integrity(Database& database) {
+  GPUROTA_ASSIGN_OR_RETURN(auto statement, database.prepare("PRAGMA quick_check(1)"));
+  GPUROTA_ASSIGN_OR_RETURN(const bool row, statement.step());
+  if (row && statement.bytes(0) == "ok") return {};
+  return fail_sqlite(nullptr, SQLITE_CORRUPT, database.path());
+}
+
+}  // namespace
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
+  ::sqlite3_finalize(statement);
+}
+void Database::Close::operator()(sqlite3* db) const { ::sqlite3_close_v2(db); }
+
+void Statement::check(int result) {
+  if (bind_result_ == SQLITE_OK) bind_result_ = result;
+}
+
+Statement& Statement::bind(std::optional<std::int64_t> value) {
+  ++bound_;
+  check(value ? ::sqlite3_bind_int64(statement_.get(), bound_, *value)
+              : ::sqlite3_bind_null(statement_.get(), bound_));
+  return *this;
+}
+
+Statement& Statement::bind_text(std::string_view value) {
+  check(::sqlite3_bind_text64(statement_.get(), ++bound_,
+                              value.data() == nullptr ? "" : value.data(), value.size(),
+                              SQLITE_TRANSIENT, SQLITE_UTF8));
+  return *this;
+}
+
+Statement& Statement::bind_blob(std::string_view value) {
+  // A null pointer would be stored as NULL, not as an empty blob.
+  check(::sqlite3_bind_blob64(statement_.get(), ++bound_, value.empty() ? "" : value.data(),
+                              value.size(), SQLITE_TRANSIENT));
+  return *this;
+}
+
+Result<bool> Statement::step() {
+  int result = std::exchange(bind_result_, SQLITE_OK);
+  if (result == SQLITE_OK) result = ::sqlite3_step(statement_.get());
+  if (result == SQLITE_ROW) return true;
+  bound_ = 0;
+  if (result == SQLITE_DONE) {
+    ::sqlite3_reset(statement_.get());
+    return false;
+  }
+  const Error error = make_error(db_, result, *path_);
+  ::sqlite3_reset(statement_.get());
+  return tl::unexpected<Error>(error);
+}
+
+Result<void> Statement::run() {
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, step());
+    if (!row) return {};
+  }
+}
+
+bool Statement::is_null(int column) const {
+  return ::sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
+std::int64_t Statement::integer(int column) const {
+  return ::sqlite3_column_int64(statement_.get(), column);
+}
+
+std::string Statement::bytes(int column) const {
+  const void* data = ::sqlite3_column_blob(statement_.get(), column);
+  const int size = ::sqlite3_column_bytes(statement_.get(), column);
+  return data == nullptr
+             ? ""
+             : std::string(static_cast<const char*>(data), static_cast<std::size_t>(size));
+}
+
+Result<Database> Database::open(const std::string& path) {
+  if (path != kMemory) GPUROTA_TRY(make_file(path));
+  sqlite3* raw = nullptr;
+  const int result = ::sqlite3_open_v2(
+      path.c_str(), &raw,
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE,
+      nullptr);
+  Database database(raw, path);
+  if (result != SQLITE_OK) return fail_sqlite(raw, result, path);
+  ::sqlite3_busy_timeout(raw, kBusyMs);
+  // EXCLUSIVE before WAL: no shared-memory file, so the state may be on NFS, as home directories are.
+  //
+  // synchronous = FULL: a call that returned success has survived a power cut too, so no lease id is
+  // ever given twice. It costs one fsync per change of a lease (docs/design/decisions), and leases
+  // change a few times in the life of a command; grants are not stored.
+  GPUROTA_TRY(
+      database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
+                       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+                       "PRAGMA trusted_schema = OFF;"));
+  GPUROTA_TRY(check_integrity(database));
+  return database;
+}
+
+Result<void> Database::execute(const char* sql) {
+  const int result = ::sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr);
+  if (result != SQLITE_OK) return fail_sqlite(db_.get(), result, *path_);
+  return {};
+}
+
+Result<Statement> Database::prepare(const char* sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int result = ::sqlite3_prepare_v2(db_.get(), sql, -1, &statement, nullptr);
+  if (result != SQLITE_OK) return fail_sqlite(db_.get(), result, *path_);
+  return Statement(db_.get(), statement, path_.get());
+}
+
+Result<Transaction> Transaction::begin(Database& database) {
+  GPUROTA_TRY(database.execute("BEGIN IMMEDIATE"));
+  return Transaction(database);
+}
+
+Transaction::Transaction(Transaction&& other) noexcept
+    : database_(std::exchange(other.database_, nullptr)) {}
+
+Transaction::~Transaction() {
+  // SQLite may have rolled back by itself (a full disk); then this is refused, which is as good.
+  if (database_ != nullptr) (void)database_->execute("ROLLBACK");
+}
+
+Result<void> Transaction::commit() {
+  GPUROTA_TRY(database_->execute("COMMIT"));
+  database_ = nullptr;
+  return {};
+}
+
+}  // namespace gpurota::store

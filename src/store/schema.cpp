@@ -1,0 +1,78 @@
+#include "store/schema.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+namespace gpurota::store {
+namespace {
+
+// Blobs are foreign bytes (notes, arguments, paths), kept exactly. Unsigned 64-bit numbers are
+// stored as the signed ones of the same bits. Times are milliseconds since 1970.
+constexpr std::array kSteps = {
+    R"sql(
+CREATE TABLE sequence (
+  name TEXT PRIMARY KEY,
+  last INTEGER NOT NULL            -- the last number given; never goes back
+) STRICT;
+INSERT INTO sequence VALUES ('lease', 0);
+CREATE TABLE lease (
+  id INTEGER PRIMARY KEY,
+  uid INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  token TEXT NOT NULL,
+  since_ms INTEGER NOT NULL,
+  note BLOB NOT NULL,
+  holder_pid INTEGER,              -- null: there is none
+  holder_start INTEGER,
+  main_pid INTEGER,
+  main_start INTEGER,
+  cgroup BLOB NOT NULL,
+  boot_id TEXT NOT NULL,           -- the boot in which the processes above are meant
+  ending INTEGER NOT NULL
+) STRICT;
+CREATE TABLE lease_gpu (
+  lease INTEGER NOT NULL REFERENCES lease ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  uuid TEXT NOT NULL,
+  limit_bytes INTEGER,             -- null: the whole GPU
+  soft_limit_bytes INTEGER,
+  PRIMARY KEY (lease, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE lease_argument (
+  lease INTEGER NOT NULL REFERENCES lease ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  value BLOB NOT NULL,
+  PRIMARY KEY (lease, position)
+) STRICT, WITHOUT ROWID;
+)sql",
+};
+
+Result<std::int64_t> read_version(Database& database) {
+  GPUROTA_ASSIGN_OR_RETURN(auto statement, database.prepare("PRAGMA user_version"));
+  GPUROTA_TRY(statement.step());
+  return statement.integer(0);
+}
+
+}  // namespace
+
+Result<void> upgrade_schema(Database& database) {
+  constexpr auto kOurs = static_cast<std::int64_t>(kSteps.size());
+  GPUROTA_ASSIGN_OR_RETURN(const std::int64_t version, read_version(database));
+  if (version < 0 || version > kOurs) {
+    return fail(
+        Code::kInvalid,
+        fmt::format("{} was written by a newer gpurota (version {} of the tables; this one knows "
+                    "up to {}): install that gpurota again, or choose another --state-dir",
+                    database.path(), version, kOurs));
+  }
+  if (version == kOurs) return {};
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database));
+  for (auto step = version; step < kOurs; ++step) {
+    GPUROTA_TRY(database.execute(kSteps[static_cast<std::size_t>(step)]));
+  }
+  GPUROTA_TRY(database.execute(fmt::format("PRAGMA user_version = {}", kOurs).c_str()));
+  return transaction.commit();
+}
+
+}  // namespace gpurota::store

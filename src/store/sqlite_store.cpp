@@ -1,0 +1,178 @@
+#include "store/sqlite_store.h"
+
+#include "base/directory.h"
+#include "base/lock_file.h"
+#include "store/schema.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <utility>
+
+namespace gpurota::store {
+namespace {
+
+using ports::StoredGpu;
+using ports::StoredLease;
+using ports::StoredProcess;
+
+std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+std::uint64_t from_integer(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+
+std::optional<std::int64_t> to_integer(const std::optional<Bytes>& bytes) {
+  if (!bytes) return std::nullopt;
+  return to_integer(bytes->count());
+}
+
+std::optional<Bytes> bytes_at(const Statement& row, int column) {
+  if (row.is_null(column)) return std::nullopt;
+  return Bytes(from_integer(row.integer(column)));
+}
+
+void bind_process(Statement& statement, const std::optional<StoredProcess>& process) {
+  using Value = std::optional<std::int64_t>;
+  statement.bind(process ? Value(process->pid) : Value());
+  statement.bind(process ? Value(to_integer(process->start_ticks)) : Value());
+}
+
+std::optional<StoredProcess> process_at(const Statement& row, int column) {
+  if (row.is_null(column)) return std::nullopt;
+  return StoredProcess{static_cast<pid_t>(row.integer(column)),
+                       from_integer(row.integer(column + 1))};
+}
+
+constexpr const char* kSelectLeases =
+    "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
+    "cgroup,"
+    " boot_id, ending FROM lease ORDER BY id";
+constexpr const char* kInsertLease =
+    "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
+    " main_start, cgroup, boot_id, ending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+StoredLease lease_at(const Statement& row) {
+  StoredLease lease;
+  lease.id.value = from_integer(row.integer(0));
+  lease.uid = static_cast<uid_t>(row.integer(1));
+  lease.kind = row.bytes(2);
+  lease.token = row.bytes(3);
+  lease.since = WallTime(std::chrono::milliseconds(row.integer(4)));
+  lease.note = row.bytes(5);
+  lease.holder = process_at(row, 6);
+  lease.main = process_at(row, 8);
+  lease.cgroup = row.bytes(10);
+  lease.boot_id = row.bytes(11);
+  lease.ending = row.integer(12) != 0;
+  return lease;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::string& path) {
+  GPUROTA_ASSIGN_OR_RETURN(auto database, Database::open(path));
+  GPUROTA_TRY(upgrade_schema(database));
+  return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(lock), std::move(database)));
+}
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& state_dir) {
+  GPUROTA_TRY(make_directory(state_dir, 0700));
+  auto lock = lock_file(state_dir + "/state.lock");
+  if (!lock && lock.error().code == Code::kLimit) {
+    return fail(
+        Code::kInvalid,
+        fmt::format("another gpurotad (process {}) uses the state directory {}: stop it, or choose "
+                    "another with --state-dir",
+                    lock.error().native, state_dir));
+  }
+  if (!lock) return tl::unexpected<Error>(std::move(lock).error());
+  return make(std::move(*lock), state_dir + "/gpurota.db");
+}
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open_in_memory() {
+  return make(Fd(), ":memory:");
+}
+
+Result<std::vector<StoredLease>> SqliteStore::load_leases() {
+  std::vector<StoredLease> leases;
+  GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare(kSelectLeases));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) break;
+    leases.push_back(lease_at(rows));
+    GPUROTA_TRY(load_parts(leases.back()));
+  }
+  return leases;
+}
+
+Result<void> SqliteStore::load_parts(StoredLease& lease) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto gpus, database_.prepare("SELECT uuid, limit_bytes, soft_limit_bytes FROM lease_gpu"
+                                   " WHERE lease = ? ORDER BY position"));
+  gpus.bind(to_integer(lease.id.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, gpus.step());
+    if (!row) break;
+    lease.gpus.push_back(StoredGpu{GpuUuid{gpus.bytes(0)}, bytes_at(gpus, 1), bytes_at(gpus, 2)});
+  }
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto arguments,
+      database_.prepare("SELECT value FROM lease_argument WHERE lease = ? ORDER BY position"));
+  arguments.bind(to_integer(lease.id.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, arguments.step());
+    if (!row) return {};
+    lease.command.push_back(arguments.bytes(0));
+  }
+}
+
+Result<void> SqliteStore::save_lease(const StoredLease& lease) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  GPUROTA_ASSIGN_OR_RETURN(auto remove, database_.prepare("DELETE FROM lease WHERE id = ?"));
+  GPUROTA_TRY(remove.bind(to_integer(lease.id.value)).run());
+  GPUROTA_ASSIGN_OR_RETURN(auto insert, database_.prepare(kInsertLease));
+  insert.bind(to_integer(lease.id.value))
+      .bind(lease.uid)
+      .bind_text(lease.kind)
+      .bind_text(lease.token);
+  insert.bind(lease.since.time_since_epoch().count()).bind_blob(lease.note);
+  bind_process(insert, lease.holder);
+  bind_process(insert, lease.main);
+  insert.bind_blob(lease.cgroup).bind_text(lease.boot_id).bind(lease.ending ? 1 : 0);
+  GPUROTA_TRY(insert.run());
+  GPUROTA_TRY(save_parts(lease));
+  return transaction.commit();
+}
+
+Result<void> SqliteStore::save_parts(const StoredLease& lease) {
+  const std::int64_t id = to_integer(lease.id.value);
+  GPUROTA_ASSIGN_OR_RETURN(auto gpu,
+                           database_.prepare("INSERT INTO lease_gpu VALUES (?, ?, ?, ?, ?)"));
+  for (std::size_t i = 0; i < lease.gpus.size(); ++i) {
+    const StoredGpu& each = lease.gpus[i];
+    gpu.bind(id).bind(to_integer(i)).bind_text(each.uuid.value);
+    GPUROTA_TRY(gpu.bind(to_integer(each.limit)).bind(to_integer(each.soft_limit)).run());
+  }
+  GPUROTA_ASSIGN_OR_RETURN(auto argument,
+                           database_.prepare("INSERT INTO lease_argument VALUES (?, ?, ?)"));
+  for (std::size_t i = 0; i < lease.command.size(); ++i) {
+    GPUROTA_TRY(argument.bind(id).bind(to_integer(i)).bind_blob(lease.command[i]).run());
+  }
+  return {};
+}
+
+Result<void> SqliteStore::remove_lease(LeaseId id) {
+  GPUROTA_ASSIGN_OR_RETURN(auto statement, database_.prepare("DELETE FROM lease WHERE id = ?"));
+  return statement.bind(to_integer(id.value)).run();
+}
+
+Result<LeaseId> SqliteStore::next_lease_id() {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto statement,
+      database_.prepare("UPDATE sequence SET last = last + 1 WHERE name = 'lease' RETURNING last"));
+  GPUROTA_ASSIGN_OR_RETURN(const bool row, statement.step());
+  if (!row) return fail(Code::kInternal, fmt::format("{} has no lease sequence", database_.path()));
+  const LeaseId id{from_integer(statement.integer(0))};
+  GPUROTA_TRY(statement.run());  // to the end: only then is it committed
+  return id;
+}
+
+}  // namespace gpurota::store

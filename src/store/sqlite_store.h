@@ -1,0 +1,41 @@
+// What outlives the daemon, in an SQLite database below the state directory. See ports/store.h.
+//
+//   STATE_DIR/               0700
+//     gpurota.db             0600, with gpurota.db-wal beside it while in use
+//     state.lock             held by the daemon that uses the directory
+#pragma once
+
+#include "base/fd.h"
+#include "ports/store.h"
+#include "store/database.h"
+
+#include <memory>
+#include <string>
+
+namespace gpurota::store {
+
+class SqliteStore final : public ports::Store {
+ public:
+  // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
+  // wrote it; kDenied if others could write to it; kIo if the database is damaged.
+  static Result<std::unique_ptr<SqliteStore>> open(const std::string& state_dir);
+  // Nothing on disk: for tests.
+  static Result<std::unique_ptr<SqliteStore>> open_in_memory();
+
+  Result<std::vector<ports::StoredLease>> load_leases() override;
+  Result<void> save_lease(const ports::StoredLease& lease) override;
+  Result<void> remove_lease(LeaseId id) override;
+  Result<LeaseId> next_lease_id() override;
+
+ private:
+  SqliteStore(Fd lock, Database database)
+      : lock_(std::move(lock)), database_(std::move(database)) {}
+  static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& path);
+  Result<void> load_parts(ports::StoredLease& lease);
+  Result<void> save_parts(const ports::StoredLease& lease);
+
+  Fd lock_;  // outlives database_
+  Database database_;
+};
+
+}  // namespace gpurota::store
