@@ -33,7 +33,7 @@ inline bool driver_ready() {
 
 // The driver's own function; nullptr if there is no driver or it does not have this function.
 template <typename F>
-F* real_function(Fn id, F*) {
+F* real_function(Fn id) {
   return driver_ready() ? reinterpret_cast<F*>(g_real_functions[id]) : nullptr;
 }
 
@@ -55,7 +55,7 @@ CUresult missing_function(const char* name);
 
 // The driver's own `symbol`, called as it is declared.
 #define GPUROTA_REAL(symbol) \
-  (::gpurota::interposer::real_function(::gpurota::interposer::kFn_##symbol, &::symbol))
+  (::gpurota::interposer::real_function<decltype(::symbol)>(::gpurota::interposer::kFn_##symbol))
 
 // Opens a hook: `real` is the driver's function; without a lease the call goes straight there.
 #define GPUROTA_ENTER(symbol, ...)                                              \
