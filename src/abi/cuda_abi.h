@@ -39,8 +39,13 @@ typedef uint64_t cuuint64_t;
 typedef uint32_t cuuint32_t;
 typedef uint64_t CUgraphConditionalHandle;
 
-#define CU_STREAM_LEGACY ((CUstream)0x1)
-#define CU_STREAM_PER_THREAD ((CUstream)0x2)
+#ifdef __cplusplus
+#define GPUROTA_CUDA_CAST(type, value) reinterpret_cast<type>(value)
+#else
+#define GPUROTA_CUDA_CAST(type, value) ((type)(value))
+#endif
+#define CU_STREAM_LEGACY GPUROTA_CUDA_CAST(CUstream, 0x1)
+#define CU_STREAM_PER_THREAD GPUROTA_CUDA_CAST(CUstream, 0x2)
 
 typedef enum cudaError_enum {
   CUDA_SUCCESS = 0,

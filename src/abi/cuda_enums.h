@@ -103,8 +103,7 @@ enum { CU_MEM_ATTACH_GLOBAL = 1, CU_MEM_ATTACH_HOST = 2, CU_MEM_ATTACH_SINGLE = 
 #define CU_MEMHOSTREGISTER_READ_ONLY 0x08
 #define CU_IPC_HANDLE_SIZE 64
 #define CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS 0x1
-#define CU_DEVICE_CPU ((CUdevice)-1)
-#define CU_DEVICE_INVALID ((CUdevice)-2)
+enum { CU_DEVICE_CPU = -1, CU_DEVICE_INVALID = -2 };
 
 typedef enum CUmemorytype_enum {
   CU_MEMORYTYPE_HOST = 1,
@@ -185,9 +184,9 @@ typedef enum CUarray_format_enum {
 #define CUDA_ARRAY3D_DEFERRED_MAPPING 0x80
 
 /* Launches */
-#define CU_LAUNCH_PARAM_END ((void*)0x00)
-#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void*)0x01)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void*)0x02)
+#define CU_LAUNCH_PARAM_END GPUROTA_CUDA_CAST(void*, 0x00)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER GPUROTA_CUDA_CAST(void*, 0x01)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE GPUROTA_CUDA_CAST(void*, 0x02)
 
 typedef enum CUlaunchAttributeID_enum {
   CU_LAUNCH_ATTRIBUTE_IGNORE = 0,

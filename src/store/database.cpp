@@ -15,8 +15,7 @@ namespace gpurota::store {
 namespace {
 
 constexpr const char* kMemory = ":memory:";
-// Somebody may be looking at it with a tool while the daemon starts.
-constexpr int kBusyMs = 500;
+constexpr int kBusyMs = 2000;
 
 Error make_error(sqlite3* db, int result, const std::string& path) {
   Error error{Code::kIo, db == nullptr ? result : ::sqlite3_extended_errcode(db), ""};
@@ -153,10 +152,9 @@ Result<Database> Database::open(const std::string& path) {
   ::sqlite3_busy_timeout(raw, kBusyMs);
   // EXCLUSIVE before WAL: no shared-memory file, so the state may be on NFS, as home directories are.
   //
-  // synchronous = FULL: what returned success has survived a power cut too, so that no lease id is
-  // given twice and no later kind of lease is forgotten. It costs one sync per change of a lease
-  // (2.4 ms on a virtual disk), and leases change a few times in the life of a command; grants are
-  // not stored.
+  // synchronous = FULL: a call that returned success has survived a power cut too, so no lease id is
+  // ever given twice. It costs one fsync per change of a lease (docs/design/decisions), and leases
+  // change a few times in the life of a command; grants are not stored.
   GPUROTA_TRY(
       database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"

@@ -1,0 +1,48 @@
+#include "sim/cuda/api.h"
+
+namespace gpurota::sim {
+namespace {
+
+thread_local int t_per_thread_depth = 0;
+
+}  // namespace
+
+PerThreadStream::PerThreadStream() { ++t_per_thread_depth; }
+PerThreadStream::~PerThreadStream() { --t_per_thread_depth; }
+bool PerThreadStream::is_on() { return t_per_thread_depth > 0; }
+
+Call::Call() : driver_(Driver::get()), error_(driver_.ready()) {
+  // A forked child may have inherited a locked mutex: it must not be touched there.
+  if (error_ == CUDA_SUCCESS) lock_ = std::unique_lock(driver_.mutex);
+}
+
+ContextCall::ContextCall() {
+  if (failed()) return;
+  std::vector<Context*>& stack = context_stack();
+  if (stack.empty() || stack.back() == nullptr) {
+    error_ = CUDA_ERROR_INVALID_CONTEXT;
+    return;
+  }
+  context_ = driver_.contexts.find(stack.back());
+  if (context_ == nullptr) {
+    error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  } else if (driver_.machine->faults(context_->device).lost.load() != 0) {
+    error_ = CUDA_ERROR_UNKNOWN;
+  } else {
+    error_ = context_->error.load();
+  }
+}
+
+CUresult unsupported(const char* name) {
+  Driver& driver = Driver::get();
+  const CUresult ready = driver.ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  driver.machine->count_unsupported(name);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace gpurota::sim
+
+extern "C" int gpurota_sim_unsupported(const char* name) {
+  return gpurota::sim::unsupported(name);
+}

@@ -1,0 +1,70 @@
+// How an exported driver function begins. Included by every api_*.cpp.
+//
+//   GPUROTA_SIM_API cuMemFree_v2(CUdeviceptr address) {
+//     ContextCall call;
+//     if (call.failed()) return call.error();
+//     …call.driver(), *call.context()…
+//   }
+//
+// A call holds the driver's lock until it is destroyed. GPUROTA_SIM_STREAM_API defines a function
+// and its _ptsz (or _ptds) twin, for which a null stream is the calling thread's own.
+#pragma once
+
+#include <mutex>
+
+#include "abi/cuda_abi.h"
+#include "sim/cuda/driver.h"
+
+#define GPUROTA_SIM_API extern "C" __attribute__((visibility("default"))) CUresult
+
+#define GPUROTA_SIM_STREAM_API(name, suffix, parameters, arguments) \
+  static CUresult name##_body parameters;                           \
+  GPUROTA_SIM_API name parameters { return name##_body arguments; } \
+  GPUROTA_SIM_API name##suffix parameters {                         \
+    const ::gpurota::sim::PerThreadStream per_thread;               \
+    return name##_body arguments;                                   \
+  }                                                                 \
+  static CUresult name##_body parameters
+
+namespace gpurota::sim {
+
+// While it lives, the calling thread's null stream is its own default stream.
+class PerThreadStream {
+ public:
+  PerThreadStream();
+  ~PerThreadStream();
+  PerThreadStream(const PerThreadStream&) = delete;
+  PerThreadStream& operator=(const PerThreadStream&) = delete;
+  static bool is_on();
+};
+
+// A call that needs cuInit only.
+class Call {
+ public:
+  Call();
+  bool failed() const { return error_ != CUDA_SUCCESS; }
+  CUresult error() const { return error_; }
+  Driver& driver() const { return driver_; }
+  Machine& machine() const { return *driver_.machine; }
+  std::unique_lock<std::mutex>& lock() { return lock_; }
+
+ protected:
+  Driver& driver_;
+  CUresult error_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// A call that needs a current context that works.
+class ContextCall : public Call {
+ public:
+  ContextCall();
+  Context* context() const { return context_; }
+
+ private:
+  Context* context_ = nullptr;
+};
+
+// Counts a call of something that is not simulated.
+CUresult unsupported(const char* name);
+
+}  // namespace gpurota::sim

@@ -1,0 +1,184 @@
+// Events: recorded, waited for by streams and by the program, and timed.
+#include <algorithm>
+
+#include "sim/cuda/capture.h"
+#include "sim/cuda/graph.h"
+#include "sim/cuda/stream.h"
+
+using gpurota::sim::Call;
+using gpurota::sim::ContextCall;
+using gpurota::sim::Event;
+using gpurota::sim::EventRecordOp;
+using gpurota::sim::EventWaitOp;
+using gpurota::sim::GraphNode;
+using gpurota::sim::Stream;
+using gpurota::sim::StreamCall;
+
+namespace {
+
+constexpr unsigned kFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
+  StreamCall call(stream_handle);
+  if (call.failed()) return call.error();
+  Event* event = call.driver().events.find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if ((flags & ~1U) != 0) return CUDA_ERROR_INVALID_VALUE;
+  Stream& stream = call.stream();
+  if (event->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream.capture) {
+    if (!stream.capture->is_valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (flags == CU_EVENT_RECORD_EXTERNAL) {
+      return call.submit(EventRecordOp{handle}, StreamCall::Wait::kNo);
+    }
+    event->capture = stream.capture;
+    event->capture_nodes = stream.capture->frontier[&stream];
+    return CUDA_SUCCESS;
+  }
+  if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;
+  if (stream.is_legacy) {
+    const CUresult legacy = gpurota::sim::check_legacy_stream(call.driver(), *stream.context);
+    if (legacy != CUDA_SUCCESS) return legacy;
+  }
+  event->capture = nullptr;
+  event->capture_nodes.clear();
+  event->recorded = gpurota::sim::append(call.driver(), stream, nullptr);
+  return CUDA_SUCCESS;
+}
+
+void join(Stream& stream, const Event& event) {
+  stream.capture = event.capture;
+  std::vector<GraphNode*>& frontier = event.capture->frontier[&stream];
+  for (GraphNode* node : event.capture_nodes) {
+    if (std::find(frontier.begin(), frontier.end(), node) == frontier.end()) {
+      frontier.push_back(node);
+    }
+  }
+}
+
+CUresult wait_for(CUstream stream_handle, CUevent handle, unsigned flags) {
+  StreamCall call(stream_handle);
+  if (call.failed()) return call.error();
+  Event* event = call.driver().events.find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if ((flags & ~1U) != 0) return CUDA_ERROR_INVALID_VALUE;
+  Stream& stream = call.stream();
+  if (stream.capture && flags == CU_EVENT_WAIT_EXTERNAL) {
+    return call.submit(EventWaitOp{handle}, StreamCall::Wait::kNo);
+  }
+  if (event->capture) {
+    if (!event->capture->is_valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream.capture && stream.capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    if (stream.is_legacy) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    join(stream, *event);
+    return CUDA_SUCCESS;
+  }
+  if (stream.capture) {
+    // The captured work would depend on work outside of the graph.
+    stream.capture->is_valid = false;
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
+  if (stream.is_legacy) {
+    const CUresult legacy = gpurota::sim::check_legacy_stream(call.driver(), *stream.context);
+    if (legacy != CUDA_SUCCESS) return legacy;
+  }
+  if (event->recorded && !event->recorded->is_done()) {
+    stream.extra.push_back(event->recorded);
+    gpurota::sim::append(call.driver(), stream, nullptr);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult destroy(CUevent handle) {
+  const ContextCall call;
+  if (call.failed()) return call.error();
+  Event* event = call.driver().events.find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  (void)call.driver().events.take(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+  const ContextCall call;
+  if (call.failed()) return call.error();
+  const Event* start = call.driver().events.find(start_handle);
+  const Event* end = call.driver().events.find(end_handle);
+  if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded ||
+      !end->recorded) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (!start->recorded->is_done() || !end->recorded->is_done()) return CUDA_ERROR_NOT_READY;
+  const auto from = static_cast<std::int64_t>(start->recorded->finished_ns());
+  const auto to = static_cast<std::int64_t>(end->recorded->finished_ns());
+  *milliseconds = static_cast<float>(static_cast<double>(to - from) / 1e6);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+GPUROTA_SIM_API cuEventCreate(CUevent* out, unsigned flags) {
+  const ContextCall call;
+  if (call.failed()) return call.error();
+  if (out == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  const bool interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
+  if (interprocess) return gpurota::sim::unsupported("cuEventCreate with CU_EVENT_INTERPROCESS");
+  auto event = std::make_unique<Event>();
+  event->context = call.context();
+  event->flags = flags;
+  *out = reinterpret_cast<CUevent>(call.driver().events.add(std::move(event)));
+  return CUDA_SUCCESS;
+}
+
+GPUROTA_SIM_API cuEventDestroy_v2(CUevent event) { return destroy(event); }
+GPUROTA_SIM_API cuEventDestroy(CUevent event) { return destroy(event); }
+
+GPUROTA_SIM_STREAM_API(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream)) {
+  return record(event, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+GPUROTA_SIM_STREAM_API(cuEventRecordWithFlags, _ptsz,
+                       (CUevent event, CUstream stream, unsigned flags), (event, stream, flags)) {
+  return record(event, stream, flags);
+}
+
+GPUROTA_SIM_STREAM_API(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned flags),
+                       (stream, event, flags)) {
+  return wait_for(stream, event, flags);
+}
+
+GPUROTA_SIM_API cuEventQuery(CUevent handle) {
+  const ContextCall call;
+  if (call.failed()) return call.error();
+  const Event* event = call.driver().events.find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->capture) {
+    event->capture->is_valid = false;
+    return CUDA_ERROR_CAPTURED_EVENT;
+  }
+  const bool is_done = !event->recorded || event->recorded->is_done();
+  return is_done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+GPUROTA_SIM_API cuEventSynchronize(CUevent handle) {
+  ContextCall call;
+  if (call.failed()) return call.error();
+  Event* event = call.driver().events.find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->capture) {
+    event->capture->is_valid = false;
+    return CUDA_ERROR_CAPTURED_EVENT;
+  }
+  call.driver().wait_all({event->recorded}, call.lock());
+  const bool alive = call.driver().contexts.find(call.context()) != nullptr;
+  return alive ? call.context()->error.load() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+GPUROTA_SIM_API cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return elapsed(milliseconds, start, end);
+}
+
+GPUROTA_SIM_API cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  return elapsed(milliseconds, start, end);
+}

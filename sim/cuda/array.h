@@ -1,0 +1,33 @@
+// CUDA arrays: memory known by element coordinates only. Under the driver's lock.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sim/cuda/driver.h"
+
+namespace gpurota::sim {
+
+struct ArrayMemory {
+  Context* context = nullptr;
+  CUDA_ARRAY3D_DESCRIPTOR shape = {};  // as given; zero height or depth: fewer dimensions
+  std::size_t element = 0;             // bytes
+  std::shared_ptr<Mapping> mapping;
+  std::size_t offset = 0;  // of a mip level in its mapping
+  bool is_level = false;   // belongs to a mipmapped array
+
+  std::size_t pitch() const { return shape.Width * element; }
+  std::size_t rows() const { return shape.Height == 0 ? 1 : shape.Height; }
+  std::size_t layers() const { return shape.Depth == 0 ? 1 : shape.Depth; }
+  std::size_t bytes() const { return pitch() * rows() * layers(); }
+};
+
+struct MipmappedArray {
+  Context* context = nullptr;
+  std::vector<ArrayMemory*> levels;
+};
+
+// Bytes of one element of a format with so many channels; 0 for what is no format.
+std::size_t element_bytes(CUarray_format format, unsigned channels);
+
+}  // namespace gpurota::sim

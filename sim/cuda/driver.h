@@ -1,0 +1,124 @@
+// The simulated driver of one process: what cuInit found, and every object it has handed out.
+//
+// One instance, made on first use and never destroyed. `mutex` is the driver's lock: it guards all
+// fields but those that lock themselves, and is never held while waiting for work.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/cuda/objects.h"
+#include "sim/cuda/space.h"
+#include "sim/cuda/work.h"
+#include "sim/state/machine.h"
+
+namespace gpurota::sim {
+
+struct ArrayMemory;
+struct Capture;
+struct Function;
+struct Graph;
+struct GraphExec;
+struct GraphMemory;
+struct MemPool;
+struct MipmappedArray;
+struct Module;
+
+// Owns the objects of one type; a handle is valid while it is in here.
+template <class T>
+class Registry {
+ public:
+  T* add(std::unique_ptr<T> object) {
+    T* raw = object.get();
+    objects_[raw] = std::move(object);
+    return raw;
+  }
+  // The object behind a handle; null when there is none (any more).
+  template <class Handle>
+  T* find(Handle handle) const {
+    const auto found = objects_.find(reinterpret_cast<T*>(handle));
+    return found == objects_.end() ? nullptr : found->second.get();
+  }
+  // Takes it out; the caller decides when it goes.
+  std::unique_ptr<T> take(T* object) {
+    const auto found = objects_.find(object);
+    if (found == objects_.end()) return nullptr;
+    std::unique_ptr<T> taken = std::move(found->second);
+    objects_.erase(found);
+    return taken;
+  }
+  template <class Wanted>
+  std::vector<T*> select(const Wanted& wanted) const {
+    std::vector<T*> selected;
+    for (const auto& [raw, object] : objects_) {
+      if (wanted(*object)) selected.push_back(raw);
+    }
+    return selected;
+  }
+
+ private:
+  std::unordered_map<T*, std::unique_ptr<T>> objects_;
+};
+
+class Driver {
+ public:
+  static Driver& get();
+
+  CUresult init(unsigned flags);
+  // What every call answers with before anything else: not initialised, forked, in a host function.
+  CUresult ready() const;
+
+  int machine_device(CUdevice ordinal) const;  // -1 when there is no such device
+  CUresult create_context(CUdevice ordinal, unsigned flags, unsigned version, Context** out);
+  // Waits for its work and frees all that is in it. Takes the lock held by `lock`, lets go of it
+  // while waiting, and holds it again on return.
+  void destroy_context(Context* context, std::unique_lock<std::mutex>& lock);
+  std::vector<WorkPtr> tails(const Context& context) const;
+  void wait_all(const std::vector<WorkPtr>& work, std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex;
+  std::unique_ptr<Machine> machine;
+  std::vector<int> visible;  // ordinal -> device of the machine
+  std::vector<Primary> primary;
+  Engine engine;  // locks itself
+  Space space;    // locks itself
+  Registry<Context> contexts;
+  Registry<Stream> streams;
+  Registry<Event> events;
+  Registry<MemPool> pools;
+  std::vector<MemPool*> default_pools, current_pools;  // by ordinal; null: not made yet
+  std::map<CUdeviceptr, GraphMemory> graph_memory;
+  std::unordered_map<Graph*, std::shared_ptr<Graph>> graphs;
+  Registry<GraphExec> execs;
+  std::vector<std::shared_ptr<Capture>> captures;  // under way
+  Registry<Module> modules;
+  Registry<Function> functions;
+  Registry<ArrayMemory> arrays;
+  Registry<MipmappedArray> mipmaps;
+
+  Driver();  // out of line: the types above are complete only there
+  ~Driver();
+
+ private:
+  bool initialised_ = false;
+  std::atomic<bool> forked_{false};
+};
+
+// The devices a process sees, by CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (either may be null).
+std::vector<int> visible_devices(const MachineState& machine, const char* visible,
+                                 const char* order);
+
+// The contexts that are current to the calling thread, the last one on top.
+std::vector<Context*>& context_stack();
+
+// What has to go with a context; each family of objects has its part in its own file.
+void destroy_memory_of(Driver& driver, Context* context);
+void destroy_modules_of(Driver& driver, Context* context);
+void destroy_arrays_of(Driver& driver, Context* context);
+void destroy_streams_of(Driver& driver, Context* context);
+
+}  // namespace gpurota::sim

@@ -1,0 +1,56 @@
+// Graphs and what is instantiated of them. Under the driver's lock.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/cuda/driver.h"
+#include "sim/cuda/operation.h"
+
+namespace gpurota::sim {
+
+struct GraphNode {
+  Graph* graph = nullptr;
+  Operation operation;
+  std::vector<GraphNode*> after;  // what it depends on
+  CUcontext context = nullptr;
+};
+
+struct Graph {
+  std::vector<std::unique_ptr<GraphNode>> nodes;  // in the order they were added
+  std::unordered_map<const GraphNode*, GraphNode*> copied_from;  // of a clone: original -> node
+};
+
+struct ExecNode {
+  Operation operation;
+  std::vector<std::size_t> after;   // indices of earlier nodes
+  const GraphNode* origin = nullptr;  // the node of the graph it was made from
+  bool is_enabled = true;
+};
+
+// A graph made ready: child graphs are laid out in it, nodes stand after all they depend on.
+struct GraphExec {
+  Context* context = nullptr;
+  std::vector<ExecNode> nodes;
+  unsigned long long flags = 0;
+  WorkPtr last;  // a launch waits for the one before
+  std::vector<CUdeviceptr> memory;  // of its allocation nodes
+};
+
+GraphNode* add_node(Graph& graph, Operation operation, const std::vector<GraphNode*>& after);
+std::shared_ptr<Graph> clone_graph(const Graph& graph);
+// Empty when the dependencies go in a circle.
+std::optional<std::vector<const GraphNode*>> in_order(const Graph& graph);
+CUgraphNodeType node_type(const Operation& operation);
+// Whether the node is one of some graph that lives.
+bool is_node(const Driver& driver, const GraphNode* node);
+
+bool lay_out(const Graph& graph, std::vector<ExecNode>& nodes);
+CUresult launch_graph(Driver& driver, GraphExec& exec, Stream& stream);
+
+// Adds the operation to the graph that `stream` captures.
+CUresult capture_operation(Driver& driver, Stream& stream, Operation operation, GraphNode** out);
+
+}  // namespace gpurota::sim

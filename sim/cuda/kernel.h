@@ -1,0 +1,41 @@
+// The kernels the simulator can run, by entry name. Their PTX for real GPUs is tests/driver/kernels.ptx.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cuda/driver.h"
+#include "sim/cuda/operation.h"
+
+namespace gpurota::sim {
+
+struct KernelRun {
+  Driver& driver;
+  Context& context;
+  const KernelOp& op;
+  std::vector<std::uint64_t> arguments;  // widened; a float is its bits
+};
+
+struct KernelSpec {
+  const char* name;
+  std::vector<std::size_t> argument_bytes;
+  CUresult (*run)(const KernelRun& run);
+};
+
+struct Module;
+
+// A kernel of a loaded module. `spec` is null for one that the simulator cannot run.
+struct Function {
+  Module* module = nullptr;
+  std::string name;
+  const KernelSpec* spec = nullptr;
+  int max_dynamic_shared = 0;
+  int carveout = -1;
+};
+
+const KernelSpec* find_kernel(std::string_view name);
+std::vector<std::string> kernel_names();
+CUresult run_kernel(Driver& driver, Context& context, const KernelOp& op);
+
+}  // namespace gpurota::sim

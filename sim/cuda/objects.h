@@ -1,0 +1,73 @@
+// What the driver's handles stand for. All fields are guarded by the driver's lock unless they say
+// otherwise; a handle is the object's address, valid while the driver's registry holds it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "abi/cuda_abi.h"
+#include "sim/cuda/heap.h"
+#include "sim/cuda/operation.h"
+#include "sim/cuda/work.h"
+
+namespace gpurota::sim {
+
+struct Context;
+struct Capture;
+
+struct Stream {
+  Context* context = nullptr;
+  unsigned flags = 0;  // CU_STREAM_NON_BLOCKING
+  int priority = 0;
+  std::uint64_t id = 0;
+  bool is_legacy = false;
+  WorkPtr tail;                       // the last piece of work in it
+  std::vector<WorkPtr> extra;         // what the next piece waits for besides: events
+  std::shared_ptr<Capture> capture;   // while it takes part in one
+
+  bool blocks_with_legacy() const { return !is_legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
+};
+
+struct Event {
+  Context* context = nullptr;
+  unsigned flags = 0;
+  WorkPtr recorded;                  // null: never recorded
+  std::shared_ptr<Capture> capture;  // recorded in a capture: stands for these nodes of it
+  std::vector<GraphNode*> capture_nodes;
+};
+
+struct Context {
+  int ordinal = 0;  // among the devices this process sees
+  int device = 0;   // of the machine
+  unsigned flags = 0;
+  std::uint64_t id = 0;
+  bool is_primary = false;
+  unsigned version = 3020;
+  std::uint64_t charged_bytes = 0;
+  DeviceHeap heap;
+  Stream legacy;
+  std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
+  std::set<Stream*> streams;  // all but the two default kinds
+  std::set<int> peers;        // ordinals it may access
+  std::map<int, std::size_t> limits;
+  CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+  // The first error of asynchronous work; every later call answers with it. Set by workers.
+  std::atomic<CUresult> error{CUDA_SUCCESS};
+};
+
+// The primary context of a device: made on the first retain, gone with the last release.
+struct Primary {
+  Context* context = nullptr;
+  unsigned references = 0;
+  unsigned flags = 0;
+};
+
+}  // namespace gpurota::sim

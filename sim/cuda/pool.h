@@ -1,0 +1,74 @@
+// Memory pools: stream-ordered allocation out of chunks that grow in steps of 32 MiB; and the memory
+// of graph allocation nodes. Under the driver's lock.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "sim/cuda/driver.h"
+
+namespace gpurota::sim {
+
+struct PoolChunk {
+  std::shared_ptr<Mapping> mapping;
+  std::map<std::size_t, std::size_t> free;  // offset -> size
+  std::size_t used = 0;
+};
+
+struct PoolBlock {
+  Mapping* chunk = nullptr;
+  std::size_t offset = 0, size = 0;
+};
+
+// Freed in a stream that has not come that far: only that stream may have it again before.
+struct PendingFree {
+  PoolBlock block;
+  std::uint64_t stream = 0;
+  WorkPtr point;
+  bool is_taken = false;
+};
+
+struct MemPool {
+  CUmemPoolProps properties = {};
+  int ordinal = 0;
+  int device = -1;  // of the machine; -1: host memory
+  bool is_default = false;
+  bool is_destroyed = false;  // gone with its last allocation
+  std::uint64_t release_threshold = 0;
+  int reuse[3] = {1, 1, 1};  // the three reuse attributes, kept but of no effect
+  std::uint64_t reserved = 0, reserved_high = 0, used = 0, used_high = 0;
+  std::map<Mapping*, PoolChunk> chunks;
+  std::map<CUdeviceptr, PoolBlock> blocks;  // of the allocations that live
+  std::deque<std::shared_ptr<PendingFree>> pending;
+  std::map<int, CUmemAccess_flags> access;  // other ordinals'
+};
+
+MemPool& default_pool(Driver& driver, int ordinal);
+
+CUresult allocate_from_pool(Driver& driver, MemPool& pool, Context& context, Stream& stream,
+                            std::size_t bytes, CUdeviceptr* out);
+// Frees pool or graph memory: in the order of `stream`, or at once when it is null.
+CUresult free_pool_memory(Driver& driver, CUdeviceptr address, Stream* stream);
+// Gives back what no allocation uses, above `keep` bytes.
+void trim_pool(MemPool& pool, std::uint64_t keep);
+// As every synchronisation does: above each pool's release threshold.
+void trim_pools_of(Driver& driver, int ordinal);
+
+// Memory of graph allocation nodes. The address stays for the life of the node; bytes come behind it
+// at the first launch and stay, free, until cuDeviceGraphMemTrim.
+struct GraphMemory {
+  int device = -1, ordinal = 0;
+  std::size_t bytes = 0, size = 0;  // asked for, reserved
+  std::shared_ptr<Mapping> mapping;
+  bool is_used = false;
+};
+
+CUresult make_graph_memory(Driver& driver, int ordinal, std::size_t bytes, CUdeviceptr* out);
+CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr address,
+                              bool frees_itself);
+CUresult finish_graph_free(Driver& driver, CUdeviceptr address);
+void trim_graph_memory(Driver& driver, int ordinal);
+
+}  // namespace gpurota::sim

@@ -1,0 +1,77 @@
+// The address space as the driver sees it: which addresses are whose memory.
+//
+// Device work holds it shared while it touches bytes; whatever changes a mapping holds it alone, so
+// nothing is unmapped under a copy. Locked after the driver's own lock, never before it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+
+#include "abi/cuda_abi.h"
+#include "sim/cuda/physical.h"
+
+namespace gpurota::sim {
+
+struct Context;
+struct MemPool;
+
+struct Allocation {
+  enum class Kind { kLinear, kManaged, kHost, kRegistered, kPool, kMapped, kIpc, kGraph };
+
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  std::size_t room = 0;  // what may be touched, when that is more
+  Kind kind = Kind::kLinear;
+  Context* context = nullptr;  // that it dies with; null: lives until freed
+  int device = -1;             // machine index; -1: the host's
+  std::shared_ptr<Mapping> mapping;  // null for registered memory
+  std::size_t mapping_offset = 0;
+  std::uint64_t id = 0;
+  unsigned flags = 0;        // as given when it was made
+  MemPool* pool = nullptr;
+  unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  bool exportable = false;
+
+  std::size_t extent() const { return room > size ? room : size; }
+  bool on_device() const { return kind != Kind::kHost && kind != Kind::kRegistered; }
+};
+
+class Space {
+ public:
+  void add(const Allocation& allocation);
+  // The allocation that holds `address`.
+  std::optional<Allocation> find(CUdeviceptr address) const;
+  // Takes out the allocation that starts at `base`.
+  std::optional<Allocation> remove(CUdeviceptr base);
+  void update(CUdeviceptr base, const std::function<void(Allocation&)>& change);
+  // All allocations for which `wanted` holds, taken out.
+  std::vector<Allocation> remove_if(const std::function<bool(const Allocation&)>& wanted);
+  bool overlaps(CUdeviceptr base, std::size_t size) const;
+
+  // Holds the space while device work touches bytes.
+  class Use {
+   public:
+    explicit Use(Space& space) : space_(space), lock_(space.mutex_) {}
+    // That [address, address + bytes) may be touched: it is one or more adjoining allocations, or
+    // (when `allow_host`) memory of the program's own. Makes it resident.
+    CUresult check(CUdeviceptr address, std::size_t bytes, bool allow_host) const;
+
+   private:
+    Space& space_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
+
+ private:
+  std::map<CUdeviceptr, Allocation>::const_iterator holder(CUdeviceptr address) const;
+
+  mutable std::shared_mutex mutex_;
+  std::map<CUdeviceptr, Allocation> allocations_;
+};
+
+inline std::byte* host_view(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
+
+}  // namespace gpurota::sim

@@ -1,0 +1,64 @@
+// Asynchronous execution: pieces of work that run on worker threads once what they depend on is done.
+//
+// Streams and graphs only decide who depends on whom; this runs it. One Engine per process, made on
+// first use and never destroyed (workers may outlive main). Any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "abi/cuda_abi.h"
+
+namespace gpurota::sim {
+
+class Work;
+using WorkPtr = std::shared_ptr<Work>;
+
+class Work {
+ public:
+  explicit Work(std::function<CUresult()> body) : body_(std::move(body)) {}
+
+  bool is_done() const { return done_.load(std::memory_order_acquire); }
+  CUresult result() const { return result_; }              // once done
+  std::uint64_t finished_ns() const { return finished_ns_; }  // once done
+
+ private:
+  friend class Engine;
+  std::function<CUresult()> body_;  // may be empty: a mere point in the order
+  std::vector<WorkPtr> followers_;
+  std::size_t waits_for_ = 0;
+  CUresult result_ = CUDA_SUCCESS;
+  std::uint64_t finished_ns_ = 0;
+  std::atomic<bool> done_{false};
+};
+
+class Engine {
+ public:
+  // Runs `work` when all of `after` (null and finished ones do not count) is done.
+  void submit(const WorkPtr& work, const std::vector<WorkPtr>& after);
+  // As submit, then wait; runs it on the calling thread when nothing is in its way.
+  CUresult run(const WorkPtr& work, const std::vector<WorkPtr>& after);
+  void wait(const WorkPtr& work);
+  // Whether the calling thread is running somebody's host function.
+  static bool in_host_function();
+  static void set_in_host_function(bool inside);
+
+ private:
+  bool link(const WorkPtr& work, const std::vector<WorkPtr>& after);
+  void execute(const WorkPtr& work);
+  void make_ready(const WorkPtr& work);
+  void worker();
+
+  std::mutex mutex_;
+  std::condition_variable ready_, finished_;
+  std::deque<WorkPtr> queue_;
+  unsigned idle_ = 0, workers_ = 0;
+};
+
+}  // namespace gpurota::sim

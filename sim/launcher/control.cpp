@@ -1,0 +1,173 @@
+#include "sim/launcher/control.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/bytes.h"
+#include "sim/launcher/machine_file.h"
+#include "sim/state/machine.h"
+
+namespace gpurota::sim {
+namespace {
+
+int say(const std::string& what) {
+  fmt::print(stderr, "gpurota-sim: {}\n", what);
+  return 125;
+}
+
+std::unique_ptr<Machine> open_or_say(const std::string& dir) {
+  auto machine = Machine::open(dir);
+  if (!machine) {
+    (void)say(dir.empty() ? "not on a simulated machine: run inside one, or name it with --dir"
+                          : "there is no machine in " + dir);
+  }
+  return machine;
+}
+
+Result<std::uint64_t> parse_number(const std::string& text) {
+  char* end = nullptr;
+  const unsigned long long value = std::strtoull(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || text[0] == '-') {
+    return fail(Code::kInvalid, "\"" + text + "\" is not a whole number");
+  }
+  return value;
+}
+
+Result<void> change_gpu(Machine& machine, int device, const std::string& key,
+                        const std::string& value) {
+  DeviceFaults& faults = machine.faults(device);
+  DeviceConfig& config = machine.state().device[device];
+  if (key == "copy_rate") {
+    const auto rate = value == "0" ? Result<Bytes>(Bytes(0)) : parse_bytes(value);
+    if (!rate) return tl::unexpected<Error>(rate.error());
+    faults.copy_bytes_per_second = rate->count();
+    return {};
+  }
+  if (key == "fail_allocation") {
+    const auto colon = value.find(':');
+    GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t which, parse_number(value.substr(0, colon)));
+    std::uint64_t count = which == 0 ? 0 : 1;
+    if (colon != std::string::npos) {
+      GPUROTA_ASSIGN_OR_RETURN(count, parse_number(value.substr(colon + 1)));
+    }
+    const MachineLock lock(machine.state());
+    faults.fail_after = static_cast<std::int64_t>(which) - 1;
+    faults.fail_count = static_cast<std::int64_t>(count);
+    return {};
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, parse_number(value));
+  if (key == "lost") {
+    faults.lost = number != 0 ? 1 : 0;
+  } else if (key == "utilisation") {
+    faults.load_permille = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, 100) * 10);
+  } else if (key == "temperature") {
+    config.temperature_c = static_cast<int>(number);
+  } else if (key == "power_w") {
+    config.power_mw = static_cast<int>(number * 1000);
+  } else if (key == "compute_mode") {
+    config.compute_mode = static_cast<int>(number);
+  } else {
+    return fail(Code::kInvalid,
+                "a GPU has no \"" + key +
+                    "\": it has lost, fail_allocation, copy_rate, utilisation, temperature, "
+                    "power_w and compute_mode");
+  }
+  return {};
+}
+
+Result<void> change_one(Machine& machine, const std::string& setting) {
+  const auto equals = setting.find('=');
+  if (equals == std::string::npos) {
+    return fail(Code::kInvalid, "\"" + setting + "\" is not KEY=VALUE");
+  }
+  const std::string key = setting.substr(0, equals), value = setting.substr(equals + 1);
+  MachineState& state = machine.state();
+  int device = -1, length = 0;
+  if (std::sscanf(key.c_str(), "gpu%d.%n", &device, &length) == 1 && length > 0) {
+    if (device < 0 || device >= state.device_count) {
+      return fail(Code::kNotFound, fmt::format("there is no gpu{}: `gpurota-sim show`", device));
+    }
+    return change_gpu(machine, device, key.substr(static_cast<std::size_t>(length)), value);
+  }
+  if (key == "host_budget") {
+    GPUROTA_ASSIGN_OR_RETURN(const Bytes budget, parse_bytes(value));
+    state.host_budget_bytes = budget.count();
+    return {};
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, parse_number(value));
+  if (key == "release_delay_ms") {
+    state.release_delay_ns = number * 1'000'000;
+  } else if (key == "hold_for_children") {
+    state.hold_for_children = number != 0 ? 1 : 0;
+  } else {
+    return fail(Code::kInvalid, "a machine has no \"" + key +
+                                    "\": it has release_delay_ms, hold_for_children, host_budget "
+                                    "and gpuN.KEY");
+  }
+  return {};
+}
+
+}  // namespace
+
+int list_machines() {
+  const std::string where = machines_directory();
+  std::vector<std::string> names;
+  if (DIR* dir = ::opendir(where.c_str())) {
+    while (const dirent* entry = ::readdir(dir)) {
+      const std::string name = entry->d_name;
+      if (name.size() > 5 && name.compare(name.size() - 5, 5, ".toml") == 0) {
+        names.push_back(name.substr(0, name.size() - 5));
+      }
+    }
+    ::closedir(dir);
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) fmt::print("{}\n", name);
+  return names.empty() ? say("no machines in " + where) : 0;
+}
+
+int show_machine(const std::string& dir) {
+  const auto machine = open_or_say(dir);
+  if (!machine) return 125;
+  const MachineState& state = machine->state();
+  fmt::print("machine {}, driver {}\n", state.machine, state.driver_version);
+  for (int i = 0; i < state.device_count; ++i) {
+    const DeviceConfig& device = state.device[i];
+    const DeviceTotals totals = machine->totals(i);
+    fmt::print("gpu{} {} {}\n    {} of {} used{}\n", i, device.name, device.uuid,
+               to_string(Bytes(totals.used)), to_string(Bytes(totals.total)),
+               machine->faults(i).lost.load() != 0 ? ", LOST" : "");
+    for (const ProcessUse& process : machine->processes(i)) {
+      fmt::print("    pid {}: {}, {} context(s)\n", process.pid, to_string(Bytes(process.bytes)),
+                 process.contexts);
+    }
+  }
+  return 0;
+}
+
+int change_machine(const std::string& dir, const std::vector<std::string>& settings) {
+  const auto machine = open_or_say(dir);
+  if (!machine) return 125;
+  if (settings.empty()) return say("nothing to set: write KEY=VALUE");
+  for (const std::string& setting : settings) {
+    if (const auto result = change_one(*machine, setting); !result) {
+      return say(result.error().message);
+    }
+  }
+  return 0;
+}
+
+int show_unsupported(const std::string& dir) {
+  const auto machine = open_or_say(dir);
+  if (!machine) return 125;
+  for (const UnsupportedCall& call : machine->state().unsupported) {
+    if (call.name[0] != '\0') fmt::print("{} {}\n", call.count.load(), call.name);
+  }
+  return 0;
+}
+
+}  // namespace gpurota::sim

@@ -1,0 +1,148 @@
+// NVML: memory, processes and how busy the GPU is. The same books as cuMemGetInfo's.
+#include <sys/time.h>
+
+#include <algorithm>
+
+#include "sim/nvml/nvml.h"
+
+using gpurota::sim::DeviceTotals;
+using gpurota::sim::NvmlDevice;
+using gpurota::sim::ProcessUse;
+
+namespace {
+
+// Whole GPUs list the processes of their MIG instances too.
+template <class Visit>
+void for_each_process(const NvmlDevice& device, const Visit& visit) {
+  const auto& state = device.machine().state();
+  for (int i = 0; i < state.device_count; ++i) {
+    if (i != device.index() && state.device[i].parent != device.index()) continue;
+    for (const ProcessUse& process : device.machine().processes(i)) {
+      visit(process, state.device[i]);
+    }
+  }
+}
+
+void fill(nvmlProcessInfo_v1_t& out, const ProcessUse& process, const gpurota::sim::DeviceConfig&) {
+  out.pid = static_cast<unsigned>(process.pid);
+  out.usedGpuMemory = process.bytes;
+}
+
+void fill(nvmlProcessInfo_v2_t& out, const ProcessUse& process,
+          const gpurota::sim::DeviceConfig& config) {
+  out.pid = static_cast<unsigned>(process.pid);
+  out.usedGpuMemory = process.bytes;
+  out.gpuInstanceId = config.gpu_instance;
+  out.computeInstanceId = config.compute_instance;
+}
+
+// As the driver: with too little room, the number there are and INSUFFICIENT_SIZE.
+template <class Info>
+nvmlReturn_t list(nvmlDevice_t handle, unsigned* count, Info* out, bool shows_any) {
+  const NvmlDevice device(handle);
+  if (device.failed()) return device.error();
+  if (count == nullptr || (*count > 0 && out == nullptr)) return NVML_ERROR_INVALID_ARGUMENT;
+  const unsigned room = *count;
+  unsigned found = 0;
+  if (shows_any) {
+    for_each_process(device, [&](const ProcessUse& process, const auto& config) {
+      if (found < room) fill(out[found], process, config);
+      ++found;
+    });
+  }
+  *count = found;
+  return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+unsigned long long now_us() {
+  timeval now = {};
+  ::gettimeofday(&now, nullptr);
+  return static_cast<unsigned long long>(now.tv_sec) * 1'000'000 +
+         static_cast<unsigned long long>(now.tv_usec);
+}
+
+}  // namespace
+
+GPUROTA_SIM_NVML nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t* out) {
+  const NvmlDevice device(handle);
+  if (device.failed()) return device.error();
+  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const DeviceTotals totals = device.machine().totals(device.index());
+  out->total = totals.total + totals.reserved;
+  out->used = totals.used + totals.reserved;
+  out->free = totals.total - std::min(totals.total, totals.used);
+  return NVML_SUCCESS;
+}
+
+GPUROTA_SIM_NVML nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t* out) {
+  const NvmlDevice device(handle);
+  if (device.failed()) return device.error();
+  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (out->version != NVML_MEMORY_V2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  const DeviceTotals totals = device.machine().totals(device.index());
+  out->total = totals.total + totals.reserved;
+  out->reserved = totals.reserved;
+  out->used = totals.used;
+  out->free = totals.total - std::min(totals.total, totals.used);
+  return NVML_SUCCESS;
+}
+
+GPUROTA_SIM_NVML nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory_t* out) {
+  const NvmlDevice device(handle);
+  if (device.failed()) return device.error();
+  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *out = {device.config().bar1_bytes, device.config().bar1_bytes, 0};
+  return NVML_SUCCESS;
+}
+
+#define GPUROTA_SIM_PROCESS_LISTS(kind, shows_any)                                              \
+  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses(nvmlDevice_t device, unsigned* count,  \
+                                                         nvmlProcessInfo_v1_t* out) {           \
+    return list(device, count, out, shows_any);                                                 \
+  }                                                                                             \
+  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses_v2(                                    \
+      nvmlDevice_t device, unsigned* count, nvmlProcessInfo_v2_t* out) {                        \
+    return list(device, count, out, shows_any);                                                 \
+  }                                                                                             \
+  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses_v3(                                    \
+      nvmlDevice_t device, unsigned* count, nvmlProcessInfo_v2_t* out) {                        \
+    return list(device, count, out, shows_any);                                                 \
+  }
+
+GPUROTA_SIM_PROCESS_LISTS(Compute, true)
+GPUROTA_SIM_PROCESS_LISTS(Graphics, false)
+GPUROTA_SIM_PROCESS_LISTS(MPSCompute, false)
+
+GPUROTA_SIM_NVML nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_t* out) {
+  const NvmlDevice device(handle);
+  if (device.failed()) return device.error();
+  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (device.is_instance() || device.config().mig_enabled != 0) return NVML_ERROR_NOT_SUPPORTED;
+  const unsigned busy = device.machine().utilisation(device.index(), 0);
+  *out = {busy, busy / 2};
+  return NVML_SUCCESS;
+}
+
+GPUROTA_SIM_NVML nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
+                                                 nvmlProcessUtilizationSample_t* out,
+                                                 unsigned* count, unsigned long long since_us) {
+  const NvmlDevice device(handle);
+  if (device.failed()) return device.error();
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const unsigned long long now = now_us();
+  const unsigned room = out == nullptr ? 0 : *count;
+  unsigned found = 0;
+  if (since_us < now) {
+    for_each_process(device, [&](const ProcessUse& process, const auto&) {
+      const unsigned busy = device.machine().utilisation(device.index(), process.pid);
+      if (busy == 0) return;
+      if (found < room) {
+        out[found] = {static_cast<unsigned>(process.pid), now, busy, busy / 2, 0, 0};
+      }
+      ++found;
+    });
+  }
+  *count = found;
+  if (found == 0) return NVML_ERROR_NOT_FOUND;
+  return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}

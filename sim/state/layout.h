@@ -1,0 +1,118 @@
+// The state of a simulated machine: one file, DIR/state, that every process on the machine maps.
+//
+// gpurota-sim writes the configuration and zeroes the rest; libcuda.so.1 and libnvidia-ml.so.1 map
+// it. All of it but the atomics is read and written under `lock`, a robust mutex. Each process writes
+// only its own slot's figures, and what a GPU holds is always summed up from the slots, so a process
+// killed at any instruction leaves nothing half counted.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace gpurota::sim {
+
+constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
+constexpr std::uint32_t kStateVersion = 1;
+constexpr int kMaxDevices = 32;     // GPUs and MIG instances
+constexpr int kMaxProcesses = 512;  // at a time, held dead ones included
+constexpr int kMaxShared = 1024;    // exported or imported physical allocations
+constexpr int kMaxHolders = 8;      // processes that hold one shared allocation
+constexpr int kMaxUnsupported = 1024;
+constexpr int kActivitySlices = 16;
+constexpr std::uint64_t kActivitySliceNs = 100'000'000;
+
+// What the machine file says of one GPU or MIG instance.
+struct DeviceConfig {
+  char name[96];
+  char uuid[48];  // "GPU-…" or "MIG-…"
+  std::uint8_t uuid_bytes[16];
+  std::int32_t parent;  // a MIG instance: its GPU's number here; else -1
+  std::int32_t mig_enabled;
+  std::uint32_t gpu_instance, compute_instance;
+  std::uint32_t mig_position;  // among the instances of its GPU
+
+  std::uint64_t memory_bytes;    // what NVML calls total
+  std::uint64_t reserved_bytes;  // the driver's own share of it
+  std::uint64_t context_bytes;   // what one context costs
+  std::uint64_t module_bytes;    // what a loaded module costs
+  std::uint64_t bar1_bytes;
+
+  std::uint32_t pci_domain, pci_bus, pci_device, pci_device_id, pci_subsystem_id;
+  std::int32_t capability_major, capability_minor, architecture;
+  std::int32_t multiprocessors, clock_khz, memory_clock_khz, bus_width_bits;
+  std::int32_t l2_bytes, shared_per_block_optin, shared_per_multiprocessor;
+  std::int32_t threads_per_multiprocessor, blocks_per_multiprocessor, copy_engines;
+  std::int32_t compute_mode, persistence, ecc, peer_access;
+  std::int32_t temperature_c, power_mw, power_limit_mw;
+};
+
+// What can be changed while the machine runs (gpurota-sim set).
+struct DeviceFaults {
+  std::atomic<std::uint32_t> lost;
+  std::atomic<std::int64_t> fail_after;  // allocations that still succeed before the next fault
+  std::atomic<std::int64_t> fail_count;  // allocations that fail then; 0: no fault is set
+  std::atomic<std::uint64_t> copy_bytes_per_second;  // 0: as fast as the host
+  std::atomic<std::uint32_t> load_permille;          // shown as utilisation beside the real work
+};
+
+// GPU time in slices of 100 ms, a ring: enough for "the last second".
+struct Activity {
+  std::atomic<std::uint64_t> slice[kActivitySlices];  // slice number << 32 | busy microseconds
+};
+
+// What one process has on one device.
+struct DeviceUse {
+  std::atomic<std::uint64_t> bytes;  // contexts, modules and allocations
+  std::atomic<std::uint32_t> contexts;
+  Activity activity;
+};
+
+enum SlotState : std::uint32_t { kSlotFree = 0, kSlotLive = 1, kSlotDead = 2 };
+
+struct ProcessSlot {
+  std::atomic<std::uint32_t> state;
+  std::int32_t pid;
+  std::uint64_t start_time;      // as in /proc/PID/stat: a pid alone is never trusted
+  std::uint64_t release_at_ns;   // dead: when the bytes come back; 0 while children hold them
+  std::atomic<std::uint64_t> host_bytes;  // host memory made resident for this process
+  DeviceUse use[kMaxDevices];
+};
+
+// Physical memory that can outlive its creator, known by its memfd. Charged to the first holder.
+struct SharedAllocation {
+  std::uint64_t inode;  // 0: entry is free
+  std::uint64_t bytes;
+  std::int32_t device;
+  std::int32_t holder[kMaxHolders];  // process slots, in order of arrival; -1: none
+};
+
+struct UnsupportedCall {
+  char name[64];
+  std::atomic<std::uint64_t> count;
+};
+
+struct MachineState {
+  std::uint32_t magic, version;
+  std::uint64_t size;
+  pthread_mutex_t lock;
+
+  char machine[64];
+  char driver_version[80];
+  std::int32_t cuda_version;  // 13000
+  std::int32_t device_count;
+  std::uint64_t host_budget_bytes;
+  std::atomic<std::uint64_t> release_delay_ns;
+  std::atomic<std::uint32_t> hold_for_children;
+  std::uint64_t reaped_at_ns;           // when somebody last looked for the dead
+  std::atomic<std::uint64_t> next_id;  // of contexts, buffers and handles, unique on the machine
+
+  DeviceConfig device[kMaxDevices];
+  DeviceFaults faults[kMaxDevices];
+  UnsupportedCall unsupported[kMaxUnsupported];
+  SharedAllocation shared[kMaxShared];
+  ProcessSlot process[kMaxProcesses];
+};
+
+}  // namespace gpurota::sim

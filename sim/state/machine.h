@@ -1,0 +1,102 @@
+// Opens the state of a simulated machine and keeps its books: who has how many bytes on which GPU.
+//
+// Used by both simulated libraries and by gpurota-sim; any thread. Every function takes and leaves
+// the machine's lock itself. Nothing here aborts or prints.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "sim/state/layout.h"
+
+namespace gpurota::sim {
+
+struct ProcessUse {
+  std::int32_t pid = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t contexts = 0;
+};
+
+struct DeviceTotals {
+  std::uint64_t total = 0;     // without the driver's own share
+  std::uint64_t reserved = 0;
+  std::uint64_t used = 0;      // by processes
+};
+
+class Machine {
+ public:
+  // The machine in `dir`, or in $GPUROTA_SIM_DIR when `dir` is empty. Null when there is none.
+  static std::unique_ptr<Machine> open(const std::string& dir);
+  // Makes DIR/state out of a filled-in configuration; `error` says what failed.
+  static bool create(const std::string& dir, const MachineState& config, std::string* error);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  const MachineState& state() const { return *state_; }
+  MachineState& state() { return *state_; }
+  const DeviceConfig& config(int device) const { return state_->device[device]; }
+  DeviceFaults& faults(int device) { return state_->faults[device]; }
+
+  // Takes a slot for this process; false when there is none left. Once per process.
+  bool join();
+  bool joined() const { return slot_ >= 0; }
+
+  // False when the device has no room (or a fault is set for it when `is_allocation`).
+  bool charge(int device, std::uint64_t bytes, bool is_allocation);
+  void discharge(int device, std::uint64_t bytes);
+  void count_context(int device, int change);
+  void add_activity(int device, std::uint64_t from_ns, std::uint64_t to_ns);
+
+  // False when the host's budget does not allow it.
+  bool charge_host(std::uint64_t bytes);
+  void discharge_host(std::uint64_t bytes);
+
+  // Shared allocations. `share` moves bytes that this process has been charged for into the entry;
+  // `hold` adds this process as a holder and says the size and device; `drop` takes it away.
+  bool share(std::uint64_t inode, int device, std::uint64_t bytes);
+  bool hold(std::uint64_t inode, int* device, std::uint64_t* bytes);
+  void drop(std::uint64_t inode);
+
+  DeviceTotals totals(int device);
+  std::vector<ProcessUse> processes(int device);
+  // Per cent of the last second, of one process or (pid 0) of all.
+  unsigned utilisation(int device, std::int32_t pid);
+  // Processes that live or whose memory is still held.
+  int population();
+  void count_unsupported(const char* name);
+  std::uint64_t next_id() { return state_->next_id.fetch_add(1) + 1; }
+
+ private:
+  Machine() = default;
+  void reap(bool lazily = false);  // under the lock: notices who died; lazily: not again within 5 ms
+  bool is_alive(int slot) const;
+  bool lock_held(int slot, bool if_unknown) const;
+  std::uint64_t used_on(int device) const;
+  std::uint64_t shared_bytes(int device, int slot) const;
+
+  MachineState* state_ = nullptr;
+  Fd locks_;  // DIR/locks: byte N is locked by the process in slot N and by its forked children
+  int slot_ = -1;
+};
+
+// Holds the machine's lock; takes it over from an owner that was killed.
+class MachineLock {
+ public:
+  explicit MachineLock(MachineState& state);
+  ~MachineLock();
+  MachineLock(const MachineLock&) = delete;
+  MachineLock& operator=(const MachineLock&) = delete;
+
+ private:
+  pthread_mutex_t* mutex_;
+};
+
+std::uint64_t now_ns();  // CLOCK_MONOTONIC, the same for all processes of the host
+// Start time of a process as in /proc/PID/stat; 0 when there is none or it is a zombie.
+std::uint64_t process_start_time(std::int32_t pid);
+
+}  // namespace gpurota::sim
