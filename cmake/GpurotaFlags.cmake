@@ -2,7 +2,7 @@
 add_library(gpurota_flags INTERFACE)
 target_include_directories(gpurota_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(gpurota_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion
-  -Wimplicit-fallthrough $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Wold-style-cast>)
+  -Wimplicit-fallthrough -Wno-missing-field-initializers $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Wold-style-cast>)
 if(GPUROTA_WERROR)
   target_compile_options(gpurota_flags INTERFACE -Werror)
 endif()

@@ -19,7 +19,8 @@
  *     RETURN (call or event)  ->           headroom given back; no answer
  *                             <-  RECALL   (event) give back all headroom of a slot
  *     RETURN (event)          ->           answers the RECALL by its seq, 0 bytes if none
- *     CONTEXTS (call)         ->           how many contexts live on a slot now; no answer
+ *     CONTEXTS (call)         ->           how many contexts live on a slot now
+ *                             <-  INFO     once the daemon has measured what they take
  */
 #pragma once
 

@@ -40,7 +40,6 @@ struct GpuProcess {
 struct GpuSample {
   GpuUuid uuid;
   Bytes used;             // everybody's together, driver's own reserve excluded
-  Bytes driver_reserved;  // what the driver keeps for itself; nobody can have it
   Bytes total;
   std::vector<GpuProcess> processes;  // one entry per pid
   std::string error;                  // empty: healthy; else what NVML said, and the rest is stale

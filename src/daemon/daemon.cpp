@@ -18,6 +18,7 @@ constexpr Duration kHousekeepingPeriod = std::chrono::seconds(1);
 
 Daemon::Daemon(World world, config::Config config, Places places)
     : world_(std::move(world)),
+      probe_(world_.make_probe()),
       config_(std::move(config)),
       places_(std::move(places)),
       gpus_({}),
@@ -42,7 +43,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                   return methods_.describe(caller, entry, gone);
                 },
                 [this](LeaseId lease) { leases_.abandon(lease); }}),
-      sampler_(world_.loop, world_.probe, config_.watch_period,
+      sampler_(world_.loop, world_.make_probe, config_.watch_period,
                {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
                 [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
                 [this](const GpuUuid& gpu) { return hurried(gpu); }}) {}
@@ -68,8 +69,8 @@ Result<void> Daemon::start() {
 }
 
 void Daemon::discover() {
-  auto driver = world_.probe.read_driver();
-  auto infos = driver ? world_.probe.read_gpus() : tl::unexpected(driver.error());
+  auto driver = probe_->read_driver();
+  auto infos = driver ? probe_->read_gpus() : tl::unexpected(driver.error());
   if (!infos) {
     if (!driver_error_) {
       log::warn("no GPU can be seen, looking again every second",
@@ -115,6 +116,7 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   }
   if (!sample.error.empty()) {
     entry->sample.error = sample.error;  // the rest keeps the last good look
+    tenants_.after_failed_look(entry->info.uuid);
     return;
   }
   entry->sample = std::move(sample);
@@ -168,7 +170,7 @@ std::vector<proto::Check> Daemon::doctor() {
     // Settings are read here and not on a worker: only when somebody asks, and not of a GPU that
     // does not answer.
     machine.gpus.push_back({gpu.info, gpu.sample,
-                            gpu.sample.error.empty() ? world_.probe.read_settings(gpu.info)
+                            gpu.sample.error.empty() ? probe_->read_settings(gpu.info)
                                                      : std::vector<ports::GpuProbe::Setting>()});
     for (const GpuProcess& process : gpu.sample.processes) {
       if (const auto use = tenants_.use_of(process.pid, gpu.info.uuid)) {

@@ -25,7 +25,7 @@ class Daemon {
   // The world, as adapters. All must outlive the daemon.
   struct World {
     ports::EventLoop& loop;
-    ports::GpuProbe& probe;
+    Sampler::MakeProbe make_probe;
     ports::Store& store;
     ports::Processes& processes;
     std::function<WallTime()> wall_clock;
@@ -63,6 +63,7 @@ class Daemon {
   std::vector<proto::Check> doctor();
 
   World world_;
+  std::unique_ptr<ports::GpuProbe> probe_;
   config::Config config_;
   Places places_;
   GpuTable gpus_;

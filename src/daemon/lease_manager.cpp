@@ -288,7 +288,7 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     lease::GpuRoom room;
     room.info = gpu.info;
-    room.capacity = gpu.info.memory - gpu.sample.driver_reserved;
+    room.capacity = gpu.info.memory;
     room.unreserved_use = unreserved_use(gpu.info.uuid);
     room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
     room.context_cost = parts_.grants.context_cost(gpu.info.uuid);

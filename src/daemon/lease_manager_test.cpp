@@ -1,23 +1,23 @@
 #include "daemon/lease_manager.h"
 
+#include "testing/fake_event_loop.h"
+#include "testing/fake_processes.h"
+#include "testing/memory_store.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 
-#include "testing/fake_event_loop.h"
-#include "testing/fake_processes.h"
-#include "testing/memory_store.h"
-
 namespace gpurota::daemon {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Contains;
 using testing::FakeEventLoop;
 using testing::FakeProcesses;
-using testing::MemoryStore;
-using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::MemoryStore;
 using ::testing::Pair;
 
 const GpuUuid kGpu{"GPU-00000000-0000-0000-0000-000000000000"};
@@ -30,13 +30,13 @@ class LeaseManagerTest : public ::testing::Test {
   void restart() {
     manager.reset();
     grants.emplace();
-    manager.emplace(LeaseManager::Parts{
-        loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); },
-        [] { return std::string(32, 'a'); },
-        [this](const LeaseEntry& entry, bool gone) {
-          if (gone) last_gone = entry.lease.id;
-        },
-        [](const GpuUuid&) {}, [this](LeaseId) { return holds_memory; }});
+    manager.emplace(
+        LeaseManager::Parts{loop, store, processes, gpus, *grants, config,
+                            [] { return WallTime(1s); }, [] { return std::string(32, 'a'); },
+                            [this](const LeaseEntry& entry, bool gone) {
+                              if (gone) last_gone = entry.lease.id;
+                            },
+                            [](const GpuUuid&) {}, [this](LeaseId) { return holds_memory; }});
     ASSERT_TRUE(manager->restore());
   }
 

@@ -15,14 +15,15 @@ constexpr Duration kHangPatience = std::chrono::seconds(5);
 
 }  // namespace
 
-Sampler::Sampler(ports::EventLoop& loop, ports::GpuProbe& probe, Duration period, Hooks hooks)
-    : loop_(loop), probe_(probe), period_(period), hooks_(std::move(hooks)) {}
+Sampler::Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period, Hooks hooks)
+    : loop_(loop), make_probe_(std::move(make_probe)), period_(period), hooks_(std::move(hooks)) {}
 
 Sampler::~Sampler() = default;
 
 void Sampler::watch(const GpuInfo& gpu) {
   Watched& watched = gpus_[gpu.uuid];
   watched.info = gpu;
+  watched.probe = make_probe_();
   watched.worker = std::make_unique<sys::Worker>(loop_, "look-" + std::to_string(gpu.index));
   look(watched);
 }
@@ -42,7 +43,7 @@ void Sampler::look(Watched& gpu) {
   gpu.again = false;
   gpu.begun = loop_.now();
   hooks_.before(gpu.info.uuid);
-  gpu.worker->run([this, info = gpu.info] { return probe_.read_sample(info); },
+  gpu.worker->run([probe = gpu.probe.get(), info = gpu.info] { return probe->read_sample(info); },
                   [this, &gpu](GpuSample sample) { on_sample(gpu, std::move(sample)); });
   schedule(gpu, gpu.begun + std::max(period_, kHangPatience));
 }

@@ -23,8 +23,9 @@ class Sampler {
     std::function<bool(const GpuUuid&)> hurried;
   };
 
-  // `probe` is used on several threads at once and must allow it.
-  Sampler(ports::EventLoop& loop, ports::GpuProbe& probe, Duration period, Hooks hooks);
+  // Each GPU is looked at through a probe of its own.
+  using MakeProbe = std::function<std::unique_ptr<ports::GpuProbe>()>;
+  Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period, Hooks hooks);
   ~Sampler();
 
   void watch(const GpuInfo& gpu);
@@ -34,7 +35,8 @@ class Sampler {
  private:
   struct Watched {
     GpuInfo info;
-    std::unique_ptr<sys::Worker> worker;
+    std::unique_ptr<ports::GpuProbe> probe;
+    std::unique_ptr<sys::Worker> worker;  // uses the probe
     ports::EventLoop::SourcePtr timer;
     bool looking = false;
     bool again = false;
@@ -48,7 +50,7 @@ class Sampler {
   void on_timer(Watched& gpu);
 
   ports::EventLoop& loop_;
-  ports::GpuProbe& probe_;
+  MakeProbe make_probe_;
   Duration period_;
   Hooks hooks_;
   std::map<GpuUuid, Watched> gpus_;

@@ -215,6 +215,10 @@ void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
   forget_settled();
 }
 
+void TenantServer::after_failed_look(const GpuUuid& gpu) {
+  answer_measured(gpu, TimePoint::max());
+}
+
 void TenantServer::publish_all(LeaseId lease) {
   for (const auto& [id, tenant] : tenants_) {
     if (tenant->lease != lease || tenant->dead) continue;

@@ -54,6 +54,9 @@ class TenantServer {
   void after_look(const GpuSample& sample, TimePoint taken,
                   const std::map<LeaseId, Bytes>& outsiders);
 
+  // The look failed: nobody is to wait for what it would have shown.
+  void after_failed_look(const GpuUuid& gpu);
+
   bool is_tenant(pid_t pid) const;
   std::optional<LeaseId> lease_of(pid_t pid) const;
   // What the process says of itself on this GPU.

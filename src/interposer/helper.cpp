@@ -25,10 +25,12 @@ constexpr int64_t kLookMs = 60000;  // how long a descriptor that was taken away
 
 void answer_recall(State& s, const Socket& event, const gpurota_msg_recall& recall) {
   const int slot = static_cast<int>(recall.slot);
+  const uint32_t grown_seq = s.slots[slot].grown_seq.load(std::memory_order_acquire);
   const int64_t bytes = surrender(s, slot);
   gpurota_msg_return answer{};
   answer.header = {GPUROTA_MSG_RETURN, sizeof(answer), recall.header.seq};
   answer.slot = recall.slot;
+  answer.grown_seq = grown_seq;
   answer.bytes = static_cast<uint64_t>(bytes);
   if (!send_packet(event, &answer, sizeof(answer), now_ms() + 1000)) {
     receive_grant(s, slot, bytes, 0);

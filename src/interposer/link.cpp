@@ -196,6 +196,8 @@ Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
   }
   if (kind == GPUROTA_GROW_MEMORY) {
     receive_grant(s, slot, static_cast<int64_t>(answer.granted_bytes), static_cast<int64_t>(need));
+    // After the headroom: whoever reads this seq finds the grant in it.
+    s.slots[slot].grown_seq.store(answer.header.seq, std::memory_order_release);
   }
   return Grown::kYes;
 }
@@ -270,11 +272,13 @@ void report_contexts(int slot) {
   State& s = state();
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
-  gpurota_msg_contexts message{};
-  message.header.type = GPUROTA_MSG_CONTEXTS;
-  message.slot = static_cast<uint32_t>(slot);
-  message.count = s.slots[slot].contexts.load();
-  tell(s, &message, sizeof(message));
+  if (!connected(s)) return;  // the HELLO to come says it
+  gpurota_msg_contexts question{};
+  question.header.type = GPUROTA_MSG_CONTEXTS;
+  question.slot = static_cast<uint32_t>(slot);
+  question.count = s.slots[slot].contexts.load();
+  gpurota_msg_info answer;
+  ask(s, &question, sizeof(question), GPUROTA_MSG_INFO, &answer, sizeof(answer));
 }
 
 bool query(int slot, uint64_t* limit, uint64_t* available) {

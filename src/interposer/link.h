@@ -28,7 +28,8 @@ inline bool attached() { return state().attached.load(std::memory_order_acquire)
 // taken from the headroom already. For a context `need` is 0.
 Answer grow(int slot, gpurota_grow_kind kind, uint64_t need);
 
-// Tells how many contexts live on a slot.
+// Tells how many contexts live on a slot, and waits until the daemon has measured what they take: while
+// the program allocates nothing yet, that figure is exact.
 void report_contexts(int slot);
 
 // Exact figures for a slot; false if the daemon is away.

@@ -26,6 +26,7 @@ struct Slot {
   std::atomic<int64_t> in_flight;  // reserved for pool allocations that are inside the driver
   std::atomic<uint64_t> allocations;
   std::atomic<uint64_t> refusals;
+  std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;        // live contexts that were reserved for
   std::atomic<uint32_t> primary_taken;   // somebody has reserved for the primary context
   std::atomic<uint32_t> pool_unit_log2;  // 0: not known yet (pools.cpp)

@@ -52,7 +52,7 @@ Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gp
     const std::string_view uuid = gpu.uuid.value;
     if (equal_ignoring_case(uuid, text)) return gpu.uuid;
     const bool named =
-        is_index ? gpu.index == index
+        is_index ? gpu.index == index && gpu.parent.value.empty()
                  : same_pci_address(text, gpu.pci) ||
                        (!text.empty() &&
                         (starts_with_ignoring_case(uuid, text) ||

@@ -37,6 +37,11 @@ TEST(GpuSelector, APciAddressNamesTheCardNotItsInstances) {
   EXPECT_EQ(select_gpu("0000:81:00.0", kGpus)->value, kGpus[1].uuid.value);
 }
 
+TEST(GpuSelector, AnIndexIsNeverThatOfAMigInstance) {
+  // gpu(2, "MIG-…") has number 2 within its parent.
+  EXPECT_FALSE(select_gpu("2", kGpus));
+}
+
 TEST(GpuSelector, RefusesWhatNamesNoneOrSeveralAndSaysWhatThereIs) {
   for (const char* text : {"", "7", "-1", "GPU-aa", "zz", "1.0", "0x1"}) {
     const auto result = select_gpu(text, kGpus);

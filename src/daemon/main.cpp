@@ -1,0 +1,136 @@
+// gpurotad: flags, adapters, the daemon, the loop.
+#include "base/directory.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "daemon/daemon.h"
+#include "daemon/options.h"
+#include "ipc/paths.h"
+#include "ipc/runtime_dir.h"
+#include "nvml/nvml_probe.h"
+#include "proto/service.h"
+#include "store/sqlite_store.h"
+#include "sys/clock.h"
+#include "sys/journal.h"
+#include "sys/sd_event_loop.h"
+#include "sys/secret.h"
+#include "sys/service.h"
+#include "sys/system_processes.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+// libgpurota.so beside this program: as installed, else as built.
+std::string find_preload() {
+  char self[4096];
+  const ssize_t size = ::readlink("/proc/self/exe", self, sizeof self - 1);
+  if (size <= 0) return {};
+  const std::string path(self, static_cast<std::size_t>(size));
+  const std::string prefix = path.substr(0, path.rfind('/')) + "/..";
+  for (const char* place : {"/lib/" GPUROTA_MULTIARCH "/gpurota/libgpurota.so",
+                            "/lib/gpurota/libgpurota.so", "/lib/libgpurota.so"}) {
+    if (char* real = ::realpath((prefix + place).c_str(), nullptr)) {
+      std::string found(real);
+      std::free(real);
+      return found;
+    }
+  }
+  return {};
+}
+
+Result<gid_t> group_id(const std::string& name) {
+  struct group entry {};
+  struct group* found = nullptr;
+  std::string buffer(65536, '\0');
+  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found) {
+    return fail(Code::kInvalid, fmt::format("there is no group \"{}\": make it with groupadd, or "
+                                            "change `group` in the configuration",
+                                            name));
+  }
+  return found->gr_gid;
+}
+
+Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options,
+                                 const config::Config& config) {
+  Daemon::Places places;
+  places.control_socket = ipc::control_socket(paths.runtime_dir);
+  places.tenant_socket = ipc::tenant_socket(paths.runtime_dir);
+  places.preload = options.preload ? ipc::absolute(*options.preload) : find_preload();
+  const bool root = ::geteuid() == 0;
+  places.socket_mode = root ? 0666 : 0600;
+  if (!config.group.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(places.group, group_id(config.group));
+    places.socket_mode = 0660;
+  }
+  return places;
+}
+
+Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Config& config) {
+  GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options, config));
+  const bool shared = ::geteuid() == 0 || places.group;
+  GPUROTA_ASSIGN_OR_RETURN(const ipc::RuntimeDir runtime,
+                           ipc::RuntimeDir::make(paths.runtime_dir, shared ? 0755 : 0700));
+  GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
+  const auto stop = [&loop] { loop->stop(); };
+  GPUROTA_ASSIGN_OR_RETURN(const auto on_term, loop->on_signal(SIGTERM, stop));
+  GPUROTA_ASSIGN_OR_RETURN(const auto on_int, loop->on_signal(SIGINT, stop));
+  GPUROTA_ASSIGN_OR_RETURN(const auto store, store::SqliteStore::open(paths.state_dir));
+  sys::SystemProcesses processes(*loop);
+  Daemon daemon(
+      {*loop, [] { return std::make_unique<nvml::NvmlProbe>(); }, *store, processes, sys::wall_now,
+       [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); }},
+      config, places);
+  GPUROTA_TRY(daemon.start());
+  GPUROTA_TRY(loop->enable_watchdog());
+  log::info("gpurotad serves", {{"version", proto::version()}, {"socket", places.control_socket}});
+  sys::notify_ready();
+  GPUROTA_TRY(loop->run());
+  sys::notify_stopping();
+  log::info("gpurotad stops; leases stay, programs keep what they have");
+  return {};
+}
+
+Result<void> run(const Options& options) {
+  ipc::Paths paths = ipc::daemon_paths(ipc::read_environment());
+  if (options.runtime_dir) paths.runtime_dir = ipc::absolute(*options.runtime_dir);
+  if (options.state_dir) paths.state_dir = ipc::absolute(*options.state_dir);
+  if (options.config) paths.config_file = ipc::absolute(*options.config);
+  GPUROTA_ASSIGN_OR_RETURN(const config::Config config,
+                           config::load(paths.config_file, options.config.has_value()));
+  if (options.check_config) {
+    std::printf("%s: ok\n", paths.config_file.c_str());
+    return {};
+  }
+  return serve(options, paths, config);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon
+
+int main(int argc, char** argv) {
+  using namespace gpurota;
+  const auto options = daemon::parse_options(argc, argv);
+  if (!options) {
+    std::fprintf(stderr, "gpurotad: %s\n", options.error().message.c_str());
+    return 2;
+  }
+  if (options->help) return std::fputs(daemon::kUsage, stdout) < 0;
+  if (options->version)
+    return std::printf("gpurotad %s\n", std::string(proto::version()).c_str()) < 0;
+  log::set_level(options->log_level);
+  if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  if (const auto done = daemon::run(*options); !done) {
+    std::fprintf(stderr, "gpurotad: %s\n", done.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,145 @@
+// Leases through the control socket.
+#include "running_daemon.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Control, TellsWhatItServes) {
+  RunningDaemon daemon;
+  const auto info = daemon.call(proto::GetInfo{});
+  ASSERT_TRUE(info) << info.error().message;
+  EXPECT_EQ(info->pid, ::getpid());
+  EXPECT_EQ(info->gpus, 1);
+  EXPECT_EQ(info->tenant_socket, daemon.tenant_socket());
+}
+
+TEST(Control, ASliceComesWithWhatTheCommandNeeds) {
+  RunningDaemon daemon;
+  auto connection = daemon.connect();
+  const auto slice = daemon.acquire_slice(connection, gib(8));
+  EXPECT_EQ(slice.lease.gpus[0].limit_bytes, gib(8));
+  EXPECT_EQ(slice.preload, "/libgpurota.so");
+  const auto has = [&](const std::string& name, const std::string& value) {
+    return ::testing::Value(slice.environment, ::testing::Contains(proto::Variable{name, value}));
+  };
+  EXPECT_TRUE(has("CUDA_VISIBLE_DEVICES", "0"));
+  EXPECT_TRUE(has("CUDA_DEVICE_ORDER", "PCI_BUS_ID"));
+  EXPECT_TRUE(has("GPUROTA_LEASE", to_string(slice.lease.lease_id)));
+}
+
+TEST(Control, AnExclusiveLeaseNeedsNoPreload) {
+  RunningDaemon daemon;
+  auto connection = daemon.connect();
+  const auto lease = connection.call(proto::Acquire{});
+  ASSERT_TRUE(lease);
+  EXPECT_FALSE(lease->preload);
+  EXPECT_EQ(lease->lease.share, proto::Share::kExclusive);
+  for (const auto& variable : lease->environment) EXPECT_NE(variable.name, "GPUROTA_SOCKET");
+}
+
+TEST(Control, ALeaseThatIsNotStartedEndsWithItsConnection) {
+  RunningDaemon daemon;
+  {
+    auto connection = daemon.connect();
+    daemon.acquire_slice(connection, gib(8));
+    EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
+  }
+  EXPECT_TRUE(eventually([&] { return daemon.call(proto::Status{})->leases.empty(); }));
+}
+
+TEST(Control, AStartedLeaseLivesAsLongAsItsCommand) {
+  RunningDaemon daemon;
+  auto holding = daemon.connect();
+  LeaseId id;
+  Child command({"sleep", "600"});
+  {
+    auto connection = daemon.connect();
+    id = daemon.acquire_slice(connection, gib(8)).lease.lease_id;
+    ASSERT_TRUE(connection.call(proto::Start{id, command.pid(), {}}));
+  }
+  ASSERT_TRUE(holding.start_stream(proto::Hold{id}));
+  EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
+  command.kill();
+  std::optional<proto::Ended> ended;
+  EXPECT_TRUE(eventually([&] {
+    const auto answer = holding.next_answer<proto::Hold>();
+    if (answer && *answer) ended = (*answer)->reply.ended;
+    return ended.has_value();
+  }));
+  EXPECT_EQ(ended, proto::Ended::kFinished);
+  EXPECT_TRUE(daemon.call(proto::Status{})->leases.empty());
+}
+
+TEST(Control, ReleaseEndsTheCommand) {
+  RunningDaemon daemon;
+  auto connection = daemon.connect();
+  const LeaseId id = daemon.acquire_slice(connection, gib(8)).lease.lease_id;
+  Child command({"sh", "-c", "trap '' TERM; echo ready; sleep 600"});
+  EXPECT_EQ(command.read_line(), "ready");
+  ASSERT_TRUE(connection.call(proto::Start{id, command.pid(), {}}));
+  const auto released = daemon.call(proto::Release{{}, {}, true});
+  ASSERT_TRUE(released);
+  EXPECT_EQ(released->lease_ids, std::vector<LeaseId>{id});
+  EXPECT_TRUE(command.ended());
+  EXPECT_TRUE(eventually([&] { return daemon.call(proto::Status{})->leases.empty(); }));
+}
+
+TEST(Control, RefusalsSayWhatToDo) {
+  RunningDaemon daemon;
+  auto connection = daemon.connect();
+  daemon.acquire_slice(connection, gib(20));
+  const auto refused = [&](const proto::Acquire& request) {
+    const auto reply = daemon.call(request);
+    return reply ? Error{} : reply.error();
+  };
+  EXPECT_EQ(refused({}).code, Code::kNoGpu);
+  EXPECT_EQ(refused({.gpus = 2}).code, Code::kInvalid);
+  EXPECT_EQ(refused({.memory = SizeSpec{gib(30), 0}}).code, Code::kLimit);
+  EXPECT_THAT(refused({.memory = SizeSpec{gib(8), 0}}).message, HasSubstr("4 GiB left"));
+  EXPECT_THAT(refused({.gpu_ids = std::vector<std::string>{"7"}}).message, HasSubstr("GPUs here"));
+  EXPECT_EQ(daemon.call(proto::Release{LeaseId{99}, {}, {}}).error().code, Code::kNotFound);
+  EXPECT_EQ(daemon.call(proto::Release{}).error().code, Code::kInvalid);
+}
+
+TEST(Control, WithoutADriverItSaysSoAndFindsItLater) {
+  RunningDaemon daemon;
+  daemon.stop();
+  daemon.probe.set_failure({Code::kUnavailable, 0, "no NVIDIA driver"});
+  daemon.start();
+  EXPECT_THAT(daemon.call(proto::Acquire{}).error().message, HasSubstr("no NVIDIA driver"));
+  daemon.probe.clear_failure();
+  EXPECT_TRUE(eventually([&] { return daemon.call(proto::GetInfo{})->gpus == 1; }));
+}
+
+TEST(Control, AGpuThatDoesNotAnswerHoldsUpNobody) {
+  RunningDaemon daemon;
+  const GpuInfo second = daemon.probe.add_gpu(gib(24));
+  daemon.stop();
+  daemon.start();
+  daemon.probe.block(second.uuid);
+  auto connection = daemon.connect();
+  daemon.acquire_slice(connection, gib(8));
+  EXPECT_EQ(daemon.call(proto::Status{})->gpus.size(), 2u);
+  daemon.probe.unblock();
+}
+
+TEST(Control, UseWithoutALeaseIsShownAndLeftOut) {
+  RunningDaemon daemon;
+  const GpuUuid gpu = daemon.call(proto::Status{})->gpus[0].uuid;
+  daemon.probe.set_process(gpu, 1, gib(4));
+  EXPECT_TRUE(eventually([&] {
+    return daemon.call(proto::Status{})->gpus[0].state == proto::GpuState::kUnreservedUse;
+  }));
+  EXPECT_EQ(daemon.call(proto::Acquire{}).error().code, Code::kNoGpu);
+  const auto processes = daemon.call(proto::ListProcesses{});
+  ASSERT_EQ(processes->processes.size(), 1u);
+  EXPECT_FALSE(processes->processes[0].lease_id);
+}
+
+}  // namespace
+}  // namespace gpurota::testing

@@ -1,0 +1,159 @@
+#include "running_daemon.h"
+
+#include "base/log.h"
+#include "sys/clock.h"
+#include "sys/secret.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace gpurota::testing {
+
+class RunningDaemon::SharedProbe final : public ports::GpuProbe {
+ public:
+  explicit SharedProbe(FakeGpuProbe& probe) : probe_(probe) {}
+  Result<ports::DriverInfo> read_driver() override { return probe_.read_driver(); }
+  Result<std::vector<GpuInfo>> read_gpus() override { return probe_.read_gpus(); }
+  GpuSample read_sample(const GpuInfo& gpu) override { return probe_.read_sample(gpu); }
+  std::vector<Setting> read_settings(const GpuInfo& gpu) override {
+    return probe_.read_settings(gpu);
+  }
+
+ private:
+  FakeGpuProbe& probe_;
+};
+
+config::Config RunningDaemon::quick() {
+  config::Config config;
+  config.watch_period = std::chrono::milliseconds(20);
+  config.grace = std::chrono::milliseconds(200);
+  config.reconnect_grace = std::chrono::milliseconds(0);
+  return config;
+}
+
+RunningDaemon::RunningDaemon(config::Config config) : config_(config) {
+  log::set_level(log::Level::kError);
+  probe.add_gpu(gib(24));
+  start();
+}
+
+RunningDaemon::~RunningDaemon() { stop(); }
+
+void RunningDaemon::start() {
+  auto loop = sys::SdEventLoop::make();
+  if (!loop) std::abort();
+  loop_ = std::move(*loop);
+  // The daemon is made and destroyed on the thread that runs it.
+  std::atomic<bool> ready = false;
+  thread_ = std::thread([this, &ready] {
+    sys::SystemProcesses processes(*loop_);
+    daemon::Daemon daemon(
+        {*loop_, [this] { return std::make_unique<SharedProbe>(probe); }, store, processes,
+         sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }},
+        config_, {control_socket(), tenant_socket(), "/libgpurota.so"});
+    if (auto started = daemon.start(); !started) {
+      std::fprintf(stderr, "%s\n", started.error().message.c_str());
+      std::abort();
+    }
+    ready = true;
+    ready.notify_one();
+    (void)loop_->run();
+  });
+  ready.wait(false);
+}
+
+void RunningDaemon::stop() {
+  if (!thread_.joinable()) return;
+  loop_->post([this] { loop_->stop(); });
+  thread_.join();
+}
+
+client::Connection RunningDaemon::connect() const {
+  auto connection = client::Connection::open(control_socket());
+  if (!connection) {
+    std::fprintf(stderr, "%s\n", connection.error().message.c_str());
+    std::abort();
+  }
+  return std::move(*connection);
+}
+
+proto::Acquire::Reply RunningDaemon::acquire_slice(client::Connection& connection,
+                                                   Bytes limit) const {
+  proto::Acquire request;
+  request.memory = SizeSpec{limit, 0};
+  auto reply = connection.call(request);
+  if (!reply) {
+    std::fprintf(stderr, "%s\n", reply.error().message.c_str());
+    std::abort();
+  }
+  return *reply;
+}
+
+proto::Acquire::Reply RunningDaemon::keep_slice(Bytes limit) {
+  kept_.push_back(connect());
+  return acquire_slice(kept_.back(), limit);
+}
+
+Bytes RunningDaemon::granted() const {
+  const auto status = call(proto::Status{});
+  if (!status || status->leases.size() != 1) return Bytes(UINT64_MAX);
+  return status->leases[0].gpus[0].granted_bytes;
+}
+
+Child::Child(std::vector<std::string> arguments) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  output_ = Fd(ends[0]);
+  const Fd write_end(ends[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  if (::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) std::abort();
+  ::posix_spawn_file_actions_destroy(&actions);
+}
+
+Child::~Child() { kill(); }
+
+std::string Child::read_line() {
+  std::string line;
+  char c = 0;
+  while (::read(output_.get(), &c, 1) == 1 && c != '\n') line += c;
+  return line;
+}
+
+void Child::kill() {
+  if (pid_ <= 0) return;
+  (void)::kill(pid_, SIGKILL);
+  (void)::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+bool Child::ended() {
+  return eventually([this] {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
+  });
+}
+
+bool eventually(const std::function<bool()>& holds) {
+  for (int i = 0; i < 2000; ++i) {
+    if (holds()) return true;
+    (void)::poll(nullptr, 0, 5);
+  }
+  return false;
+}
+
+}  // namespace gpurota::testing

@@ -1,0 +1,80 @@
+// A daemon on a thread of its own, with real sockets and processes and scripted GPUs.
+#pragma once
+
+#include "client/connection.h"
+#include "daemon/daemon.h"
+#include "sys/sd_event_loop.h"
+#include "sys/system_processes.h"
+#include "testing/fake_gpu_probe.h"
+#include "testing/memory_store.h"
+#include "testing/temp_dir.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gpurota::testing {
+
+class RunningDaemon {
+ public:
+  // One GPU of 24 GiB unless the caller adds others to `probe` and calls start().
+  explicit RunningDaemon(config::Config config = quick());
+  ~RunningDaemon();
+
+  static config::Config quick();
+  void start();
+  // As after a crash: the sockets are gone, nothing was said to anybody. The store stays.
+  void stop();
+
+  std::string control_socket() const { return dir_.file("control.sock"); }
+  std::string tenant_socket() const { return dir_.file("tenant.sock"); }
+  client::Connection connect() const;
+  template <class Method>
+  Result<typename Method::Reply> call(const Method& method) const {
+    return connect().call(method);
+  }
+  // A slice for this process, held until the connection is closed; aborts if it is refused.
+  proto::Acquire::Reply acquire_slice(client::Connection& connection, Bytes limit) const;
+  // The same on a connection that outlives the daemon: tests are tenants themselves, and the end of
+  // their lease would be theirs.
+  proto::Acquire::Reply keep_slice(Bytes limit);
+  // Bytes charged to the only lease's only GPU.
+  Bytes granted() const;
+
+  FakeGpuProbe probe;
+  MemoryStore store;
+
+ private:
+  class SharedProbe;
+
+  TempDir dir_;
+  std::vector<client::Connection> kept_;
+  config::Config config_;
+  std::unique_ptr<sys::SdEventLoop> loop_;
+  std::thread thread_;
+};
+
+// A child process that ends with the test.
+class Child {
+ public:
+  explicit Child(std::vector<std::string> argv);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+  std::string read_line();
+  void kill();
+  // Whether it has ended within some seconds.
+  bool ended();
+
+ private:
+  pid_t pid_ = -1;
+  Fd output_;
+};
+
+// Asks again until `holds` does; false after some seconds.
+bool eventually(const std::function<bool()>& holds);
+
+}  // namespace gpurota::testing
