@@ -14,7 +14,7 @@ unset GPUROTA_RUNTIME_DIR GPUROTA_LEASE GPUROTA_TOKEN GPUROTA_SOCKET LD_PRELOAD 
 # The index of a GPU that nobody uses: no process on it (other users' too, hence the memory as well),
 # no display, not cut up by MIG, not under a gpurotad. Nothing is printed if there is none.
 idle_gpu() {
-  if ! command -v nvidia-smi >/dev/null || pgrep -x gpurotad >/dev/null || [ -S /run/gpurota/control.sock ]; then return; fi
+  if ! command -v nvidia-smi >/dev/null || grep -qsx gpurotad /proc/[0-9]*/comm || [ -S /run/gpurota/control.sock ]; then return; fi
   local index used busy display mig mode
   timeout 10 nvidia-smi --format=csv,noheader,nounits \
     --query-gpu=index,memory.used,utilization.gpu,display_active,mig.mode.current,compute_mode 2>/dev/null |

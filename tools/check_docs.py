@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Keeps the documents true to the tree. Runs as a test.
+
+    tools/check_docs.py [ROOT]
+
+Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
+the one that check_layers.py holds, and gpurota.toml(5) must have every setting.
+"""
+
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_layers  # noqa: E402
+
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+PATH = re.compile(r"(?<![\w/.~-])((?:src|sim|tests|tools|docs|demo|packaging|cmake|man|bench)/[\w./-]*\w)")
+ROW = re.compile(r"^\| `(?:src/)?(\w+)` \|.*\| ([^|]*) \|$")
+
+
+def documents(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f not in ("build", ".git")]
+        for name in names:
+            if name.endswith(".md"):
+                yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def exists(root, path):
+    return os.path.exists(os.path.join(root, path)) or os.path.exists(os.path.join(root, "src", path))
+
+
+def check_links(root, path, text):
+    for target in LINK.findall(text):
+        if not os.path.exists(os.path.join(root, os.path.dirname(path), target)):
+            yield "%s: links to %s, which is not there" % (path, target)
+
+
+def check_paths(root, path, text):
+    for target in PATH.findall(text):
+        if not exists(root, target.rstrip(".")):
+            yield "%s: names %s, which is not there" % (path, target)
+
+
+def check_comments(root):
+    for path in check_layers.source_files(root):
+        with open(os.path.join(root, path), encoding="utf-8") as source:
+            for target in re.findall(r"(?<![\w/.-])docs/[\w./-]*\w", source.read()):
+                if not exists(root, target):
+                    yield "%s: names %s, which is not there" % (path, target)
+
+
+def check_table(root):
+    with open(os.path.join(root, "ARCHITECTURE.md"), encoding="utf-8") as text:
+        rows = dict(match.groups() for match in map(ROW.match, text) if match)
+    for module, allowed in check_layers.ALLOWED.items():
+        if not os.path.isdir(os.path.join(root, "src", module)) and module != "sim":
+            continue
+        said = rows.get(module)
+        if said is None:
+            yield "ARCHITECTURE.md: no row for %s" % module
+        elif said != "all above" and set(said.replace("–", "").split()) != set(allowed):
+            yield "ARCHITECTURE.md: %s may include %s, not %s" % (module, " ".join(allowed), said)
+
+
+def check_settings(root):
+    with open(os.path.join(root, "src/config/parse.cpp"), encoding="utf-8") as source:
+        settings = re.findall(r'^ +\{"(\w+)", \w+\(', source.read(), re.MULTILINE)
+    with open(os.path.join(root, "man/gpurota.toml.5"), encoding="utf-8") as page:
+        described = re.findall(r"^\.BR (\w+) \"", page.read(), re.MULTILINE)
+    if not settings:
+        yield "src/config/parse.cpp: no settings found; has their table changed its form?"
+    for setting in sorted(set(settings) ^ set(described)):
+        yield "man/gpurota.toml.5: %s is in only one of the page and src/config/parse.cpp" % setting
+
+
+def check_tree(root):
+    problems = []
+    for path in sorted(documents(root)):
+        with open(os.path.join(root, path), encoding="utf-8") as text:
+            content = text.read()
+        problems += check_links(root, path, content)
+        problems += check_paths(root, path, content)
+    problems += check_comments(root)
+    problems += check_table(root)
+    problems += check_settings(root)
+    return problems
+
+
+def main(arguments):
+    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    problems = check_tree(root)
+    for problem in problems:
+        print(problem)
+    print("documents: %d problems" % len(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
