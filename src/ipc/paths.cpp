@@ -107,7 +107,7 @@ std::string tenant_socket(const std::string& runtime_dir) {
 std::string absolute(const std::string& path) {
   if (path.empty() || path.front() == '/') return path;
   char* here = ::get_current_dir_name();
-  const std::string result = (here == nullptr ? std::string() : std::string(here)) + "/" + path;
+  std::string result = (here == nullptr ? std::string() : std::string(here)) + "/" + path;
   std::free(here);
   return result;
 }

@@ -40,8 +40,8 @@ class PeerTest : public ::testing::Test {
       if (!groups.empty() && ::setgroups(groups.size(), groups.data()) != 0) ::_exit(1);
       if (uid != ::geteuid() && ::setresuid(uid, uid, uid) != 0) ::_exit(1);
       const auto fd = connect_unix(temp_.file("s"), SOCK_SEQPACKET, 10s);
-      ::pause();
-      ::_exit(0);
+      if (fd) ::pause();
+      ::_exit(1);
     }
     pollfd waiting{listener_->fd(), POLLIN, 0};
     ASSERT_EQ(::poll(&waiting, 1, 10000), 1);

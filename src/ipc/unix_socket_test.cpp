@@ -61,7 +61,7 @@ TEST_F(UnixSocket, HasTheModeAskedWhateverTheUmask) {
 }
 
 TEST_F(UnixSocket, IsRemovedWithItsListener) {
-  { const auto listener = listen(); }
+  ASSERT_TRUE(listen());
   EXPECT_NE(::access(path_.c_str(), F_OK), 0);
   const auto client = connect_unix(path_, SOCK_STREAM, 1s);
   EXPECT_EQ(client.error().code, Code::kUnavailable);

@@ -16,7 +16,6 @@
 namespace gpurota::store {
 namespace {
 
-using ports::StoredGpu;
 using ports::StoredLease;
 using ports::StoredProcess;
 using testing::TempDir;
@@ -181,7 +180,7 @@ TEST(SqliteStore, AWriteThatTheSystemRefusesIsAnErrorThatLosesNothing) {
     ::signal(SIGXFSZ, SIG_IGN);
     auto store = SqliteStore::open(temp.file("state"));
     if (!store) ::_exit(2);
-    const rlimit small{64 * 1024, RLIM_INFINITY};
+    const rlimit small{65536, RLIM_INFINITY};
     const rlimit large{RLIM_INFINITY, RLIM_INFINITY};
     ::setrlimit(RLIMIT_FSIZE, &small);
     Result<void> last;

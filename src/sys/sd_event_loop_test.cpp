@@ -132,6 +132,7 @@ TEST_F(SdEventLoopTest, RunsWhatOtherThreadsPostAllOfIt) {
   constexpr int kThreads = 4, kEach = 1000;
   int seen = 0;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kEach; ++i) {

@@ -26,7 +26,7 @@ using ports::ProcessInfo;
 constexpr std::size_t kMostUserNames = 1024;
 constexpr auto kUserNameAge = std::chrono::minutes(5);
 // As much of a command line as is kept. The kernel allows 2 MiB.
-constexpr std::size_t kMostCommandBytes = 128 * 1024;
+constexpr std::size_t kMostCommandBytes = 131072;
 
 tl::unexpected<Error> process_ended(pid_t pid) {
   return fail(Code::kGone, fmt::format("process {} has ended", pid));
@@ -78,12 +78,13 @@ class Death final : public EventLoop::Source {
     death->pidfd_ = Fd(::fcntl(pidfd, F_DUPFD_CLOEXEC, 3));
     if (!death->pidfd_) return fail_errno("cannot duplicate a pidfd", errno);
     auto source = std::make_shared<EventLoop::SourcePtr>();
-    GPUROTA_ASSIGN_OR_RETURN(*source,
-                             loop.watch_fd(death->pidfd_.get(), false, ports::Urgency::kSafety,
-                                           [source = std::weak_ptr(source), callback](unsigned) {
-                                             if (const auto held = source.lock()) held->reset();
-                                             callback();
-                                           }));
+    GPUROTA_ASSIGN_OR_RETURN(
+        *source,
+        loop.watch_fd(death->pidfd_.get(), false, ports::Urgency::kSafety,
+                      [source = std::weak_ptr(source), callback = std::move(callback)](unsigned) {
+                        if (const auto held = source.lock()) held->reset();
+                        callback();
+                      }));
     death->source_ = std::move(source);
     return death;
   }
@@ -218,7 +219,7 @@ Result<void> SystemProcesses::remove_cgroup(const std::string& cgroup) {
 }
 
 std::string SystemProcesses::cgroup_of(pid_t pid) {
-  const auto text = read_whole(fmt::format("/proc/{}/cgroup", pid), 64 * 1024);
+  const auto text = read_whole(fmt::format("/proc/{}/cgroup", pid), 65536);
   return cgroups_ && text ? cgroup_directory(*cgroups_, *text) : "";
 }
 
