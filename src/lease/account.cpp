@@ -5,9 +5,10 @@
 namespace gpurota::lease {
 namespace {
 
-// A measurement of a busy tenant is off by what it allocates and frees meanwhile, in either
-// direction. A change is believed when this many looks in a row agree on its direction: 1 s at the
-// default period.
+// A measurement of a busy tenant is too low by what is on its way: the tenant charges before the
+// driver takes, and credits after it gives. So a rise is believed when this many looks in a row show
+// at least that much, and a fall only when the tenant has neither allocated nor freed all that time.
+// 1 s at the default period.
 constexpr std::size_t kAgreeingLooks = 4;
 
 // With less than this left after a grant, grants are exact: slack would soon have to be called back.
@@ -93,19 +94,20 @@ std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measur
   }
   if (!measurement.held || measurement.taken < holder->reserved_since) return std::nullopt;
   // The hint is the tenant's own word: believed only as far as the daemon granted.
-  const Bytes candidate = *measurement.held - std::min(measurement.used_hint, holder->granted);
+  const Bytes used = std::min(measurement.used_hint, holder->granted);
+  const Look look{*measurement.held - used, used};
   if (!holder->unmeasured) {
-    settle(*holder, candidate);
+    settle(*holder, look);
     return std::nullopt;
   }
   // A tenant is quiet while it waits for a new context to be measured: this figure is exact.
   holder->unmeasured = false;
   holder->window.clear();
-  holder->overhead = candidate;
+  holder->overhead = look.beside;
   holder->context_reserve = Bytes();
   if (holder->contexts != 1 || holder->context_cost_known) return std::nullopt;
   holder->context_cost_known = true;
-  return candidate;
+  return look.beside;
 }
 
 void Account::measure_dead(Holder& holder, const Measurement& measurement) {
@@ -115,12 +117,16 @@ void Account::measure_dead(Holder& holder, const Measurement& measurement) {
   holder.context_reserve = Bytes();
 }
 
-void Account::settle(Holder& holder, Bytes candidate) {
-  holder.window.push_back(candidate);
-  if (holder.window.size() > kAgreeingLooks) holder.window.pop_front();
-  if (holder.window.size() < kAgreeingLooks) return;
-  const auto [least, most] = std::minmax_element(holder.window.begin(), holder.window.end());
-  holder.overhead = std::clamp(holder.overhead, *least, *most);
+void Account::settle(Holder& holder, const Look& look) {
+  std::deque<Look>& window = holder.window;
+  window.push_back(look);
+  if (window.size() > kAgreeingLooks) window.pop_front();
+  if (window.size() < kAgreeingLooks) return;
+  const bool quiet = std::all_of(window.begin(), window.end(),
+                                 [&](const Look& other) { return other.used == look.used; });
+  Bytes least = look.beside;
+  for (const Look& other : window) least = std::min(least, other.beside);
+  holder.overhead = quiet ? least : std::max(holder.overhead, least);
 }
 
 bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {

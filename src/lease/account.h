@@ -113,13 +113,18 @@ class Account {
   bool empty() const { return holders_.empty() && outsiders_.is_zero(); }
 
  private:
+  // One measurement: what is held beside what the tenant says it uses.
+  struct Look {
+    Bytes beside;
+    Bytes used;
+  };
   struct Holder {
     Bytes granted;
     Bytes context_reserve;     // for contexts not measured yet
     TimePoint reserved_since;  // measurements begun before this say nothing of the reserve
     int contexts = 0;
     Bytes overhead;           // held beside what is hooked, as measured
-    std::deque<Bytes> window; // the last measurements of it that did not settle it
+    std::deque<Look> window;  // the last looks since it was settled
     bool unmeasured = true;   // its contexts changed since the last measurement
     std::uint32_t last_grown = 0;
     bool connected = true;
@@ -143,7 +148,7 @@ class Account {
   Bytes unsettled() const;
   Holder* find(TenantId tenant);
   static void measure_dead(Holder& holder, const Measurement& measurement);
-  static void settle(Holder& holder, Bytes candidate);
+  static void settle(Holder& holder, const Look& look);
 
   Bytes limit_;
   Bytes outsiders_;

@@ -161,6 +161,23 @@ TEST_F(GrantBookTest, WhatIsAllocatedDuringALookNeitherHidesNorFeignsOverhead) {
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
 }
 
+TEST_F(GrantBookTest, WhatIsOnItsWayInEveryLookDoesNotLowerTheOverhead) {
+  book.grow(kGpu, want(a, gib(2)), kStart);
+  measure(a, mib(700), Bytes(), kStart);
+  for (unsigned i = 1; i <= 20; ++i) {
+    // Always 50 MiB charged that the driver has not taken yet.
+    measure(a, mib(700 + 10 * i), mib(10 * i + 50), kStart + std::chrono::milliseconds(i));
+  }
+  EXPECT_EQ(account().charged(), gib(2) + mib(700));
+}
+
+TEST_F(GrantBookTest, WhatAQuietTenantGaveBackIsNoLongerCharged) {
+  book.grow(kGpu, want(a, gib(2)), kStart);
+  measure(a, mib(800), Bytes(), kStart);
+  for (int i = 1; i <= 4; ++i) measure(a, mib(600), mib(50), kStart + std::chrono::milliseconds(i));
+  EXPECT_EQ(account().charged(), gib(2) + mib(550));
+}
+
 TEST_F(GrantBookTest, ModulesLoadedLaterAreChargedOnceSeveralLooksAgree) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, mib(518), Bytes(), kStart);
