@@ -158,10 +158,10 @@ bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answ
   return false;
 }
 
+// A message without an answer. Its seq stays 0: it answers no RECALL.
 void tell(State& s, void* message, size_t size) {
   auto* header = static_cast<gpurota_msg_header*>(message);
   header->size = static_cast<uint16_t>(size);
-  header->seq = ++s.link.sequence;
   if (connected(s) && !send_packet(s.link.call, message, size, now_ms())) disconnect(s);
 }
 
@@ -306,6 +306,7 @@ void give_back_excess(int slot) {
     gpurota_msg_return message{};
     message.header.type = GPUROTA_MSG_RETURN;
     message.slot = static_cast<uint32_t>(slot);
+    message.grown_seq = s.slots[slot].grown_seq.load();
     message.bytes = static_cast<uint64_t>(excess);
     const bool was_connected = connected(s);
     tell(s, &message, sizeof(message));

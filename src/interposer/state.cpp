@@ -44,18 +44,29 @@ State& state() {
   return *s;
 }
 
+// The daemon compares the figures with NVML's while the program is quiet, so the last store must not
+// be of a state that another thread has changed meanwhile.
 void State::mirror(int slot) {
   gpurota_page* shared = page.load(std::memory_order_acquire);
   if (shared == nullptr) return;
   const Slot& from = slots[slot];
   gpurota_page_use& to = shared->use[slot];
-  const int64_t headroom = from.headroom.load(std::memory_order_relaxed);
-  const int64_t used = from.granted.load(std::memory_order_relaxed) - headroom;
   const auto store = [](uint64_t* field, uint64_t value) {
     __atomic_store_n(field, value, __ATOMIC_RELAXED);
   };
-  store(&to.headroom_bytes, headroom > 0 ? static_cast<uint64_t>(headroom) : 0);
-  store(&to.used_bytes, used > 0 ? static_cast<uint64_t>(used) : 0);
+  int64_t headroom = from.headroom.load();
+  int64_t granted = from.granted.load();
+  for (;;) {
+    const int64_t used = granted - headroom;
+    store(&to.headroom_bytes, headroom > 0 ? static_cast<uint64_t>(headroom) : 0);
+    store(&to.used_bytes, used > 0 ? static_cast<uint64_t>(used) : 0);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const int64_t headroom_now = from.headroom.load();
+    const int64_t granted_now = from.granted.load();
+    if (headroom_now == headroom && granted_now == granted) break;
+    headroom = headroom_now;
+    granted = granted_now;
+  }
   store(&to.allocations, from.allocations.load(std::memory_order_relaxed));
   store(&to.refusals, from.refusals.load(std::memory_order_relaxed));
 }
