@@ -11,6 +11,7 @@
 #include "sim/cuda/kernel.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/vmm.h"
 
 namespace gpurota::sim {
 

@@ -25,6 +25,7 @@ struct Graph;
 struct GraphExec;
 struct GraphMemory;
 struct MemPool;
+struct MemoryHandle;
 struct MipmappedArray;
 struct Module;
 
@@ -92,6 +93,7 @@ class Driver {
   Registry<MemPool> pools;
   std::vector<MemPool*> default_pools, current_pools;  // by ordinal; null: not made yet
   std::map<CUdeviceptr, GraphMemory> graph_memory;
+  cuuint64_t graph_memory_high[2] = {0, 0};  // used, reserved, as last looked at
   std::unordered_map<Graph*, std::shared_ptr<Graph>> graphs;
   Registry<GraphExec> execs;
   std::vector<std::shared_ptr<Capture>> captures;  // under way
@@ -99,6 +101,8 @@ class Driver {
   Registry<Function> functions;
   Registry<ArrayMemory> arrays;
   Registry<MipmappedArray> mipmaps;
+  Registry<MemoryHandle> handles;
+  std::map<CUdeviceptr, std::size_t> reservations;  // address -> size
 
   Driver();  // out of line: the types above are complete only there
   ~Driver();

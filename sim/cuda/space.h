@@ -35,6 +35,8 @@ struct Allocation {
   MemPool* pool = nullptr;
   unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   bool exportable = false;
+  std::map<int, CUmemAccess_flags> access_by;  // of mapped memory, by ordinal
+  CUmemAllocationProp properties = {};         // of mapped memory
 
   std::size_t extent() const { return room > size ? room : size; }
   bool on_device() const { return kind != Kind::kHost && kind != Kind::kRegistered; }
