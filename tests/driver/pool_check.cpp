@@ -1,0 +1,116 @@
+// Stream-ordered allocation: what a pool reserves, uses and gives back.
+#include <vector>
+
+#include "driver/api.h"
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+cuuint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
+  cuuint64_t value = 0;
+  return cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS ? value : UINT64_MAX;
+}
+
+CUmemoryPool make_pool() {
+  CUmemPoolProps properties = {};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  return cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS ? pool : nullptr;
+}
+
+}  // namespace
+
+DRIVER_CHECK(a_pool_grows_by_thirty_two_mebibytes) {
+  const WithContext with;
+  CUmemoryPool pool = make_pool();
+  EXPECT_TRUE(pool != nullptr);
+  CUdeviceptr a = 0, b = 0;
+  EXPECT_OK(cuMemAllocFromPoolAsync(&a, kMiB, pool, nullptr));
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 32 * kMiB);
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), kMiB);
+  EXPECT_OK(cuMemAllocFromPoolAsync(&b, 33 * kMiB, pool, nullptr));
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 96 * kMiB);
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 34 * kMiB);
+  EXPECT_OK(cuMemFreeAsync(a, nullptr));
+  EXPECT_OK(cuMemFreeAsync(b, nullptr));
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0U);
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 34 * kMiB);
+  EXPECT_OK(cuMemPoolDestroy(pool));
+}
+
+DRIVER_CHECK(without_a_threshold_a_synchronisation_gives_all_back) {
+  const WithContext with;
+  CUmemoryPool pool = make_pool();
+  CUdeviceptr p = 0;
+  EXPECT_OK(cuMemAllocFromPoolAsync(&p, 10 * kMiB, pool, nullptr));
+  EXPECT_OK(cuMemFreeAsync(p, nullptr));
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0U);
+  EXPECT_OK(cuMemPoolDestroy(pool));
+}
+
+DRIVER_CHECK(a_threshold_keeps_memory_until_it_is_trimmed) {
+  const WithContext with;
+  CUmemoryPool pool = make_pool();
+  cuuint64_t threshold = UINT64_MAX;
+  CUdeviceptr p = 0;
+  EXPECT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  EXPECT_OK(cuMemAllocFromPoolAsync(&p, 10 * kMiB, pool, nullptr));
+  EXPECT_OK(cuMemFreeAsync(p, nullptr));
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 32 * kMiB);
+  EXPECT_OK(cuMemPoolTrimTo(pool, 0));
+  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0U);
+  EXPECT_OK(cuMemPoolDestroy(pool));
+}
+
+DRIVER_CHECK(freed_in_a_stream_is_reused_in_it_at_once) {
+  WithContext with;
+  CUmemoryPool pool = make_pool();
+  CUstream stream = nullptr;
+  CUdeviceptr a = 0, b = 0;
+  EXPECT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(spin(with.kernel("spin_us"), stream, 10000));
+  EXPECT_OK(cuMemAllocFromPoolAsync(&a, 4 * kMiB, pool, stream));
+  EXPECT_OK(cuMemFreeAsync(a, stream));
+  EXPECT_OK(cuMemAllocFromPoolAsync(&b, 4 * kMiB, pool, stream));
+  EXPECT_SAME(a, b);
+  EXPECT_OK(cuMemFreeAsync(b, stream));
+  EXPECT_OK(cuStreamSynchronize(stream));
+  EXPECT_OK(cuStreamDestroy_v2(stream));
+  EXPECT_OK(cuMemPoolDestroy(pool));
+}
+
+DRIVER_CHECK(memory_of_a_pool_takes_copies_and_kernels_in_stream_order) {
+  WithContext with;
+  CUstream stream = nullptr;
+  CUdeviceptr p = 0;
+  EXPECT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(cuMemAllocAsync(&p, kMiB, stream));
+  EXPECT_OK(cuMemsetD32Async(p, 40, kMiB / 4, stream));
+  std::uint32_t value = 2;
+  std::uint64_t count = kMiB / 4;
+  void* arguments[] = {&p, &value, &count};
+  EXPECT_OK(launch(with.kernel("add_u32"), stream, arguments));
+  std::vector<std::uint32_t> out(kMiB / 4);
+  EXPECT_OK(cuMemcpyDtoHAsync_v2(out.data(), p, kMiB, stream));
+  EXPECT_OK(cuMemFreeAsync(p, stream));
+  EXPECT_OK(cuStreamSynchronize(stream));
+  EXPECT_SAME(out.front(), 42U);
+  EXPECT_SAME(out.back(), 42U);
+  EXPECT_OK(cuStreamDestroy_v2(stream));
+}
+
+DRIVER_CHECK(freeing_what_no_pool_gave_is_refused) {
+  const WithContext with;
+  CUdeviceptr p = 0;
+  EXPECT_OK(cuMemAllocAsync(&p, kMiB, nullptr));
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+  EXPECT_CODE(cuMemFreeAsync(p + 512, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuMemFreeAsync(p, nullptr));
+  EXPECT_CODE(cuMemAllocAsync(&p, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+}

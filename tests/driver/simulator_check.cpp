@@ -1,0 +1,130 @@
+// What only the simulator can be made to do: faults, delays, other processes at will.
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "driver/api.h"
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+bool set(const std::string& what) {
+  return std::system((std::string(DRIVER_GPUROTA_SIM) + " set " + what).c_str()) == 0;
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  (void)cuMemGetInfo_v2(&free, &total);
+  return free;
+}
+
+// A program of its own that allocates `mebibytes` of GPU 0, says so on `out` and waits to be killed.
+// The checks' own program, started with that as its argument.
+pid_t start_holder(std::size_t mebibytes, int* ready) {
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], 1);
+    ::close(ends[0]);
+    const std::string size = std::to_string(mebibytes);
+    ::execl(DRIVER_HOLDER, "driver_holder", size.c_str(), static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  *ready = ends[0];
+  return child;
+}
+
+bool wait_for_byte(int fd) {
+  char byte = 0;
+  return ::read(fd, &byte, 1) == 1;
+}
+
+template <class Condition>
+bool soon(const Condition& condition) {
+  for (int i = 0; i < 500; ++i) {
+    if (condition()) return true;
+    const timespec pause = {0, 10'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+  return false;
+}
+
+}  // namespace
+
+SIMULATOR_CHECK(an_allocation_fails_when_it_is_told_to) {
+  const WithContext with;
+  CUdeviceptr p = 0, q = 0;
+  EXPECT_TRUE(set("gpu0.fail_allocation=2"));
+  EXPECT_OK(cuMemAlloc_v2(&p, 4 * kMiB));
+  EXPECT_CODE(cuMemAlloc_v2(&q, 4 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_OK(cuMemAlloc_v2(&q, 4 * kMiB));
+  EXPECT_OK(cuMemFree_v2(p));
+  EXPECT_OK(cuMemFree_v2(q));
+}
+
+SIMULATOR_CHECK(a_lost_gpu_answers_errors_until_it_is_back) {
+  const WithContext with;
+  CUdeviceptr p = 0;
+  EXPECT_TRUE(set("gpu0.lost=1"));
+  EXPECT_CODE(cuMemAlloc_v2(&p, kMiB), CUDA_ERROR_UNKNOWN);
+  EXPECT_TRUE(set("gpu0.lost=0"));
+  EXPECT_OK(cuMemAlloc_v2(&p, kMiB));
+  EXPECT_OK(cuMemFree_v2(p));
+}
+
+SIMULATOR_CHECK(capacity_is_shared_by_all_processes_and_a_killed_one_gives_back) {
+  const WithContext with;
+  const std::size_t before = free_bytes();
+  int ready = -1;
+  const pid_t holder = start_holder(1024, &ready);
+  EXPECT_TRUE(holder > 0 && wait_for_byte(ready));
+  const std::size_t during = free_bytes();
+  EXPECT_TRUE(before - during > 1024 * kMiB);  // its context too
+  CUdeviceptr p = 0;
+  EXPECT_CODE(cuMemAlloc_v2(&p, before - 512 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(set("release_delay_ms=200"));
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_SAME(free_bytes(), during);
+  EXPECT_TRUE(soon([&] { return free_bytes() == before; }));
+  EXPECT_TRUE(set("release_delay_ms=0"));
+  ::close(ready);
+}
+
+SIMULATOR_CHECK(a_host_that_runs_short_is_an_error_of_the_driver) {
+  const WithContext with;
+  CUdeviceptr p = 0;
+  EXPECT_OK(cuMemAlloc_v2(&p, 512 * kMiB));
+  EXPECT_TRUE(set("host_budget=64M"));
+  EXPECT_CODE(cuMemsetD8_v2(p, 1, 512 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(set("host_budget=2G"));
+  EXPECT_OK(cuMemsetD8_v2(p, 1, 96 * kMiB));
+  EXPECT_OK(cuMemFree_v2(p));
+}
+
+SIMULATOR_CHECK(copies_take_as_long_as_the_set_rate_says) {
+  const WithContext with;
+  CUdeviceptr p = 0;
+  CUevent start = nullptr, end = nullptr;
+  float milliseconds = 0;
+  EXPECT_OK(cuMemAlloc_v2(&p, 8 * kMiB));
+  EXPECT_OK(cuEventCreate(&start, 0));
+  EXPECT_OK(cuEventCreate(&end, 0));
+  EXPECT_TRUE(set("gpu0.copy_rate=100M"));
+  EXPECT_OK(cuEventRecord(start, nullptr));
+  EXPECT_OK(cuMemcpyDtoDAsync_v2(p, p + 4 * kMiB, 4 * kMiB, nullptr));
+  EXPECT_OK(cuEventRecord(end, nullptr));
+  EXPECT_OK(cuEventSynchronize(end));
+  EXPECT_TRUE(set("gpu0.copy_rate=0"));
+  EXPECT_OK(cuEventElapsedTime(&milliseconds, start, end));
+  EXPECT_TRUE(milliseconds >= 39.0F);
+  EXPECT_OK(cuMemFree_v2(p));
+}

@@ -1,0 +1,165 @@
+// Virtual memory management: what is mapped where, and that bytes stay with the memory.
+#include <unistd.h>
+
+#include <vector>
+
+#include "driver/api.h"
+
+namespace {
+
+CUmemAllocationProp properties(CUmemAllocationHandleType handles) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  prop.requestedHandleTypes = handles;
+  return prop;
+}
+
+constexpr CUmemAccessDesc kReadWrite = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                        CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  (void)cuMemGetInfo_v2(&free, &total);
+  return free;
+}
+
+}  // namespace
+
+DRIVER_CHECK(bytes_follow_the_memory_when_it_is_mapped_elsewhere) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  std::size_t unit = 0;
+  EXPECT_OK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle one = 0, two = 0;
+  EXPECT_OK(cuMemAddressReserve(&range, 4 * unit, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&one, unit, &prop, 0));
+  EXPECT_OK(cuMemCreate(&two, unit, &prop, 0));
+  EXPECT_OK(cuMemMap(range, unit, 0, one, 0));
+  EXPECT_OK(cuMemMap(range + unit, unit, 0, two, 0));
+  EXPECT_OK(cuMemSetAccess(range, 2 * unit, &kReadWrite, 1));
+  EXPECT_OK(cuMemsetD32_v2(range, 0x11111111, unit / 4));
+  EXPECT_OK(cuMemsetD32_v2(range + unit, 0x22222222, unit / 4));
+  EXPECT_OK(cuMemUnmap(range, unit));
+  EXPECT_OK(cuMemUnmap(range + unit, unit));
+  EXPECT_OK(cuMemMap(range + 3 * unit, unit, 0, one, 0));
+  EXPECT_OK(cuMemMap(range + 2 * unit, unit, 0, two, 0));
+  EXPECT_OK(cuMemSetAccess(range + 2 * unit, 2 * unit, &kReadWrite, 1));
+  std::vector<std::uint32_t> out(2 * unit / 4);
+  EXPECT_OK(cuMemcpyDtoH_v2(out.data(), range + 2 * unit, 2 * unit));
+  EXPECT_SAME(out.front(), 0x22222222U);
+  EXPECT_SAME(out[unit / 4 - 1], 0x22222222U);
+  EXPECT_SAME(out[unit / 4], 0x11111111U);
+  EXPECT_SAME(out.back(), 0x11111111U);
+  EXPECT_OK(cuMemUnmap(range + 2 * unit, 2 * unit));
+  EXPECT_OK(cuMemRelease(one));
+  EXPECT_OK(cuMemRelease(two));
+  EXPECT_OK(cuMemAddressFree(range, 4 * unit));
+}
+
+DRIVER_CHECK(physical_memory_lives_until_neither_handle_nor_mapping_is_left) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  constexpr std::size_t kSize = std::size_t{64} << 20;
+  const std::size_t before = free_bytes();
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  EXPECT_SAME(free_bytes(), before);
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_SAME(before - free_bytes(), kSize);
+  EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_SAME(before - free_bytes(), kSize);
+  EXPECT_OK(cuMemUnmap(range, kSize));
+  EXPECT_SAME(free_bytes(), before);
+  EXPECT_OK(cuMemAddressFree(range, kSize));
+}
+
+DRIVER_CHECK(a_handle_retained_by_address_keeps_the_memory) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  constexpr std::size_t kSize = std::size_t{4} << 20;
+  const std::size_t before = free_bytes();
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0, again = 0;
+  EXPECT_OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
+  EXPECT_OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range)));
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_OK(cuMemUnmap(range, kSize));
+  EXPECT_SAME(before - free_bytes(), kSize);
+  EXPECT_OK(cuMemRelease(again));
+  EXPECT_SAME(free_bytes(), before);
+  EXPECT_OK(cuMemAddressFree(range, kSize));
+}
+
+DRIVER_CHECK(memory_without_access_cannot_be_copied) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  constexpr std::size_t kSize = std::size_t{2} << 20;
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  std::vector<char> host(16);
+  EXPECT_OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  EXPECT_CODE(cuMemcpyHtoD_v2(range, host.data(), 16), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
+  EXPECT_CODE(cuMemcpyHtoD_v2(range, host.data(), 16), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuMemSetAccess(range, kSize, &kReadWrite, 1));
+  EXPECT_OK(cuMemcpyHtoD_v2(range, host.data(), 16));
+  EXPECT_OK(cuMemUnmap(range, kSize));
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_OK(cuMemAddressFree(range, kSize));
+}
+
+DRIVER_CHECK(wrong_uses_of_virtual_memory_are_refused) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  constexpr std::size_t kSize = std::size_t{2} << 20;
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_CODE(cuMemCreate(&handle, kSize + 1, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_CODE(cuMemAddressReserve(&range, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
+  EXPECT_CODE(cuMemMap(range, kSize, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_CODE(cuMemFree_v2(range), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuMemUnmap(range, kSize));
+  EXPECT_CODE(cuMemUnmap(range, kSize), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_OK(cuMemAddressFree(range, kSize));
+}
+
+DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  constexpr std::size_t kSize = std::size_t{8} << 20;
+  const std::size_t before = free_bytes();
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0, imported = 0;
+  int fd = -1;
+  EXPECT_OK(cuMemAddressReserve(&range, 2 * kSize, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  EXPECT_OK(cuMemImportFromShareableHandle(
+      &imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  EXPECT_SAME(before - free_bytes(), kSize);
+  EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
+  EXPECT_OK(cuMemMap(range + kSize, kSize, 0, imported, 0));
+  EXPECT_OK(cuMemSetAccess(range, 2 * kSize, &kReadWrite, 1));
+  EXPECT_OK(cuMemsetD32_v2(range, 0x600df00d, kSize / 4));
+  std::uint32_t word = 0;
+  EXPECT_OK(cuMemcpyDtoH_v2(&word, range + 2 * kSize - 4, 4));
+  EXPECT_SAME(word, 0x600df00dU);
+  EXPECT_OK(cuMemUnmap(range, 2 * kSize));
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_OK(cuMemRelease(imported));
+  ::close(fd);
+  EXPECT_SAME(free_bytes(), before);
+  EXPECT_OK(cuMemAddressFree(range, 2 * kSize));
+}
