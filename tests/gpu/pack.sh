@@ -12,8 +12,18 @@ for program in gpurotad gpurota; do
     grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
     while read -r library; do cp -n "$library" "$out/lib/bundled/"; done
   # The bundled loader path is this program's alone: what it runs must find its own libraries.
-  printf '#!/bin/sh\nhere=$(dirname "$(readlink -f "$0")")\nexec /lib64/ld-linux-x86-64.so.2 --library-path "$here/../lib/bundled" --argv0 "$0" "$here/%s.real" "$@"\n' \
-    "$program" > "$out/bin/$program"
+  cat > "$out/bin/$program" << EOF_WRAPPER
+#!/bin/sh
+here=\$(dirname "\$(readlink -f "\$0")")
+exec /lib64/ld-linux-x86-64.so.2 --library-path "\$here/../lib/bundled" "\$here/$program.real" "\$@"
+EOF_WRAPPER
   chmod +x "$out/bin/$program"
+done
+mkdir -p "$out/tests/driver"
+[ -x "$build/tests/bin/hammer" ] && strip -o "$out/tests/hammer" "$build/tests/bin/hammer"
+source=$(dirname "$(readlink -f "$0")")/../..
+c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread
+for program in "$build"/tests/bin/driver/*; do
+  [ -x "$program" ] && strip -o "$out/tests/driver/$(basename "$program")" "$program"
 done
 strip -o "$out/lib/libgpurota.so" "$build/lib/libgpurota.so"

@@ -1,0 +1,111 @@
+#!/bin/bash
+# run.sh DIST [RESULTS_DIR]: the main job on a real GPU, from what pack.sh made. Needs nvcc, PyTorch and
+# a driver; one line for each check; exits with the number of those that failed.
+#
+# Takes device memory with plain allocations only, at most 16 GiB; touches no setting of the GPU.
+# shellcheck disable=SC2317  # the checks are called by name
+set -uo pipefail
+dist=$(readlink -f "${1:?usage: run.sh DIST [RESULTS_DIR]}")
+here=$(dirname "$(readlink -f "$0")")
+work=$(mktemp -d)
+results=${2:-$work}
+mkdir -p "$results"
+export GPUROTA_RUNTIME_DIR=$work/run
+failed=0
+
+say() { printf '%-6s %-44s %s\n' "$1" "$2" "${3:-}"; }
+check() { # check NAME COMMAND…: passes if the command does
+  local name=$1 begun
+  shift
+  begun=$(date +%s.%N)
+  if "$@" > "$results/$name.out" 2> "$results/$name.err" < /dev/null; then
+    say ok "$name" "$(awk "BEGIN {printf \"%.1f s\", $(date +%s.%N) - $begun}")  $(tail -n 1 "$results/$name.out" | cut -c1-200)"
+  else
+    say FAIL "$name" "exit $? $(tail -n 2 "$results/$name.out" "$results/$name.err" | tr '\n' ' ' | cut -c1-400)"
+    failed=$((failed + 1))
+  fi
+}
+start_daemon() {
+  "$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config /dev/null \
+    --preload "$dist/lib/libgpurota.so" >> "$results/gpurotad.log" 2>&1 &
+  daemon=$!
+  for _ in $(seq 100); do [ -S "$work/run/control.sock" ] && "$dist/bin/gpurota" status > /dev/null 2>&1 && return; sleep 0.05; done
+  echo "the daemon did not start: $(tail -n 3 "$results/gpurotad.log")" && exit 99
+}
+cleanup() {
+  kill "$daemon" 2> /dev/null
+  wait "$daemon" 2> /dev/null
+  rm -rf "$work"
+}
+gpurota() { "$dist/bin/gpurota" "$@"; }
+status() { gpurota status --json; }
+used_mib() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1; }
+holds() { python3 -c "import json,sys; d=json.load(sys.stdin); sys.exit(not ($1))"; }
+
+static_runtime() { # held to its limit by all the runtime's ways, and nearly all of it can be had
+  gpurota run --memory 4G -- "$work/static_runtime" | tee /dev/stderr |
+    holds "d['total_mib'] == 4096 and all(3300 <= d[k + '_mib'] <= d['free_mib'] for k in ('malloc', 'async', 'pitch')) and len(d) == 5"
+}
+two_at_once() {
+  LIMIT_MIB=8192 gpurota run --memory 8G -- python3 "$here/torch_limit.py" > "$results/two_a.out" 2>&1 &
+  local other=$!
+  LIMIT_MIB=8192 gpurota run --memory 8G -- python3 "$here/torch_limit.py" && wait "$other"
+}
+killed() { # kill -9 of the program: the lease goes, the memory comes back
+  gpurota run --memory 8G --note "to be killed" -- python3 -c "
+import torch, time
+x = torch.zeros(6 << 30, dtype=torch.uint8, device='cuda'); torch.cuda.synchronize(); print('holding', flush=True); time.sleep(600)" > "$work/killed.out" &
+  local cli=$! pid code
+  until grep -q holding "$work/killed.out"; do sleep 0.05; kill -0 "$cli" || return 1; done
+  pid=$(status | python3 -c "import json,sys; print(json.load(sys.stdin)['leases'][0]['pid'])")
+  [ "$(used_mib)" -gt 6000 ] || return 2
+  kill -9 "$pid"
+  local begun
+  begun=$(date +%s.%N)
+  wait "$cli"
+  code=$?
+  echo "lease gone and memory back after $(awk "BEGIN {printf \"%.2f\", $(date +%s.%N) - $begun}") s, exit code $code, $(used_mib) MiB used"
+  [ "$code" -eq 137 ] && status | holds "not d['leases']" && [ "$(used_mib)" -lt 100 ]
+}
+daemon_restart() { # kill -9 of the daemon in the middle: nobody notices, the limit still holds
+  LIMIT_MIB=8192 gpurota run --memory 8G -- python3 -c "
+import torch, time
+held = [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(5)]; torch.cuda.synchronize()
+print('holding', flush=True); input_gone = time.time()
+time.sleep(2.5)
+held += [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda')]
+try:
+    held += [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(4)]
+    print('not refused')
+except torch.OutOfMemoryError:
+    print('goes on and is refused')" > "$work/restart.out" &
+  local cli=$!
+  until grep -q holding "$work/restart.out"; do sleep 0.05; kill -0 "$cli" || return 1; done
+  kill -9 "$daemon"; wait "$daemon" 2> /dev/null
+  start_daemon
+  wait "$cli" || return 3
+  grep 'goes on and is refused' "$work/restart.out"
+}
+exclusive() { gpurota run -- python3 -c "
+import os, torch
+assert 'libgpurota' not in open('/proc/self/maps').read()
+assert torch.cuda.mem_get_info()[1] > 16 << 30; print('whole GPU, no preload')"; }
+hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
+
+trap cleanup EXIT
+nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader
+nvcc -O2 -arch=native -o "$work/static_runtime" "$here/static_runtime.cu" || exit 98
+start_daemon
+check doctor gpurota doctor
+check torch env LIMIT_MIB=8192 "$dist/bin/gpurota" run --memory 8G -- python3 "$here/torch_limit.py"
+check static_runtime static_runtime
+check two_at_once two_at_once
+check exclusive exclusive
+check killed killed
+check daemon_restart daemon_restart
+check hammer hammer
+for program in "$dist"/tests/driver/*; do
+  [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
+done
+echo "$failed failed"
+exit "$failed"
