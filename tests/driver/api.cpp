@@ -1,6 +1,7 @@
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 #include <dlfcn.h>
+#include <kernels_ptx.h>  // generated from kernels.ptx
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,8 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <vector>
-
-#include "kernels_ptx.h"
 
 namespace {
 

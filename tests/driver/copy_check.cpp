@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 namespace {
 

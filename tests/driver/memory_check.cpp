@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;

@@ -1,7 +1,7 @@
 // Stream-ordered allocation: what a pool reserves, uses and gives back.
 #include <vector>
 
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 namespace {
 

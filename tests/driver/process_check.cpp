@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 namespace {
 
@@ -24,17 +24,19 @@ std::size_t free_bytes() {
   return free;
 }
 
-// A program of its own that allocates `mebibytes` of GPU 0, says so on `out` and waits to be killed.
-// The checks' own program, started with that as its argument.
-pid_t start_holder(std::size_t mebibytes, int* ready) {
+// A program of its own that allocates `mebibytes` of GPU 0, writes a byte to `ready`, and then does
+// what `then` says (holder.cpp).
+// In a process group of its own, so that what it leaves behind can be killed too.
+pid_t start_holder(std::size_t mebibytes, const char* then, int* ready) {
   int ends[2];
   if (::pipe(ends) != 0) return -1;
   const pid_t child = ::fork();
   if (child == 0) {
+    ::setpgid(0, 0);
     ::dup2(ends[1], 1);
     ::close(ends[0]);
     const std::string size = std::to_string(mebibytes);
-    ::execl(DRIVER_HOLDER, "driver_holder", size.c_str(), static_cast<char*>(nullptr));
+    ::execl(DRIVER_HOLDER, "driver_holder", size.c_str(), then, static_cast<char*>(nullptr));
     ::_exit(127);
   }
   ::close(ends[1]);
@@ -84,7 +86,7 @@ SIMULATOR_CHECK(capacity_is_shared_by_all_processes_and_a_killed_one_gives_back)
   const WithContext with;
   const std::size_t before = free_bytes();
   int ready = -1;
-  const pid_t holder = start_holder(1024, &ready);
+  const pid_t holder = start_holder(1024, "hold", &ready);
   EXPECT_TRUE(holder > 0 && wait_for_byte(ready));
   const std::size_t during = free_bytes();
   EXPECT_TRUE(before - during > 1024 * kMiB);  // its context too
@@ -127,4 +129,59 @@ SIMULATOR_CHECK(copies_take_as_long_as_the_set_rate_says) {
   EXPECT_OK(cuEventElapsedTime(&milliseconds, start, end));
   EXPECT_TRUE(milliseconds >= 39.0F);
   EXPECT_OK(cuMemFree_v2(p));
+}
+
+SIMULATOR_CHECK(processes_killed_at_any_moment_leave_the_books_right) {
+  const WithContext with;
+  const std::size_t before = free_bytes();
+  for (int round = 0; round < 10; ++round) {
+    pid_t churners[4];
+    for (pid_t& churner : churners) {
+      int ready = -1;
+      churner = start_holder(3, "churn", &ready);
+      EXPECT_TRUE(churner > 0 && wait_for_byte(ready));
+      ::close(ready);
+    }
+    CUdeviceptr p = 0;
+    for (const pid_t churner : churners) {
+      EXPECT_OK(cuMemAlloc_v2(&p, 4 * kMiB));
+      ::kill(churner, SIGKILL);
+      ::waitpid(churner, nullptr, 0);
+      EXPECT_OK(cuMemFree_v2(p));
+    }
+    EXPECT_TRUE(soon([&] { return free_bytes() == before; }));
+  }
+}
+
+SIMULATOR_CHECK(a_forked_child_holds_the_memory_only_where_the_machine_says_so) {
+  const WithContext with;
+  const std::size_t before = free_bytes();
+  for (const bool holds : {true, false}) {
+    int ready = -1;
+    EXPECT_TRUE(set(holds ? "hold_for_children=1" : "hold_for_children=0"));
+    const pid_t parent = start_holder(64, "fork", &ready);
+    EXPECT_TRUE(parent > 0 && wait_for_byte(ready));
+    ::waitpid(parent, nullptr, 0);
+    if (holds) {
+      EXPECT_TRUE(free_bytes() + 64 * kMiB < before);
+    } else {
+      EXPECT_TRUE(soon([&] { return free_bytes() == before; }));
+    }
+    ::kill(-parent, SIGKILL);
+    EXPECT_TRUE(soon([&] { return free_bytes() == before; }));
+    ::close(ready);
+  }
+}
+
+SIMULATOR_CHECK(a_process_that_becomes_another_program_gives_its_memory_back) {
+  const WithContext with;
+  const std::size_t before = free_bytes();
+  int ready = -1;
+  const pid_t holder = start_holder(64, "exec", &ready);
+  EXPECT_TRUE(holder > 0 && wait_for_byte(ready));
+  EXPECT_TRUE(soon([&] { return free_bytes() == before; }));
+  EXPECT_SAME(::kill(holder, 0), 0);
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  ::close(ready);
 }

@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "driver/api.h"
+#include "tests/driver/api.h"
 
 namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
