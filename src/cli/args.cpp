@@ -1,0 +1,298 @@
+#include "cli/args.h"
+
+#include "base/text.h"
+#include "cli/exit_codes.h"
+#include "proto/text_forms.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gpurota::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::array kCommands = {"run",     "status",  "ps",     "release",
+                                  "update", "version", "doctor", "help"};
+
+// What the options write into, as it was typed.
+struct Raw {
+  std::optional<std::string> runtime_dir, memory, soft_limit, note, gpus;
+  Words gpu_ids, positional;
+  bool verbose = false, json = false, all = false, help = false, version = false;
+};
+
+std::string line_of(const Words& words) {
+  return display_command(words, 1000);
+}
+
+Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text) {
+  if (!text) return std::optional<SizeSpec>();
+  auto size = parse_size_spec(*text);
+  if (!size) return fail(Code::kInvalid, fmt::format("{}: {}", option, size.error().message));
+  return std::optional(*size);
+}
+
+Result<LeaseId> lease_of(const std::string& text) {
+  // "12" and "l12" are plainly meant for L12.
+  std::string spelled = text;
+  if (!spelled.empty() && spelled.front() == 'l') spelled.front() = 'L';
+  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9') spelled.insert(0, "L");
+  const auto id = proto::parse_lease_id(spelled);
+  if (!id) {
+    return fail(Code::kInvalid, fmt::format("'{}' is not a lease: they look like L12 ('gpurota status' lists them)",
+                              display_text(text, 40)));
+  }
+  return *id;
+}
+
+// "0,1" and repeated options alike.
+Result<Words> split_ids(const Words& given) {
+  Words ids;
+  for (const std::string& text : given) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      if (end == at) return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
+      ids.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return ids;
+}
+
+void add_common(CLI::App& app, Raw& raw) {
+  app.set_help_flag();
+  app.add_flag("-h,--help", raw.help);
+  app.add_flag("-v,--verbose", raw.verbose);
+  app.add_option("--runtime-dir", raw.runtime_dir);
+}
+
+// Parses `words` into `raw`; what is neither an option nor its value comes back.
+Result<Words> parse_options(CLI::App& app, Words words) {
+  std::reverse(words.begin(), words.end());
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return fail(Code::kInvalid, error.what());
+  }
+  return app.remaining();
+}
+
+Result<RunOptions> run_options(const Raw& raw, Words command) {
+  RunOptions run;
+  if (raw.gpus && !raw.gpu_ids.empty()) {
+    return fail(Code::kInvalid, "--gpus says how many, --gpu-ids says which: give one of them");
+  }
+  if (raw.gpus) {
+    const std::string& text = *raw.gpus;
+    const bool number = !text.empty() && text.size() <= 4 &&
+                        text.find_first_not_of("0123456789") == std::string::npos;
+    if (!number || std::stoi(text) == 0) {
+      return fail(Code::kInvalid, fmt::format("--gpus: '{}' is not a number of GPUs: write --gpus 2 (or --gpu-ids "
+                                "to name them)",
+                                display_text(text, 40)));
+    }
+    run.gpus = std::stoi(text);
+  }
+  GPUROTA_ASSIGN_OR_RETURN(run.gpu_ids, split_ids(raw.gpu_ids));
+  GPUROTA_ASSIGN_OR_RETURN(run.memory, size_of("--memory", raw.memory));
+  GPUROTA_ASSIGN_OR_RETURN(run.soft_limit, size_of("--soft-limit", raw.soft_limit));
+  if (run.soft_limit && !run.memory) {
+    return fail(Code::kInvalid, "--soft-limit is a warning line below --memory: give --memory too");
+  }
+  run.note = raw.note;
+  run.command = std::move(command);
+  return run;
+}
+
+// The words before the command have been parsed; `rest` is what did not belong to an option.
+Result<void> check_run_words(const Words& before, const Words& rest, bool dashes, const Words& command) {
+  if (!rest.empty() && rest.front().starts_with("-")) {
+    return fail(Code::kInvalid, fmt::format("there is no option '{}' (see 'gpurota run --help')",
+                              display_text(rest.front(), 60)));
+  }
+  if (!rest.empty()) {
+    Words line = {"gpurota"};
+    line.insert(line.end(), before.begin(), before.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    line.emplace_back("--");
+    line.insert(line.end(), rest.begin(), rest.end());
+    if (dashes) line.emplace_back("--");
+    line.insert(line.end(), command.begin(), command.end());
+    return fail(Code::kInvalid, "the command comes after '--':\n  " + line_of(line));
+  }
+  if (command.empty()) {
+    return fail(Code::kInvalid, "no command to run: write it after '--':\n  gpurota run --memory 8G -- python "
+                  "train.py");
+  }
+  return {};
+}
+
+Arguments finish(const Raw& raw, Command command) {
+  return {raw.runtime_dir, raw.verbose, std::move(command)};
+}
+
+Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
+  const auto dashes = std::find(words.begin() + static_cast<std::ptrdiff_t>(run_at), words.end(), "--");
+  const Words before(words.begin(), dashes);
+  const Words command(dashes == words.end() ? dashes : dashes + 1, words.end());
+  Words options = before;
+  options.erase(options.begin() + static_cast<std::ptrdiff_t>(run_at));
+  CLI::App app;
+  add_common(app, raw);
+  app.prefix_command();
+  app.add_option("-g,--gpus", raw.gpus);
+  app.add_option("-i,--gpu-ids", raw.gpu_ids)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("-m,--memory", raw.memory);
+  app.add_option("--soft-limit", raw.soft_limit);
+  app.add_option("--note", raw.note);
+  GPUROTA_ASSIGN_OR_RETURN(const Words rest, parse_options(app, options));
+  if (raw.help) return finish(raw, HelpOptions{"run"});
+  GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
+  GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
+  return finish(raw, std::move(run));
+}
+
+// Options and positional words of every other command.
+Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words, std::size_t most) {
+  CLI::App app;
+  add_common(app, raw);
+  app.allow_extras();
+  if (name == "status" || name == "ps" || name == "doctor") app.add_flag("--json", raw.json);
+  if (name == "release") {
+    app.add_option("-i,--gpu-ids", raw.gpu_ids)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_flag("-a,--all", raw.all);
+  }
+  if (name == "update") {
+    app.add_option("-m,--memory", raw.memory);
+    app.add_option("--soft-limit", raw.soft_limit);
+    app.add_option("--note", raw.note);
+  }
+  GPUROTA_ASSIGN_OR_RETURN(Words rest, parse_options(app, words));
+  for (std::string& word : rest) {
+    if (word.starts_with("-") && word.size() > 1) {
+      return fail(Code::kInvalid, fmt::format("there is no option '{}' (see 'gpurota {} --help')",
+                                display_text(word, 60), name));
+    }
+    raw.positional.push_back(std::move(word));
+  }
+  if (raw.positional.size() > most) {
+    return fail(Code::kInvalid, fmt::format("unexpected '{}' (see 'gpurota {} --help')",
+                              display_text(raw.positional[most], 60), name));
+  }
+  return {};
+}
+
+Result<Command> release_command(const Raw& raw) {
+  ReleaseOptions release;
+  for (const std::string& word : raw.positional) {
+    GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_of(word));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(release.gpu_ids, split_ids(raw.gpu_ids));
+  release.all = raw.all;
+  const int ways = (release.leases.empty() ? 0 : 1) + (release.gpu_ids.empty() ? 0 : 1) +
+                   (release.all ? 1 : 0);
+  if (ways > 1) return fail(Code::kInvalid, "give leases, or --gpu-ids, or --all: only one of them");
+  return release;
+}
+
+Result<Command> update_command(const Raw& raw) {
+  if (raw.positional.empty()) {
+    return fail(Code::kInvalid, "which lease? For instance: gpurota update L12 --memory 12G");
+  }
+  UpdateOptions update;
+  GPUROTA_ASSIGN_OR_RETURN(update.lease, lease_of(raw.positional.front()));
+  GPUROTA_ASSIGN_OR_RETURN(update.memory, size_of("--memory", raw.memory));
+  GPUROTA_ASSIGN_OR_RETURN(update.soft_limit, size_of("--soft-limit", raw.soft_limit));
+  update.note = raw.note;
+  if (!update.memory && !update.soft_limit && !update.note) {
+    return fail(Code::kInvalid, "nothing to change: give --memory, --soft-limit or --note");
+  }
+  return update;
+}
+
+Result<Command> simple_command(Raw& raw, const std::string& name, const Words& words) {
+  const std::size_t most = name == "release" ? 256 : name == "update" || name == "ps" ? 1 : 0;
+  GPUROTA_TRY(parse_simple(raw, name, words, most));
+  if (raw.help) return HelpOptions{name};
+  if (name == "status") return StatusOptions{raw.json};
+  if (name == "doctor") return DoctorOptions{raw.json};
+  if (name == "version") return VersionOptions{};
+  if (name == "release") return release_command(raw);
+  if (name == "update") return update_command(raw);
+  PsOptions ps{raw.json, std::nullopt};
+  if (!raw.positional.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(ps.lease, lease_of(raw.positional.front()));
+  }
+  return ps;
+}
+
+// Where the command's name is: the first word that is neither an option nor its value.
+std::size_t command_at(const Words& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--runtime-dir") {
+      ++i;
+    } else if (!words[i].starts_with("-") || words[i] == "--") {
+      return i;
+    }
+  }
+  return words.size();
+}
+
+Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
+  CLI::App app;
+  add_common(app, raw);
+  app.allow_extras();
+  app.add_flag("-V,--version", raw.version);
+  GPUROTA_ASSIGN_OR_RETURN(const Words rest, parse_options(app, words));
+  if (!rest.empty()) {
+    return fail(Code::kInvalid, fmt::format("there is no option '{}' (see 'gpurota --help')",
+                              display_text(rest.front(), 60)));
+  }
+  if (raw.version) return finish(raw, VersionOptions{true});
+  if (raw.help) return finish(raw, HelpOptions{});
+  return fail(Code::kInvalid, "which command? One of run, status, ps, release, update, version, doctor ('gpurota "
+                "--help' explains them)");
+}
+
+Result<Arguments> parse(const Words& words) {
+  Raw raw;
+  const std::size_t at = command_at(words);
+  if (at == words.size()) return parse_without_command(raw, words);
+  const std::string& name = words[at];
+  if (name == "run") return parse_run(raw, words, at);
+  Words rest = words;
+  rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(at));
+  if (name == "help") {
+    const std::string topic = at + 1 < words.size() ? words[at + 1] : "";
+    return finish(raw, HelpOptions{topic});
+  }
+  if (name == "__complete") {
+    return finish(raw, CompleteOptions{at + 1 < words.size() ? words[at + 1] : ""});
+  }
+  if (std::find(kCommands.begin(), kCommands.end(), name) == kCommands.end()) {
+    Words line = {"gpurota"};
+    line.insert(line.end(), words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
+    line.emplace_back("run");
+    if (name != "--") line.emplace_back("--");
+    line.insert(line.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+    return fail(Code::kInvalid, fmt::format("there is no command '{}'; to run a program on a GPU:\n  {}",
+                              display_text(name, 60), line_of(line)));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(Command command, simple_command(raw, name, rest));
+  return finish(raw, std::move(command));
+}
+
+}  // namespace
+
+tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words) {
+  auto arguments = parse(words);
+  if (arguments) return std::move(*arguments);
+  const std::size_t at = command_at(words);
+  const bool run = at < words.size() && words[at] == "run";
+  return tl::unexpected(UsageError{arguments.error().message, run ? kExitRunFailed : kExitUsage});
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,71 @@
+// The command line of `gpurota` as data. Parsing touches nothing and prints nothing.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <variant>
+#include <vector>
+
+namespace gpurota::cli {
+
+struct RunOptions {
+  std::optional<int> gpus;
+  std::vector<std::string> gpu_ids;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;
+  std::vector<std::string> command;  // never empty
+};
+struct StatusOptions {
+  bool json = false;
+};
+struct PsOptions {
+  bool json = false;
+  std::optional<LeaseId> lease;
+};
+struct ReleaseOptions {
+  std::vector<LeaseId> leases;
+  std::vector<std::string> gpu_ids;
+  bool all = false;  // of these three exactly one is given, or none
+};
+struct UpdateOptions {
+  LeaseId lease;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;  // at least one of the three
+};
+struct VersionOptions {
+  bool client_only = false;  // --version
+};
+struct DoctorOptions {
+  bool json = false;
+};
+struct CompleteOptions {
+  std::string what;  // leases, gpus
+};
+struct HelpOptions {
+  std::string topic;  // a command, or empty
+};
+
+using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
+                             UpdateOptions, VersionOptions, DoctorOptions, CompleteOptions>;
+
+struct Arguments {
+  std::optional<std::string> runtime_dir;
+  bool verbose = false;
+  Command command;
+};
+
+struct UsageError {
+  std::string message;  // what to write instead; may have several lines
+  int exit_code = 0;
+};
+
+// `words`: argv without argv[0].
+tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words);
+
+}  // namespace gpurota::cli

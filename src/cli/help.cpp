@@ -1,0 +1,151 @@
+#include "cli/help.h"
+
+#include <array>
+#include <utility>
+
+namespace gpurota::cli {
+namespace {
+
+constexpr std::string_view kGeneral = R"(gpurota: share the GPUs of this machine
+
+usage: gpurota COMMAND [OPTION…]
+
+  run -- COMMAND…      run a program on a GPU that is kept for it
+  status               which GPU is free, who has which, and how much of it
+  ps                   every process on every GPU
+  release LEASE        end a lease and its processes
+  update LEASE         change the memory limit or the note of a running lease
+  doctor               what would stop gpurota on this machine, and how to mend it
+  version              of this program and of the daemon
+
+  gpurota COMMAND --help    explains a command; 'man gpurota' is the whole story
+
+  gpurota run -- python train.py                 a whole GPU, for this program only
+  gpurota run --memory 8G -- python serve.py     8 GiB of a GPU; others may have the rest
+  gpurota run --gpus 2 -- torchrun train.py      two whole GPUs
+
+options of every command:
+  -v, --verbose         say on stderr what is done
+  --runtime-dir DIR     the daemon whose sockets are in DIR. Without it, the first there is of
+                        $GPUROTA_RUNTIME_DIR (if set, no other is tried), your own daemon's
+                        ($XDG_RUNTIME_DIR/gpurota, /tmp/gpurota-UID), and /run/gpurota
+  -h, --help
+  -V, --version
+)";
+
+constexpr std::string_view kRun = R"(gpurota run: run a program on GPUs that are kept for it
+
+usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
+
+  gpurota run -- python train.py                 one whole GPU
+  gpurota run --gpus 2 -- torchrun train.py      two whole GPUs
+  gpurota run --gpu-ids 0,GPU-6f1f -- ./a.out    these two
+  gpurota run --memory 8G -- python serve.py     8 GiB of one GPU; others may have the rest
+  gpurota run --memory 50% -- python serve.py    half of one
+
+  -g, --gpus N          how many GPUs (1)
+  -i, --gpu-ids ID,…    which GPUs: index as in nvidia-smi, UUID or its unique beginning, MIG UUID,
+                        PCI address
+  -m, --memory SIZE     a slice of each GPU instead of the whole. The program sees a GPU of that
+                        size, and an allocation beyond it fails as on a smaller GPU
+  --soft-limit SIZE     below --memory: from here on the use is reported
+  --note TEXT           shown in 'gpurota status' to you and administrators
+  -v, --verbose         say what is done: the lease, its GPUs, the variables that are overridden
+  --runtime-dir DIR     see 'gpurota --help'
+
+SIZE is a number with K, M, G or T (KB, KiB and so on are the same: all are binary, 8G is 8 GiB), a
+bare number of bytes, or a percentage of the GPU.
+
+The program has your terminal, its signals and its job control as without gpurota. GPUs come as
+CUDA_VISIBLE_DEVICES, which replaces an inherited one. All processes of the program end with the
+lease, and the lease ends with the program.
+
+exit status: the program's own; if a signal ended the program, the same ends gpurota. Otherwise
+   75   no GPU that fits is free now: try again later
+  123   the lease was lost or released before the program ended
+  125   gpurota itself failed: the message says why
+  126   the command cannot be executed      127   there is no such command
+)";
+
+constexpr std::string_view kStatus = R"(gpurota status: which GPU is free, who has which, and how much of it
+
+usage: gpurota status [--json]
+
+  --json    everything, for programs; fields are only ever added (man gpurota, JSON)
+
+A GPU is 'available', 'in use' by leases, in 'unreserved use' by a program without a lease, or in
+'error'. USED is what the driver counts, everybody's together; RESERVED is promised to leases.
+Commands and notes of other users are not shown unless the site has opened them.
+)";
+
+constexpr std::string_view kPs = R"(gpurota ps: every process on every GPU, with and without a lease
+
+usage: gpurota ps [LEASE] [--json]
+
+  gpurota ps          all of them
+  gpurota ps L12      those of one lease
+
+A process without a lease shows '-'. LIMITED is 'yes' if it is connected through libgpurota, which
+holds it to its limit; an exclusive lease needs none.
+)";
+
+constexpr std::string_view kRelease = R"(gpurota release: end leases and their processes
+
+usage: gpurota release LEASE…
+       gpurota release --gpu-ids ID,…
+       gpurota release --all
+
+  gpurota release L12             this one
+  gpurota release --gpu-ids 0     all of yours on GPU 0
+  gpurota release --all           all of yours
+
+The processes get SIGTERM and, after a grace, SIGKILL. Administrators may name anybody's lease.
+)";
+
+constexpr std::string_view kUpdate = R"(gpurota update: change a running lease
+
+usage: gpurota update LEASE [--memory SIZE] [--soft-limit SIZE] [--note TEXT]
+
+  gpurota update L12 --memory 12G
+  gpurota update L12 --note "until 18:00"
+
+More memory is given if the GPU has it left. Less is refused while the program holds more. SIZE is
+as for 'gpurota run'.
+)";
+
+constexpr std::string_view kVersion = R"(gpurota version: of this program, the daemon and the driver
+
+usage: gpurota version
+)";
+
+constexpr std::string_view kDoctor =
+    R"(gpurota doctor: what would stop gpurota on this machine, and how to mend it
+
+usage: gpurota doctor [--json]
+
+Looks from here (sockets, groups, libraries), and asks the daemon what it sees (driver, NVML,
+control groups and so on). Also of use when no daemon is running.
+
+exit status: 0 if all is well or there are only warnings, 1 if there is an error
+)";
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kTopics = {{
+    {"run", kRun},
+    {"status", kStatus},
+    {"ps", kPs},
+    {"release", kRelease},
+    {"update", kUpdate},
+    {"version", kVersion},
+    {"doctor", kDoctor},
+}};
+
+}  // namespace
+
+std::string_view help_text(std::string_view topic) {
+  for (const auto& [name, text] : kTopics) {
+    if (name == topic) return text;
+  }
+  return kGeneral;
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,12 @@
+// The texts of --help.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gpurota::cli {
+
+// Of a command, or of gpurota itself for "" and for anything that is no command.
+std::string_view help_text(std::string_view topic);
+
+}  // namespace gpurota::cli

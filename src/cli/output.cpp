@@ -1,0 +1,47 @@
+#include "cli/output.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+Result<void> write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno("cannot write", errno);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> print(std::string_view text) { return write_all(STDOUT_FILENO, text); }
+
+void complain(std::string_view message) {
+  // One write, so that lines of several processes do not mix.
+  (void)write_all(STDERR_FILENO, "gpurota: " + std::string(message) + "\n");
+}
+
+std::size_t terminal_width() {
+  if (::isatty(STDOUT_FILENO) == 0) return 0;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+bool wants_colour() {
+  const char* refused = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) != 0 && (refused == nullptr || *refused == '\0') &&
+         term != nullptr && std::strcmp(term, "dumb") != 0;
+}
+
+}  // namespace gpurota::cli

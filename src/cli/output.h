@@ -1,0 +1,21 @@
+// What the CLI prints, and where: results on stdout, everything else on stderr.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <string_view>
+
+namespace gpurota::cli {
+
+// To stdout, all of it. kIo if that is impossible (a full disk; a closed pipe ends the process).
+Result<void> print(std::string_view text);
+// "gpurota: message" on stderr. Never fails and never blocks a caller for long.
+void complain(std::string_view message);
+
+// Columns of the terminal that stdout is; 0 where it is none.
+std::size_t terminal_width();
+// Colour is for terminals whose user has not refused it (NO_COLOR, TERM=dumb).
+bool wants_colour();
+
+}  // namespace gpurota::cli

@@ -1,0 +1,71 @@
+#include "cli/run/lookup.h"
+
+#include "base/text.h"
+#include "cli/exit_codes.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+// What the C library searches when PATH is not set.
+constexpr const char* kDefaultPath = "/bin:/usr/bin";
+
+// 0, or the errno of trying to execute it.
+int why_not(const std::string& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) return errno;
+  if (S_ISDIR(info.st_mode)) return EISDIR;
+  if (!S_ISREG(info.st_mode)) return EACCES;
+  return ::access(file.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+bool missing(int error) { return error == ENOENT || error == ENOTDIR; }
+
+}  // namespace
+
+tl::expected<std::string, LookupError> find_command(const std::string& name, const char* path) {
+  const std::string shown = display_text(name, 80);
+  if (name.find('/') != std::string::npos) {
+    const int error = why_not(name);
+    if (error == 0) return name;
+    const int exit_code = missing(error) ? kExitNotFound : kExitCannotExecute;
+    return tl::unexpected(
+        LookupError{exit_code, fmt::format("cannot run {}: {}", shown, std::strerror(error))});
+  }
+  int refused = 0;
+  std::string refused_file;
+  std::string_view rest = path == nullptr ? kDefaultPath : path;
+  for (bool more = !name.empty(); more;) {
+    const std::size_t colon = rest.find(':');
+    const std::string folder(rest.substr(0, colon));
+    more = colon != std::string_view::npos;
+    if (more) rest.remove_prefix(colon + 1);
+    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    const int error = why_not(file);
+    if (error == 0) return file;
+    if (error == EACCES && refused == 0) {
+      refused = error;
+      refused_file = file;
+    }
+  }
+  if (refused != 0) {
+    return tl::unexpected(LookupError{
+        kExitCannotExecute,
+        fmt::format("cannot run {}: {}", display_text(refused_file, 120), std::strerror(refused))});
+  }
+  return tl::unexpected(LookupError{
+      kExitNotFound,
+      fmt::format("there is no command '{}' on PATH (for a shell's own word or a pipe: gpurota run "
+                  "-- bash -c '…')",
+                  shown)});
+}
+
+}  // namespace gpurota::cli

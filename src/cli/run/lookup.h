@@ -1,0 +1,18 @@
+// Finds a command as a shell would, before anything is held for it.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+
+namespace gpurota::cli {
+
+struct LookupError {
+  int exit_code = 0;    // kExitNotFound or kExitCannotExecute
+  std::string message;  // names the command
+};
+
+// The file that `name` is: itself if it has a slash, else the first executable one of the folders of
+// `path` ($PATH; nullptr: unset).
+tl::expected<std::string, LookupError> find_command(const std::string& name, const char* path);
+
+}  // namespace gpurota::cli

@@ -1,0 +1,111 @@
+#include "cli/table.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+
+namespace gpurota::cli {
+namespace {
+
+constexpr std::size_t kGap = 2;
+constexpr std::size_t kLongestCell = 200;
+
+const char* code_of(Colour colour) {
+  switch (colour) {
+    case Colour::kNone:
+      return "";
+    case Colour::kGreen:
+      return "\033[32m";
+    case Colour::kYellow:
+      return "\033[33m";
+    case Colour::kRed:
+      return "\033[31m";
+    case Colour::kDim:
+      return "\033[2m";
+  }
+  return "";
+}
+
+std::size_t code_point_size(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  if (lead < 0xE0) return 2;
+  return lead < 0xF0 ? 3 : 4;
+}
+
+}  // namespace
+
+std::string paint(const std::string& text, Colour colour, const Look& look) {
+  if (!look.colour || colour == Colour::kNone || text.empty()) return text;
+  return code_of(colour) + text + "\033[0m";
+}
+
+std::string fit(const std::string& text, std::size_t columns) {
+  if (display_width(text) <= columns) return text;
+  if (columns == 0) return "";
+  std::string out;
+  std::size_t used = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string piece = text.substr(at, code_point_size(static_cast<unsigned char>(text[at])));
+    const std::size_t width = display_width(piece);
+    if (used + width > columns - 1) break;
+    out += piece;
+    used += width;
+    at += piece.size();
+  }
+  return out + "…";
+}
+
+std::vector<std::size_t> Table::widths(std::size_t limit) const {
+  std::vector<std::size_t> widths;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::size_t width = display_width(columns_[i].title);
+    for (const auto& row : rows_) {
+      width = std::max(width, display_width(display_text(row[i].text, kLongestCell)));
+    }
+    widths.push_back(width);
+    total += width + (i > 0 ? kGap : 0);
+  }
+  // The widest of those that may shrink gives first.
+  while (limit > 0 && total > limit) {
+    std::size_t widest = columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const bool may = columns_[i].least > 0 && widths[i] > columns_[i].least;
+      if (may && (widest == columns_.size() || widths[i] > widths[widest])) widest = i;
+    }
+    if (widest == columns_.size()) break;
+    --widths[widest];
+    --total;
+  }
+  return widths;
+}
+
+std::string Table::render(const Look& look) const {
+  const std::vector<std::size_t> widths_of = widths(look.width);
+  const auto line = [&](auto text_of, auto colour_of) {
+    std::string out;
+    std::size_t owed = 0;  // spaces before the next cell that is not empty
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string text = fit(display_text(text_of(i), kLongestCell), widths_of[i]);
+      const std::size_t pad = widths_of[i] - display_width(text);
+      if (i > 0) owed += kGap;
+      if (columns_[i].right) owed += pad;
+      if (!text.empty()) {
+        out.append(owed, ' ');
+        out += paint(text, colour_of(i), look);
+        owed = 0;
+      }
+      if (!columns_[i].right) owed += pad;
+    }
+    return out + "\n";
+  };
+  std::string out = line([&](std::size_t i) { return columns_[i].title; },
+                         [](std::size_t) { return Colour::kDim; });
+  for (const auto& row : rows_) {
+    out += line([&](std::size_t i) { return row[i].text; },
+                [&](std::size_t i) { return row[i].colour; });
+  }
+  return out;
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,50 @@
+// A table of text that fits a terminal. Pure: cells in, lines out.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+enum class Colour { kNone, kGreen, kYellow, kRed, kDim };
+
+struct Cell {
+  std::string text;  // made safe with display_text by the table
+  Colour colour = Colour::kNone;
+};
+
+struct Column {
+  std::string title;
+  bool right = false;      // numbers
+  std::size_t least = 0;   // may be cut down to this many columns if the line is too long; 0: never
+};
+
+struct Look {
+  std::size_t width = 0;  // of the terminal; 0: lines may be as long as they are
+  bool colour = false;
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // As many cells as there are columns.
+  void add(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
+  bool empty() const { return rows_.empty(); }
+  // Title line and rows, each ending with a newline. No trailing spaces.
+  std::string render(const Look& look) const;
+
+ private:
+  std::vector<std::size_t> widths(std::size_t limit) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+// `text` in `colour` if the look has colours.
+std::string paint(const std::string& text, Colour colour, const Look& look);
+// Cut to `columns` terminal columns, the last one an ellipsis.
+std::string fit(const std::string& text, std::size_t columns);
+
+}  // namespace gpurota::cli
