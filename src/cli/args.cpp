@@ -4,7 +4,6 @@
 #include "cli/exit_codes.h"
 #include "proto/text_forms.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array kCommands = {"run",     "status",  "ps",     "release",
+constexpr std::array kCommands = {"run",    "status",  "ps",     "release",
                                   "update", "version", "doctor", "help"};
 
 // What the options write into, as it was typed.
@@ -25,11 +24,10 @@ struct Raw {
   bool verbose = false, json = false, all = false, help = false, version = false;
 };
 
-std::string line_of(const Words& words) {
-  return display_command(words, 1000);
-}
+std::string line_of(const Words& words) { return display_command(words, 1000); }
 
-Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text) {
+Result<std::optional<SizeSpec>> size_of(const char* option,
+                                        const std::optional<std::string>& text) {
   if (!text) return std::optional<SizeSpec>();
   auto size = parse_size_spec(*text);
   if (!size) return fail(Code::kInvalid, fmt::format("{}: {}", option, size.error().message));
@@ -43,8 +41,9 @@ Result<LeaseId> lease_of(const std::string& text) {
   if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9') spelled.insert(0, "L");
   const auto id = proto::parse_lease_id(spelled);
   if (!id) {
-    return fail(Code::kInvalid, fmt::format("'{}' is not a lease: they look like L12 ('gpurota status' lists them)",
-                              display_text(text, 40)));
+    return fail(Code::kInvalid,
+                fmt::format("'{}' is not a lease: they look like L12 ('gpurota status' lists them)",
+                            display_text(text, 40)));
   }
   return *id;
 }
@@ -55,7 +54,8 @@ Result<Words> split_ids(const Words& given) {
   for (const std::string& text : given) {
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = std::min(text.find(',', at), text.size());
-      if (end == at) return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
+      if (end == at)
+        return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
       ids.push_back(text.substr(at, end - at));
       at = end + 1;
     }
@@ -63,23 +63,107 @@ Result<Words> split_ids(const Words& given) {
   return ids;
 }
 
-void add_common(CLI::App& app, Raw& raw) {
-  app.set_help_flag();
-  app.add_flag("-h,--help", raw.help);
-  app.add_flag("-v,--verbose", raw.verbose);
-  app.add_option("--runtime-dir", raw.runtime_dir);
+struct Option {
+  char letter;  // '\0': none
+  std::string_view name;
+  bool* flag = nullptr;  // one of the three
+  std::optional<std::string>* value = nullptr;
+  Words* values = nullptr;
+
+  bool takes_value() const { return flag == nullptr; }
+  void set(std::string text) const {
+    if (flag != nullptr) *flag = true;
+    if (value != nullptr) *value = std::move(text);
+    if (values != nullptr) values->push_back(std::move(text));
+  }
+};
+
+std::vector<Option> common_options(Raw& raw) {
+  return {{'h', "--help", &raw.help},
+          {'v', "--verbose", &raw.verbose},
+          {'\0', "--runtime-dir", nullptr, &raw.runtime_dir}};
 }
 
-// Parses `words` into `raw`; what is neither an option nor its value comes back.
-Result<Words> parse_options(CLI::App& app, Words words) {
-  std::reverse(words.begin(), words.end());
-  try {
-    app.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    return fail(Code::kInvalid, error.what());
-  }
-  return app.remaining();
+tl::unexpected<Error> no_such_option(const std::string& word, const std::string& command) {
+  return fail(Code::kInvalid,
+              fmt::format("there is no option '{}' (see 'gpurota {}--help')",
+                          display_text(word, 60), command.empty() ? "" : command + " "));
 }
+
+// Goes through words in order; `take` gives the next one, or nothing at the end.
+class OptionParser {
+ public:
+  OptionParser(std::vector<Option> options, std::string command)
+      : options_(std::move(options)), command_(std::move(command)) {}
+
+  // Sets the options. What is neither an option nor its value comes back: the first such word and
+  // all behind it if `stop_at_word`, else each.
+  Result<Words> parse(const Words& words, bool stop_at_word) {
+    Words rest;
+    for (at_ = 0; at_ < words.size(); ++at_) {
+      const std::string& word = words[at_];
+      if (word.size() < 2 || word.front() != '-') {
+        rest.push_back(word);
+        if (!stop_at_word) continue;
+        rest.insert(rest.end(), words.begin() + static_cast<std::ptrdiff_t>(at_) + 1, words.end());
+        break;
+      }
+      GPUROTA_TRY(word[1] == '-' ? parse_long(words) : parse_letters(words));
+    }
+    return rest;
+  }
+
+ private:
+  Result<void> parse_long(const Words& words) {
+    const std::string& word = words[at_];
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const auto option = std::find_if(options_.begin(), options_.end(),
+                                     [&](const Option& o) { return o.name == name; });
+    const bool has_value = equals != std::string::npos;
+    if (option == options_.end() || (has_value && !option->takes_value())) {
+      return no_such_option(word, command_);
+    }
+    if (has_value) {
+      option->set(word.substr(equals + 1));
+      return {};
+    }
+    return take_value(*option, words);
+  }
+
+  // "-v", "-m8G", "-vm 8G".
+  Result<void> parse_letters(const Words& words) {
+    const std::string word = words[at_];
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const auto option = std::find_if(options_.begin(), options_.end(),
+                                       [&](const Option& o) { return o.letter == word[i]; });
+      if (option == options_.end()) return no_such_option(word, command_);
+      if (option->takes_value() && i + 1 < word.size()) {
+        option->set(word.substr(i + 1));
+        return {};
+      }
+      GPUROTA_TRY(take_value(*option, words));
+    }
+    return {};
+  }
+
+  Result<void> take_value(const Option& option, const Words& words) {
+    if (!option.takes_value()) {
+      option.set("");
+    } else if (at_ + 1 < words.size()) {
+      option.set(words[++at_]);
+    } else {
+      return fail(Code::kInvalid,
+                  fmt::format("{} needs a value behind it (see 'gpurota {} --help')", option.name,
+                              command_));
+    }
+    return {};
+  }
+
+  std::vector<Option> options_;
+  std::string command_;
+  std::size_t at_ = 0;
+};
 
 Result<RunOptions> run_options(const Raw& raw, Words command) {
   RunOptions run;
@@ -91,9 +175,10 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
     const bool number = !text.empty() && text.size() <= 4 &&
                         text.find_first_not_of("0123456789") == std::string::npos;
     if (!number || std::stoi(text) == 0) {
-      return fail(Code::kInvalid, fmt::format("--gpus: '{}' is not a number of GPUs: write --gpus 2 (or --gpu-ids "
-                                "to name them)",
-                                display_text(text, 40)));
+      return fail(Code::kInvalid,
+                  fmt::format("--gpus: '{}' is not a number of GPUs: write --gpus 2 (or --gpu-ids "
+                              "to name them)",
+                              display_text(text, 40)));
     }
     run.gpus = std::stoi(text);
   }
@@ -109,14 +194,12 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
 }
 
 // The words before the command have been parsed; `rest` is what did not belong to an option.
-Result<void> check_run_words(const Words& before, const Words& rest, bool dashes, const Words& command) {
-  if (!rest.empty() && rest.front().starts_with("-")) {
-    return fail(Code::kInvalid, fmt::format("there is no option '{}' (see 'gpurota run --help')",
-                              display_text(rest.front(), 60)));
-  }
+Result<void> check_run_words(const Words& before, const Words& rest, bool dashes,
+                             const Words& command) {
   if (!rest.empty()) {
     Words line = {"gpurota"};
-    line.insert(line.end(), before.begin(), before.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    line.insert(line.end(), before.begin(),
+                before.end() - static_cast<std::ptrdiff_t>(rest.size()));
     line.emplace_back("--");
     line.insert(line.end(), rest.begin(), rest.end());
     if (dashes) line.emplace_back("--");
@@ -124,8 +207,9 @@ Result<void> check_run_words(const Words& before, const Words& rest, bool dashes
     return fail(Code::kInvalid, "the command comes after '--':\n  " + line_of(line));
   }
   if (command.empty()) {
-    return fail(Code::kInvalid, "no command to run: write it after '--':\n  gpurota run --memory 8G -- python "
-                  "train.py");
+    return fail(Code::kInvalid,
+                "no command to run: write it after '--':\n  gpurota run --memory 8G -- python "
+                "train.py");
   }
   return {};
 }
@@ -135,20 +219,19 @@ Arguments finish(const Raw& raw, Command command) {
 }
 
 Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
-  const auto dashes = std::find(words.begin() + static_cast<std::ptrdiff_t>(run_at), words.end(), "--");
+  const auto dashes =
+      std::find(words.begin() + static_cast<std::ptrdiff_t>(run_at), words.end(), "--");
   const Words before(words.begin(), dashes);
   const Words command(dashes == words.end() ? dashes : dashes + 1, words.end());
   Words options = before;
   options.erase(options.begin() + static_cast<std::ptrdiff_t>(run_at));
-  CLI::App app;
-  add_common(app, raw);
-  app.prefix_command();
-  app.add_option("-g,--gpus", raw.gpus);
-  app.add_option("-i,--gpu-ids", raw.gpu_ids)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("-m,--memory", raw.memory);
-  app.add_option("--soft-limit", raw.soft_limit);
-  app.add_option("--note", raw.note);
-  GPUROTA_ASSIGN_OR_RETURN(const Words rest, parse_options(app, options));
+  std::vector<Option> known = common_options(raw);
+  known.insert(known.end(), {{'g', "--gpus", nullptr, &raw.gpus},
+                             {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
+                             {'m', "--memory", nullptr, &raw.memory},
+                             {'\0', "--soft-limit", nullptr, &raw.soft_limit},
+                             {'\0', "--note", nullptr, &raw.note}});
+  GPUROTA_ASSIGN_OR_RETURN(const Words rest, OptionParser(known, "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
   GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
@@ -157,30 +240,23 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
 
 // Options and positional words of every other command.
 Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words, std::size_t most) {
-  CLI::App app;
-  add_common(app, raw);
-  app.allow_extras();
-  if (name == "status" || name == "ps" || name == "doctor") app.add_flag("--json", raw.json);
+  std::vector<Option> known = common_options(raw);
+  if (name == "status" || name == "ps" || name == "doctor") {
+    known.push_back({'\0', "--json", &raw.json});
+  }
   if (name == "release") {
-    app.add_option("-i,--gpu-ids", raw.gpu_ids)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_flag("-a,--all", raw.all);
+    known.push_back({'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids});
+    known.push_back({'a', "--all", &raw.all});
   }
   if (name == "update") {
-    app.add_option("-m,--memory", raw.memory);
-    app.add_option("--soft-limit", raw.soft_limit);
-    app.add_option("--note", raw.note);
+    known.push_back({'m', "--memory", nullptr, &raw.memory});
+    known.push_back({'\0', "--soft-limit", nullptr, &raw.soft_limit});
+    known.push_back({'\0', "--note", nullptr, &raw.note});
   }
-  GPUROTA_ASSIGN_OR_RETURN(Words rest, parse_options(app, words));
-  for (std::string& word : rest) {
-    if (word.starts_with("-") && word.size() > 1) {
-      return fail(Code::kInvalid, fmt::format("there is no option '{}' (see 'gpurota {} --help')",
-                                display_text(word, 60), name));
-    }
-    raw.positional.push_back(std::move(word));
-  }
+  GPUROTA_ASSIGN_OR_RETURN(raw.positional, OptionParser(known, name).parse(words, false));
   if (raw.positional.size() > most) {
     return fail(Code::kInvalid, fmt::format("unexpected '{}' (see 'gpurota {} --help')",
-                              display_text(raw.positional[most], 60), name));
+                                            display_text(raw.positional[most], 60), name));
   }
   return {};
 }
@@ -192,9 +268,10 @@ Result<Command> release_command(const Raw& raw) {
   }
   GPUROTA_ASSIGN_OR_RETURN(release.gpu_ids, split_ids(raw.gpu_ids));
   release.all = raw.all;
-  const int ways = (release.leases.empty() ? 0 : 1) + (release.gpu_ids.empty() ? 0 : 1) +
-                   (release.all ? 1 : 0);
-  if (ways > 1) return fail(Code::kInvalid, "give leases, or --gpu-ids, or --all: only one of them");
+  const int ways =
+      (release.leases.empty() ? 0 : 1) + (release.gpu_ids.empty() ? 0 : 1) + (release.all ? 1 : 0);
+  if (ways > 1)
+    return fail(Code::kInvalid, "give leases, or --gpu-ids, or --all: only one of them");
   return release;
 }
 
@@ -242,19 +319,14 @@ std::size_t command_at(const Words& words) {
 }
 
 Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
-  CLI::App app;
-  add_common(app, raw);
-  app.allow_extras();
-  app.add_flag("-V,--version", raw.version);
-  GPUROTA_ASSIGN_OR_RETURN(const Words rest, parse_options(app, words));
-  if (!rest.empty()) {
-    return fail(Code::kInvalid, fmt::format("there is no option '{}' (see 'gpurota --help')",
-                              display_text(rest.front(), 60)));
-  }
+  std::vector<Option> known = common_options(raw);
+  known.push_back({'V', "--version", &raw.version});
+  GPUROTA_TRY(OptionParser(known, "").parse(words, false));
   if (raw.version) return finish(raw, VersionOptions{true});
   if (raw.help) return finish(raw, HelpOptions{});
-  return fail(Code::kInvalid, "which command? One of run, status, ps, release, update, version, doctor ('gpurota "
-                "--help' explains them)");
+  return fail(Code::kInvalid,
+              "which command? One of run, status, ps, release, update, version, doctor ('gpurota "
+              "--help' explains them)");
 }
 
 Result<Arguments> parse(const Words& words) {
@@ -278,8 +350,9 @@ Result<Arguments> parse(const Words& words) {
     line.emplace_back("run");
     if (name != "--") line.emplace_back("--");
     line.insert(line.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
-    return fail(Code::kInvalid, fmt::format("there is no command '{}'; to run a program on a GPU:\n  {}",
-                              display_text(name, 60), line_of(line)));
+    return fail(Code::kInvalid,
+                fmt::format("there is no command '{}'; to run a program on a GPU:\n  {}",
+                            display_text(name, 60), line_of(line)));
   }
   GPUROTA_ASSIGN_OR_RETURN(Command command, simple_command(raw, name, rest));
   return finish(raw, std::move(command));

@@ -4,9 +4,10 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 
+#include <tl/expected.hpp>
+
 #include <optional>
 #include <string>
-#include <tl/expected.hpp>
 #include <variant>
 #include <vector>
 

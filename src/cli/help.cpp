@@ -67,7 +67,8 @@ exit status: the program's own; if a signal ended the program, the same ends gpu
   126   the command cannot be executed      127   there is no such command
 )";
 
-constexpr std::string_view kStatus = R"(gpurota status: which GPU is free, who has which, and how much of it
+constexpr std::string_view kStatus =
+    R"(gpurota status: which GPU is free, who has which, and how much of it
 
 usage: gpurota status [--json]
 

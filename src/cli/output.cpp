@@ -1,5 +1,7 @@
 #include "cli/output.h"
 
+#include "base/text.h"
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +30,17 @@ Result<void> print(std::string_view text) { return write_all(STDOUT_FILENO, text
 void complain(std::string_view message) {
   // One write, so that lines of several processes do not mix.
   (void)write_all(STDERR_FILENO, "gpurota: " + std::string(message) + "\n");
+}
+
+std::string display_lines(std::string_view message) {
+  std::string out;
+  while (true) {
+    const std::size_t end = message.find('\n');
+    out += display_text(message.substr(0, end), 1000);
+    if (end == std::string_view::npos) return out;
+    out += '\n';
+    message.remove_prefix(end + 1);
+  }
 }
 
 std::size_t terminal_width() {

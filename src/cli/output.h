@@ -4,6 +4,7 @@
 #include "base/result.h"
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace gpurota::cli {
@@ -12,6 +13,9 @@ namespace gpurota::cli {
 Result<void> print(std::string_view text);
 // "gpurota: message" on stderr. Never fails and never blocks a caller for long.
 void complain(std::string_view message);
+
+// A message of several lines, each made safe for a terminal.
+std::string display_lines(std::string_view message);
 
 // Columns of the terminal that stdout is; 0 where it is none.
 std::size_t terminal_width();

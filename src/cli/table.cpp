@@ -45,7 +45,8 @@ std::string fit(const std::string& text, std::size_t columns) {
   std::string out;
   std::size_t used = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const std::string piece = text.substr(at, code_point_size(static_cast<unsigned char>(text[at])));
+    const std::string piece =
+        text.substr(at, code_point_size(static_cast<unsigned char>(text[at])));
     const std::size_t width = display_width(piece);
     if (used + width > columns - 1) break;
     out += piece;

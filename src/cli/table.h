@@ -16,8 +16,8 @@ struct Cell {
 
 struct Column {
   std::string title;
-  bool right = false;      // numbers
-  std::size_t least = 0;   // may be cut down to this many columns if the line is too long; 0: never
+  bool right = false;     // numbers
+  std::size_t least = 0;  // may be cut down to this many columns if the line is too long; 0: never
 };
 
 struct Look {

@@ -1,8 +1,9 @@
 // Finds a command as a shell would, before anything is held for it.
 #pragma once
 
-#include <string>
 #include <tl/expected.hpp>
+
+#include <string>
 
 namespace gpurota::cli {
 

@@ -1,0 +1,147 @@
+#include "cli/commands.h"
+
+#include "base/text.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/views.h"
+#include "proto/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+Look terminal_look() { return {terminal_width(), wants_colour()}; }
+
+WallTime now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+// Connects, calls, and hands the answer on.
+template <class Method>
+Result<typename Method::Reply> ask(const Context& context, const Method& params) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  return connection.call(params);
+}
+
+std::string names_of(const std::vector<LeaseId>& leases) {
+  std::string names;
+  for (const LeaseId id : leases) names += (names.empty() ? "" : ", ") + to_string(id);
+  return names;
+}
+
+// Which lease could be meant by a `release` that names none.
+Error which_lease(const Context& context) {
+  Error error{Code::kInvalid, 0, "which lease? Give its id, --gpu-ids or --all"};
+  const auto status = ask(context, proto::Status{});
+  if (!status) return status.error();
+  std::string own;
+  for (const proto::Lease& lease : status->leases) {
+    if (lease.uid != ::geteuid()) continue;
+    own += "\n  gpurota release " + to_string(lease.lease_id);
+    if (lease.command) own += "   # " + display_command(*lease.command, 60);
+  }
+  error.message += own.empty() ? " (you have none)" : ":" + own;
+  return error;
+}
+
+}  // namespace
+
+int failed(const Error& error) {
+  complain(display_lines(error.message));
+  return error.code == Code::kNoGpu ? kExitNoGpu : kExitFailed;
+}
+
+int shown(std::string_view text) {
+  const auto printed = print(text);
+  return printed ? kExitOk : failed(printed.error());
+}
+
+int status(const Context& context, const StatusOptions& options) {
+  const auto reply = ask(context, proto::Status{});
+  if (!reply) return failed(reply.error());
+  if (options.json) return shown(proto::document_json<proto::Status>(*reply));
+  return shown(status_text(*reply, terminal_look(), now()));
+}
+
+int ps(const Context& context, const PsOptions& options) {
+  const auto reply = ask(context, proto::ListProcesses{options.lease});
+  if (!reply) return failed(reply.error());
+  if (options.json) return shown(proto::document_json<proto::ListProcesses>(*reply));
+  return shown(ps_text(*reply, terminal_look()));
+}
+
+int release(const Context& context, const ReleaseOptions& options) {
+  auto connection = context.connect();
+  if (!connection) return failed(connection.error());
+  std::vector<proto::Release> calls;
+  for (const LeaseId id : options.leases) calls.push_back({id, std::nullopt, std::nullopt});
+  if (!options.gpu_ids.empty()) calls.push_back({std::nullopt, options.gpu_ids, std::nullopt});
+  if (options.all) calls.push_back({std::nullopt, std::nullopt, true});
+  if (calls.empty()) return failed(which_lease(context));
+  int code = kExitOk;
+  for (const proto::Release& call : calls) {
+    const auto reply = connection->call(call);
+    if (!reply) {
+      code = failed(reply.error());
+    } else if (reply->lease_ids.empty()) {
+      complain("you have no lease there: nothing to release");
+    } else if (context.verbose) {
+      complain("ending " + names_of(reply->lease_ids));
+    }
+  }
+  return code;
+}
+
+int update(const Context& context, const UpdateOptions& options) {
+  const auto reply =
+      ask(context, proto::Update{options.lease, options.memory, options.soft_limit, options.note});
+  if (!reply) return failed(reply.error());
+  if (context.verbose) complain(lease_line(reply->lease));
+  return kExitOk;
+}
+
+int version(const Context& context, const VersionOptions& options) {
+  std::string text = fmt::format("gpurota {}\n", proto::version());
+  if (options.client_only) return shown(text);
+  const auto info = ask(context, proto::GetInfo{});
+  if (!info) {
+    text += "gpurotad: none answers (see 'gpurota doctor')\n";
+  } else {
+    text += fmt::format("gpurotad {} (pid {}, uid {})\n", display_text(info->version, 40),
+                        info->pid, info->uid);
+    text += fmt::format("NVIDIA driver {}\n",
+                        info->driver_version ? display_text(*info->driver_version, 40) : "none");
+  }
+  return shown(text);
+}
+
+int complete(const Context& context, const CompleteOptions& options) {
+  const auto reply = ask(context, proto::Status{});
+  if (!reply) return kExitOk;
+  std::string lines;
+  if (options.what == "leases") {
+    for (const proto::Lease& lease : reply->leases) {
+      const bool mine = lease.uid == ::geteuid() || ::geteuid() == 0;
+      if (mine) lines += fmt::format("{}\n", to_string(lease.lease_id));
+    }
+  } else if (options.what == "gpus") {
+    // Only what can be typed as it is: a driver's strings are foreign too.
+    const auto plain = [](const std::string& text) {
+      return !text.empty() && text.find_first_not_of(
+                                  "0123456789abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_./") == std::string::npos;
+    };
+    for (const proto::Gpu& gpu : reply->gpus) {
+      if (!gpu.parent) lines += fmt::format("{}\n", gpu.index);
+      if (plain(gpu.uuid.value)) lines += gpu.uuid.value + "\n";
+    }
+  }
+  return shown(lines);
+}
+
+}  // namespace gpurota::cli

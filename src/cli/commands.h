@@ -1,0 +1,37 @@
+// The commands of `gpurota`: each does one thing, prints, and returns the exit status.
+#pragma once
+
+#include "base/result.h"
+#include "cli/args.h"
+#include "client/locate.h"
+
+#include <optional>
+#include <string>
+
+namespace gpurota::cli {
+
+// What every command knows.
+struct Context {
+  std::optional<std::string> runtime_dir;
+  bool verbose = false;
+
+  client::Location location() const { return client::locate(runtime_dir); }
+  Result<client::Connection> connect() const { return client::connect(location()); }
+};
+
+int run(const Context& context, const RunOptions& options);
+int status(const Context& context, const StatusOptions& options);
+int ps(const Context& context, const PsOptions& options);
+int release(const Context& context, const ReleaseOptions& options);
+int update(const Context& context, const UpdateOptions& options);
+int version(const Context& context, const VersionOptions& options);
+int doctor(const Context& context, const DoctorOptions& options);
+// Names for the shell's completion, one a line; says nothing at all when there is no daemon.
+int complete(const Context& context, const CompleteOptions& options);
+
+// Shows the error and gives the exit status for it (of commands other than run).
+int failed(const Error& error);
+// Shows a result; its exit status.
+int shown(std::string_view text);
+
+}  // namespace gpurota::cli

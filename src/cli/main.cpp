@@ -1,0 +1,35 @@
+// gpurota: parses its command line and calls the command.
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/help.h"
+#include "cli/output.h"
+
+#include <clocale>
+#include <type_traits>
+#include <variant>
+
+int main(int argc, char** argv) {
+  using namespace gpurota::cli;
+  (void)std::setlocale(LC_TIME, "");
+  const auto arguments = parse_arguments(std::vector<std::string>(argv + (argc > 0), argv + argc));
+  if (!arguments) {
+    complain(arguments.error().message);
+    return arguments.error().exit_code;
+  }
+  const Context context{arguments->runtime_dir, arguments->verbose};
+  return std::visit(
+      [&](const auto& options) {
+        using Options = std::decay_t<decltype(options)>;
+        if constexpr (std::is_same_v<Options, HelpOptions>) return shown(help_text(options.topic));
+        if constexpr (std::is_same_v<Options, RunOptions>) return run(context, options);
+        if constexpr (std::is_same_v<Options, StatusOptions>) return status(context, options);
+        if constexpr (std::is_same_v<Options, PsOptions>) return ps(context, options);
+        if constexpr (std::is_same_v<Options, ReleaseOptions>) return release(context, options);
+        if constexpr (std::is_same_v<Options, UpdateOptions>) return update(context, options);
+        if constexpr (std::is_same_v<Options, VersionOptions>) return version(context, options);
+        if constexpr (std::is_same_v<Options, DoctorOptions>) return doctor(context, options);
+        if constexpr (std::is_same_v<Options, CompleteOptions>) return complete(context, options);
+      },
+      arguments->command);
+}

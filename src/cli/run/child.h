@@ -1,0 +1,42 @@
+// The command's first process: forked, held until the daemon knows it, then executed.
+#pragma once
+
+#include "base/fd.h"
+#include "base/result.h"
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::cli {
+
+struct CommandLine {
+  std::string file;                    // from find_command
+  std::vector<std::string> arguments;  // argv, as typed
+  std::vector<std::string> variables;  // "NAME=value"
+};
+
+class Child {
+ public:
+  // Forks. The child waits; should this process end before execute(), it ends too. It is in our
+  // process group and session, and will run with `mask` as its signal mask.
+  static Result<Child> fork(const CommandLine& command, const sigset_t& mask);
+
+  pid_t pid() const { return pid_; }
+  // Lets it execute the command. 0, or the errno of execve.
+  int execute();
+  // Instead of execute(): ends and reaps it.
+  void abandon();
+
+ private:
+  Child(pid_t pid, Fd gate, Fd report)
+      : pid_(pid), gate_(std::move(gate)), report_(std::move(report)) {}
+
+  pid_t pid_;
+  Fd gate_;    // a byte: go; end of file: do not
+  Fd report_;  // errno of a failed execve; end of file: it went well
+};
+
+}  // namespace gpurota::cli

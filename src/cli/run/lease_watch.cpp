@@ -1,0 +1,62 @@
+#include "cli/run/lease_watch.h"
+
+#include <utility>
+
+namespace gpurota::cli {
+namespace {
+
+// Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
+constexpr std::chrono::milliseconds kRetry{250};
+// Reconnecting happens while signals wait to be passed on.
+constexpr std::chrono::milliseconds kReconnectTimeout{100};
+
+}  // namespace
+
+Result<void> LeaseWatch::begin() {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, client::connect(location_));
+  GPUROTA_TRY(connection.start_stream(proto::Hold{lease_}));
+  connection_.emplace(std::move(connection));
+  return {};
+}
+
+std::optional<LeaseWatch::Clock::time_point> LeaseWatch::retry_at() const {
+  if (ended_ || connection_) return std::nullopt;
+  return retry_at_;
+}
+
+void LeaseWatch::take(const proto::Hold::Reply& reply) {
+  ending_ = ending_ || reply.lease.state == proto::LeaseState::kEnding;
+  if (reply.reason) reason_ = *reply.reason;
+  if (reply.ended) ended_ = reply.ended;
+}
+
+void LeaseWatch::step() {
+  if (ended_) return;
+  if (!connection_) {
+    if (Clock::now() < retry_at_) return;
+    retry_at_ = Clock::now() + kRetry;
+    auto connection = client::connect(location_, kReconnectTimeout);
+    if (!connection || !connection->start_stream(proto::Hold{lease_}, kReconnectTimeout)) return;
+    connection_.emplace(std::move(*connection));
+  }
+  while (!ended_) {
+    auto answer = connection_->next_answer<proto::Hold>();
+    if (answer && !*answer) return;
+    if (answer) {
+      take((*answer)->reply);
+      continue;
+    }
+    if (answer.error().code == Code::kNotFound) {
+      // It may have ended between two connections; its command then has too, or is ours to end.
+      ended_ = ending_ ? proto::Ended::kReleased : proto::Ended::kLost;
+      forgotten_ = true;
+      if (reason_.empty()) reason_ = "gpurotad does not know it any more";
+    }
+    connection_.reset();
+    retry_at_ = Clock::now() + kRetry;
+    return;
+  }
+  connection_.reset();
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,105 @@
+#include "cli/run/signals.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+// The parent from /proc/PID/stat: the second field after the name, which may hold anything but ends
+// at the last parenthesis. 0 if there is none to be seen.
+pid_t parent_of(pid_t pid) {
+  const Fd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[512];
+  const ssize_t size = fd ? ::read(fd.get(), buffer, sizeof buffer) : -1;
+  if (size <= 0) return 0;
+  const std::string text(buffer, static_cast<std::size_t>(size));
+  const std::size_t name_end = text.rfind(')');
+  int parent = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(text.c_str() + name_end + 1, " %*c %d", &parent) != 1) {
+    return 0;
+  }
+  return parent;
+}
+
+}  // namespace
+
+Result<Signals> Signals::make() {
+  sigset_t taken, inherited;
+  (void)::sigfillset(&taken);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+    (void)::sigdelset(&taken, fault);
+  }
+  if (::sigprocmask(SIG_BLOCK, &taken, &inherited) != 0) {
+    return fail_errno("cannot block signals", errno);
+  }
+  Fd fd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return fail_errno("cannot make a signal descriptor", errno);
+  return Signals(std::move(fd), inherited);
+}
+
+std::optional<signalfd_siginfo> Signals::next() const {
+  signalfd_siginfo info{};
+  for (;;) {
+    const ssize_t got = ::read(fd_.get(), &info, sizeof info);
+    if (got == sizeof info) return info;
+    if (got < 0 && errno == EINTR) continue;
+    return std::nullopt;
+  }
+}
+
+void Signals::stop_self(int signal) const {
+  struct sigaction plain {
+  }, before{};
+  plain.sa_handler = SIG_DFL;
+  (void)::sigaction(signal, &plain, &before);
+  sigset_t one;
+  (void)::sigemptyset(&one);
+  (void)::sigaddset(&one, signal);
+  (void)::raise(signal);
+  (void)::sigprocmask(SIG_UNBLOCK, &one, nullptr);  // here it stops, and goes on
+  (void)::sigprocmask(SIG_BLOCK, &one, nullptr);
+  (void)::sigaction(signal, &before, nullptr);
+}
+
+bool is_descendant(pid_t pid, pid_t ancestor) {
+  constexpr int kDeepest = 1000;  // a loop cannot be: the tree may change while we climb
+  for (int depth = 0; pid > 1 && depth < kDeepest; ++depth) {
+    if (pid == ancestor) return true;
+    pid = parent_of(pid);
+  }
+  return false;
+}
+
+bool should_forward(const signalfd_siginfo& info, pid_t command) {
+  if (info.ssi_signo == SIGCHLD) return false;
+  // SI_KERNEL and the like are above zero, people's are zero and below.
+  if (info.ssi_code > 0) return false;
+  const auto sender = static_cast<pid_t>(info.ssi_pid);
+  if (sender == ::getpid()) return false;
+  return sender == 0 || !is_descendant(sender, command);
+}
+
+void die_of(int signal) {
+  const rlimit none{0, 0};
+  (void)::setrlimit(RLIMIT_CORE, &none);
+  (void)::prctl(PR_SET_DUMPABLE, 0);
+  (void)::signal(signal, SIG_DFL);
+  sigset_t one;
+  (void)::sigemptyset(&one);
+  (void)::sigaddset(&one, signal);
+  (void)::raise(signal);
+  (void)::sigprocmask(SIG_UNBLOCK, &one, nullptr);
+  ::_exit(128 + signal);
+}
+
+}  // namespace gpurota::cli

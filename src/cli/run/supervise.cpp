@@ -1,0 +1,115 @@
+#include "cli/run/supervise.h"
+
+#include "base/text.h"
+#include "cli/output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <poll.h>
+#include <sys/wait.h>
+
+namespace gpurota::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = LeaseWatch::Clock;
+
+// Between SIGTERM and SIGKILL for a command that nobody but us can end.
+constexpr milliseconds kGrace{10000};
+
+}  // namespace
+
+void Supervisor::poll_once(std::optional<milliseconds> longest) {
+  const Clock::time_point now = Clock::now();
+  std::optional<Clock::time_point> until;
+  if (longest) until = now + *longest;
+  for (const auto& other : {watch_.retry_at(), kill_at_}) {
+    if (other && (!until || *other < *until)) until = *other;
+  }
+  int timeout = -1;
+  if (until) {
+    timeout = static_cast<int>(
+        std::max<std::int64_t>(0, std::chrono::ceil<milliseconds>(*until - now).count()));
+  }
+  pollfd polled[2] = {{signals_.fd(), POLLIN, 0}, {watch_.fd(), POLLIN, 0}};
+  (void)::poll(polled, 2, timeout);
+  on_signals();
+  watch_.step();
+  on_lease();
+}
+
+void Supervisor::on_signals() {
+  bool children = false;
+  while (const auto info = signals_.next()) {
+    if (info->ssi_signo == SIGCHLD) {
+      children = true;
+    } else if (status_) {
+      // Nothing left to pass it on to. The terminal's counts too: somebody wants to be done.
+      const bool harmless = info->ssi_signo == SIGWINCH || info->ssi_signo == SIGCONT ||
+                            info->ssi_signo == SIGURG || info->ssi_signo == SIGPIPE;
+      interrupted_ = interrupted_ || !harmless;
+    } else if (should_forward(*info, command_)) {
+      (void)::kill(command_, static_cast<int>(info->ssi_signo));
+    }
+  }
+  if (children) reap();
+}
+
+void Supervisor::reap() {
+  int status = 0;
+  for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
+    if (pid != command_) continue;  // a stray of the lease that became our child
+    if (WIFSTOPPED(status)) {
+      on_stopped(WSTOPSIG(status));
+    } else {
+      status_ = status;
+      kill_at_.reset();
+    }
+  }
+}
+
+void Supervisor::on_stopped(int signal) {
+  // Stopped from the terminal: the shell must see its job stop, which is us. One that somebody
+  // stopped with SIGSTOP will be continued by the same somebody, who does not know of us.
+  if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU) return;
+  signals_.stop_self(signal);
+  (void)::kill(command_, SIGCONT);
+}
+
+void Supervisor::on_lease() {
+  if (status_ || !(watch_.ending() || watch_.ended())) return;
+  const bool lost = watch_.ended() && *watch_.ended() != proto::Ended::kFinished;
+  if (!told_ && (lost || watch_.ending()) && !watch_.reason().empty()) {
+    told_ = true;
+    complain(fmt::format("the lease is over: {}; the command is being ended",
+                         display_text(watch_.reason(), 300)));
+  }
+  if (!watch_.forgotten()) return;
+  if (!kill_at_) {
+    (void)::kill(command_, SIGTERM);
+    kill_at_ = Clock::now() + kGrace;
+  } else if (Clock::now() >= *kill_at_) {
+    (void)::kill(command_, SIGKILL);
+    kill_at_ = Clock::now() + kGrace;
+  }
+}
+
+int Supervisor::wait_for_command() {
+  reap();  // it may have ended before SIGCHLD was looked for
+  while (!status_) poll_once(std::nullopt);
+  return *status_;
+}
+
+void Supervisor::wait_for_lease(milliseconds patience) {
+  const Clock::time_point until = Clock::now() + patience;
+  while (!watch_.ended() && !interrupted_ && watch_.fd() >= 0) {
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    if (left <= milliseconds::zero()) return;
+    poll_once(left);
+  }
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,20 @@
+// What `status`, `ps` and `doctor` show, as text. Pure.
+#pragma once
+
+#include "cli/table.h"
+#include "proto/methods.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+// `now` and the time zone decide how a lease's beginning is written: "14:05", "Nov 20 14:05".
+std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now);
+std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look);
+std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look);
+
+// "8 GiB on GPU 0", "GPUs 0 and 1": what a lease has, for one line.
+std::string lease_line(const proto::Lease& lease);
+
+}  // namespace gpurota::cli
