@@ -365,7 +365,7 @@ tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::strin
   if (arguments) return std::move(*arguments);
   const std::size_t at = command_at(words);
   const bool run = at < words.size() && words[at] == "run";
-  return tl::unexpected(UsageError{arguments.error().message, run ? kExitRunFailed : kExitUsage});
+  return tl::unexpected(UsageError{arguments.error().message, run ? kExitRunFailed : kExitFailed});
 }
 
 }  // namespace gpurota::cli

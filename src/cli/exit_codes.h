@@ -5,7 +5,6 @@ namespace gpurota::cli {
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;           // a command other than run
-inline constexpr int kExitUsage = 2;            // a command other than run
 inline constexpr int kExitNoGpu = 75;           // nothing free that fits now: try again later
 inline constexpr int kExitLeaseLost = 123;      // run: the lease ended before the command did
 inline constexpr int kExitRunFailed = 125;      // run: gpurota's own failure
