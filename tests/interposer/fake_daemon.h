@@ -1,0 +1,122 @@
+// A daemon for the tests of libgpurota: speaks abi/wire.h on a real socket, from a thread of the test,
+// with a ledger of a few lines, and misbehaves on request.
+//
+// The test's thread sets it up and asks it; every method may be called while tenants are served.
+#pragma once
+
+#include "abi/page.h"
+#include "abi/wire.h"
+#include "base/fd.h"
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gpurota::interposer_test {
+
+using Uuid = std::array<std::uint8_t, GPUROTA_UUID_BYTES>;
+
+struct FakeGpu {
+  Uuid uuid{};
+  std::uint64_t limit = 0;
+};
+
+// What a tenant said in its HELLO.
+struct SeenHello {
+  std::uint64_t lease = 0;
+  std::string token;
+  std::vector<gpurota_held> held;
+};
+
+enum class Mischief {
+  kNone,
+  kRefuseHello,     // WELCOME with `refusal`
+  kGarbageWelcome,  // bytes that are no message
+  kForeignWelcome,  // a WELCOME without descriptors
+  kHangUpOnGrow,    // closes the connection instead of answering a GROW, once
+  kGarbageGrown,    // answers a GROW with bytes that are no message, once
+  kShortGrown,      // with half a message, once
+  kWrongSequence,   // with another seq, once
+  kHugeGrown,       // grants more than any GPU has, once
+  kGraceTwice,      // answers the first two GROWs with "ask again"
+  kSilent,          // reads and never answers
+};
+
+class FakeDaemon {
+ public:
+  // Serves at once. `context_cost` is what a context takes of the limit.
+  FakeDaemon(std::string path, std::vector<FakeGpu> gpus, std::uint64_t context_cost = 0);
+  ~FakeDaemon();
+  FakeDaemon(const FakeDaemon&) = delete;
+  FakeDaemon& operator=(const FakeDaemon&) = delete;
+
+  void misbehave(Mischief mischief, std::uint32_t refusal = 0);
+  void set_limit(int slot, std::uint64_t limit);
+  // Asks every tenant for its slack and waits until each has answered.
+  std::uint64_t recall_all(int slot);
+
+  std::uint64_t granted(int slot) const;  // all tenants together
+  std::uint32_t contexts(int slot) const;
+  std::vector<SeenHello> hellos() const;
+  int tenants() const;                            // connected now
+  int grows() const;                              // GROW messages seen
+  int bad_messages() const;                       // messages that a daemon must reject
+  gpurota_page_use use(int slot) const;           // what the first tenant shows
+  bool wait_for_hellos(std::size_t count) const;  // up to ten seconds
+
+ private:
+  // Until `done()`, called under the lock after each message, is true; up to ten seconds.
+  bool wait(const std::function<bool()>& done) const;
+
+  struct Tenant {
+    Fd call;
+    Fd event;
+    gpurota_page* page = nullptr;
+    std::vector<std::uint64_t> granted;
+    std::vector<std::uint32_t> contexts;
+    std::uint32_t awaited = 0;  // seq of the RECALL that it has not answered
+    std::uint32_t last_grown = 0;
+  };
+
+  void serve();
+  void accept_tenant();
+  bool on_call(Tenant& tenant);
+  bool on_event(Tenant& tenant);
+  bool answer_info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
+  bool hello(Tenant& tenant, const gpurota_msg_hello& message);
+  bool grow(Tenant& tenant, const gpurota_msg_grow& message);
+  bool answer_grow(Tenant& tenant, const gpurota_msg_grow& message);
+  bool mischievous_grown(Tenant& tenant, const gpurota_msg_grow& message, bool* handled);
+  void take_back(Tenant& tenant, const gpurota_msg_return& message);
+  void ask_for_slack(int slot);
+  void collect_answers();
+  std::uint64_t charged(int slot) const;
+  void publish();
+
+  const std::string path_;
+  const std::uint64_t context_cost_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<FakeGpu> gpus_;
+  std::map<int, Tenant> tenants_;  // by call descriptor
+  std::vector<SeenHello> hellos_;
+  Mischief mischief_ = Mischief::kNone;
+  std::uint32_t refusal_ = 0;
+  int mischief_left_ = 0;
+  int grows_ = 0;
+  int bad_messages_ = 0;
+  std::uint32_t sequence_ = 1000;
+  Fd listener_;
+  Fd wake_read_;
+  Fd wake_write_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gpurota::interposer_test

@@ -1,0 +1,200 @@
+// libgpurota.so as programs meet it: preloaded, on the simulated driver, with a daemon that speaks the
+// tenant protocol.
+#include "fixture.h"
+
+#include <csignal>
+
+namespace gpurota::interposer_test {
+namespace {
+
+using testing::read_file;
+
+class EachLookup : public InterposerTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(EachLookup, HoldsTheProgramToItsLimit) { EXPECT_EQ(run("exhaust", GetParam()), 0); }
+
+INSTANTIATE_TEST_SUITE_P(Interposer, EachLookup,
+                         ::testing::Values("", "dlsym", "dlsym-old", "default", "next", "proc1",
+                                           "proc2", "ptds"),
+                         [](const auto& each) {
+                           std::string name = *each.param == 0 ? "linked" : each.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+TEST_F(InterposerTest, DoesNothingWithoutALease) {
+  auto extra = lease();
+  extra["GPUROTA_LEASE"] = "";
+  EXPECT_EQ(start(PROBE_LINKED, "whole_gpu", extra)->wait(), 0);
+  extra["PROBE_LOOKUP"] = "proc2";
+  EXPECT_EQ(start(PROBE_DYNAMIC, "whole_gpu", extra)->wait(), 0);
+  EXPECT_TRUE(daemon_->hellos().empty());
+}
+
+TEST_F(InterposerTest, SaysWhoItIs) {
+  EXPECT_EQ(run("exhaust"), 0);
+  ASSERT_EQ(daemon_->hellos().size(), 1u);
+  EXPECT_EQ(daemon_->hellos()[0].lease, 12u);
+  EXPECT_EQ(daemon_->hellos()[0].token, kToken);
+  EXPECT_TRUE(daemon_->hellos()[0].held.empty());
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+TEST_F(InterposerTest, ChargesSmallAllocationsByTheBlocksTheyShare) { EXPECT_EQ(run("small"), 0); }
+TEST_F(InterposerTest, ChargesPitchedMemory) { EXPECT_EQ(run("pitch"), 0); }
+TEST_F(InterposerTest, ChargesManagedMemory) { EXPECT_EQ(run("managed"), 0); }
+TEST_F(InterposerTest, CreditsWhatDiesWithItsContext) {
+  EXPECT_EQ(run("destroy_context"), 0);
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+TEST_F(InterposerTest, KeepsReleasedMemoryChargedWhileItIsMapped) {
+  const int code = run("vmm");
+  if (code == 77) GTEST_SKIP() << "the simulated driver has no virtual memory management";
+  EXPECT_EQ(code, 0);
+}
+TEST_F(InterposerTest, ChargesPoolsByWhatTheyReserve) {
+  const int code = run("pool");
+  if (code == 77) GTEST_SKIP() << "the simulated driver has no memory pools";
+  EXPECT_EQ(code, 0);
+}
+TEST_F(InterposerTest, LosesNothingBetweenThreads) { EXPECT_EQ(run("threads"), 0); }
+TEST_F(InterposerTest, RefusesGpusThatAreNotOfTheLease) { EXPECT_EQ(run("foreign_gpu"), 0); }
+TEST_F(InterposerTest, ErrnoPreserved) { EXPECT_EQ(run("errno_preserved"), 0); }
+
+TEST_F(InterposerTest, StaysUnderItsLeaseWhenTheProgramClearsItsEnvironment) {
+  EXPECT_EQ(run("environment_cleared"), 0);
+}
+
+TEST_F(InterposerTest, AForkedChildIsATenantOfItsOwn) {
+  EXPECT_EQ(run("fork_before"), 0);
+  EXPECT_EQ(daemon_->hellos().size(), 2u);
+}
+
+TEST_F(InterposerTest, AForkedChildNeverSpeaksOnItsParentsConnection) {
+  EXPECT_EQ(run("fork_after"), 0);
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+TEST_F(InterposerTest, NeverUsesADescriptorThatTheProgramHasTakenOver) {
+  EXPECT_EQ(run("descriptors_closed"), 0);
+  ASSERT_EQ(daemon_->hellos().size(), 2u);
+  ASSERT_EQ(daemon_->hellos()[1].held.size(), 1u);
+  EXPECT_GE(daemon_->hellos()[1].held[0].granted_bytes, 64 * kMiB);
+}
+
+TEST_F(InterposerTest, GivesItsSlackBackWhileTheProgramIsBusyElsewhere) {
+  const auto program = start(PROBE_LINKED, "step", lease());
+  ASSERT_EQ(program->read_line(), "ready");
+  EXPECT_EQ(daemon_->recall_all(0), 64 * kMiB);
+}
+
+TEST_F(InterposerTest, OneProgramsSlackIsAnothersToUse) {
+  const auto first = start(PROBE_LINKED, "step", lease());
+  ASSERT_EQ(first->read_line(), "ready");
+  const auto second = start(PROBE_LINKED, "step", lease());
+  ASSERT_EQ(second->read_line(), "ready");
+  second->write_line("go");
+  EXPECT_EQ(second->read_line(), "yes");  // 64 + 64 + 128 MiB
+  first->write_line("go");
+  EXPECT_EQ(first->read_line(), "no");
+}
+
+TEST_F(InterposerTest, ContextsAreReservedForBeforeTheyAreMade) {
+  start_daemon(256 * kMiB, 300 * kMiB);
+  EXPECT_EQ(start(PROBE_LINKED, "context_only", lease())->read_line(), "no");
+  start_daemon(256 * kMiB, 200 * kMiB);
+  const auto program = start(PROBE_LINKED, "context_only", lease());
+  EXPECT_EQ(program->read_line(), "yes");
+}
+
+TEST_F(InterposerTest, ComesBackToARestartedDaemonWithWhatItHolds) {
+  const auto program = start(PROBE_LINKED, "step", lease());
+  ASSERT_EQ(program->read_line(), "ready");
+  start_daemon();
+  // The helper comes back by itself, before the program asks for anything.
+  ASSERT_TRUE(daemon_->wait_for_hellos(1));
+  ASSERT_EQ(daemon_->hellos()[0].held.size(), 1u);
+  EXPECT_GE(daemon_->hellos()[0].held[0].granted_bytes, 64 * kMiB);
+  EXPECT_EQ(daemon_->hellos()[0].held[0].contexts, 1u);
+  program->write_line("go");
+  EXPECT_EQ(program->read_line(), "yes");
+}
+
+TEST_F(InterposerTest, TheDaemonGoneFreesWorkAndHeadroomServes) {
+  const auto program = start(PROBE_LINKED, "free_after", lease());
+  ASSERT_EQ(program->read_line(), "ready");
+  daemon_.reset();
+  program->write_line("go");
+  EXPECT_EQ(program->read_line(), "done");
+  EXPECT_EQ(program->wait(), 0);  // and no SIGPIPE
+}
+
+TEST_F(InterposerTest, TheDaemonGoneGrowthIsRefusedAfterABoundedWait) {
+  auto extra = lease();
+  extra["GPUROTA_WAIT_MS"] = "200";
+  const auto program = start(PROBE_LINKED, "step", extra);
+  ASSERT_EQ(program->read_line(), "ready");
+  daemon_.reset();
+  program->write_line("go");
+  EXPECT_EQ(program->read_line(), "no");
+}
+
+TEST_F(InterposerTest, WithoutADaemonThereIsNoContext) {
+  daemon_.reset();
+  auto extra = lease();
+  extra["GPUROTA_WAIT_MS"] = "100";
+  EXPECT_EQ(start(PROBE_LINKED, "context_only", extra)->read_line(), "no");
+}
+
+TEST_F(InterposerTest, ARefusedProgramGetsNoMemory) {
+  daemon_->misbehave(Mischief::kRefuseHello, GPUROTA_REFUSED_LEASE);
+  EXPECT_EQ(start(PROBE_LINKED, "context_only", lease())->read_line(), "no");
+  daemon_->misbehave(Mischief::kRefuseHello, GPUROTA_REFUSED_VERSION);
+  EXPECT_EQ(start(PROBE_LINKED, "context_only", lease())->read_line(), "no");
+}
+
+class BadAnswers : public InterposerTest, public ::testing::WithParamInterface<Mischief> {};
+
+// Each ends the connection; the program comes back, says what it holds, and gets what it asked for.
+TEST_P(BadAnswers, AreSurvived) {
+  const auto program = start(PROBE_LINKED, "step", lease());
+  ASSERT_EQ(program->read_line(), "ready");
+  daemon_->misbehave(GetParam());
+  program->write_line("go");
+  EXPECT_EQ(program->read_line(), "yes");
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Interposer, BadAnswers,
+                         ::testing::Values(Mischief::kHangUpOnGrow, Mischief::kGarbageGrown,
+                                           Mischief::kShortGrown, Mischief::kWrongSequence,
+                                           Mischief::kHugeGrown, Mischief::kGraceTwice));
+
+TEST_F(InterposerTest, GarbageInsteadOfAWelcomeIsADaemonThatIsAway) {
+  auto extra = lease();
+  extra["GPUROTA_WAIT_MS"] = "200";
+  for (const Mischief mischief : {Mischief::kGarbageWelcome, Mischief::kForeignWelcome}) {
+    daemon_->misbehave(mischief);
+    EXPECT_EQ(start(PROBE_LINKED, "context_only", extra)->read_line(), "no");
+  }
+}
+
+TEST_F(InterposerTest, ExplainsItselfWhereDebugSays) {
+  auto extra = lease();
+  extra["GPUROTA_DEBUG"] = dir_.file("debug.log");
+  EXPECT_EQ(start(PROBE_LINKED, "exhaust", extra)->wait(), 0);
+  const std::string text = read_file(dir_.file("debug.log"));
+  EXPECT_NE(text.find("connected to"), std::string::npos);
+  EXPECT_NE(text.find("refused"), std::string::npos);
+}
+
+TEST_F(InterposerTest, SurvivesAKillOfTheProgramInTheMiddle) {
+  auto program = start(PROBE_LINKED, "step", lease());
+  ASSERT_EQ(program->read_line(), "ready");
+  program->signal(SIGKILL);
+  EXPECT_EQ(program->wait(), 128 + SIGKILL);
+  EXPECT_EQ(run("exhaust"), 0);
+}
+
+}  // namespace
+}  // namespace gpurota::interposer_test

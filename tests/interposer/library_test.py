@@ -1,0 +1,74 @@
+"""What libgpurota.so is, seen from outside: python3 library_test.py LIBRARY HOOKS_HEADER DRIVER_FUNCTIONS
+
+It is loaded into other people's programs, so it may need libc.so.6 only, in no version newer than
+glibc 2.17's, and may export nothing but dlsym, dlvsym and the driver functions it hooks.
+"""
+
+import platform
+import re
+import subprocess
+import sys
+
+OLDEST_GLIBC = (2, 17)
+
+
+def lines(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def check_needed(library):
+    needed = [re.search(r"\[(.*)\]", line).group(1)
+              for line in lines("readelf", "-dW", library) if "(NEEDED)" in line]
+    assert needed == ["libc.so.6"], f"it needs {needed}"
+
+
+def check_exports(library, hooks):
+    base = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}[platform.machine()]
+    wanted = set(hooks) | {f"{name}@{version}" for name in ("dlsym", "dlvsym")
+                           for version in (base, "GLIBC_2.34")}
+    found = set()
+    for line in lines("nm", "-D", "--defined-only", library):
+        _, kind, name = line.split()
+        if kind != "A":
+            found.add(name.replace("@@", "@"))
+    assert found == wanted, f"too many: {found - wanted}, too few: {wanted - found}"
+
+
+def check_versions(library):
+    for line in lines("objdump", "-T", library):
+        if "*UND*" not in line:
+            continue
+        version = re.search(r"GLIBC_(\d+)\.(\d+)", line)
+        if version:
+            assert tuple(map(int, version.groups())) <= OLDEST_GLIBC, f"too new: {line}"
+
+
+def check_hooks_against_driver_list(table, driver_functions):
+    """The version and stream variant of each hook are those of the list of driver functions."""
+    known = {}
+    for line in open(driver_functions, encoding="utf-8"):
+        if not line.startswith("#"):
+            symbol, base, version, stream = line.split()
+            known[symbol] = (base, int(version), 2 if stream in ("ptds", "ptsz") else 0)
+    for symbol, row in table.items():
+        assert known.get(symbol) == row, f"{symbol}: {row} here, {known.get(symbol)} in the list"
+
+
+def read_hooks(header):
+    text = open(header, encoding="utf-8").read().replace("\\\n", " ")
+    body = re.search(r"#define GPUROTA_HOOKED_FUNCTIONS\(X\)(.*)", text).group(1)
+    rows = re.findall(r'X\((\w+),\s*"(\w+)",\s*(\d+),\s*(\d+)\)', body)
+    return {symbol: (base, int(version), int(flags)) for symbol, base, version, flags in rows}
+
+
+def main():
+    library, header, driver_functions = sys.argv[1:]
+    hooks = read_hooks(header)
+    assert len(hooks) > 30
+    check_needed(library)
+    check_exports(library, hooks)
+    check_versions(library)
+    check_hooks_against_driver_list(hooks, driver_functions)
+
+
+main()
