@@ -131,66 +131,96 @@ Kind async(const Driver& d, CUstream stream, const char* name, size_t bytes) {
           [&d] { check(d.synchronize(), "cuCtxSynchronize"); }};
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
-  const Driver d = open_driver();
-  check(d.init(0), "cuInit");
+struct Setup {
   CUdevice device = 0;
   CUcontext context = nullptr;
   CUstream stream = nullptr;
   CUmemoryPool pool = nullptr;
-  check(d.device_get(&device, 0), "cuDeviceGet");
-  check(d.retain(&context, device), "cuDevicePrimaryCtxRetain");
-  check(d.set_current(context), "cuCtxSetCurrent");
-  check(d.stream_create(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  const bool has_pools = d.default_pool(&pool, device) == CUDA_SUCCESS;
-  cuuint64_t keep = UINT64_MAX;  // else each synchronisation hands the pool's memory back
-  if (has_pools) d.pool_set(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+  CUfunction kernel = nullptr;  // nullptr: this driver has no PTX
+  bool has_pools = false;
+};
 
+Setup set_up(const Driver& d) {
+  Setup s;
+  check(d.init(0), "cuInit");
+  check(d.device_get(&s.device, 0), "cuDeviceGet");
+  check(d.retain(&s.context, s.device), "cuDevicePrimaryCtxRetain");
+  check(d.set_current(s.context), "cuCtxSetCurrent");
+  check(d.stream_create(&s.stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  s.has_pools = d.default_pool(&s.pool, s.device) == CUDA_SUCCESS;
+  cuuint64_t keep = UINT64_MAX;  // else each synchronisation hands the pool's memory back
+  if (s.has_pools) d.pool_set(s.pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+  CUmodule module = nullptr;
+  const bool runs =
+      d.module_load(&module, kEmptyKernel) == CUDA_SUCCESS &&
+      d.module_function(&s.kernel, module, "empty") == CUDA_SUCCESS &&
+      d.launch(s.kernel, 1, 1, 1, 1, 1, 1, 0, s.stream, nullptr, nullptr) == CUDA_SUCCESS;
+  if (!runs) s.kernel = nullptr;
+  return s;
+}
+
+// The driver's own calls that libgpurota makes; and one that it answers.
+void add_queries(const Driver& d, const Setup& s, std::vector<Kind>* kinds) {
+  kinds->push_back({"mem_get_info", 200,
+                    [&d] {
+                      size_t free_bytes = 0;
+                      size_t total = 0;
+                      check(d.mem_info(&free_bytes, &total), "cuMemGetInfo");
+                    },
+                    nullptr});
+  kinds->push_back({"probe_ctx_get_current", 20000,
+                    [&d] {
+                      CUcontext context = nullptr;
+                      d.get_current(&context);
+                    },
+                    nullptr});
+  kinds->push_back({"probe_stream_is_capturing", 20000,
+                    [&d, &s] {
+                      CUstreamCaptureStatus status{};
+                      d.stream_capturing(s.stream, &status);
+                    },
+                    nullptr});
+  kinds->push_back({"probe_stream_get_ctx", 20000,
+                    [&d, &s] {
+                      CUcontext context = nullptr;
+                      d.stream_context(s.stream, &context);
+                    },
+                    nullptr});
+  kinds->push_back({"probe_pool_reserved", 20000,
+                    [&d, &s] {
+                      cuuint64_t reserved = 0;
+                      d.pool_attribute(s.pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+                    },
+                    nullptr});
+}
+
+std::vector<Kind> make_kinds(const Driver& d, const Setup& s) {
   std::vector<Kind> kinds;
   kinds.push_back(linear(d, "alloc_free_64KiB", 200, size_t{64} << 10));
   kinds.push_back(linear(d, "alloc_free_2MiB", 200, size_t{2} << 20));
   kinds.push_back(linear(d, "alloc_free_256MiB", 20, size_t{256} << 20));
-  if (has_pools) {
-    kinds.push_back(async(d, stream, "async_pair_64KiB", size_t{64} << 10));
-    kinds.push_back(async(d, stream, "async_pair_2MiB", size_t{2} << 20));
+  if (s.has_pools) {
+    kinds.push_back(async(d, s.stream, "async_pair_64KiB", size_t{64} << 10));
+    kinds.push_back(async(d, s.stream, "async_pair_2MiB", size_t{2} << 20));
   }
-  size_t free_bytes = 0;
-  size_t total = 0;
-  kinds.push_back({"mem_get_info", 200, [&] { d.mem_info(&free_bytes, &total); }, nullptr});
-  kinds.push_back({"probe_ctx_get_current", 20000, [&] { d.get_current(&context); }, nullptr});
-  CUstreamCaptureStatus status{};
-  kinds.push_back(
-      {"probe_stream_is_capturing", 20000, [&] { d.stream_capturing(stream, &status); }, nullptr});
-  kinds.push_back(
-      {"probe_stream_get_ctx", 20000, [&] { d.stream_context(stream, &context); }, nullptr});
-  cuuint64_t reserved = 0;
-  kinds.push_back({"probe_pool_reserved", 20000,
-                   [&] { d.pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved); },
-                   nullptr});
-
-  CUmodule module = nullptr;
-  CUfunction kernel = nullptr;
-  if (d.module_load(&module, kEmptyKernel) == CUDA_SUCCESS &&
-      d.module_function(&kernel, module, "empty") == CUDA_SUCCESS &&
-      d.launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr) == CUDA_SUCCESS) {
+  if (s.kernel != nullptr) {
     kinds.push_back({"launch_empty_kernel", 2000,
-                     [&] {
-                       check(d.launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
+                     [&d, &s] {
+                       check(d.launch(s.kernel, 1, 1, 1, 1, 1, 1, 0, s.stream, nullptr, nullptr),
                              "cuLaunchKernel");
                      },
-                     [&] { check(d.synchronize(), "cuCtxSynchronize"); }});
+                     [&d] { check(d.synchronize(), "cuCtxSynchronize"); }});
   }
+  add_queries(d, s, &kinds);
+  return kinds;
+}
 
-  for (Kind& kind : kinds) measure(kind);
-  for (Kind& kind : kinds) kind.ns.clear();  // the first round only warmed up
-  for (int i = 0; i < repetitions; ++i) {
-    for (Kind& kind : kinds) measure(kind);
-  }
+void print(const Driver& d, const Setup& s, const std::vector<Kind>& kinds) {
   char name[128] = "";
-  d.device_name(name, sizeof(name), device);
+  d.device_name(name, sizeof(name), s.device);
+  size_t free_bytes = 0;
+  size_t total = 0;
+  d.mem_info(&free_bytes, &total);
   const char* lease = std::getenv("GPUROTA_LEASE");
   std::printf("{\n  \"gpu\": \"%s\",\n  \"lease\": %s,\n  \"total_bytes\": %zu,\n  \"ns\": {\n",
               name, lease != nullptr ? "true" : "false", total);
@@ -199,5 +229,20 @@ int main(int argc, char** argv) {
                 i + 1 < kinds.size() ? "," : "");
   }
   std::printf("  }\n}\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
+  const Driver d = open_driver();
+  const Setup s = set_up(d);
+  std::vector<Kind> kinds = make_kinds(d, s);
+  for (Kind& kind : kinds) measure(kind);
+  for (Kind& kind : kinds) kind.ns.clear();  // the first round only warmed up
+  for (int i = 0; i < repetitions; ++i) {
+    for (Kind& kind : kinds) measure(kind);
+  }
+  print(d, s, kinds);
   return 0;
 }

@@ -201,7 +201,8 @@ void threads() {
 void fork_before() {
   const pid_t child = ::fork();
   make_context();
-  EXPECT(fill(32 * kMiB) > 0);
+  CUdeviceptr p = 0;
+  EXPECT(cu.mem_alloc(&p, 32 * kMiB) == CUDA_SUCCESS);
   if (child == 0) std::_Exit(0);
   int status = 0;
   EXPECT(::waitpid(child, &status, 0) == child && status == 0);
