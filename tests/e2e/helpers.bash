@@ -104,7 +104,8 @@ wait_until() {
 gone() { ! kill -0 "$1" 2>/dev/null; }
 # lacks PATTERN FILE: no line of it matches (a bare `! grep` would not fail a case).
 lacks() { if grep -qP -- "$1" "$2"; then echo "$2 has: $(grep -anP -- "$1" "$2" | head -n 3 | cat -v)" && return 1; fi; }
-says() { grep -q -- "$2" "$E2E_DIR/$1"; }
+# A file that is not there yet says nothing yet.
+says() { grep -qs -- "$2" "$E2E_DIR/$1" || return 1; }
 
 status_json() { gpurota status --json; }
 

@@ -176,8 +176,10 @@ teardown() { end_test; }
 @test "control-C at the terminal interrupts the command, not gpurota" {
   # The interrupt character goes to the whole foreground group, as from a keyboard.
   mkfifo keys
-  in_background session script -qfec "gpurota run --memory 1G -- sh -c 'trap \"echo interrupted; exit 9\" INT; echo ready; while :; do sleep 0.05; done'" /dev/null <keys
-  exec 4>keys
+  exec 4<>keys
+  # A shell without job control has its background programs ignore interrupts.
+  env --default-signal=INT script -qfec "gpurota run --memory 1G -- sh -c 'trap \"echo interrupted; exit 9\" INT; echo ready; while :; do sleep 0.05; done'" /dev/null <keys >session 2>&1 3>&- &
+  BACKGROUND+=("$!")
   wait_until says session ready
   printf '\003' >&4
   wait_until says session interrupted
