@@ -15,13 +15,19 @@ bool take(State& s, int slot, int64_t bytes) {
   return false;
 }
 
+// The page shows the charge before the driver takes the memory: a look of the daemon in between must
+// not find more memory than is said to be in use.
 bool reserve(int slot, int64_t bytes) {
   State& s = state();
-  if (take(s, slot, bytes)) return true;
-  if (grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes)) == Answer::kYes) return true;
-  if (!reclaim_pools(slot)) return false;
-  return take(s, slot, bytes) ||
-         grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes)) == Answer::kYes;
+  bool reserved = take(s, slot, bytes);
+  for (int i = 0; i < 2 && !reserved; ++i) {
+    const auto need = static_cast<uint64_t>(bytes);
+    reserved = grow(slot, GPUROTA_GROW_MEMORY, need) == Answer::kYes;
+    if (reserved || !reclaim_pools(slot)) break;
+    reserved = take(s, slot, bytes);
+  }
+  if (reserved) s.mirror(slot);
+  return reserved;
 }
 
 void put(int slot, int64_t bytes) {
