@@ -123,7 +123,9 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
   }
   GPUROTA_ASSIGN_OR_RETURN(TrackedProcess main,
                            track(parts_.processes, pid, child.start_ticks, on_main_death(id)));
-  auto cgroup = parts_.processes.make_child_cgroup(pid, "gpurota-" + to_string(id));
+  // With the pid, since another daemon may have a lease of this number.
+  auto cgroup = parts_.processes.make_child_cgroup(
+      pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), pid));
   if (!cgroup) {
     log::debug("no cgroup for a lease, following its processes by pidfd",
                {{"lease", to_string(id)}, {"error", cgroup.error().message}});
