@@ -104,7 +104,7 @@ check exclusive exclusive
 check killed killed
 check daemon_restart daemon_restart
 check hammer hammer
-for program in "$dist"/tests/driver/*; do
+for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
 echo "$failed failed"
