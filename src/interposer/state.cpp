@@ -59,8 +59,9 @@ void State::mirror(int slot) {
   for (;;) {
     const int64_t used = granted - headroom;
     store(&to.headroom_bytes, headroom > 0 ? static_cast<uint64_t>(headroom) : 0);
-    store(&to.used_bytes, used > 0 ? static_cast<uint64_t>(used) : 0);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    // Exchanged rather than stored: the loads below must not come first.
+    __atomic_exchange_n(&to.used_bytes, used > 0 ? static_cast<uint64_t>(used) : uint64_t{0},
+                        __ATOMIC_SEQ_CST);
     const int64_t headroom_now = from.headroom.load();
     const int64_t granted_now = from.granted.load();
     if (headroom_now == headroom && granted_now == granted) break;
