@@ -1,9 +1,11 @@
 #include "sim/cuda/api.h"
 
+#include "sim/cuda/thread_local.h"
+
 namespace gpurota::sim {
 namespace {
 
-thread_local int t_per_thread_depth = 0;
+GPUROTA_SIM_THREAD_LOCAL int t_per_thread_depth = 0;
 
 }  // namespace
 
@@ -43,6 +45,4 @@ CUresult unsupported(const char* name) {
 
 }  // namespace gpurota::sim
 
-extern "C" int gpurota_sim_unsupported(const char* name) {
-  return gpurota::sim::unsupported(name);
-}
+extern "C" int gpurota_sim_unsupported(const char* name) { return gpurota::sim::unsupported(name); }

@@ -10,10 +10,10 @@
 // and its _ptsz (or _ptds) twin, for which a null stream is the calling thread's own.
 #pragma once
 
-#include <mutex>
-
 #include "abi/cuda_abi.h"
 #include "sim/cuda/driver.h"
+
+#include <mutex>
 
 #define GPUROTA_SIM_API extern "C" __attribute__((visibility("default"))) CUresult
 

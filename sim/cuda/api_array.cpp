@@ -1,9 +1,9 @@
 // CUDA arrays and mipmapped arrays.
-#include <algorithm>
-
 #include "sim/cuda/api.h"
 #include "sim/cuda/array.h"
 #include "sim/cuda/capture.h"
+
+#include <algorithm>
 
 namespace gpurota::sim {
 
@@ -11,19 +11,24 @@ std::size_t element_bytes(CUarray_format format, unsigned channels) {
   if (channels != 1 && channels != 2 && channels != 4) return 0;
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8: return channels;
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return channels;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF: return channels * std::size_t{2};
+    case CU_AD_FORMAT_HALF:
+      return channels * std::size_t{2};
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT: return channels * std::size_t{4};
-    default: return 0;
+    case CU_AD_FORMAT_FLOAT:
+      return channels * std::size_t{4};
+    default:
+      return 0;
   }
 }
 
 void destroy_arrays_of(Driver& driver, Context* context) {
-  for (ArrayMemory* a : driver.arrays.select([&](const ArrayMemory& x) { return x.context == context; })) {
+  for (ArrayMemory* a :
+       driver.arrays.select([&](const ArrayMemory& x) { return x.context == context; })) {
     (void)driver.arrays.take(a);
   }
   for (MipmappedArray* m :
@@ -64,9 +69,9 @@ std::unique_ptr<ArrayMemory> describe(Context* context, const CUDA_ARRAY3D_DESCR
   array->context = context;
   array->shape = shape;
   array->element = gpurota::sim::element_bytes(shape.Format, shape.NumChannels);
-  const bool makes_sense = array->element > 0 && shape.Width > 0 && (shape.Flags & ~kFlags) == 0 &&
-                           (shape.Depth == 0 || shape.Height > 0 ||
-                            (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0);
+  const bool makes_sense =
+      array->element > 0 && shape.Width > 0 && (shape.Flags & ~kFlags) == 0 &&
+      (shape.Depth == 0 || shape.Height > 0 || (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0);
   return makes_sense ? std::move(array) : nullptr;
 }
 

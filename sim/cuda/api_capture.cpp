@@ -1,10 +1,10 @@
 // Stream capture.
-#include <algorithm>
-#include <set>
-
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/stream.h"
+
+#include <algorithm>
+#include <set>
 
 using gpurota::sim::Call;
 using gpurota::sim::Capture;
@@ -97,8 +97,8 @@ CUresult get_info(CUstream handle, const CaptureInfo& out) {
     return CUDA_SUCCESS;
   }
   Capture& capture = *stream.capture;
-  *out.status = capture.is_valid ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                 : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+  *out.status =
+      capture.is_valid ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
   if (out.id != nullptr) *out.id = capture.id;
   if (out.graph != nullptr) {
     call.driver().graphs[capture.graph.get()] = capture.graph;

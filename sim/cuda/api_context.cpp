@@ -1,14 +1,14 @@
 // Contexts: made, made current, asked and destroyed.
-#include <algorithm>
-
 #include "sim/cuda/api.h"
 #include "sim/cuda/capture.h"
 #include "sim/cuda/pool.h"
 
+#include <algorithm>
+
 using gpurota::sim::Call;
 using gpurota::sim::Context;
-using gpurota::sim::ContextCall;
 using gpurota::sim::context_stack;
+using gpurota::sim::ContextCall;
 
 namespace {
 
@@ -45,9 +45,9 @@ class AnyContextCall : public Call {
  public:
   explicit AnyContextCall(CUcontext handle) {
     if (failed()) return;
-    if (handle == nullptr) handle = context_stack().empty()
-                                        ? nullptr
-                                        : reinterpret_cast<CUcontext>(context_stack().back());
+    if (handle == nullptr)
+      handle =
+          context_stack().empty() ? nullptr : reinterpret_cast<CUcontext>(context_stack().back());
     context_ = driver_.contexts.find(handle);
     if (handle == nullptr) {
       error_ = CUDA_ERROR_INVALID_CONTEXT;
@@ -221,13 +221,26 @@ GPUROTA_SIM_API cuCtxGetLimit(std::size_t* value, CUlimit limit) {
     return CUDA_SUCCESS;
   }
   switch (limit) {
-    case CU_LIMIT_STACK_SIZE: *value = 1024; return CUDA_SUCCESS;
-    case CU_LIMIT_PRINTF_FIFO_SIZE: *value = std::size_t{1} << 20; return CUDA_SUCCESS;
-    case CU_LIMIT_MALLOC_HEAP_SIZE: *value = std::size_t{8} << 20; return CUDA_SUCCESS;
-    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT: *value = 2048; return CUDA_SUCCESS;
-    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY: *value = 64; return CUDA_SUCCESS;
-    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: *value = 0; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    case CU_LIMIT_STACK_SIZE:
+      *value = 1024;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      *value = std::size_t{1} << 20;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      *value = std::size_t{8} << 20;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+      *value = 2048;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+      *value = 64;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+      *value = 0;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_UNSUPPORTED_LIMIT;
   }
 }
 

@@ -1,14 +1,14 @@
 // Which devices there are and what they are like.
+#include "sim/cuda/api.h"
+#include "sim/cuda/device_attributes.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "sim/cuda/api.h"
-#include "sim/cuda/device_attributes.h"
-
 using gpurota::sim::Call;
-using gpurota::sim::DeviceConfig;
 using gpurota::sim::device_attribute;
+using gpurota::sim::DeviceConfig;
 
 namespace {
 
@@ -33,7 +33,9 @@ CUresult copy_text(const char* text, char* out, int length) {
   return CUDA_SUCCESS;
 }
 
-std::uint64_t usable_bytes(const DeviceConfig& gpu) { return gpu.memory_bytes - gpu.reserved_bytes; }
+std::uint64_t usable_bytes(const DeviceConfig& gpu) {
+  return gpu.memory_bytes - gpu.reserved_bytes;
+}
 
 }  // namespace
 
@@ -107,7 +109,9 @@ GPUROTA_SIM_API cuDeviceGetProperties(CUdevprop* properties, CUdevice ordinal) {
   const DeviceCall call(ordinal);
   if (call.failed()) return call.error();
   if (properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto ask = [&](int attribute) { return device_attribute(call.config(), attribute).value_or(0); };
+  const auto ask = [&](int attribute) {
+    return device_attribute(call.config(), attribute).value_or(0);
+  };
   *properties = {};
   properties->maxThreadsPerBlock = ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   for (int axis = 0; axis < 3; ++axis) {

@@ -1,9 +1,9 @@
 // Events: recorded, waited for by streams and by the program, and timed.
-#include <algorithm>
-
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/stream.h"
+
+#include <algorithm>
 
 using gpurota::sim::Call;
 using gpurota::sim::ContextCall;
@@ -16,7 +16,8 @@ using gpurota::sim::StreamCall;
 
 namespace {
 
-constexpr unsigned kFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+constexpr unsigned kFlags =
+    CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
 CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
   StreamCall call(stream_handle);

@@ -1,7 +1,7 @@
 // Graphs: made, cloned, asked for their structure, destroyed.
-#include <algorithm>
-
 #include "sim/cuda/graph_call.h"
+
+#include <algorithm>
 
 using gpurota::sim::Call;
 using gpurota::sim::Graph;

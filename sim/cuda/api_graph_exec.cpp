@@ -130,8 +130,8 @@ GPUROTA_SIM_STREAM_API(cuGraphInstantiateWithParams, _ptsz,
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   params->hErrNode_out = nullptr;
   const CUresult result = instantiate(out, graph, params->flags);
-  params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-                                              : CUDA_GRAPH_INSTANTIATE_ERROR;
+  params->result_out =
+      result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
   return result;
 }
 
@@ -192,9 +192,9 @@ GPUROTA_SIM_API cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode nod
                                                const CUDA_KERNEL_NODE_PARAMS_v1* v1) {
   if (v1 == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_KERNEL_NODE_PARAMS wide = {
-      v1->func,      v1->gridDimX,  v1->gridDimY,       v1->gridDimZ,     v1->blockDimX,
-      v1->blockDimY, v1->blockDimZ, v1->sharedMemBytes, v1->kernelParams, v1->extra,
-      nullptr,       nullptr};
+      v1->func,         v1->gridDimX,  v1->gridDimY,  v1->gridDimZ,
+      v1->blockDimX,    v1->blockDimY, v1->blockDimZ, v1->sharedMemBytes,
+      v1->kernelParams, v1->extra,     nullptr,       nullptr};
   return cuGraphExecKernelNodeSetParams_v2(exec, node, &wide);
 }
 
@@ -206,8 +206,7 @@ GPUROTA_SIM_API cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode nod
 
 GPUROTA_SIM_API cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
-  return change(exec, node,
-                [&](Driver& d, Operation* op) { return set_operation(d, params, op); });
+  return change(exec, node, [&](Driver& d, Operation* op) { return set_operation(d, params, op); });
 }
 
 GPUROTA_SIM_API cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
@@ -233,8 +232,7 @@ GPUROTA_SIM_API cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode n
 
 GPUROTA_SIM_API cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                          CUgraphNodeParams* params) {
-  return change(exec, node,
-                [&](Driver& d, Operation* op) { return any_operation(d, params, op); });
+  return change(exec, node, [&](Driver& d, Operation* op) { return any_operation(d, params, op); });
 }
 
 GPUROTA_SIM_API cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode origin, unsigned enabled) {

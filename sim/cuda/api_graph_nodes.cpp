@@ -28,8 +28,8 @@ void read_kernel(KernelOp& op, CUDA_KERNEL_NODE_PARAMS* out) {
 }
 
 CUDA_KERNEL_NODE_PARAMS widen(const CUDA_KERNEL_NODE_PARAMS_v1& v1) {
-  return {v1.func,      v1.gridDimX,  v1.gridDimY,       v1.gridDimZ,     v1.blockDimX, v1.blockDimY,
-          v1.blockDimZ, v1.sharedMemBytes, v1.kernelParams, v1.extra, nullptr,      nullptr};
+  return {v1.func,      v1.gridDimX,       v1.gridDimY,     v1.gridDimZ, v1.blockDimX, v1.blockDimY,
+          v1.blockDimZ, v1.sharedMemBytes, v1.kernelParams, v1.extra,    nullptr,      nullptr};
 }
 
 // Adds a node whose operation `make` builds under the lock.

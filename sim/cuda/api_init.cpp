@@ -1,8 +1,8 @@
 // cuInit, versions, cuGetProcAddress and error names.
-#include <cstring>
-
 #include "sim/cuda/api.h"
 #include "sim/cuda/proc_table.h"
+
+#include <cstring>
 
 using gpurota::sim::Call;
 using gpurota::sim::Driver;
@@ -38,9 +38,9 @@ CUresult look_up(const char* symbol, void** out, int version, cuuint64_t flags,
     if (std::strcmp(function.base, symbol) != 0) continue;
     if (function.version <= driver_version()) known = true;
     if (function.version > version || (function.per_thread != 0 && !per_thread)) continue;
-    const bool better = best == nullptr || function.per_thread > best->per_thread ||
-                        (function.per_thread == best->per_thread &&
-                         function.version >= best->version);
+    const bool better =
+        best == nullptr || function.per_thread > best->per_thread ||
+        (function.per_thread == best->per_thread && function.version >= best->version);
     if (better) best = &function;
   }
   *out = best == nullptr ? nullptr : best->address;

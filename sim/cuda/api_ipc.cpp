@@ -2,14 +2,14 @@
 //
 // The other process opens our memory through /proc/PID/fd, so it needs the same user, as CUDA's own
 // IPC does in effect. The owner stays charged; the memory goes when the owner frees it or ends.
-#include <fcntl.h>
-#include <unistd.h>
+#include "sim/cuda/api.h"
+#include "sim/cuda/memory.h"
 
 #include <cstdio>
 #include <cstring>
 
-#include "sim/cuda/api.h"
-#include "sim/cuda/memory.h"
+#include <fcntl.h>
+#include <unistd.h>
 
 using gpurota::Fd;
 using gpurota::sim::Allocation;
@@ -56,7 +56,8 @@ GPUROTA_SIM_API cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle shared, u
   if (call.failed()) return call.error();
   Handle handle = {};
   std::memcpy(&handle, shared.reserved, sizeof handle);
-  if (out == nullptr || handle.magic != kMagic || (flags & ~1U) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || handle.magic != kMagic || (flags & ~1U) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   if (handle.pid == ::getpid()) return CUDA_ERROR_INVALID_CONTEXT;
   if (gpurota::sim::process_start_time(handle.pid) != handle.start_time) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -65,8 +66,8 @@ GPUROTA_SIM_API cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle shared, u
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.pid, handle.fd);
   Fd file(::open(path, O_RDWR | O_CLOEXEC));
   if (!file) return CUDA_ERROR_MAP_FAILED;
-  auto memory = Physical::borrow(call.machine(), handle.device, std::move(file), handle.offset,
-                                 handle.bytes);
+  auto memory =
+      Physical::borrow(call.machine(), handle.device, std::move(file), handle.offset, handle.bytes);
   Allocation allocation;
   allocation.mapping = Mapping::create(std::move(memory), gpurota::sim::kDevicePage);
   if (!allocation.mapping) return CUDA_ERROR_MAP_FAILED;
@@ -91,7 +92,8 @@ GPUROTA_SIM_API cuIpcCloseMemHandle(CUdeviceptr address) {
   ContextCall call;
   if (call.failed()) return call.error();
   const auto found = call.driver().space.find(address);
-  if (!found || found->base != address || found->kind != Kind::kIpc) return CUDA_ERROR_INVALID_VALUE;
+  if (!found || found->base != address || found->kind != Kind::kIpc)
+    return CUDA_ERROR_INVALID_VALUE;
   call.driver().wait_all(call.driver().tails(*call.context()), call.lock());
   return call.driver().space.remove(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,10 +1,10 @@
 // Kernels: asked, configured and launched.
-#include <algorithm>
-#include <cstring>
-
 #include "sim/cuda/launch.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/stream.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace gpurota::sim {
 namespace {
@@ -108,14 +108,24 @@ CUresult get_attribute(const void* handle, int attribute, int* value) {
   if (call.failed()) return call.error();
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 16; break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = 60; break;
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 60; break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = 1024;
+      break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = 16;
+      break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      *value = 60;
+      break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      *value = 60;
+      break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = std::max(call.function().max_dynamic_shared, 49152);
       break;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = call.function().carveout; break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      *value = call.function().carveout;
+      break;
     default:
       if (attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
       *value = 0;
@@ -204,14 +214,15 @@ GPUROTA_SIM_STREAM_API(cuLaunchCooperativeKernel, _ptsz,
     ordinal = call.context()->ordinal;
     multiprocessors = call.machine().config(call.driver().machine_device(ordinal)).multiprocessors;
   }
-  if (std::uint64_t{gx} * gy * gz > static_cast<std::uint64_t>(blocks) *
-                                        static_cast<std::uint64_t>(multiprocessors)) {
+  if (std::uint64_t{gx} * gy * gz >
+      static_cast<std::uint64_t>(blocks) * static_cast<std::uint64_t>(multiprocessors)) {
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
   return launch(function, {{gx, gy, gz}, {bx, by, bz}, shared}, stream, params, nullptr);
 }
 
-GPUROTA_SIM_API cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+GPUROTA_SIM_API cuFuncGetAttribute(int* value, CUfunction_attribute attribute,
+                                   CUfunction function) {
   return get_attribute(function, attribute, value);
 }
 

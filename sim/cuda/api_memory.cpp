@@ -1,10 +1,10 @@
 // Linear, pitched and managed memory, what is left, and which allocation an address belongs to.
-#include <algorithm>
-
 #include "sim/cuda/api.h"
 #include "sim/cuda/capture.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
+
+#include <algorithm>
 
 using gpurota::sim::Allocation;
 using gpurota::sim::Call;

@@ -1,12 +1,12 @@
 // Modules and libraries: loaded, asked for kernels, unloaded.
+#include "sim/cuda/api.h"
+#include "sim/cuda/capture.h"
+#include "sim/cuda/module.h"
+
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string_view>
-
-#include "sim/cuda/api.h"
-#include "sim/cuda/capture.h"
-#include "sim/cuda/module.h"
 
 namespace gpurota::sim {
 namespace {
@@ -87,7 +87,8 @@ std::string read_file(const char* path) {
 }  // namespace
 
 void destroy_modules_of(Driver& driver, Context* context) {
-  for (Module* module : driver.modules.select([&](const Module& m) { return m.context == context; })) {
+  for (Module* module :
+       driver.modules.select([&](const Module& m) { return m.context == context; })) {
     unload(driver, module);
   }
 }
@@ -108,8 +109,7 @@ GPUROTA_SIM_API cuModuleLoadData(CUmodule* out, const void* image) {
   const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
   if (unsafe != CUDA_SUCCESS) return unsafe;
   Module* module = nullptr;
-  const CUresult result =
-      gpurota::sim::load(call.driver(), call.context(), false, image, &module);
+  const CUresult result = gpurota::sim::load(call.driver(), call.context(), false, image, &module);
   if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUmodule>(module);
   return result;
 }
@@ -184,7 +184,8 @@ GPUROTA_SIM_API cuModuleEnumerateFunctions(CUfunction* out, unsigned room, CUmod
 }
 
 // The simulator keeps no module variables: none is ever found.
-GPUROTA_SIM_API cuModuleGetGlobal_v2(CUdeviceptr*, std::size_t*, CUmodule handle, const char* name) {
+GPUROTA_SIM_API cuModuleGetGlobal_v2(CUdeviceptr*, std::size_t*, CUmodule handle,
+                                     const char* name) {
   const Call call;
   if (call.failed()) return call.error();
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -214,10 +215,17 @@ GPUROTA_SIM_API cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_op
 }
 
 GPUROTA_SIM_API cuLibraryUnload(CUlibrary handle) {
-  const Call call;
+  Call call;
   if (call.failed()) return call.error();
   Module* library = call.driver().modules.find(handle);
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::vector<gpurota::sim::WorkPtr> pending;
+  for (const Context* context :
+       call.driver().contexts.select([](const Context&) { return true; })) {
+    const auto tails = call.driver().tails(*context);
+    pending.insert(pending.end(), tails.begin(), tails.end());
+  }
+  call.driver().wait_all(pending, call.lock());
   gpurota::sim::unload(call.driver(), library);
   return CUDA_SUCCESS;
 }

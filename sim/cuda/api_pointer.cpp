@@ -29,50 +29,68 @@ CUresult answer(const Driver& driver, const Allocation& allocation, CUdeviceptr 
                           allocation.kind == Kind::kPool ? nullptr : allocation.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put<unsigned>(out, on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(out, address);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return put(out, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (on_device && allocation.kind != Kind::kManaged) return CUDA_ERROR_INVALID_VALUE;
       return put<void*>(out, gpurota::sim::host_view(address));
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned char>(out, 0);
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(out, allocation.id);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return put<unsigned char>(out, 0);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return put<unsigned long long>(out, allocation.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return put<unsigned char>(out, allocation.kind == Kind::kManaged ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
-      const int device = allocation.device >= 0 ? allocation.device
+      const int device = allocation.device >= 0          ? allocation.device
                          : allocation.context != nullptr ? allocation.context->device
                                                          : 0;
       return put<int>(out, gpurota::sim::ordinal_of(driver, device));
     }
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return put<unsigned char>(out, allocation.kind == Kind::kLinear ? 1 : 0);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(out, allocation.base);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<std::size_t>(out, allocation.size);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return put<unsigned char>(out, 1);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(out, handle_types(allocation));
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<unsigned char>(out, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned>(out, allocation.access);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put(out, allocation.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put<std::size_t>(out, allocation.size);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return put<unsigned char>(out, 1);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put(out, handle_types(allocation));
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return put<unsigned char>(out, 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put<unsigned>(out, allocation.access);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(out, reinterpret_cast<CUmemoryPool>(allocation.pool));
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<std::size_t>(out, allocation.size);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(out, allocation.base);
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put<unsigned long long>(out, allocation.id);
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return put<std::size_t>(out, allocation.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put(out, allocation.base);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return put<unsigned long long>(out, allocation.id);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
 // For an address the driver does not know: null, zero or none.
 CUresult answer_unknown(CUpointer_attribute attribute, void* out) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put<unsigned>(out, 0);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(out, CU_DEVICE_INVALID);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put<unsigned>(out, 0);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return put<int>(out, CU_DEVICE_INVALID);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<unsigned char>(out, 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return put<unsigned char>(out, 0);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned>(out, 0);
-    default: return put<unsigned long long>(out, 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put<unsigned>(out, 0);
+    default:
+      return put<unsigned long long>(out, 0);
   }
 }
 

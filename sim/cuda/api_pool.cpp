@@ -1,11 +1,11 @@
 // Stream-ordered allocation and memory pools.
-#include <algorithm>
-
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
+
+#include <algorithm>
 
 using gpurota::sim::AllocOp;
 using gpurota::sim::Call;
@@ -110,13 +110,11 @@ GPUROTA_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream str
         gpurota::sim::check_legacy_stream(call.driver(), *call.stream().context);
     if (legacy != CUDA_SUCCESS) return legacy;
   }
-  const CUresult result =
-      gpurota::sim::free_pool_memory(call.driver(), address, &call.stream());
+  const CUresult result = gpurota::sim::free_pool_memory(call.driver(), address, &call.stream());
   if (result == CUDA_SUCCESS) return result;
   // Memory of cuMemAlloc may be freed in stream order as well.
   const auto found = call.driver().space.find(address);
-  if (!found || found->base != address ||
-      found->kind != gpurota::sim::Allocation::Kind::kLinear) {
+  if (!found || found->base != address || found->kind != gpurota::sim::Allocation::Kind::kLinear) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   gpurota::sim::Driver& driver = call.driver();
@@ -238,12 +236,23 @@ GPUROTA_SIM_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute a
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
       *static_cast<int*>(value) = pool.reuse[attribute - 1];
       return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number = pool.release_threshold; return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: number = pool.reserved; return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: number = pool.reserved_high; return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number = pool.used; return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number = pool.used_high; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      number = pool.release_threshold;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      number = pool.reserved;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      number = pool.reserved_high;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      number = pool.used;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      number = pool.used_high;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -269,7 +278,8 @@ GPUROTA_SIM_API cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute a
       (is_reserved ? pool.reserved_high : pool.used_high) = is_reserved ? pool.reserved : pool.used;
       return CUDA_SUCCESS;
     }
-    default: return CUDA_ERROR_INVALID_VALUE;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 

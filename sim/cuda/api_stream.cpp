@@ -1,10 +1,10 @@
 // Streams: made, asked, waited for and destroyed; host functions and values in stream order.
-#include <algorithm>
-
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
+
+#include <algorithm>
 
 using gpurota::sim::Context;
 using gpurota::sim::ContextCall;
@@ -17,11 +17,16 @@ using gpurota::sim::WorkPtr;
 namespace gpurota::sim {
 
 void destroy_streams_of(Driver& driver, Context* context) {
-  for (Stream* stream : driver.streams.select([&](const Stream& s) { return s.context == context; })) {
+  for (Stream* stream :
+       driver.streams.select([&](const Stream& s) { return s.context == context; })) {
     (void)driver.streams.take(stream);
   }
   for (Event* event : driver.events.select([&](const Event& e) { return e.context == context; })) {
     (void)driver.events.take(event);
+  }
+  for (GraphExec* exec :
+       driver.execs.select([&](const GraphExec& e) { return e.context == context; })) {
+    (void)driver.execs.take(exec);
   }
   std::erase_if(driver.captures, [&](const auto& capture) { return capture->context == context; });
 }
@@ -55,10 +60,12 @@ CUresult destroy(CUstream handle) {
   Stream* stream = call.driver().streams.find(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (stream->capture) stream->capture->is_valid = false;
-  // Its pending work goes on; the legacy stream must still come after it.
-  Stream& legacy = stream->context->legacy;
-  legacy.extra.push_back(stream->tail);
-  stream->context->streams.erase(stream);
+  // Its pending work goes on; the legacy stream and the end of the context must still come after it.
+  gpurota::sim::Context& context = *stream->context;
+  if (stream->blocks_with_legacy()) context.legacy.extra.push_back(stream->tail);
+  std::erase_if(context.orphans, [](const WorkPtr& work) { return work->is_done(); });
+  if (stream->tail) context.orphans.push_back(stream->tail);
+  context.streams.erase(stream);
   (void)call.driver().streams.take(stream);
   return CUDA_SUCCESS;
 }
@@ -222,11 +229,11 @@ CUresult memory_operation(CUstream handle, const MemOp& op) {
 
 }  // namespace
 
-#define GPUROTA_SIM_VALUE_API(name, type, is_wait, is_64_bit)                                 \
-  GPUROTA_SIM_STREAM_API(name, _ptsz,                                                         \
-                         (CUstream handle, CUdeviceptr address, type value, unsigned flags),  \
-                         (handle, address, value, flags)) {                                   \
-    return memory_operation(handle, {address, value, flags, is_wait, is_64_bit});             \
+#define GPUROTA_SIM_VALUE_API(name, type, is_wait, is_64_bit)                                \
+  GPUROTA_SIM_STREAM_API(name, _ptsz,                                                        \
+                         (CUstream handle, CUdeviceptr address, type value, unsigned flags), \
+                         (handle, address, value, flags)) {                                  \
+    return memory_operation(handle, {address, value, flags, is_wait, is_64_bit});            \
   }
 
 GPUROTA_SIM_VALUE_API(cuStreamWaitValue32, cuuint32_t, true, false)

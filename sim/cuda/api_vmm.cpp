@@ -1,13 +1,13 @@
 // Virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap and their family.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
-
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/vmm.h"
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using gpurota::sim::Allocation;
 using gpurota::sim::Call;
@@ -130,9 +130,9 @@ GPUROTA_SIM_API cuMemCreate(CUmemGenericAllocationHandle* out, std::size_t size,
       is_host(properties->location) ? -1 : call.driver().machine_device(properties->location.id);
   MemoryHandle handle;
   handle.properties = *properties;
-  handle.memory = Physical::create(
-      call.machine(), device, size,
-      exportable ? Physical::Sharing::kExportable : Physical::Sharing::kPrivate);
+  handle.memory =
+      Physical::create(call.machine(), device, size,
+                       exportable ? Physical::Sharing::kExportable : Physical::Sharing::kPrivate);
   if (!handle.memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = add_handle(call.driver(), std::move(handle));
   return CUDA_SUCCESS;
@@ -235,9 +235,8 @@ GPUROTA_SIM_API cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, v
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto found = call.driver().space.find(reinterpret_cast<CUdeviceptr>(address));
   if (!found || found->kind != Kind::kMapped) return CUDA_ERROR_INVALID_VALUE;
-  for (MemoryHandle* handle : call.driver().handles.select([&](const MemoryHandle& h) {
-         return h.memory == found->mapping->memory_ptr();
-       })) {
+  for (MemoryHandle* handle : call.driver().handles.select(
+           [&](const MemoryHandle& h) { return h.memory == found->mapping->memory_ptr(); })) {
     ++handle->references;
     *out = reinterpret_cast<CUmemGenericAllocationHandle>(handle);
     return CUDA_SUCCESS;

@@ -1,10 +1,10 @@
 // CUDA arrays: memory known by element coordinates only. Under the driver's lock.
 #pragma once
 
+#include "sim/cuda/driver.h"
+
 #include <memory>
 #include <vector>
-
-#include "sim/cuda/driver.h"
 
 namespace gpurota::sim {
 

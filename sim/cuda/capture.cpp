@@ -1,13 +1,14 @@
 #include "sim/cuda/capture.h"
 
-#include <algorithm>
-
 #include "sim/cuda/graph.h"
+#include "sim/cuda/thread_local.h"
+
+#include <algorithm>
 
 namespace gpurota::sim {
 
 CUstreamCaptureMode& thread_capture_mode() {
-  thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  GPUROTA_SIM_THREAD_LOCAL CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   return mode;
 }
 
@@ -28,8 +29,8 @@ CUresult check_unsafe_call(Driver& driver) {
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : driver.captures) {
     const bool is_mine = capture->thread == me && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    const bool is_global = mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                           capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool is_global =
+        mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!is_mine && !is_global) continue;
     capture->is_valid = false;
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -41,9 +42,9 @@ CUresult check_legacy_stream(Driver& driver, Context& context) {
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : driver.captures) {
     if (capture->context != &context) continue;
-    const bool blocks = std::any_of(
-        capture->frontier.begin(), capture->frontier.end(),
-        [](const auto& member) { return member.first->blocks_with_legacy(); });
+    const bool blocks =
+        std::any_of(capture->frontier.begin(), capture->frontier.end(),
+                    [](const auto& member) { return member.first->blocks_with_legacy(); });
     if (!blocks) continue;
     capture->is_valid = false;
     result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

@@ -3,23 +3,23 @@
 // Under the driver's lock.
 #pragma once
 
+#include "sim/cuda/driver.h"
+
 #include <memory>
 #include <set>
 #include <thread>
 #include <vector>
-
-#include "sim/cuda/driver.h"
 
 namespace gpurota::sim {
 
 struct Capture {
   std::shared_ptr<Graph> graph;
   Context* context = nullptr;
-  Stream* origin = nullptr;       // where it began and has to end
-  std::thread::id thread;         // that began it
+  Stream* origin = nullptr;  // where it began and has to end
+  std::thread::id thread;    // that began it
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool is_valid = true;
-  bool owns_graph = true;         // false: cuStreamBeginCaptureToGraph
+  bool owns_graph = true;  // false: cuStreamBeginCaptureToGraph
   std::uint64_t id = 0;
   // Where each stream that takes part stands: what its next node depends on.
   std::map<Stream*, std::vector<GraphNode*>> frontier;

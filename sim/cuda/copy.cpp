@@ -1,9 +1,9 @@
 #include "sim/cuda/copy.h"
 
+#include "sim/cuda/array.h"
+
 #include <cstring>
 #include <memory>
-
-#include "sim/cuda/array.h"
 
 namespace gpurota::sim {
 namespace {
@@ -20,13 +20,18 @@ CUresult side_of(Driver& driver, CUmemorytype type, const void* host, CUdevicept
     case CU_MEMORYTYPE_HOST:
       *out = host_side(host);
       return host == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    case CU_MEMORYTYPE_DEVICE: *out = device_side(device); return CUDA_SUCCESS;
-    case CU_MEMORYTYPE_UNIFIED: *out = any_side(device); return CUDA_SUCCESS;
+    case CU_MEMORYTYPE_DEVICE:
+      *out = device_side(device);
+      return CUDA_SUCCESS;
+    case CU_MEMORYTYPE_UNIFIED:
+      *out = any_side(device);
+      return CUDA_SUCCESS;
     case CU_MEMORYTYPE_ARRAY:
       *out = {};
       out->array = driver.arrays.find(array);
       return out->array == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 

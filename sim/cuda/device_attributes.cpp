@@ -69,32 +69,54 @@ constexpr Attribute kCommon[] = {
 
 std::optional<int> of_this_gpu(const DeviceConfig& gpu, int attribute) {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return gpu.clock_khz;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return gpu.multiprocessors;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: return gpu.compute_mode;
-    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED: return gpu.ecc;
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return static_cast<int>(gpu.pci_bus);
-    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: return static_cast<int>(gpu.pci_device);
-    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: return static_cast<int>(gpu.pci_domain);
-    case CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID: return static_cast<int>(gpu.pci_device_id);
-    case CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID: return static_cast<int>(gpu.pci_subsystem_id);
-    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return gpu.memory_clock_khz;
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return gpu.bus_width_bits;
-    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return gpu.l2_bytes;
-    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE: return gpu.l2_bytes / 2;
-    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE: return 134213632;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: return gpu.threads_per_multiprocessor;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: return gpu.blocks_per_multiprocessor;
-    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return gpu.copy_engines;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return gpu.capability_major;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return gpu.capability_minor;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return gpu.shared_per_block_optin;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      return gpu.clock_khz;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      return gpu.multiprocessors;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+      return gpu.compute_mode;
+    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+      return gpu.ecc;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+      return static_cast<int>(gpu.pci_bus);
+    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+      return static_cast<int>(gpu.pci_device);
+    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+      return static_cast<int>(gpu.pci_domain);
+    case CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID:
+      return static_cast<int>(gpu.pci_device_id);
+    case CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID:
+      return static_cast<int>(gpu.pci_subsystem_id);
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      return gpu.memory_clock_khz;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      return gpu.bus_width_bits;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      return gpu.l2_bytes;
+    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
+      return gpu.l2_bytes / 2;
+    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
+      return 134213632;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      return gpu.threads_per_multiprocessor;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+      return gpu.blocks_per_multiprocessor;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      return gpu.copy_engines;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      return gpu.capability_major;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      return gpu.capability_minor;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      return gpu.shared_per_block_optin;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
       return gpu.shared_per_multiprocessor;
-    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: return gpu.capability_major >= 9 ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+      return gpu.capability_major >= 9 ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
       return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -2,10 +2,10 @@
 // file says it, else what GPUs of its architecture have in common.
 #pragma once
 
-#include <optional>
-
 #include "abi/cuda_abi.h"
 #include "sim/state/layout.h"
+
+#include <optional>
 
 namespace gpurota::sim {
 

@@ -1,22 +1,23 @@
 #include "sim/cuda/driver.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "sim/cuda/array.h"
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/kernel.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/thread_local.h"
 #include "sim/cuda/vmm.h"
+
+#include <cstdlib>
+
+#include <pthread.h>
+#include <unistd.h>
 
 namespace gpurota::sim {
 
 std::vector<Context*>& context_stack() {
-  thread_local std::vector<Context*> stack;
+  GPUROTA_SIM_THREAD_LOCAL std::vector<Context*> stack;
   return stack;
 }
 
@@ -60,8 +61,7 @@ int Driver::machine_device(CUdevice ordinal) const {
   return visible[static_cast<std::size_t>(ordinal)];
 }
 
-CUresult Driver::create_context(CUdevice ordinal, unsigned flags, unsigned version,
-                                Context** out) {
+CUresult Driver::create_context(CUdevice ordinal, unsigned flags, unsigned version, Context** out) {
   const int device = machine_device(ordinal);
   if (device < 0) return CUDA_ERROR_INVALID_DEVICE;
   if (machine->faults(device).lost.load() != 0) return CUDA_ERROR_UNKNOWN;
@@ -89,7 +89,8 @@ CUresult Driver::create_context(CUdevice ordinal, unsigned flags, unsigned versi
 }
 
 std::vector<WorkPtr> Driver::tails(const Context& context) const {
-  std::vector<WorkPtr> all{context.legacy.tail};
+  std::vector<WorkPtr> all = context.orphans;
+  all.push_back(context.legacy.tail);
   for (const Stream* stream : context.streams) all.push_back(stream->tail);
   for (const auto& [thread, stream] : context.per_thread) all.push_back(stream->tail);
   return all;

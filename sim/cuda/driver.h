@@ -4,17 +4,17 @@
 // fields but those that lock themselves, and is never held while waiting for work.
 #pragma once
 
+#include "sim/cuda/objects.h"
+#include "sim/cuda/space.h"
+#include "sim/cuda/work.h"
+#include "sim/state/machine.h"
+
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
-
-#include "sim/cuda/objects.h"
-#include "sim/cuda/space.h"
-#include "sim/cuda/work.h"
-#include "sim/state/machine.h"
 
 namespace gpurota::sim {
 

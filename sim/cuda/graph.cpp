@@ -1,10 +1,10 @@
 #include "sim/cuda/graph.h"
 
-#include <algorithm>
-
 #include "sim/cuda/capture.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
+
+#include <algorithm>
 
 namespace gpurota::sim {
 
@@ -58,7 +58,9 @@ CUgraphNodeType node_type(const Operation& operation) {
     CUgraphNodeType operator()(const CopyOp&) const { return CU_GRAPH_NODE_TYPE_MEMCPY; }
     CUgraphNodeType operator()(const SetOp&) const { return CU_GRAPH_NODE_TYPE_MEMSET; }
     CUgraphNodeType operator()(const HostOp&) const { return CU_GRAPH_NODE_TYPE_HOST; }
-    CUgraphNodeType operator()(const EventRecordOp&) const { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
+    CUgraphNodeType operator()(const EventRecordOp&) const {
+      return CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    }
     CUgraphNodeType operator()(const EventWaitOp&) const { return CU_GRAPH_NODE_TYPE_WAIT_EVENT; }
     CUgraphNodeType operator()(const ChildOp&) const { return CU_GRAPH_NODE_TYPE_GRAPH; }
     CUgraphNodeType operator()(const AllocOp&) const { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }

@@ -1,13 +1,13 @@
 // Graphs and what is instantiated of them. Under the driver's lock.
 #pragma once
 
+#include "sim/cuda/driver.h"
+#include "sim/cuda/operation.h"
+
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
-
-#include "sim/cuda/driver.h"
-#include "sim/cuda/operation.h"
 
 namespace gpurota::sim {
 
@@ -19,13 +19,13 @@ struct GraphNode {
 };
 
 struct Graph {
-  std::vector<std::unique_ptr<GraphNode>> nodes;  // in the order they were added
+  std::vector<std::unique_ptr<GraphNode>> nodes;                 // in the order they were added
   std::unordered_map<const GraphNode*, GraphNode*> copied_from;  // of a clone: original -> node
 };
 
 struct ExecNode {
   Operation operation;
-  std::vector<std::size_t> after;   // indices of earlier nodes
+  std::vector<std::size_t> after;     // indices of earlier nodes
   const GraphNode* origin = nullptr;  // the node of the graph it was made from
   bool is_enabled = true;
 };
@@ -35,7 +35,7 @@ struct GraphExec {
   Context* context = nullptr;
   std::vector<ExecNode> nodes;
   unsigned long long flags = 0;
-  WorkPtr last;  // a launch waits for the one before
+  WorkPtr last;                     // a launch waits for the one before
   std::vector<CUdeviceptr> memory;  // of its allocation nodes
 };
 

@@ -67,15 +67,20 @@ CUresult any_operation(Driver& driver, CUgraphNodeParams* params, Operation* out
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto& p = params->params;
   switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: return kernel_operation(driver, &p.kernel, out);
-    case CU_GRAPH_NODE_TYPE_MEMCPY: return copy_operation(driver, &p.memcpy.copyParams, out);
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return kernel_operation(driver, &p.kernel, out);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return copy_operation(driver, &p.memcpy.copyParams, out);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       const CUDA_MEMSET_NODE_PARAMS set = {p.memset.dst,         p.memset.pitch, p.memset.value,
                                            p.memset.elementSize, p.memset.width, p.memset.height};
       return set_operation(driver, &set, out);
     }
-    case CU_GRAPH_NODE_TYPE_HOST: return host_operation(&p.host, out);
-    case CU_GRAPH_NODE_TYPE_EMPTY: *out = EmptyOp{}; return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_HOST:
+      return host_operation(&p.host, out);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      *out = EmptyOp{};
+      return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       const auto child = driver.graphs.find(reinterpret_cast<Graph*>(p.graph.graph));
       if (child == driver.graphs.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -88,11 +93,13 @@ CUresult any_operation(Driver& driver, CUgraphNodeParams* params, Operation* out
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
       *out = EventWaitOp{p.eventWait.event};
       return event_exists(driver, p.eventWait.event);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return alloc_operation(driver, &p.alloc, out);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      return alloc_operation(driver, &p.alloc, out);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       *out = FreeOp{p.free.dptr};
       return driver.graph_memory.count(p.free.dptr) > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    default: return unsupported("cuGraphAddNode of this type");
+    default:
+      return unsupported("cuGraphAddNode of this type");
   }
 }
 

@@ -35,8 +35,8 @@ DeviceHeap::Piece DeviceHeap::allocate(Machine& machine, int device, std::size_t
       if (take(slab, size, piece)) return piece;
     }
   }
-  auto memory = Physical::create(machine, device, is_small ? kDevicePage : size,
-                                 Physical::Sharing::kPrivate);
+  auto memory =
+      Physical::create(machine, device, is_small ? kDevicePage : size, Physical::Sharing::kPrivate);
   if (!memory) return piece;
   auto mapping = Mapping::create(std::move(memory), kDevicePage);
   if (!mapping || !is_small) return {std::move(mapping), 0};

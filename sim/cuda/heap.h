@@ -3,11 +3,11 @@
 // As on real GPUs, which also account for linear memory in steps of 2 MiB. Under the driver's lock.
 #pragma once
 
+#include "sim/cuda/physical.h"
+
 #include <cstddef>
 #include <map>
 #include <memory>
-
-#include "sim/cuda/physical.h"
 
 namespace gpurota::sim {
 

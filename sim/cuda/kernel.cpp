@@ -1,10 +1,10 @@
 #include "sim/cuda/kernel.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include <time.h>
 
 namespace gpurota::sim {
 namespace {
@@ -115,10 +115,8 @@ CUresult spin_us(const KernelRun& run) {
 
 const std::vector<KernelSpec>& kernels() {
   static const auto* all = new std::vector<KernelSpec>{
-      {"fill_u32", {8, 4, 8}, fill_u32},
-      {"add_u32", {8, 4, 8}, add_u32},
-      {"add_f32", {8, 8, 8, 8}, add_f32},
-      {"checksum_u64", {8, 8, 8}, checksum_u64},
+      {"fill_u32", {8, 4, 8}, fill_u32},  {"add_u32", {8, 4, 8}, add_u32},
+      {"add_f32", {8, 8, 8, 8}, add_f32}, {"checksum_u64", {8, 8, 8}, checksum_u64},
       {"spin_us", {8}, spin_us},
   };
   return *all;

@@ -1,12 +1,12 @@
 // The kernels the simulator can run, by entry name. Their PTX for real GPUs is tests/driver/kernels.ptx.
 #pragma once
 
+#include "sim/cuda/driver.h"
+#include "sim/cuda/operation.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "sim/cuda/driver.h"
-#include "sim/cuda/operation.h"
 
 namespace gpurota::sim {
 

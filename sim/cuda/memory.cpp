@@ -1,5 +1,7 @@
 #include "sim/cuda/memory.h"
 
+#include "sim/cuda/pool.h"
+
 namespace gpurota::sim {
 namespace {
 
@@ -32,8 +34,8 @@ CUresult allocate_managed(Driver& driver, Context& context, std::size_t bytes, u
   if (bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  auto memory = Physical::create(*driver.machine, context.device, bytes,
-                                 Physical::Sharing::kPrivate, false);
+  auto memory =
+      Physical::create(*driver.machine, context.device, bytes, Physical::Sharing::kPrivate, false);
   if (!memory || !memory->reserve_host()) return CUDA_ERROR_OUT_OF_MEMORY;
   Allocation allocation;
   allocation.mapping = Mapping::create(std::move(memory), kDevicePage);
@@ -84,6 +86,10 @@ int ordinal_of(const Driver& driver, int machine_device) {
 
 void destroy_memory_of(Driver& driver, Context* context) {
   (void)driver.space.remove_if([context](const Allocation& a) { return a.context == context; });
+  const int ordinal = context->ordinal;
+  const bool is_last =
+      driver.contexts.select([&](const Context& c) { return c.ordinal == ordinal; }).empty();
+  if (is_last) empty_pools_of(driver, ordinal);
 }
 
 }  // namespace gpurota::sim

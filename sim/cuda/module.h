@@ -1,12 +1,12 @@
 // Modules and libraries: images the program loads, and the kernels in them. Under the driver's lock.
 #pragma once
 
+#include "sim/cuda/driver.h"
+#include "sim/cuda/kernel.h"
+
 #include <map>
 #include <string>
 #include <vector>
-
-#include "sim/cuda/driver.h"
-#include "sim/cuda/kernel.h"
 
 namespace gpurota::sim {
 

@@ -2,6 +2,11 @@
 // otherwise; a handle is the object's address, valid while the driver's registry holds it.
 #pragma once
 
+#include "abi/cuda_abi.h"
+#include "sim/cuda/heap.h"
+#include "sim/cuda/operation.h"
+#include "sim/cuda/work.h"
+
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -11,11 +16,6 @@
 #include <thread>
 #include <unordered_map>
 #include <vector>
-
-#include "abi/cuda_abi.h"
-#include "sim/cuda/heap.h"
-#include "sim/cuda/operation.h"
-#include "sim/cuda/work.h"
 
 namespace gpurota::sim {
 
@@ -28,9 +28,9 @@ struct Stream {
   int priority = 0;
   std::uint64_t id = 0;
   bool is_legacy = false;
-  WorkPtr tail;                       // the last piece of work in it
-  std::vector<WorkPtr> extra;         // what the next piece waits for besides: events
-  std::shared_ptr<Capture> capture;   // while it takes part in one
+  WorkPtr tail;                      // the last piece of work in it
+  std::vector<WorkPtr> extra;        // what the next piece waits for besides: events
+  std::shared_ptr<Capture> capture;  // while it takes part in one
 
   bool blocks_with_legacy() const { return !is_legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
@@ -54,8 +54,9 @@ struct Context {
   DeviceHeap heap;
   Stream legacy;
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
-  std::set<Stream*> streams;  // all but the two default kinds
-  std::set<int> peers;        // ordinals it may access
+  std::vector<WorkPtr> orphans;  // last work of streams that were destroyed
+  std::set<Stream*> streams;     // all but the two default kinds
+  std::set<int> peers;           // ordinals it may access
   std::map<int, std::size_t> limits;
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;

@@ -1,14 +1,14 @@
 // One thing a GPU can be asked to do, as data: a stream runs it, a capture or a graph keeps it.
 #pragma once
 
+#include "abi/cuda_abi.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <variant>
 #include <vector>
-
-#include "abi/cuda_abi.h"
 
 namespace gpurota::sim {
 
@@ -22,9 +22,9 @@ struct GraphNode;
 struct CopySide {
   CUdeviceptr address = 0;  // host or device
   ArrayMemory* array = nullptr;
-  std::size_t pitch = 0, height = 0;    // bytes of a row, rows of a layer
-  std::size_t x = 0, y = 0, z = 0;      // x in bytes
-  bool may_be_host = false;             // a pointer that no allocation holds is the program's own
+  std::size_t pitch = 0, height = 0;  // bytes of a row, rows of a layer
+  std::size_t x = 0, y = 0, z = 0;    // x in bytes
+  bool may_be_host = false;           // a pointer that no allocation holds is the program's own
 };
 
 struct CopyOp {
@@ -41,8 +41,8 @@ struct SetOp {
 struct KernelOp {
   Function* function = nullptr;
   unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, shared_bytes = 0;
-  std::vector<std::byte> arguments;       // one after the other, each at its own alignment
-  std::vector<void*> argument_pointers;   // into `arguments`, for reading a node back
+  std::vector<std::byte> arguments;      // one after the other, each at its own alignment
+  std::vector<void*> argument_pointers;  // into `arguments`, for reading a node back
 };
 
 struct HostOp {

@@ -1,13 +1,13 @@
 #include "sim/cuda/perform.h"
 
-#include <time.h>
+#include "sim/cuda/array.h"
+#include "sim/cuda/kernel.h"
+#include "sim/cuda/pool.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "sim/cuda/array.h"
-#include "sim/cuda/kernel.h"
-#include "sim/cuda/pool.h"
+#include <time.h>
 
 namespace gpurota::sim {
 namespace {
@@ -118,9 +118,12 @@ bool holds(const MemOp& op, T value) {
   switch (op.flags & 3U) {
     case CU_STREAM_WAIT_VALUE_GEQ:
       return static_cast<std::make_signed_t<T>>(value - wanted) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ: return value == wanted;
-    case CU_STREAM_WAIT_VALUE_AND: return (value & wanted) != 0;
-    default: return static_cast<T>(~(value | wanted)) != 0;
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return value == wanted;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (value & wanted) != 0;
+    default:
+      return static_cast<T>(~(value | wanted)) != 0;
   }
 }
 
@@ -185,8 +188,8 @@ bool is_known(const Driver& driver, CUdeviceptr address, std::size_t bytes) {
 CUresult validate_side(const Driver& driver, const CopySide& side, const CopyOp& copy) {
   if (side.array != nullptr) {
     const ArrayMemory& array = *side.array;
-    const bool fits = side.x + copy.width <= array.pitch() && side.y + copy.height <= array.rows() &&
-                      side.z + copy.depth <= array.layers();
+    const bool fits = side.x + copy.width <= array.pitch() &&
+                      side.y + copy.height <= array.rows() && side.z + copy.depth <= array.layers();
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   const Line line{side};
@@ -208,7 +211,8 @@ CUresult validate(Driver& driver, const Operation& operation) {
     const CUDA_MEMSET_NODE_PARAMS& p = set->params;
     const std::size_t row = p.width * p.elementSize;
     if (row == 0 || p.height == 0) return CUDA_SUCCESS;
-    if (p.dst % p.elementSize != 0 || (p.height > 1 && (p.pitch < row || p.pitch % p.elementSize))) {
+    if (p.dst % p.elementSize != 0 ||
+        (p.height > 1 && (p.pitch < row || p.pitch % p.elementSize))) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     const bool known = is_known(driver, p.dst, (p.height - 1) * p.pitch + row);

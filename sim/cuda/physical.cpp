@@ -1,21 +1,21 @@
 #include "sim/cuda/physical.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "sim/state/host_memory.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 
-#include "sim/state/host_memory.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace gpurota::sim {
 namespace {
 
 constexpr std::size_t kGrain = std::size_t{64} << 10;  // residency is kept in these
-constexpr std::size_t kGrainsAtOnce = 256;               // 16 MiB between two looks at the host
+constexpr std::size_t kGrainsAtOnce = 256;             // 16 MiB between two looks at the host
 // Never take the last memory of the host: others need some to go on.
 constexpr std::uint64_t kHostReserve = std::uint64_t{256} << 20;
 constexpr std::uint64_t kCheckEvery = std::uint64_t{64} << 20;

@@ -6,14 +6,14 @@
 // it in the address space: device addresses are addresses of this process.
 #pragma once
 
+#include "base/fd.h"
+#include "sim/state/machine.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include "base/fd.h"
-#include "sim/state/machine.h"
 
 namespace gpurota::sim {
 

@@ -1,10 +1,10 @@
 #include "sim/cuda/pool.h"
 
-#include <sys/mman.h>
+#include "sim/cuda/stream.h"
 
 #include <algorithm>
 
-#include "sim/cuda/stream.h"
+#include <sys/mman.h>
 
 namespace gpurota::sim {
 namespace {
@@ -201,6 +201,22 @@ void trim_pools_of(Driver& driver, int ordinal) {
   }
 }
 
+void empty_pools_of(Driver& driver, int ordinal) {
+  for (MemPool* pool :
+       driver.pools.select([&](const MemPool& p) { return p.ordinal == ordinal; })) {
+    (void)driver.space.remove_if([pool](const Allocation& a) { return a.pool == pool; });
+    pool->blocks.clear();
+    pool->chunks.clear();
+    pool->used = pool->reserved = 0;
+  }
+  for (auto& [address, memory] : driver.graph_memory) {
+    if (memory.ordinal != ordinal) continue;
+    (void)driver.space.remove(address);
+    memory.is_used = false;
+    memory.mapping = nullptr;
+  }
+}
+
 CUresult make_graph_memory(Driver& driver, int ordinal, std::size_t bytes, CUdeviceptr* out) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   GraphMemory memory;
@@ -222,11 +238,10 @@ CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr addr
   GraphMemory& memory = found->second;
   if (memory.is_used && !frees_itself) return CUDA_ERROR_INVALID_VALUE;
   if (!memory.mapping) {
-    auto physical = Physical::create(*driver.machine, memory.device, memory.size,
-                                     Physical::Sharing::kPrivate);
+    auto physical =
+        Physical::create(*driver.machine, memory.device, memory.size, Physical::Sharing::kPrivate);
     if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
-    memory.mapping =
-        Mapping::create_at(std::move(physical), 0, host_view(address), memory.size);
+    memory.mapping = Mapping::create_at(std::move(physical), 0, host_view(address), memory.size);
     if (!memory.mapping) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   memory.is_used = true;

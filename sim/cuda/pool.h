@@ -2,12 +2,12 @@
 // of graph allocation nodes. Under the driver's lock.
 #pragma once
 
+#include "sim/cuda/driver.h"
+
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-
-#include "sim/cuda/driver.h"
 
 namespace gpurota::sim {
 
@@ -55,6 +55,9 @@ CUresult free_pool_memory(Driver& driver, CUdeviceptr address, Stream* stream);
 void trim_pool(MemPool& pool, std::uint64_t keep);
 // As every synchronisation does: above each pool's release threshold.
 void trim_pools_of(Driver& driver, int ordinal);
+
+// Takes all of their memory away, used or not: what the end of a device's last context does.
+void empty_pools_of(Driver& driver, int ordinal);
 
 // Memory of graph allocation nodes. The address stays for the life of the node; bytes come behind it
 // at the first launch and stay, free, until cuDeviceGraphMemTrim.

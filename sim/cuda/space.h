@@ -4,15 +4,15 @@
 // nothing is unmapped under a copy. Locked after the driver's own lock, never before it.
 #pragma once
 
+#include "abi/cuda_abi.h"
+#include "sim/cuda/physical.h"
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
-
-#include "abi/cuda_abi.h"
-#include "sim/cuda/physical.h"
 
 namespace gpurota::sim {
 
@@ -26,12 +26,12 @@ struct Allocation {
   std::size_t size = 0;
   std::size_t room = 0;  // what may be touched, when that is more
   Kind kind = Kind::kLinear;
-  Context* context = nullptr;  // that it dies with; null: lives until freed
-  int device = -1;             // machine index; -1: the host's
+  Context* context = nullptr;        // that it dies with; null: lives until freed
+  int device = -1;                   // machine index; -1: the host's
   std::shared_ptr<Mapping> mapping;  // null for registered memory
   std::size_t mapping_offset = 0;
   std::uint64_t id = 0;
-  unsigned flags = 0;        // as given when it was made
+  unsigned flags = 0;  // as given when it was made
   MemPool* pool = nullptr;
   unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   bool exportable = false;

@@ -1,10 +1,10 @@
 // CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, as the driver reads them.
+#include "sim/cuda/driver.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
-
-#include "sim/cuda/driver.h"
 
 namespace gpurota::sim {
 namespace {

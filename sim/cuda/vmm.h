@@ -1,9 +1,9 @@
 // Virtual memory management: reservations, handles of physical memory. Under the driver's lock.
 #pragma once
 
-#include <memory>
-
 #include "sim/cuda/driver.h"
+
+#include <memory>
 
 namespace gpurota::sim {
 
@@ -13,6 +13,5 @@ struct MemoryHandle {
   CUmemAllocationProp properties = {};
   unsigned references = 1;
 };
-
 
 }  // namespace gpurota::sim

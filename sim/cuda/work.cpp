@@ -1,18 +1,19 @@
 #include "sim/cuda/work.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include "sim/cuda/thread_local.h"
+#include "sim/state/machine.h"
 
 #include <thread>
 
-#include "sim/state/machine.h"
+#include <pthread.h>
+#include <signal.h>
 
 namespace gpurota::sim {
 namespace {
 
 // Host functions may block on each other, so there must always be a thread for one more.
 constexpr unsigned kMaxWorkers = 128;
-thread_local bool t_in_host_function = false;
+GPUROTA_SIM_THREAD_LOCAL bool t_in_host_function = false;
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 // first use and never destroyed (workers may outlive main). Any thread.
 #pragma once
 
+#include "abi/cuda_abi.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -12,8 +14,6 @@
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include "abi/cuda_abi.h"
 
 namespace gpurota::sim {
 
@@ -25,7 +25,7 @@ class Work {
   explicit Work(std::function<CUresult()> body) : body_(std::move(body)) {}
 
   bool is_done() const { return done_.load(std::memory_order_acquire); }
-  CUresult result() const { return result_; }              // once done
+  CUresult result() const { return result_; }                 // once done
   std::uint64_t finished_ns() const { return finished_ns_; }  // once done
 
  private:

@@ -1,15 +1,16 @@
 #include "sim/launcher/control.h"
 
-#include <dirent.h>
+#include "base/bytes.h"
+#include "sim/launcher/machine_file.h"
+#include "sim/state/machine.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/bytes.h"
-#include "sim/launcher/machine_file.h"
-#include "sim/state/machine.h"
+#include <dirent.h>
 
 namespace gpurota::sim {
 namespace {

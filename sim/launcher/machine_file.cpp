@@ -1,18 +1,19 @@
 #include "sim/launcher/machine_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <climits>
 #include <cstdio>
 #include <cstring>
 #include <set>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include <unistd.h>
 
+#define TOML_EXCEPTIONS 0
 #include "base/bytes.h"
 #include "sim/state/host_memory.h"
+
+#include <toml++/toml.h>
 
 namespace gpurota::sim {
 namespace {
@@ -216,10 +217,26 @@ Result<void> add_instances(const Table& table, MachineState& state, int parent) 
 }
 
 Result<void> add_gpu(const Table& table, MachineState& state) {
-  GPUROTA_TRY(table.only({"count", "name", "memory", "reserved", "context", "module", "capability",
-                          "multiprocessors", "clock_mhz", "memory_clock_mhz", "bus_width_bits",
-                          "l2", "bar1", "pci", "pci_device_id", "power_limit_w", "ecc",
-                          "peer_access", "compute_mode", "mig"}));
+  GPUROTA_TRY(table.only({"count",
+                          "name",
+                          "memory",
+                          "reserved",
+                          "context",
+                          "module",
+                          "capability",
+                          "multiprocessors",
+                          "clock_mhz",
+                          "memory_clock_mhz",
+                          "bus_width_bits",
+                          "l2",
+                          "bar1",
+                          "pci",
+                          "pci_device_id",
+                          "power_limit_w",
+                          "ecc",
+                          "peer_access",
+                          "compute_mode",
+                          "mig"}));
   GPUROTA_ASSIGN_OR_RETURN(const int count, table.number("count", 1, 1, kMaxDevices));
   for (int i = 0; i < count; ++i) {
     if (state.device_count == kMaxDevices) return table.wrong("count", "too many devices");
@@ -295,9 +312,9 @@ std::string machines_directory() {
 }
 
 Result<std::string> find_machine(const std::string& path_or_name) {
-  const bool is_path = path_or_name.find('/') != std::string::npos ||
-                       (path_or_name.size() > 5 &&
-                        path_or_name.compare(path_or_name.size() - 5, 5, ".toml") == 0);
+  const bool is_path =
+      path_or_name.find('/') != std::string::npos ||
+      (path_or_name.size() > 5 && path_or_name.compare(path_or_name.size() - 5, 5, ".toml") == 0);
   const std::string path =
       is_path ? path_or_name : machines_directory() + "/" + path_or_name + ".toml";
   if (::access(path.c_str(), R_OK) == 0) return path;

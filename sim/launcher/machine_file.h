@@ -3,10 +3,10 @@
 // Used by gpurota-sim only: the libraries map the result and know no TOML.
 #pragma once
 
-#include <string>
-
 #include "base/result.h"
 #include "sim/state/layout.h"
+
+#include <string>
 
 namespace gpurota::sim {
 

@@ -1,14 +1,15 @@
 // gpurota-sim: runs commands on a simulated machine, shows it and changes it while it runs.
+#include "sim/launcher/control.h"
+#include "sim/launcher/run.h"
+
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "sim/launcher/control.h"
-#include "sim/launcher/run.h"
+#include <unistd.h>
 
 namespace {
 

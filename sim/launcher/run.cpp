@@ -1,12 +1,10 @@
 #include "sim/launcher/run.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include "base/fd.h"
+#include "sim/launcher/machine_file.h"
+#include "sim/state/machine.h"
+
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <climits>
@@ -14,9 +12,12 @@
 #include <cstring>
 #include <memory>
 
-#include "base/fd.h"
-#include "sim/launcher/machine_file.h"
-#include "sim/state/machine.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace gpurota::sim {
 namespace {
@@ -146,8 +147,8 @@ int run_command(const std::string& machine, const std::string& dir, char** comma
     return say(result.error().message);
   }
   char absolute[PATH_MAX];
-  ::setenv("GPUROTA_SIM_DIR", ::realpath(where.c_str(), absolute) != nullptr ? absolute : where.c_str(),
-           1);
+  ::setenv("GPUROTA_SIM_DIR",
+           ::realpath(where.c_str(), absolute) != nullptr ? absolute : where.c_str(), 1);
   prepend("LD_LIBRARY_PATH", library_directory());
   ::execvp(command[0], command);
   const int error = errno;

@@ -1,8 +1,8 @@
 // NVML: what a device is: name, place, architecture, modes, MIG.
+#include "sim/nvml/nvml.h"
+
 #include <cstdio>
 #include <cstring>
-
-#include "sim/nvml/nvml.h"
 
 using gpurota::sim::DeviceConfig;
 using gpurota::sim::nvml_handle;
@@ -181,7 +181,8 @@ GPUROTA_SIM_NVML nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned* current, un
   if (device.failed()) return device.error();
   if (current == nullptr || pending == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   const DeviceConfig& gpu = device.config();
-  const bool can = gpu.capability_major == 9 || (gpu.capability_major == 8 && gpu.capability_minor == 0);
+  const bool can =
+      gpu.capability_major == 9 || (gpu.capability_major == 8 && gpu.capability_minor == 0);
   if (!can || device.is_instance()) return NVML_ERROR_NOT_SUPPORTED;
   *current = *pending = static_cast<unsigned>(gpu.mig_enabled);
   return NVML_SUCCESS;

@@ -1,13 +1,13 @@
 // NVML: start and end, versions, and finding devices.
-#include <fcntl.h>
-#include <strings.h>
-#include <unistd.h>
+#include "base/fd.h"
+#include "sim/nvml/nvml.h"
 
 #include <cstdio>
 #include <cstring>
 
-#include "base/fd.h"
-#include "sim/nvml/nvml.h"
+#include <fcntl.h>
+#include <strings.h>
+#include <unistd.h>
 
 using gpurota::Fd;
 using gpurota::sim::Machine;
@@ -23,17 +23,28 @@ GPUROTA_SIM_NVML nvmlShutdown() { return gpurota::sim::nvml_shutdown(); }
 
 extern "C" __attribute__((visibility("default"))) const char* nvmlErrorString(nvmlReturn_t code) {
   switch (code) {
-    case NVML_SUCCESS: return "Success";
-    case NVML_ERROR_UNINITIALIZED: return "Uninitialized";
-    case NVML_ERROR_INVALID_ARGUMENT: return "Invalid Argument";
-    case NVML_ERROR_NOT_SUPPORTED: return "Not Supported";
-    case NVML_ERROR_NO_PERMISSION: return "Insufficient Permissions";
-    case NVML_ERROR_NOT_FOUND: return "Not Found";
-    case NVML_ERROR_INSUFFICIENT_SIZE: return "Insufficient Size";
-    case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case NVML_ERROR_GPU_IS_LOST: return "GPU is lost";
-    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "Argument version mismatch";
-    default: return "Unknown Error";
+    case NVML_SUCCESS:
+      return "Success";
+    case NVML_ERROR_UNINITIALIZED:
+      return "Uninitialized";
+    case NVML_ERROR_INVALID_ARGUMENT:
+      return "Invalid Argument";
+    case NVML_ERROR_NOT_SUPPORTED:
+      return "Not Supported";
+    case NVML_ERROR_NO_PERMISSION:
+      return "Insufficient Permissions";
+    case NVML_ERROR_NOT_FOUND:
+      return "Not Found";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+      return "Insufficient Size";
+    case NVML_ERROR_DRIVER_NOT_LOADED:
+      return "Driver Not Loaded";
+    case NVML_ERROR_GPU_IS_LOST:
+      return "GPU is lost";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+      return "Argument version mismatch";
+    default:
+      return "Unknown Error";
   }
 }
 
@@ -123,7 +134,8 @@ GPUROTA_SIM_NVML nvmlDeviceGetHandleByPciBusId_v2(const char* address, nvmlDevic
   }
   for (const int gpu : nvml_gpus(*machine)) {
     const auto& config = machine->config(gpu);
-    if (config.pci_domain != domain || config.pci_bus != bus || config.pci_device != device) continue;
+    if (config.pci_domain != domain || config.pci_bus != bus || config.pci_device != device)
+      continue;
     *out = nvml_handle(gpu);
     return NvmlDevice(*out).error();
   }

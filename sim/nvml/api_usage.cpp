@@ -1,9 +1,9 @@
 // NVML: memory, processes and how busy the GPU is. The same books as cuMemGetInfo's.
-#include <sys/time.h>
+#include "sim/nvml/nvml.h"
 
 #include <algorithm>
 
-#include "sim/nvml/nvml.h"
+#include <sys/time.h>
 
 using gpurota::sim::DeviceTotals;
 using gpurota::sim::NvmlDevice;
@@ -95,18 +95,18 @@ GPUROTA_SIM_NVML nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory
   return NVML_SUCCESS;
 }
 
-#define GPUROTA_SIM_PROCESS_LISTS(kind, shows_any)                                              \
-  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses(nvmlDevice_t device, unsigned* count,  \
-                                                         nvmlProcessInfo_v1_t* out) {           \
-    return list(device, count, out, shows_any);                                                 \
-  }                                                                                             \
-  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses_v2(                                    \
-      nvmlDevice_t device, unsigned* count, nvmlProcessInfo_v2_t* out) {                        \
-    return list(device, count, out, shows_any);                                                 \
-  }                                                                                             \
-  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses_v3(                                    \
-      nvmlDevice_t device, unsigned* count, nvmlProcessInfo_v2_t* out) {                        \
-    return list(device, count, out, shows_any);                                                 \
+#define GPUROTA_SIM_PROCESS_LISTS(kind, shows_any)                                                \
+  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses(nvmlDevice_t device, unsigned* count,    \
+                                                         nvmlProcessInfo_v1_t* out) {             \
+    return list(device, count, out, shows_any);                                                   \
+  }                                                                                               \
+  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses_v2(nvmlDevice_t device, unsigned* count, \
+                                                            nvmlProcessInfo_v2_t* out) {          \
+    return list(device, count, out, shows_any);                                                   \
+  }                                                                                               \
+  GPUROTA_SIM_NVML nvmlDeviceGet##kind##RunningProcesses_v3(nvmlDevice_t device, unsigned* count, \
+                                                            nvmlProcessInfo_v2_t* out) {          \
+    return list(device, count, out, shows_any);                                                   \
   }
 
 GPUROTA_SIM_PROCESS_LISTS(Compute, true)

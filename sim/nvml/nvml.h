@@ -1,10 +1,10 @@
 // Shared by the exported functions of the simulated libnvidia-ml.so.1. Any thread.
 #pragma once
 
-#include <memory>
-
 #include "abi/nvml_abi.h"
 #include "sim/state/machine.h"
+
+#include <memory>
 
 #define GPUROTA_SIM_NVML extern "C" __attribute__((visibility("default"))) nvmlReturn_t
 

@@ -71,8 +71,7 @@ std::uint64_t host_bytes_available() {
     if (path == nullptr || path[1] != '/') continue;
     const std::string group = std::strcmp(path + 1, "/") == 0 ? "" : path + 1;
     if (std::strncmp(line, "0::", 3) == 0) {
-      room = std::min(
-          room, group_room("/sys/fs/cgroup", group, "/memory.max", "/memory.current"));
+      room = std::min(room, group_room("/sys/fs/cgroup", group, "/memory.max", "/memory.current"));
     } else if (std::strncmp(controllers, ":memory:", 8) == 0) {
       room = std::min(room, group_room("/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes",
                                        "/memory.usage_in_bytes"));

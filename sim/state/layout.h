@@ -6,10 +6,10 @@
 // killed at any instruction leaves nothing half counted.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
+
+#include <pthread.h>
 
 namespace gpurota::sim {
 
@@ -74,8 +74,8 @@ enum SlotState : std::uint32_t { kSlotFree = 0, kSlotLive = 1, kSlotDead = 2 };
 struct ProcessSlot {
   std::atomic<std::uint32_t> state;
   std::int32_t pid;
-  std::uint64_t start_time;      // as in /proc/PID/stat: a pid alone is never trusted
-  std::uint64_t release_at_ns;   // dead: when the bytes come back; 0 while children hold them
+  std::uint64_t start_time;     // as in /proc/PID/stat: a pid alone is never trusted
+  std::uint64_t release_at_ns;  // dead: when the bytes come back; 0 while children hold them
   std::atomic<std::uint64_t> host_bytes;  // host memory made resident for this process
   DeviceUse use[kMaxDevices];
 };
@@ -105,8 +105,9 @@ struct MachineState {
   std::uint64_t host_budget_bytes;
   std::atomic<std::uint64_t> release_delay_ns;
   std::atomic<std::uint32_t> hold_for_children;
-  std::uint64_t reaped_at_ns;           // when somebody last looked for the dead
-  std::atomic<std::uint64_t> next_id;  // of contexts, buffers and handles, unique on the machine
+  std::int32_t process_end, shared_end;  // entries from here on were never used
+  std::uint64_t reaped_at_ns;            // when somebody last looked for the dead
+  std::atomic<std::uint64_t> next_id;    // of contexts, buffers and handles, unique on the machine
 
   DeviceConfig device[kMaxDevices];
   DeviceFaults faults[kMaxDevices];

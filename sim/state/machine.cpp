@@ -1,16 +1,16 @@
 #include "sim/state/machine.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace gpurota::sim {
 namespace {
@@ -137,6 +137,7 @@ bool Machine::join() {
       use.contexts = 0;
       for (auto& slice : use.activity.slice) slice = 0;
     }
+    state_->process_end = std::max(state_->process_end, i + 1);
     slot.state = kSlotLive;
     slot_ = i;
     return true;
@@ -161,7 +162,7 @@ void Machine::reap(bool lazily) {
   const std::uint64_t now = now_ns();
   if (lazily && now - state_->reaped_at_ns < 5'000'000) return;
   state_->reaped_at_ns = now;
-  for (int i = 0; i < kMaxProcesses; ++i) {
+  for (int i = 0; i < state_->process_end; ++i) {
     ProcessSlot& slot = state_->process[i];
     if (i == slot_ || slot.state.load() == kSlotFree) continue;
     if (slot.state.load() == kSlotLive) {
@@ -184,7 +185,8 @@ void Machine::reap(bool lazily) {
 
 std::uint64_t Machine::shared_bytes(int device, int slot) const {
   std::uint64_t sum = 0;
-  for (const SharedAllocation& shared : state_->shared) {
+  for (int i = 0; i < state_->shared_end; ++i) {
+    const SharedAllocation& shared = state_->shared[i];
     if (shared.inode == 0 || shared.device != device) continue;
     if (slot < 0 || shared.holder[0] == slot) sum += shared.bytes;
   }
@@ -193,7 +195,8 @@ std::uint64_t Machine::shared_bytes(int device, int slot) const {
 
 std::uint64_t Machine::used_on(int device) const {
   std::uint64_t sum = shared_bytes(device, -1);
-  for (const ProcessSlot& slot : state_->process) {
+  for (int i = 0; i < state_->process_end; ++i) {
+    const ProcessSlot& slot = state_->process[i];
     if (slot.state.load() != kSlotFree) sum += slot.use[device].bytes.load();
   }
   return sum;
@@ -232,7 +235,8 @@ bool Machine::charge_host(std::uint64_t bytes) {
   const MachineLock lock(*state_);
   reap(true);
   std::uint64_t sum = 0;
-  for (const ProcessSlot& slot : state_->process) {
+  for (int i = 0; i < state_->process_end; ++i) {
+    const ProcessSlot& slot = state_->process[i];
     if (slot.state.load() != kSlotFree) sum += slot.host_bytes.load();
   }
   const std::uint64_t budget = state_->host_budget_bytes;
@@ -241,14 +245,14 @@ bool Machine::charge_host(std::uint64_t bytes) {
   return true;
 }
 
-void Machine::discharge_host(std::uint64_t bytes) {
-  state_->process[slot_].host_bytes -= bytes;
-}
+void Machine::discharge_host(std::uint64_t bytes) { state_->process[slot_].host_bytes -= bytes; }
 
 bool Machine::share(std::uint64_t inode, int device, std::uint64_t bytes) {
   const MachineLock lock(*state_);
-  for (SharedAllocation& shared : state_->shared) {
+  for (int i = 0; i < kMaxShared; ++i) {
+    SharedAllocation& shared = state_->shared[i];
     if (shared.inode != 0) continue;
+    state_->shared_end = std::max(state_->shared_end, i + 1);
     shared.bytes = bytes;
     shared.device = device;
     std::fill(std::begin(shared.holder), std::end(shared.holder), -1);

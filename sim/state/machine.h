@@ -4,13 +4,13 @@
 // the machine's lock itself. Nothing here aborts or prints.
 #pragma once
 
+#include "base/fd.h"
+#include "sim/state/layout.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "base/fd.h"
-#include "sim/state/layout.h"
 
 namespace gpurota::sim {
 
@@ -21,9 +21,9 @@ struct ProcessUse {
 };
 
 struct DeviceTotals {
-  std::uint64_t total = 0;     // without the driver's own share
+  std::uint64_t total = 0;  // without the driver's own share
   std::uint64_t reserved = 0;
-  std::uint64_t used = 0;      // by processes
+  std::uint64_t used = 0;  // by processes
 };
 
 class Machine {
@@ -72,7 +72,8 @@ class Machine {
 
  private:
   Machine() = default;
-  void reap(bool lazily = false);  // under the lock: notices who died; lazily: not again within 5 ms
+  void reap(
+      bool lazily = false);  // under the lock: notices who died; lazily: not again within 5 ms
   bool is_alive(int slot) const;
   bool lock_held(int slot, bool if_unknown) const;
   std::uint64_t used_on(int device) const;

@@ -1,8 +1,8 @@
 // What NVML and cuMemGetInfo show of the books.
+#include "sim/state/machine.h"
+
 #include <algorithm>
 #include <cstring>
-
-#include "sim/state/machine.h"
 
 namespace gpurota::sim {
 namespace {
@@ -62,7 +62,7 @@ std::vector<ProcessUse> Machine::processes(int device) {
   const MachineLock lock(*state_);
   reap();
   std::vector<ProcessUse> found;
-  for (int i = 0; i < kMaxProcesses; ++i) {
+  for (int i = 0; i < state_->process_end; ++i) {
     const ProcessSlot& slot = state_->process[i];
     if (slot.state.load() == kSlotFree) continue;
     const DeviceUse& use = slot.use[device];

@@ -1,9 +1,9 @@
 /* Parameters of CUDA graph nodes. Part of cuda_abi.h, which explains it. */
 #pragma once
 
-#include <stdint.h>
-
 #include "abi/cuda_structs.h"
+
+#include <stdint.h>
 
 typedef struct CUDA_KERNEL_NODE_PARAMS_v1_st {
   CUfunction func;

@@ -8,7 +8,6 @@
 #define GPUROTA_CUDA_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 
-
 typedef struct CUuuid_st {
   char bytes[16];
 } CUuuid;

@@ -1,14 +1,14 @@
 #include "tests/driver/api.h"
 
-#include <dlfcn.h>
-#include <kernels_ptx.h>  // generated from kernels.ptx
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include <dlfcn.h>
+#include <kernels_ptx.h>  // generated from kernels.ptx
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -30,11 +30,11 @@ bool load_functions() {
   void* library = driver_library();
   if (library == nullptr) return false;
   bool found_all = true;
-#define DRIVER_LOAD(name, ...)                                          \
-  name = reinterpret_cast<decltype(name)>(::dlsym(library, #name));     \
-  if (name == nullptr) {                                                \
-    std::printf("FAIL the driver has no %s\n", #name);                  \
-    found_all = false;                                                  \
+#define DRIVER_LOAD(name, ...)                                      \
+  name = reinterpret_cast<decltype(name)>(::dlsym(library, #name)); \
+  if (name == nullptr) {                                            \
+    std::printf("FAIL the driver has no %s\n", #name);              \
+    found_all = false;                                              \
   }
   DRIVER_FUNCTIONS(DRIVER_LOAD)
 #undef DRIVER_LOAD
@@ -57,7 +57,8 @@ bool is_simulated() { return ::getenv("GPUROTA_SIM_DIR") != nullptr; }
 void fail_check(const char* file, int line, const std::string& what) {
   const char* base = std::strrchr(file, '/');
   g_failed = true;
-  g_note = std::string(base == nullptr ? file : base + 1) + ":" + std::to_string(line) + ": " + what;
+  g_note =
+      std::string(base == nullptr ? file : base + 1) + ":" + std::to_string(line) + ": " + what;
 }
 
 void skip_check(const std::string& why) { g_note = why; }

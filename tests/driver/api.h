@@ -2,12 +2,12 @@
 // simulated driver's or NVIDIA's, whichever the loader finds. And the checks' small framework.
 #pragma once
 
+#include "abi/cuda_abi.h"
+#include "abi/nvml_abi.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
-
-#include "abi/cuda_abi.h"
-#include "abi/nvml_abi.h"
 
 #define DRIVER_FUNCTIONS(X)                                                                       \
   X(cuInit, unsigned)                                                                             \
@@ -166,39 +166,39 @@ std::string code_name(CUresult code);
 // code. Only for checks of programs that do not call cuInit themselves.
 int in_child(int (*body)());
 
-#define DRIVER_CHECK_(name, simulator_only)                                    \
-  static void name();                                                          \
-  static const CheckEntry name##_entry(#name, name, simulator_only);           \
+#define DRIVER_CHECK_(name, simulator_only)                          \
+  static void name();                                                \
+  static const CheckEntry name##_entry(#name, name, simulator_only); \
   static void name()
 #define DRIVER_CHECK(name) DRIVER_CHECK_(name, false)
 // Needs the simulator's switches: skipped on a real GPU.
 #define SIMULATOR_CHECK(name) DRIVER_CHECK_(name, true)
 
-#define EXPECT_CODE(call, code)                                                                \
-  do {                                                                                         \
-    const CUresult got_ = (call);                                                              \
-    if (got_ != (code)) {                                                                      \
-      fail_check(__FILE__, __LINE__, #call " is " + code_name(got_) + ", not " #code);         \
-      return;                                                                                  \
-    }                                                                                          \
+#define EXPECT_CODE(call, code)                                                        \
+  do {                                                                                 \
+    const CUresult got_ = (call);                                                      \
+    if (got_ != (code)) {                                                              \
+      fail_check(__FILE__, __LINE__, #call " is " + code_name(got_) + ", not " #code); \
+      return;                                                                          \
+    }                                                                                  \
   } while (false)
 #define EXPECT_OK(call) EXPECT_CODE(call, CUDA_SUCCESS)
-#define EXPECT_TRUE(condition)                                     \
-  do {                                                             \
-    if (!(condition)) {                                            \
-      fail_check(__FILE__, __LINE__, "not so: " #condition);       \
-      return;                                                      \
-    }                                                              \
+#define EXPECT_TRUE(condition)                               \
+  do {                                                       \
+    if (!(condition)) {                                      \
+      fail_check(__FILE__, __LINE__, "not so: " #condition); \
+      return;                                                \
+    }                                                        \
   } while (false)
-#define EXPECT_SAME(a, b)                                                                      \
-  do {                                                                                         \
-    const auto a_ = (a);                                                                       \
-    const auto b_ = (b);                                                                       \
-    if (!(a_ == b_)) {                                                                         \
-      fail_check(__FILE__, __LINE__,                                                           \
-                 #a " is " + std::to_string(a_) + ", " #b " is " + std::to_string(b_));        \
-      return;                                                                                  \
-    }                                                                                          \
+#define EXPECT_SAME(a, b)                                                               \
+  do {                                                                                  \
+    const auto a_ = (a);                                                                \
+    const auto b_ = (b);                                                                \
+    if (!(a_ == b_)) {                                                                  \
+      fail_check(__FILE__, __LINE__,                                                    \
+                 #a " is " + std::to_string(a_) + ", " #b " is " + std::to_string(b_)); \
+      return;                                                                           \
+    }                                                                                   \
   } while (false)
 
 // A context of device 0, current while it lives; and the kernels of kernels.ptx.

@@ -1,9 +1,9 @@
 // Copies and sets in every shape, against the same done on the host.
+#include "tests/driver/api.h"
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
-
-#include "tests/driver/api.h"
 
 namespace {
 
@@ -86,7 +86,8 @@ DRIVER_CHECK(sets_of_one_two_and_four_bytes_fill_exactly) {
   EXPECT_OK(cuMemsetD16_v2(p + 100, 0x3344, 5));
   EXPECT_OK(cuMemsetD32_v2(p + 200, 0x55667788, 7));
   std::fill_n(want.begin() + 1, 3, static_cast<unsigned char>(0x22));
-  for (int i = 0; i < 5; ++i) std::memcpy(&want[100 + 2 * static_cast<std::size_t>(i)], "\x44\x33", 2);
+  for (int i = 0; i < 5; ++i)
+    std::memcpy(&want[100 + 2 * static_cast<std::size_t>(i)], "\x44\x33", 2);
   for (int i = 0; i < 7; ++i) {
     std::memcpy(&want[200 + 4 * static_cast<std::size_t>(i)], "\x88\x77\x66\x55", 4);
   }

@@ -1,9 +1,9 @@
 // Graphs and capture.
+#include "tests/driver/api.h"
+
 #include <cstring>
 #include <thread>
 #include <vector>
-
-#include "tests/driver/api.h"
 
 namespace {
 

@@ -4,13 +4,13 @@
 //   churn   allocates and frees without end
 //   fork    leaves a child behind that waits, and ends itself
 //   exec    becomes a program that does not use the GPU, and waits
-#include <dlfcn.h>
-#include <unistd.h>
+#include "abi/cuda_abi.h"
 
 #include <cstdlib>
 #include <string>
 
-#include "abi/cuda_abi.h"
+#include <dlfcn.h>
+#include <unistd.h>
 
 namespace {
 
@@ -33,11 +33,10 @@ int main(int argc, char** argv) {
   const auto release = find<CUresult (*)(CUdeviceptr)>("cuMemFree_v2");
   CUcontext context = nullptr;
   CUdeviceptr memory = 0;
-  const bool good =
-      find<CUresult (*)(unsigned)>("cuInit")(0) == CUDA_SUCCESS &&
-      find<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2")(&context, 0, 0) ==
-          CUDA_SUCCESS &&
-      allocate(&memory, bytes) == CUDA_SUCCESS;
+  const bool good = find<CUresult (*)(unsigned)>("cuInit")(0) == CUDA_SUCCESS &&
+                    find<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2")(
+                        &context, 0, 0) == CUDA_SUCCESS &&
+                    allocate(&memory, bytes) == CUDA_SUCCESS;
   if (!good || ::write(1, "+", 1) != 1) return 1;
   if (then == "churn") {
     while (allocate(&memory, bytes) == CUDA_SUCCESS && release(memory) == CUDA_SUCCESS) {

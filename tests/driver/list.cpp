@@ -1,10 +1,10 @@
 // driver_list [FUNCTION]: prints the UUID of each device the driver shows; calls FUNCTION without
 // arguments first, if one is named.
-#include <dlfcn.h>
+#include "abi/cuda_abi.h"
 
 #include <cstdio>
 
-#include "abi/cuda_abi.h"
+#include <dlfcn.h>
 
 namespace {
 

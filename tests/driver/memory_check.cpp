@@ -1,10 +1,10 @@
 // The linear, pitched, managed and host families: made, found, counted, freed.
+#include "tests/driver/api.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
-
-#include "tests/driver/api.h"
 
 namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;

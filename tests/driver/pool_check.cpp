@@ -1,7 +1,7 @@
 // Stream-ordered allocation: what a pool reserves, uses and gives back.
-#include <vector>
-
 #include "tests/driver/api.h"
+
+#include <vector>
 
 namespace {
 

@@ -1,8 +1,5 @@
 // Entry points by version, several processes, fork, and what NVML says of it all.
-#include <dlfcn.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "tests/driver/api.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/driver/api.h"
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -92,8 +92,7 @@ DRIVER_CHECK(a_flag_asks_for_the_per_thread_stream_variant) {
   constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   EXPECT_TRUE(entry("cuLaunchKernel", 12000, kPerThread, &status) == symbol("cuLaunchKernel_ptsz"));
   EXPECT_TRUE(entry("cuLaunchKernel", 12000, 0, &status) == symbol("cuLaunchKernel"));
-  EXPECT_TRUE(entry("cuMemcpyHtoD", 12000, kPerThread, &status) ==
-              symbol("cuMemcpyHtoD_v2_ptds"));
+  EXPECT_TRUE(entry("cuMemcpyHtoD", 12000, kPerThread, &status) == symbol("cuMemcpyHtoD_v2_ptds"));
   EXPECT_TRUE(entry("cuMemAlloc", 12000, kPerThread, &status) == symbol("cuMemAlloc_v2"));
 }
 

@@ -1,14 +1,14 @@
 // What only the simulator can be made to do: faults, delays, other processes at will.
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "tests/driver/api.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
-#include "tests/driver/api.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 namespace {
 
@@ -70,6 +70,19 @@ SIMULATOR_CHECK(an_allocation_fails_when_it_is_told_to) {
   EXPECT_OK(cuMemAlloc_v2(&q, 4 * kMiB));
   EXPECT_OK(cuMemFree_v2(p));
   EXPECT_OK(cuMemFree_v2(q));
+}
+
+SIMULATOR_CHECK(the_end_of_the_last_context_frees_pools_too) {
+  std::size_t before = 0;
+  {
+    const WithContext with;
+    CUdeviceptr p = 0;
+    before = free_bytes();
+    EXPECT_OK(cuMemAllocAsync(&p, 40 * kMiB, nullptr));
+    EXPECT_SAME(before - free_bytes(), 64 * kMiB);
+  }
+  const WithContext with;
+  EXPECT_SAME(free_bytes(), before);
 }
 
 SIMULATOR_CHECK(a_lost_gpu_answers_errors_until_it_is_back) {

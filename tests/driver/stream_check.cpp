@@ -1,9 +1,9 @@
 // Streams, events, kernels and host functions: order and waiting.
+#include "tests/driver/api.h"
+
 #include <atomic>
 #include <thread>
 #include <vector>
-
-#include "tests/driver/api.h"
 
 namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -194,6 +194,23 @@ DRIVER_CHECK(freeing_waits_for_the_work_that_uses_the_memory) {
   EXPECT_OK(cuStreamQuery(stream));
   EXPECT_OK(cuStreamSynchronize(stream));
   EXPECT_OK(cuStreamDestroy_v2(stream));
+}
+
+DRIVER_CHECK(the_work_of_a_destroyed_stream_is_still_done_and_waited_for) {
+  WithContext with;
+  CUstream stream = nullptr;
+  CUdeviceptr p = 0;
+  std::uint32_t word = 0;
+  EXPECT_OK(cuMemAlloc_v2(&p, 4096));
+  EXPECT_OK(cuMemsetD32_v2(p, 1, 1024));
+  EXPECT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(spin(with.kernel("spin_us"), stream, 50'000));
+  EXPECT_OK(cuMemsetD32Async(p, 2, 1024, stream));
+  EXPECT_OK(cuStreamDestroy_v2(stream));
+  EXPECT_OK(cuCtxSynchronize());
+  EXPECT_OK(cuMemcpyDtoH_v2(&word, p, 4));
+  EXPECT_SAME(word, 2U);
+  EXPECT_OK(cuMemFree_v2(p));
 }
 
 DRIVER_CHECK(wrong_launches_are_refused) {

@@ -1,9 +1,9 @@
 // Virtual memory management: what is mapped where, and that bytes stay with the memory.
-#include <unistd.h>
+#include "tests/driver/api.h"
 
 #include <vector>
 
-#include "tests/driver/api.h"
+#include <unistd.h>
 
 namespace {
 
@@ -145,9 +145,9 @@ DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
   EXPECT_OK(cuMemAddressReserve(&range, 2 * kSize, 0, 0, 0));
   EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
   EXPECT_OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  EXPECT_OK(cuMemImportFromShareableHandle(
-      &imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  EXPECT_OK(cuMemImportFromShareableHandle(&imported,
+                                           reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   EXPECT_SAME(before - free_bytes(), kSize);
   EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
   EXPECT_OK(cuMemMap(range + kSize, kSize, 0, imported, 0));
