@@ -143,6 +143,7 @@ DRIVER_CHECK(host_memory_has_a_device_address_and_is_known) {
   std::memset(host, 0, kMiB);
   EXPECT_OK(cuMemHostGetDevicePointer_v2(&p, host, 0));
   EXPECT_OK(cuMemsetD32_v2(p, 0x01020304, 16));
+  EXPECT_OK(cuCtxSynchronize());
   EXPECT_SAME(*static_cast<std::uint32_t*>(host), 0x01020304U);
   EXPECT_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
   EXPECT_SAME(type, static_cast<unsigned>(CU_MEMORYTYPE_HOST));

@@ -73,6 +73,19 @@ class Nvml {
 
 }  // namespace
 
+DRIVER_CHECK(a_child_made_before_cuInit_uses_the_driver_as_its_own) {
+  const int code = in_child([] {
+    const WithContext with;
+    CUdeviceptr p = 0;
+    std::uint32_t word = 0;
+    const bool good = cuMemAlloc_v2(&p, kMiB) == CUDA_SUCCESS &&
+                      cuMemsetD32_v2(p, 17, kMiB / 4) == CUDA_SUCCESS &&
+                      cuMemcpyDtoH_v2(&word, p, 4) == CUDA_SUCCESS && word == 17;
+    return good ? 0 : 1;
+  });
+  EXPECT_SAME(code, 0);
+}
+
 DRIVER_CHECK(an_entry_point_is_the_newest_that_the_version_allows) {
   int status = 0;
   EXPECT_TRUE(entry("cuMemAlloc", 12000, 0, &status) == symbol("cuMemAlloc_v2"));

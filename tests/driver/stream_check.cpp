@@ -51,7 +51,7 @@ DRIVER_CHECK(a_launch_returns_before_the_kernel_ends) {
   const CUfunction kernel = with.kernel("spin_us");
   EXPECT_OK(spin(kernel, stream, 1));
   EXPECT_OK(cuStreamSynchronize(stream));
-  EXPECT_OK(spin(kernel, stream, 300'000));
+  EXPECT_OK(spin(kernel, stream, 800'000));
   EXPECT_CODE(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
   EXPECT_OK(cuStreamSynchronize(stream));
   EXPECT_OK(cuStreamQuery(stream));
@@ -88,7 +88,7 @@ DRIVER_CHECK(the_legacy_stream_waits_for_blocking_streams_only) {
   EXPECT_OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
   EXPECT_OK(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING));
   EXPECT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-  EXPECT_OK(spin(kernel, apart, 400'000));
+  EXPECT_OK(spin(kernel, apart, 800'000));
   EXPECT_OK(cuEventRecord(event, nullptr));
   EXPECT_OK(cuEventSynchronize(event));
   EXPECT_CODE(cuStreamQuery(apart), CUDA_ERROR_NOT_READY);
