@@ -1,0 +1,72 @@
+# bash completion for gpurota                                              -*- shell-script -*-
+#
+# Commands, options, and the leases and GPUs that there are; behind `--` whatever the command itself
+# completes. Silent when no daemon answers.
+
+# Words that `gpurota __complete` knows, for the same daemon as the line.
+_gpurota_names() {
+  local i dir=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    if [ "${COMP_WORDS[i]}" = --runtime-dir ] && [ -n "${COMP_WORDS[i + 1]:-}" ]; then
+      dir=(--runtime-dir "${COMP_WORDS[i + 1]}")
+    fi
+  done
+  "${COMP_WORDS[0]}" "${dir[@]}" __complete "$1" 2>/dev/null
+}
+
+_gpurota_words() {
+  mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
+}
+
+# The ids behind the last comma.
+_gpurota_gpu_ids() {
+  local current=$1 before=''
+  case $current in *,*) before=${current%,*}, ;; esac
+  mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_gpurota_names gpus)" -- "${current##*,}")
+}
+
+_gpurota() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local common='--help --verbose --runtime-dir' command='' i
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      --)
+        if [ "$command" = run ]; then
+          # What follows is a command line of its own.
+          if declare -F _command_offset >/dev/null; then
+            _command_offset $((i + 1))
+          elif ((i + 1 == COMP_CWORD)); then
+            mapfile -t COMPREPLY < <(compgen -c -- "$current")
+          else
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+          fi
+          return
+        fi
+        ;;
+      --runtime-dir) i=$((i + 1)) ;;
+      -*) ;;
+      *) if [ -z "$command" ]; then command=${COMP_WORDS[i]}; fi ;;
+    esac
+  done
+  case $previous in
+    --runtime-dir)
+      mapfile -t COMPREPLY < <(compgen -d -- "$current")
+      return
+      ;;
+    --gpu-ids | -i) _gpurota_gpu_ids "$current" && return ;;
+    --memory | -m | --soft-limit | --note | --gpus | -g) return ;;
+  esac
+  case $command in
+    '') _gpurota_words "run status ps release update doctor version help $common --version" "$current" ;;
+    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --note $common" "$current" ;;
+    status | doctor) _gpurota_words "--json $common" "$current" ;;
+    ps) _gpurota_words "$(_gpurota_names leases) --json $common" "$current" ;;
+    release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all $common" "$current" ;;
+    update) _gpurota_words "$(_gpurota_names leases) --memory --soft-limit --note $common" "$current" ;;
+    help) _gpurota_words 'run status ps release update doctor version' "$current" ;;
+    *) _gpurota_words "$common" "$current" ;;
+  esac
+}
+
+complete -F _gpurota gpurota

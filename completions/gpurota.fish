@@ -1,0 +1,82 @@
+# fish completion for gpurota: commands, options, and the leases and GPUs that there are; behind `--`
+# whatever the command itself completes. Silent when no daemon answers.
+
+function __gpurota_names
+    set -l words (commandline -opc)
+    set -l dir
+    if set -l at (contains -i -- --runtime-dir $words)
+        test (count $words) -gt $at; and set dir --runtime-dir $words[(math $at + 1)]
+    end
+    gpurota $dir __complete $argv[1] 2>/dev/null
+end
+
+# The ids behind the last comma.
+function __gpurota_gpu_ids
+    set -l before (string match -r '^.*,' -- (commandline -ct))
+    for name in (__gpurota_names gpus)
+        echo "$before$name"
+    end
+end
+
+# Whether the line is at its command's own words: not behind `--`.
+function __gpurota_at
+    set -l words (commandline -opc)
+    contains -- -- $words; and return 1
+    set -l command
+    set -l i 2
+    while test $i -le (count $words)
+        switch $words[$i]
+            case --runtime-dir
+                set i (math $i + 1)
+            case '-*'
+            case '*'
+                set command $words[$i]
+                break
+        end
+        set i (math $i + 1)
+    end
+    if test (count $argv) = 0
+        test -z "$command"
+    else
+        contains -- "$command" $argv
+    end
+end
+
+function __gpurota_behind_dashes
+    contains -- -- (commandline -opc)
+end
+
+# What the command behind the dashes completes.
+function __gpurota_command
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    set -l line (string escape -- $words[(math $at + 1)..-1])
+    test (count $words) -gt $at; or set line
+    complete -C "$line "(commandline -ct | string escape)
+end
+
+complete -c gpurota -f
+complete -c gpurota -n __gpurota_behind_dashes -F
+complete -c gpurota -n __gpurota_behind_dashes -a '(__gpurota_command)'
+complete -c gpurota -n __gpurota_at -a run -d 'run a program on a GPU that is kept for it'
+complete -c gpurota -n __gpurota_at -a status -d 'which GPU is free, who has which'
+complete -c gpurota -n __gpurota_at -a ps -d 'every process on every GPU'
+complete -c gpurota -n __gpurota_at -a release -d 'end leases and their processes'
+complete -c gpurota -n __gpurota_at -a update -d 'change a running lease'
+complete -c gpurota -n __gpurota_at -a doctor -d 'what would stop gpurota here'
+complete -c gpurota -n __gpurota_at -a version -d 'of this program and the daemon'
+complete -c gpurota -n __gpurota_at -a help -d 'explain a command'
+complete -c gpurota -n __gpurota_at -s V -l version -d 'the version'
+complete -c gpurota -n 'not __gpurota_behind_dashes' -s h -l help -d 'explain'
+complete -c gpurota -n 'not __gpurota_behind_dashes' -s v -l verbose -d 'say what is done'
+complete -c gpurota -n 'not __gpurota_behind_dashes' -l runtime-dir -x -a '(__fish_complete_directories)' -d 'the daemon whose sockets are there'
+complete -c gpurota -n '__gpurota_at status ps doctor' -l json -d 'for programs'
+complete -c gpurota -n '__gpurota_at run' -s g -l gpus -x -d 'how many GPUs'
+complete -c gpurota -n '__gpurota_at run release' -s i -l gpu-ids -x -a '(__gpurota_gpu_ids)' -d 'which GPUs'
+complete -c gpurota -n '__gpurota_at run update' -s m -l memory -x -d 'memory of each GPU: 8G, 50%'
+complete -c gpurota -n '__gpurota_at run update' -l soft-limit -x -d 'report from here on'
+complete -c gpurota -n '__gpurota_at run update' -l note -x -d 'shown in status'
+complete -c gpurota -n '__gpurota_at run' -a -- -d 'the command follows'
+complete -c gpurota -n '__gpurota_at release' -s a -l all -d 'all of yours'
+complete -c gpurota -n '__gpurota_at ps release update' -a '(__gpurota_names leases)'
+complete -c gpurota -n '__gpurota_at help' -a 'run status ps release update doctor version'

@@ -1,0 +1,227 @@
+#!/usr/bin/env bats
+# What the CLI itself does: help, version, JSON, completion, doctor, scripts, job control.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+SHARE=$E2E_PREFIX/share
+
+@test "help teaches each command" {
+  local command
+  for command in run status ps release update doctor version; do
+    gpurota "$command" --help | grep -q "^usage: gpurota $command"
+    [ "$(gpurota help "$command")" = "$(gpurota "$command" --help)" ]
+    gpurota --help | grep -q "^  $command"
+    gpurota --help | awk 'length > 100 { exit 1 }'
+  done
+}
+
+@test "version is that of program, daemon and driver, and does without a daemon" {
+  gpurota version >out
+  grep -E '^gpurota [0-9]+\.[0-9]+' out
+  grep -E '^gpurotad [0-9]' out
+  grep -E '^NVIDIA driver [0-9]' out
+  stop_daemon
+  gpurota version | grep 'none answers'
+  gpurota --version | grep -E '^gpurota [0-9]'
+}
+
+@test "a program without 'run' gets the corrected line" {
+  run -1 gpurota python train.py
+  grep -qF 'gpurota run -- python train.py' <<<"$output"
+}
+
+@test "JSON has every field that the man page names" {
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  gpurota status --json >status.json
+  gpurota ps --json >ps.json
+  gpurota doctor --json >doctor.json || true
+  python3 - <<'END'
+import json
+status = json.load(open("status.json"))
+lease = status["leases"][0]
+wanted = {
+    "gpus": (status["gpus"][0], "index uuid name pci parent state memory_bytes used_bytes reserved_bytes leases detail"),
+    "leases": (lease, "lease_id kind share state uid user since gpus processes pid command note"),
+    "lease gpus": (lease["gpus"][0], "index uuid limit_bytes soft_limit_bytes used_bytes granted_bytes"),
+    "processes": (json.load(open("ps.json"))["processes"][0],
+                  "pid uid user gpu gpu_uuid type used_bytes lease_id tenant command allocations refusals unhooked"),
+    "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),
+}
+for name, (thing, fields) in wanted.items():
+    assert list(thing) == fields.split(), (name, list(thing))
+assert lease["lease_id"] == "L1" and lease["gpus"][0]["limit_bytes"] == 1 << 30
+END
+}
+
+@test "ps shows processes of leases and others" {
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
+  in_background stranger "$PROGRAM" hold 1
+  wait_until says holder holding
+  wait_until says stranger holding
+  both_shown() { gpurota ps >table && grep -qE ' L1 .*hold 1' table && grep -qE ' - .*hold 1' table; }
+  wait_until both_shown
+  gpurota ps L1 >table
+  [ "$(grep -c 'hold 1' table)" = 1 ]
+}
+
+@test "doctor finds nothing wrong here, and without a daemon says so" {
+  gpurota doctor >out || { cat out && false; }
+  grep -E '^ok +driver' out
+  stop_daemon
+  run -1 gpurota doctor
+  grep -qE '^error +control socket' <<<"$output"
+  grep -q 'gpurotad' <<<"$output"
+}
+
+@test "the Python of the protocol's page works" {
+  local page=$BATS_TEST_DIRNAME/../../docs/design/control-protocol.md
+  # The prose has no code block but this one.
+  # shellcheck disable=SC2016 # backquotes of Markdown
+  sed -n '/^```python$/,/^```$/p' "$page" | sed '1d;$d' >example.py
+  [ "$(wc -l <example.py)" -le 11 ]
+  python3 example.py >out
+  [ "$(wc -l <out)" = "$(value 'len(gpus)')" ]
+  grep -q '^0 .* available' out
+}
+
+@test "release without a name says which leases there are" {
+  run -1 gpurota release
+  grep -q 'none' <<<"$output"
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  run -1 gpurota release
+  grep -q 'gpurota release L1' <<<"$output"
+  holds 'len(leases) == 1'
+}
+
+@test "-v tells what is done" {
+  run --separate-stderr -0 gpurota run -v --memory 1G -- true
+  # shellcheck disable=SC2154 # `run --separate-stderr` sets it
+  grep -q 'lease L1 on GPU' <<<"$stderr"
+  run --separate-stderr -0 gpurota run --memory 1G -- true
+  [ -z "$stderr" ]
+}
+
+@test "a script without #! runs as in a shell" {
+  # shellcheck disable=SC2016 # for the script
+  printf 'echo "script $1"\n' >plain
+  chmod +x plain
+  [ "$(gpurota run --memory 1G -- ./plain one)" = "script one" ]
+}
+
+@test "bash completes commands, options, leases, GPUs and the command behind --" {
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  completed() {
+    # shellcheck disable=SC2016 # for the inner shell
+    bash --norc -c 'source "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _gpurota && printf "%s\n" "${COMPREPLY[@]}"' \
+      "$SHARE/bash-completion/completions/gpurota" "$@"
+  }
+  [ "$(completed gpurota rel)" = release ]
+  [ "$(completed gpurota run --mem)" = --memory ]
+  [ "$(completed gpurota release L)" = L1 ]
+  [ "$(completed gpurota run --gpu-ids 0,1)" = 0,1 ]
+  completed gpurota run --gpu-ids GPU | grep -q '^GPU-'
+  completed gpurota run -- prin | grep -q '^printf$'
+  stop_daemon
+  [ -z "$(completed gpurota release L 2>&1)" ]
+}
+
+@test "fish completes commands, leases and GPUs" {
+  command -v fish >/dev/null || skip "fish is not installed"
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  completed() {
+    XDG_CONFIG_HOME=$E2E_DIR XDG_DATA_HOME=$E2E_DIR fish --no-config -c \
+      "source $SHARE/fish/vendor_completions.d/gpurota.fish; complete -C '$1'" | cut -f1
+  }
+  [ "$(completed 'gpurota rel')" = release ]
+  [ "$(completed 'gpurota release L')" = L1 ]
+  [ "$(completed 'gpurota run --mem')" = --memory ]
+  completed 'gpurota run --gpu-ids GPU' | grep -q '^GPU-'
+  completed 'gpurota run -- prin' | grep -q '^printf$'
+}
+
+@test "zsh completes commands, leases and GPUs" {
+  command -v zsh >/dev/null || skip "zsh is not installed"
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  cat >complete.zsh <<'END'
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "PROMPT=; fpath=($1 \$fpath); autoload -U compinit; compinit -u -D; stty cols 200; echo re''ady"
+zpty -r shell out '*ready*'
+zpty -w -n shell "$2"$'\t'
+zpty -r shell out "*$3*" && print -r -- "completed"
+zpty -d shell
+END
+  local line uuid
+  uuid=$(value 'gpus[0]["uuid"]')
+  # Behind the bar: what zsh adds to the typed words.
+  for line in 'gpurota rel|ease' 'gpurota release |L1' 'gpurota run --mem|ory' "gpurota run --gpu-ids 1,${uuid%????}|${uuid: -4}"; do
+    timeout "$PATIENCE" zsh -f complete.zsh "$SHARE/zsh/vendor-completions" "${line%|*}" "${line#*|}" | grep completed
+  done
+}
+
+@test "a job that is stopped at the terminal is a stopped job of the shell, and goes on" {
+  cat >job.py <<'END'
+# A shell with job control on a terminal of its own; prints what its job did.
+import os, pty, re, sys, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.environ["PS1"] = "prompt> "
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+seen = ""
+def until(pattern):
+    global seen
+    deadline = time.time() + 30
+    while not re.search(pattern, seen):
+        assert time.time() < deadline, (pattern, seen)
+        seen += os.read(terminal, 4096).decode(errors="replace")
+    seen = seen[re.search(pattern, seen).end():]
+until("prompt> ")
+os.write(terminal, b"gpurota run --memory 1G -- sh -c 'echo st''arted; read line; exit $line'\n")
+until("started")
+os.write(terminal, b"\x1a")
+until(r"Stopped.*gpurota run")
+until("prompt> ")
+os.write(terminal, b"fg\n")
+until("gpurota run")
+os.write(terminal, b"7\n")
+until("prompt> ")
+os.write(terminal, b"echo code=$?\n")
+until("code=7")
+END
+  timeout "$PATIENCE" python3 job.py
+  wait_until no_leases
+}
+
+@test "Popen.terminate() of a script ends the command" {
+  python3 - <<'END'
+import os, subprocess
+run = subprocess.Popen(["gpurota", "run", "--memory", "1G", "--", "sh", "-c", "echo $$; exec sleep 1000"],
+                       stdout=subprocess.PIPE, text=True)
+pid = int(run.stdout.readline())
+run.terminate()
+assert run.wait(30) == -15, run.returncode
+assert not os.path.exists("/proc/%d" % pid)
+END
+}
+
+@test "a daemon's restart is not noticed by a running command" {
+  in_background quiet gpurota run -v --memory 1G -- sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 3'
+  local pid=$BACKGROUND_PID code=0
+  wait_until says quiet ready
+  kill_daemon
+  start_daemon
+  wait_until holds 'leases[0]["state"] == "active"'
+  touch go
+  wait "$pid" || code=$?
+  [ "$code" = 3 ]
+  lacks 'over|lost' quiet
+  wait_until no_leases
+}
