@@ -85,7 +85,7 @@ CUresult allocate(uint64_t estimate, Call call) {
     put(place.slot, most);
     return refuse(place.slot, estimate);
   }
-  s.slots[place.slot].allocations.fetch_add(1, std::memory_order_relaxed);
+  count(&s.slots[place.slot].allocations);
   remember(s, made.ptr, {made.size, place.context, 0, static_cast<uint8_t>(place.slot)});
   put(place.slot, cost < most ? most - cost : 0);
   return CUDA_SUCCESS;
@@ -141,14 +141,19 @@ void remember(State& s, uint64_t ptr, const Allocation& allocation) {
     if (entry == nullptr) return;
     stale = *entry;
     *entry = allocation;
+    shard.live.store(shard.map.size(), std::memory_order_relaxed);
   }
   if (stale.size != 0) credit(s, ptr, stale);
 }
 
+// Who frees a pointer has it from who allocated it, so an entry of its cannot be missed.
 bool forget(State& s, uint64_t ptr, Allocation* out) {
   PointerShard& shard = pointer_shard(s, ptr);
+  if (shard.live.load(std::memory_order_relaxed) == 0) return false;
   Lock lock(shard.mutex);
-  return shard.map.take(ptr, out);
+  const bool known = shard.map.take(ptr, out);
+  shard.live.store(shard.map.size(), std::memory_order_relaxed);
+  return known;
 }
 
 void credit(State& s, uint64_t ptr, const Allocation& allocation) {
@@ -165,6 +170,7 @@ void credit_context(State& s, uint32_t serial) {
     Lock lock(shard.mutex);
     shard.map.remove_if([&](const Allocation& a) { return a.context == serial; },
                         [&](uint64_t ptr, const Allocation& a) { credit(s, ptr, a); });
+    shard.live.store(shard.map.size(), std::memory_order_relaxed);
   }
 }
 

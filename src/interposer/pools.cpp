@@ -190,7 +190,7 @@ CUresult attempt(State& s, const Request& request, int64_t taken, Call call) {
     reclaim_pools(pool.slot);
     return refuse(pool.slot, request.size);
   }
-  s.slots[pool.slot].allocations.fetch_add(1, std::memory_order_relaxed);
+  count(&s.slots[pool.slot].allocations);
   if (pool.tracked) {
     pool.live.fetch_add(static_cast<int64_t>(request.size));
     const auto index = static_cast<uint16_t>(&pool - s.pools.entries + 1);

@@ -3,10 +3,12 @@
 #include <string.h>
 
 namespace gpurota::interposer {
-namespace {
 
 std::atomic<State*> g_state{nullptr};
 std::atomic<bool> g_check_pid{false};
+
+namespace {
+
 alignas(State) unsigned char g_fallback[sizeof(State)];
 
 // Kernels before 4.14 have no MADV_WIPEONFORK. A raw clone without libc's fork handlers is then seen
@@ -37,7 +39,7 @@ void wipe_in_child(State* s) {
 
 }  // namespace
 
-State& state() {
+State& find_state() {
   State* s = g_state.load(std::memory_order_acquire);
   if (s == nullptr) s = make_state();
   if (g_check_pid.load(std::memory_order_relaxed)) wipe_in_child(s);

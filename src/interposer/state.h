@@ -68,6 +68,7 @@ inline constexpr size_t kShards = 16;
 
 struct PointerShard {
   Mutex mutex;
+  std::atomic<uint64_t> live;  // map.size(), readable without the lock
   VaMap<Allocation> map;
 };
 
@@ -158,7 +159,21 @@ struct State {
   void mirror_unhooked();
 };
 
+extern std::atomic<State*> g_state;
+extern std::atomic<bool> g_check_pid;  // the kernel cannot wipe: look at the process id each time
+
+State& find_state();
+
 // Never fails: without memory for the mapping a static one serves, checked by process id.
-State& state();
+inline State& state() {
+  State* s = g_state.load(std::memory_order_acquire);
+  if (s != nullptr && !g_check_pid.load(std::memory_order_relaxed)) return *s;
+  return find_state();
+}
+
+// For figures that are only shown: an increment that another thread's overtakes may be lost.
+inline void count(std::atomic<uint64_t>* counter) {
+  counter->store(counter->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 }  // namespace gpurota::interposer

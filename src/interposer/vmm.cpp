@@ -148,7 +148,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
   }
   interposer::vmm_created(s, *out, size, slot);
   if (slot >= 0) {
-    s.slots[slot].allocations.fetch_add(1, std::memory_order_relaxed);
+    interposer::count(&s.slots[slot].allocations);
     s.mirror(slot);
   }
   return result;

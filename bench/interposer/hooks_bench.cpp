@@ -1,0 +1,97 @@
+// What libgpurota adds to a driver call: the hooks in this process, on a driver that does nothing.
+//
+// So the figures are our own cost alone. bench/gpu/overhead.cpp measures the whole on a real driver.
+#include "abi/page.h"
+#include "interposer/config.h"
+#include "interposer/driver.h"
+#include "interposer/ledger.h"
+#include "interposer/state.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <cstring>
+
+// What the assembly provides in the library.
+void* (*gpurota_real_dlsym)(void*, const char*) = nullptr;
+void* (*gpurota_real_dlvsym)(void*, const char*, const char*) = nullptr;
+
+namespace {
+
+using namespace gpurota::interposer;
+
+__attribute__((constructor(101))) void set_environment() { ::setenv("GPUROTA_LEASE", "L1", 1); }
+
+template <typename Handle>
+Handle handle(std::uintptr_t value) {
+  return reinterpret_cast<Handle>(value);
+}
+
+CUresult get_current(CUcontext* out) { return *out = handle<CUcontext>(0x1000), CUDA_SUCCESS; }
+CUresult get_device(CUdevice* out) { return *out = 0, CUDA_SUCCESS; }
+CUresult get_count(int* out) { return *out = 1, CUDA_SUCCESS; }
+CUresult get_pool(CUmemoryPool* out, CUdevice) {
+  return *out = handle<CUmemoryPool>(0x2000), CUDA_SUCCESS;
+}
+CUresult attribute(CUmemoryPool, CUmemPool_attribute, void* value) {
+  const cuuint64_t reserved = 32u << 20;
+  std::memcpy(value, &reserved, sizeof(reserved));
+  return CUDA_SUCCESS;
+}
+CUresult alloc(CUdeviceptr* out, size_t) { return *out = CUdeviceptr{1} << 40, CUDA_SUCCESS; }
+CUresult release(CUdeviceptr) { return CUDA_SUCCESS; }
+CUresult alloc_async(CUdeviceptr* out, size_t, CUstream) {
+  return *out = CUdeviceptr{1} << 50, CUDA_SUCCESS;
+}
+CUresult release_async(CUdeviceptr, CUstream) { return CUDA_SUCCESS; }
+
+template <typename F>
+void install(Fn id, F* function) {
+  g_real_functions[id] = reinterpret_cast<void*>(function);
+}
+
+void set_up() {
+  alignas(4096) static gpurota_page page;
+  install(kFn_cuCtxGetCurrent, get_current);
+  install(kFn_cuCtxGetDevice, get_device);
+  install(kFn_cuDeviceGetCount, get_count);
+  install(kFn_cuMemAlloc_v2, alloc);
+  install(kFn_cuMemFree_v2, release);
+  install(kFn_cuDeviceGetMemPool, get_pool);
+  install(kFn_cuDeviceGetDefaultMemPool, get_pool);
+  install(kFn_cuMemPoolGetAttribute, attribute);
+  install(kFn_cuMemAllocAsync, alloc_async);
+  install(kFn_cuMemFreeAsync, release_async);
+  g_driver_found.store(true);
+  State& s = state();
+  if (s.attached.exchange(1) != 0) return;
+  s.page.store(&page);
+  s.link.slot_count = 1;
+  s.device_slot[0].store(1);
+  receive_grant(s, 0, std::int64_t{512} << 20, 0);
+}
+
+void BM_AllocAndFree(benchmark::State& bench) {
+  set_up();
+  const auto size = static_cast<size_t>(bench.range(0));
+  for (auto _ : bench) {
+    CUdeviceptr p = 0;
+    if (cuMemAlloc_v2(&p, size) != CUDA_SUCCESS) bench.SkipWithError("refused");
+    cuMemFree_v2(p);
+  }
+}
+BENCHMARK(BM_AllocAndFree)->Arg(64 << 10)->Arg(2 << 20)->Arg(256 << 20);
+
+void BM_AllocAsyncAndFreeAsync(benchmark::State& bench) {
+  set_up();
+  for (auto _ : bench) {
+    CUdeviceptr p = 0;
+    if (cuMemAllocAsync(&p, 2 << 20, nullptr) != CUDA_SUCCESS) bench.SkipWithError("refused");
+    cuMemFreeAsync(p, nullptr);
+  }
+}
+BENCHMARK(BM_AllocAsyncAndFreeAsync)->ThreadRange(1, 2);
+
+}  // namespace
+
+BENCHMARK_MAIN();
