@@ -34,6 +34,9 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
       }
     }
   }
+  for (const lease::HeldMemory& memory : held) {
+    assume_use(tenant->shared(), *tenant->slot_of(memory.gpu), memory.granted);
+  }
   supersede(entry.lease.id, session.peer.pid);
   parts_.grants.add_tenant(id, entry.lease.id, held);
   parts_.leases.add_process(entry.lease.id, session.peer.pid);
@@ -215,9 +218,7 @@ void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
   forget_settled();
 }
 
-void TenantServer::after_failed_look(const GpuUuid& gpu) {
-  answer_measured(gpu, TimePoint::max());
-}
+void TenantServer::after_failed_look(const GpuUuid& gpu) { answer_measured(gpu, TimePoint::max()); }
 
 void TenantServer::publish_all(LeaseId lease) {
   for (const auto& [id, tenant] : tenants_) {

@@ -25,6 +25,10 @@ void lay_out_page(gpurota_page& page, std::span<const GpuUuid> gpus) {
   }
 }
 
+void assume_use(gpurota_page& page, std::size_t slot, Bytes used) {
+  if (slot < GPUROTA_SLOTS) store(page.use[slot].used_bytes, used.count());
+}
+
 void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available) {
   if (slot >= GPUROTA_SLOTS) return;
   store(page.grant[slot].limit_bytes, limit.count());

@@ -23,6 +23,9 @@ struct TenantUse {
 
 // Fills a fresh page: one slot for each GPU, in the order the lease has them.
 void lay_out_page(gpurota_page& page, std::span<const GpuUuid> gpus);
+// What a tenant that comes back holds: stands for its own word until it has written that, so that a
+// look meanwhile does not take all it holds for overhead.
+void assume_use(gpurota_page& page, std::size_t slot, Bytes used);
 void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available);
 TenantUse read_use(const gpurota_page& page, std::size_t slot);
 
