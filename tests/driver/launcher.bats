@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
-# gpurota-sim itself: machines, directories, exit codes, mistakes. Needs GPUROTA_SIM, the program, and
-# DRIVER_PROGRAMS, the folder of the conformance programs.
+# gpurota-sim itself: machines, directories, exit codes, mistakes. Needs GPUROTA_SIM, the program,
+# DRIVER_PROGRAMS, the folder of the conformance programs, and DRIVER_FUNCTIONS, the list of functions.
+
+bats_require_minimum_version 1.5.0
 
 setup() {
     scratch=$(mktemp -d)
@@ -10,7 +12,7 @@ setup() {
 teardown() {
     # Machines clear themselves away shortly after their last process.
     for _ in $(seq 50); do
-        [ -z "$(ls "$scratch" | grep gpurota-sim)" ] && break
+        compgen -G "$scratch/gpurota-sim*" >/dev/null || break
         sleep 0.1
     done
     rm -rf "$scratch"
@@ -26,7 +28,7 @@ teardown() {
 }
 
 @test "a command that is not there is 127, one that cannot run is 126" {
-    run "$GPUROTA_SIM" demo -- no-such-command-anywhere
+    run -127 "$GPUROTA_SIM" demo -- no-such-command-anywhere
     [ "$status" -eq 127 ]
     run "$GPUROTA_SIM" demo -- /etc/passwd
     [ "$status" -eq 126 ]
@@ -42,6 +44,7 @@ teardown() {
 }
 
 @test "a machine lives as long as a process left in the background" {
+    # shellcheck disable=SC2016 # for the inner shell
     "$GPUROTA_SIM" demo -- sh -c 'echo "$GPUROTA_SIM_DIR" >"$TMPDIR/dir"; mkfifo "$TMPDIR/end"; (read -r _ <"$TMPDIR/end") 3>&- &'
     dir=$(cat "$scratch/dir")
     sleep 0.5
@@ -107,7 +110,21 @@ teardown() {
     [ "$(count "$instance" h100-mig)" = "$instance" ]
 }
 
+@test "libcuda exports exactly the functions of the list, and both libraries need only libc" {
+    lib=$(dirname "$GPUROTA_SIM")/lib
+    grep -v '^#' "$DRIVER_FUNCTIONS" | cut -f1 | sort >"$scratch/want"
+    nm -D --defined-only "$lib/libcuda.so.1" | awk '{print $3}' | sort >"$scratch/got"
+    diff "$scratch/want" "$scratch/got"
+    for library in libcuda.so.1 libnvidia-ml.so.1; do
+        readelf -d "$lib/$library" | grep -q "SONAME.*\[$library\]"
+        needed=$(readelf -d "$lib/$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+        [[ "$needed" == *san.so* ]] && continue # a sanitizer brings its own
+        if echo "$needed" | grep -v -e '^libc\.so' -e '^ld-linux'; then false; fi
+    done
+}
+
 @test "what is not simulated is counted" {
+    # shellcheck disable=SC2016 # for the inner shell
     run "$GPUROTA_SIM" demo -- sh -c '"$DRIVER_PROGRAMS/driver_list" cuTexRefCreate >/dev/null; "$GPUROTA_SIM" --show-unsupported'
     [ "$output" = "1 cuTexRefCreate" ]
 }
