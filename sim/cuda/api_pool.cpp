@@ -41,6 +41,10 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUst
   MemPool* pool = handle != nullptr ? driver.pools.find(handle)
                                     : &current_pool(driver, call.stream().context->ordinal);
   if (out == nullptr || pool == nullptr || pool->is_destroyed) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) {  // as driver 580 does
+    *out = 0;
+    return CUDA_SUCCESS;
+  }
   if (call.stream().capture) return capture_allocation(call, *pool, bytes, out);
   if (call.stream().is_legacy) {
     const CUresult legacy = gpurota::sim::check_legacy_stream(driver, *call.stream().context);

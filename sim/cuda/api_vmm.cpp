@@ -70,6 +70,13 @@ std::vector<Allocation> mappings_of(const Driver& driver, CUdeviceptr address, s
   return parts;
 }
 
+bool is_reserved(const Driver& driver, CUdeviceptr address, std::size_t size) {
+  for (const auto& [base, length] : driver.reservations) {
+    if (address >= base && address + size <= base + length) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 GPUROTA_SIM_API cuMemGetAllocationGranularity(std::size_t* granularity,
@@ -181,7 +188,12 @@ GPUROTA_SIM_API cuMemUnmap(CUdeviceptr address, std::size_t size) {
   const Call call;
   if (call.failed()) return call.error();
   const auto parts = mappings_of(call.driver(), address, size);
-  if (parts.empty()) return CUDA_ERROR_INVALID_VALUE;
+  if (parts.empty()) {
+    // A reserved range with nothing in it is unmapped already: driver 580 says success.
+    const bool nothing = !call.driver().space.overlaps(address, size);
+    return nothing && is_reserved(call.driver(), address, size) ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_VALUE;
+  }
   for (const Allocation& part : parts) (void)call.driver().space.remove(part.base);
   return CUDA_SUCCESS;
 }

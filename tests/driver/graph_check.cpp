@@ -261,12 +261,15 @@ DRIVER_CHECK(a_graph_allocates_and_frees_its_own_memory) {
     EXPECT_OK(cuGraphLaunch(exec, nullptr));
     EXPECT_OK(cuStreamSynchronize(nullptr));
   }
-  cuuint64_t used = 1;
+  cuuint64_t used = 0, reserved = 0;
   EXPECT_OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
-  EXPECT_SAME(used, 0U);
+  EXPECT_OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  EXPECT_TRUE(used <= reserved);
   EXPECT_OK(cuGraphExecDestroy(exec));
   EXPECT_OK(cuGraphDestroy(graph));
   EXPECT_OK(cuDeviceGraphMemTrim(0));
+  EXPECT_OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  EXPECT_SAME(reserved, 0U);
   EXPECT_OK(cuMemFree_v2(out));
 }
 
