@@ -108,7 +108,9 @@ refused() {
 
 @test "more GPUs than the machine has: fails at once, with how many there are" {
   start_daemon
-  refused 125 "$(value 'len(gpus)')" gpurota run --gpus 1000 -- touch ran
+  local count
+  count=$(value "len(gpus)")
+  refused 125 "$count" gpurota run --gpus $((count + 1)) -- touch ran
   [ ! -e ran ]
 }
 
