@@ -7,7 +7,9 @@
 # GPU is used only if nothing at all uses it, and at most 2 GiB of it; else a simulated one.
 set -euo pipefail
 
-prefix=$1 program=$2
+prefix=$(realpath "$1") program=./$(basename "$2")
+script=$(realpath "$0")
+cd "$(dirname "$2")"
 PATH=$prefix/bin:$prefix/sbin:$PATH
 unset GPUROTA_RUNTIME_DIR GPUROTA_LEASE GPUROTA_TOKEN GPUROTA_SOCKET LD_PRELOAD CUDA_VISIBLE_DEVICES
 
@@ -33,7 +35,7 @@ if [ -z "${GPUROTA_DEMO_GPU:-}" ]; then
   export GPUROTA_DEMO_GPU
   if [ -z "$GPUROTA_DEMO_GPU" ]; then
     export GPUROTA_DEMO_GPU=simulated
-    exec gpurota-sim demo -- "$0" "$@"
+    exec gpurota-sim demo -- "$script" "$prefix" "$program"
   fi
 fi
 if [ "$GPUROTA_DEMO_GPU" = simulated ]; then gpu=0; else gpu=$GPUROTA_DEMO_GPU; fi
@@ -55,11 +57,10 @@ clean_up() {
 }
 trap clean_up EXIT
 
-heading() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-show() {
-  local line=$*
-  printf '\033[36m$ %s\033[0m\n' "${line//"$program"/./program}"
-}
+bold='' blue='' plain=''
+if [ -t 1 ]; then bold=$'\033[1m' blue=$'\033[36m' plain=$'\033[0m'; fi
+heading() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+show() { printf '%s$ %s%s\n' "$blue" "$*" "$plain"; }
 fail() {
   echo "demo: $*; the daemon said:" >&2
   tail -n 20 "$folder/gpurotad.log" >&2
@@ -87,6 +88,16 @@ start() {
 said() { grep -q "$2" "$folder/$1"; }
 quote() { sed "s/^/    [$1] /" "$folder/$1"; }
 last_line() { quote "$1" | tail -n 1; }
+lines() { wc -l <"$folder/$1"; }
+# one_more NAME LINES: it has printed more than that since.
+one_more() { [ "$(lines "$1")" -gt "$2" ]; }
+# holds NAME BYTES: the lease with this note uses at least so much, as the driver counts.
+holds() {
+  gpurota status --json | python3 -c '
+import json, sys
+leases = [lease for lease in json.load(sys.stdin)["leases"] if lease["note"] == sys.argv[1]]
+sys.exit(0 if leases and leases[0]["gpus"][0]["used_bytes"] >= int(sys.argv[2]) else 1)' "$@"
+}
 gone() { ! gpurota status --json | grep -q "\"$1\""; }
 
 if [ "$GPUROTA_DEMO_GPU" = simulated ]; then
@@ -108,9 +119,12 @@ start greedy gpurota run --gpu-ids "$gpu" --memory 900M --note "greedy" -- "$pro
 until_true 20 said greedy 'goes on' || fail "the second program did not start: $(cat "$folder/greedy")"
 quote greedy
 echo "It was told \"out of memory\" at its own limit, as on a smaller GPU, and goes on. The first never noticed:"
+until_true 20 one_more computing 1 || fail "the first program stands still"
 last_line computing
 
 heading "3. Who has what"
+# The table shows what the daemon saw at its last look.
+until_true 5 holds greedy $((200 << 20)) || fail "the second program's memory is not seen"
 show gpurota status
 gpurota status
 
@@ -120,12 +134,14 @@ import json, sys
 lease = [lease for lease in json.load(sys.stdin)["leases"] if lease["note"] == "greedy"][0]
 print(lease["lease_id"], lease["pid"])')
 show kill -9 "$pid"
+before=$(lines computing)
 kill -KILL "$pid"
 until_true 20 gone "$lease" || fail "the lease $lease is still there"
 show gpurota status
 gpurota status
 
 heading "5. And the first?"
+until_true 20 one_more computing "$before" || fail "the first program stands still"
 last_line computing
 if grep -v ' 0 wrong' "$folder/computing"; then fail "a result was wrong"; fi
 gpurota release --all >/dev/null
