@@ -153,7 +153,7 @@ Result<Database> Database::open(const std::string& path) {
   // EXCLUSIVE before WAL: no shared-memory file, so the state may be on NFS, as home directories are.
   //
   // synchronous = FULL: a call that returned success has survived a power cut too, so no lease id is
-  // ever given twice. It costs one fsync per change of a lease (docs/design/decisions), and leases
+  // ever given twice. It costs one fsync per change of a lease, and leases
   // change a few times in the life of a command; grants are not stored.
   GPUROTA_TRY(
       database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"

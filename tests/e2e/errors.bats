@@ -143,7 +143,6 @@ refused() {
 @test "an inherited CUDA_VISIBLE_DEVICES is overridden, and -v says so" {
   start_daemon
   export CUDA_VISIBLE_DEVICES=7
-  # shellcheck disable=SC2016 # for the inner shell
   run --separate-stderr -0 gpurota run -v --gpu-ids 0 --memory 1G -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
   [ "$output" = "0 PCI_BUS_ID" ]
   grep -q CUDA_VISIBLE_DEVICES <<<"$stderr"
@@ -152,14 +151,12 @@ refused() {
 @test "an inherited LD_PRELOAD is added to, not replaced" {
   start_daemon
   local inherited=libdl.so.2
-  # shellcheck disable=SC2016 # for the inner shell
   LD_PRELOAD=$inherited run -0 gpurota run --memory 1G -- sh -c 'echo "$LD_PRELOAD"'
   grep -q 'libgpurota.so.*libdl.so.2' <<<"$output"
 }
 
 @test "an exclusive lease preloads nothing" {
   start_daemon
-  # shellcheck disable=SC2016 # for the inner shell
   run -0 gpurota run -- sh -c 'echo "[${LD_PRELOAD:-}]"'
   [ "$output" = "[]" ]
 }

@@ -14,9 +14,7 @@ teardown() { end_test; }
 }
 
 @test "a command that a signal ended is reported as the shell reports it" {
-  # shellcheck disable=SC2016 # for the inner shell
   run -143 gpurota run --memory 1G -- sh -c 'kill -TERM $$'
-  # shellcheck disable=SC2016
   run -137 gpurota run --memory 1G -- sh -c 'kill -KILL $$'
 }
 

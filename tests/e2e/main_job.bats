@@ -90,7 +90,6 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
 }
 
 @test "the lease ends when the command ends, its background children with it" {
-  # shellcheck disable=SC2016 # for the inner shell
   gpurota run --memory 1G -- sh -c 'sleep 1000 & echo $! >child; setsid sleep 1000 & echo $! >other'
   wait_until gone "$(cat child)"
   wait_until gone "$(cat other)"

@@ -56,7 +56,6 @@ start_evil() {
 }
 
 @test "a command with hostile arguments is shown harmless" {
-  # shellcheck disable=SC2016 # for the inner shell
   in_background holder gpurota run --memory 1G -- sh -c 'exec "$0" hold 1' "$PROGRAM" "$EVIL"
   wait_until says holder 'holding'
   gpurota status >table
