@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -155,7 +156,10 @@ bool Machine::is_alive(int slot) const {
   // The lock is gone as well after an exec, which frees GPU memory as the end of the process does.
   if (!lock_held(slot, true)) return false;
   const ProcessSlot& process = state_->process[slot];
-  return process_start_time(process.pid) == process.start_time;
+  const std::uint64_t start = process_start_time(process.pid);
+  if (start != 0) return start == process.start_time;
+  // Hidden from us (hidepid) is not gone: another user's process answers that we may not signal it.
+  return ::kill(process.pid, 0) != 0 && errno == EPERM;
 }
 
 void Machine::reap(bool lazily) {
