@@ -1,0 +1,175 @@
+#include "cli/args.h"
+
+#include "base/text.h"
+#include "cli/exit_codes.h"
+#include "cli/help.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Arguments parsed(const Words& words) {
+  auto arguments = parse_arguments(words);
+  EXPECT_TRUE(arguments) << arguments.error().message;
+  return arguments ? *arguments : Arguments{};
+}
+
+template <class Options>
+Options options_of(const Words& words) {
+  const Arguments arguments = parsed(words);
+  const auto* options = std::get_if<Options>(&arguments.command);
+  EXPECT_NE(options, nullptr);
+  return options != nullptr ? *options : Options{};
+}
+
+UsageError refused(const Words& words) {
+  const auto arguments = parse_arguments(words);
+  EXPECT_FALSE(arguments);
+  return arguments ? UsageError{} : arguments.error();
+}
+
+bool says(const UsageError& error, const std::string& text) {
+  return error.message.find(text) != std::string::npos;
+}
+
+TEST(RunArguments, EveryOptionIsRead) {
+  const auto run = options_of<RunOptions>({"run", "--gpus", "2", "--memory", "8G", "--soft-limit",
+                                           "50%", "--note", "a b", "--", "python", "-v", "x"});
+  EXPECT_EQ(run.gpus, 2);
+  EXPECT_EQ(run.memory, (SizeSpec{gib(8), 0}));
+  EXPECT_EQ(run.soft_limit, (SizeSpec{Bytes(), 50}));
+  EXPECT_EQ(run.note, "a b");
+  EXPECT_EQ(run.command, (Words{"python", "-v", "x"}));
+}
+
+TEST(RunArguments, ShortOptionsAndEqualsSignsAreTheSame) {
+  for (const Words& words : {Words{"run", "-m8G", "-g", "2", "--", "a"},
+                             Words{"run", "--memory=8G", "--gpus=2", "--", "a"},
+                             Words{"run", "-vm", "8G", "-g2", "--", "a"}}) {
+    const auto run = options_of<RunOptions>(words);
+    EXPECT_EQ(run.memory, (SizeSpec{gib(8), 0}));
+    EXPECT_EQ(run.gpus, 2);
+  }
+}
+
+TEST(RunArguments, GpuIdsAreSplitAtCommasAndMayBeRepeated) {
+  const auto run = options_of<RunOptions>({"run", "--gpu-ids", "0,GPU-6f", "-i", "2", "--", "a"});
+  EXPECT_EQ(run.gpu_ids, (Words{"0", "GPU-6f", "2"}));
+  EXPECT_TRUE(says(refused({"run", "--gpu-ids", "0,,1", "--", "a"}), "--gpu-ids"));
+  EXPECT_TRUE(says(refused({"run", "--gpu-ids", "", "--", "a"}), "--gpu-ids"));
+}
+
+TEST(RunArguments, WhatFollowsTheDashesIsTheCommandByteForByte) {
+  const Words command = {"--json", "--", "-h", "", "\xff\n"};
+  Words words = {"run", "--"};
+  words.insert(words.end(), command.begin(), command.end());
+  EXPECT_EQ(options_of<RunOptions>(words).command, command);
+}
+
+TEST(RunArguments, AForgottenDashGetsTheCorrectedLine) {
+  EXPECT_TRUE(says(refused({"run", "--memory", "8G", "python", "a b.py", "--epochs", "3"}),
+                   "gpurota run --memory 8G -- python 'a b.py' --epochs 3"));
+  EXPECT_TRUE(says(refused({"run", "make", "--", "-j"}), "gpurota run -- make -- -j"));
+  EXPECT_TRUE(says(refused({"-v", "run", "make"}), "gpurota -v run -- make"));
+}
+
+TEST(RunArguments, MistakesNameTheOptionAndUseRunsExitCode) {
+  for (const auto& [words, text] : std::vector<std::pair<Words, std::string>>{
+           {{"run"}, "no command"},
+           {{"run", "--memory", "8G", "--"}, "no command"},
+           {{"run", "--mem", "8G", "--", "a"}, "'--mem'"},
+           {{"run", "--memory", "--", "a"}, "--memory needs a value"},
+           {{"run", "--memory", "8X", "--", "a"}, "--memory"},
+           {{"run", "--memory", "-1", "--", "a"}, "--memory"},
+           {{"run", "--verbose=yes", "--", "a"}, "--verbose"},
+           {{"run", "--gpus", "0", "--", "a"}, "--gpus"},
+           {{"run", "--gpus", "99999999999", "--", "a"}, "--gpus"},
+           {{"run", "--gpus", "1", "--gpu-ids", "0", "--", "a"}, "--gpu-ids"},
+           {{"run", "--soft-limit", "1G", "--", "a"}, "--memory"}}) {
+    const UsageError error = refused(words);
+    EXPECT_TRUE(says(error, text)) << error.message;
+    EXPECT_EQ(error.exit_code, kExitRunFailed);
+  }
+}
+
+TEST(Arguments, CommonOptionsMayStandBeforeAndBehindTheCommand) {
+  for (const Words& words : {Words{"--runtime-dir", "/r", "-v", "status", "--json"},
+                             Words{"status", "--json", "-v", "--runtime-dir=/r"}}) {
+    const Arguments arguments = parsed(words);
+    EXPECT_EQ(arguments.runtime_dir, "/r");
+    EXPECT_TRUE(arguments.verbose);
+    EXPECT_TRUE(std::get<StatusOptions>(arguments.command).json);
+  }
+  EXPECT_EQ(parsed({"--runtime-dir", "run", "status"}).runtime_dir, "run");
+}
+
+TEST(Arguments, LeasesAreNamedWithOrWithoutTheL) {
+  EXPECT_EQ(options_of<ReleaseOptions>({"release", "L12", "7", "l3"}).leases,
+            (std::vector<LeaseId>{{12}, {7}, {3}}));
+  EXPECT_EQ(options_of<PsOptions>({"ps", "L12"}).lease, LeaseId{12});
+  EXPECT_TRUE(says(refused({"release", "nonsense"}), "L12"));
+  EXPECT_TRUE(says(refused({"ps", "L0"}), "L12"));
+}
+
+TEST(Arguments, ReleaseTakesOneWayOfNaming) {
+  EXPECT_TRUE(options_of<ReleaseOptions>({"release", "--all"}).all);
+  EXPECT_EQ(options_of<ReleaseOptions>({"release", "--gpu-ids", "0,1"}).gpu_ids, (Words{"0", "1"}));
+  EXPECT_TRUE(says(refused({"release", "L1", "--all"}), "only one"));
+}
+
+TEST(Arguments, UpdateNeedsALeaseAndSomethingToChange) {
+  const auto update = options_of<UpdateOptions>({"update", "L1", "--memory", "4G", "--note", ""});
+  EXPECT_EQ(update.lease, LeaseId{1});
+  EXPECT_EQ(update.memory, (SizeSpec{gib(4), 0}));
+  EXPECT_EQ(update.note, "");
+  EXPECT_TRUE(says(refused({"update", "--memory", "4G"}), "which lease"));
+  EXPECT_TRUE(says(refused({"update", "L1"}), "nothing to change"));
+  EXPECT_EQ(refused({"update", "L1"}).exit_code, kExitFailed);
+}
+
+TEST(Arguments, HelpWinsOverMistakesBehindIt) {
+  EXPECT_EQ(options_of<HelpOptions>({"run", "--help"}).topic, "run");
+  EXPECT_EQ(options_of<HelpOptions>({"update", "-h"}).topic, "update");
+  EXPECT_EQ(options_of<HelpOptions>({"help", "ps"}).topic, "ps");
+  EXPECT_EQ(options_of<HelpOptions>({"--help"}).topic, "");
+}
+
+TEST(Arguments, VersionAsOptionAsksNoDaemon) {
+  EXPECT_TRUE(options_of<VersionOptions>({"--version"}).client_only);
+  EXPECT_FALSE(options_of<VersionOptions>({"version"}).client_only);
+}
+
+TEST(Arguments, AProgramInPlaceOfACommandIsShownHowToRun) {
+  EXPECT_TRUE(says(refused({"python", "train.py"}), "gpurota run -- python train.py"));
+  EXPECT_TRUE(says(refused({"--", "python"}), "gpurota run -- python"));
+  EXPECT_TRUE(says(refused({}), "which command"));
+  EXPECT_TRUE(says(refused({"status", "extra"}), "'extra'"));
+  EXPECT_TRUE(says(refused({"status", "--frob"}), "'--frob'"));
+}
+
+TEST(Arguments, ForeignTextInMistakesIsHarmless) {
+  for (const Words& words :
+       {Words{"\x1b[31m"}, Words{"run", "--\x1b[31m"}, Words{"run", "\x1b[31m"},
+        Words{"release", "\x1b[31m"}, Words{"run", "--gpus", "\x1b[31m"}}) {
+    EXPECT_FALSE(says(refused(words), "\x1b")) << words.back();
+  }
+}
+
+TEST(Help, FitsATerminalAndExplainsEveryCommand) {
+  for (const char* topic : {"", "run", "status", "ps", "release", "update", "version", "doctor"}) {
+    const std::string_view text = help_text(topic);
+    EXPECT_NE(text.find("usage: gpurota"), std::string_view::npos) << topic;
+    EXPECT_EQ(text.back(), '\n');
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = text.find('\n', at);
+      EXPECT_LE(display_width(text.substr(at, end - at)), 100u) << text.substr(at, end - at);
+      at = end + 1;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpurota::cli

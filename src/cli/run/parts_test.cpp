@@ -1,0 +1,189 @@
+// The parts of `gpurota run` that need no daemon.
+#include "cli/exit_codes.h"
+#include "cli/run/child.h"
+#include "cli/run/environment.h"
+#include "cli/run/lookup.h"
+#include "cli/run/signals.h"
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+class Lookup : public ::testing::Test {
+ protected:
+  std::string make(const std::string& name, mode_t mode) {
+    testing::write_file(dir_.file(name), "#!/bin/sh\n");
+    EXPECT_EQ(::chmod(dir_.file(name).c_str(), mode), 0);
+    return dir_.file(name);
+  }
+  testing::TempDir dir_;
+};
+
+TEST_F(Lookup, TheFirstExecutableOnPathIsTheCommand) {
+  ASSERT_EQ(::mkdir(dir_.file("one").c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir(dir_.file("two").c_str(), 0755), 0);
+  make("one/tool", 0644);
+  const std::string tool = make("two/tool", 0755);
+  const std::string path = dir_.file("none") + ":" + dir_.file("one") + ":" + dir_.file("two");
+  EXPECT_EQ(find_command("tool", path.c_str()), tool);
+}
+
+TEST_F(Lookup, ANameWithASlashIsAFileAndPathDoesNotMatter) {
+  const std::string tool = make("tool", 0755);
+  EXPECT_EQ(find_command(tool, nullptr), tool);
+}
+
+TEST_F(Lookup, WhatIsNotThereIs127) {
+  for (const std::string& name : {std::string("no-such-command"), dir_.file("none"),
+                                  make("file", 0755) + "/x", std::string()}) {
+    const auto found = find_command(name, dir_.path().c_str());
+    ASSERT_FALSE(found) << name;
+    EXPECT_EQ(found.error().exit_code, kExitNotFound) << name;
+  }
+}
+
+TEST_F(Lookup, WhatCannotBeExecutedIs126) {
+  for (const std::string& name : {make("plain", 0644), dir_.path(), std::string("plain")}) {
+    const auto found = find_command(name, dir_.path().c_str());
+    ASSERT_FALSE(found) << name;
+    EXPECT_EQ(found.error().exit_code, kExitCannotExecute) << name;
+  }
+}
+
+TEST_F(Lookup, AnUnsetPathIsTheSystemsOwn) { EXPECT_TRUE(find_command("sh", nullptr)); }
+
+proto::Acquire::Reply reply_with(std::vector<proto::Variable> variables,
+                                 std::optional<std::string> preload) {
+  proto::Acquire::Reply reply;
+  reply.environment = std::move(variables);
+  reply.preload = std::move(preload);
+  return reply;
+}
+
+using Variables = std::vector<std::string>;
+
+TEST(CommandEnvironmentTest, InheritedVariablesAreKeptByteForByte) {
+  const char* inherited[] = {"A=\xff\n", "odd", "=x", nullptr};
+  const auto made = command_environment(inherited, reply_with({}, std::nullopt));
+  EXPECT_EQ(made.variables, (Variables{"A=\xff\n", "odd", "=x"}));
+  EXPECT_TRUE(made.remarks.empty());
+}
+
+TEST(CommandEnvironmentTest, OverriddenVariablesAreRemarkedOn) {
+  const char* inherited[] = {"CUDA_VISIBLE_DEVICES=7", "CUDA_VISIBLE_DEVICES=8",
+                             "CUDA_DEVICE_ORDER=PCI_BUS_ID", nullptr};
+  const auto made = command_environment(
+      inherited, reply_with({{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}},
+                            std::nullopt));
+  EXPECT_EQ(made.variables, (Variables{"CUDA_VISIBLE_DEVICES=0", "CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
+  ASSERT_EQ(made.remarks.size(), 1u);
+  EXPECT_NE(made.remarks[0].find("was '7'"), std::string::npos);
+}
+
+TEST(CommandEnvironmentTest, PreloadGoesInFrontAndNeverTwice) {
+  const auto preload_with = [](const char* before) {
+    const char* inherited[] = {before, nullptr};
+    return command_environment(inherited, reply_with({}, "/l/libgpurota.so")).variables.back();
+  };
+  EXPECT_EQ(preload_with("A=1"), "LD_PRELOAD=/l/libgpurota.so");
+  EXPECT_EQ(preload_with("LD_PRELOAD="), "LD_PRELOAD=/l/libgpurota.so");
+  EXPECT_EQ(preload_with("LD_PRELOAD=a.so b.so"), "LD_PRELOAD=/l/libgpurota.so:a.so b.so");
+  EXPECT_EQ(preload_with("LD_PRELOAD=a.so:/l/libgpurota.so"), "LD_PRELOAD=a.so:/l/libgpurota.so");
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return status;
+}
+
+sigset_t current_mask() {
+  sigset_t mask;
+  ::sigprocmask(SIG_BLOCK, nullptr, &mask);
+  return mask;
+}
+
+TEST(ChildTest, ExecutesOnlyWhenTold) {
+  const testing::TempDir dir;
+  const std::string mark = dir.file("mark");
+  auto child =
+      Child::fork({"/bin/sh", {"sh", "-c", "echo ran >" + mark + "; exit 7"}, {}}, current_mask());
+  ASSERT_TRUE(child);
+  EXPECT_NE(::access(mark.c_str(), F_OK), 0);
+  EXPECT_EQ(child->execute(), 0);
+  EXPECT_EQ(WEXITSTATUS(wait_for(child->pid())), 7);
+  EXPECT_EQ(::access(mark.c_str(), F_OK), 0);
+}
+
+TEST(ChildTest, AbandonedItExecutesNothing) {
+  const testing::TempDir dir;
+  auto child =
+      Child::fork({"/bin/sh", {"sh", "-c", "echo >" + dir.file("mark")}, {}}, current_mask());
+  ASSERT_TRUE(child);
+  child->abandon();
+  EXPECT_NE(::access(dir.file("mark").c_str(), F_OK), 0);
+  EXPECT_EQ(::waitpid(child->pid(), nullptr, WNOHANG), -1);
+}
+
+TEST(ChildTest, AFailedExecuteGivesItsErrno) {
+  auto child = Child::fork({"/nonexistent/x", {"x"}, {}}, current_mask());
+  ASSERT_TRUE(child);
+  EXPECT_EQ(child->execute(), ENOENT);
+  EXPECT_EQ(WEXITSTATUS(wait_for(child->pid())), kExitNotFound);
+}
+
+TEST(ChildTest, AScriptWithoutAnInterpreterIsTheShells) {
+  const testing::TempDir dir;
+  testing::write_file(dir.file("script"), "exit $(($1 + 1))\n");
+  ASSERT_EQ(::chmod(dir.file("script").c_str(), 0755), 0);
+  auto child = Child::fork({dir.file("script"), {"script", "4"}, {}}, current_mask());
+  ASSERT_TRUE(child);
+  EXPECT_EQ(child->execute(), 0);
+  EXPECT_EQ(WEXITSTATUS(wait_for(child->pid())), 5);
+}
+
+signalfd_siginfo signal_of(int number, int code, pid_t sender) {
+  signalfd_siginfo info{};
+  info.ssi_signo = static_cast<std::uint32_t>(number);
+  info.ssi_code = code;
+  info.ssi_pid = static_cast<std::uint32_t>(sender);
+  return info;
+}
+
+TEST(ForwardedSignals, ThoseOfOtherProcessesAre) {
+  const pid_t command = 1 << 29;  // no process
+  EXPECT_TRUE(should_forward(signal_of(SIGTERM, SI_USER, ::getppid()), command));
+  EXPECT_TRUE(should_forward(signal_of(SIGINT, SI_USER, 0), command));
+  EXPECT_TRUE(should_forward(signal_of(SIGUSR1, SI_QUEUE, ::getppid()), command));
+}
+
+TEST(ForwardedSignals, ThoseOfTheTerminalOfOurselvesAndOfTheCommandAreNot) {
+  EXPECT_FALSE(should_forward(signal_of(SIGCHLD, CLD_EXITED, 1), 1 << 29));
+  EXPECT_FALSE(should_forward(signal_of(SIGPIPE, SI_USER, ::getpid()), 1 << 29));
+  // Ourselves in the part of the command: what we or a child of ours sends is the command's own.
+  EXPECT_FALSE(should_forward(signal_of(SIGTERM, SI_USER, ::getpid()), ::getppid()));
+  if (::getsid(0) != ::getpid()) {
+    EXPECT_FALSE(should_forward(signal_of(SIGINT, SI_KERNEL, 0), 1 << 29));
+    EXPECT_FALSE(should_forward(signal_of(SIGHUP, SI_KERNEL, 0), 1 << 29));
+  }
+}
+
+TEST(ForwardedSignals, DescendantsAreKnown) {
+  EXPECT_TRUE(is_descendant(::getpid(), ::getpid()));
+  EXPECT_TRUE(is_descendant(::getpid(), ::getppid()));
+  EXPECT_FALSE(is_descendant(::getppid(), ::getpid()));
+}
+
+TEST(DieOf, EndsByTheSameSignal) {
+  EXPECT_EXIT(die_of(SIGTERM), ::testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(die_of(SIGKILL), ::testing::KilledBySignal(SIGKILL), "");
+}
+
+}  // namespace
+}  // namespace gpurota::cli

@@ -1,0 +1,230 @@
+// `gpurota run` as a process of its own, against a daemon of the tests'.
+#include "cli/exit_codes.h"
+#include "client/fake_daemon.h"
+#include "proto/codec.h"
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class RunTest : public ::testing::Test {
+ protected:
+  ~RunTest() override {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+
+  // Starts gpurota with these words; what it and its command print comes from read_line().
+  void start(Words words) {
+    words.insert(words.begin(), {GPUROTA_BINARY, "--runtime-dir", dir_.path()});
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    output_ = Fd(ends[0]);
+    const Fd theirs(ends[1]);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(theirs.get(), STDOUT_FILENO);
+      ::dup2(theirs.get(), STDERR_FILENO);
+      ::execv(GPUROTA_BINARY, argv.data());
+      ::_exit(99);
+    }
+  }
+  void run(const Words& command, const Words& options = {}) {
+    Words words = {"run"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+    start(words);
+  }
+  std::string read_line() {
+    std::string line;
+    pollfd entry{output_.get(), POLLIN, 0};
+    for (char c = 0; ::poll(&entry, 1, 10000) == 1 && ::read(output_.get(), &c, 1) == 1;) {
+      if (c == '\n') return line;
+      line.push_back(c);
+    }
+    return line;
+  }
+  // All the rest, once every writer is gone.
+  std::string read_rest() {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = ::read(output_.get(), buffer, sizeof buffer)) > 0;) {
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+  int wait() {
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+    pid_ = 0;
+    return status;
+  }
+  int exit_code() {
+    const int status = wait();
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    return WEXITSTATUS(status);
+  }
+
+  testing::TempDir dir_;
+  client::FakeDaemon daemon_{dir_.path()};
+  Fd output_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(RunTest, TheExitCodeIsTheCommands) {
+  run({"sh", "-c", "exit 7"});
+  EXPECT_EQ(exit_code(), 7);
+  EXPECT_EQ(read_rest(), "");
+}
+
+TEST_F(RunTest, ASignalThatEndsTheCommandEndsGpurota) {
+  run({"sh", "-c", "kill -USR1 $$"});
+  const int status = wait();
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGUSR1);
+}
+
+TEST_F(RunTest, TheDaemonHearsWhatWasAskedForAndKnowsTheCommandBeforeItRuns) {
+  run({"sh", "-c", "echo $$"}, {"--memory", "8G", "--note", "n"});
+  const int pid = std::atoi(read_line().c_str());
+  EXPECT_EQ(exit_code(), 0);
+  const auto calls = daemon_.calls();
+  ASSERT_EQ(calls.size(), 3u);
+  const auto& acquire = std::get<proto::Acquire>(calls[0]);
+  EXPECT_EQ(acquire.memory, (SizeSpec{gib(8), 0}));
+  EXPECT_EQ(acquire.note, "n");
+  EXPECT_EQ(acquire.command, (Words{"sh", "-c", "echo $$"}));
+  int started = 0;
+  for (const auto& call : calls) {
+    if (const auto* start = std::get_if<proto::Start>(&call)) started = start->pid;
+  }
+  EXPECT_EQ(started, pid);
+}
+
+TEST_F(RunTest, TheEnvironmentIsTheDaemons) {
+  proto::Acquire::Reply reply;
+  reply.lease.lease_id = {1};
+  reply.environment = {{"CUDA_VISIBLE_DEVICES", "3"}};
+  daemon_.set_acquire_reply(reply);
+  run({"sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(read_line(), "3");
+  EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(RunTest, AMistypedCommandAsksForNothing) {
+  run({"no-such-command"});
+  EXPECT_EQ(exit_code(), kExitNotFound);
+  EXPECT_TRUE(daemon_.calls().empty());
+}
+
+TEST_F(RunTest, NoGpuIs75AndOtherRefusalsAre125) {
+  daemon_.on_call([](const proto::Call&) -> std::optional<std::string> {
+    return proto::error_json(proto::no_gpu_error("all are taken", 0, 8));
+  });
+  run({"true"});
+  EXPECT_EQ(exit_code(), kExitNoGpu);
+  EXPECT_EQ(read_rest(), "gpurota: all are taken\n");
+  daemon_.on_call([](const proto::Call&) -> std::optional<std::string> {
+    return proto::error_json(proto::wire_error({Code::kNotFound, 0, "there is no GPU 9"}));
+  });
+  run({"true"});
+  EXPECT_EQ(exit_code(), kExitRunFailed);
+}
+
+TEST_F(RunTest, ACommandThatCannotBeStartedIsNotRun) {
+  daemon_.on_call([](const proto::Call& call) -> std::optional<std::string> {
+    if (!std::holds_alternative<proto::Start>(call.params)) return std::nullopt;
+    return proto::error_json(proto::wire_error({Code::kIo, 0, "no cgroup"}));
+  });
+  run({"echo", "ran"});
+  EXPECT_EQ(exit_code(), kExitRunFailed);
+  EXPECT_EQ(read_rest(), "gpurota: no cgroup\n");
+}
+
+TEST_F(RunTest, SignalsToGpurotaReachTheCommand) {
+  run({"sh", "-c", "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done"});
+  ASSERT_EQ(read_line(), "ready");
+  ASSERT_EQ(::kill(pid_, SIGTERM), 0);
+  EXPECT_EQ(exit_code(), 9);
+}
+
+TEST_F(RunTest, ALostLeaseIs123AndSaysWhy) {
+  run({"sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_EQ(read_line(), "ready");
+  ASSERT_TRUE(daemon_.wait_for(proto::Hold::kMethod));
+  daemon_.end_lease(proto::Ended::kReleased, "released by root");
+  EXPECT_EQ(exit_code(), kExitLeaseLost);
+  EXPECT_NE(read_rest().find("released by root"), std::string::npos);
+}
+
+TEST_F(RunTest, ARestartedDaemonIsFoundAgainQuietly) {
+  run({"sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_EQ(read_line(), "ready");
+  ASSERT_TRUE(daemon_.wait_for(proto::Hold::kMethod));
+  daemon_.stop();
+  daemon_.start_again();
+  EXPECT_TRUE(daemon_.wait_for(proto::Hold::kMethod, 2));
+  daemon_.end_lease(proto::Ended::kReleased, "released after the restart");
+  EXPECT_EQ(exit_code(), kExitLeaseLost);
+}
+
+TEST_F(RunTest, ALeaseThatANewDaemonDoesNotKnowEndsTheCommand) {
+  run({"sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_EQ(read_line(), "ready");
+  ASSERT_TRUE(daemon_.wait_for(proto::Hold::kMethod));
+  daemon_.stop();
+  daemon_.on_call([](const proto::Call&) -> std::optional<std::string> {
+    return proto::error_json(proto::wire_error({Code::kNotFound, 0, "there is no lease L1"}));
+  });
+  daemon_.start_again();
+  EXPECT_EQ(exit_code(), kExitLeaseLost);
+}
+
+TEST_F(RunTest, WithoutADaemonTheCommandGoesOnAndEndsAsItEnds) {
+  run({"sh", "-c", "trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done"});
+  ASSERT_EQ(read_line(), "ready");
+  ASSERT_TRUE(daemon_.wait_for(proto::Hold::kMethod));
+  daemon_.stop();
+  ASSERT_EQ(::kill(pid_, SIGTERM), 0);
+  EXPECT_EQ(exit_code(), 6);
+}
+
+TEST_F(RunTest, ItWaitsForTheLeasesOtherProcesses) {
+  daemon_.set_ends_with_command(false);
+  run({"sh", "-c", "exit 3"}, {"-v"});
+  while (read_line().find("ending its lease") == std::string::npos) {
+  }
+  EXPECT_EQ(::waitpid(pid_, nullptr, WNOHANG), 0);
+  daemon_.end_lease(proto::Ended::kFinished, "all are gone");
+  EXPECT_EQ(exit_code(), 3);
+}
+
+TEST_F(RunTest, ASignalEndsThatWait) {
+  daemon_.set_ends_with_command(false);
+  run({"sh", "-c", "exit 3"}, {"-v"});
+  while (read_line().find("ending its lease") == std::string::npos) {
+  }
+  ASSERT_EQ(::kill(pid_, SIGINT), 0);
+  EXPECT_EQ(exit_code(), 3);
+}
+
+}  // namespace
+}  // namespace gpurota::cli
