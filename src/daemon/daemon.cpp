@@ -126,6 +126,7 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   leases_.set_unreserved_use(gpu, shares.unreserved);
   holders_[gpu] = shares.holders;
   tenants_.after_look(entry->sample, taken, shares.outsiders);
+  leases_.check_soft_limits(gpu);
   leases_.check_endings();
 }
 

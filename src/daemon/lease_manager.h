@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ struct LeaseEntry {
   std::optional<TrackedProcess> holder;  // who asked: gpurota run
   std::optional<TrackedProcess> main;    // the command's first process; set by start
   LeaseProcesses members;
-  std::optional<EndCause> cause;  // set while ending
-  std::string reason;             // for people
+  std::optional<EndCause> cause;       // set while ending
+  std::string reason;                  // for people
+  std::set<GpuUuid> above_soft_limit;  // where that has been said already
   TimePoint kill_at{};
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;
@@ -98,6 +100,8 @@ class LeaseManager final : public LeaseRoots {
   void add_process(LeaseId id, pid_t pid);
   // Call after each look at a GPU.
   void check_endings();
+  // Says once when a lease gets above its soft limit, and again after it was below.
+  void check_soft_limits(const GpuUuid& gpu);
   // Call now and then: follows descendants where there is no cgroup.
   void follow_processes();
 
