@@ -70,13 +70,6 @@ std::vector<Allocation> mappings_of(const Driver& driver, CUdeviceptr address, s
   return parts;
 }
 
-bool is_reserved(const Driver& driver, CUdeviceptr address, std::size_t size) {
-  for (const auto& [base, length] : driver.reservations) {
-    if (address >= base && address + size <= base + length) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 GPUROTA_SIM_API cuMemGetAllocationGranularity(std::size_t* granularity,
