@@ -44,7 +44,6 @@ FOR_TESTS = ["base", "abi", "core", "testing"]
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli"]),
     (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim"]),
-    (r"CLI/.*", ["cli"]),
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys"]),
     (r"httplib\.h", ["web"]),
