@@ -160,12 +160,8 @@ Chosen place_any(const PlacementRequest& request, const std::vector<GpuRoom>& ro
 }  // namespace
 
 Chosen place(const PlacementRequest& request, const std::vector<GpuRoom>& rooms) {
-  const std::size_t wanted = request.gpus.empty()
-                                 ? static_cast<std::size_t>(std::max(request.count, 0))
-                                 : request.gpus.size();
-  if (wanted < 1 || wanted > static_cast<std::size_t>(kMaxLeaseGpus)) {
-    return refuse(Code::kInvalid, fmt::format("a lease has 1 to {} GPUs, {} were asked for",
-                                              kMaxLeaseGpus, request.count));
+  if (request.gpus.empty() && request.count < 1) {
+    return refuse(Code::kInvalid, "a lease has at least one GPU");
   }
   for (auto it = request.gpus.begin(); it != request.gpus.end(); ++it) {
     if (std::find(std::next(it), request.gpus.end(), *it) != request.gpus.end()) {
@@ -177,6 +173,10 @@ Chosen place(const PlacementRequest& request, const std::vector<GpuRoom>& rooms)
   }
   Chosen chosen = request.gpus.empty() ? place_any(request, rooms) : place_named(request, rooms);
   if (!chosen) return chosen;
+  if (chosen->size() > static_cast<std::size_t>(kMaxLeaseGpus)) {
+    return refuse(Code::kInvalid, fmt::format("a lease has at most {} GPUs, {} were asked for",
+                                              kMaxLeaseGpus, chosen->size()));
+  }
   for (const LeaseGpu& share : *chosen) {
     if (share.soft_limit && *share.soft_limit > *share.limit) {
       return refuse(Code::kInvalid,
