@@ -67,12 +67,25 @@ end_test() {
   fi
   cd /
   if [ -z "${E2E_DIR:-}" ]; then return 0; fi
+  kill_leftovers
   if [ -n "${BATS_TEST_COMPLETED:-}" ]; then
     rm -rf "$E2E_DIR"
   else
     echo "--- kept: $E2E_DIR; its daemon said:"
     tail -n 200 "$E2E_DIR/gpurotad.log" 2>/dev/null || true
   fi
+}
+
+# Without a daemon nobody ends the programs of a lease: those that have this case's folder in their
+# environment. One that stayed would keep ctest waiting for its output.
+kill_leftovers() {
+  local environment pid
+  for environment in /proc/[0-9]*/environ; do
+    if grep -qzxF "E2E_DIR=$E2E_DIR" "$environment" 2>/dev/null; then
+      pid=${environment#/proc/}
+      kill -KILL "${pid%/environ}" 2>/dev/null || true
+    fi
+  done
 }
 
 BACKGROUND=()

@@ -79,7 +79,7 @@ TEST(Control, ReleaseEndsTheCommand) {
   RunningDaemon daemon;
   auto connection = daemon.connect();
   const LeaseId id = daemon.acquire_slice(connection, gib(8)).lease.lease_id;
-  Child command({"sh", "-c", "trap '' TERM; echo ready; sleep 600"});
+  Child command({"sh", "-c", "trap '' TERM; echo ready; exec sleep 600"});
   EXPECT_EQ(command.read_line(), "ready");
   ASSERT_TRUE(connection.call(proto::Start{id, command.pid(), {}}));
   const auto released = daemon.call(proto::Release{{}, {}, true});
