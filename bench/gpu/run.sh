@@ -13,15 +13,21 @@ daemon=$!
 trap 'kill $daemon; wait $daemon 2> /dev/null; rm -rf "$work"' EXIT
 until [ -S "$work/run/control.sock" ]; do sleep 0.05; done
 sleep 0.5
+under() { # under KIND COMMAND…
+  case $1 in
+    bare) "${@:2}" ;;
+    gpurota) "$dist/bin/gpurota" run --memory 16G -- "${@:2}" ;;
+    exclusive) "$dist/bin/gpurota" run -- "${@:2}" ;;
+  esac
+}
+# The order changes from round to round, so that a drift of the machine favours none.
+kinds=(bare gpurota exclusive)
 for round in $(seq "$rounds"); do
-  "$dist/tests/overhead" > "$work/overhead.bare.$round"
-  "$dist/bin/gpurota" run --memory 16G -- "$dist/tests/overhead" > "$work/overhead.gpurota.$round"
-  "$dist/bin/gpurota" run -- "$dist/tests/overhead" > "$work/overhead.exclusive.$round"
-done
-for round in 1 2 3; do
-  python3 "$here/train.py" > "$work/train.bare.$round"
-  "$dist/bin/gpurota" run --memory 16G -- python3 "$here/train.py" > "$work/train.gpurota.$round"
-  "$dist/bin/gpurota" run -- python3 "$here/train.py" > "$work/train.exclusive.$round"
+  for i in 0 1 2; do
+    kind=${kinds[(round + i) % 3]}
+    under "$kind" "$dist/tests/overhead" > "$work/overhead.$kind.$round"
+    [ "$round" -gt 3 ] || under "$kind" python3 "$here/train.py" > "$work/train.$kind.$round"
+  done
 done
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 python3 "$here/table.py" "$work"

@@ -23,7 +23,7 @@ mkdir -p "$out/tests/driver"
 [ -x "$build/tests/bin/hammer" ] && strip -o "$out/tests/hammer" "$build/tests/bin/hammer"
 source=$(dirname "$(readlink -f "$0")")/../..
 c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread
-for program in "$build"/tests/bin/driver/*; do
-  [ -x "$program" ] && strip -o "$out/tests/driver/$(basename "$program")" "$program"
+for program in "$build"/tests/driver/driver_*; do
+  [ -f "$program" ] && [ -x "$program" ] && strip -o "$out/tests/driver/$(basename "$program")" "$program"
 done
 strip -o "$out/lib/libgpurota.so" "$build/lib/libgpurota.so"
