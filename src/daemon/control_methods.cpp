@@ -126,6 +126,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
   if (!made) {
     const lease::Refusal& refusal = made.error();
     if (refusal.error.code != Code::kNoGpu) return failed(refusal.error);
+    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
     return {
         proto::error_json(proto::no_gpu_error(refusal.error.message, refusal.free, refusal.total)),
         {},

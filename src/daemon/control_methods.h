@@ -25,6 +25,7 @@ class ControlMethods {
     // Why there are no GPUs, if there are none because of that.
     std::function<std::optional<Error>()> driver_error;
     std::function<std::vector<proto::Check>()> doctor;
+    std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}

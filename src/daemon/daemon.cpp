@@ -34,7 +34,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
               ::geteuid()}),
       methods_({leases_, gpus_, views_, places_.tenant_socket, places_.preload,
                 [this] { return driver_; }, [this] { return driver_error_; },
-                [this] { return doctor(); }}),
+                [this] { return doctor(); },
+                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);

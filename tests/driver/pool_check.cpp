@@ -22,7 +22,8 @@ CUmemoryPool make_pool() {
 
 }  // namespace
 
-DRIVER_CHECK(a_pool_grows_by_thirty_two_mebibytes) {
+// By how much for the second allocation is the driver's to choose: an H100 extends what is there.
+DRIVER_CHECK(a_pool_grows_in_units_of_thirty_two_mebibytes) {
   const WithContext with;
   CUmemoryPool pool = make_pool();
   EXPECT_TRUE(pool != nullptr);
@@ -31,7 +32,8 @@ DRIVER_CHECK(a_pool_grows_by_thirty_two_mebibytes) {
   EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 32 * kMiB);
   EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), kMiB);
   EXPECT_OK(cuMemAllocFromPoolAsync(&b, 33 * kMiB, pool, nullptr));
-  EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 96 * kMiB);
+  const std::uint64_t reserved = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+  EXPECT_TRUE(reserved == 64 * kMiB || reserved == 96 * kMiB);
   EXPECT_SAME(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 34 * kMiB);
   EXPECT_OK(cuMemFreeAsync(a, nullptr));
   EXPECT_OK(cuMemFreeAsync(b, nullptr));

@@ -13,8 +13,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -108,6 +110,21 @@ int run_command(const Context& context, client::Connection& connection,
   return finish(context, supervisor, watch);
 }
 
+// A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal
+// brings about; so a refusal is believed when it stands for longer than that takes.
+constexpr int kTries = 4;
+constexpr std::chrono::milliseconds kBetweenTries{150};
+
+Result<proto::Acquire::Reply> acquire(client::Connection& connection,
+                                      const proto::Acquire& request) {
+  auto reply = connection.call(request);
+  for (int i = 1; i < kTries && !reply && reply.error().code == Code::kNoGpu; ++i) {
+    std::this_thread::sleep_for(kBetweenTries);
+    reply = connection.call(request);
+  }
+  return reply;
+}
+
 }  // namespace
 
 int run(const Context& context, const RunOptions& options) {
@@ -119,7 +136,7 @@ int run(const Context& context, const RunOptions& options) {
   const client::Location location = context.location();
   auto connection = client::connect(location);
   if (!connection) return run_failed(connection.error());
-  const auto reply = connection->call(request_of(options));
+  const auto reply = acquire(*connection, request_of(options));
   if (!reply) return run_failed(reply.error());
   const CommandEnvironment environment = command_environment(::environ, *reply);
   if (context.verbose) {

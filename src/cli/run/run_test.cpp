@@ -135,6 +135,18 @@ TEST_F(RunTest, AMistypedCommandAsksForNothing) {
   EXPECT_TRUE(daemon_.calls().empty());
 }
 
+TEST_F(RunTest, AGpuThatIsJustBeingLeftIsWaitedForBriefly) {
+  int refusals = 0;
+  daemon_.on_call([&](const proto::Call& call) -> std::optional<std::string> {
+    if (!std::holds_alternative<proto::Acquire>(call.params) || refusals == 2) return std::nullopt;
+    ++refusals;
+    return proto::error_json(proto::no_gpu_error("in use without a lease", 0, 1));
+  });
+  run({"true"});
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_EQ(refusals, 2);
+}
+
 TEST_F(RunTest, NoGpuIs75AndOtherRefusalsAre125) {
   daemon_.on_call([](const proto::Call&) -> std::optional<std::string> {
     return proto::error_json(proto::no_gpu_error("all are taken", 0, 8));
