@@ -3,7 +3,7 @@
 # interleaved. DIST is what tests/gpu/pack.sh made. Prints a Markdown table for bench/RESULTS.md.
 set -euo pipefail
 dist=$(readlink -f "${1:?usage: run.sh DIST [ROUNDS]}")
-rounds=${2:-5}
+rounds=${2:-12}
 here=$(dirname "$(readlink -f "$0")")
 work=$(mktemp -d)
 export GPUROTA_RUNTIME_DIR=$work/run
@@ -25,7 +25,7 @@ kinds=(bare gpurota exclusive)
 for round in $(seq "$rounds"); do
   for i in 0 1 2; do
     kind=${kinds[(round + i) % 3]}
-    under "$kind" "$dist/tests/overhead" > "$work/overhead.$kind.$round"
+    under "$kind" "$dist/tests/overhead" 7 > "$work/overhead.$kind.$round"
     [ "$round" -gt 3 ] || under "$kind" python3 "$here/train.py" > "$work/train.$kind.$round"
   done
 done
