@@ -8,7 +8,7 @@ file=$(realpath "$1") build=$(realpath "$2")
 shift 2
 
 command -v bats >/dev/null || { echo "bats is not installed"; exit 77; }
-export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program
+export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program E2E_HAMMER=$build/tests/bin/hammer
 results=$build/test-results/$(basename "$file" .bats)
 mkdir -p "$results"
 
