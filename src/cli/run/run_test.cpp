@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 
@@ -136,7 +137,7 @@ TEST_F(RunTest, AMistypedCommandAsksForNothing) {
 }
 
 TEST_F(RunTest, AGpuThatIsJustBeingLeftIsWaitedForBriefly) {
-  int refusals = 0;
+  std::atomic<int> refusals = 0;  // counted on the daemon's thread
   daemon_.on_call([&](const proto::Call& call) -> std::optional<std::string> {
     if (!std::holds_alternative<proto::Acquire>(call.params) || refusals == 2) return std::nullopt;
     ++refusals;
@@ -144,7 +145,7 @@ TEST_F(RunTest, AGpuThatIsJustBeingLeftIsWaitedForBriefly) {
   });
   run({"true"});
   EXPECT_EQ(exit_code(), 0);
-  EXPECT_EQ(refusals, 2);
+  EXPECT_EQ(refusals.load(), 2);
 }
 
 TEST_F(RunTest, NoGpuIs75AndOtherRefusalsAre125) {
