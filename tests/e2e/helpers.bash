@@ -56,12 +56,12 @@ kill_daemon() {
 # Ends what the case started. The folders stay, and the daemon's log is printed, if it failed.
 end_test() {
   local pid
-  if [ -n "${DAEMON_PID:-}" ]; then
-    gpurota release --all >/dev/null 2>&1 || true
-    kill -TERM "$DAEMON_PID" 2>/dev/null || true
-  fi
+  if [ -n "${DAEMON_PID:-}" ]; then gpurota release --all >/dev/null 2>&1 || true; fi
   for pid in "${BACKGROUND[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
   if [ -n "${DAEMON_PID:-}" ]; then
+    # A daemon that is stopped leaves programs and cgroups to the next one; there will be none.
+    wait_until no_leases >/dev/null 2>&1 || true
+    kill -TERM "$DAEMON_PID" 2>/dev/null || true
     wait_until gone "$DAEMON_PID" || kill -KILL "$DAEMON_PID"
     wait "$DAEMON_PID" 2>/dev/null || true
   fi
