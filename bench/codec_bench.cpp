@@ -1,8 +1,8 @@
 // The control protocol: what a call and a status reply cost.
-#include <benchmark/benchmark.h>
-
 #include "ipc/framer.h"
 #include "proto/codec.h"
+
+#include <benchmark/benchmark.h>
 
 namespace gpurota::proto {
 namespace {

@@ -1,7 +1,7 @@
 // The ledger: what a tenant's question costs the state thread.
-#include <benchmark/benchmark.h>
-
 #include "lease/grant_book.h"
+
+#include <benchmark/benchmark.h>
 
 namespace gpurota::lease {
 namespace {

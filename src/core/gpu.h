@@ -39,7 +39,7 @@ struct GpuProcess {
 // One look at one GPU.
 struct GpuSample {
   GpuUuid uuid;
-  Bytes used;             // everybody's together, driver's own reserve excluded
+  Bytes used;  // everybody's together, driver's own reserve excluded
   Bytes total;
   std::vector<GpuProcess> processes;  // one entry per pid
   std::string error;                  // empty: healthy; else what NVML said, and the rest is stale
