@@ -178,9 +178,10 @@ Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
   }
   std::vector<LeaseId> chosen;
   for (const auto& [id, entry] : parts_.leases.entries()) {
-    if (entry.lease.uid != caller.uid) continue;
-    const bool there = std::any_of(gpus.begin(), gpus.end(), [&](const GpuUuid& gpu) {
-      return entry.lease.find_gpu(gpu) != nullptr;
+    const Lease& lease = entry.lease;
+    if (lease.uid != caller.uid) continue;
+    const bool there = std::any_of(gpus.begin(), gpus.end(), [&lease](const GpuUuid& gpu) {
+      return lease.find_gpu(gpu) != nullptr;
     });
     if (there || call.all.value_or(false)) chosen.push_back(id);
   }

@@ -103,7 +103,8 @@ bool TenantServer::contexts(Tenant& tenant, const gpurota_msg_contexts& message)
 
 void TenantServer::answer_measured(const GpuUuid& gpu, TimePoint taken) {
   std::vector<Session*> broken;
-  for (const auto& [id, tenant] : tenants_) {
+  for (const auto& entry : tenants_) {
+    Tenant* const tenant = entry.second.get();
     if (!tenant->session) continue;
     std::erase_if(tenant->awaiting, [&](const Tenant::Awaiting& waiting) {
       if (tenant->slots[waiting.slot] != gpu || taken < waiting.since) return false;
