@@ -11,14 +11,20 @@ for program in gpurotad gpurota; do
   ldd "$build/bin/$program" | awk '/=>/ {print $3}' |
     grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
     while read -r library; do cp -n "$library" "$out/lib/bundled/"; done
-  # The bundled loader path is this program's alone: what it runs must find its own libraries.
-  cat > "$out/bin/$program" << EOF_WRAPPER
-#!/bin/sh
-here=\$(dirname "\$(readlink -f "\$0")")
-exec /lib64/ld-linux-x86-64.so.2 --library-path "\$here/../lib/bundled" "\$here/$program.real" "\$@"
-EOF_WRAPPER
-  chmod +x "$out/bin/$program"
 done
+# gpurotad starts no program, so its environment may say where its libraries are; and it finds
+# libgpurota.so from its own path. What gpurota runs must find its own libraries.
+cat > "$out/bin/gpurotad" << 'EOF_WRAPPER'
+#!/bin/sh
+here=$(dirname "$(readlink -f "$0")")
+LD_LIBRARY_PATH=$here/../lib/bundled${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$here/gpurotad.real" "$@"
+EOF_WRAPPER
+cat > "$out/bin/gpurota" << 'EOF_WRAPPER'
+#!/bin/sh
+here=$(dirname "$(readlink -f "$0")")
+exec /lib64/ld-linux-x86-64.so.2 --library-path "$here/../lib/bundled" "$here/gpurota.real" "$@"
+EOF_WRAPPER
+chmod +x "$out/bin/gpurota" "$out/bin/gpurotad"
 mkdir -p "$out/tests/driver"
 [ -x "$build/tests/bin/hammer" ] && strip -o "$out/tests/hammer" "$build/tests/bin/hammer"
 source=$(dirname "$(readlink -f "$0")")/../..
