@@ -30,54 +30,31 @@ struct ControlServer::Connection {
   bool broken = false;    // to be closed by whoever holds it on the stack
 };
 
-ControlServer::ControlServer(Parts parts) : parts_(std::move(parts)) {}
+ControlServer::ControlServer(Parts parts)
+    : parts_(std::move(parts)),
+      doorman_(parts_.loop,
+               {"client", parts_.config.max_connections_per_user,
+                [this](uid_t uid) {
+                  return std::count_if(connections_.begin(), connections_.end(),
+                                       [&](const auto& c) { return c.second->caller.uid == uid; });
+                },
+                [this](Fd fd, const ipc::Peer& peer) { welcome(std::move(fd), peer); }}) {}
 ControlServer::~ControlServer() = default;
 
 Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOptions& options) {
-  GPUROTA_ASSIGN_OR_RETURN(ipc::Listener listener, ipc::Listener::make(path, options));
-  GPUROTA_ASSIGN_OR_RETURN(listening_,
-                           parts_.loop.watch_fd(listener.fd(), false, ports::Urgency::kClient,
-                                                [this](unsigned) { on_connection(); }));
-  listener_.emplace(std::move(listener));
-  return {};
+  return doorman_.listen(path, options);
 }
 
-void ControlServer::on_connection() {
-  auto accepted = listener_->accept();
-  if (!accepted) {
-    log::warn("cannot accept a connection, ignoring", {{"error", accepted.error().message}});
-    return;
-  }
-  if (!*accepted) return;
-  const auto peer = ipc::read_peer((*accepted)->get());
-  if (!peer) return;
-  const auto same_user =
-      std::count_if(connections_.begin(), connections_.end(),
-                    [&](const auto& c) { return c.second->caller.uid == peer->uid; });
-  if (same_user >= parts_.config.max_connections_per_user) {
-    log::warn("a user has too many connections, refusing one", {{"uid", peer->uid}});
-    return;
-  }
+void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
   auto connection = std::make_unique<Connection>();
-  connection->fd = std::move(**accepted);
-  connection->caller = {peer->pid, peer->uid};
+  connection->fd = std::move(fd);
+  connection->caller = {peer.pid, peer.uid};
   Connection& added = *connection;
+  auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
+                                     [this, &added](unsigned events) { on_ready(added, events); });
+  if (!source) return;
+  added.source = std::move(*source);
   connections_.emplace(&added, std::move(connection));
-  watch(added, false);
-  if (added.broken) close(added);
-}
-
-void ControlServer::watch(Connection& connection, bool writable) {
-  connection.source.reset();
-  auto source =
-      parts_.loop.watch_fd(connection.fd.get(), writable, ports::Urgency::kClient,
-                           [this, &connection](unsigned events) { on_ready(connection, events); });
-  if (!source) {
-    connection.broken = true;
-    return;
-  }
-  connection.source = std::move(*source);
-  connection.writable = writable;
 }
 
 void ControlServer::on_ready(Connection& connection, unsigned events) {
@@ -140,7 +117,10 @@ void ControlServer::flush(Connection& connection) {
     connection.out.consume(sent->size);
     if (sent->state == ipc::IoState::kWouldBlock) break;
   }
-  if (connection.writable == connection.out.empty()) watch(connection, !connection.out.empty());
+  if (connection.writable == connection.out.empty()) {
+    connection.writable = !connection.out.empty();
+    connection.source->set_writable(connection.writable);
+  }
 }
 
 void ControlServer::close(Connection& connection) {

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "config/config.h"
+#include "daemon/doorman.h"
 #include "daemon/lease_manager.h"
-#include "ipc/peer.h"
-#include "ipc/unix_socket.h"
 #include "ports/event_loop.h"
 #include "proto/codec.h"
 
@@ -54,21 +53,19 @@ class ControlServer {
  private:
   struct Connection;
 
-  void on_connection();
+  void welcome(Fd fd, const ipc::Peer& peer);
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
   void serve(Connection& connection);
   void answer(Connection& connection, const std::string& message);
   void flush(Connection& connection);
-  void watch(Connection& connection, bool writable);
   void close(Connection& connection);
   // Goes on with a connection, if it is still there: it held a lease that is gone, or is broken.
   void resume(const Connection* key);
 
   Parts parts_;
-  std::optional<ipc::Listener> listener_;
-  ports::EventLoop::SourcePtr listening_;
   std::map<const Connection*, std::unique_ptr<Connection>> connections_;
+  Doorman doorman_;
 };
 
 }  // namespace gpurota::daemon

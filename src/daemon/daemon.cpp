@@ -121,7 +121,6 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
     return;
   }
   entry->sample = std::move(sample);
-  entry->sampled = true;
   const Shares shares = share_out(entry->sample);
   const GpuUuid gpu = entry->info.uuid;
   leases_.set_unreserved_use(gpu, shares.unreserved);

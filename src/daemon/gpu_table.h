@@ -11,14 +11,13 @@ namespace gpurota::daemon {
 struct GpuEntry {
   GpuInfo info;
   GpuSample sample;
-  bool sampled = false;   // `sample` is from a look, not a blank
   WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
 };
 
 class GpuTable {
  public:
   explicit GpuTable(std::vector<GpuInfo> infos) {
-    for (GpuInfo& info : infos) entries_.push_back({std::move(info), {}, false, {}});
+    for (GpuInfo& info : infos) entries_.push_back({std::move(info), {}, {}});
   }
 
   const std::vector<GpuEntry>& entries() const { return entries_; }

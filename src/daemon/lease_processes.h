@@ -25,7 +25,6 @@ class LeaseProcesses {
   void add(pid_t pid);
 
   const std::string& cgroup() const { return cgroup_; }
-  pid_t reaper() const { return reaper_; }
   bool contains(pid_t pid) const { return seen_.contains(pid); }
 
   // Looks again; call now and then while there is no cgroup, so that nobody leaves unseen.

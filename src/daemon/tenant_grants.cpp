@@ -249,8 +249,6 @@ void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
   schedule();
 }
 
-bool TenantServer::is_tenant(pid_t pid) const { return lease_of(pid).has_value(); }
-
 std::optional<LeaseId> TenantServer::lease_of(pid_t pid) const {
   for (const auto& [id, tenant] : tenants_) {
     if (tenant->process.pid() == pid) return tenant->lease;

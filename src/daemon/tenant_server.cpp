@@ -28,16 +28,19 @@ bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS])
 
 }  // namespace
 
-TenantServer::TenantServer(Parts parts) : parts_(std::move(parts)) {}
+TenantServer::TenantServer(Parts parts)
+    : parts_(std::move(parts)),
+      doorman_(parts_.loop,
+               {"tenant", parts_.config.max_connections_per_user,
+                [this](uid_t uid) {
+                  return std::count_if(sessions_.begin(), sessions_.end(),
+                                       [&](const auto& s) { return s.second->peer.uid == uid; });
+                },
+                [this](Fd fd, ipc::Peer peer) { welcome(std::move(fd), std::move(peer)); }}) {}
 TenantServer::~TenantServer() = default;
 
 Result<void> TenantServer::listen(const std::string& path, const ipc::ListenOptions& options) {
-  GPUROTA_ASSIGN_OR_RETURN(ipc::Listener listener, ipc::Listener::make(path, options));
-  GPUROTA_ASSIGN_OR_RETURN(listening_,
-                           parts_.loop.watch_fd(listener.fd(), false, ports::Urgency::kClient,
-                                                [this](unsigned) { on_connection(); }));
-  listener_.emplace(std::move(listener));
-  return {};
+  return doorman_.listen(path, options);
 }
 
 TenantServer::Tenant* TenantServer::find(TenantId id) const {
@@ -45,26 +48,12 @@ TenantServer::Tenant* TenantServer::find(TenantId id) const {
   return it == tenants_.end() ? nullptr : it->second.get();
 }
 
-void TenantServer::on_connection() {
-  auto accepted = listener_->accept();
-  if (!accepted) {
-    log::warn("cannot accept a tenant, ignoring", {{"error", accepted.error().message}});
-    return;
-  }
-  if (!*accepted) return;
-  auto peer = ipc::read_peer((*accepted)->get());
-  if (!peer || peer->pid == 0) return;  // in a pid namespace that hides it: cannot be followed
-  const auto same_user = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& s) {
-    return s.second->peer.uid == peer->uid;
-  });
-  if (same_user >= parts_.config.max_connections_per_user) {
-    log::warn("a user has too many tenant connections, refusing one", {{"uid", peer->uid}});
-    return;
-  }
+void TenantServer::welcome(Fd fd, ipc::Peer peer) {
+  if (peer.pid == 0) return;  // in a pid namespace that hides it: cannot be followed
   auto session = std::make_unique<Session>();
   Session& added = *session;
-  added.fd = std::move(**accepted);
-  added.peer = std::move(*peer);
+  added.fd = std::move(fd);
+  added.peer = std::move(peer);
   auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
                                      [this, &added](unsigned) { on_session(added); });
   auto deadline =

@@ -8,12 +8,11 @@
 #include "abi/wire.h"
 #include "base/fd.h"
 #include "config/config.h"
+#include "daemon/doorman.h"
 #include "daemon/lease_manager.h"
 #include "daemon/tenant_messages.h"
 #include "daemon/tenant_page.h"
 #include "daemon/tracked_process.h"
-#include "ipc/peer.h"
-#include "ipc/unix_socket.h"
 #include "lease/grant_book.h"
 #include "ports/event_loop.h"
 #include "sys/shared_page.h"
@@ -57,7 +56,6 @@ class TenantServer {
   // The look failed: nobody is to wait for what it would have shown.
   void after_failed_look(const GpuUuid& gpu);
 
-  bool is_tenant(pid_t pid) const;
   std::optional<LeaseId> lease_of(pid_t pid) const;
   // What the process says of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
@@ -68,7 +66,7 @@ class TenantServer {
   struct Session;
   struct Tenant;
 
-  void on_connection();
+  void welcome(Fd fd, ipc::Peer peer);
   void on_session(Session& session);
   void on_event_socket(TenantId id);
   // False if the connection is to be ended.
@@ -92,12 +90,11 @@ class TenantServer {
   void publish_all(LeaseId lease);
   Tenant* find(TenantId id) const;
   Parts parts_;
-  std::optional<ipc::Listener> listener_;
-  ports::EventLoop::SourcePtr listening_;
   ports::EventLoop::SourcePtr timer_;
   std::map<const Session*, std::unique_ptr<Session>> sessions_;
   std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
   std::uint64_t last_id_ = 0;
+  Doorman doorman_;
 };
 
 }  // namespace gpurota::daemon

@@ -110,7 +110,6 @@ class Account {
   Bytes charged(TenantId tenant) const;
   bool has_dead() const;
   bool expects_measurement() const;  // a dead tenant, or a context not yet measured
-  bool empty() const { return holders_.empty() && outsiders_.is_zero(); }
 
  private:
   // One measurement: what is held beside what the tenant says it uses.

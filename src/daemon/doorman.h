@@ -1,0 +1,37 @@
+// The door of a socket: listens, finds out who comes, and lets no user have too many connections at
+// once. Both servers of the daemon have one. State thread only.
+#pragma once
+
+#include "ipc/peer.h"
+#include "ipc/unix_socket.h"
+#include "ports/event_loop.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+class Doorman {
+ public:
+  struct Rules {
+    std::string who;  // "tenant": what its visitors are called in the log
+    int most_per_user = 0;
+    std::function<long(uid_t)> count;  // connections that this user has now
+    std::function<void(Fd, ipc::Peer)> welcome;
+  };
+
+  Doorman(ports::EventLoop& loop, Rules rules) : loop_(loop), rules_(std::move(rules)) {}
+
+  Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
+
+ private:
+  void on_connection();
+
+  ports::EventLoop& loop_;
+  Rules rules_;
+  std::optional<ipc::Listener> listener_;
+  ports::EventLoop::SourcePtr listening_;  // declared after the listener: must go first
+};
+
+}  // namespace gpurota::daemon
