@@ -9,10 +9,51 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <sys/types.h>
 
 namespace gpurota::config {
 
 enum class Privacy { kOwner, kOpen };
+
+// What is done about a finding of the watch; each does what those before it do.
+enum class WatchAction { kReport, kNotify, kStop };
+
+// A finding about these users (names or numbers) or members of these groups is handled otherwise
+// than [watch] says. The first rule that fits holds.
+struct WatchRule {
+  std::string finding;  // "unreserved_use", …; empty: any
+  std::vector<std::string> users;
+  std::vector<std::string> groups;
+  WatchAction action = WatchAction::kReport;
+  bool operator==(const WatchRule&) const = default;
+};
+
+// Processes that are neither foreign nor in unreserved use.
+struct WatchIgnore {
+  std::optional<uid_t> uid;  // at least one of the two
+  std::string executable;    // absolute path
+  bool operator==(const WatchIgnore&) const = default;
+};
+
+struct Watch {
+  WatchAction unreserved_use = WatchAction::kReport;
+  WatchAction foreign_use = WatchAction::kReport;
+  WatchAction over_limit = WatchAction::kReport;
+  WatchAction unused = WatchAction::kReport;
+  // From SIGTERM to SIGKILL where the action is "stop".
+  std::chrono::milliseconds stop_grace{10000};
+  // A lease whose GPU nothing uses for so long is a finding; zero: never.
+  std::chrono::milliseconds unused_after{1800000};
+  // From that finding to the release of the lease, where the action is "stop".
+  std::chrono::milliseconds unused_grace{600000};
+  // Between two looks at a GPU with neither a lease nor a process.
+  std::chrono::milliseconds idle_period{1000};
+  std::vector<WatchRule> rules;
+  std::vector<WatchIgnore> ignore;
+  bool operator==(const Watch&) const = default;
+};
 
 struct Config {
   // Who may connect. Empty: everybody on the machine (the daemon of root), or only the daemon's own
@@ -20,7 +61,8 @@ struct Config {
   std::string group;
   // kOwner: others see user, GPU, share, memory and times; kOpen: command, pid and note too.
   Privacy privacy = Privacy::kOwner;
-  // Use without a lease below this is not worth leaving a GPU out for (a desktop, a monitor).
+  // Use without a lease below this is not worth leaving a GPU out for (a desktop, a monitor). Zero:
+  // any process is.
   Bytes unreserved_threshold = gib(1);
   // Between two looks at a GPU that has leases. A look costs about 20 µs of driver time (measured).
   std::chrono::milliseconds watch_period{250};
@@ -29,6 +71,12 @@ struct Config {
   // After a restart: how long processes of known leases have to reconnect before others are granted
   // more.
   std::chrono::milliseconds reconnect_grace{3000};
+  Watch watch;
+  // The audit log below the state directory: how much is kept for each user, so that none can push
+  // out what others did. Zero: no audit log.
+  Bytes audit_size_per_user = mib(4);
+  // How long it is known who used what (gpurota report).
+  int history_days = 400;
   int max_leases_per_user = 64;
   int max_tenants_per_lease = 1024;
   int max_connections_per_user = 256;

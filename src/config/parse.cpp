@@ -92,6 +92,88 @@ Setter privacy(Privacy& into) {
   };
 }
 
+Result<WatchAction> parse_action(const toml::node* node) {
+  const auto word = node ? node->value<std::string>() : std::nullopt;
+  if (word == "report") return WatchAction::kReport;
+  if (word == "notify") return WatchAction::kNotify;
+  if (word == "stop") return WatchAction::kStop;
+  return fail(Code::kInvalid, "write \"report\", \"notify\" or \"stop\"");
+}
+
+Setter action(WatchAction& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const auto parsed = parse_action(&node);
+    if (!parsed) return parsed.error().message;
+    into = *parsed;
+    return {};
+  };
+}
+
+// Entries of an array of tables ([[watch.rule]]), each with a parser that says what is wrong.
+template <class Entry>
+Setter entries(std::vector<Entry>& into, std::string (*parse)(const toml::table&, Entry&)) {
+  return [&into, parse](const toml::node& node) -> std::string {
+    const toml::array* array = node.as_array();
+    if (!array) return "write it as a list of tables, with [[two brackets]]";
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      const toml::table* table = (*array)[i].as_table();
+      const std::string problem = table ? parse(*table, into.emplace_back()) : "not a table";
+      if (!problem.empty()) return fmt::format("number {}: {}", i + 1, problem);
+    }
+    return {};
+  };
+}
+
+std::string parse_names(const toml::node& node, std::vector<std::string>& into) {
+  const toml::array* array = node.as_array();
+  for (std::size_t i = 0; array && i < array->size(); ++i) {
+    const auto name = (*array)[i].value<std::string>();
+    if (!name || name->empty()) return "write names in quotes, between brackets";
+    into.push_back(*name);
+  }
+  return array ? "" : "write names in quotes, between brackets: [\"alice\", \"bob\"]";
+}
+
+std::string parse_rule(const toml::table& table, WatchRule& rule) {
+  for (const auto& [key, node] : table) {
+    std::string problem;
+    if (key.str() == "finding") {
+      rule.finding = node.value<std::string>().value_or("");
+      const bool known = rule.finding == "unreserved_use" || rule.finding == "foreign_use" ||
+                         rule.finding == "over_limit" || rule.finding == "unused";
+      if (!known) problem = "write unreserved_use, foreign_use, over_limit or unused";
+    } else if (key.str() == "users") {
+      problem = parse_names(node, rule.users);
+    } else if (key.str() == "groups") {
+      problem = parse_names(node, rule.groups);
+    } else if (key.str() != "action") {
+      problem = "there is no such setting";
+    }
+    if (!problem.empty()) return fmt::format("{}: {}", display_text(key.str(), 60), problem);
+  }
+  const auto action = parse_action(table.get("action"));
+  if (!action) return "action: " + action.error().message;
+  rule.action = *action;
+  return rule.users.empty() && rule.groups.empty() ? "name users or groups" : "";
+}
+
+std::string parse_ignore(const toml::table& table, WatchIgnore& ignore) {
+  for (const auto& [key, node] : table) {
+    if (key.str() == "uid") {
+      const auto uid = node.as_integer() ? node.value<std::int64_t>() : std::nullopt;
+      if (!uid || *uid < 0 || *uid > 0xfffffffe) return "uid: write the number of a user";
+      ignore.uid = static_cast<uid_t>(*uid);
+    } else if (key.str() == "executable") {
+      ignore.executable = node.value<std::string>().value_or("");
+      if (!ignore.executable.starts_with("/")) return "executable: write an absolute path";
+    } else {
+      return fmt::format("{}: there is no such setting", display_text(key.str(), 60));
+    }
+  }
+  return ignore.uid || !ignore.executable.empty() ? "" : "give uid, executable or both";
+}
+
+// By name; those in a [table] have its name and a dot in front.
 std::map<std::string, Setter, std::less<>> setters(Config& config) {
   return {
       {"group", text(config.group)},
@@ -100,6 +182,18 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"watch_period", duration(config.watch_period, Milliseconds(10))},
       {"grace", duration(config.grace, Milliseconds(0))},
       {"reconnect_grace", duration(config.reconnect_grace, Milliseconds(0))},
+      {"watch.unreserved_use", action(config.watch.unreserved_use)},
+      {"watch.foreign_use", action(config.watch.foreign_use)},
+      {"watch.over_limit", action(config.watch.over_limit)},
+      {"watch.unused", action(config.watch.unused)},
+      {"watch.stop_grace", duration(config.watch.stop_grace, Milliseconds(0))},
+      {"watch.unused_after", duration(config.watch.unused_after, Milliseconds(0))},
+      {"watch.unused_grace", duration(config.watch.unused_grace, Milliseconds(0))},
+      {"watch.idle_period", duration(config.watch.idle_period, Milliseconds(10))},
+      {"watch.rule", entries(config.watch.rules, parse_rule)},
+      {"watch.ignore", entries(config.watch.ignore, parse_ignore)},
+      {"audit_size_per_user", bytes(config.audit_size_per_user)},
+      {"history_days", count(config.history_days, 1, 36500)},
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
       {"max_connections_per_user", count(config.max_connections_per_user, 1, 100000)},
@@ -111,6 +205,29 @@ tl::unexpected<Error> wrong(const std::string& file, const toml::source_region& 
   return fail(Code::kInvalid, fmt::format("{}:{}: {}", file, where.begin.line, what));
 }
 
+Result<void> apply(const toml::table& table, const std::string& prefix,
+                   const std::map<std::string, Setter, std::less<>>& known,
+                   const std::string& file) {
+  for (const auto& [key, node] : table) {
+    const std::string path = prefix + std::string(key.str());
+    const auto setter = known.find(path);
+    const std::string name = display_text(path, 60);
+    if (setter == known.end()) {
+      const auto inside = known.lower_bound(path + ".");
+      if (node.is_table() && inside != known.end() && inside->first.starts_with(path + ".")) {
+        GPUROTA_TRY(apply(*node.as_table(), path + ".", known, file));
+        continue;
+      }
+      return wrong(file, node.source(),
+                   fmt::format("there is no setting \"{}\", see gpurota.toml(5)", name));
+    }
+    if (const std::string problem = setter->second(node); !problem.empty()) {
+      return wrong(file, node.source(), fmt::format("{}: {}", name, problem));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Config> parse(std::string_view source, const std::string& file) {
@@ -119,18 +236,7 @@ Result<Config> parse(std::string_view source, const std::string& file) {
     return wrong(file, parsed.error().source(), display_text(parsed.error().description()));
   }
   Config config;
-  const auto known = setters(config);
-  for (const auto& [key, node] : parsed.table()) {
-    const std::string name = display_text(key.str(), 60);
-    const auto setter = known.find(key.str());
-    if (setter == known.end()) {
-      return wrong(file, node.source(),
-                   fmt::format("there is no setting \"{}\", see gpurota.toml(5)", name));
-    }
-    if (const std::string problem = setter->second(node); !problem.empty()) {
-      return wrong(file, node.source(), fmt::format("{}: {}", name, problem));
-    }
-  }
+  GPUROTA_TRY(apply(parsed.table(), "", setters(config), file));
   return config;
 }
 

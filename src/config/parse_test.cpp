@@ -67,5 +67,41 @@ TEST(Config, AMissingFileIsTheDefaultsUnlessItWasNamed) {
   EXPECT_FALSE(load("/", true));
 }
 
+TEST(Config, ReadsWhatTheWatchIsToDo) {
+  const auto config = parse(R"(
+audit_size_per_user = "1M"
+history_days = 30
+[watch]
+unreserved_use = "notify"
+stop_grace = "3s"
+[[watch.rule]]
+finding = "foreign_use"
+groups = ["students"]
+action = "stop"
+[[watch.ignore]]
+uid = 0
+executable = "/usr/bin/Xorg"
+)",
+                            "gpurota.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->watch.unreserved_use, WatchAction::kNotify);
+  EXPECT_EQ(config->watch.foreign_use, WatchAction::kReport);
+  EXPECT_EQ(config->watch.rules.at(0).groups.at(0), "students");
+  EXPECT_EQ(config->watch.rules.at(0).action, WatchAction::kStop);
+  EXPECT_EQ(config->watch.ignore.at(0).uid, 0u);
+  EXPECT_EQ(config->audit_size_per_user, mib(1));
+}
+
+TEST(Config, NamesTheKeyInsideATableThatIsWrong) {
+  EXPECT_THAT(error_of("[watch]\nforeign = \"stop\""), HasSubstr("\"watch.foreign\""));
+  EXPECT_THAT(error_of("[watch]\nunused = \"kill\""), HasSubstr("gpurota.toml:2: watch.unused"));
+  EXPECT_THAT(error_of("[watched]\nunused = \"stop\""), HasSubstr("\"watched\""));
+  EXPECT_THAT(error_of("watch = 3"), HasSubstr("\"watch\""));
+  EXPECT_THAT(error_of("[[watch.rule]]\nusers = [\"a\"]"), HasSubstr("number 1: action"));
+  EXPECT_THAT(error_of("[[watch.rule]]\naction = \"stop\""), HasSubstr("users or groups"));
+  EXPECT_THAT(error_of("[[watch.ignore]]\nexecutable = \"Xorg\""), HasSubstr("absolute"));
+  EXPECT_THAT(error_of("[[watch.ignore]]"), HasSubstr("uid, executable"));
+}
+
 }  // namespace
 }  // namespace gpurota::config

@@ -56,6 +56,10 @@ class Processes {
   virtual std::string boot_id() = 0;
   // "alice", or the number where there is no such account.
   virtual std::string user_name(uid_t uid) = 0;
+  // The groups that the account is in, its primary one first.
+  virtual std::vector<std::string> group_names(uid_t uid) = 0;
+  // The path of the program that a process runs; empty if it cannot be told.
+  virtual std::string executable_of(pid_t pid) = 0;
 
   // Makes the cgroup `name` below the cgroup (v2) that `pid` is in and moves `pid` into it: the
   // process leaves no limit it was under. kUnavailable where there is no writable cgroup v2.

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -12,6 +13,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <sys/syscall.h>
@@ -23,8 +25,8 @@ namespace {
 using ports::EventLoop;
 using ports::ProcessInfo;
 
-constexpr std::size_t kMostUserNames = 1024;
-constexpr auto kUserNameAge = std::chrono::minutes(5);
+constexpr std::size_t kMostAccounts = 1024;
+constexpr auto kAccountAge = std::chrono::minutes(5);
 // As much of a command line as is kept. The kernel allows 2 MiB.
 constexpr std::size_t kMostCommandBytes = 131072;
 
@@ -55,17 +57,36 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
   return info;
 }
 
-std::string read_user_name(uid_t uid) {
+std::string read_group_name(gid_t gid) {
+  std::vector<char> buffer(65536);
+  group entry{};
+  group* found = nullptr;
+  const int r = ::getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found);
+  return r == 0 && found != nullptr && found->gr_name != nullptr ? found->gr_name
+                                                                 : std::to_string(gid);
+}
+
+// Name and groups; the number and none where there is no such account.
+std::pair<std::string, std::vector<std::string>> read_account(uid_t uid) {
   std::vector<char> buffer(1024);
-  passwd account{};
+  passwd entry{};
   passwd* found = nullptr;
   int r = ERANGE;
-  while ((r = ::getpwuid_r(uid, &account, buffer.data(), buffer.size(), &found)) == ERANGE &&
+  while ((r = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
          buffer.size() < (1 << 20)) {
     buffer.resize(buffer.size() * 2);
   }
-  return r == 0 && found != nullptr && found->pw_name != nullptr ? found->pw_name
-                                                                 : std::to_string(uid);
+  if (r != 0 || found == nullptr || found->pw_name == nullptr) return {std::to_string(uid), {}};
+  std::vector<gid_t> gids(256);
+  int count = static_cast<int>(gids.size());
+  // -1: there are more; those that fitted will do.
+  (void)::getgrouplist(found->pw_name, found->pw_gid, gids.data(), &count);
+  gids.resize(std::min<std::size_t>(gids.size(), static_cast<std::size_t>(std::max(count, 0))));
+  std::vector<std::string> groups = {read_group_name(found->pw_gid)};
+  for (const gid_t gid : gids) {
+    if (gid != found->pw_gid) groups.push_back(read_group_name(gid));
+  }
+  return {found->pw_name, std::move(groups)};
 }
 
 // Fires once, even if destroyed in its own callback.
@@ -189,13 +210,23 @@ std::string SystemProcesses::boot_id() {
   return boot_id_;
 }
 
-std::string SystemProcesses::user_name(uid_t uid) {
+const SystemProcesses::Account& SystemProcesses::account(uid_t uid) {
   const auto now = std::chrono::steady_clock::now();
-  const auto known = user_names_.find(uid);
-  if (known != user_names_.end() && now - known->second.read < kUserNameAge)
-    return known->second.name;
-  if (user_names_.size() >= kMostUserNames) user_names_.clear();
-  return (user_names_[uid] = {read_user_name(uid), now}).name;
+  const auto known = accounts_.find(uid);
+  if (known != accounts_.end() && now - known->second.read < kAccountAge) return known->second;
+  if (accounts_.size() >= kMostAccounts) accounts_.clear();
+  auto [name, groups] = read_account(uid);
+  return accounts_[uid] = {std::move(name), std::move(groups), now};
+}
+
+std::string SystemProcesses::user_name(uid_t uid) { return account(uid).name; }
+
+std::vector<std::string> SystemProcesses::group_names(uid_t uid) { return account(uid).groups; }
+
+std::string SystemProcesses::executable_of(pid_t pid) {
+  char path[4096];
+  const ssize_t size = ::readlink(fmt::format("/proc/{}/exe", pid).c_str(), path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "";
 }
 
 Result<std::string> SystemProcesses::make_child_cgroup(pid_t pid, const std::string& name) {

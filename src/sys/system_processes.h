@@ -27,6 +27,8 @@ class SystemProcesses final : public ports::Processes {
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override;
   std::string user_name(uid_t uid) override;
+  std::vector<std::string> group_names(uid_t uid) override;
+  std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
   std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
   Result<void> kill_cgroup(const std::string& cgroup) override;
@@ -35,15 +37,18 @@ class SystemProcesses final : public ports::Processes {
 
  private:
   class SystemHandle;
-  struct UserName {
+  struct Account {
     std::string name;
+    std::vector<std::string> groups;
     std::chrono::steady_clock::time_point read;
   };
+
+  const Account& account(uid_t uid);
 
   ports::EventLoop& loop_;
   std::optional<CgroupMount> cgroups_;
   std::string boot_id_;
-  std::unordered_map<uid_t, UserName> user_names_;  // bounded
+  std::unordered_map<uid_t, Account> accounts_;  // bounded
 };
 
 }  // namespace gpurota::sys

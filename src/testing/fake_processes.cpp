@@ -19,6 +19,7 @@ struct FakeProcesses::Process {
   ports::ProcessInfo info;
   std::vector<std::string> command;
   std::string cgroup;
+  std::string executable;
   bool stubborn = false;
   bool alive = true;
   std::vector<std::weak_ptr<std::function<void()>>> watchers;
@@ -73,6 +74,7 @@ pid_t FakeProcesses::spawn(const Spawn& spawn) {
   process->info.start_ticks = next_ticks_++;
   process->command = spawn.command;
   process->stubborn = spawn.stubborn;
+  process->executable = spawn.executable;
   const auto parent = processes_.find(spawn.parent);
   process->cgroup = !spawn.cgroup.empty()        ? spawn.cgroup
                     : parent != processes_.end() ? parent->second->cgroup
@@ -154,6 +156,11 @@ std::vector<ports::ProcessInfo> FakeProcesses::read_all() {
 std::string FakeProcesses::user_name(uid_t uid) {
   const auto at = users_.find(uid);
   return at == users_.end() ? std::to_string(uid) : at->second;
+}
+
+std::string FakeProcesses::executable_of(pid_t pid) {
+  const auto at = processes_.find(pid);
+  return at == processes_.end() ? "" : at->second->executable;
 }
 
 Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::string& name) {

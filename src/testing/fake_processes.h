@@ -28,7 +28,8 @@ class FakeProcesses final : public ports::Processes {
     std::vector<std::string> command{"program"};
     std::string cgroup{};   // empty: its parent's
     bool stubborn = false;  // survives all signals but SIGKILL
-    pid_t pid = 0;          // 0: the next free one. Reusing a dead process's pid is the point
+    std::string executable{"/usr/bin/program"};
+    pid_t pid = 0;  // 0: the next free one. Reusing a dead process's pid is the point
   };
   // A child of a process in a cgroup is in that cgroup, as real ones are.
   pid_t spawn(const Spawn& spawn);
@@ -40,6 +41,7 @@ class FakeProcesses final : public ports::Processes {
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
 
   void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
+  void set_groups(uid_t uid, std::vector<std::string> names) { groups_[uid] = std::move(names); }
   void set_boot_id(const std::string& id) { boot_id_ = id; }
   // From now on make_child_cgroup fails with kUnavailable, as in a container.
   void set_cgroups_available(bool available) { cgroups_available_ = available; }
@@ -53,6 +55,8 @@ class FakeProcesses final : public ports::Processes {
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override { return boot_id_; }
   std::string user_name(uid_t uid) override;
+  std::vector<std::string> group_names(uid_t uid) override { return groups_[uid]; }
+  std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
   std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
   Result<void> kill_cgroup(const std::string& cgroup) override;
@@ -70,6 +74,7 @@ class FakeProcesses final : public ports::Processes {
   std::set<std::string> cgroups_;
   std::vector<std::pair<pid_t, int>> signals_;
   std::map<uid_t, std::string> users_;
+  std::map<uid_t, std::vector<std::string>> groups_;
   std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
   bool cgroups_available_ = true;
   pid_t next_pid_ = 1000;

@@ -1,0 +1,26 @@
+// Whose a process on a GPU is, as the watch judges it. Pure.
+#pragma once
+
+#include "watch/finding.h"
+
+#include <string_view>
+
+namespace gpurota::watch {
+
+// Neither foreign nor unreserved, whatever it holds: draws a desktop, or is on the site's list.
+bool is_ignored(const SeenProcess& process, const Policy& policy);
+
+// The lease of this GPU whose memory the process's memory is: the one it runs in, or one that takes
+// all of its user's processes there. At most one. nullptr: none.
+const SeenLease* owning_lease(const SeenProcess& process, const Look& look);
+
+// The lease under which the process may be there: its own, or one by which its user has the GPU
+// whole. nullptr: none.
+const SeenLease* covering_lease(const SeenProcess& process, const Look& look);
+
+// Whether a control group's path is one that a container engine makes.
+bool is_container_cgroup(std::string_view cgroup);
+// Whether a command line talks to an engine that starts processes elsewhere (docker, podman, …).
+bool talks_to_container_engine(const std::vector<std::string>& command);
+
+}  // namespace gpurota::watch

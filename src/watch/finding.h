@@ -1,0 +1,115 @@
+// What the watch looks at and what it finds, as plain data. Pure.
+//
+// Filled by the daemon from a sample, /proc and the leases; read by Watcher. No clock, no I/O.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "core/time.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::watch {
+
+using FindingId = Id<struct FindingTag, std::uint64_t>;
+
+enum class FindingKind {
+  kUnreservedUse,  // memory held without a lease, above the threshold
+  kForeignUse,     // a process on a GPU that somebody else has whole
+  kOverLimit,      // a lease holds more than its limit
+  kUnused,         // a lease holds a GPU and nothing runs there
+};
+
+// In the order of severity: each does what those before it do.
+enum class Action { kReport, kNotify, kStop };
+
+// One process on one GPU.
+struct SeenProcess {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;  // 0: gone or hidden, so it can never be signalled
+  std::optional<uid_t> uid;       // empty: gone or hidden
+  bool gone = false;              // NVML lists a pid that no process has
+  std::optional<LeaseId> lease;   // which it belongs to, wherever that lease's GPUs are
+  std::optional<Bytes> used;      // empty where NVML cannot say
+  bool graphics = false;
+  bool tenant = false;     // connected through libgpurota, which holds it to its limit
+  bool container = false;  // in a container's control group
+  std::string executable;  // path as the kernel tells it, foreign bytes; empty: unknown
+};
+
+// A lease on the GPU that is looked at.
+struct SeenLease {
+  LeaseId id;
+  uid_t uid = 0;
+  std::optional<Bytes> limit;  // empty: it has the GPU whole
+  int gpus = 1;                // how many it has in all
+  bool ending = false;
+  // All processes of its user there are its own, whatever started them (a reservation).
+  bool takes_all_of_user = false;
+  // Its command talks to a container engine: what that starts is not in the lease.
+  bool starts_containers = false;
+};
+
+// One look at one GPU that answered.
+struct Look {
+  GpuUuid gpu;
+  Bytes used;  // everybody's together
+  std::vector<SeenProcess> processes;
+  std::vector<SeenLease> leases;
+};
+
+struct Ignored {
+  std::optional<uid_t> uid;  // empty: whoever runs it
+  std::string executable;    // path; empty: whatever that user runs
+};
+
+struct Policy {
+  Bytes threshold = gib(1);  // unreserved use up to this is no finding; zero: any process is one
+  Bytes tolerance = mib(64);
+  Duration clear_after = std::chrono::seconds(2);  // how long it must be over to have ended
+  Duration gone_patience = std::chrono::seconds(5);
+  Duration unaccounted_patience = std::chrono::seconds(10);
+  Duration unused_after{};  // zero: an unused lease is no finding
+  Duration stop_grace = std::chrono::seconds(10);
+  Duration unused_grace = std::chrono::minutes(10);  // from the finding to the release
+  std::vector<Ignored> ignored;
+  // What is done about a finding on account of this user (empty: nobody knows who it is).
+  std::function<Action(FindingKind, std::optional<uid_t>)> action;
+};
+
+// One thing that is not as it should be, from when it was first seen.
+struct Finding {
+  FindingId id;
+  FindingKind kind = FindingKind::kUnreservedUse;
+  GpuUuid gpu;
+  std::optional<uid_t> uid;      // on whose account; empty: owner unknown
+  std::optional<LeaseId> lease;  // kForeignUse: whose GPU it is; kOverLimit, kUnused: which
+  // kUnreservedUse, kForeignUse: a lease whose command may have started these containers.
+  std::optional<LeaseId> perhaps_of;
+  TimePoint since{};  // kUnused: the last use
+  Bytes used;         // as last seen
+  std::vector<SeenProcess> processes;
+  Action action = Action::kReport;
+  bool container = false;  // one of the processes is in one
+};
+
+// What is to be done. Each finding begins once and ends once.
+struct Step {
+  enum class What { kBegun, kEnded, kTerminate, kKill, kRelease };
+  What what = What::kBegun;
+  Finding finding;
+  // kTerminate, kKill: these of its processes. Check the start time before signalling.
+  std::vector<SeenProcess> targets;
+};
+
+// "unreserved_use", …: stable, for protocols, logs and the configuration.
+const char* to_string(FindingKind kind);
+const char* to_string(Action action);
+
+}  // namespace gpurota::watch

@@ -1,0 +1,290 @@
+#include "watch/watcher.h"
+
+#include "watch/classify.h"
+
+#include <algorithm>
+#include <array>
+
+namespace gpurota::watch {
+namespace {
+
+// A finding of unreserved use goes on until clearly below the threshold, so that a program that
+// breathes around it is reported once.
+constexpr std::uint64_t kHysteresis = 8;  // an eighth
+// What no process accounts for is noise below this, whatever the threshold.
+constexpr Bytes kUnaccountedNoise = gib(1);
+
+const SeenLease* exclusive_lease(const Look& look) {
+  for (const SeenLease& lease : look.leases) {
+    if (!lease.limit) return &lease;
+  }
+  return nullptr;
+}
+
+Bytes sum_of(const std::vector<SeenProcess>& processes) {
+  Bytes sum;
+  for (const SeenProcess& process : processes) sum += process.used.value_or(Bytes());
+  return sum;
+}
+
+bool any_unknown(const std::vector<SeenProcess>& processes) {
+  return std::any_of(processes.begin(), processes.end(),
+                     [](const SeenProcess& p) { return !p.used; });
+}
+
+std::map<std::optional<uid_t>, std::vector<SeenProcess>> by_user(
+    const std::vector<SeenProcess>& processes) {
+  std::map<std::optional<uid_t>, std::vector<SeenProcess>> users;
+  for (const SeenProcess& process : processes) users[process.uid].push_back(process);
+  return users;
+}
+
+Finding make(FindingKind kind, const Look& look, std::optional<uid_t> uid,
+             std::optional<LeaseId> lease, std::vector<SeenProcess> processes) {
+  Finding finding;
+  finding.kind = kind;
+  finding.gpu = look.gpu;
+  finding.uid = uid;
+  finding.lease = lease;
+  finding.used = sum_of(processes);
+  finding.container = std::any_of(processes.begin(), processes.end(),
+                                  [](const SeenProcess& p) { return p.container; });
+  if (finding.container && !(kind == FindingKind::kOverLimit)) {
+    for (const SeenLease& each : look.leases) {
+      if (each.starts_containers) finding.perhaps_of = each.id;
+    }
+  }
+  finding.processes = std::move(processes);
+  return finding;
+}
+
+std::pair<pid_t, std::uint64_t> identity(const SeenProcess& process) {
+  return {process.pid, process.start_ticks};
+}
+
+}  // namespace
+
+std::vector<Finding> Watcher::open() const {
+  std::vector<Finding> all;
+  for (const auto& [key, open] : open_) all.push_back(open.finding);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return all;
+}
+
+bool Watcher::has_open(const GpuUuid& gpu) const {
+  return std::any_of(open_.begin(), open_.end(),
+                     [&](const auto& entry) { return std::get<0>(entry.first) == gpu; });
+}
+
+Watcher::Strays Watcher::sort_out(const Look& look, const Policy& policy, TimePoint now) {
+  Strays strays;
+  std::erase_if(gone_since_, [&](const auto& entry) {
+    return entry.first.first == look.gpu &&
+           std::none_of(look.processes.begin(), look.processes.end(), [&](const SeenProcess& p) {
+             return p.gone && p.pid == entry.first.second;
+           });
+  });
+  const SeenLease* const exclusive = exclusive_lease(look);
+  for (const SeenProcess& process : look.processes) {
+    if (is_ignored(process, policy) || covering_lease(process, look)) continue;
+    if (process.gone) {
+      // Ended between the driver's list and ours: its memory is on its way back. One that stays is
+      // a process that we cannot see.
+      const TimePoint since = gone_since_.try_emplace({look.gpu, process.pid}, now).first->second;
+      if (now - since < policy.gone_patience) continue;
+    }
+    (exclusive ? strays.foreign : strays.unreserved).push_back(process);
+  }
+  return strays;
+}
+
+void Watcher::add_unreserved(const Look& look, const Policy& policy,
+                             const std::vector<SeenProcess>& processes, TimePoint now,
+                             Candidates& out) {
+  const Bytes accounted = sum_of(look.processes);
+  // Where NVML gives no figures for processes, the rest of what is used is theirs.
+  const bool figures = !any_unknown(look.processes);
+  const Bytes hidden = figures || !look.leases.empty() ? Bytes() : look.used - accounted;
+  const auto is_much = [&](const std::vector<SeenProcess>& some, const Key& key) {
+    if (policy.threshold.is_zero()) return !some.empty();
+    const Bytes used = sum_of(some) + (any_unknown(some) ? hidden : Bytes());
+    const Bytes slack(is_open(key) ? policy.threshold.count() / kHysteresis : 0);
+    return used > policy.threshold - slack;
+  };
+  const auto users = by_user(processes);
+  const auto add = [&](std::optional<uid_t> uid, const std::vector<SeenProcess>& theirs) {
+    const Key key{look.gpu, FindingKind::kUnreservedUse, uid, std::nullopt};
+    out[key] = {make(FindingKind::kUnreservedUse, look, uid, std::nullopt, theirs), theirs};
+  };
+  for (const auto& [uid, theirs] : users) {
+    if (is_much(theirs, {look.gpu, FindingKind::kUnreservedUse, uid, std::nullopt})) {
+      add(uid, theirs);
+    }
+  }
+  // Nobody alone, but all together.
+  if (out.empty() && is_much(processes, {})) {
+    for (const auto& [uid, theirs] : users) add(uid, theirs);
+  }
+  const Bytes unaccounted = look.used - accounted;
+  if (!figures || !look.leases.empty() ||
+      unaccounted <= std::max(policy.threshold, kUnaccountedNoise)) {
+    unaccounted_since_.erase(look.gpu);
+    return;
+  }
+  const TimePoint since = unaccounted_since_.try_emplace(look.gpu, now).first->second;
+  if (now - since < policy.unaccounted_patience) return;
+  const Key nobody{look.gpu, FindingKind::kUnreservedUse, std::nullopt, std::nullopt};
+  auto& candidate = out[nobody];
+  if (candidate.finding.gpu != look.gpu) {
+    candidate.finding = make(FindingKind::kUnreservedUse, look, std::nullopt, std::nullopt, {});
+  }
+  candidate.finding.used += unaccounted;
+}
+
+void Watcher::add_foreign(const Look& look, const Policy&,
+                          const std::vector<SeenProcess>& processes, Candidates& out) const {
+  const SeenLease* const victim = exclusive_lease(look);
+  if (!victim) return;
+  for (const auto& [uid, theirs] : by_user(processes)) {
+    const Key key{look.gpu, FindingKind::kForeignUse, uid, victim->id};
+    out[key] = {make(FindingKind::kForeignUse, look, uid, victim->id, theirs), theirs};
+  }
+}
+
+void Watcher::add_over_limit(const Look& look, const Policy& policy, Candidates& out) const {
+  for (const SeenLease& lease : look.leases) {
+    if (!lease.limit || lease.ending) continue;
+    std::vector<SeenProcess> members, outsiders;
+    for (const SeenProcess& process : look.processes) {
+      if (owning_lease(process, look) != &lease) continue;
+      members.push_back(process);
+      if (!process.tenant) outsiders.push_back(process);
+    }
+    const Bytes used = sum_of(members);
+    if (used <= *lease.limit + policy.tolerance) continue;
+    // Those that dodge the library first: the others were granted what they hold.
+    const bool enough = used - sum_of(outsiders) <= *lease.limit + policy.tolerance;
+    const Key key{look.gpu, FindingKind::kOverLimit, lease.uid, lease.id};
+    out[key] = {make(FindingKind::kOverLimit, look, lease.uid, lease.id, members),
+                enough ? outsiders : members};
+  }
+}
+
+void Watcher::add_unused(const Look& look, const Policy& policy, TimePoint now, Candidates& out) {
+  std::erase_if(last_use_, [&](const auto& entry) {
+    return entry.first.second == look.gpu &&
+           std::none_of(look.leases.begin(), look.leases.end(),
+                        [&](const SeenLease& lease) { return lease.id == entry.first.first; });
+  });
+  for (const SeenLease& lease : look.leases) {
+    TimePoint& last = last_use_.try_emplace({lease.id, look.gpu}, now).first->second;
+    const bool used = std::any_of(
+        look.processes.begin(), look.processes.end(),
+        [&](const SeenProcess& process) { return covering_lease(process, look) == &lease; });
+    if (used) last = now;
+    if (lease.ending || policy.unused_after == Duration::zero()) continue;
+    if (now - last < policy.unused_after) continue;
+    const Key key{look.gpu, FindingKind::kUnused, lease.uid, lease.id};
+    Candidate& candidate = out[key];
+    candidate.finding = make(FindingKind::kUnused, look, lease.uid, lease.id, {});
+    candidate.finding.since = last;
+  }
+}
+
+void Watcher::merge(const Look& look, const Policy& policy, Candidates found, TimePoint now,
+                    std::vector<Step>& steps) {
+  for (auto& [key, candidate] : found) {
+    Finding& fresh = candidate.finding;
+    fresh.action = policy.action ? policy.action(fresh.kind, fresh.uid) : Action::kReport;
+    Open& open = open_[key];
+    const bool begun = open.looks == 0;
+    fresh.id = begun ? FindingId{++last_id_} : open.finding.id;
+    if (!begun) {
+      fresh.since = open.finding.since;
+    } else if (fresh.kind != FindingKind::kUnused) {
+      fresh.since = now;
+    }
+    open.finding = std::move(fresh);
+    open.targets = std::move(candidate.targets);
+    open.last_seen = now;
+    ++open.looks;
+    if (begun) steps.push_back({Step::What::kBegun, open.finding, {}});
+    if (open.finding.action == Action::kStop && open.looks > 1) stop(open, policy, now, steps);
+  }
+  for (auto it = open_.begin(); it != open_.end();) {
+    const bool elsewhere = std::get<0>(it->first) != look.gpu || found.contains(it->first);
+    const Finding& finding = it->second.finding;
+    const bool lease_gone =
+        finding.lease && std::none_of(look.leases.begin(), look.leases.end(),
+                                      [&](const SeenLease& l) { return l.id == finding.lease; });
+    const bool over = now - it->second.last_seen >= policy.clear_after || lease_gone ||
+                      finding.kind == FindingKind::kUnused;
+    if (elsewhere || !over) {
+      ++it;
+      continue;
+    }
+    steps.push_back({Step::What::kEnded, finding, {}});
+    it = open_.erase(it);
+  }
+}
+
+void Watcher::stop(Open& open, const Policy& policy, TimePoint now, std::vector<Step>& steps) {
+  std::vector<SeenProcess> ask, kill;
+  for (const SeenProcess& process : open.targets) {
+    if (process.start_ticks == 0) continue;
+    const auto [told, first] = open.told.try_emplace(identity(process), now);
+    if (first) {
+      ask.push_back(process);
+    } else if (now - told->second >= policy.stop_grace &&
+               open.killed.insert(identity(process)).second) {
+      kill.push_back(process);
+    }
+  }
+  if (!ask.empty()) steps.push_back({Step::What::kTerminate, open.finding, std::move(ask)});
+  if (!kill.empty()) steps.push_back({Step::What::kKill, open.finding, std::move(kill)});
+}
+
+void Watcher::release_unused(const Look& look, const Policy& policy, TimePoint now,
+                             std::vector<Step>& steps) {
+  for (const SeenLease& lease : look.leases) {
+    // A lease that uses one of its GPUs is in use.
+    int unused = 0;
+    Open* here = nullptr;
+    for (auto& [key, open] : open_) {
+      const bool ripe = open.finding.kind == FindingKind::kUnused &&
+                        open.finding.lease == lease.id && open.finding.action == Action::kStop &&
+                        now - open.finding.since >= policy.unused_after + policy.unused_grace;
+      if (!ripe) continue;
+      ++unused;
+      if (open.finding.gpu == look.gpu) here = &open;
+    }
+    if (!here || here->released || unused < lease.gpus) continue;
+    here->released = true;
+    steps.push_back({Step::What::kRelease, here->finding, {}});
+  }
+}
+
+std::vector<Step> Watcher::decide(const Look& look, const Policy& policy, TimePoint now) {
+  Candidates found;
+  const Strays strays = sort_out(look, policy, now);
+  add_unreserved(look, policy, strays.unreserved, now, found);
+  add_foreign(look, policy, strays.foreign, found);
+  add_over_limit(look, policy, found);
+  add_unused(look, policy, now, found);
+  std::vector<Step> steps;
+  merge(look, policy, std::move(found), now, steps);
+  release_unused(look, policy, now, steps);
+  return steps;
+}
+
+const char* to_string(FindingKind kind) {
+  constexpr std::array kNames = {"unreserved_use", "foreign_use", "over_limit", "unused"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+const char* to_string(Action action) {
+  constexpr std::array kNames = {"report", "notify", "stop"};
+  return kNames.at(static_cast<std::size_t>(action));
+}
+
+}  // namespace gpurota::watch

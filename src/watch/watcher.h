@@ -1,0 +1,71 @@
+// Compares leases with what is really on the GPUs. Pure: looks in, steps out.
+//
+// Used by the daemon on its state thread, after every look at a GPU. A finding begins at the first
+// look that shows it and ends when it has not been seen for a while, so that what flickers is
+// reported once. Nothing is stopped on the word of a single look, and never a process that is within
+// its lease while that is within its limit.
+#pragma once
+
+#include "watch/finding.h"
+
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace gpurota::watch {
+
+class Watcher {
+ public:
+  // After a look. A GPU that did not answer is not a look: nothing begins or ends then.
+  std::vector<Step> decide(const Look& look, const Policy& policy, TimePoint now);
+
+  // What holds now, in the order it was found.
+  std::vector<Finding> open() const;
+  bool has_open(const GpuUuid& gpu) const;
+
+ private:
+  using Key = std::tuple<GpuUuid, FindingKind, std::optional<uid_t>, std::optional<LeaseId>>;
+  struct Open {
+    Finding finding;
+    TimePoint last_seen{};
+    int looks = 0;
+    std::map<std::pair<pid_t, std::uint64_t>, TimePoint> told;  // to end
+    std::set<std::pair<pid_t, std::uint64_t>> killed;
+    std::vector<SeenProcess> targets;  // as of the last look
+    bool released = false;
+  };
+  // What one look shows, before it is compared with what was known.
+  struct Candidate {
+    Finding finding;
+    std::vector<SeenProcess> targets;
+  };
+  using Candidates = std::map<Key, Candidate>;
+
+  struct Strays {
+    std::vector<SeenProcess> unreserved;
+    std::vector<SeenProcess> foreign;
+  };
+  Strays sort_out(const Look& look, const Policy& policy, TimePoint now);
+  void add_unreserved(const Look& look, const Policy& policy,
+                      const std::vector<SeenProcess>& processes, TimePoint now, Candidates& out);
+  void add_foreign(const Look& look, const Policy& policy,
+                   const std::vector<SeenProcess>& processes, Candidates& out) const;
+  void add_over_limit(const Look& look, const Policy& policy, Candidates& out) const;
+  void add_unused(const Look& look, const Policy& policy, TimePoint now, Candidates& out);
+  bool is_open(const Key& key) const { return open_.contains(key); }
+
+  void merge(const Look& look, const Policy& policy, Candidates found, TimePoint now,
+             std::vector<Step>& steps);
+  void stop(Open& open, const Policy& policy, TimePoint now, std::vector<Step>& steps);
+  void release_unused(const Look& look, const Policy& policy, TimePoint now,
+                      std::vector<Step>& steps);
+
+  std::map<Key, Open> open_;
+  std::map<std::pair<GpuUuid, pid_t>, TimePoint> gone_since_;
+  std::map<GpuUuid, TimePoint> unaccounted_since_;
+  std::map<std::pair<LeaseId, GpuUuid>, TimePoint> last_use_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace gpurota::watch

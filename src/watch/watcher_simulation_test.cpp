@@ -1,0 +1,209 @@
+// A machine with users who keep and break the rules, at random from a seed. Whatever happens: every
+// finding begins and ends once, what breaks the rules is found at the next look, what keeps them is
+// never in a finding and never stopped, and nothing is stopped that policy does not stop.
+#include "watch/classify.h"
+#include "watch/watcher.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace gpurota::watch {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Machine {
+ public:
+  explicit Machine(unsigned seed) : random_(seed) {
+    policy_.unused_after = 20s;
+    policy_.unused_grace = 10s;
+    policy_.stop_grace = 3s;
+    policy_.ignored = {{0, "/usr/bin/ignored"}};
+    // By user: 0 report, 1 notify, 2 stop, and so on.
+    policy_.action = [](FindingKind, std::optional<uid_t> uid) {
+      return static_cast<Action>(uid.value_or(0) % 3);
+    };
+  }
+
+  void step() {
+    now_ += std::chrono::milliseconds(50 + pick(500));
+    for (int i = static_cast<int>(pick(3)); i > 0; --i) change();
+    Look look;
+    look.gpu = GpuUuid{"GPU-0"};
+    look.leases = leases_;
+    look.processes = processes_;
+    for (const SeenProcess& process : processes_) look.used += process.used.value_or(Bytes());
+    for (const Step& step : watcher_.decide(look, policy_, now_)) check(step, look);
+    check_all_found(look);
+  }
+  int begun() const { return begun_; }
+  int ended() const { return ended_; }
+  int stopped() const { return stopped_; }
+  std::size_t open() const { return open_.size(); }
+  void clear() {
+    processes_.clear();
+    leases_.clear();
+    for (int i = 0; i < 100; ++i) {
+      now_ += 250ms;
+      Look look;
+      look.gpu = GpuUuid{"GPU-0"};
+      for (const Step& step : watcher_.decide(look, policy_, now_)) check(step, look);
+    }
+  }
+
+ private:
+  std::uint64_t pick(std::uint64_t n) { return random_() % n; }
+
+  void change() {
+    const std::uint64_t what = pick(10);
+    if (what < 4 && processes_.size() < 12) {
+      add_process();
+    } else if (what < 6 && !processes_.empty()) {
+      processes_.erase(processes_.begin() + static_cast<long>(pick(processes_.size())));
+    } else if (what < 8 && !processes_.empty()) {
+      SeenProcess& any = processes_[pick(processes_.size())];
+      if (any.used) any.used = mib(pick(3000));
+    } else if (what == 8 && leases_.size() < 4) {
+      add_lease();
+    } else if (what == 9 && !leases_.empty()) {
+      leases_.erase(leases_.begin() + static_cast<long>(pick(leases_.size())));
+    }
+  }
+
+  void add_process() {
+    SeenProcess process;
+    process.pid = static_cast<pid_t>(100 + pick(40));  // pids are used again
+    std::erase_if(processes_, [&](const SeenProcess& p) { return p.pid == process.pid; });
+    process.start_ticks = ++ticks_;
+    process.uid = static_cast<uid_t>(pick(6));
+    process.used = mib(pick(3000));
+    process.graphics = pick(10) == 0;
+    process.executable = pick(5) == 0 ? "/usr/bin/ignored" : "/usr/bin/python3";
+    process.container = pick(6) == 0;
+    if (!leases_.empty() && pick(2) == 0) {
+      const SeenLease& lease = leases_[pick(leases_.size())];
+      process.lease = lease.id;
+      process.uid = lease.uid;
+      process.tenant = lease.limit && pick(2) == 0;
+    } else if (pick(10) == 0) {
+      process.gone = true;
+      process.uid.reset();
+      process.start_ticks = 0;
+    }
+    processes_.push_back(process);
+  }
+
+  void add_lease() {
+    SeenLease lease;
+    lease.id = LeaseId{++last_lease_};
+    lease.uid = static_cast<uid_t>(pick(6));
+    if (!leases_.empty() || pick(2) == 0) lease.limit = mib(1000 + pick(3000));
+    lease.takes_all_of_user = pick(4) == 0;
+    lease.starts_containers = pick(4) == 0;
+    if (leases_.empty() || leases_.front().limit) leases_.push_back(lease);
+  }
+
+  Bytes used_by(const SeenLease& lease, const Look& look) const {
+    Bytes sum;
+    for (const SeenProcess& p : look.processes) {
+      const SeenLease* owner = owning_lease(p, look);
+      if (owner && owner->id == lease.id) sum += p.used.value_or(Bytes());
+    }
+    return sum;
+  }
+  // Within its lease, which is within its limit.
+  bool is_innocent(const SeenProcess& process, const Look& look) const {
+    const SeenLease* lease = covering_lease(process, look);
+    if (!lease) return is_ignored(process, policy_);
+    return !lease->limit || used_by(*lease, look) <= *lease->limit + policy_.tolerance;
+  }
+
+  void check(const Step& step, const Look& look) {
+    const Finding& finding = step.finding;
+    switch (step.what) {
+      case Step::What::kBegun:
+        ++begun_;
+        EXPECT_TRUE(open_.insert(finding.id).second) << "begun twice";
+        EXPECT_TRUE(known_.insert(finding.id).second) << "begun again";
+        for (const SeenProcess& p : finding.processes) EXPECT_FALSE(is_innocent(p, look));
+        break;
+      case Step::What::kEnded:
+        ++ended_;
+        EXPECT_EQ(open_.erase(finding.id), 1u) << "ended without having begun";
+        break;
+      case Step::What::kRelease:
+        EXPECT_EQ(finding.action, Action::kStop);
+        EXPECT_EQ(finding.kind, FindingKind::kUnused);
+        break;
+      case Step::What::kTerminate:
+      case Step::What::kKill:
+        EXPECT_EQ(finding.action, Action::kStop);
+        EXPECT_TRUE(open_.contains(finding.id)) << "stopped before it was reported";
+        for (const SeenProcess& p : step.targets) {
+          ++stopped_;
+          EXPECT_FALSE(is_innocent(p, look)) << "stopped a process within its lease and limit";
+          EXPECT_EQ(finding.uid.value_or(0) % 3, 2u);
+          EXPECT_NE(p.start_ticks, 0u);
+        }
+        break;
+    }
+  }
+
+  // Each process that a rule forbids is in a finding now.
+  void check_all_found(const Look& look) {
+    const std::vector<Finding> open = watcher_.open();
+    const auto found = [&](FindingKind kind, const SeenProcess& process) {
+      return std::any_of(open.begin(), open.end(), [&](const Finding& f) {
+        return f.kind == kind &&
+               std::any_of(f.processes.begin(), f.processes.end(),
+                           [&](const SeenProcess& p) { return p.pid == process.pid; });
+      });
+    };
+    const bool whole = std::any_of(leases_.begin(), leases_.end(),
+                                   [](const SeenLease& lease) { return !lease.limit; });
+    for (const SeenProcess& p : look.processes) {
+      if (p.gone || is_ignored(p, policy_) || covering_lease(p, look)) continue;
+      if (whole) {
+        EXPECT_TRUE(found(FindingKind::kForeignUse, p)) << p.pid;
+      }
+      if (!whole && *p.used > policy_.threshold) {
+        EXPECT_TRUE(found(FindingKind::kUnreservedUse, p)) << p.pid;
+      }
+    }
+    for (const SeenLease& lease : look.leases) {
+      if (!lease.limit || used_by(lease, look) <= *lease.limit + policy_.tolerance) continue;
+      EXPECT_TRUE(std::any_of(open.begin(), open.end(), [&](const Finding& f) {
+        return f.kind == FindingKind::kOverLimit && f.lease == lease.id;
+      }));
+    }
+  }
+
+  std::mt19937_64 random_;
+  Policy policy_;
+  Watcher watcher_;
+  std::vector<SeenProcess> processes_;
+  std::vector<SeenLease> leases_;
+  std::set<FindingId> open_, known_;
+  TimePoint now_{};
+  std::uint64_t ticks_ = 0, last_lease_ = 0;
+  int begun_ = 0, ended_ = 0, stopped_ = 0;
+};
+
+class WatcherSimulation : public testing::TestWithParam<unsigned> {};
+
+TEST_P(WatcherSimulation, EveryFindingIsReportedOnceAndNoInnocentIsStopped) {
+  Machine machine(GetParam());
+  for (int i = 0; i < 3000 && !testing::Test::HasFailure(); ++i) machine.step();
+  EXPECT_GT(machine.begun(), 20);
+  EXPECT_GT(machine.stopped(), 5);
+  machine.clear();
+  EXPECT_EQ(machine.open(), 0u);
+  EXPECT_EQ(machine.begun(), machine.ended());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, WatcherSimulation, testing::Range(1u, 41u));
+
+}  // namespace
+}  // namespace gpurota::watch

@@ -1,0 +1,375 @@
+#include "watch/watcher.h"
+
+#include "watch/classify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::watch {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::IsEmpty;
+
+const GpuUuid kGpu{"GPU-0"};
+constexpr uid_t kAlice = 1000, kBob = 1001;
+constexpr LeaseId kLease{1};
+
+SeenProcess process(pid_t pid, std::optional<uid_t> uid, Bytes used,
+                    std::optional<LeaseId> lease = std::nullopt) {
+  SeenProcess seen;
+  seen.pid = pid;
+  seen.start_ticks = static_cast<std::uint64_t>(pid) * 10;
+  seen.uid = uid;
+  seen.used = used;
+  seen.lease = lease;
+  seen.executable = "/usr/bin/python3";
+  return seen;
+}
+
+SeenLease exclusive(LeaseId id, uid_t uid) {
+  SeenLease lease;
+  lease.id = id;
+  lease.uid = uid;
+  return lease;
+}
+
+SeenLease slice(LeaseId id, uid_t uid, Bytes limit) {
+  SeenLease lease = exclusive(id, uid);
+  lease.limit = limit;
+  return lease;
+}
+
+class WatcherTest : public ::testing::Test {
+ protected:
+  WatcherTest() {
+    policy.action = [this](FindingKind, std::optional<uid_t>) { return action; };
+    look.gpu = kGpu;
+  }
+
+  std::vector<Step> see(Duration later = 250ms) {
+    now += later;
+    look.used = Bytes();
+    for (const SeenProcess& each : look.processes) look.used += each.used.value_or(Bytes());
+    return watcher.decide(look, policy, now);
+  }
+  std::vector<Step> see_until(Duration end) {
+    std::vector<Step> all;
+    for (Duration passed{}; passed < end; passed += 250ms) {
+      for (Step& step : see()) all.push_back(std::move(step));
+    }
+    return all;
+  }
+
+  Watcher watcher;
+  Policy policy;
+  Action action = Action::kReport;
+  Look look;
+  TimePoint now{};
+};
+
+TEST_F(WatcherTest, UseWithoutALeaseIsFoundAtTheFirstLookWithItsOwner) {
+  look.processes = {process(10, kBob, gib(3)), process(11, kBob, mib(10))};
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  const Finding& found = steps[0].finding;
+  EXPECT_EQ(steps[0].what, Step::What::kBegun);
+  EXPECT_EQ(found.kind, FindingKind::kUnreservedUse);
+  EXPECT_EQ(found.uid, kBob);
+  EXPECT_EQ(found.used, gib(3) + mib(10));
+  EXPECT_EQ(found.processes.size(), 2u);
+  EXPECT_EQ(found.since, now);
+}
+
+TEST_F(WatcherTest, AFindingIsReportedOnceHoweverLongItLasts) {
+  look.processes = {process(10, kBob, gib(3))};
+  EXPECT_EQ(see_until(1min).size(), 1u);
+  look.processes.clear();
+  const auto steps = see_until(1min);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kEnded);
+  EXPECT_THAT(watcher.open(), IsEmpty());
+}
+
+TEST_F(WatcherTest, WhatFlickersAroundTheThresholdIsOneFinding) {
+  std::size_t steps = 0;
+  for (int i = 0; i < 200; ++i) {
+    look.processes = {process(10, kBob, i % 2 == 0 ? mib(1030) : mib(1000))};
+    steps += see().size();
+  }
+  EXPECT_EQ(steps, 1u);
+}
+
+TEST_F(WatcherTest, AProgramThatIsRestartedAtOnceIsOneFinding) {
+  std::size_t steps = 0;
+  for (int i = 0; i < 40; ++i) {
+    look.processes = {process(10 + i, kBob, gib(2))};
+    steps += see().size();
+    look.processes.clear();
+    steps += see().size();
+  }
+  EXPECT_EQ(steps, 1u);
+}
+
+TEST_F(WatcherTest, BelowTheThresholdNothingIsFoundUnlessAnyProcessCounts) {
+  look.processes = {process(10, kBob, mib(500))};
+  EXPECT_THAT(see(), IsEmpty());
+  policy.threshold = Bytes();
+  EXPECT_EQ(see().size(), 1u);
+}
+
+TEST_F(WatcherTest, SeveralUsersWhoTogetherPassTheThresholdAreAllNamed) {
+  look.processes = {process(10, kAlice, mib(700)), process(11, kBob, mib(700))};
+  EXPECT_EQ(see().size(), 2u);
+}
+
+TEST_F(WatcherTest, OneWhoUsesLittleBesideOneWhoUsesMuchIsNotAccused) {
+  look.processes = {process(10, kAlice, mib(3)), process(11, kBob, gib(7))};
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.uid, kBob);
+}
+
+// canhazgpu: bob's process on alice's GPU was shown as alice's, validated.
+TEST_F(WatcherTest, AProcessOnSomebodyElsesGpuIsForeignWhateverItsSize) {
+  look.leases = {exclusive(kLease, kAlice)};
+  look.processes = {process(10, kAlice, gib(8), kLease), process(11, kBob, mib(300))};
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.kind, FindingKind::kForeignUse);
+  EXPECT_EQ(steps[0].finding.uid, kBob);
+  EXPECT_EQ(steps[0].finding.lease, kLease);
+}
+
+TEST_F(WatcherTest, ALeaseOfAnotherGpuDoesNotCover) {
+  look.leases = {exclusive(kLease, kAlice)};
+  look.processes = {process(11, kBob, gib(2), LeaseId{7})};
+  ASSERT_EQ(see().size(), 1u);
+  EXPECT_EQ(watcher.open()[0].kind, FindingKind::kForeignUse);
+}
+
+TEST_F(WatcherTest, OnesOwnWholeGpuMayBeUsedByAllOnesProcesses) {
+  look.leases = {exclusive(kLease, kAlice)};
+  look.processes = {process(10, kAlice, gib(8))};
+  EXPECT_THAT(see(), IsEmpty());
+}
+
+TEST_F(WatcherTest, BesideOnesOwnSliceAProcessOutsideItIsUnreserved) {
+  look.leases = {slice(kLease, kAlice, gib(8))};
+  look.processes = {process(10, kAlice, gib(2))};
+  ASSERT_EQ(see().size(), 1u);
+  EXPECT_EQ(watcher.open()[0].kind, FindingKind::kUnreservedUse);
+}
+
+TEST_F(WatcherTest, AReservationCoversAllProcessesOfItsUser) {
+  look.leases = {slice(kLease, kAlice, gib(8))};
+  look.leases[0].takes_all_of_user = true;
+  look.processes = {process(10, kAlice, gib(2))};
+  EXPECT_THAT(see(), IsEmpty());
+}
+
+TEST_F(WatcherTest, GraphicsAndTheIgnoreListAreNeitherForeignNorUnreserved) {
+  look.leases = {exclusive(kLease, kAlice)};
+  SeenProcess desktop = process(10, 0, gib(2));
+  desktop.graphics = true;
+  SeenProcess listed = process(11, 0, gib(2));
+  listed.executable = "/usr/bin/dcgm";
+  SeenProcess pretender = listed;
+  pretender.pid = 12;
+  pretender.uid = kBob;
+  policy.ignored = {{0, "/usr/bin/dcgm"}};
+  look.processes = {desktop, listed};
+  EXPECT_THAT(see(), IsEmpty());
+  look.processes.push_back(pretender);
+  ASSERT_EQ(see().size(), 1u);
+  EXPECT_EQ(watcher.open()[0].uid, kBob);
+}
+
+TEST_F(WatcherTest, AnEmptyIgnoreEntryIgnoresNothing) {
+  policy.ignored = {{std::nullopt, ""}};
+  look.processes = {process(10, kBob, gib(2))};
+  EXPECT_EQ(see().size(), 1u);
+}
+
+TEST_F(WatcherTest, AProcessGoneBetweenTwoLooksIsNobodysFault) {
+  SeenProcess dead = process(10, std::nullopt, gib(4));
+  dead.gone = true;
+  dead.start_ticks = 0;
+  look.processes = {dead};
+  EXPECT_THAT(see_until(4s), IsEmpty());
+  look.processes.clear();
+  EXPECT_THAT(see_until(4s), IsEmpty());
+}
+
+TEST_F(WatcherTest, AProcessThatCannotBeSeenIsFoundAfterAWhileAndNeverStopped) {
+  action = Action::kStop;
+  SeenProcess hidden = process(10, std::nullopt, gib(4));
+  hidden.gone = true;
+  hidden.start_ticks = 0;
+  look.processes = {hidden};
+  const auto steps = see_until(1min);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_FALSE(steps[0].finding.uid);
+}
+
+TEST_F(WatcherTest, MemoryThatNoProcessAccountsForIsReportedWithoutAnOwner) {
+  look.used = gib(20);
+  std::vector<Step> steps;
+  for (Duration passed{}; passed < 12s; passed += 250ms) {
+    now += 250ms;
+    for (Step& step : watcher.decide(look, policy, now)) steps.push_back(std::move(step));
+  }
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_FALSE(steps[0].finding.uid);
+  EXPECT_EQ(steps[0].finding.used, gib(20));
+}
+
+TEST_F(WatcherTest, WithoutFiguresForProcessesTheRestOfTheGpuIsTheirs) {
+  SeenProcess unknown = process(10, kBob, Bytes());
+  unknown.used.reset();
+  look.processes = {unknown};
+  look.used = gib(6);
+  const auto steps = watcher.decide(look, policy, now);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.uid, kBob);
+}
+
+TEST_F(WatcherTest, AContainerOfSomebodysDockerRunIsSaidNotSilentlyWrong) {
+  look.leases = {exclusive(kLease, kAlice)};
+  look.leases[0].starts_containers = true;
+  SeenProcess inside = process(10, 0, gib(3));
+  inside.container = true;
+  look.processes = {inside};
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_TRUE(steps[0].finding.container);
+  EXPECT_EQ(steps[0].finding.perhaps_of, kLease);
+}
+
+TEST_F(WatcherTest, OverTheLimitIsFoundAndTheEscapedProcessIsWhatIsStopped) {
+  action = Action::kStop;
+  look.leases = {slice(kLease, kAlice, gib(4))};
+  SeenProcess held = process(10, kAlice, gib(3), kLease);
+  held.tenant = true;
+  look.processes = {held, process(11, kAlice, gib(2), kLease)};
+  auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.kind, FindingKind::kOverLimit);
+  steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kTerminate);
+  ASSERT_EQ(steps[0].targets.size(), 1u);
+  EXPECT_EQ(steps[0].targets[0].pid, 11);
+}
+
+TEST_F(WatcherTest, WithinTheToleranceALeaseIsWithinItsLimit) {
+  look.leases = {slice(kLease, kAlice, gib(4))};
+  look.processes = {process(10, kAlice, gib(4) + mib(60), kLease)};
+  EXPECT_THAT(see(), IsEmpty());
+}
+
+TEST_F(WatcherTest, StopAsksOnTheSecondLookAndKillsAfterTheGraceOnceEach) {
+  action = Action::kStop;
+  policy.stop_grace = 5s;
+  look.processes = {process(10, kBob, gib(3))};
+  EXPECT_EQ(see().size(), 1u);
+  auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kTerminate);
+  steps = see_until(4s);
+  EXPECT_THAT(steps, IsEmpty());
+  steps = see_until(1min);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kKill);
+  EXPECT_EQ(steps[0].targets[0].pid, 10);
+}
+
+TEST_F(WatcherTest, AnotherProcessOfTheSamePidIsAskedAnew) {
+  action = Action::kStop;
+  look.processes = {process(10, kBob, gib(3))};
+  (void)see();
+  (void)see();
+  look.processes[0].start_ticks += 1;
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kTerminate);
+}
+
+TEST_F(WatcherTest, ReportAndNotifyStopNothing) {
+  action = Action::kNotify;
+  look.processes = {process(10, kBob, gib(3))};
+  EXPECT_EQ(see_until(10min).size(), 1u);
+}
+
+TEST_F(WatcherTest, AReservedGpuThatNobodyUsesIsFoundWithSinceWhen) {
+  policy.unused_after = 10min;
+  look.leases = {exclusive(kLease, kAlice)};
+  look.processes = {process(10, kAlice, gib(1), kLease)};
+  (void)see();
+  const TimePoint last = now;
+  look.processes.clear();
+  const auto steps = see_until(20min);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.kind, FindingKind::kUnused);
+  EXPECT_EQ(steps[0].finding.since, last);
+  look.processes = {process(10, kAlice, gib(1), kLease)};
+  ASSERT_EQ(see().size(), 1u);
+  EXPECT_THAT(watcher.open(), IsEmpty());
+}
+
+TEST_F(WatcherTest, AnUnusedLeaseIsReleasedAfterTheWarningOnlyIfPolicySaysSo) {
+  policy.unused_after = 10min;
+  policy.unused_grace = 5min;
+  look.leases = {exclusive(kLease, kAlice)};
+  EXPECT_EQ(see_until(30min).size(), 1u);
+  action = Action::kStop;
+  const auto steps = see_until(30min);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kRelease);
+  EXPECT_EQ(steps[0].finding.lease, kLease);
+}
+
+TEST_F(WatcherTest, ALeaseThatUsesOneOfItsGpusIsNotReleased) {
+  policy.unused_after = 1min;
+  policy.unused_grace = 1min;
+  action = Action::kStop;
+  look.leases = {exclusive(kLease, kAlice)};
+  look.leases[0].gpus = 2;
+  const auto steps = see_until(10min);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kBegun);
+}
+
+TEST_F(WatcherTest, AFindingOfALeaseEndsWithTheLease) {
+  look.leases = {slice(kLease, kAlice, gib(4))};
+  look.processes = {process(10, kAlice, gib(5), kLease)};
+  (void)see();
+  look.leases.clear();
+  look.processes.clear();
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kEnded);
+}
+
+TEST_F(WatcherTest, GpusDoNotMix) {
+  look.processes = {process(10, kBob, gib(3))};
+  (void)see();
+  look.gpu = GpuUuid{"GPU-1"};
+  look.processes.clear();
+  EXPECT_THAT(see_until(1min), IsEmpty());
+  EXPECT_TRUE(watcher.has_open(kGpu));
+  EXPECT_FALSE(watcher.has_open(look.gpu));
+}
+
+TEST(Containers, AreKnownByTheirControlGroup) {
+  EXPECT_TRUE(is_container_cgroup("/sys/fs/cgroup/system.slice/docker-0a1b.scope"));
+  EXPECT_TRUE(is_container_cgroup("/sys/fs/cgroup/machine.slice/libpod-0a1b.scope/container"));
+  EXPECT_TRUE(is_container_cgroup("/sys/fs/cgroup/kubepods.slice/kubepods-pod1.slice/x"));
+  EXPECT_FALSE(is_container_cgroup("/sys/fs/cgroup/user.slice/user-1000.slice/gpurota-L1-10"));
+  EXPECT_TRUE(talks_to_container_engine({"/usr/bin/docker", "run"}));
+  EXPECT_FALSE(talks_to_container_engine({"python", "docker"}));
+  EXPECT_FALSE(talks_to_container_engine({}));
+}
+
+}  // namespace
+}  // namespace gpurota::watch
