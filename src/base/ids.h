@@ -17,12 +17,15 @@ struct Id {
 
 // "L1", "L2", … as shown to users; unique for the life of the store, never reused.
 using LeaseId = Id<struct LeaseTag, std::uint64_t>;
+// "R1", "R2", …: one request in the queue; unique for the life of the store.
+using RequestId = Id<struct RequestTag, std::uint64_t>;
 // One connection of one process; unique for the life of the daemon.
 using TenantId = Id<struct TenantTag, std::uint64_t>;
 // "GPU-…" or "MIG-…", as NVML spells it. The only name of a GPU inside; indices are for the edges.
 using GpuUuid = Id<struct GpuTag, std::string>;
 
 inline std::string to_string(LeaseId id) { return "L" + std::to_string(id.value); }
+inline std::string to_string(RequestId id) { return "R" + std::to_string(id.value); }
 
 }  // namespace gpurota
 

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -27,12 +28,23 @@ struct LeaseGpu {
 // kEnding: its processes are being ended, or its memory is not back yet. It still holds what it held.
 enum class LeaseState { kActive, kEnding };
 
+// What ends it: `run` its command, `reservation` a time, `filler` whoever needs the GPU. The others are
+// made by parts of gpurota and end with what they stand for.
+enum class LeaseKind { kRun, kReservation, kJob, kFiller, kPod, kSlurm };
+
+// "run", "reservation", …: for people, the store and the protocol; stable.
+const char* to_string(LeaseKind kind);
+std::optional<LeaseKind> parse_lease_kind(std::string_view word);
+
 struct Lease {
   LeaseId id;
+  LeaseKind kind = LeaseKind::kRun;
   uid_t uid = 0;  // from the kernel, never from what a client says
   LeaseState state = LeaseState::kActive;
   WallTime since;
+  std::optional<WallTime> ends;  // its enforced end; empty: when what it is for has ended
   std::vector<LeaseGpu> gpus;
+  std::string as_name;               // foreign bytes: who of a shared account, shown beside the uid
   std::string note;                  // foreign bytes
   std::vector<std::string> command;  // foreign bytes
 

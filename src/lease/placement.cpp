@@ -1,5 +1,8 @@
 #include "lease/placement.h"
 
+#include "base/text.h"
+#include "lease/gpu_choice.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,24 +16,21 @@ tl::unexpected<Refusal> refuse(Code code, std::string message, int free = 0, int
   return tl::unexpected<Refusal>(Refusal{Error{code, 0, std::move(message)}, free, total});
 }
 
-bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
-
-Bytes room_left(const GpuRoom& room) { return room.capacity - room.reserved - room.unreserved_use; }
+Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
+  return capacity_for(request, room) - room.reserved;
+}
 
 // Why this GPU cannot be had now by this request; empty if it can.
 std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
-  if (!room.error.empty()) return "is in error: " + room.error;
+  if (!room.error.empty() || room.draining) return out_of_service(request, room);
   if (room.exclusive) return "is leased to " + room.holders;
   if (!request.memory) {
     if (room.leases > 0) return "is shared by " + room.holders;
-    if (room.in_unreserved_use) {
-      return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
-    }
-    return {};
+    return out_of_service(request, room);
   }
   const Bytes limit = request.memory->of(room.info.memory);
-  if (limit <= room_left(room)) return {};
-  std::string text = fmt::format("has {} left", to_string(room_left(room)));
+  if (limit <= room_left(request, room)) return {};
+  std::string text = fmt::format("has {} left", to_string(room_left(request, room)));
   if (!room.holders.empty()) text += ", the rest is held by " + room.holders;
   if (!room.unreserved_use.is_zero()) {
     text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
@@ -38,8 +38,8 @@ std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
   return text;
 }
 
-// What no amount of waiting would change.
-std::optional<Refusal> impossible(const PlacementRequest& request, const GpuRoom& room) {
+// What no amount of waiting would change, of one GPU.
+std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuRoom& room) {
   if (!leasable(room)) {
     return refuse(Code::kInvalid,
                   fmt::format("GPU {} is split into MIG instances: name one of them "
@@ -65,13 +65,6 @@ std::optional<Refusal> impossible(const PlacementRequest& request, const GpuRoom
   return std::nullopt;
 }
 
-LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room) {
-  LeaseGpu share{room.info.uuid, std::nullopt, std::nullopt};
-  if (request.memory) share.limit = request.memory->of(room.info.memory);
-  if (request.soft_limit) share.soft_limit = request.soft_limit->of(room.info.memory);
-  return share;
-}
-
 Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& rooms) {
   std::vector<LeaseGpu> chosen;
   std::string obstacles;
@@ -79,8 +72,6 @@ Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& 
   for (const GpuUuid& uuid : request.gpus) {
     const auto room = std::find_if(rooms.begin(), rooms.end(),
                                    [&](const GpuRoom& r) { return r.info.uuid == uuid; });
-    if (room == rooms.end()) return refuse(Code::kInvalid, "there is no GPU " + uuid.value);
-    if (auto refusal = impossible(request, *room)) return tl::unexpected(std::move(*refusal));
     if (std::string why = obstacle(request, *room); !why.empty()) {
       obstacles += fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", room->info.index, why);
     } else {
@@ -92,16 +83,6 @@ Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& 
     return refuse(Code::kNoGpu, obstacles, free, static_cast<int>(request.gpus.size()));
   }
   return chosen;
-}
-
-// Slices: least room left over first. Whole GPUs: longest idle first. Ties: by index.
-bool better(const PlacementRequest& request, const GpuRoom& a, const GpuRoom& b) {
-  if (request.memory) {
-    if (room_left(a) != room_left(b)) return room_left(a) < room_left(b);
-  } else if (a.idle_since != b.idle_since) {
-    return a.idle_since < b.idle_since;
-  }
-  return a.info.index < b.info.index;
 }
 
 std::string describe_shortage(const PlacementRequest& request, int free, int total,
@@ -116,75 +97,133 @@ std::string describe_shortage(const PlacementRequest& request, int free, int tot
   return fmt::format("{}, {} asked for: {}", text, request.count, obstacles);
 }
 
-Chosen place_any(const PlacementRequest& request, const std::vector<GpuRoom>& rooms) {
-  std::vector<const GpuRoom*> candidates;
+Chosen place_any(const PlacementRequest& request, const std::vector<GpuRoom>& rooms,
+                 const Topology& topology) {
+  std::vector<Candidate> candidates;
   std::string obstacles;
-  std::optional<Refusal> never;
-  int possible = 0;
   int total = 0;
   for (const GpuRoom& room : rooms) {
     if (!leasable(room)) continue;
     ++total;
-    if (auto refusal = impossible(request, room)) {
-      never = std::move(refusal);
-      continue;
-    }
-    ++possible;
+    if (impossible_on(request, room)) continue;
     if (std::string why = obstacle(request, room); !why.empty()) {
       obstacles += fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", room.info.index, why);
     } else {
-      candidates.push_back(&room);
+      candidates.push_back({&room, room_left(request, room)});
     }
   }
   if (total == 0) return refuse(Code::kNoGpu, "this machine has no GPU that can be leased");
-  if (request.count > total) {
-    return refuse(Code::kInvalid,
-                  fmt::format("{} GPUs asked for, this machine has {}", request.count, total));
-  }
-  if (request.count > possible && never) return tl::unexpected(std::move(*never));
   const int free = static_cast<int>(candidates.size());
   if (free < request.count) {
     return refuse(Code::kNoGpu, describe_shortage(request, free, total, obstacles), free, total);
   }
-  std::sort(candidates.begin(), candidates.end(),
-            [&](const GpuRoom* a, const GpuRoom* b) { return better(request, *a, *b); });
-  candidates.resize(static_cast<std::size_t>(request.count));
-  // The program sees them in PCI order, as on a machine that has just these.
-  std::sort(candidates.begin(), candidates.end(),
-            [](const GpuRoom* a, const GpuRoom* b) { return a->info.index < b->info.index; });
   std::vector<LeaseGpu> chosen;
-  for (const GpuRoom* room : candidates) chosen.push_back(make_share(request, *room));
+  for (const GpuRoom* room :
+       choose_gpus(request, candidates, topology, static_cast<std::size_t>(request.count))) {
+    chosen.push_back(make_share(request, *room));
+  }
   return chosen;
+}
+
+// What is wrong with the words of the request, whatever the machine.
+std::optional<Refusal> senseless(const PlacementRequest& request) {
+  const auto invalid = [](std::string message) {
+    return refuse(Code::kInvalid, std::move(message)).value();
+  };
+  if (request.gpus.empty() && request.count < 1) return invalid("a lease has at least one GPU");
+  for (auto it = request.gpus.begin(); it != request.gpus.end(); ++it) {
+    if (std::find(std::next(it), request.gpus.end(), *it) != request.gpus.end()) {
+      return invalid("the same GPU is named twice: " + it->value);
+    }
+  }
+  const std::size_t count =
+      request.gpus.empty() ? static_cast<std::size_t>(request.count) : request.gpus.size();
+  if (request.soft_limit && !request.memory) {
+    return invalid("--soft-limit needs --memory: it lies below the limit");
+  }
+  if (count > static_cast<std::size_t>(kMaxLeaseGpus)) {
+    return invalid(
+        fmt::format("a lease has at most {} GPUs, {} were asked for", kMaxLeaseGpus, count));
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> soft_limit_above(const PlacementRequest& request, const GpuRoom& room) {
+  const LeaseGpu share = make_share(request, room);
+  if (!share.soft_limit || *share.soft_limit <= *share.limit) return std::nullopt;
+  return refuse(Code::kInvalid, fmt::format("the soft limit {} is above the limit {}",
+                                            to_string(*share.soft_limit), to_string(*share.limit)))
+      .value();
 }
 
 }  // namespace
 
-Chosen place(const PlacementRequest& request, const std::vector<GpuRoom>& rooms) {
-  if (request.gpus.empty() && request.count < 1) {
-    return refuse(Code::kInvalid, "a lease has at least one GPU");
+bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
+
+Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
+  Bytes foreign = room.unreserved_use;
+  if (request.take_over) {
+    const auto own = room.unreserved_by.find(*request.take_over);
+    if (own != room.unreserved_by.end()) foreign -= own->second;
   }
-  for (auto it = request.gpus.begin(); it != request.gpus.end(); ++it) {
-    if (std::find(std::next(it), request.gpus.end(), *it) != request.gpus.end()) {
-      return refuse(Code::kInvalid, "the same GPU is named twice: " + it->value);
+  return room.capacity - foreign;
+}
+
+std::string out_of_service(const PlacementRequest& request, const GpuRoom& room) {
+  if (!room.error.empty()) return "is in error: " + display_text(room.error, 200);
+  if (room.draining) {
+    const std::string reason = display_text(room.drain_reason, 200);
+    return reason.empty() ? "is draining" : "is draining: " + reason;
+  }
+  if (request.memory || !room.in_unreserved_use) return {};
+  // With all of it the user's own, nobody else is in the way.
+  if (request.take_over && capacity_for(request, room) == room.capacity) return {};
+  return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
+}
+
+LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room) {
+  LeaseGpu share{room.info.uuid, std::nullopt, std::nullopt};
+  if (request.memory) share.limit = request.memory->of(room.info.memory);
+  if (request.soft_limit) share.soft_limit = request.soft_limit->of(room.info.memory);
+  return share;
+}
+
+std::optional<Refusal> impossible(const PlacementRequest& request,
+                                  const std::vector<GpuRoom>& rooms) {
+  if (auto refusal = senseless(request)) return refusal;
+  std::optional<Refusal> never;
+  int possible = 0;
+  int total = 0;
+  for (const GpuRoom& room : rooms) {
+    const bool named =
+        std::find(request.gpus.begin(), request.gpus.end(), room.info.uuid) != request.gpus.end();
+    if (request.gpus.empty() ? !leasable(room) : !named) continue;
+    ++total;
+    auto refusal = impossible_on(request, room);
+    if (!refusal) refusal = soft_limit_above(request, room);
+    if (!refusal) ++possible;
+    if (refusal && (!never || named)) never = std::move(refusal);
+  }
+  if (!request.gpus.empty()) {
+    if (static_cast<std::size_t>(total) == request.gpus.size()) return never;
+    for (const GpuUuid& uuid : request.gpus) {
+      const bool there = std::any_of(rooms.begin(), rooms.end(),
+                                     [&](const GpuRoom& room) { return room.info.uuid == uuid; });
+      if (!there) return refuse(Code::kInvalid, "there is no GPU " + uuid.value).value();
     }
   }
-  if (request.soft_limit && !request.memory) {
-    return refuse(Code::kInvalid, "--soft-limit needs --memory: it lies below the limit");
+  if (total > 0 && request.count > total) {
+    return refuse(Code::kInvalid,
+                  fmt::format("{} GPUs asked for, this machine has {}", request.count, total))
+        .value();
   }
-  Chosen chosen = request.gpus.empty() ? place_any(request, rooms) : place_named(request, rooms);
-  if (!chosen) return chosen;
-  if (chosen->size() > static_cast<std::size_t>(kMaxLeaseGpus)) {
-    return refuse(Code::kInvalid, fmt::format("a lease has at most {} GPUs, {} were asked for",
-                                              kMaxLeaseGpus, chosen->size()));
-  }
-  for (const LeaseGpu& share : *chosen) {
-    if (share.soft_limit && *share.soft_limit > *share.limit) {
-      return refuse(Code::kInvalid,
-                    fmt::format("the soft limit {} is above the limit {}",
-                                to_string(*share.soft_limit), to_string(*share.limit)));
-    }
-  }
-  return chosen;
+  return request.count > possible ? never : std::nullopt;
+}
+
+Chosen place(const PlacementRequest& request, const std::vector<GpuRoom>& rooms,
+             const Topology& topology) {
+  if (auto refusal = impossible(request, rooms)) return tl::unexpected(std::move(*refusal));
+  return request.gpus.empty() ? place_any(request, rooms, topology) : place_named(request, rooms);
 }
 
 }  // namespace gpurota::lease

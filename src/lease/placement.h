@@ -1,14 +1,16 @@
 // Which GPUs a new lease gets. Pure: same inputs, same answer.
 //
-// All or nothing. GPUs in unreserved use are left out. Slices go where they fit best (least room
-// left over); whole GPUs go in the order they have been idle longest.
+// All or nothing. GPUs in error, draining or in unreserved use are left out; which of the others are
+// taken, gpu_choice.h says. Whether somebody else waits for a GPU is request_queue.h's business.
 #pragma once
 
 #include "base/bytes.h"
 #include "base/result.h"
 #include "core/gpu.h"
 #include "core/lease.h"
+#include "core/topology.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,12 +24,15 @@ struct GpuRoom {
   Bytes reserved;        // promised to slices
   Bytes unreserved_use;  // held by processes of no lease
   int leases = 0;
-  bool exclusive = false;          // one of the leases has it whole
-  bool in_unreserved_use = false;  // unreserved_use is above the site's threshold
-  Bytes context_cost;              // what a context was last seen to cost here; zero: not known
-  WallTime idle_since;             // when the last lease left; epoch: never used
-  std::string error;               // not empty: the GPU is broken
-  std::string holders;             // "alice (L3, 8 GiB), bob (L4, 8 GiB)": for refusals
+  bool exclusive = false;                // one of the leases has it whole
+  bool in_unreserved_use = false;        // unreserved_use is above the site's threshold
+  std::map<uid_t, Bytes> unreserved_by;  // whose it is, as far as that is known
+  Bytes context_cost;        // what a context was last seen to cost here; zero: not known
+  WallTime idle_since;       // when the last lease left; epoch: never used
+  std::string error;         // not empty: the GPU is broken
+  bool draining = false;     // an administrator takes it out of service
+  std::string drain_reason;  // foreign bytes
+  std::string holders;       // "alice (L3, 8 GiB), bob (L4, 8 GiB)": for refusals
 };
 
 struct PlacementRequest {
@@ -35,6 +40,8 @@ struct PlacementRequest {
   std::vector<GpuUuid> gpus;       // these, in this order
   std::optional<SizeSpec> memory;  // empty: exclusive
   std::optional<SizeSpec> soft_limit;
+  std::vector<GpuUuid> preferred{};  // what the user had last: taken first, if whole and free
+  std::optional<uid_t> take_over{};  // use without a lease by this user's processes is no obstacle
 };
 
 struct Refusal {
@@ -46,6 +53,19 @@ struct Refusal {
 // The GPUs of the lease, or why not. A request that no state of this machine could fill is kInvalid
 // or kLimit; one that only has to wait is kNoGpu.
 tl::expected<std::vector<LeaseGpu>, Refusal> place(const PlacementRequest& request,
-                                                   const std::vector<GpuRoom>& rooms);
+                                                   const std::vector<GpuRoom>& rooms,
+                                                   const Topology& topology = {});
+
+// Why no state of this machine could ever fill the request, if none could.
+std::optional<Refusal> impossible(const PlacementRequest& request,
+                                  const std::vector<GpuRoom>& rooms);
+
+// Of one GPU, the parts that the queue plans with.
+bool leasable(const GpuRoom& room);
+// Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".
+std::string out_of_service(const PlacementRequest& request, const GpuRoom& room);
+// Room for slices when no lease is on it.
+Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
+LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room);
 
 }  // namespace gpurota::lease

@@ -1,0 +1,78 @@
+#include "lease/gpu_choice.h"
+
+#include <algorithm>
+
+namespace gpurota::lease {
+namespace {
+
+// A card of another model costs more than the longest way: ranks of one job wait for the slowest.
+constexpr int kOtherModel = 100;
+
+bool is_preferred(const PlacementRequest& request, const GpuRoom& room) {
+  return std::find(request.preferred.begin(), request.preferred.end(), room.info.uuid) !=
+         request.preferred.end();
+}
+
+bool better(const PlacementRequest& request, const Candidate& a, const Candidate& b) {
+  if (request.memory) {
+    if (a.left != b.left) return a.left < b.left;
+  } else {
+    const bool a_had = is_preferred(request, *a.room), b_had = is_preferred(request, *b.room);
+    if (a_had != b_had) return a_had;
+    if (a.room->idle_since != b.room->idle_since) return a.room->idle_since < b.room->idle_since;
+  }
+  return a.room->info.index < b.room->info.index;
+}
+
+int cost_between(const GpuRoom& a, const GpuRoom& b, const Topology& topology) {
+  const int way = static_cast<int>(topology.between(a.info.uuid, b.info.uuid));
+  return way + (a.info.name == b.info.name ? 0 : kOtherModel);
+}
+
+// Grows a set from candidates[seed], each time by the one that is closest to all in it; the first of
+// equals. Returns what the set costs.
+int grow(const std::vector<Candidate>& candidates, std::size_t seed, std::size_t count,
+         const Topology& topology, std::vector<const GpuRoom*>& set) {
+  set.assign(1, candidates[seed].room);
+  std::vector<int> cost(candidates.size(), 0);
+  std::vector<bool> taken(candidates.size(), false);
+  taken[seed] = true;
+  int total = 0;
+  while (set.size() < count) {
+    std::size_t best = candidates.size();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (taken[i]) continue;
+      cost[i] += cost_between(*candidates[i].room, *set.back(), topology);
+      if (best == candidates.size() || cost[i] < cost[best]) best = i;
+    }
+    taken[best] = true;
+    total += cost[best];
+    set.push_back(candidates[best].room);
+  }
+  return total;
+}
+
+}  // namespace
+
+std::vector<const GpuRoom*> choose_gpus(const PlacementRequest& request,
+                                        std::vector<Candidate> candidates, const Topology& topology,
+                                        std::size_t count) {
+  std::sort(candidates.begin(), candidates.end(),
+            [&](const Candidate& a, const Candidate& b) { return better(request, a, b); });
+  std::vector<const GpuRoom*> best, set;
+  int least = 0;
+  for (std::size_t seed = 0; seed < candidates.size(); ++seed) {
+    const int cost = grow(candidates, seed, count, topology, set);
+    if (best.empty() || cost < least) {
+      least = cost;
+      best = set;
+    }
+    if (count == 1) break;  // the first is the best
+  }
+  // The program sees them in PCI order, as on a machine that has just these.
+  std::sort(best.begin(), best.end(),
+            [](const GpuRoom* a, const GpuRoom* b) { return a->info.index < b->info.index; });
+  return best;
+}
+
+}  // namespace gpurota::lease

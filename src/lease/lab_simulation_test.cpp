@@ -1,0 +1,378 @@
+// A month in a lab of 20 users and 8 GPUs, in virtual time, from a seed: what the queue promises is
+// held against a second opinion that shares no code with it.
+//
+// GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
+// GPUROTA_LAB_SEED=S runs that one alone.
+#include "lease/request_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+namespace gpurota::lease {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+
+constexpr int kGpus = 8;
+constexpr int kUsers = 20;
+constexpr WallTime kMonth{24h * 30};
+const Bytes kSize = gib(80);
+
+struct Running {
+  Occupant occupant;
+  WallTime leaves;  // when its program really ends; never after an enforced end
+};
+
+class LabSimulation {
+ public:
+  // `timed`: everything has an enforced end, so every wait has a bound.
+  LabSimulation(std::uint64_t seed, bool timed) : random_(seed), timed_(timed) {
+    for (int i = 0; i < kGpus; ++i) {
+      GpuRoom room;
+      room.info.index = i;
+      room.info.uuid = GpuUuid{"GPU-" + std::to_string(i)};
+      room.info.name = i < 6 ? "H100" : "A100";
+      room.info.memory = room.capacity = kSize;
+      rooms_.push_back(room);
+    }
+  }
+
+  void run() {
+    while (now_ < kMonth && !::testing::Test::HasFailure()) {
+      now_ = std::min(now_ + minutes(pick(1, 90)), next_end());
+      end_what_is_due();
+      const int what = pick(0, 99);
+      if (what < 70) submit();
+      if (what >= 70 && what < 78) end_early();
+      if (what >= 78 && what < 81) cancel();
+      if (what >= 81 && what < 83) change_service();
+      settle();
+    }
+  }
+
+  std::uint64_t granted() const { return granted_; }
+
+ private:
+  int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  bool chance(int percent) { return pick(1, 100) <= percent; }
+
+  WallTime next_end() const {
+    WallTime next = WallTime::max();
+    for (const Running& running : running_) next = std::min(next, running.leaves);
+    return std::max(next, now_ + milliseconds(1));
+  }
+
+  void end_what_is_due() {
+    std::erase_if(running_, [&](const Running& running) { return running.leaves <= now_; });
+  }
+
+  void submit() {
+    const int user = pick(1, kUsers);
+    const auto mine = std::count_if(queue_.begin(), queue_.end(), [&](const Request& request) {
+      return request.user == std::to_string(user);
+    });
+    if (mine >= 3) return;
+    Request request;
+    request.id = RequestId{++last_request_};
+    request.user = std::to_string(user);
+    request.kind = chance(8)    ? LeaseKind::kFiller
+                   : chance(30) ? LeaseKind::kReservation
+                                : LeaseKind::kRun;
+    request.placement.count = chance(70) ? 1 : pick(2, kGpus);
+    if (chance(15)) {
+      std::set<int> named;
+      for (int i = pick(1, 3); i > 0; --i) named.insert(pick(0, kGpus - 1));
+      for (const int index : named)
+        request.placement.gpus.push_back(rooms_[static_cast<std::size_t>(index)].info.uuid);
+    }
+    if (chance(35))
+      request.placement.memory = SizeSpec{gib(static_cast<std::uint64_t>(pick(1, 80))), 0};
+    const bool known = timed_ || request.kind == LeaseKind::kReservation || chance(40);
+    if (known) request.lasts = minutes(pick(5, 60 * 12));
+    arrived_[request.id] = {now_, bound_now(request)};
+    queue_.push_back(std::move(request));
+  }
+
+  // With all ends known: everybody before it one after the other, each for as long as it may.
+  WallTime bound_now(const Request& request) const {
+    WallTime last = now_;
+    for (const Running& running : running_) {
+      if (running.occupant.ends) last = std::max(last, *running.occupant.ends);
+    }
+    for (const Request& before : queue_) {
+      if (before.id != request.id && before.lasts) last += *before.lasts;
+    }
+    return last + minutes(1);
+  }
+
+  void end_early() {
+    if (running_.empty()) return;
+    running_[static_cast<std::size_t>(pick(0, static_cast<int>(running_.size()) - 1))].leaves =
+        now_;
+    end_what_is_due();
+  }
+
+  void cancel() {
+    if (queue_.empty()) return;
+    queue_.erase(queue_.begin() + pick(0, static_cast<int>(queue_.size()) - 1));
+  }
+
+  void change_service() {
+    GpuRoom& room = rooms_[static_cast<std::size_t>(pick(0, kGpus - 1))];
+    const bool out = room.draining || room.in_unreserved_use;
+    room.draining = !out && chance(50);
+    room.in_unreserved_use = !out && !room.draining;
+    room.unreserved_use = room.in_unreserved_use ? gib(10) : Bytes();
+    // Promises do not outlive the GPUs they were made on.
+    promised_.clear();
+    disturbed_ = true;
+  }
+
+  std::vector<Occupant> occupants() const {
+    std::vector<Occupant> list;
+    for (const Running& running : running_) list.push_back(running.occupant);
+    return list;
+  }
+
+  // Asks until nothing changes any more, as the daemon does when fillers have gone.
+  void settle() {
+    for (int round = 0; round < 4; ++round) {
+      const auto leases = occupants();
+      const QueueDecision decision = decide({queue_, rooms_, leases, {}}, now_);
+      ASSERT_TRUE(decision.impossible.empty());
+      check_order(decision, leases);
+      carry_out(decision);
+      if (!decision.evict.empty()) continue;
+      ASSERT_EQ(decision.waiting.size(), queue_.size());
+      check_nothing_idle(decision);
+      check_promises(decision);
+      const QueueDecision again = decide({queue_, rooms_, occupants(), {}}, now_);
+      ASSERT_TRUE(again.grants.empty()) << "it did not give all that it could at once";
+      return;
+    }
+    FAIL() << "fillers are evicted without end";
+  }
+
+  void carry_out(const QueueDecision& decision) {
+    for (const LeaseId id : decision.evict) {
+      const auto it = std::find_if(running_.begin(), running_.end(),
+                                   [&](const Running& r) { return r.occupant.id == id; });
+      ASSERT_NE(it, running_.end());
+      ASSERT_EQ(it->occupant.kind, LeaseKind::kFiller) << "only fillers are ended for others";
+      running_.erase(it);
+    }
+    for (const Grant& grant : decision.grants) {
+      const auto request = std::find_if(queue_.begin(), queue_.end(),
+                                        [&](const Request& r) { return r.id == grant.request; });
+      ASSERT_NE(request, queue_.end());
+      ASSERT_EQ(grant.gpus.size(), request->placement.gpus.empty()
+                                       ? static_cast<std::size_t>(request->placement.count)
+                                       : request->placement.gpus.size());
+      if (timed_ && !disturbed_ && request->kind != LeaseKind::kFiller) {
+        ASSERT_LE(now_, arrived_.at(request->id).bound) << to_string(request->id);
+      }
+      Running running;
+      running.occupant.id = LeaseId{++last_lease_};
+      running.occupant.kind = request->kind;
+      running.occupant.user = request->user;
+      running.occupant.gpus = grant.gpus;
+      if (request->lasts) running.occupant.ends = now_ + *request->lasts;
+      running.leaves = running.occupant.ends && chance(50) ? *running.occupant.ends
+                                                           : now_ + minutes(pick(1, 60 * 20));
+      if (running.occupant.ends) running.leaves = std::min(running.leaves, *running.occupant.ends);
+      running_.push_back(running);
+      promised_.erase(request->id);
+      queue_.erase(request);
+      ++granted_;
+      check_no_gpu_twice();
+    }
+  }
+
+  // The second opinion: no timelines, only what leases hold and when they end.
+
+  struct Load {
+    int whole = 0;
+    Bytes sliced;
+  };
+  static Load load_of(const GpuUuid& gpu, const std::vector<Occupant>& leases, WallTime at,
+                      bool fillers) {
+    Load load;
+    for (const Occupant& lease : leases) {
+      if (lease.ends && *lease.ends <= at) continue;
+      if (!fillers && lease.kind == LeaseKind::kFiller) continue;
+      for (const LeaseGpu& share : lease.gpus) {
+        if (share.uuid != gpu) continue;
+        if (share.limit) {
+          load.sliced += *share.limit;
+        } else {
+          ++load.whole;
+        }
+      }
+    }
+    return load;
+  }
+  void check_no_gpu_twice() const {
+    for (const GpuRoom& room : rooms_) {
+      const Load load = load_of(room.info.uuid, occupants(), now_, true);
+      ASSERT_LE(load.whole, 1);
+      if (load.whole == 1) {
+        ASSERT_TRUE(load.sliced.is_zero());
+      }
+      ASSERT_LE(load.sliced, kSize);
+    }
+  }
+  bool would_fit(const Request& request, const GpuRoom& room, const std::vector<Occupant>& leases,
+                 WallTime at, bool fillers) const {
+    const auto& named = request.placement.gpus;
+    if (!named.empty() && std::find(named.begin(), named.end(), room.info.uuid) == named.end()) {
+      return false;
+    }
+    if (room.draining) return false;
+    const Load load = load_of(room.info.uuid, leases, at, fillers);
+    if (load.whole > 0) return false;
+    if (!request.placement.memory) return !room.in_unreserved_use && load.sliced.is_zero();
+    return load.sliced + request.placement.memory->bytes + room.unreserved_use <= kSize;
+  }
+  int fitting(const Request& request, const std::vector<Occupant>& leases, WallTime at,
+              bool fillers) const {
+    return static_cast<int>(std::count_if(rooms_.begin(), rooms_.end(), [&](const GpuRoom& room) {
+      return would_fit(request, room, leases, at, fillers);
+    }));
+  }
+  static int wanted(const Request& request) {
+    return request.placement.gpus.empty() ? request.placement.count
+                                          : static_cast<int>(request.placement.gpus.size());
+  }
+  // When the request could start if nobody but these leases were there; max: nobody knows.
+  WallTime earliest(const Request& request, const std::vector<Occupant>& leases) const {
+    std::set<WallTime> times = {now_};
+    for (const Occupant& lease : leases) {
+      if (lease.ends) times.insert(*lease.ends);
+    }
+    for (const WallTime at : times) {
+      if (fitting(request, leases, at, false) >= wanted(request)) return at;
+    }
+    return WallTime::max();
+  }
+
+  // Nobody who came later makes the first of the queue wait longer, or takes what is free for it.
+  void check_order(const QueueDecision& decision, const std::vector<Occupant>& before) const {
+    const auto head = std::find_if(queue_.begin(), queue_.end(), [&](const Request& request) {
+      return request.kind != LeaseKind::kFiller &&
+             std::none_of(decision.grants.begin(), decision.grants.end(),
+                          [&](const Grant& grant) { return grant.request == request.id; });
+    });
+    if (head == queue_.end()) return;
+    // Those before the head have been granted rightly; what counts is who came after it.
+    std::vector<Occupant> first = before, all = before;
+    for (const Grant& grant : decision.grants) {
+      const auto request = std::find_if(queue_.begin(), queue_.end(),
+                                        [&](const Request& r) { return r.id == grant.request; });
+      Occupant made{LeaseId{}, request->kind, {}, grant.gpus, {}, false};
+      if (request->lasts) made.ends = now_ + *request->lasts;
+      all.push_back(made);
+      if (request < head) first.push_back(made);
+    }
+    if (fitting(*head, {}, now_, true) < wanted(*head)) return;  // out of service: holds nothing
+    const WallTime alone = earliest(*head, first);
+    ASSERT_LE(earliest(*head, all), alone);
+    if (alone == WallTime::max()) {
+      ASSERT_GE(std::min(fitting(*head, all, now_, false), wanted(*head)),
+                std::min(fitting(*head, first, now_, false), wanted(*head)));
+    }
+  }
+
+  // What waits and would fit now is waiting for the sake of somebody before it; fillers for nobody's.
+  void check_nothing_idle(const QueueDecision& decision) const {
+    const auto leases = occupants();
+    bool somebody_before = false;
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+      const Request& request = queue_[i];
+      const bool filler = request.kind == LeaseKind::kFiller;
+      const bool fits = fitting(request, leases, now_, filler) >= wanted(request);
+      if (filler) {
+        ASSERT_FALSE(fits) << "a filler waits although a GPU is idle";
+        continue;
+      }
+      ASSERT_FALSE(fits && !somebody_before) << "an idle GPU was not given to the first who waits";
+      // Only who has a plan may keep others waiting.
+      const auto waiting = std::find_if(decision.waiting.begin(), decision.waiting.end(),
+                                        [&](const Waiting& w) { return w.request == request.id; });
+      ASSERT_NE(waiting, decision.waiting.end());
+      somebody_before = somebody_before || !waiting->planned.empty();
+    }
+  }
+
+  // Once the first of the queue has been told a time, it never becomes later.
+  void check_promises(const QueueDecision& decision) {
+    const auto first = std::find_if(queue_.begin(), queue_.end(), [](const Request& request) {
+      return request.kind != LeaseKind::kFiller;
+    });
+    if (first == queue_.end()) return;
+    const bool in_service = fitting(*first, {}, now_, true) >= wanted(*first);
+    const WallTime known_start = earliest(*first, occupants());
+    for (const Waiting& waiting : decision.waiting) {
+      if (waiting.request != first->id) continue;
+      if (in_service && known_start != WallTime::max()) {
+        ASSERT_TRUE(waiting.expected) << "the leases' ends tell when it can start";
+        ASSERT_EQ(*waiting.expected, known_start);
+      }
+      if (!waiting.expected) continue;
+      const auto known = promised_.find(waiting.request);
+      if (known != promised_.end()) {
+        ASSERT_LE(*waiting.expected, known->second);
+      }
+      promised_[waiting.request] = *waiting.expected;
+    }
+    for (const auto& [id, time] : promised_) {
+      if (id == first->id) {
+        ASSERT_LT(now_, time) << to_string(id) << " was promised a GPU and has none";
+      }
+    }
+  }
+
+  struct Arrival {
+    WallTime at;
+    WallTime bound;
+  };
+  std::mt19937_64 random_;
+  bool timed_;
+  bool disturbed_ = false;
+  WallTime now_{};
+  std::vector<GpuRoom> rooms_;
+  std::vector<Request> queue_;
+  std::vector<Running> running_;
+  std::map<RequestId, WallTime> promised_;
+  std::map<RequestId, Arrival> arrived_;
+  std::uint64_t last_request_ = 0, last_lease_ = 0, granted_ = 0;
+};
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST(LabSimulation, AMonthOfTwentyUsersKeepsEveryPromise) {
+  const std::uint64_t one = number_from("GPUROTA_LAB_SEED", 0);
+  const std::uint64_t first = one ? one : 1;
+  const std::uint64_t last = one ? one : number_from("GPUROTA_LAB_SEEDS", 6);
+  std::uint64_t granted = 0;
+  for (std::uint64_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    LabSimulation lab(seed, seed % 3 == 0);
+    lab.run();
+    granted += lab.granted();
+  }
+  EXPECT_GT(granted, 100 * (last - first + 1)) << "the lab was hardly used";
+  RecordProperty("grants", static_cast<int>(granted));
+}
+
+}  // namespace
+}  // namespace gpurota::lease

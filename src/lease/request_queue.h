@@ -1,0 +1,101 @@
+// Who waits for which GPUs, and who gets them now. Pure: the same queue, leases and time give the
+// same decision. The daemon calls it after every change and carries out what it says.
+//
+// First come, first served; all or nothing. The requests are planned in their order: each gets the
+// earliest time at which it fits beside the leases there are and the plans of those before it. One
+// that fits now starts now. For one that does not, the GPUs it will start on are kept: once free they
+// are held for it, and somebody later may only use them if an enforced end gives them back before the
+// planned start (a start that nobody knows lets only fillers in). So nobody who comes later delays
+// anybody, and what stands idle is either held for somebody or of no use to anybody who waits.
+//
+// A GPU that is broken, draining or in unreserved use is not planned with: a request that cannot do
+// without it waits, but holds nothing meanwhile. Fillers go when somebody needs their GPU, so for the
+// others they are not there; they themselves take what nobody has, held or not.
+#pragma once
+
+#include "core/lease.h"
+#include "core/topology.h"
+#include "lease/placement.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::lease {
+
+// Requests beyond so many are not planned, only kept in order: they wait until they move up.
+constexpr int kMaxPlanned = 128;
+
+struct Request {
+  RequestId id;
+  LeaseKind kind = LeaseKind::kRun;
+  std::string user;  // as shown: "alice"
+  PlacementRequest placement;
+  std::optional<std::chrono::milliseconds> lasts;  // enforced from its start on; empty: unknown
+};
+
+// A lease as the queue sees it.
+struct Occupant {
+  LeaseId id;
+  LeaseKind kind = LeaseKind::kRun;
+  std::string user;
+  std::vector<LeaseGpu> gpus;
+  std::optional<WallTime> ends;  // enforced; empty: nobody knows
+  bool ending = false;           // goes any moment
+};
+
+struct QueueView {
+  const std::vector<Request>& queue;  // in the order they came
+  const std::vector<GpuRoom>& rooms;
+  const std::vector<Occupant>& leases;
+  const Topology& topology;
+};
+
+// A request's turn has come.
+struct Grant {
+  RequestId request;
+  std::vector<LeaseGpu> gpus;
+};
+
+// What a waiting request waits for next: a lease that is in its way, or an earlier request.
+struct NextFree {
+  int gpu = 0;                 // index
+  std::optional<WallTime> at;  // empty: nobody knows
+  std::string user;
+  std::optional<LeaseId> lease;  // empty: it is kept for `behind`
+  LeaseKind kind = LeaseKind::kRun;
+  bool ending = false;
+  std::optional<RequestId> behind;
+};
+
+struct Waiting {
+  RequestId request;
+  int position = 0;                  // from 1
+  int wanted = 0;                    // GPUs
+  int free = 0;                      // of them, for this request
+  std::vector<GpuUuid> planned;      // where it will start, as things stand
+  std::optional<WallTime> expected;  // when, at the latest, as things stand; empty: nobody knows
+  std::optional<NextFree> next;
+  std::string out_of_service;  // not empty: it needs a GPU that is, and why
+};
+
+struct QueueDecision {
+  std::vector<Grant> grants;
+  std::vector<Waiting> waiting;
+  // Requests that no state of this machine could fill any more (a GPU is gone), and why.
+  std::vector<std::pair<RequestId, Error>> impossible;
+  std::vector<LeaseId> evict;         // fillers in the way of somebody whose turn it is
+  std::map<GpuUuid, RequestId> held;  // idle GPUs and for whom they are kept
+};
+
+QueueDecision decide(const QueueView& view, WallTime now);
+
+// "2 of 3 GPUs free; next expected 15:40, when bob's reservation on GPU 1 ends", the times written by
+// `clock`. Begins with a small letter: "waiting: …" goes before it.
+std::string waiting_reason(const Waiting& waiting,
+                           const std::function<std::string(WallTime)>& clock);
+
+}  // namespace gpurota::lease

@@ -1,0 +1,338 @@
+#include "lease/request_queue.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::lease {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const WallTime kNow{100h};
+
+GpuUuid gpu(int index) { return GpuUuid{"GPU-" + std::to_string(index)}; }
+
+// A machine with a queue that a test fills by hand.
+struct Lab {
+  explicit Lab(int count = 4) {
+    for (int i = 0; i < count; ++i) {
+      GpuRoom room;
+      room.info.index = i;
+      room.info.uuid = gpu(i);
+      room.info.name = "H100";
+      room.info.memory = room.capacity = gib(80);
+      rooms.push_back(room);
+    }
+  }
+  Request& wait(PlacementRequest placement, std::optional<std::chrono::minutes> lasts = {},
+                LeaseKind kind = LeaseKind::kRun) {
+    queue.push_back({RequestId{++last_request}, kind, "alice", std::move(placement), lasts});
+    return queue.back();
+  }
+  Request& whole(int count, std::optional<std::chrono::minutes> lasts = {}) {
+    return wait({count, {}, {}, {}}, lasts);
+  }
+  Request& slice(Bytes size, std::optional<std::chrono::minutes> lasts = {}) {
+    return wait({1, {}, SizeSpec{size, 0}, {}}, lasts);
+  }
+  Request& named(std::vector<GpuUuid> gpus, std::optional<std::chrono::minutes> lasts = {}) {
+    return wait({1, std::move(gpus), {}, {}}, lasts);
+  }
+  Occupant& lease(std::vector<int> gpus, std::optional<std::chrono::minutes> left = {},
+                  std::optional<Bytes> limit = {}) {
+    Occupant occupant;
+    occupant.id = LeaseId{++last_lease};
+    occupant.kind = left ? LeaseKind::kReservation : LeaseKind::kRun;
+    occupant.user = "bob";
+    for (const int index : gpus) occupant.gpus.push_back({gpu(index), limit, {}});
+    if (left) occupant.ends = kNow + *left;
+    leases.push_back(occupant);
+    return leases.back();
+  }
+  QueueDecision decide() const { return lease::decide({queue, rooms, leases, topology}, kNow); }
+  std::vector<std::uint64_t> granted() const {
+    std::vector<std::uint64_t> ids;
+    for (const Grant& grant : decide().grants) ids.push_back(grant.request.value);
+    return ids;
+  }
+  // What the waiting request is told.
+  std::string reason(std::uint64_t id) const {
+    for (const Waiting& waiting : decide().waiting) {
+      if (waiting.request.value != id) continue;
+      return waiting_reason(waiting, [](WallTime at) {
+        return fmt::format("{} min from now",
+                           std::chrono::duration_cast<std::chrono::minutes>(at - kNow).count());
+      });
+    }
+    return "not waiting";
+  }
+
+  std::vector<Request> queue;
+  std::vector<GpuRoom> rooms;
+  std::vector<Occupant> leases;
+  Topology topology;
+  std::uint64_t last_request = 0, last_lease = 0;
+};
+
+TEST(RequestQueue, WhatFitsStartsInTheOrderItCame) {
+  Lab lab;
+  lab.whole(1);
+  lab.whole(2);
+  lab.whole(2);
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), ElementsAre(1, 2)) << "the fourth must not pass the third";
+}
+
+TEST(RequestQueue, ItIsAllOrNothing) {
+  Lab lab(3);
+  lab.lease({0});
+  lab.whole(3);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+}
+
+TEST(RequestQueue, WhatTheHeadNeedsIsHeldForItAndShownAsHeld) {
+  Lab lab(3);
+  lab.lease({0});
+  lab.whole(3);
+  const auto decision = lab.decide();
+  EXPECT_THAT(decision.held,
+              ElementsAre(std::pair(gpu(1), RequestId{1}), std::pair(gpu(2), RequestId{1})));
+  EXPECT_EQ(decision.waiting.front().free, 2);
+}
+
+// canhazgpu tried an immediate allocation first, without looking at the queue.
+TEST(RequestQueue, ANewcomerDoesNotTakeWhatTheHeadWaitsFor) {
+  Lab lab(2);
+  lab.lease({0});
+  lab.whole(2);
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+}
+
+// canhazgpu: a head that waits for one id blocked all others.
+TEST(RequestQueue, AHeadThatWaitsForOneGpuBlocksNobodyOnTheOthers) {
+  Lab lab(3);
+  lab.lease({1});
+  lab.named({gpu(1)});
+  lab.whole(2);
+  EXPECT_THAT(lab.granted(), ElementsAre(2));
+}
+
+TEST(RequestQueue, WhoIsBehindTheHeadIsNotPassedEither) {
+  Lab lab(4);
+  lab.lease({3});
+  lab.lease({0});
+  lab.named({gpu(3)});  // the head waits for one GPU
+  lab.whole(3);         // and this one for all others, of which two are free
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+}
+
+TEST(RequestQueue, AnEnforcedEndBeforeTheHeadsStartMayUseWhatIsHeld) {
+  Lab lab(2);
+  lab.lease({0}, 60min);
+  lab.whole(2);
+  lab.whole(1, 90min);
+  lab.whole(1, 45min);
+  EXPECT_THAT(lab.granted(), ElementsAre(3));
+}
+
+TEST(RequestQueue, WithAnUnknownStartOnlyFillersUseWhatIsHeld) {
+  Lab lab(2);
+  lab.lease({0});
+  lab.whole(2);
+  lab.whole(1, 1min);
+  lab.wait({1, {}, {}, {}}, {}, LeaseKind::kFiller);
+  EXPECT_THAT(lab.granted(), ElementsAre(3));
+}
+
+TEST(RequestQueue, FillersGoWhenSomebodyNeedsTheirGpu) {
+  Lab lab(2);
+  lab.lease({0});
+  lab.lease({1}).kind = LeaseKind::kFiller;
+  lab.whole(1);
+  EXPECT_THAT(lab.decide().grants, IsEmpty());
+  EXPECT_THAT(lab.decide().evict, ElementsAre(LeaseId{2}));
+  lab.leases.back().ending = true;
+  EXPECT_THAT(lab.decide().evict, IsEmpty());
+  lab.leases.pop_back();
+  EXPECT_THAT(lab.granted(), ElementsAre(1));
+}
+
+TEST(RequestQueue, AFillerIsOnlyAskedToGoWhereNothingElseIsFree) {
+  Lab lab(2);
+  lab.lease({0}).kind = LeaseKind::kFiller;
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), ElementsAre(1));
+  EXPECT_THAT(lab.decide().evict, IsEmpty());
+}
+
+TEST(RequestQueue, ASliceMayNotKeepAWholeGpuAwayFromTheHead) {
+  Lab lab(1);
+  lab.lease({0}, {}, gib(8));
+  lab.whole(1);
+  lab.slice(gib(8));
+  EXPECT_THAT(lab.granted(), IsEmpty());
+}
+
+TEST(RequestQueue, SlicesShareWhatIsLeft) {
+  Lab lab(1);
+  lab.lease({0}, {}, gib(30));
+  lab.slice(gib(30));
+  lab.slice(gib(30));
+  lab.slice(gib(20));
+  EXPECT_THAT(lab.granted(), ElementsAre(1)) << "the third would take what the second waits for";
+}
+
+// canhazgpu queued "GPU ID 99 is out of range" for ever, and `--gpus 100` took all eight.
+TEST(RequestQueue, TheImpossibleFailsAtOnceAndHoldsNothing) {
+  Lab lab;
+  lab.whole(9);
+  lab.named({gpu(99)});
+  lab.slice(gib(81));
+  lab.whole(4);
+  const auto decision = lab.decide();
+  ASSERT_EQ(decision.impossible.size(), 3u);
+  EXPECT_THAT(decision.impossible[0].second.message, HasSubstr("this machine has 4"));
+  EXPECT_THAT(lab.granted(), ElementsAre(4));
+}
+
+TEST(RequestQueue, WhoNeedsAGpuThatIsOutOfServiceHoldsNothing) {
+  Lab lab(2);
+  lab.rooms[0].draining = true;
+  lab.rooms[0].drain_reason = "fan";
+  lab.whole(2);
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), ElementsAre(2));
+  EXPECT_EQ(lab.reason(1), "GPU 0 is draining: fan");
+}
+
+TEST(RequestQueue, UnreservedUseIsLeftOutUnlessItIsTheUsersOwnAndTakenOver) {
+  Lab lab(1);
+  lab.rooms[0].unreserved_use = gib(20);
+  lab.rooms[0].in_unreserved_use = true;
+  lab.rooms[0].unreserved_by = {{1000, gib(20)}};
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+  EXPECT_THAT(lab.reason(1), HasSubstr("in use without a lease"));
+  lab.queue[0].placement.take_over = 1000;
+  EXPECT_THAT(lab.granted(), ElementsAre(1));
+  lab.rooms[0].unreserved_use = gib(21);  // 1 GiB of somebody else's
+  EXPECT_THAT(lab.granted(), IsEmpty());
+}
+
+TEST(RequestQueue, TheReasonSaysHowManyAreFreeAndWhenTheNextIsExpected) {
+  Lab lab(3);
+  lab.lease({1}, 40min);
+  lab.whole(3);
+  EXPECT_EQ(
+      lab.reason(1),
+      "2 of 3 GPUs free; next expected 40 min from now, when bob's reservation on GPU 1 ends");
+}
+
+TEST(RequestQueue, TheReasonSaysWhenNobodyKnows) {
+  Lab lab(1);
+  lab.lease({0});
+  lab.whole(1);
+  EXPECT_EQ(
+      lab.reason(1),
+      "0 of 1 GPU free; nobody knows when the next will be: bob's program (L1) on GPU 0 has no "
+      "time limit");
+}
+
+TEST(RequestQueue, TheReasonNamesWhoCameFirst) {
+  Lab lab(2);
+  lab.lease({0});
+  lab.whole(2);
+  lab.named({gpu(1)});
+  EXPECT_EQ(lab.reason(2), "0 of 1 GPU free; GPU 1 is kept for R1 of alice, which came first");
+}
+
+TEST(RequestQueue, WhatIsEndingIsStillThere) {
+  Lab lab(1);
+  lab.lease({0}).ending = true;
+  lab.whole(1);
+  lab.whole(1, 1min);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+  EXPECT_THAT(lab.reason(1), HasSubstr("is just ending"));
+}
+
+TEST(RequestQueue, AnOverdueEndIsNotAnEmptyGpu) {
+  Lab lab(1);
+  lab.lease({0}, -5min);
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+}
+
+TEST(RequestQueue, PositionsCountThoseWhoStillWait) {
+  Lab lab(1);
+  lab.whole(1);
+  lab.whole(1);
+  lab.whole(1);
+  const auto decision = lab.decide();
+  ASSERT_EQ(decision.waiting.size(), 2u);
+  EXPECT_EQ(decision.waiting[0].request, RequestId{2});
+  EXPECT_EQ(decision.waiting[0].position, 1);
+  EXPECT_EQ(decision.waiting[1].position, 2);
+}
+
+TEST(RequestQueue, ALongQueueIsKeptInOrder) {
+  Lab lab(1);
+  lab.lease({0});
+  for (int i = 0; i < kMaxPlanned + 10; ++i) lab.whole(1);
+  const auto decision = lab.decide();
+  EXPECT_EQ(decision.waiting.size(), static_cast<std::size_t>(kMaxPlanned) + 10);
+  EXPECT_THAT(lab.reason(kMaxPlanned + 1), HasSubstr("128 requests are before it"));
+}
+
+TEST(GpuChoice, TheUsersLastOneIsPreferredThenTheLongestIdle) {
+  Lab lab(3);
+  for (int i = 0; i < 3; ++i)
+    lab.rooms[static_cast<std::size_t>(i)].idle_since = WallTime(std::chrono::hours(9 - i));
+  lab.whole(1);
+  EXPECT_EQ(lab.decide().grants[0].gpus[0].uuid, gpu(2));
+  lab.queue[0].placement.preferred = {gpu(1)};
+  EXPECT_EQ(lab.decide().grants[0].gpus[0].uuid, gpu(1));
+}
+
+TEST(GpuChoice, SeveralAreChosenCloseTogether) {
+  Lab lab(4);
+  // Two boards: 0 and 2, 1 and 3.
+  lab.topology = Topology({{gpu(0), gpu(2), Closeness::kNvlink},
+                           {gpu(1), gpu(3), Closeness::kNvlink},
+                           {gpu(0), gpu(1), Closeness::kAcrossNodes},
+                           {gpu(0), gpu(3), Closeness::kAcrossNodes},
+                           {gpu(2), gpu(1), Closeness::kAcrossNodes},
+                           {gpu(2), gpu(3), Closeness::kAcrossNodes}});
+  lab.rooms[0].idle_since = WallTime(5h);  // so that the pair without GPU 0 is idle longest
+  lab.whole(2);
+  const auto grants = lab.decide().grants;
+  EXPECT_EQ(grants[0].gpus[0].uuid, gpu(1));
+  EXPECT_EQ(grants[0].gpus[1].uuid, gpu(3));
+}
+
+TEST(GpuChoice, OnAMixedMachineSeveralAreOfOneModel) {
+  Lab lab(4);
+  lab.rooms[0].info.name = lab.rooms[3].info.name = "A4000";
+  lab.lease({3});
+  lab.whole(2);
+  const auto grants = lab.decide().grants;
+  EXPECT_EQ(grants[0].gpus[0].uuid, gpu(1));
+  EXPECT_EQ(grants[0].gpus[1].uuid, gpu(2));
+}
+
+TEST(GpuChoice, ACardThatIsTooSmallIsNotConsidered) {
+  Lab lab(2);
+  lab.rooms[0].info.memory = lab.rooms[0].capacity = gib(16);
+  lab.slice(gib(24));
+  lab.slice(gib(24));
+  EXPECT_EQ(lab.decide().grants[0].gpus[0].uuid, gpu(1));
+  EXPECT_EQ(lab.decide().grants[1].gpus[0].uuid, gpu(1));
+}
+
+}  // namespace
+}  // namespace gpurota::lease
