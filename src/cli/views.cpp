@@ -123,7 +123,7 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {"COMMAND", false, 8}});
   for (const proto::Process& process : reply.processes) {
     table.add({{std::to_string(process.gpu), Colour::kNone},
-               {std::to_string(process.pid), Colour::kNone},
+               {process.pid ? std::to_string(*process.pid) : "-", Colour::kNone},
                {process.user.value_or("?"), Colour::kNone},
                {to_string(process.type), Colour::kNone},
                {amount(process.used_bytes, "?"), Colour::kNone},

@@ -26,6 +26,7 @@ void visit(V&& v, X& x) {
   v("used_bytes", x.used_bytes);
   v("reserved_bytes", x.reserved_bytes);
   v("leases", x.leases);
+  v("unreserved_bytes", x.unreserved_bytes);
   v("detail", x.detail);
 }
 
@@ -37,6 +38,8 @@ void visit(V&& v, X& x) {
   v("soft_limit_bytes", x.soft_limit_bytes);
   v("used_bytes", x.used_bytes);
   v("granted_bytes", x.granted_bytes);
+  v("processes", x.processes);
+  v("unused_since", x.unused_since);
 }
 
 template <class V, Like<Lease> X>
@@ -70,6 +73,56 @@ void visit(V&& v, X& x) {
   v("allocations", x.allocations);
   v("refusals", x.refusals);
   v("unhooked", x.unhooked);
+}
+
+template <class V, Like<FoundProcess> X>
+void visit(V&& v, X& x) {
+  v("pid", x.pid);
+  v("used_bytes", x.used_bytes);
+  v("command", x.command);
+}
+
+template <class V, Like<Finding> X>
+void visit(V&& v, X& x) {
+  v("kind", x.kind);
+  v("gpu", x.gpu);
+  v("gpu_uuid", x.gpu_uuid);
+  v("lease_id", x.lease_id);
+  v("uid", x.uid);
+  v("user", x.user);
+  v("since", x.since);
+  v("used_bytes", x.used_bytes);
+  v("process_count", x.process_count);
+  v("action", x.action);
+  v("container", x.container);
+  v("perhaps_of", x.perhaps_of);
+  v("processes", x.processes);
+}
+
+template <class V, Like<Event> X>
+void visit(V&& v, X& x) {
+  v("event_id", x.event_id);
+  v("time", x.time);
+  v("type", x.type);
+  v("lease_id", x.lease_id);
+  v("gpu", x.gpu);
+  v("gpu_uuid", x.gpu_uuid);
+  v("uid", x.uid);
+  v("user", x.user);
+  v("finding", x.finding);
+  v("used_bytes", x.used_bytes);
+  v("count", x.count);
+  v("message", x.message);
+  v("pids", x.pids);
+  v("detail", x.detail);
+}
+
+template <class V, Like<ReportRow> X>
+void visit(V&& v, X& x) {
+  v("key", x.key);
+  v("leases", x.leases);
+  v("gpu_seconds", x.gpu_seconds);
+  v("mib_seconds", x.mib_seconds);
 }
 
 template <class V, Like<Variable> X>
@@ -140,6 +193,7 @@ void visit(V&& v, X& x) {
   v("lease", x.lease);
   v("ended", x.ended);
   v("reason", x.reason);
+  v("notice", x.notice);
 }
 
 template <class V, Like<Release> X>
@@ -171,6 +225,7 @@ template <class V, Like<Status::Reply> X>
 void visit(V&& v, X& x) {
   v("gpus", x.gpus);
   v("leases", x.leases);
+  v("findings", x.findings);
 }
 
 template <class V, Like<ListProcesses> X>
@@ -181,6 +236,34 @@ void visit(V&& v, X& x) {
 template <class V, Like<ListProcesses::Reply> X>
 void visit(V&& v, X& x) {
   v("processes", x.processes);
+}
+
+template <class V, Like<Events> X>
+void visit(V&& v, X& x) {
+  v("since", x.since);
+  v("lease_id", x.lease_id);
+  v("follow", x.follow);
+}
+
+template <class V, Like<Events::Reply> X>
+void visit(V&& v, X& x) {
+  v("events", x.events);
+  v("missed", x.missed);
+}
+
+template <class V, Like<Report> X>
+void visit(V&& v, X& x) {
+  v("since", x.since);
+  v("until", x.until);
+  v("by", x.by);
+}
+
+template <class V, Like<Report::Reply> X>
+void visit(V&& v, X& x) {
+  v("since", x.since);
+  v("until", x.until);
+  v("by", x.by);
+  v("rows", x.rows);
 }
 
 template <class V, Like<Doctor::Reply> X>
@@ -219,6 +302,8 @@ void visit(V&& v, X& x) {
   X(Update)                        \
   X(Status)                        \
   X(ListProcesses)                 \
+  X(Events)                        \
+  X(Report)                        \
   X(Doctor)                        \
   X(ServiceInfo)                   \
   X(InterfaceDescription)

@@ -75,6 +75,10 @@ GPUROTA_NAMED(Gpu, "Gpu")
 GPUROTA_NAMED(LeaseGpu, "LeaseGpu")
 GPUROTA_NAMED(Lease, "Lease")
 GPUROTA_NAMED(Process, "Process")
+GPUROTA_NAMED(FoundProcess, "FoundProcess")
+GPUROTA_NAMED(Finding, "Finding")
+GPUROTA_NAMED(Event, "Event")
+GPUROTA_NAMED(ReportRow, "ReportRow")
 GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
 
@@ -105,6 +109,10 @@ Members members_of_codec() {
   members["type LeaseGpu"] = fields_of<LeaseGpu>();
   members["type Lease"] = fields_of<Lease>();
   members["type Process"] = fields_of<Process>();
+  members["type FoundProcess"] = fields_of<FoundProcess>();
+  members["type Finding"] = fields_of<Finding>();
+  members["type Event"] = fields_of<Event>();
+  members["type ReportRow"] = fields_of<ReportRow>();
   members["type Variable"] = fields_of<Variable>();
   members["type Check"] = fields_of<Check>();
 #define GPUROTA_ADD(M) add_method<M>(members);
@@ -149,6 +157,9 @@ TEST(Interface, EveryWordOfAnEnumIsDocumentedAtItsField) {
   expect_words_documented<Share>("type Lease", "share");
   expect_words_documented<LeaseState>("type Lease", "state");
   expect_words_documented<ProcessType>("type Process", "type");
+  expect_words_documented<FindingKind>("type Finding", "kind");
+  expect_words_documented<FindingAction>("type Finding", "action");
+  expect_words_documented<EventType>("type Event", "type");
   expect_words_documented<CheckStatus>("type Check", "status");
   expect_words_documented<Ended>("method Hold", "ended");
 }

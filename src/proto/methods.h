@@ -68,6 +68,7 @@ struct Hold {
     Lease lease;
     std::optional<Ended> ended;
     std::optional<std::string> reason;
+    std::optional<std::string> notice;
     bool operator==(const Reply&) const = default;
   };
   LeaseId lease_id;
@@ -104,6 +105,7 @@ struct Status {
   struct Reply {
     std::vector<Gpu> gpus;
     std::vector<Lease> leases;
+    std::vector<Finding> findings;
     bool operator==(const Reply&) const = default;
   };
   bool operator==(const Status&) const = default;
@@ -117,6 +119,34 @@ struct ListProcesses {
   };
   std::optional<LeaseId> lease_id;
   bool operator==(const ListProcesses&) const = default;
+};
+
+struct Events {
+  static constexpr std::string_view kMethod = "dev.gpurota.Events";
+  struct Reply {
+    std::vector<Event> events;
+    std::uint64_t missed = 0;
+    bool operator==(const Reply&) const = default;
+  };
+  std::optional<WallTime> since;
+  std::optional<LeaseId> lease_id;
+  std::optional<bool> follow;
+  bool operator==(const Events&) const = default;
+};
+
+struct Report {
+  static constexpr std::string_view kMethod = "dev.gpurota.Report";
+  struct Reply {
+    WallTime since;
+    WallTime until;
+    std::string by;
+    std::vector<ReportRow> rows;
+    bool operator==(const Reply&) const = default;
+  };
+  std::optional<WallTime> since;
+  std::optional<WallTime> until;
+  std::optional<std::string> by;
+  bool operator==(const Report&) const = default;
 };
 
 struct Doctor {
@@ -154,6 +184,6 @@ struct InterfaceDescription {
 };
 
 using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
-                            Doctor, ServiceInfo, InterfaceDescription>;
+                            Events, Report, Doctor, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

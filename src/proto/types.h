@@ -25,6 +25,31 @@ enum class Share { kUnknown, kExclusive, kSlice };
 enum class LeaseState { kUnknown, kActive, kEnding };
 enum class Ended { kUnknown, kFinished, kReleased, kLost };
 enum class ProcessType { kUnknown, kCompute, kGraphics };
+enum class FindingKind { kUnknown, kUnreservedUse, kForeignUse, kOverLimit, kUnused };
+enum class FindingAction { kUnknown, kReport, kNotify, kStop };
+enum class EventType {
+  kUnknown,
+  kLeaseMade,
+  kLeaseStarted,
+  kLeaseUpdated,
+  kLeaseEnding,
+  kLeaseGone,
+  kRequestQueued,
+  kRequestGranted,
+  kRequestCancelled,
+  kCallDenied,
+  kGrantDenied,
+  kFindingBegun,
+  kFindingEnded,
+  kProcessStopped,
+  kGpuError,
+  kGpuRecovered,
+  kGpuDrained,
+  kGpuUndrained,
+  kConfigReloaded,
+  kDaemonStarted,
+  kDaemonStopped
+};
 enum class CheckStatus { kUnknown, kOk, kWarning, kError };
 
 // The word of the interface for it: "in_use". Names of values that are not in the list: "unknown".
@@ -35,6 +60,9 @@ const char* to_string(LeaseState state);
 const char* to_string(Ended ended);
 const char* to_string(ProcessType type);
 const char* to_string(CheckStatus status);
+const char* to_string(FindingKind kind);
+const char* to_string(FindingAction action);
+const char* to_string(EventType type);
 
 // `Size` of the interface is SizeSpec of base/bytes.h.
 
@@ -49,6 +77,7 @@ struct Gpu {
   Bytes used_bytes;
   Bytes reserved_bytes;
   std::vector<LeaseId> leases;
+  Bytes unreserved_bytes;
   std::optional<std::string> detail;
   bool operator==(const Gpu&) const = default;
 };
@@ -60,6 +89,8 @@ struct LeaseGpu {
   std::optional<Bytes> soft_limit_bytes;
   Bytes used_bytes;
   Bytes granted_bytes;
+  int processes = 0;
+  std::optional<WallTime> unused_since;
   bool operator==(const LeaseGpu&) const = default;
 };
 
@@ -80,7 +111,7 @@ struct Lease {
 };
 
 struct Process {
-  pid_t pid = 0;
+  std::optional<pid_t> pid;
   std::optional<uid_t> uid;
   std::optional<std::string> user;
   int gpu = 0;
@@ -94,6 +125,56 @@ struct Process {
   std::optional<std::uint64_t> refusals;
   std::optional<std::uint64_t> unhooked;
   bool operator==(const Process&) const = default;
+};
+
+struct FoundProcess {
+  pid_t pid = 0;
+  std::optional<Bytes> used_bytes;
+  std::optional<std::vector<std::string>> command;
+  bool operator==(const FoundProcess&) const = default;
+};
+
+struct Finding {
+  FindingKind kind = FindingKind::kUnknown;
+  int gpu = 0;
+  GpuUuid gpu_uuid;
+  std::optional<LeaseId> lease_id;
+  std::optional<uid_t> uid;
+  std::optional<std::string> user;
+  WallTime since;
+  Bytes used_bytes;
+  int process_count = 0;
+  FindingAction action = FindingAction::kUnknown;
+  bool container = false;
+  std::optional<LeaseId> perhaps_of;
+  std::optional<std::vector<FoundProcess>> processes;
+  bool operator==(const Finding&) const = default;
+};
+
+struct Event {
+  std::uint64_t event_id = 0;
+  WallTime time;
+  EventType type = EventType::kUnknown;
+  std::optional<LeaseId> lease_id;
+  std::optional<int> gpu;
+  std::optional<GpuUuid> gpu_uuid;
+  std::optional<uid_t> uid;
+  std::optional<std::string> user;
+  std::optional<FindingKind> finding;
+  std::optional<Bytes> used_bytes;
+  std::uint64_t count = 1;
+  std::string message;
+  std::optional<std::vector<pid_t>> pids;
+  std::optional<std::string> detail;
+  bool operator==(const Event&) const = default;
+};
+
+struct ReportRow {
+  std::optional<std::string> key;
+  std::uint64_t leases = 0;
+  std::uint64_t gpu_seconds = 0;
+  std::uint64_t mib_seconds = 0;
+  bool operator==(const ReportRow&) const = default;
 };
 
 struct Variable {

@@ -38,6 +38,24 @@ struct Words<ProcessType> {
   static constexpr std::array<const char*, 3> kAll = {"unknown", "compute", "graphics"};
 };
 template <>
+struct Words<FindingKind> {
+  static constexpr std::array<const char*, 5> kAll = {"unknown", "unreserved_use", "foreign_use",
+                                                      "over_limit", "unused"};
+};
+template <>
+struct Words<FindingAction> {
+  static constexpr std::array<const char*, 4> kAll = {"unknown", "report", "notify", "stop"};
+};
+template <>
+struct Words<EventType> {
+  static constexpr std::array<const char*, 21> kAll = {
+      "unknown",       "lease_made",     "lease_started",   "lease_updated",     "lease_ending",
+      "lease_gone",    "request_queued", "request_granted", "request_cancelled", "call_denied",
+      "grant_denied",  "finding_begun",  "finding_ended",   "process_stopped",   "gpu_error",
+      "gpu_recovered", "gpu_drained",    "gpu_undrained",   "config_reloaded",   "daemon_started",
+      "daemon_stopped"};
+};
+template <>
 struct Words<CheckStatus> {
   static constexpr std::array<const char*, 4> kAll = {"unknown", "ok", "warning", "error"};
 };
