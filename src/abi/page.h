@@ -16,6 +16,8 @@
 #define GPUROTA_PAGE_MAGIC 0x41544f52u /* "ROTA" */
 #define GPUROTA_PAGE_VERSION 1u
 #define GPUROTA_PAGE_BYTES 4096u
+#define GPUROTA_PAGE_NAMES 8u
+#define GPUROTA_PAGE_NAME_BYTES 64u
 
 /* Written by the daemon only. One cache line. */
 struct gpurota_page_grant {
@@ -40,8 +42,12 @@ struct gpurota_page {
   uint32_t magic;   /* GPUROTA_PAGE_MAGIC */
   uint32_t version; /* GPUROTA_PAGE_VERSION; a newer daemon only adds fields */
   uint32_t slots;   /* slots in use, at most GPUROTA_SLOTS */
-  uint32_t size;    /* bytes of this struct that the daemon knows */
+  uint32_t size;    /* bytes of this struct that the daemon knows; all of the page can be written */
   uint8_t reserved[48];
   struct gpurota_page_grant grant[GPUROTA_SLOTS];
   struct gpurota_page_use use[GPUROTA_SLOTS];
+  /* Written by the tenant: names of what use[0].unhooked counts, the first few, each once. */
+  uint32_t unhooked_names;
+  uint32_t reserved2;
+  char unhooked_name[GPUROTA_PAGE_NAMES][GPUROTA_PAGE_NAME_BYTES]; /* with their NUL */
 };

@@ -44,17 +44,18 @@ const char* const kCalled[] = {
 };
 
 // Pointer to hook: open addressing, at most two pointers per hook (see learn_pointers).
-constexpr size_t kPointerSlots = 256;
+constexpr size_t kPointerSlots = 1024;
 static_assert(kPointerSlots >= 4 * kHookCount, "the pointer table must stay sparse");
 struct PointerSlot {
   void* pointer;
   void* hook;
 };
 PointerSlot g_pointers[kPointerSlots];
+void* g_driver_handle;
 
 size_t slot_of(void* pointer) {
   const auto bits = reinterpret_cast<uintptr_t>(pointer);
-  return static_cast<size_t>((bits * 0x9e3779b97f4a7c15u) >> 56);
+  return static_cast<size_t>((bits * 0x9e3779b97f4a7c15u) >> 54);
 }
 
 void add_pointer(void* pointer, void* hook) {
@@ -69,6 +70,7 @@ void add_pointer(void* pointer, void* hook) {
 
 // What one look at the driver found, before it is published.
 struct Found {
+  void* handle;
   void* functions[kFnCount];
   void* by_version[kHookCount];
 };
@@ -102,6 +104,7 @@ bool look(Found* found) {
   if (real_dlopen == nullptr) return false;
   void* libcuda = real_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (libcuda == nullptr) return false;
+  found->handle = libcuda;
   for (int i = 0; i < kHookCount; ++i) {
     found->functions[i] = gpurota_real_dlsym(libcuda, kHooks[i].symbol);
   }
@@ -116,6 +119,7 @@ bool look(Found* found) {
 void publish(const Found& found) {
   Lock lock(state().driver_mutex);
   if (g_driver_found.load(std::memory_order_relaxed)) return;
+  g_driver_handle = found.handle;
   memcpy(g_real_functions, found.functions, sizeof(g_real_functions));
   for (int i = 0; i < kHookCount; ++i) add_pointer(found.functions[i], kHooks[i].address);
   for (int i = 0; i < kHookCount; ++i) add_pointer(found.by_version[i], kHooks[i].address);
@@ -143,25 +147,27 @@ void* hook_for_pointer(void* pointer) {
   }
 }
 
-int hook_by_symbol(const char* name) {
-  for (int i = 0; i < kHookCount; ++i) {
-    if (strcmp(kHooks[i].symbol + 2, name + 2) == 0) return i;
-  }
-  return -1;
-}
-
 void* hook_address(int id) { return kHooks[id].address; }
 
-bool is_hooked_family(const char* name) {
-  size_t length = strlen(name);
-  for (const char* suffix : {"_ptsz", "_ptds"}) {
-    if (length > 5 && strcmp(name + length - 5, suffix) == 0) length -= 5;
+DriverName find_driver_name(const char* name) {
+  size_t low = 0;
+  size_t high = sizeof(kDriverNames) / sizeof(kDriverNames[0]);
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const DriverNameEntry& entry = kDriverNames[middle];
+    const int order = strcmp(name, kDriverNamePool + entry.offset);
+    if (order == 0) return {true, entry.hook, entry.in_hooked_family};
+    if (order < 0) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
   }
-  if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v') length -= 3;
-  for (const Hook& hook : kHooks) {
-    if (strncmp(hook.base, name, length) == 0 && hook.base[length] == '\0') return true;
-  }
-  return false;
+  return {false, -1, false};
+}
+
+bool driver_exports(const char* name, void* pointer) {
+  return driver_ready() && gpurota_real_dlsym(g_driver_handle, name) == pointer;
 }
 
 CUresult missing_function(const char* name) {

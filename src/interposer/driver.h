@@ -40,13 +40,18 @@ F* real_function(Fn id) {
 // The hook that stands in for the driver's function at `pointer`; nullptr if none does.
 void* hook_for_pointer(void* pointer);
 
-// The hook with this very symbol name, -1 if there is none.
-int hook_by_symbol(const char* name);
 void* hook_address(int id);
 
-// Whether `name`, its version and stream suffix aside, is that of a hooked function: what is handed
-// out under such a name without a hook is memory that nobody counts.
-bool is_hooked_family(const char* name);
+// What the list of driver functions says of a name.
+struct DriverName {
+  bool known;          // it is in the list
+  int hook;            // its hook, -1: none
+  bool hooked_family;  // another version or stream variant of it is hooked
+};
+DriverName find_driver_name(const char* name);
+
+// Whether the loaded driver exports `name` at `pointer`: other libraries have names like its own.
+bool driver_exports(const char* name, void* pointer);
 
 // What a hook returns when the driver lacks the function it stands in for.
 CUresult missing_function(const char* name);

@@ -1,69 +1,12 @@
-// The driver's functions that libgpurota stands in for, and those it calls itself.
+// The types of the driver's functions that libgpurota stands in for, and of those it calls itself.
 //
-// GPUROTA_HOOKED_FUNCTIONS(X): X(symbol, base, version, flags). `base`, `version` and `flags` are what
-// cuGetProcAddress is asked for this very symbol (abi/driver_functions.tsv; a test compares them).
-// Each has a function of the same name and type in this library, which is exported.
+// Which they are says the column `use` of abi/driver_functions.tsv, of which the build makes
+// GPUROTA_HOOKED_FUNCTIONS and GPUROTA_CALLED_FUNCTIONS (driver_table.h). Each hook has a function of
+// the same name and type in this library, which is exported.
 #pragma once
 
 #include "abi/cuda_abi.h"
-
-#define GPUROTA_HOOKED_FUNCTIONS(X)                                             \
-  X(cuGetProcAddress, "cuGetProcAddress", 11030, 0)                             \
-  X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, 0)                          \
-  X(cuMemAlloc, "cuMemAlloc", 2000, 0)                                          \
-  X(cuMemAlloc_v2, "cuMemAlloc", 3020, 0)                                       \
-  X(cuMemAllocPitch, "cuMemAllocPitch", 2000, 0)                                \
-  X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 0)                             \
-  X(cuMemAllocManaged, "cuMemAllocManaged", 6000, 0)                            \
-  X(cuMemFree, "cuMemFree", 2000, 0)                                            \
-  X(cuMemFree_v2, "cuMemFree", 3020, 0)                                         \
-  X(cuMemCreate, "cuMemCreate", 10020, 0)                                       \
-  X(cuMemRelease, "cuMemRelease", 10020, 0)                                     \
-  X(cuMemMap, "cuMemMap", 10020, 0)                                             \
-  X(cuMemUnmap, "cuMemUnmap", 10020, 0)                                         \
-  X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 0)       \
-  X(cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 10020, 0) \
-  X(cuCtxCreate, "cuCtxCreate", 2000, 0)                                        \
-  X(cuCtxCreate_v2, "cuCtxCreate", 3020, 0)                                     \
-  X(cuCtxCreate_v3, "cuCtxCreate", 11040, 0)                                    \
-  X(cuCtxCreate_v4, "cuCtxCreate", 12050, 0)                                    \
-  X(cuCtxDestroy, "cuCtxDestroy", 2000, 0)                                      \
-  X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 0)                                   \
-  X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0)              \
-  X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 0)            \
-  X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 0)        \
-  X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 0)                \
-  X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 0)            \
-  X(cuMemAllocAsync, "cuMemAllocAsync", 11020, 0)                               \
-  X(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2)                          \
-  X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 0)               \
-  X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 2)          \
-  X(cuMemFreeAsync, "cuMemFreeAsync", 11020, 0)                                 \
-  X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 2)                            \
-  X(cuMemPoolCreate, "cuMemPoolCreate", 11020, 0)                               \
-  X(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 0)                             \
-  X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 0)                               \
-  X(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, 0)                         \
-  X(cuMemSetMemPool, "cuMemSetMemPool", 13000, 0)                               \
-  X(cuMemGetInfo, "cuMemGetInfo", 2000, 0)                                      \
-  X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0)                                   \
-  X(cuDeviceTotalMem, "cuDeviceTotalMem", 2000, 0)                              \
-  X(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, 0)
-
-#define GPUROTA_CALLED_FUNCTIONS(X) \
-  X(cuCtxGetCurrent)                \
-  X(cuCtxGetDevice)                 \
-  X(cuDeviceGetCount)               \
-  X(cuDeviceGetUuid)                \
-  X(cuDeviceGetUuid_v2)             \
-  X(cuDevicePrimaryCtxGetState)     \
-  X(cuMemPoolGetAttribute)          \
-  X(cuDeviceGetMemPool)             \
-  X(cuDeviceGetDefaultMemPool)      \
-  X(cuStreamIsCapturing)            \
-  X(cuStreamIsCapturing_ptsz)       \
-  X(cuStreamGetCtx)                 \
-  X(cuStreamGetCtx_ptsz)
+#include "interposer/driver_table.h"
 
 #define GPUROTA_API __attribute__((visibility("default")))
 

@@ -225,6 +225,7 @@ bool reconnect_once(State& s) {
   s.link.call = call;
   remember_socket(kCallSocket, call);
   for (uint32_t i = 0; i < s.link.slot_count; ++i) s.mirror(static_cast<int>(i));  // a new page
+  s.mirror_unhooked();
   s.link.away_since = 0;
   s.link.lease_refused = false;
   start_helper(s);

@@ -27,10 +27,9 @@ namespace {
 void* no_dlsym(void*, const char*) { return nullptr; }
 void* no_dlvsym(void*, const char*, const char*) { return nullptr; }
 
+// `name` is handed out as the driver has it: what it allocates, nobody but NVML will count.
 void count_unhooked(const char* name, int version) {
-  State& s = state();
-  s.unhooked.fetch_add(1, std::memory_order_relaxed);
-  s.mirror_unhooked();
+  state().count_unhooked(name);
   GPUROTA_DEBUG(
       "no hook for %s (version %d) of this driver: what it allocates is counted by NVML only", name,
       version);
@@ -50,14 +49,16 @@ bool is_search(void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFA
 template <typename Lookup>
 void* look_up(void* handle, const char* name, Lookup lookup) {
   if (!active()) return nullptr;
-  const int id = hook_by_symbol(name);
-  if (id < 0 && !is_hooked_family(name)) return nullptr;
+  const DriverName listed = find_driver_name(name);
+  if (listed.hook < 0 && listed.known && !listed.hooked_family) return nullptr;
   ErrnoGuard guard;
-  if (is_search(handle)) return id >= 0 && driver_ready() ? hook_address(id) : nullptr;
+  if (is_search(handle)) {
+    return listed.hook >= 0 && driver_ready() ? hook_address(listed.hook) : nullptr;
+  }
   void* found = lookup();
   if (found == nullptr || !driver_ready()) return nullptr;
-  if (id >= 0) return replace(id, found);
-  if (hook_for_pointer(found) == nullptr) count_unhooked(name, 0);
+  if (listed.hook >= 0) return replace(listed.hook, found);
+  if (hook_for_pointer(found) == nullptr && driver_exports(name, found)) count_unhooked(name, 0);
   return nullptr;
 }
 
@@ -70,9 +71,10 @@ void replace_proc_address(const char* symbol, int version, void** pfn) {
   }
   if (hook != nullptr) {
     *pfn = hook;
-  } else if (is_hooked_family(symbol)) {
-    count_unhooked(symbol, version);
+    return;
   }
+  const DriverName listed = find_driver_name(symbol);
+  if (!listed.known || listed.hooked_family) count_unhooked(symbol, version);
 }
 
 }  // namespace

@@ -74,11 +74,29 @@ void State::mirror(int slot) {
   store(&to.refusals, from.refusals.load(std::memory_order_relaxed));
 }
 
+void State::count_unhooked(const char* name) {
+  unhooked.count.fetch_add(1, std::memory_order_relaxed);
+  {
+    Lock lock(unhooked.mutex);
+    for (uint32_t i = 0; i < unhooked.names; ++i) {
+      if (strncmp(unhooked.name[i], name, GPUROTA_PAGE_NAME_BYTES - 1) == 0) name = nullptr;
+      if (name == nullptr) break;
+    }
+    if (name != nullptr && unhooked.names < GPUROTA_PAGE_NAMES) {
+      strncpy(unhooked.name[unhooked.names++], name, GPUROTA_PAGE_NAME_BYTES - 1);
+    }
+  }
+  mirror_unhooked();
+}
+
 void State::mirror_unhooked() {
   gpurota_page* shared = page.load(std::memory_order_acquire);
   if (shared == nullptr) return;
-  __atomic_store_n(&shared->use[0].unhooked, unhooked.load(std::memory_order_relaxed),
+  __atomic_store_n(&shared->use[0].unhooked, unhooked.count.load(std::memory_order_relaxed),
                    __ATOMIC_RELAXED);
+  Lock lock(unhooked.mutex);
+  memcpy(shared->unhooked_name, unhooked.name, sizeof(unhooked.name));
+  __atomic_store_n(&shared->unhooked_names, unhooked.names, __ATOMIC_RELEASE);
 }
 
 }  // namespace gpurota::interposer

@@ -138,11 +138,19 @@ struct Pools {
 
 inline constexpr size_t kDevices = 64;
 
+// Driver functions that were handed out without a hook and should have one.
+struct Unhooked {
+  std::atomic<uint64_t> count;
+  Mutex mutex;  // of what follows
+  uint32_t names;
+  char name[GPUROTA_PAGE_NAMES][GPUROTA_PAGE_NAME_BYTES];
+};
+
 struct State {
   int32_t pid;  // of the process this state is of, where the kernel cannot wipe
   Mutex driver_mutex;
   std::atomic<uint32_t> attached;
-  std::atomic<uint64_t> unhooked;
+  Unhooked unhooked;
   std::atomic<gpurota_page*> page;
   std::atomic<int32_t> device_count;  // of the program; 0: not asked yet
   std::atomic<int32_t>
@@ -156,6 +164,7 @@ struct State {
   Pools pools;
 
   void mirror(int slot);  // shows the ledger of one GPU in the page; a hint
+  void count_unhooked(const char* name);
   void mirror_unhooked();
 };
 

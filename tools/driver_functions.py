@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""src/abi/driver_functions.tsv, the one list of the driver's functions, and what the build makes of it.
+
+    driver_functions.py interposer TSV OUTPUT.h    what libgpurota hooks and calls, and all names
+    driver_functions.py simulator TSV FOLDER       stubs.c, table.c and libcuda.exports of libcuda.so.1
+
+CMake runs it; other scripts import it. The columns are explained at the top of the list itself.
+"""
+import collections
+import pathlib
+import sys
+
+CLASSES = ("allocates", "frees", "views", "submits", "residency", "answered", "passes")
+USES = ("hook", "call", "nvml", "-")
+STREAMS = ("legacy", "ptds", "ptsz")
+
+Row = collections.namedtuple("Row", "symbol base version stream classes use")
+
+
+def parse_row(line):
+    fields = line.split("\t")
+    if len(fields) != 6:
+        raise ValueError(f"6 columns are needed: {line!r}")
+    symbol, base, version, stream, classes, use = fields
+    row = Row(symbol, base, int(version), stream, tuple(classes.split(",")), use)
+    if stream not in STREAMS or use not in USES or not set(row.classes) <= set(CLASSES):
+        raise ValueError(f"unknown stream, class or use: {line!r}")
+    if {"allocates", "frees", "views"} & set(row.classes) and use not in ("hook", "nvml"):
+        raise ValueError(f"{symbol}: what allocates, frees or views is hooked, or left to NVML")
+    return row
+
+
+def read_rows(path):
+    """The rows, sorted as strcmp sorts their symbols. ValueError names a row that is wrong."""
+    rows = [parse_row(line) for line in pathlib.Path(path).read_text().splitlines()
+            if line and not line.startswith("#")]
+    rows.sort(key=lambda row: row.symbol)
+    for before, after in zip(rows, rows[1:]):
+        if before.symbol == after.symbol:
+            raise ValueError(f"{after.symbol} is there twice")
+    symbols = {row.symbol for row in rows}
+    for row in rows:
+        # is_hooked_family() looks a family up under its base name.
+        if row.base not in symbols:
+            raise ValueError(f"{row.symbol}: its base {row.base} is not in the list")
+    return rows
+
+
+def macro(name, entries):
+    if not entries:
+        return f"#define {name}(X)\n"
+    return f"#define {name}(X) \\\n" + " \\\n".join(f"  {entry}" for entry in entries) + "\n"
+
+
+def interposer_table(rows):
+    """A header: the two X lists, and every name with the number of its hook."""
+    hooked = [row for row in rows if row.use == "hook"]
+    called = [row for row in rows if row.use == "call"]
+    flags = {"legacy": 0, "ptds": 2, "ptsz": 2}
+    number = {row.symbol: i for i, row in enumerate(hooked)}
+    families = {row.base for row in hooked}
+    text = ["// Made from src/abi/driver_functions.tsv by tools/driver_functions.py.\n#pragma once\n"]
+    text.append(macro("GPUROTA_HOOKED_FUNCTIONS", [
+        f'X({row.symbol}, "{row.base}", {row.version}, {flags[row.stream]})' for row in hooked]))
+    text.append(macro("GPUROTA_CALLED_FUNCTIONS", [f"X({row.symbol})" for row in called]))
+    return "\n".join(text + name_pool(rows, number, families))
+
+
+def name_pool(rows, number, families):
+    """All names, sorted, as one pool and offsets into it: nothing in it needs relocating, so all
+    processes share its pages."""
+    offset, pool, entries = 0, [], []
+    for row in rows:
+        pool.append(f'  "{row.symbol}\\0"')
+        entries.append(f"  {{{offset}, {number.get(row.symbol, -1)}, {str(row.base in families).lower()}}},")
+        offset += len(row.symbol) + 1
+    return ["#include <stdint.h>\n", "namespace gpurota::interposer {\n",
+            "struct DriverNameEntry {\n  uint16_t offset;        // in kDriverNamePool\n"
+            "  int16_t hook;           // -1: none\n  bool in_hooked_family;\n};\n",
+            "inline constexpr char kDriverNamePool[] =", *pool[:-1], pool[-1] + ";",
+            "inline constexpr DriverNameEntry kDriverNames[] = {", *entries, "};\n",
+            "}  // namespace gpurota::interposer", ""]
+
+
+def write_interposer(rows, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(interposer_table(rows))
+
+
+def write_simulator(rows, out):
+    """Weak definitions that count and answer NOT_SUPPORTED, which what the simulator implements takes
+    the place of; the table behind cuGetProcAddress; the linker's version script."""
+    out.mkdir(parents=True, exist_ok=True)
+    stubs = ["int gpurota_sim_unsupported(const char* name);"]
+    stubs += [f'__attribute__((weak, visibility("default"))) int {row.symbol}(void); '
+              f'int {row.symbol}(void) {{ return gpurota_sim_unsupported("{row.symbol}"); }}'
+              for row in rows]
+    (out / "stubs.c").write_text("\n".join(stubs) + "\n")
+
+    table = ['#include "sim/cuda/proc_table.h"']
+    table += [f"int {row.symbol}(void);" for row in rows]
+    table.append("const struct gpurota_sim_function gpurota_sim_functions[] = {")
+    table += [f'  {{"{row.base}", {row.version}, {int(row.stream != "legacy")}, (void*){row.symbol}}},'
+              for row in sorted(rows, key=lambda row: (row.base, row.version))]
+    table += ["};", f"const unsigned gpurota_sim_function_count = {len(rows)};"]
+    (out / "table.c").write_text("\n".join(table) + "\n")
+
+    names = "".join(f"    {row.symbol};\n" for row in rows)
+    (out / "libcuda.exports").write_text("{\n  global:\n" + names + "  local: *;\n};\n")
+
+
+def main():
+    what, tsv, output = sys.argv[1:]
+    try:
+        rows = read_rows(tsv)
+    except ValueError as error:
+        sys.exit(f"{tsv}: {error}")
+    {"interposer": write_interposer, "simulator": write_simulator}[what](rows, pathlib.Path(output))
+
+
+if __name__ == "__main__":
+    main()
