@@ -42,6 +42,8 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::Update&);
   Outcome on(const Caller& caller, const proto::Status&);
   Outcome on(const Caller& caller, const proto::ListProcesses&);
+  Outcome on(const Caller& caller, const proto::Events&);
+  Outcome on(const Caller& caller, const proto::Report&);
   Outcome on(const Caller& caller, const proto::Doctor&);
   Outcome on(const Caller& caller, const proto::ServiceInfo&);
   Outcome on(const Caller& caller, const proto::InterfaceDescription&);
