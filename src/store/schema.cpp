@@ -46,6 +46,38 @@ CREATE TABLE lease_argument (
   PRIMARY KEY (lease, position)
 ) STRICT, WITHOUT ROWID;
 )sql",
+    R"sql(
+CREATE TABLE event (
+  id INTEGER PRIMARY KEY,
+  time_ms INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  lease INTEGER,
+  gpu_index INTEGER,
+  gpu TEXT NOT NULL,
+  uid INTEGER,
+  finding TEXT NOT NULL,
+  bytes INTEGER,
+  count INTEGER NOT NULL,
+  message BLOB NOT NULL,
+  pids TEXT NOT NULL,              -- 12,34
+  detail BLOB NOT NULL
+) STRICT;
+CREATE TABLE usage (               -- what a lease had of a GPU; outlives the lease
+  lease INTEGER NOT NULL,
+  gpu TEXT NOT NULL,
+  uid INTEGER NOT NULL,
+  user_group TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  note BLOB NOT NULL,
+  since_ms INTEGER NOT NULL,
+  until_ms INTEGER NOT NULL,
+  open INTEGER NOT NULL,           -- 1: it goes on
+  gpu_ms INTEGER NOT NULL,
+  mib_ms INTEGER NOT NULL,
+  PRIMARY KEY (lease, gpu)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_until ON usage (until_ms);
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/fd.h"
+#include "ports/history.h"
 #include "ports/store.h"
 #include "store/database.h"
 
@@ -14,7 +15,7 @@
 
 namespace gpurota::store {
 
-class SqliteStore final : public ports::Store {
+class SqliteStore final : public ports::Store, public ports::History {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
   // wrote it; kDenied if others could write to it; kIo if the database is damaged.
@@ -26,6 +27,13 @@ class SqliteStore final : public ports::Store {
   Result<void> save_lease(const ports::StoredLease& lease) override;
   Result<void> remove_lease(LeaseId id) override;
   Result<LeaseId> next_lease_id() override;
+
+  Result<void> save(const ports::HistoryBatch& batch) override;
+  Result<std::vector<ports::StoredEvent>> load_events() override;
+  Result<std::vector<ports::StoredUsage>> load_open_usage() override;
+  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy by, WallTime since,
+                                                 WallTime until) override;
+  Result<void> prune_usage(WallTime before) override;
 
  private:
   SqliteStore(Fd lock, Database database)

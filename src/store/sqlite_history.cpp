@@ -1,0 +1,169 @@
+// Events and usage: the other half of sqlite_store.cpp.
+#include "store/sqlite_store.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <chrono>
+
+namespace gpurota::store {
+namespace {
+
+using ports::StoredEvent;
+using ports::StoredUsage;
+using Integer = std::optional<std::int64_t>;
+
+std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+std::uint64_t from_integer(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+std::int64_t milliseconds(WallTime time) { return time.time_since_epoch().count(); }
+WallTime time_of(std::int64_t value) { return WallTime(std::chrono::milliseconds(value)); }
+
+std::string join(const std::vector<pid_t>& pids) {
+  std::string text;
+  for (const pid_t pid : pids) text += fmt::format("{}{}", text.empty() ? "" : ",", pid);
+  return text;
+}
+
+std::vector<pid_t> split(const std::string& text) {
+  std::vector<pid_t> pids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    pid_t pid = 0;
+    const auto [next, error] = std::from_chars(at, end, pid);
+    if (error != std::errc()) break;
+    pids.push_back(pid);
+    at = next + 1;
+  }
+  return pids;
+}
+
+StoredEvent event_at(const Statement& row) {
+  StoredEvent event;
+  event.id = from_integer(row.integer(0));
+  event.time = time_of(row.integer(1));
+  event.type = row.bytes(2);
+  if (!row.is_null(3)) event.lease = LeaseId{from_integer(row.integer(3))};
+  if (!row.is_null(4)) event.gpu_index = static_cast<int>(row.integer(4));
+  event.gpu.value = row.bytes(5);
+  if (!row.is_null(6)) event.uid = static_cast<uid_t>(row.integer(6));
+  event.finding = row.bytes(7);
+  if (!row.is_null(8)) event.bytes = Bytes(from_integer(row.integer(8)));
+  event.count = from_integer(row.integer(9));
+  event.message = row.bytes(10);
+  event.pids = split(row.bytes(11));
+  event.detail = row.bytes(12);
+  return event;
+}
+
+StoredUsage usage_at(const Statement& row) {
+  StoredUsage usage;
+  usage.lease.value = from_integer(row.integer(0));
+  usage.gpu.value = row.bytes(1);
+  usage.uid = static_cast<uid_t>(row.integer(2));
+  usage.group = row.bytes(3);
+  usage.kind = row.bytes(4);
+  usage.note = row.bytes(5);
+  usage.since = time_of(row.integer(6));
+  usage.until = time_of(row.integer(7));
+  usage.open = row.integer(8) != 0;
+  usage.gpu_ms = from_integer(row.integer(9));
+  usage.mib_ms = from_integer(row.integer(10));
+  return usage;
+}
+
+const char* column_of(ports::UsageBy by) {
+  switch (by) {
+    case ports::UsageBy::kUser:
+      return "''";
+    case ports::UsageBy::kGroup:
+      return "user_group";
+    case ports::UsageBy::kNote:
+      return "note";
+    case ports::UsageBy::kGpu:
+      return "gpu";
+    case ports::UsageBy::kKind:
+      return "kind";
+  }
+  return "''";
+}
+
+}  // namespace
+
+Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  GPUROTA_ASSIGN_OR_RETURN(auto event,
+                           database_.prepare("INSERT OR REPLACE INTO event VALUES"
+                                             " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (const StoredEvent& each : batch.events) {
+    event.bind(to_integer(each.id)).bind(milliseconds(each.time)).bind_text(each.type);
+    event.bind(each.lease ? Integer(to_integer(each.lease->value)) : Integer());
+    event.bind(each.gpu_index ? Integer(*each.gpu_index) : Integer()).bind_text(each.gpu.value);
+    event.bind(each.uid ? Integer(*each.uid) : Integer()).bind_text(each.finding);
+    event.bind(each.bytes ? Integer(to_integer(each.bytes->count())) : Integer());
+    event.bind(to_integer(each.count)).bind_blob(each.message).bind_text(join(each.pids));
+    GPUROTA_TRY(event.bind_blob(each.detail).run());
+  }
+  GPUROTA_ASSIGN_OR_RETURN(auto forget, database_.prepare("DELETE FROM event WHERE id = ?"));
+  for (const std::uint64_t id : batch.forgotten) GPUROTA_TRY(forget.bind(to_integer(id)).run());
+  GPUROTA_ASSIGN_OR_RETURN(auto usage, database_.prepare("INSERT OR REPLACE INTO usage VALUES"
+                                                         " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (const StoredUsage& each : batch.usage) {
+    usage.bind(to_integer(each.lease.value)).bind_text(each.gpu.value).bind(each.uid);
+    usage.bind_text(each.group).bind_text(each.kind).bind_blob(each.note);
+    usage.bind(milliseconds(each.since)).bind(milliseconds(each.until)).bind(each.open ? 1 : 0);
+    GPUROTA_TRY(usage.bind(to_integer(each.gpu_ms)).bind(to_integer(each.mib_ms)).run());
+  }
+  return transaction.commit();
+}
+
+Result<std::vector<StoredEvent>> SqliteStore::load_events() {
+  std::vector<StoredEvent> events;
+  GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare("SELECT * FROM event ORDER BY id"));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return events;
+    events.push_back(event_at(rows));
+  }
+}
+
+Result<std::vector<StoredUsage>> SqliteStore::load_open_usage() {
+  std::vector<StoredUsage> all;
+  GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare("SELECT * FROM usage WHERE open = 1"));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return all;
+    all.push_back(usage_at(rows));
+  }
+}
+
+Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage(ports::UsageBy by, WallTime since,
+                                                            WallTime until) {
+  // One that took no time counts whole: its lease was there.
+  constexpr const char* kPart =
+      "(MIN(until_ms, ?2) - MAX(since_ms, ?1) + (until_ms = since_ms))"
+      " / CAST(until_ms - since_ms + (until_ms = since_ms) AS REAL)";
+  const std::string sql = fmt::format(
+      "SELECT uid, {0}, COUNT(DISTINCT lease), CAST(SUM(gpu_ms * {1}) AS INTEGER),"
+      " CAST(SUM(mib_ms * {1}) AS INTEGER) FROM usage WHERE until_ms >= ?1 AND since_ms <= ?2"
+      " GROUP BY 1, 2 ORDER BY 4 DESC LIMIT 100000",
+      column_of(by), kPart);
+  GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare(sql.c_str()));
+  rows.bind(milliseconds(since)).bind(milliseconds(until));
+  std::vector<ports::UsageSum> sums;
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return sums;
+    sums.push_back({static_cast<uid_t>(rows.integer(0)), rows.bytes(1),
+                    from_integer(rows.integer(2)), from_integer(rows.integer(3)),
+                    from_integer(rows.integer(4))});
+  }
+}
+
+Result<void> SqliteStore::prune_usage(WallTime before) {
+  GPUROTA_ASSIGN_OR_RETURN(auto statement,
+                           database_.prepare("DELETE FROM usage WHERE open = 0 AND until_ms < ?"));
+  return statement.bind(milliseconds(before)).run();
+}
+
+}  // namespace gpurota::store
