@@ -2,14 +2,21 @@
 #pragma once
 
 /* Set by `gpurota run` for its command; read by libgpurota when it is loaded. */
-#define GPUROTA_ENV_LEASE "GPUROTA_LEASE"   /* "L12" */
-#define GPUROTA_ENV_TOKEN "GPUROTA_TOKEN"   /* GPUROTA_TOKEN_CHARS hex digits */
-#define GPUROTA_ENV_SOCKET "GPUROTA_SOCKET" /* path of the tenant socket */
+#define GPUROTA_ENV_LEASE "GPUROTA_LEASE" /* "L12" */
+#define GPUROTA_ENV_TOKEN "GPUROTA_TOKEN" /* GPUROTA_TOKEN_CHARS hex digits */
+/* Path of the tenant socket. Without it the lease has its GPUs whole: there is nothing to hold. */
+#define GPUROTA_ENV_SOCKET "GPUROTA_SOCKET"
 
 /* Set by people. */
 /* 1: libgpurota explains itself on stderr; else a file's path. */
 #define GPUROTA_ENV_DEBUG "GPUROTA_DEBUG"
 /* Longest wait of an allocation for a daemon that is away. */
 #define GPUROTA_ENV_WAIT_MS "GPUROTA_WAIT_MS"
-/* Where the sockets are, for the daemon and the CLI. */
+/* Where the sockets are, for the daemon, the CLI, and programs that ask for a lease by themselves. */
 #define GPUROTA_ENV_RUNTIME_DIR "GPUROTA_RUNTIME_DIR"
+
+/* Where a daemon of root is, and what libgpurota looks for in a runtime directory. */
+#define GPUROTA_SYSTEM_RUNTIME_DIR "/run/gpurota"
+#define GPUROTA_TENANT_SOCKET_NAME "tenant.sock"
+/* There while the site gives leases to programs that have none (docs/design/automatic-leases.md). */
+#define GPUROTA_AUTOMATIC_MARKER "automatic"

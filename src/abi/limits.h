@@ -7,3 +7,5 @@
 #define GPUROTA_UUID_BYTES 16
 /* Hex digits of a lease's token, without a terminating NUL. */
 #define GPUROTA_TOKEN_CHARS 32
+/* A list of GPUs for CUDA_VISIBLE_DEVICES with its NUL: 16 of "MIG-" and a UUID, with commas. */
+#define GPUROTA_VISIBLE_BYTES 704

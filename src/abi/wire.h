@@ -21,6 +21,8 @@
  *     RETURN (event)          ->           answers the RECALL by its seq, 0 bytes if none
  *     CONTEXTS (call)         ->           how many contexts live on a slot now
  *                             <-  INFO     once the daemon has measured what they take
+ *     AUTOMATIC (call)        ->           instead of HELLO: a program without a lease asks for one
+ *                             <-  LEASE    which one; HELLO follows on a connection of its own
  */
 #pragma once
 
@@ -43,6 +45,8 @@ enum gpurota_msg_type {
   GPUROTA_MSG_QUERY = 7,
   GPUROTA_MSG_INFO = 8,
   GPUROTA_MSG_CONTEXTS = 9,
+  GPUROTA_MSG_AUTOMATIC = 10,
+  GPUROTA_MSG_LEASE = 11,
 };
 
 enum gpurota_status {
@@ -51,7 +55,8 @@ enum gpurota_status {
   GPUROTA_REFUSED_LEASE = 2,   /* no such lease (ended), or not this user's */
   GPUROTA_REFUSED_VERSION = 3, /* the daemon does not speak this version */
   GPUROTA_REFUSED_BUSY = 4,    /* too many tenants of this user or lease */
-  GPUROTA_REFUSED_GRACE = 5,   /* just started, waiting for others to come back: ask again */
+  /* 5 is not used */
+  GPUROTA_UNMANAGED = 6, /* to AUTOMATIC: go on without a lease and without limits */
 };
 
 struct gpurota_msg_header {
@@ -144,4 +149,23 @@ struct gpurota_msg_contexts {
   struct gpurota_msg_header header;
   uint32_t slot;
   uint32_t count;
+};
+
+/* docs/design/automatic-leases.md */
+struct gpurota_msg_automatic {
+  struct gpurota_msg_header header;
+  uint32_t magic;
+  uint32_t version;
+  uint64_t features;
+};
+
+struct gpurota_msg_lease {
+  struct gpurota_msg_header header;
+  uint32_t version;
+  uint32_t status; /* OK, UNMANAGED, or why there is none */
+  uint64_t features;
+  uint64_t lease;
+  char token[GPUROTA_TOKEN_CHARS];
+  /* What CUDA_VISIBLE_DEVICES is to be, in PCI order, with its NUL; "" leaves it alone. */
+  char visible[GPUROTA_VISIBLE_BYTES];
 };

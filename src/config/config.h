@@ -55,6 +55,25 @@ struct Watch {
   bool operator==(const Watch&) const = default;
 };
 
+// [automatic]: leases for programs that preload libgpurota.so and have none
+// (docs/design/automatic-leases.md).
+struct Automatic {
+  enum class WhenFull {
+    kRefuse,     // the program sees no GPU
+    kUnmanaged,  // it sees all of them, and holds what it holds without a lease
+  };
+
+  bool enabled = false;
+  // Account names, uids, or "@group". Empty: everybody. Others go on without a lease.
+  std::vector<std::string> users;
+  SizeSpec memory;                     // of each GPU; always there if enabled
+  std::optional<SizeSpec> soft_limit;  // of each GPU
+  int gpus = 1;
+  WhenFull when_full = WhenFull::kRefuse;
+
+  bool operator==(const Automatic&) const = default;
+};
+
 struct Config {
   // Who may connect. Empty: everybody on the machine (the daemon of root), or only the daemon's own
   // user (a daemon of anybody else).
@@ -80,6 +99,7 @@ struct Config {
   int max_leases_per_user = 64;
   int max_tenants_per_lease = 1024;
   int max_connections_per_user = 256;
+  Automatic automatic;
 
   bool operator==(const Config&) const = default;
 };

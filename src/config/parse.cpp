@@ -1,6 +1,7 @@
 #define TOML_EXCEPTIONS 0
 #include "base/text.h"
 #include "config/config.h"
+#include "core/lease.h"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -66,6 +67,38 @@ Setter count(int& into, int least, int most) {
     }
     into = static_cast<int>(*number);
     return {};
+  };
+}
+
+Setter flag(bool& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const auto value = node.as_boolean() ? node.value<bool>() : std::nullopt;
+    if (!value) return "write true or false";
+    into = *value;
+    return {};
+  };
+}
+
+// "8G" or "50%".
+std::string take_size(const toml::node& node, SizeSpec& into) {
+  const auto text = node.as_string() ? node.value<std::string>() : std::nullopt;
+  if (!text) return "write a size such as \"8G\" or \"50%\"";
+  auto parsed = parse_size_spec(*text);
+  if (!parsed) return parsed.error().message;
+  into = *parsed;
+  return {};
+}
+
+Setter size(SizeSpec& into) {
+  return [&into](const toml::node& node) { return take_size(node, into); };
+}
+
+Setter size(std::optional<SizeSpec>& into) {
+  return [&into](const toml::node& node) {
+    SizeSpec taken;
+    std::string problem = take_size(node, taken);
+    if (problem.empty()) into = taken;
+    return problem;
   };
 }
 
@@ -173,6 +206,19 @@ std::string parse_ignore(const toml::table& table, WatchIgnore& ignore) {
   return ignore.uid || !ignore.executable.empty() ? "" : "give uid, executable or both";
 }
 
+Setter when_full(Automatic::WhenFull& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const auto value = node.value<std::string>();
+    if (value != "refuse" && value != "unmanaged") return "write \"refuse\" or \"unmanaged\"";
+    into = value == "refuse" ? Automatic::WhenFull::kRefuse : Automatic::WhenFull::kUnmanaged;
+    return {};
+  };
+}
+
+Setter names(std::vector<std::string>& into) {
+  return [&into](const toml::node& node) { return parse_names(node, into); };
+}
+
 // By name; those in a [table] have its name and a dot in front.
 std::map<std::string, Setter, std::less<>> setters(Config& config) {
   return {
@@ -197,6 +243,12 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
       {"max_connections_per_user", count(config.max_connections_per_user, 1, 100000)},
+      {"automatic.enabled", flag(config.automatic.enabled)},
+      {"automatic.users", names(config.automatic.users)},
+      {"automatic.memory", size(config.automatic.memory)},
+      {"automatic.soft_limit", size(config.automatic.soft_limit)},
+      {"automatic.gpus", count(config.automatic.gpus, 1, kMaxLeaseGpus)},
+      {"automatic.when_full", when_full(config.automatic.when_full)},
   };
 }
 
@@ -218,12 +270,27 @@ Result<void> apply(const toml::table& table, const std::string& prefix,
         GPUROTA_TRY(apply(*node.as_table(), path + ".", known, file));
         continue;
       }
+      if (inside != known.end() && inside->first.starts_with(path + ".")) {
+        return wrong(file, node.source(), fmt::format("{0} is a section: write [{0}]", name));
+      }
       return wrong(file, node.source(),
                    fmt::format("there is no setting \"{}\", see gpurota.toml(5)", name));
     }
     if (const std::string problem = setter->second(node); !problem.empty()) {
       return wrong(file, node.source(), fmt::format("{}: {}", name, problem));
     }
+  }
+  return {};
+}
+
+// What no single setting can tell.
+Result<void> check_together(const Config& config, const std::string& file) {
+  const Automatic& automatic = config.automatic;
+  if (automatic.enabled && automatic.memory == SizeSpec{}) {
+    return fail(Code::kInvalid,
+                file +
+                    ": automatic.memory is missing: say how much of a GPU each program gets, "
+                    "such as memory = \"8G\"");
   }
   return {};
 }
@@ -237,6 +304,7 @@ Result<Config> parse(std::string_view source, const std::string& file) {
   }
   Config config;
   GPUROTA_TRY(apply(parsed.table(), "", setters(config), file));
+  GPUROTA_TRY(check_together(config, file));
   return config;
 }
 

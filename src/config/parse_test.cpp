@@ -40,6 +40,40 @@ max_connections_per_user = 5
   EXPECT_EQ(config->max_connections_per_user, 5);
 }
 
+TEST(Config, TakesTheSectionOfAutomaticLeases) {
+  const auto config = parse(R"(
+privacy = "open"
+[automatic]
+enabled = true
+users = ["alice", "1001", "@students"]
+memory = "8G"
+soft_limit = "50%"
+gpus = 2
+when_full = "unmanaged"
+)",
+                            "f");
+  ASSERT_TRUE(config) << config.error().message;
+  const Automatic& automatic = config->automatic;
+  EXPECT_TRUE(automatic.enabled);
+  EXPECT_EQ(automatic.users, (std::vector<std::string>{"alice", "1001", "@students"}));
+  EXPECT_EQ(automatic.memory, (SizeSpec{gib(8), 0}));
+  EXPECT_EQ(automatic.soft_limit, (SizeSpec{Bytes(), 50}));
+  EXPECT_EQ(automatic.gpus, 2);
+  EXPECT_EQ(automatic.when_full, Automatic::WhenFull::kUnmanaged);
+}
+
+TEST(Config, ErrorsInASectionNameItsKey) {
+  EXPECT_THAT(error_of("[automatic]\nenable = true"),
+              HasSubstr("gpurota.toml:2: there is no setting \"automatic.enable\""));
+  EXPECT_THAT(error_of("[automatic]\nmemory = 8"), HasSubstr("automatic.memory: write a size"));
+  EXPECT_THAT(error_of("[automatic]\nusers = \"alice\""),
+              HasSubstr("automatic.users: write names"));
+  EXPECT_THAT(error_of("[automatic]\nwhen_full = \"wait\""), HasSubstr("\"refuse\" or"));
+  EXPECT_THAT(error_of("automatic = true"), HasSubstr("automatic is a section: write [automatic]"));
+  EXPECT_THAT(error_of("[automatic]\nenabled = true"), HasSubstr("automatic.memory is missing"));
+  EXPECT_THAT(error_of("[other]\na = 1"), HasSubstr("there is no setting \"other\""));
+}
+
 TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error_of("\n\nwatch_period = \"soon\""),
               HasSubstr("gpurota.toml:3: watch_period: write a time"));

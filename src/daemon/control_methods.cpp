@@ -1,6 +1,7 @@
 #include "daemon/control_methods.h"
 
 #include "abi/env.h"
+#include "daemon/visible_devices.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 #include "proto/service.h"
@@ -100,17 +101,10 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
 }
 
 std::vector<proto::Variable> ControlMethods::environment_of(const LeaseEntry& entry) const {
-  std::string visible;
-  for (const LeaseGpu& share : entry.lease.gpus) {
-    const GpuEntry* gpu = parts_.gpus.find(share.uuid);
-    if (!gpu) continue;
-    if (!visible.empty()) visible += ',';
-    // Whole GPUs by index: UUIDs there break vLLM and Ray. MIG instances have no index that CUDA knows.
-    visible += gpu->info.parent.value.empty() ? std::to_string(gpu->info.index) : share.uuid.value;
-  }
-  std::vector<proto::Variable> variables = {{"CUDA_VISIBLE_DEVICES", visible},
-                                            {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
-                                            {GPUROTA_ENV_LEASE, to_string(entry.lease.id)}};
+  std::vector<proto::Variable> variables = {
+      {"CUDA_VISIBLE_DEVICES", visible_devices(entry.lease, parts_.gpus)},
+      {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
+      {GPUROTA_ENV_LEASE, to_string(entry.lease.id)}};
   if (!entry.lease.exclusive()) {
     variables.push_back({GPUROTA_ENV_SOCKET, parts_.tenant_socket});
     variables.push_back({GPUROTA_ENV_TOKEN, entry.token});

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "daemon/doctor.h"
+#include "sys/accounts.h"
 
 #include <algorithm>
 
@@ -28,7 +29,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                [this](LeaseId lease) { return holds_memory(lease); }}),
       attribution_(world_.processes, leases_),
-      tenants_({world_.loop, world_.processes, leases_, grants_, config_,
+      automatic_({leases_, attribution_, world_.processes, gpus_, config_, sys::group_id}),
+      tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }}),
       views_({config_, world_.processes, gpus_, leases_, grants_, tenants_, attribution_,
               ::geteuid()}),
@@ -62,6 +64,7 @@ Result<void> Daemon::start() {
   ipc::ListenOptions tenant = options;
   tenant.type = SOCK_SEQPACKET;
   GPUROTA_TRY(tenants_.listen(places_.tenant_socket, tenant));
+  GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   ipc::ListenOptions control = options;
   control.type = SOCK_STREAM;
   GPUROTA_TRY(control_.listen(places_.control_socket, control));

@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "daemon/attribution.h"
+#include "daemon/automatic_leases.h"
 #include "daemon/control_methods.h"
 #include "daemon/control_server.h"
 #include "daemon/gpu_table.h"
@@ -73,6 +74,7 @@ class Daemon {
   std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
   LeaseManager leases_;
   Attribution attribution_;
+  AutomaticLeases automatic_;
   TenantServer tenants_;
   Views views_;
   ControlMethods methods_;

@@ -78,6 +78,14 @@ std::function<void()> LeaseManager::on_holder_death(LeaseId id) {
   return [this, id] { end(id, EndCause::kLost, "the process that held it is gone"); };
 }
 
+void LeaseManager::on_process_death(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second.automatic || it->second.cause) return;
+  if (it->second.members.list().empty()) {
+    end(id, EndCause::kFinished, "its processes have ended");
+  }
+}
+
 tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
     const AcquireRequest& request) {
   const auto refuse = [](Error error) {
@@ -97,9 +105,18 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
   entry.lease.note = request.note;
   entry.lease.command = request.command;
   entry.token = parts_.make_token();
-  auto holder = track(parts_.processes, request.pid, std::nullopt, on_holder_death(*id));
+  auto holder =
+      track(parts_.processes, request.pid, std::nullopt,
+            request.automatic ? [this, id = *id] { on_process_death(id); } : on_holder_death(*id));
   if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
   entry.holder = std::move(*holder);
+  if (request.automatic) {
+    auto main = track(parts_.processes, request.pid, entry.holder->start_ticks, nullptr);
+    if (!main) return refuse(std::move(main).error().context("cannot follow the caller"));
+    entry.main = std::move(*main);
+    entry.automatic = true;
+    entry.members.add(request.pid);
+  }
   if (auto saved = save(entry); !saved) {
     return refuse(std::move(saved).error().context("cannot store the lease"));
   }

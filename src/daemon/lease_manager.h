@@ -37,6 +37,8 @@ struct LeaseEntry {
   std::string token;                     // GPUROTA_TOKEN_CHARS hex digits
   std::optional<TrackedProcess> holder;  // who asked: gpurota run
   std::optional<TrackedProcess> main;    // the command's first process; set by start
+  // Held by the processes that use it, not by a command: automatic_leases.h. `main` is its holder.
+  bool automatic = false;
   LeaseProcesses members;
   std::optional<EndCause> cause;       // set while ending
   std::string reason;                  // for people
@@ -49,7 +51,8 @@ struct LeaseEntry {
 
 struct AcquireRequest {
   uid_t uid = 0;
-  pid_t pid = 0;  // becomes the holder
+  pid_t pid = 0;           // becomes the holder
+  bool automatic = false;  // it is also the lease's first process; nobody will call start
   lease::PlacementRequest placement;
   std::string note;
   std::vector<std::string> command;
@@ -96,6 +99,8 @@ class LeaseManager final : public LeaseRoots {
   // The connection that acquired it closed before start: nobody will start it.
   void abandon(LeaseId id);
 
+  // A process of the lease has died: an automatic lease ends with the last one.
+  void on_process_death(LeaseId id);
   // A tenant was believed to belong to the lease.
   void add_process(LeaseId id, pid_t pid);
   // Call after each look at a GPU.

@@ -8,7 +8,7 @@
 namespace gpurota::daemon {
 
 void LeaseProcesses::set_root(pid_t root, std::string cgroup, pid_t reaper) {
-  root_ = root;
+  follow_ = true;
   cgroup_ = std::move(cgroup);
   reaper_ = reaper;
   see(root);
@@ -30,6 +30,7 @@ void LeaseProcesses::refresh() {
     for (const pid_t pid : processes_.cgroup_members(cgroup_)) see(pid);
     return;
   }
+  if (!follow_) return;
   std::unordered_multimap<pid_t, pid_t> children;
   for (const ports::ProcessInfo& process : processes_.read_all()) {
     if (!process.zombie) children.emplace(process.parent, process.pid);

@@ -2,7 +2,7 @@
 //
 // With a cgroup v2 they are its members: nothing escapes it. Without one they are the command's
 // descendants, each held by a pidfd from when it was first seen, and the children that a subreaper
-// (gpurota run is one) has collected.
+// (gpurota run is one) has collected. Without a root they are those that were added, and no others.
 #pragma once
 
 #include "daemon/tracked_process.h"
@@ -43,7 +43,7 @@ class LeaseProcesses {
 
   ports::Processes& processes_;
   std::string cgroup_;
-  pid_t root_ = 0;
+  bool follow_ = false;  // descendants: there is a root
   pid_t reaper_ = 0;
   std::map<pid_t, TrackedProcess> seen_;
 };

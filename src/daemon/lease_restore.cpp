@@ -32,20 +32,33 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
     return tracked ? std::optional(std::move(*tracked)) : std::nullopt;
   };
   const LeaseId id = stored.id;
-  entry.holder = find(stored.holder, on_holder_death(id));
-  entry.main = find(stored.main, on_main_death(id));
+  // Only a lease that its processes hold has one process for both.
+  entry.automatic = stored.main && stored.main == stored.holder;
+  entry.holder = find(stored.holder,
+                      entry.automatic ? [this, id] { on_process_death(id); } : on_holder_death(id));
+  entry.main = find(stored.main, entry.automatic ? std::function<void()>() : on_main_death(id));
   const pid_t reaper = entry.holder && stored.cgroup.empty() ? entry.holder->pid() : 0;
-  if (same_boot && (entry.main || !stored.cgroup.empty())) {
+  if (entry.automatic) {
+    if (entry.main) entry.members.add(entry.main->pid());
+  } else if (same_boot && (entry.main || !stored.cgroup.empty())) {
     entry.members.set_root(entry.main ? entry.main->pid() : 0, stored.cgroup, reaper);
   }
   const bool holder = entry.holder.has_value();
   const bool main = entry.main.has_value();
+  if (entry.automatic && !main && same_boot) {
+    // Children of the one that asked may live, and come back within the grace.
+    auto timer =
+        parts_.loop.add_timer(parts_.loop.now() + parts_.config.reconnect_grace,
+                              ports::Urgency::kSafety, [this, id] { on_process_death(id); });
+    if (timer) entry.timer = std::move(*timer);
+  }
+  const bool waits = entry.timer != nullptr;
   parts_.grants.open(entry.lease);
   entries_.emplace(id, std::move(entry));
   log::info("lease taken up", {{"lease", to_string(id)}, {"running", main}});
   if (stored.ending) {
     end(id, EndCause::kReleased, "it was ending when the daemon stopped");
-  } else if (!main && (stored.main || !holder)) {
+  } else if (!main && !waits && (stored.main || !holder)) {
     end(id, EndCause::kFinished, "its command ended while the daemon was away");
   } else if (main && !holder) {
     end(id, EndCause::kLost, "the process that held it went while the daemon was away");

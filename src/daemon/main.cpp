@@ -9,6 +9,7 @@
 #include "nvml/nvml_probe.h"
 #include "proto/service.h"
 #include "store/sqlite_store.h"
+#include "sys/accounts.h"
 #include "sys/clock.h"
 #include "sys/journal.h"
 #include "sys/sd_event_loop.h"
@@ -21,7 +22,6 @@
 #include <csignal>
 #include <cstdio>
 
-#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,18 +46,6 @@ std::string find_preload() {
   return {};
 }
 
-Result<gid_t> group_id(const std::string& name) {
-  struct group entry {};
-  struct group* found = nullptr;
-  std::string buffer(65536, '\0');
-  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found) {
-    return fail(Code::kInvalid, fmt::format("there is no group \"{}\": make it with groupadd, or "
-                                            "change `group` in the configuration",
-                                            name));
-  }
-  return found->gr_gid;
-}
-
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options,
                                  const config::Config& config) {
   Daemon::Places places;
@@ -67,7 +55,13 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
   if (!config.group.empty()) {
-    GPUROTA_ASSIGN_OR_RETURN(places.group, group_id(config.group));
+    const auto group = sys::group_id(config.group);
+    if (!group) {
+      return fail(Code::kInvalid, group.error().message +
+                                      ": make it with groupadd, or change `group` in the "
+                                      "configuration");
+    }
+    places.group = *group;
     places.socket_mode = 0660;
   }
   return places;

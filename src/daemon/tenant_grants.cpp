@@ -159,9 +159,11 @@ void TenantServer::on_death(TenantId id) {
   if (!tenant || tenant->dead) return;
   tenant->dead = true;
   if (tenant->session) close_session(*tenant->session, "");
+  const LeaseId lease = tenant->lease;
   carry_out(parts_.grants.mark_dead(id, parts_.loop.now()));
   for (const GpuUuid& gpu : tenant->slots) parts_.look_soon(gpu);
   forget_settled();
+  parts_.leases.on_process_death(lease);
 }
 
 // The dead whose memory is back on all GPUs.

@@ -40,6 +40,13 @@ Result<TenantMessage> read_hello(std::span<const std::byte> packet) {
   return hello;
 }
 
+Result<TenantMessage> read_automatic(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_automatic question,
+                           read_as<gpurota_msg_automatic>(packet));
+  if (question.magic != GPUROTA_WIRE_MAGIC) return fail(Code::kInvalid, "not a gpurota library");
+  return question;
+}
+
 Result<TenantMessage> read_grow(std::span<const std::byte> packet) {
   GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_grow grow, read_as<gpurota_msg_grow>(packet));
   GPUROTA_TRY(check_slot(grow.slot));
@@ -56,6 +63,8 @@ Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
   switch (header.type) {
     case GPUROTA_MSG_HELLO:
       return read_hello(packet);
+    case GPUROTA_MSG_AUTOMATIC:
+      return read_automatic(packet);
     case GPUROTA_MSG_GROW:
       return read_grow(packet);
     case GPUROTA_MSG_RETURN:

@@ -82,6 +82,9 @@ bool TenantServer::handle(Session& session, const TenantMessage& message) {
     hello(session, *greeting);
     return true;
   }
+  if (const auto* question = std::get_if<gpurota_msg_automatic>(&message)) {
+    return !session.tenant && automatic(session, *question);
+  }
   if (!session.tenant) return false;
   Tenant& tenant = *session.tenant;
   if (const auto* m = std::get_if<gpurota_msg_grow>(&message)) return grow(tenant, *m);
@@ -144,6 +147,18 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   if (!send_message(session.fd.get(), welcome, {tenant.page->fd(), event_pair->second.get()})) {
     close_session(session, "it did not take the welcome");
   }
+}
+
+bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& question) {
+  const AutomaticLeases::Answer found = parts_.automatic.ask(session.peer);
+  auto answer = make_message<gpurota_msg_lease>(GPUROTA_MSG_LEASE, question.header.seq);
+  answer.version = GPUROTA_WIRE_VERSION;
+  answer.status = found.status;
+  answer.lease = found.lease.value;
+  found.token.copy(answer.token, sizeof answer.token);
+  // Zeros are behind it already.
+  found.visible.copy(answer.visible, sizeof answer.visible - 1);
+  return send_message(session.fd.get(), answer);
 }
 
 void TenantServer::on_event_socket(TenantId id) {

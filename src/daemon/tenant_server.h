@@ -8,6 +8,7 @@
 #include "abi/wire.h"
 #include "base/fd.h"
 #include "config/config.h"
+#include "daemon/automatic_leases.h"
 #include "daemon/doorman.h"
 #include "daemon/lease_manager.h"
 #include "daemon/tenant_messages.h"
@@ -34,6 +35,7 @@ class TenantServer {
     LeaseManager& leases;
     lease::GrantBook& grants;
     const config::Config& config;
+    AutomaticLeases& automatic;
     // Something happened that only a look at this GPU can tell more of.
     std::function<void(const GpuUuid&)> look_soon;
   };
@@ -72,6 +74,7 @@ class TenantServer {
   // False if the connection is to be ended.
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
+  bool automatic(Session& session, const gpurota_msg_automatic& question);
   std::uint32_t admit(const Session& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
   Result<Tenant*> add_tenant(Session& session, const gpurota_msg_hello& hello,

@@ -8,7 +8,8 @@
 
 #include <cstdint>
 
-// 0: the environment is not read yet; 1: no lease, the library does nothing; 2: a lease.
+// 0: the environment is not read yet; 1: no lease, the library does nothing; 2: a lease; 3: none in the
+// environment, and the driver has not been used; 4: none yet, cuInit is to ask for one.
 extern "C" __attribute__((visibility("hidden"))) unsigned char gpurota_mode;
 
 namespace gpurota::interposer {
@@ -16,6 +17,8 @@ namespace gpurota::interposer {
 inline constexpr unsigned char kModeUnread = 0;
 inline constexpr unsigned char kModeInactive = 1;
 inline constexpr unsigned char kModeActive = 2;
+inline constexpr unsigned char kModeUndecided = 3;
+inline constexpr unsigned char kModeAutomatic = 4;
 
 struct Config {
   uint64_t lease = 0;
@@ -26,8 +29,16 @@ struct Config {
   int64_t wait_ms = 30000;  // how long growth waits for a daemon that is away
 };
 
-// Reads the environment once. True if there is a lease.
+// True if there is a lease, or may be one soon: hooks are to be handed out. The first call without a
+// lease looks whether the site gives them to such programs (one system call).
 bool active();
+// Whether the lease is still to be asked for (automatic.h).
+inline bool lease_pending() {
+  return __atomic_load_n(&gpurota_mode, __ATOMIC_ACQUIRE) == kModeAutomatic;
+}
+// The answer to the question: ends kModeAutomatic. With Link::mutex held.
+void take_lease(uint64_t lease, const char (&token)[GPUROTA_TOKEN_CHARS]);
+void go_without_lease();
 
 // Valid once active() has returned true.
 const Config& config();

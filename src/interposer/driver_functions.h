@@ -12,6 +12,7 @@
 
 extern "C" {
 
+GPUROTA_API CUresult cuInit(unsigned int flags);
 GPUROTA_API CUresult cuGetProcAddress(const char* symbol, void** pfn, int version,
                                       cuuint64_t flags);
 GPUROTA_API CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version,

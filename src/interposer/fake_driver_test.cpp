@@ -122,6 +122,7 @@ CUresult trim(CUmemoryPool, size_t) {
 // Before the library's own constructor, which reads it: a lease, and a daemon that nobody waits for.
 __attribute__((constructor(101))) void set_environment() {
   ::setenv("GPUROTA_LEASE", "L1", 1);
+  ::setenv("GPUROTA_SOCKET", "/nonexistent/tenant.sock", 1);
   ::setenv("GPUROTA_WAIT_MS", "0", 1);
 }
 

@@ -121,6 +121,7 @@ bool connected(State& s) {
 // not wait anew each time.
 bool ensure_connected(State& s) {
   if (connected(s)) return true;
+  if (lease_pending()) return false;  // refused, or the driver is not initialised yet
   if (s.link.away_since == 0) s.link.away_since = now_ms();
   const int64_t deadline = s.link.away_since + config().wait_ms;
   for (;;) {
@@ -165,7 +166,7 @@ void tell(State& s, void* message, size_t size) {
   if (connected(s) && !send_packet(s.link.call, message, size, now_ms())) disconnect(s);
 }
 
-enum class Grown { kYes, kNo, kLost, kAgain };
+enum class Grown { kYes, kNo, kLost };
 
 Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
   const int64_t returned = kind == GPUROTA_GROW_MEMORY ? surrender(s, slot) : 0;
@@ -187,7 +188,6 @@ Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
     receive_grant(s, slot, returned, 0);
     return Grown::kLost;
   }
-  if (answer.status == GPUROTA_REFUSED_GRACE) return Grown::kAgain;
   if (answer.status != GPUROTA_OK) {
     GPUROTA_DEBUG("slot %d: %llu bytes refused (status %u), %llu are left", slot,
                   static_cast<unsigned long long>(need), answer.status,
@@ -214,6 +214,7 @@ void disconnect(State& s) {
 }
 
 bool reconnect_once(State& s) {
+  if (lease_pending()) return false;
   close_inherited();
   const int fd = connect_to(config().socket_path);
   Socket call;
@@ -260,9 +261,6 @@ Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
       case Grown::kNo:
         s.mirror(slot);
         return Answer::kNo;
-      case Grown::kAgain:
-        sleep_ms(kRetryMs);
-        break;
       case Grown::kLost:
         break;
     }

@@ -1,6 +1,5 @@
 #include "ipc/paths.h"
 
-#include "abi/env.h"
 #include "base/directory.h"
 #include "ipc/unix_socket.h"
 

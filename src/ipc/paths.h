@@ -7,6 +7,7 @@
 //   /run/gpurota.
 #pragma once
 
+#include "abi/env.h"
 #include "base/result.h"
 
 #include <optional>
@@ -17,9 +18,9 @@
 
 namespace gpurota::ipc {
 
-constexpr const char* kSystemRuntimeDir = "/run/gpurota";
+constexpr const char* kSystemRuntimeDir = GPUROTA_SYSTEM_RUNTIME_DIR;
 constexpr const char* kControlSocket = "control.sock";
-constexpr const char* kTenantSocket = "tenant.sock";
+constexpr const char* kTenantSocket = GPUROTA_TENANT_SOCKET_NAME;
 
 // What decides, apart from flags. Variables that are unset, empty or relative are empty here.
 struct Environment {

@@ -117,6 +117,11 @@ Child::Child(std::vector<std::string> arguments) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  int input[2];
+  if (::pipe2(input, O_CLOEXEC) != 0) std::abort();
+  const Fd read_end(input[0]);
+  input_ = Fd(input[1]);
+  ::posix_spawn_file_actions_adddup2(&actions, read_end.get(), STDIN_FILENO);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -131,6 +136,10 @@ std::string Child::read_line() {
   char c = 0;
   while (::read(output_.get(), &c, 1) == 1 && c != '\n') line += c;
   return line;
+}
+
+void Child::write_line() {
+  if (::write(input_.get(), "\n", 1) != 1) std::abort();
 }
 
 void Child::kill() {

@@ -65,12 +65,14 @@ class Child {
   Child& operator=(const Child&) = delete;
   pid_t pid() const { return pid_; }
   std::string read_line();
+  void write_line();  // an empty one
   void kill();
   // Whether it has ended within some seconds.
   bool ended();
 
  private:
   pid_t pid_ = -1;
+  Fd input_;
   Fd output_;
 };
 

@@ -77,6 +77,14 @@ std::optional<std::uint32_t> WireTenant::hello(std::uint64_t lease, const std::s
   return welcome.status;
 }
 
+std::optional<gpurota_msg_lease> WireTenant::ask_for_lease() {
+  gpurota_msg_automatic question{};
+  question.magic = GPUROTA_WIRE_MAGIC;
+  question.version = GPUROTA_WIRE_VERSION;
+  send(call_.get(), GPUROTA_MSG_AUTOMATIC, question, ++seq_);
+  return receive<gpurota_msg_lease>(call_.get(), GPUROTA_MSG_LEASE, kPatienceMs);
+}
+
 std::optional<gpurota_msg_grown> WireTenant::grow(std::uint32_t slot, std::uint64_t need,
                                                   std::uint64_t want, std::uint64_t returned) {
   gpurota_msg_grow question{};

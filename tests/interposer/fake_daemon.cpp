@@ -105,13 +105,36 @@ void FakeDaemon::misbehave(Mischief mischief, std::uint32_t refusal) {
   std::lock_guard lock(mutex_);
   mischief_ = mischief;
   refusal_ = refusal;
-  mischief_left_ = mischief == Mischief::kGraceTwice ? 2 : 1;
+  mischief_left_ = 1;
 }
 
 void FakeDaemon::set_limit(int slot, std::uint64_t limit) {
   std::lock_guard lock(mutex_);
   gpus_[static_cast<std::size_t>(slot)].limit = limit;
   publish();
+}
+
+void FakeDaemon::give_automatically(std::uint32_t status, const std::string& token,
+                                    const std::string& visible) {
+  std::lock_guard lock(mutex_);
+  automatic_ = {};
+  automatic_.version = GPUROTA_WIRE_VERSION;
+  automatic_.status = status;
+  automatic_.lease = 12;
+  token.copy(automatic_.token, sizeof(automatic_.token));
+  visible.copy(automatic_.visible, sizeof(automatic_.visible) - 1);
+}
+
+int FakeDaemon::asked_for_leases() const {
+  std::lock_guard lock(mutex_);
+  return asked_for_leases_;
+}
+
+bool FakeDaemon::answer_automatic(Tenant& tenant, const gpurota_msg_automatic& question) {
+  ++asked_for_leases_;
+  gpurota_msg_lease answer = automatic_;
+  answer.header = {GPUROTA_MSG_LEASE, sizeof(answer), question.header.seq};
+  return send(tenant.call, answer);
 }
 
 std::uint64_t FakeDaemon::recall_all(int slot) {
@@ -234,6 +257,10 @@ bool FakeDaemon::on_call(Tenant& tenant) {
   if (header.type == GPUROTA_MSG_HELLO && parse(packet, size, &hello_message)) {
     return hello(tenant, hello_message);
   }
+  gpurota_msg_automatic automatic;
+  if (!known && header.type == GPUROTA_MSG_AUTOMATIC && parse(packet, size, &automatic)) {
+    return answer_automatic(tenant, automatic);
+  }
   if (known && header.type == GPUROTA_MSG_GROW && parse(packet, size, &grow_message)) {
     return grow(tenant, grow_message);
   }
@@ -355,11 +382,6 @@ bool FakeDaemon::mischievous_grown(Tenant& tenant, const gpurota_msg_grow& messa
     case Mischief::kHugeGrown:
       answer.granted_bytes = std::uint64_t{1} << 62;
       return *handled && send(tenant.call, answer);
-    case Mischief::kGraceTwice:
-      if (!*handled) return true;
-      tenant.granted[message.slot] -= message.returned_bytes;
-      answer.status = GPUROTA_REFUSED_GRACE;
-      return send(tenant.call, answer);
     case Mischief::kSilent:
       *handled = true;
       return true;

@@ -44,7 +44,6 @@ enum class Mischief {
   kShortGrown,      // with half a message, once
   kWrongSequence,   // with another seq, once
   kHugeGrown,       // grants more than any GPU has, once
-  kGraceTwice,      // answers the first two GROWs with "ask again"
   kSilent,          // reads and never answers
 };
 
@@ -58,6 +57,10 @@ class FakeDaemon {
 
   void misbehave(Mischief mischief, std::uint32_t refusal = 0);
   void set_limit(int slot, std::uint64_t limit);
+  // What a program without a lease is answered: lease 12 and this token, or why not.
+  void give_automatically(std::uint32_t status, const std::string& token,
+                          const std::string& visible);
+  int asked_for_leases() const;
   // Asks every tenant for its slack and waits until each has answered.
   std::uint64_t recall_all(int slot);
 
@@ -88,6 +91,7 @@ class FakeDaemon {
   void accept_tenant();
   bool on_call(Tenant& tenant);
   bool on_event(Tenant& tenant);
+  bool answer_automatic(Tenant& tenant, const gpurota_msg_automatic& question);
   bool answer_info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
   bool hello(Tenant& tenant, const gpurota_msg_hello& message);
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
@@ -109,6 +113,8 @@ class FakeDaemon {
   Mischief mischief_ = Mischief::kNone;
   std::uint32_t refusal_ = 0;
   int mischief_left_ = 0;
+  gpurota_msg_lease automatic_{};
+  int asked_for_leases_ = 0;
   int grows_ = 0;
   int bad_messages_ = 0;
   std::uint32_t sequence_ = 1000;

@@ -168,7 +168,7 @@ TEST_P(BadAnswers, AreSurvived) {
 INSTANTIATE_TEST_SUITE_P(Interposer, BadAnswers,
                          ::testing::Values(Mischief::kHangUpOnGrow, Mischief::kGarbageGrown,
                                            Mischief::kShortGrown, Mischief::kWrongSequence,
-                                           Mischief::kHugeGrown, Mischief::kGraceTwice));
+                                           Mischief::kHugeGrown));
 
 TEST_F(InterposerTest, GarbageInsteadOfAWelcomeIsADaemonThatIsAway) {
   auto extra = lease();

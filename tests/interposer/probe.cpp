@@ -334,6 +334,32 @@ void whole_gpu() {
   EXPECT(cu.mem_free(p) == CUDA_SUCCESS);
 }
 
+// The driver is as if there were no GPU in the machine.
+void no_gpu() { EXPECT(cu.init(0) == CUDA_ERROR_NO_DEVICE); }
+
+// A program that finds the driver's functions and never initialises it.
+void looks_only() {}
+
+// Refused first, then let in.
+void second_try() {
+  no_gpu();
+  say("refused\n");
+  wait_for_line();
+  exhaust();
+}
+
+// What a child that executes another program is shown.
+void variables() {
+  EXPECT(cu.init(0) == CUDA_SUCCESS);
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const char* order = std::getenv("CUDA_DEVICE_ORDER");
+  const char* other = std::getenv("PROBE_OTHER");
+  std::printf("%s %s %s\n", visible != nullptr ? visible : "-", order != nullptr ? order : "-",
+              other != nullptr ? other : "-");
+  EXPECT(::setenv("CUDA_VISIBLE_DEVICES", "7", 1) == 0);  // the list is still libc's to change
+  EXPECT(std::getenv("CUDA_VISIBLE_DEVICES") == std::string_view("7"));
+}
+
 struct Scenario {
   const char* name;
   void (*run)();
@@ -359,6 +385,10 @@ constexpr Scenario kScenarios[] = {
     {"foreign_gpu", foreign_gpu},
     {"whole_gpu", whole_gpu},
     {"uuids", uuids},
+    {"no_gpu", no_gpu},
+    {"looks_only", looks_only},
+    {"second_try", second_try},
+    {"variables", variables},
 };
 
 }  // namespace

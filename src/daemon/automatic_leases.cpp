@@ -1,0 +1,76 @@
+#include "daemon/automatic_leases.h"
+
+#include "abi/env.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "daemon/visible_devices.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace gpurota::daemon {
+
+using WhenFull = config::Automatic::WhenFull;
+
+AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer) {
+  const auto known = parts_.attribution.owner_of(peer.pid).lease;
+  if (const LeaseEntry* entry = known ? parts_.leases.find(*known) : nullptr) return under(*entry);
+  if (!parts_.config.automatic.enabled || !is_meant(peer)) return {};
+  return make(peer);
+}
+
+AutomaticLeases::Answer AutomaticLeases::under(const LeaseEntry& entry) const {
+  if (entry.cause) return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
+  const std::string visible = visible_devices(entry.lease, parts_.gpus);
+  // Whole GPUs have no limit to hold.
+  if (entry.lease.exclusive()) return {GPUROTA_UNMANAGED, {}, {}, visible};
+  return {GPUROTA_OK, entry.lease.id, entry.token, visible};
+}
+
+AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
+  const config::Automatic& policy = parts_.config.automatic;
+  AcquireRequest request;
+  request.uid = peer.uid;
+  request.pid = peer.pid;
+  request.automatic = true;
+  request.placement.count = policy.gpus;
+  request.placement.memory = policy.memory;
+  request.placement.soft_limit = policy.soft_limit;
+  if (auto command = parts_.processes.read_command(peer.pid)) request.command = std::move(*command);
+  const auto made = parts_.leases.acquire(request);
+  if (made) return under(**made);
+  const bool goes_on = policy.when_full == WhenFull::kUnmanaged;
+  log::warn(goes_on ? "no lease for a program that asked, it goes on without"
+                    : "no lease for a program that asked, it gets no GPU",
+            {{"pid", peer.pid}, {"uid", peer.uid}, {"reason", made.error().error.message}});
+  Answer answer;
+  if (!goes_on) answer.status = GPUROTA_REFUSED_LIMIT;
+  return answer;
+}
+
+bool AutomaticLeases::is_meant(const ipc::Peer& peer) const {
+  const auto& users = parts_.config.automatic.users;
+  const std::string uid = std::to_string(peer.uid), name = parts_.processes.user_name(peer.uid);
+  return users.empty() || std::any_of(users.begin(), users.end(), [&](const std::string& user) {
+           if (user.front() != '@') return user == name || user == uid;
+           const auto group = parts_.group_id(user.substr(1));
+           return group && (peer.gid == *group || peer.in_group(*group));
+         });
+}
+
+Result<void> AutomaticLeases::publish(const std::string& tenant_socket) const {
+  const std::string marker =
+      tenant_socket.substr(0, tenant_socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
+  if (!parts_.config.automatic.enabled) {
+    if (::unlink(marker.c_str()) == 0 || errno == ENOENT) return {};
+    return fail_errno("cannot remove " + marker, errno);
+  }
+  const Fd made(::open(marker.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!made) return fail_errno("cannot make " + marker, errno);
+  return {};
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,55 @@
+// Leases for programs that have none and ask by themselves: they preload libgpurota.so, by
+// /etc/ld.so.preload or LD_PRELOAD, and the site has switched this on (docs/design/automatic-leases.md).
+// State thread only.
+//
+// Such a lease is of kind run and held by the processes that use it: the one that asked, and those below
+// it that ask or connect later. Nothing is moved into a cgroup, nothing is signalled when the last has ended.
+#pragma once
+
+#include "abi/wire.h"
+#include "config/config.h"
+#include "daemon/attribution.h"
+#include "daemon/gpu_table.h"
+#include "daemon/lease_manager.h"
+#include "ipc/peer.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+class AutomaticLeases {
+ public:
+  struct Parts {
+    LeaseManager& leases;
+    Attribution& attribution;
+    ports::Processes& processes;
+    const GpuTable& gpus;
+    const config::Config& config;
+    std::function<Result<gid_t>(const std::string&)> group_id;
+  };
+
+  explicit AutomaticLeases(Parts parts) : parts_(std::move(parts)) {}
+
+  struct Answer {
+    std::uint32_t status = GPUROTA_UNMANAGED;
+    LeaseId lease;
+    std::string token;
+    std::string visible;  // for CUDA_VISIBLE_DEVICES; empty: as it is
+  };
+  // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy.
+  Answer ask(const ipc::Peer& peer);
+
+  // Says to programs whether to ask: a file beside the tenant socket, there while this is on.
+  Result<void> publish(const std::string& tenant_socket) const;
+
+ private:
+  Answer under(const LeaseEntry& entry) const;
+  Answer make(const ipc::Peer& peer);
+  bool is_meant(const ipc::Peer& peer) const;
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,183 @@
+// Leases that programs without one ask for by themselves, through the tenant socket.
+#include "running_daemon.h"
+#include "wire_tenant.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include <unistd.h>
+
+namespace gpurota::testing {
+namespace {
+
+config::Config automatic() {
+  config::Config config = RunningDaemon::quick();
+  config.automatic.enabled = true;
+  config.automatic.memory = SizeSpec{gib(8), 0};
+  return config;
+}
+
+std::vector<proto::Lease> leases(const RunningDaemon& daemon) {
+  const auto status = daemon.call(proto::Status{});
+  return status ? status->leases : std::vector<proto::Lease>();
+}
+
+bool marked(const RunningDaemon& daemon) {
+  const std::string socket = daemon.tenant_socket();
+  const std::string marker = socket.substr(0, socket.rfind('/')) + "/automatic";
+  return ::access(marker.c_str(), F_OK) == 0;
+}
+
+// A process of its own that asks and lives until it is killed; what it says is the answer's status.
+struct Asker {
+  explicit Asker(const RunningDaemon& daemon) : child({TENANT_PROGRAM, daemon.tenant_socket()}) {}
+  Child child;
+};
+
+TEST(Automatic, IsOffUnlessTheSiteSwitchesItOn) {
+  RunningDaemon off;
+  EXPECT_FALSE(marked(off));
+  WireTenant tenant(off.tenant_socket());
+  EXPECT_EQ(tenant.ask_for_lease()->status, GPUROTA_UNMANAGED);
+  EXPECT_TRUE(leases(off).empty());
+  RunningDaemon on(automatic());
+  EXPECT_TRUE(marked(on));
+}
+
+TEST(Automatic, TheProcessThatAsksGetsALeaseByPolicyAndTheSameOneWhenItAsksAgain) {
+  RunningDaemon daemon(automatic());
+  Asker asker(daemon);
+  ASSERT_EQ(asker.child.read_line(), "0 visible 0");
+  const auto made = leases(daemon);
+  ASSERT_EQ(made.size(), 1u);
+  EXPECT_EQ(made[0].gpus[0].limit_bytes, gib(8));
+  EXPECT_EQ(made[0].pid, asker.child.pid());
+  ASSERT_EQ(asker.child.read_line(), "again 0");
+  EXPECT_EQ(leases(daemon).size(), 1u);
+}
+
+TEST(Automatic, TheLeaseEndsWithItsLastProcess) {
+  RunningDaemon daemon(automatic());
+  Asker asker(daemon);
+  ASSERT_EQ(asker.child.read_line(), "0 visible 0");
+  asker.child.kill();
+  EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
+}
+
+TEST(Automatic, ATenantOfItKeepsItWhenTheOneThatAskedIsGone) {
+  RunningDaemon daemon(automatic());
+  Asker asker(daemon);
+  ASSERT_EQ(asker.child.read_line(), "0 visible 0");
+  const proto::Lease lease = leases(daemon)[0];
+  Child tenant({TENANT_PROGRAM, daemon.tenant_socket(), std::to_string(lease.lease_id.value),
+                std::to_string(gib(1).count())});
+  ASSERT_EQ(tenant.read_line(), "granted");
+  asker.child.kill();
+  const int seen = daemon.probe.samples_read();
+  EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 3; }));
+  ASSERT_EQ(leases(daemon).size(), 1u);
+  EXPECT_EQ(leases(daemon)[0].state, proto::LeaseState::kActive);
+  tenant.kill();
+  EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
+}
+
+TEST(Automatic, ItsReleaseEndsItsProcesses) {
+  RunningDaemon daemon(automatic());
+  Asker asker(daemon);
+  ASSERT_EQ(asker.child.read_line(), "0 visible 0");
+  proto::Release release;
+  release.lease_id = leases(daemon)[0].lease_id;
+  ASSERT_TRUE(daemon.call(release));
+  EXPECT_TRUE(asker.child.ended());
+  EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
+}
+
+TEST(Automatic, ItOutlivesTheDaemon) {
+  RunningDaemon daemon(automatic());
+  Asker asker(daemon);
+  ASSERT_EQ(asker.child.read_line(), "0 visible 0");
+  const proto::Lease lease = leases(daemon)[0];
+  daemon.stop();
+  daemon.start();
+  ASSERT_EQ(leases(daemon).size(), 1u);
+  EXPECT_EQ(leases(daemon)[0].lease_id, lease.lease_id);
+  asker.child.kill();
+  EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
+}
+
+TEST(Automatic, WhatHeldItMayDieWhileTheDaemonIsAwayAndAnotherComeBack) {
+  config::Config config = automatic();
+  config.reconnect_grace = std::chrono::milliseconds(2000);
+  RunningDaemon daemon(config);
+  Asker asker(daemon);
+  ASSERT_EQ(asker.child.read_line(), "0 visible 0");
+  const std::string id = std::to_string(leases(daemon)[0].lease_id.value);
+  daemon.stop();
+  asker.child.kill();
+  daemon.start();
+  Child tenant({TENANT_PROGRAM, daemon.tenant_socket(), id, "0"});
+  ASSERT_NE(tenant.read_line(), "");
+  const int seen = daemon.probe.samples_read();
+  // Past the grace: looks come every 20 ms.
+  EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 150; }));
+  EXPECT_EQ(leases(daemon).size(), 1u);
+  tenant.kill();
+  EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
+}
+
+TEST(Automatic, OneForWhomThereIsNoRoomHasNoGpuUnlessTheSiteLetsItGoOn) {
+  config::Config config = automatic();
+  config.automatic.memory = SizeSpec{Bytes(), 75};
+  RunningDaemon daemon(config);
+  Asker first(daemon);
+  ASSERT_EQ(first.child.read_line(), "0 visible 0");
+  Asker second(daemon);
+  EXPECT_EQ(second.child.read_line(), std::to_string(GPUROTA_REFUSED_LIMIT) + " visible ");
+
+  config.automatic.when_full = config::Automatic::WhenFull::kUnmanaged;
+  RunningDaemon lenient(config);
+  Asker third(lenient);
+  ASSERT_EQ(third.child.read_line(), "0 visible 0");
+  Asker fourth(lenient);
+  EXPECT_EQ(fourth.child.read_line(), std::to_string(GPUROTA_UNMANAGED) + " visible ");
+}
+
+TEST(Automatic, OthersThanTheUsersOfThePolicyGoOnWithout) {
+  config::Config config = automatic();
+  config.automatic.users = {"nobody-of-this-name", "@no-such-group"};
+  RunningDaemon others(config);
+  WireTenant stranger(others.tenant_socket());
+  EXPECT_EQ(stranger.ask_for_lease()->status, GPUROTA_UNMANAGED);
+
+  config.automatic.users = {std::to_string(::getuid())};
+  RunningDaemon own(config);
+  Asker asker(own);
+  EXPECT_EQ(asker.child.read_line(), "0 visible 0");
+}
+
+TEST(Automatic, AProcessOfALeaseIsToldThatOneWhateverThePolicy) {
+  RunningDaemon daemon;
+  auto connection = daemon.connect();
+  const auto made = daemon.acquire_slice(connection, gib(4));
+  Child command({TENANT_PROGRAM, daemon.tenant_socket(), "later"});
+  ASSERT_EQ(command.read_line(), "waits");
+  ASSERT_TRUE(connection.call(proto::Start{made.lease.lease_id, command.pid(), {}}));
+  command.write_line();
+  EXPECT_EQ(command.read_line(), "0 visible 0");
+  EXPECT_EQ(leases(daemon).size(), 1u);
+}
+
+TEST(Automatic, AQuestionThatIsNoneEndsTheConnection) {
+  RunningDaemon daemon(automatic());
+  WireTenant bad(daemon.tenant_socket());
+  gpurota_msg_automatic question{};
+  question.header = {GPUROTA_MSG_AUTOMATIC, sizeof question, 1};
+  std::vector<std::uint8_t> packet(sizeof question);
+  std::memcpy(packet.data(), &question, sizeof question);  // no magic
+  bad.send_raw(packet);
+  EXPECT_TRUE(bad.hung_up());
+}
+
+}  // namespace
+}  // namespace gpurota::testing
