@@ -271,7 +271,7 @@ Result<void> apply(const toml::table& table, const std::string& prefix,
         continue;
       }
       if (inside != known.end() && inside->first.starts_with(path + ".")) {
-        return wrong(file, node.source(), fmt::format("{0} is a section: write [{0}]", name));
+        return wrong(file, node.source(), fmt::format("\"{0}\" is a section: write [{0}]", name));
       }
       return wrong(file, node.source(),
                    fmt::format("there is no setting \"{}\", see gpurota.toml(5)", name));

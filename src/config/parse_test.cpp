@@ -69,7 +69,7 @@ TEST(Config, ErrorsInASectionNameItsKey) {
   EXPECT_THAT(error_of("[automatic]\nusers = \"alice\""),
               HasSubstr("automatic.users: write names"));
   EXPECT_THAT(error_of("[automatic]\nwhen_full = \"wait\""), HasSubstr("\"refuse\" or"));
-  EXPECT_THAT(error_of("automatic = true"), HasSubstr("automatic is a section: write [automatic]"));
+  EXPECT_THAT(error_of("automatic = true"), HasSubstr("is a section: write [automatic]"));
   EXPECT_THAT(error_of("[automatic]\nenabled = true"), HasSubstr("automatic.memory is missing"));
   EXPECT_THAT(error_of("[other]\na = 1"), HasSubstr("there is no setting \"other\""));
 }
