@@ -52,7 +52,8 @@ using gpurota::sim::Physical;
 namespace {
 
 constexpr unsigned kFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
-                            CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
+                            CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+                            CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -82,8 +83,10 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   if (unsafe != CUDA_SUCCESS) return unsafe;
   auto array = describe(call.context(), shape);
   if (out == nullptr || !array) return CUDA_ERROR_INVALID_VALUE;
-  array->mapping = make_memory(call.driver(), *call.context(), array->bytes());
-  if (!array->mapping) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!array->is_deferred()) {
+    array->mapping = make_memory(call.driver(), *call.context(), array->bytes());
+    if (!array->mapping) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   *out = reinterpret_cast<CUarray>(call.driver().arrays.add(std::move(array)));
   return CUDA_SUCCESS;
 }
@@ -133,7 +136,7 @@ GPUROTA_SIM_API cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out
                                              CUdevice) {
   const ArrayCall call(handle);
   if (call.failed()) return call.error();
-  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || !call.array().is_deferred()) return CUDA_ERROR_INVALID_VALUE;
   *out = {};
   out->size = round_up(call.array().bytes(), kDevicePage);
   out->alignment = kDevicePage;
@@ -174,9 +177,11 @@ GPUROTA_SIM_API cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D
       level.Depth = std::max<std::size_t>(1, level.Depth / 2);
     }
   }
-  const auto mapping = make_memory(call.driver(), *call.context(), total);
-  if (!mapping) return CUDA_ERROR_OUT_OF_MEMORY;
+  const bool is_deferred = made.front()->is_deferred();
+  const auto mapping = is_deferred ? nullptr : make_memory(call.driver(), *call.context(), total);
+  if (!mapping && !is_deferred) return CUDA_ERROR_OUT_OF_MEMORY;
   auto mipmap = std::make_unique<MipmappedArray>();
+  mipmap->bytes = total;
   mipmap->context = call.context();
   for (auto& array : made) {
     array->mapping = mapping;
@@ -202,9 +207,9 @@ GPUROTA_SIM_API cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREM
   if (call.failed()) return call.error();
   const MipmappedArray* mipmap = call.driver().mipmaps.find(handle);
   if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || !mipmap->levels.front()->is_deferred()) return CUDA_ERROR_INVALID_VALUE;
   *out = {};
-  out->size = mipmap->levels.front()->mapping->size();
+  out->size = round_up(mipmap->bytes, kDevicePage);
   out->alignment = kDevicePage;
   return CUDA_SUCCESS;
 }

@@ -223,6 +223,8 @@ GPUROTA_SIM_API cuMemPoolDestroy(CUmemoryPool handle) {
 GPUROTA_SIM_API cuMemPoolTrimTo(CUmemoryPool handle, std::size_t keep) {
   const PoolCall call(handle);
   if (call.failed()) return call.error();
+  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
+  if (unsafe != CUDA_SUCCESS) return unsafe;
   gpurota::sim::trim_pool(call.pool(), keep);
   return CUDA_SUCCESS;
 }
@@ -317,6 +319,8 @@ GPUROTA_SIM_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle
 GPUROTA_SIM_API cuDeviceGraphMemTrim(CUdevice ordinal) {
   const PoolDeviceCall call(ordinal);
   if (call.failed()) return call.error();
+  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
+  if (unsafe != CUDA_SUCCESS) return unsafe;
   gpurota::sim::trim_graph_memory(call.driver(), ordinal);
   return CUDA_SUCCESS;
 }

@@ -12,10 +12,11 @@ struct ArrayMemory {
   Context* context = nullptr;
   CUDA_ARRAY3D_DESCRIPTOR shape = {};  // as given; zero height or depth: fewer dimensions
   std::size_t element = 0;             // bytes
-  std::shared_ptr<Mapping> mapping;
-  std::size_t offset = 0;  // of a mip level in its mapping
-  bool is_level = false;   // belongs to a mipmapped array
+  std::shared_ptr<Mapping> mapping;    // null if it is deferred: memory would be mapped later
+  std::size_t offset = 0;              // of a mip level in its mapping
+  bool is_level = false;               // belongs to a mipmapped array
 
+  bool is_deferred() const { return (shape.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0; }
   std::size_t pitch() const { return shape.Width * element; }
   std::size_t rows() const { return shape.Height == 0 ? 1 : shape.Height; }
   std::size_t layers() const { return shape.Depth == 0 ? 1 : shape.Depth; }
@@ -25,6 +26,7 @@ struct ArrayMemory {
 struct MipmappedArray {
   Context* context = nullptr;
   std::vector<ArrayMemory*> levels;
+  std::size_t bytes = 0;
 };
 
 // Bytes of one element of a format with so many channels; 0 for what is no format.

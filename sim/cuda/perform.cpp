@@ -188,7 +188,7 @@ bool is_known(const Driver& driver, CUdeviceptr address, std::size_t bytes) {
 CUresult validate_side(const Driver& driver, const CopySide& side, const CopyOp& copy) {
   if (side.array != nullptr) {
     const ArrayMemory& array = *side.array;
-    const bool fits = side.x + copy.width <= array.pitch() &&
+    const bool fits = array.mapping != nullptr && side.x + copy.width <= array.pitch() &&
                       side.y + copy.height <= array.rows() && side.z + copy.depth <= array.layers();
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }

@@ -1,5 +1,7 @@
 // Contexts: each costs hundreds of megabytes that no argument tells, so the daemon reserves for it
 // before it is created, from what earlier ones on that GPU cost, and hears how many live.
+#include "interposer/contexts.h"
+
 #include "interposer/debug.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
@@ -9,9 +11,6 @@
 #include "interposer/pools.h"
 
 namespace gpurota::interposer {
-namespace {
-
-// The slot to create a context on, reserved for; -1: refused.
 int reserve_context(CUdevice device) {
   const int slot = slot_of_device(device);
   if (slot < 0) {
@@ -24,7 +23,6 @@ int reserve_context(CUdevice device) {
   return -1;
 }
 
-// What the driver said of a context that was reserved for.
 CUresult settle_context(CUresult result, CUcontext context, CUdevice device, int slot,
                         bool primary) {
   if (result == CUDA_SUCCESS) {
@@ -34,6 +32,8 @@ CUresult settle_context(CUresult result, CUcontext context, CUdevice device, int
   report_contexts(slot);
   return result;
 }
+
+namespace {
 
 template <typename Call>
 CUresult create(CUcontext* out, CUdevice device, Call call) {
@@ -58,6 +58,8 @@ CUresult destroyed(CUresult result, CUcontext context) {
   return result;
 }
 
+}  // namespace
+
 bool primary_is_active(CUdevice device) {
   const auto get_state = GPUROTA_REAL(cuDevicePrimaryCtxGetState);
   unsigned int flags = 0;
@@ -66,8 +68,6 @@ bool primary_is_active(CUdevice device) {
          is_active != 0;
 }
 
-// The primary context was released or reset; whether it is gone is the driver's to say. A reset frees
-// what lived in it even if somebody still retains it.
 CUresult primary_left(CUresult result, CUdevice device, bool was_reset) {
   ContextInfo info;
   if (result != CUDA_SUCCESS || !find_primary(device, &info)) return result;
@@ -82,15 +82,12 @@ CUresult primary_left(CUresult result, CUdevice device, bool was_reset) {
   return result;
 }
 
-}  // namespace
 }  // namespace gpurota::interposer
 
 using gpurota::interposer::create;
 using gpurota::interposer::destroyed;
-using gpurota::interposer::primary_is_active;
 using gpurota::interposer::primary_left;
-using gpurota::interposer::reserve_context;
-using gpurota::interposer::settle_context;
+using gpurota::interposer::with_primary;
 
 CUresult cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
   GPUROTA_ENTER(cuCtxCreate, out, flags, device);
@@ -124,22 +121,24 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
   return destroyed(real(context), context);
 }
 
-// Only the first retain creates. Two threads may come at once: one of them reserves, and the driver
-// makes one context.
+CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
+  GPUROTA_ENTER(cuCtxAttach, out, flags);
+  const CUresult result = real(out, flags);
+  if (result == CUDA_SUCCESS && out != nullptr) gpurota::interposer::refer(*out, 1);
+  return result;
+}
+
+CUresult cuCtxDetach(CUcontext context) {
+  GPUROTA_ENTER(cuCtxDetach, context);
+  const CUresult result = real(context);
+  if (result != CUDA_SUCCESS || gpurota::interposer::refer(context, -1) != 0) return result;
+  return destroyed(result, context);
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
   GPUROTA_ENTER(cuDevicePrimaryCtxRetain, out, device);
-  if (primary_is_active(device)) return real(out, device);
-  const int slot = gpurota::interposer::slot_of_device(device);
-  if (slot < 0) return reserve_context(device) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : real(out, device);
-  std::atomic<uint32_t>& taken = gpurota::interposer::state().slots[slot].primary_taken;
-  if (taken.exchange(1) != 0) return real(out, device);
-  if (reserve_context(device) < 0) {
-    taken.store(0);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  const CUresult result = real(out, device);
-  if (result != CUDA_SUCCESS) taken.store(0);
-  return settle_context(result, result == CUDA_SUCCESS ? *out : nullptr, device, slot, true);
+  return with_primary(
+      device, [=] { return real(out, device); }, [=] { return *out; });
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) {

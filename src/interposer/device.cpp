@@ -49,6 +49,20 @@ ContextEntry* find_entry(State& s, CUcontext context) {
   return nullptr;
 }
 
+// Under Contexts::mutex.
+ContextEntry* free_entry(State& s) {
+  for (ContextEntry& e : s.contexts.entries) {
+    if (e.context.load() == nullptr) return &e;
+  }
+  return nullptr;
+}
+
+void publish_entry(State& s, ContextEntry* e, CUcontext context) {
+  e->context.store(context, std::memory_order_release);
+  const auto end = static_cast<uint32_t>(e - s.contexts.entries + 1);
+  if (end > s.contexts.used.load()) s.contexts.used.store(end, std::memory_order_release);
+}
+
 ContextInfo info_of(const ContextEntry& e) {
   return {e.context.load(), e.serial.load(), e.slot.load(), e.charged};
 }
@@ -128,19 +142,55 @@ uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary,
     known->context.store(nullptr);  // destroyed unseen, and its handle given out again
   }
   const uint32_t serial = s.contexts.last_serial.fetch_add(1) + 1;
-  for (uint32_t i = 0; i < kContexts; ++i) {
+  ContextEntry* e = free_entry(s);
+  if (e == nullptr) return 0;  // more than we know apart: their memory is counted until it is freed
+  e->serial.store(serial);
+  e->slot.store(slot);
+  e->green = nullptr;
+  e->references = 1;
+  e->device = device;
+  e->primary = primary;
+  e->charged = charged;
+  publish_entry(s, e, context);
+  return serial;
+}
+
+uint32_t refer(CUcontext context, int by) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  ContextEntry* e = find_entry(s, context);
+  if (e == nullptr) return 1;
+  e->references += static_cast<uint32_t>(by);
+  return e->references;
+}
+
+void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint32_t serial) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  ContextEntry* e = find_entry(s, view);
+  if (e == nullptr) e = free_entry(s);
+  if (e == nullptr) return;
+  e->serial.store(serial);
+  e->slot.store(slot);
+  e->green = green;
+  e->references = 1;
+  e->device = device;
+  e->primary = false;
+  e->charged = false;
+  publish_entry(s, e, view);
+}
+
+bool remove_view(CUgreenCtx green, CUdevice* device) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  for (uint32_t i = 0; i < s.contexts.used.load(); ++i) {
     ContextEntry& e = s.contexts.entries[i];
-    if (e.context.load() != nullptr) continue;
-    e.serial.store(serial);
-    e.slot.store(slot);
-    e.device = device;
-    e.primary = primary;
-    e.charged = charged;
-    e.context.store(context, std::memory_order_release);
-    if (i >= s.contexts.used.load()) s.contexts.used.store(i + 1, std::memory_order_release);
-    return serial;
+    if (e.context.load() == nullptr || e.green != green) continue;
+    *device = e.device;
+    e.context.store(nullptr, std::memory_order_release);
+    return true;
   }
-  return 0;  // more contexts than we know apart: their memory is counted until it is freed
+  return false;
 }
 
 bool remove_context(CUcontext context, ContextInfo* out) {

@@ -40,6 +40,11 @@ struct ContextInfo {
   bool charged;
 };
 bool remove_context(CUcontext context, ContextInfo* out);
+// Adds to the references of a context (cuCtxAttach); what is left, 1 if it is not known.
+uint32_t refer(CUcontext context, int by);
+// The context as which a green context is used; what lives in it goes with the context of `serial`.
+void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint32_t serial);
+bool remove_view(CUgreenCtx green, CUdevice* device);
 bool find_primary(CUdevice device, ContextInfo* out);
 
 }  // namespace gpurota::interposer

@@ -68,6 +68,52 @@ GPUROTA_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
 GPUROTA_API CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type,
                                      CUmemoryPool pool);
 
+GPUROTA_API CUresult cuArrayCreate(CUarray* out, const CUDA_ARRAY_DESCRIPTOR_v1* shape);
+GPUROTA_API CUresult cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape);
+GPUROTA_API CUresult cuArray3DCreate(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR_v1* shape);
+GPUROTA_API CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape);
+GPUROTA_API CUresult cuArrayDestroy(CUarray array);
+GPUROTA_API CUresult cuMipmappedArrayCreate(CUmipmappedArray* out,
+                                            const CUDA_ARRAY3D_DESCRIPTOR* shape,
+                                            unsigned int levels);
+GPUROTA_API CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
+GPUROTA_API CUresult cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned int count, CUstream stream);
+GPUROTA_API CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned int count,
+                                             CUstream stream);
+
+GPUROTA_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle* out,
+                                       const CUmulticastObjectProp* prop);
+GPUROTA_API CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+                                        CUmemGenericAllocationHandle memory, size_t memory_offset,
+                                        size_t size, unsigned long long flags);
+GPUROTA_API CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
+                                         CUdeviceptr memory, size_t size, unsigned long long flags);
+GPUROTA_API CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device,
+                                       size_t offset, size_t size);
+
+GPUROTA_API CUresult cuCtxAttach(CUcontext* out, unsigned int flags);
+GPUROTA_API CUresult cuCtxDetach(CUcontext context);
+GPUROTA_API CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc resources, CUdevice device,
+                                      unsigned int flags);
+GPUROTA_API CUresult cuGreenCtxDestroy(CUgreenCtx green);
+
+GPUROTA_API CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node,
+                                        char* log, size_t log_bytes);
+GPUROTA_API CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node,
+                                           char* log, size_t log_bytes);
+GPUROTA_API CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph,
+                                                 unsigned long long flags);
+GPUROTA_API CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
+                                                  CUDA_GRAPH_INSTANTIATE_PARAMS* params);
+GPUROTA_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec* out, CUgraph graph,
+                                                       CUDA_GRAPH_INSTANTIATE_PARAMS* params);
+GPUROTA_API CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
+GPUROTA_API CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream);
+GPUROTA_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+GPUROTA_API CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream);
+GPUROTA_API CUresult cuGraphExecDestroy(CUgraphExec exec);
+GPUROTA_API CUresult cuDeviceGraphMemTrim(CUdevice device);
+
 GPUROTA_API CUresult cuMemGetInfo(unsigned int* free, unsigned int* total);
 GPUROTA_API CUresult cuMemGetInfo_v2(size_t* free, size_t* total);
 GPUROTA_API CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device);
@@ -87,5 +133,18 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* out);
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* out);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
+                                CUmemAllocationType type);
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value);
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count);
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type);
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params);
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph);
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarray array,
+                                      CUdevice device);
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out,
+                                               CUmipmappedArray array, CUdevice device);
+CUresult cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx green);
 
 }  // extern "C"

@@ -157,7 +157,9 @@ bool forget(State& s, uint64_t ptr, Allocation* out) {
 }
 
 void credit(State& s, uint64_t ptr, const Allocation& allocation) {
-  if (allocation.pool != 0) {
+  if (allocation.pool == kArray) {
+    put(allocation.slot, static_cast<int64_t>(allocation.size));
+  } else if (allocation.pool != 0) {
     credit_pool_allocation(s, allocation);
   } else {
     put(allocation.slot, leave_blocks(s, ptr, allocation.size));

@@ -29,7 +29,9 @@ struct Slot {
   std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;        // live contexts that were reserved for
   std::atomic<uint32_t> primary_taken;   // somebody has reserved for the primary context
-  std::atomic<uint32_t> pool_unit_log2;  // 0: not known yet (pools.cpp)
+  std::atomic<uint32_t> pool_unit_log2;  // 0: not known yet (pool_charge.cpp)
+  std::atomic<uint32_t> graph_unit_log2;
+  std::atomic<int32_t> graph_device;  // + 1: whose graphs have memory here (graph_memory.cpp)
   std::atomic<CUmemoryPool> current_pool;
   uint8_t uuid[GPUROTA_UUID_BYTES];
 };
@@ -60,9 +62,11 @@ struct Link {
 struct Allocation {
   uint64_t size;
   uint32_t context;  // serial of the context it dies with; 0: of none
-  uint16_t pool;     // index + 1 of its pool; 0: linear
+  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle
   uint8_t slot;
 };
+
+inline constexpr uint16_t kArray = 0xffff;
 
 inline constexpr size_t kShards = 16;
 
@@ -82,6 +86,8 @@ struct ContextEntry {
   std::atomic<CUcontext> context;  // nullptr: free
   std::atomic<uint32_t> serial;
   std::atomic<int32_t> slot;  // -1: a GPU that is not of the lease
+  CUgreenCtx green;           // it is the view of this green context; nullptr: of none
+  uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
   CUdevice device;
   bool primary;
   bool charged;  // counted in Slot::contexts
@@ -103,11 +109,19 @@ struct Physical {
   uint32_t handles;   // references by handle
   uint32_t mappings;  // references by address
   int32_t slot;       // -1: not charged (host memory, imported)
+  bool owns;          // a multicast object: memory is bound to it
 };
 
 struct Mapping {
   uint64_t size;
   uint64_t physical;  // id; 0: of a handle we do not know
+};
+
+// Memory that something else holds on to: a multicast object, an array whose parts are mapped.
+struct Binding {
+  uint64_t owner;     // id of the multicast object's physical, or the array's handle
+  uint64_t offset;    // in the owner; of an array's part, a hash of where it is
+  uint64_t physical;  // id
 };
 
 struct Vmm {
@@ -116,6 +130,7 @@ struct Vmm {
   VaMap<uint64_t> handles;  // handle to id
   VaMap<Physical> physicals;
   VaMap<Mapping> mappings;
+  VaMap<Binding> bindings;  // by a hash of all that a binding is
 };
 
 struct Pool {
@@ -123,6 +138,11 @@ struct Pool {
   Mutex mutex;
   int64_t charged;            // reserved bytes as last read and charged
   std::atomic<int64_t> live;  // bytes of allocations that are tracked one by one
+  // The last request that the pool, with enough free memory, could not serve without growing beyond
+  // what could be had, and what it had in use then: it is in pieces until that gets less.
+  std::atomic<int64_t> stuck_size;
+  std::atomic<int64_t> stuck_in_use;
+  std::atomic<uint32_t> trims;  // how often it was told to let go (graph_memory.cpp)
   int32_t slot;
   bool tracked;    // can be destroyed: its allocations are in the pointer table
   bool destroyed;  // by the program, while allocations live
@@ -134,6 +154,20 @@ struct Pools {
   Mutex mutex;
   std::atomic<uint32_t> used;
   Pool entries[kPools];
+};
+
+// A graph that was made ready and has allocation nodes.
+struct GraphNeed {
+  int64_t bytes[GPUROTA_SLOTS];  // of its allocation nodes, each in whole 2 MiB
+  uint64_t stream;               // of the last launch, in which it has its memory
+  uint32_t trims;                // sum over the slots at that launch
+  bool launched;
+};
+
+struct Graphs {
+  Mutex mutex;
+  std::atomic<uint64_t> with_memory;  // execs.size(), readable without the lock
+  VaMap<GraphNeed> execs;
 };
 
 inline constexpr size_t kDevices = 64;
@@ -162,6 +196,7 @@ struct State {
   Contexts contexts;
   Vmm vmm;
   Pools pools;
+  Graphs graphs;
 
   void mirror(int slot);  // shows the ledger of one GPU in the page; a hint
   void count_unhooked(const char* name);

@@ -10,14 +10,6 @@ namespace {
 
 constexpr uint64_t kSmallestMapping = uint64_t{64} << 10;
 
-// Forgets `id` if nothing refers to it any more.
-Credit drop_if_dead(Vmm& v, uint64_t id, const Physical& p) {
-  if (p.handles != 0 || p.mappings != 0) return {-1, 0};
-  Physical dead{};
-  v.physicals.take(id, &dead);
-  return {dead.slot, static_cast<int64_t>(dead.size)};
-}
-
 }  // namespace
 
 void vmm_created(State& s, uint64_t handle, uint64_t size, int slot) {
@@ -26,7 +18,7 @@ void vmm_created(State& s, uint64_t handle, uint64_t size, int slot) {
   Physical* p = s.vmm.physicals.put(id);
   uint64_t* known = s.vmm.handles.put(handle);
   if (p == nullptr || known == nullptr) return;  // stays charged
-  *p = {size, handle, 1, 0, slot};
+  *p = {size, handle, 1, 0, slot, false};
   *known = id;
 }
 
@@ -90,11 +82,10 @@ void vmm_release_failed(State& s, uint64_t handle, const Released& released) {
   if (known != nullptr) *known = released.physical;
 }
 
-Credit vmm_release_done(State& s, const Released& released) {
-  if (!released.last_handle) return {-1, 0};
+void vmm_release_done(State& s, const Released& released, int64_t credits[GPUROTA_SLOTS]) {
+  if (!released.last_handle) return;
   Lock lock(s.vmm.mutex);
-  const Physical* p = s.vmm.physicals.find(released.physical);
-  return p != nullptr ? drop_if_dead(s.vmm, released.physical, *p) : Credit{-1, 0};
+  vmm_drop_if_dead(s.vmm, released.physical, credits);
 }
 
 void vmm_unmapped(State& s, uint64_t ptr, uint64_t size, int64_t credits[GPUROTA_SLOTS]) {
@@ -109,8 +100,13 @@ void vmm_unmapped(State& s, uint64_t ptr, uint64_t size, int64_t credits[GPUROTA
     Physical* p = mapping.physical != 0 ? s.vmm.physicals.find(mapping.physical) : nullptr;
     if (p == nullptr) continue;
     --p->mappings;
-    const Credit credit = drop_if_dead(s.vmm, mapping.physical, *p);
-    if (credit.slot >= 0) credits[credit.slot] += credit.bytes;
+    vmm_drop_if_dead(s.vmm, mapping.physical, credits);
+  }
+}
+
+void put_all(const int64_t credits[GPUROTA_SLOTS]) {
+  for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
+    if (credits[slot] != 0) put(slot, credits[slot]);
   }
 }
 
@@ -163,8 +159,9 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     interposer::vmm_release_failed(s, handle, released);
     return result;
   }
-  const interposer::Credit credit = interposer::vmm_release_done(s, released);
-  if (credit.slot >= 0) interposer::put(credit.slot, credit.bytes);
+  int64_t credits[GPUROTA_SLOTS] = {};
+  interposer::vmm_release_done(s, released, credits);
+  interposer::put_all(credits);
   return result;
 }
 
@@ -182,9 +179,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   if (result != CUDA_SUCCESS) return result;
   int64_t credits[GPUROTA_SLOTS] = {};
   interposer::vmm_unmapped(interposer::state(), ptr, size, credits);
-  for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
-    if (credits[slot] != 0) interposer::put(slot, credits[slot]);
-  }
+  interposer::put_all(credits);
   return result;
 }
 

@@ -1,0 +1,158 @@
+// Families that the simulated driver lacks, and races that only a fake driver can arrange.
+#include "interposer/device.h"
+#include "interposer/driver.h"
+#include "interposer/fake_driver_test.h"
+#include "interposer/pool_charge.h"
+#include "interposer/state.h"
+#include "interposer/vmm.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::interposer_test {
+namespace {
+
+using namespace gpurota::interposer;
+
+template <typename F>
+void install(Fn id, F* function) {
+  g_real_functions[id] = reinterpret_cast<void*>(function);
+}
+
+CUresult multicast_create(CUmemGenericAllocationHandle* out, const CUmulticastObjectProp*) {
+  return *out = 500, CUDA_SUCCESS;
+}
+CUresult bind_memory(CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t,
+                     size_t, unsigned long long) {
+  return CUDA_SUCCESS;
+}
+CUresult bind_address(CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t,
+                      unsigned long long) {
+  return CUDA_SUCCESS;
+}
+CUresult unbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t) { return CUDA_SUCCESS; }
+CUresult release(CUmemGenericAllocationHandle) { return CUDA_SUCCESS; }
+CUresult unmap(CUdeviceptr, size_t) { return CUDA_SUCCESS; }
+CUresult map_array(CUarrayMapInfo*, unsigned, CUstream) { return CUDA_SUCCESS; }
+CUresult destroy_array(CUarray) { return CUDA_SUCCESS; }
+
+CUgreenCtx the_green() { return reinterpret_cast<CUgreenCtx>(std::uintptr_t{0x3000}); }
+CUcontext the_view() { return reinterpret_cast<CUcontext>(std::uintptr_t{0x3100}); }
+CUcontext the_context() { return reinterpret_cast<CUcontext>(std::uintptr_t{0x1000}); }
+int primary_active = 0;
+
+CUresult primary_state(CUdevice, unsigned* flags, int* active) {
+  *flags = 0;
+  return *active = primary_active, CUDA_SUCCESS;
+}
+CUresult attach_context(CUcontext* out, unsigned) { return *out = the_context(), CUDA_SUCCESS; }
+CUresult detach_context(CUcontext) { return CUDA_SUCCESS; }
+CUresult green_destroy(CUgreenCtx) { return primary_active = 0, CUDA_SUCCESS; }
+CUresult view_current(CUcontext* out) { return *out = the_view(), CUDA_SUCCESS; }
+
+class Families : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    reset_fake_driver(256 * kMiB);
+    install(kFn_cuMulticastCreate, multicast_create);
+    install(kFn_cuMulticastBindMem, bind_memory);
+    install(kFn_cuMulticastBindAddr, bind_address);
+    install(kFn_cuMulticastUnbind, unbind);
+    install(kFn_cuMemRelease, release);
+    install(kFn_cuMemUnmap, unmap);
+    install(kFn_cuMemMapArrayAsync, map_array);
+    install(kFn_cuArrayDestroy, destroy_array);
+    install(kFn_cuDevicePrimaryCtxGetState, primary_state);
+    install(kFn_cuCtxAttach, attach_context);
+    install(kFn_cuCtxDetach, detach_context);
+    install(kFn_cuGreenCtxDestroy, green_destroy);
+  }
+  // 64 MiB behind handle 7, charged.
+  void create() {
+    ASSERT_TRUE(take(64));
+    vmm_created(state(), 7, 64 * kMiB, 0);
+  }
+  static bool take(std::int64_t mib) {
+    state().slots[0].headroom.fetch_sub(mib * kMiB);
+    return true;
+  }
+};
+
+TEST_F(Families, MemoryBoundToAMulticastObjectLivesUntilItIsUnbound) {
+  create();
+  CUmemGenericAllocationHandle object = 0;
+  ASSERT_EQ(cuMulticastCreate(&object, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMulticastBindMem(object, 0, 7, 0, 64 * kMiB, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(7), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 64 * kMiB);
+  ASSERT_EQ(cuMulticastUnbind(object, 0, 0, 64 * kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 0);
+}
+
+TEST_F(Families, MemoryBoundByAddressGoesWithTheMulticastObject) {
+  create();
+  vmm_mapped(state(), std::uint64_t{1} << 30, 64 * kMiB, 7);
+  CUmemGenericAllocationHandle object = 0;
+  ASSERT_EQ(cuMulticastCreate(&object, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMulticastBindAddr(object, 0, (1u << 30) + (2 << 20), 2 << 20, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(7), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemUnmap(1u << 30, 64 * kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 64 * kMiB);
+  ASSERT_EQ(cuMemRelease(object), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 0);
+}
+
+TEST_F(Families, MemoryMappedIntoASparseArrayLivesUntilThePartIsUnmappedOrTheArrayGone) {
+  for (const bool unmaps : {true, false}) {
+    create();
+    CUarrayMapInfo part = {};
+    part.resource.array = reinterpret_cast<CUarray>(std::uintptr_t{0x4000});
+    part.subresource.sparseLevel.extentWidth = 64;
+    part.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+    part.memHandle.memHandle = 7;
+    ASSERT_EQ(cuMemMapArrayAsync(&part, 1, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemRelease(7), CUDA_SUCCESS);
+    EXPECT_EQ(charged_bytes(), 64 * kMiB);
+    part.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+    ASSERT_EQ(unmaps ? cuMemMapArrayAsync(&part, 1, nullptr) : cuArrayDestroy(part.resource.array),
+              CUDA_SUCCESS);
+    EXPECT_EQ(charged_bytes(), 0);
+  }
+}
+
+TEST_F(Families, AContextGoesWithItsLastDetach) {
+  add_context(the_context(), 0, 0, false, true);
+  CUdeviceptr p = 0;
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxAttach(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDetach(context), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 8 * kMiB);
+  ASSERT_EQ(cuCtxDetach(context), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 0);
+}
+
+TEST_F(Families, WhatIsAllocatedInAGreenContextLivesInThePrimary) {
+  primary_active = 1;
+  const std::uint32_t serial = add_context(the_context(), 0, 0, true, false);
+  add_view(the_view(), the_green(), 0, 0, serial);
+  install(kFn_cuCtxGetCurrent, view_current);
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 8 * kMiB);
+  ASSERT_EQ(cuGreenCtxDestroy(the_green()), CUDA_SUCCESS);  // the last to retain the primary
+  EXPECT_EQ(charged_bytes(), 0);
+}
+
+TEST_F(Families, APoolInPiecesIsNotMadeToGrowTwice) {
+  Pool* pool = add_pool(state(), reinterpret_cast<CUmemoryPool>(std::uintptr_t{0x2000}), 0, false);
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAllocAsync(&p, 32 << 20, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
+  EXPECT_TRUE(may_serve(*pool, 16 << 20));
+  was_in_pieces(*pool, 16 << 20);
+  EXPECT_FALSE(may_serve(*pool, 16 << 20));
+  EXPECT_TRUE(may_serve(*pool, 8 << 20));
+}
+
+}  // namespace
+}  // namespace gpurota::interposer_test

@@ -1,0 +1,51 @@
+// Green contexts: parts of a GPU's processors, as views of the device's primary context, which each of
+// them retains. What is allocated in one lives in the primary context.
+#include "interposer/contexts.h"
+#include "interposer/device.h"
+#include "interposer/driver.h"
+
+namespace gpurota::interposer {
+namespace {
+
+CUcontext primary_of(CUdevice device) {
+  const auto retain = GPUROTA_REAL(cuDevicePrimaryCtxRetain);
+  const auto release = GPUROTA_REAL(cuDevicePrimaryCtxRelease_v2);
+  CUcontext context = nullptr;
+  if (retain == nullptr || release == nullptr || retain(&context, device) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  release(device);
+  return context;
+}
+
+void note_view(CUgreenCtx green, CUdevice device) {
+  const auto view_of = GPUROTA_REAL(cuCtxFromGreenCtx);
+  CUcontext view = nullptr;
+  if (view_of == nullptr || view_of(&view, green) != CUDA_SUCCESS) return;
+  ContextInfo primary{};
+  find_primary(device, &primary);
+  add_view(view, green, device, slot_of_device(device), primary.serial);
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+
+CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc resources, CUdevice device,
+                          unsigned int flags) {
+  GPUROTA_ENTER(cuGreenCtxCreate, out, resources, device, flags);
+  const CUresult result = interposer::with_primary(
+      device, [=] { return real(out, resources, device, flags); },
+      [=] { return interposer::primary_of(device); });
+  if (result == CUDA_SUCCESS) interposer::note_view(*out, device);
+  return result;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green) {
+  GPUROTA_ENTER(cuGreenCtxDestroy, green);
+  const CUresult result = real(green);
+  CUdevice device = -1;
+  if (result != CUDA_SUCCESS || !interposer::remove_view(green, &device)) return result;
+  return interposer::primary_left(result, device, false);
+}

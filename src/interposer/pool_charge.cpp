@@ -1,0 +1,264 @@
+#include "interposer/pool_charge.h"
+
+#include "interposer/debug.h"
+#include "interposer/device.h"
+#include "interposer/driver.h"
+#include "interposer/ledger.h"
+#include "interposer/pools.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// Pools grow in units of 32 MiB as far as is known. Where figures are seen that 32 MiB does not
+// divide, the unit is smaller; the driver never maps less than 2 MiB.
+constexpr uint32_t kLargestUnitLog2 = 25;
+constexpr uint32_t kSmallestUnitLog2 = 21;
+
+// The handle of a device's graph memory: an address that no driver gives out.
+CUmemoryPool graph_handle(CUdevice device) {
+  return reinterpret_cast<CUmemoryPool>(static_cast<uintptr_t>(device) + 1);
+}
+
+// -1: an ordinary pool.
+CUdevice graph_device(CUmemoryPool handle) {
+  const auto number = reinterpret_cast<uintptr_t>(handle);
+  return number >= 1 && number <= kDevices ? static_cast<CUdevice>(number - 1) : -1;
+}
+
+bool read_graph_attribute(CUdevice device, CUmemPool_attribute attribute, cuuint64_t* bytes) {
+  const auto get = GPUROTA_REAL(cuDeviceGetGraphMemAttribute);
+  const CUgraphMem_attribute which = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+                                         ? CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT
+                                         : CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT;
+  return get != nullptr && get(device, which, bytes) == CUDA_SUCCESS;
+}
+
+bool read_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, int64_t* value) {
+  const CUdevice device = graph_device(pool);
+  cuuint64_t bytes = 0;
+  if (device >= 0) {
+    if (!read_graph_attribute(device, attribute, &bytes)) return false;
+  } else {
+    const auto get = GPUROTA_REAL(cuMemPoolGetAttribute);
+    if (get == nullptr || get(pool, attribute, &bytes) != CUDA_SUCCESS) return false;
+  }
+  *value = static_cast<int64_t>(bytes);
+  return true;
+}
+
+std::atomic<uint32_t>& unit_of(State& s, const Pool& pool) {
+  Slot& slot = s.slots[pool.slot];
+  const bool of_graphs = graph_device(pool.pool.load(std::memory_order_relaxed)) >= 0;
+  return of_graphs ? slot.graph_unit_log2 : slot.pool_unit_log2;
+}
+
+void learn_unit(State& s, const Pool& pool, int64_t reserved) {
+  if (reserved == 0) return;
+  auto low = static_cast<uint32_t>(__builtin_ctzll(static_cast<uint64_t>(reserved)));
+  if (low >= kLargestUnitLog2) return;
+  if (low < kSmallestUnitLog2) low = kSmallestUnitLog2;
+  std::atomic<uint32_t>& unit = unit_of(s, pool);
+  const uint32_t known = unit.load(std::memory_order_relaxed);
+  if (known == 0 || low < known) unit.store(low, std::memory_order_relaxed);
+}
+
+// Reads and charges under the pool's lock, so that charges follow each other as the readings do.
+// Returns what the charge has grown by.
+int64_t read_charge(State& s, Pool& pool) {
+  Lock lock(pool.mutex);
+  int64_t reserved = 0;
+  const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
+  if (handle == nullptr || pool.destroyed) return 0;
+  if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)) return 0;
+  const int64_t grown = reserved - pool.charged;
+  if (grown == 0) return 0;
+  pool.charged = reserved;
+  learn_unit(s, pool, reserved);
+  return grown;
+}
+
+// Whether the driver made it by itself for `device`: the default pool, and since CUDA 13 one of managed
+// memory.
+bool is_default_pool(CUmemoryPool handle, CUdevice device) {
+  const auto get = GPUROTA_REAL(cuDeviceGetDefaultMemPool);
+  CUmemoryPool pool = nullptr;
+  if (get != nullptr && get(&pool, device) == CUDA_SUCCESS && pool == handle) return true;
+  const auto get_of_type = GPUROTA_REAL(cuMemGetDefaultMemPool);
+  CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  pool = nullptr;
+  return get_of_type != nullptr &&
+         get_of_type(&pool, &location, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_SUCCESS &&
+         pool == handle;
+}
+
+// A pool nobody told us of.
+Pool* learn_pool(State& s, CUmemoryPool handle) {
+  const auto get_count = GPUROTA_REAL(cuDeviceGetCount);
+  int count = 0;
+  if (get_count == nullptr || get_count(&count) != CUDA_SUCCESS) return nullptr;
+  for (CUdevice device = 0; device < count; ++device) {
+    if (!is_default_pool(handle, device)) continue;
+    const int slot = slot_of_device(device);
+    return slot >= 0 ? add_pool(s, handle, slot, false) : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+RelaxedCapture::RelaxedCapture() {
+  const auto exchange = GPUROTA_REAL(cuThreadExchangeStreamCaptureMode);
+  exchanged_ = exchange != nullptr && exchange(&mode_) == CUDA_SUCCESS;
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  const auto exchange = GPUROTA_REAL(cuThreadExchangeStreamCaptureMode);
+  if (exchanged_ && exchange != nullptr) exchange(&mode_);
+}
+
+Pool* find_pool(State& s, CUmemoryPool handle) {
+  const uint32_t used = s.pools.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    Pool& p = s.pools.entries[i];
+    if (p.pool.load(std::memory_order_acquire) == handle && !p.destroyed) return &p;
+  }
+  return nullptr;
+}
+
+Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked) {
+  Lock lock(s.pools.mutex);
+  if (Pool* known = find_pool(s, handle)) return known;
+  for (uint32_t i = 0; i < kPools; ++i) {
+    Pool& p = s.pools.entries[i];
+    if (p.pool.load() != nullptr) continue;
+    p.charged = 0;
+    p.live.store(0);
+    p.stuck_size.store(0);
+    p.slot = slot;
+    p.tracked = tracked;
+    p.destroyed = false;
+    p.pool.store(handle, std::memory_order_release);
+    if (i >= s.pools.used.load()) s.pools.used.store(i + 1, std::memory_order_release);
+    return &p;
+  }
+  GPUROTA_DEBUG("more than %zu memory pools: this one is counted by NVML only", kPools);
+  return nullptr;
+}
+
+Pool* known_pool(State& s, CUmemoryPool handle) {
+  Pool* pool = find_pool(s, handle);
+  return pool != nullptr ? pool : learn_pool(s, handle);
+}
+
+Pool* graph_pool(State& s, CUdevice device) {
+  if (device < 0 || device >= static_cast<CUdevice>(kDevices)) return nullptr;
+  const CUmemoryPool handle = graph_handle(device);
+  if (Pool* pool = find_pool(s, handle)) return pool;
+  const int slot = slot_of_device(device);
+  return slot >= 0 ? add_pool(s, handle, slot, false) : nullptr;
+}
+
+int64_t growth_for(State& s, const Pool& pool, uint64_t size) {
+  uint32_t unit_log2 = unit_of(s, pool).load(std::memory_order_relaxed);
+  if (unit_log2 == 0) unit_log2 = kLargestUnitLog2;
+  const uint64_t unit = uint64_t{1} << unit_log2;
+  constexpr uint64_t kMost = uint64_t{1} << 62;
+  return static_cast<int64_t>(size > kMost ? kMost : (size + unit - 1) & ~(unit - 1));
+}
+
+bool may_serve(Pool& pool, uint64_t size) {
+  const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
+  int64_t reserved = 0;
+  int64_t in_use = 0;
+  if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ||
+      !read_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use) ||
+      reserved - in_use < static_cast<int64_t>(size)) {
+    return false;
+  }
+  const int64_t stuck = pool.stuck_size.load(std::memory_order_relaxed);
+  return stuck == 0 || static_cast<int64_t>(size) < stuck ||
+         in_use < pool.stuck_in_use.load(std::memory_order_relaxed);
+}
+
+void was_in_pieces(Pool& pool, uint64_t size) {
+  int64_t in_use = 0;
+  read_attribute(pool.pool.load(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use);
+  pool.stuck_in_use.store(in_use, std::memory_order_relaxed);
+  pool.stuck_size.store(static_cast<int64_t>(size), std::memory_order_relaxed);
+}
+
+bool lease_may_have(State& s, int slot, int64_t bytes) {
+  const gpurota_page* page = s.page.load(std::memory_order_acquire);
+  if (page == nullptr) return false;
+  const uint64_t available = __atomic_load_n(&page->grant[slot].available_bytes, __ATOMIC_RELAXED);
+  const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
+  return headroom + static_cast<int64_t>(available) >= bytes;
+}
+
+bool settle(State& s, Pool& pool, int64_t taken) {
+  const int slot = pool.slot;
+  Slot& ledger = s.slots[slot];
+  const int64_t grown = read_charge(s, pool);
+  const int64_t others = ledger.in_flight.fetch_sub(taken, std::memory_order_relaxed) - taken;
+  const int64_t left =
+      ledger.headroom.fetch_add(taken - grown, std::memory_order_relaxed) + taken - grown;
+  if (grown != 0) s.mirror(slot);
+  if (left + others >= 0) return true;
+  if (!reserve(slot, -(left + others))) return false;
+  put(slot, -(left + others));
+  return true;
+}
+
+void trim(Pool& pool) {
+  const RelaxedCapture relaxed;
+  const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
+  const CUdevice device = graph_device(handle);
+  pool.trims.fetch_add(1, std::memory_order_relaxed);
+  if (device >= 0) {
+    const auto trim_graphs = GPUROTA_REAL(cuDeviceGraphMemTrim);
+    if (trim_graphs != nullptr) trim_graphs(device);
+  } else {
+    const auto trim_to = GPUROTA_REAL(cuMemPoolTrimTo);
+    if (trim_to != nullptr) trim_to(handle, 0);
+  }
+}
+
+void remove_pool(State& s, Pool& pool) {
+  int64_t charged = 0;
+  {
+    Lock lock(pool.mutex);
+    charged = pool.charged;
+    pool.charged = 0;
+    pool.pool.store(nullptr, std::memory_order_release);
+  }
+  if (charged != 0) put(pool.slot, charged);
+  s.mirror(pool.slot);
+}
+
+void settle_pools(int slot) {
+  State& s = state();
+  const uint32_t used = s.pools.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    Pool& pool = s.pools.entries[i];
+    if (pool.pool.load() == nullptr || pool.slot != slot) continue;
+    const int64_t grown = read_charge(s, pool);
+    if (grown != 0) put(slot, -grown);
+  }
+}
+
+bool reclaim_pools(int slot) {
+  State& s = state();
+  const int64_t before = s.slots[slot].headroom.load();
+  const uint32_t used = s.pools.used.load(std::memory_order_acquire);
+  bool any = false;
+  for (uint32_t i = 0; i < used; ++i) {
+    Pool& pool = s.pools.entries[i];
+    if (pool.pool.load() == nullptr || pool.slot != slot || pool.destroyed) continue;
+    trim(pool);
+    any = true;
+  }
+  if (any) settle_pools(slot);
+  return any && s.slots[slot].headroom.load() > before;
+}
+
+}  // namespace gpurota::interposer

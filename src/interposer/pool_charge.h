@@ -1,0 +1,55 @@
+// The pools that are known, and their charge: what the driver says they have *reserved*.
+//
+// Used by pools.cpp (stream-ordered allocation) and graph_memory.cpp: what the driver keeps for the
+// graphs of a device is a pool like others here, under a handle of our own that no driver gives out.
+// Any thread.
+#pragma once
+
+#include "interposer/state.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// While it lives, the driver takes the calling thread's calls as harmless for captures under way: what
+// we ask or tell it must not invalidate a capture of the program's.
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool exchanged_ = false;
+};
+
+Pool* find_pool(State& s, CUmemoryPool handle);
+Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked);
+// find_pool(), and else looks whether it is one that the driver has by itself.
+Pool* known_pool(State& s, CUmemoryPool handle);
+// The memory of graphs on a device, nullptr if the device is not of the lease.
+Pool* graph_pool(State& s, CUdevice device);
+
+// The most by which a pool grows for `size` bytes.
+int64_t growth_for(State& s, const Pool& pool, uint64_t size);
+// What the lease could give beyond the headroom, as the daemon last showed it.
+bool lease_may_have(State& s, int slot, int64_t bytes);
+// Whether the pool has that much that is reserved and not in use, and is not known to be in pieces.
+bool may_serve(Pool& pool, uint64_t size);
+// Remembers that it could not.
+void was_in_pieces(Pool& pool, uint64_t size);
+
+// Ends a call before which `taken` was reserved (and added to Slot::in_flight): charges the growth,
+// gives the rest back. False if the pool has grown by more than can be had; what others have in
+// flight is theirs, and will come back.
+bool settle(State& s, Pool& pool, int64_t taken);
+
+// Lets one pool go of what it does not need.
+void trim(Pool& pool);
+
+// The pool is gone: credits its charge.
+void remove_pool(State& s, Pool& pool);
+
+}  // namespace gpurota::interposer

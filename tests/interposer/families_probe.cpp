@@ -1,0 +1,189 @@
+// The rarer families of device memory under a lease of 256 MiB: what each is charged, by what
+// cuMemGetInfo says is left, and that it is given back. One check per family, in one program.
+#include "tests/driver/api.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <dlfcn.h>
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+template <class F>
+F* function(const char* name) {
+  return reinterpret_cast<F*>(::dlsym(driver_library(), name));
+}
+
+std::size_t charged() {
+  std::size_t free = 0, total = 0;
+  (void)cuMemGetInfo_v2(&free, &total);
+  return (total - free) / kMiB;
+}
+
+CUDA_ARRAY_DESCRIPTOR floats(std::size_t width, std::size_t height) {
+  return {width, height, CU_AD_FORMAT_FLOAT, 1};
+}
+
+// A graph that allocates, writes and frees.
+struct MemoryGraph {
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+
+  bool make(std::size_t bytes) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    params.bytesize = bytes;
+    CUgraphNode made = nullptr, freed = nullptr;
+    return cuGraphCreate(&graph, 0) == CUDA_SUCCESS &&
+           cuGraphAddMemAllocNode(&made, graph, nullptr, 0, &params) == CUDA_SUCCESS &&
+           cuGraphAddMemFreeNode(&freed, graph, &made, 1, params.dptr) == CUDA_SUCCESS &&
+           cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS;
+  }
+  CUresult launch() const {
+    const CUresult result = cuGraphLaunch(exec, nullptr);
+    return result == CUDA_SUCCESS ? cuStreamSynchronize(nullptr) : result;
+  }
+  ~MemoryGraph() {
+    if (exec != nullptr) (void)cuGraphExecDestroy(exec);
+    if (graph != nullptr) (void)cuGraphDestroy(graph);
+  }
+};
+
+}  // namespace
+
+DRIVER_CHECK(an_array_is_charged_until_it_is_destroyed) {
+  const WithContext with;
+  CUarray arrays[5] = {};
+  const CUDA_ARRAY_DESCRIPTOR shape = floats(4096, 4096);
+  for (int i = 0; i < 4; ++i) EXPECT_OK(cuArrayCreate_v2(&arrays[i], &shape));
+  EXPECT_SAME(charged(), std::size_t{256});
+  EXPECT_CODE(cuArrayCreate_v2(&arrays[4], &shape), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_OK(cuArrayDestroy(arrays[0]));
+  EXPECT_SAME(charged(), std::size_t{192});
+  EXPECT_OK(cuArrayCreate_v2(&arrays[0], &shape));
+  for (int i = 0; i < 4; ++i) EXPECT_OK(cuArrayDestroy(arrays[i]));
+  EXPECT_SAME(charged(), std::size_t{0});
+}
+
+DRIVER_CHECK(a_mipmapped_array_is_charged_with_all_its_levels) {
+  const WithContext with;
+  const auto create =
+      function<CUresult(CUmipmappedArray*, const CUDA_ARRAY3D_DESCRIPTOR*, unsigned)>(
+          "cuMipmappedArrayCreate");
+  const auto destroy = function<CUresult(CUmipmappedArray)>("cuMipmappedArrayDestroy");
+  const CUDA_ARRAY3D_DESCRIPTOR shape = {4096, 4096, 0, CU_AD_FORMAT_FLOAT, 1, 0};
+  CUmipmappedArray array = nullptr;
+  EXPECT_OK(create(&array, &shape, 3));  // 64 + 16 + 4 MiB
+  EXPECT_SAME(charged(), std::size_t{84});
+  EXPECT_OK(destroy(array));
+  EXPECT_SAME(charged(), std::size_t{0});
+}
+
+DRIVER_CHECK(arrays_go_with_their_context) {
+  for (int i = 0; i < 3; ++i) {
+    const WithContext with;
+    CUarray array = nullptr;
+    const CUDA_ARRAY_DESCRIPTOR shape = floats(4096, 10240);
+    EXPECT_OK(cuArrayCreate_v2(&array, &shape));
+  }
+  const WithContext with;
+  EXPECT_SAME(charged(), std::size_t{0});
+}
+
+DRIVER_CHECK(memory_of_a_graph_is_charged_from_its_first_launch_to_the_trim) {
+  const WithContext with;
+  MemoryGraph graph;
+  EXPECT_TRUE(graph.make(64 * kMiB));
+  EXPECT_SAME(charged(), std::size_t{0});
+  for (int i = 0; i < 3; ++i) EXPECT_OK(graph.launch());
+  EXPECT_SAME(charged(), std::size_t{64});
+  EXPECT_OK(cuDeviceGraphMemTrim(0));
+  EXPECT_SAME(charged(), std::size_t{0});
+}
+
+DRIVER_CHECK(a_graph_beyond_the_limit_is_refused_and_others_go_on) {
+  const WithContext with;
+  MemoryGraph small, large;
+  EXPECT_TRUE(small.make(64 * kMiB));
+  EXPECT_TRUE(large.make(300 * kMiB));
+  EXPECT_CODE(large.launch(), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_OK(small.launch());
+  EXPECT_CODE(large.launch(), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_OK(small.launch());
+  EXPECT_OK(cuDeviceGraphMemTrim(0));
+  EXPECT_SAME(charged(), std::size_t{0});
+}
+
+DRIVER_CHECK(what_idle_graphs_hold_is_let_go_when_it_is_needed) {
+  const WithContext with;
+  MemoryGraph one, two;
+  EXPECT_TRUE(one.make(200 * kMiB));
+  EXPECT_TRUE(two.make(220 * kMiB));
+  CUdeviceptr p = 0;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_OK(one.launch());
+    EXPECT_OK(two.launch());
+    EXPECT_OK(cuMemAlloc_v2(&p, 240 * kMiB));
+    EXPECT_OK(cuMemFree_v2(p));
+  }
+  EXPECT_OK(cuDeviceGraphMemTrim(0));
+  EXPECT_SAME(charged(), std::size_t{0});
+}
+
+DRIVER_CHECK(a_captured_allocation_is_a_graphs_memory) {
+  const WithContext with;
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CUdeviceptr p = 0;
+  EXPECT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_OK(cuMemAllocAsync(&p, 96 * kMiB, stream));
+  EXPECT_OK(cuMemsetD32Async(p, 7, 96 * kMiB / 4, stream));
+  EXPECT_OK(cuMemFreeAsync(p, stream));
+  EXPECT_OK(cuStreamEndCapture(stream, &graph));
+  EXPECT_SAME(charged(), std::size_t{0});
+  EXPECT_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  EXPECT_OK(cuGraphLaunch(exec, stream));
+  EXPECT_OK(cuStreamSynchronize(stream));
+  EXPECT_SAME(charged(), std::size_t{96});
+  EXPECT_OK(cuGraphExecDestroy(exec));
+  EXPECT_OK(cuGraphDestroy(graph));
+  EXPECT_OK(cuDeviceGraphMemTrim(0));
+  EXPECT_SAME(charged(), std::size_t{0});
+  EXPECT_OK(cuStreamDestroy_v2(stream));
+}
+
+// An allocation at the limit asks the daemon, looks at the pools and trims them; none of that may end a
+// capture that another thread of the program is in the middle of.
+DRIVER_CHECK(a_query_while_capturing_does_not_invalidate_the_programs_capture) {
+  const WithContext with;
+  CUstream stream = nullptr, other = nullptr;
+  CUgraph graph = nullptr;
+  CUdeviceptr pooled = 0, full = 0, more = 0;
+  EXPECT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(cuMemAllocAsync(&pooled, 32 * kMiB, other));
+  EXPECT_OK(cuMemFreeAsync(pooled, other));
+  EXPECT_OK(cuStreamSynchronize(other));
+  EXPECT_OK(cuMemAlloc_v2(&full, 224 * kMiB));
+  EXPECT_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_OK(cuMemAllocAsync(&pooled, 8 * kMiB, stream));
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  std::thread([&] {
+    (void)cuCtxSetCurrent(with.context());
+    result = cuMemAllocAsync(&more, 64 * kMiB, other);
+  }).join();
+  EXPECT_CODE(result, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_CODE(cuMemAllocAsync(&more, 300 * kMiB, other), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_OK(cuMemFreeAsync(pooled, stream));
+  EXPECT_OK(cuStreamEndCapture(stream, &graph));
+  EXPECT_OK(cuGraphDestroy(graph));
+  EXPECT_OK(cuMemFree_v2(full));
+  EXPECT_OK(cuStreamDestroy_v2(stream));
+  EXPECT_OK(cuStreamDestroy_v2(other));
+}
