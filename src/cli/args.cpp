@@ -14,8 +14,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array kCommands = {"run",    "status",  "ps",     "release",
-                                  "update", "version", "doctor", "help"};
+constexpr std::array kCommands = {"run",     "status", "ps",     "release", "update",
+                                  "version", "doctor", "reload", "help"};
 
 // What the options write into, as it was typed.
 struct Raw {
@@ -297,6 +297,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   if (name == "status") return StatusOptions{raw.json};
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{};
+  if (name == "reload") return ReloadOptions{};
   if (name == "release") return release_command(raw);
   if (name == "update") return update_command(raw);
   PsOptions ps{raw.json, std::nullopt};

@@ -45,6 +45,7 @@ struct VersionOptions {
 struct DoctorOptions {
   bool json = false;
 };
+struct ReloadOptions {};
 struct CompleteOptions {
   std::string what;  // leases, gpus
 };
@@ -52,8 +53,9 @@ struct HelpOptions {
   std::string topic;  // a command, or empty
 };
 
-using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
-                             UpdateOptions, VersionOptions, DoctorOptions, CompleteOptions>;
+using Command =
+    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
+                 VersionOptions, DoctorOptions, ReloadOptions, CompleteOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -120,6 +120,11 @@ int version(const Context& context, const VersionOptions& options) {
   return shown(text);
 }
 
+int reload(const Context& context) {
+  const auto reply = ask(context, proto::Reload{});
+  return reply ? kExitOk : failed(reply.error());
+}
+
 int complete(const Context& context, const CompleteOptions& options) {
   const auto reply = ask(context, proto::Status{});
   if (!reply) return kExitOk;

@@ -26,6 +26,7 @@ int release(const Context& context, const ReleaseOptions& options);
 int update(const Context& context, const UpdateOptions& options);
 int version(const Context& context, const VersionOptions& options);
 int doctor(const Context& context, const DoctorOptions& options);
+int reload(const Context& context);
 // Names for the shell's completion, one a line; says nothing at all when there is no daemon.
 int complete(const Context& context, const CompleteOptions& options);
 

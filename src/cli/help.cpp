@@ -16,6 +16,7 @@ usage: gpurota COMMAND [OPTION…]
   release LEASE        end a lease and its processes
   update LEASE         change the memory limit or the note of a running lease
   doctor               what would stop gpurota on this machine, and how to mend it
+  reload               let the daemon read its configuration again (administrators)
   version              of this program and of the daemon
 
   gpurota COMMAND --help    explains a command; 'man gpurota' is the whole story
@@ -119,6 +120,16 @@ constexpr std::string_view kVersion = R"(gpurota version: of this program, the d
 usage: gpurota version
 )";
 
+constexpr std::string_view kReload =
+    R"(gpurota reload: let the daemon read its configuration again
+
+usage: gpurota reload
+
+For administrators; 'systemctl reload gpurotad' does the same. A file with a mistake is refused whole,
+with its line and key, and the old configuration goes on to hold. gpurota.toml(5) says what takes a
+restart.
+)";
+
 constexpr std::string_view kDoctor =
     R"(gpurota doctor: what would stop gpurota on this machine, and how to mend it
 
@@ -130,7 +141,7 @@ control groups and so on). Also of use when no daemon is running.
 exit status: 0 if all is well or there are only warnings, 1 if there is an error
 )";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kTopics = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kTopics = {{
     {"run", kRun},
     {"status", kStatus},
     {"ps", kPs},
@@ -138,6 +149,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kTopics =
     {"update", kUpdate},
     {"version", kVersion},
     {"doctor", kDoctor},
+    {"reload", kReload},
 }};
 
 }  // namespace

@@ -119,6 +119,7 @@ GPUROTA_INSTANTIATE(Update)
 GPUROTA_INSTANTIATE(Status)
 GPUROTA_INSTANTIATE(ListProcesses)
 GPUROTA_INSTANTIATE(Doctor)
+GPUROTA_INSTANTIATE(Reload)
 GPUROTA_INSTANTIATE(ServiceInfo)
 GPUROTA_INSTANTIATE(InterfaceDescription)
 template Result<void> Connection::start_stream(const proto::Hold&, milliseconds);

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "core/user_limits.h"
 
 #include <chrono>
 #include <optional>
@@ -78,6 +79,11 @@ struct Config {
   // Who may connect. Empty: everybody on the machine (the daemon of root), or only the daemon's own
   // user (a daemon of anybody else).
   std::string group;
+  // Its members are administrators, beside root and the daemon's own user.
+  std::string admin_group;
+  // How much of the machine each user may have, and what their GPU hours are counted over.
+  LimitRules limits;
+  std::chrono::seconds hours_window = std::chrono::hours(168);
   // kOwner: others see user, GPU, share, memory and times; kOpen: command, pid and note too.
   Privacy privacy = Privacy::kOwner;
   // Use without a lease below this is not worth leaving a GPU out for (a desktop, a monitor). Zero:

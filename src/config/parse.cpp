@@ -1,6 +1,7 @@
 #define TOML_EXCEPTIONS 0
 #include "base/text.h"
 #include "config/config.h"
+#include "config/limit_fields.h"
 #include "core/lease.h"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ Result<Milliseconds> parse_duration(std::string_view text) {
                        : unit == "m" ? 6e4
                        : unit == "h" ? 3.6e6
                                      : 0;
-  if (error != std::errc() || scale == 0 || number < 0 || number * scale > 8.64e7) {
+  if (error != std::errc() || scale == 0 || !(number >= 0) || number * scale > 8.64e7) {
     return fail(Code::kInvalid, "write a time up to a day such as \"250ms\", \"5s\" or \"2m\"");
   }
   return Milliseconds(static_cast<std::int64_t>(number * scale));
@@ -219,10 +220,25 @@ Setter names(std::vector<std::string>& into) {
   return [&into](const toml::node& node) { return parse_names(node, into); };
 }
 
+WrittenValue written(const toml::node& node) {
+  return {node.value<std::string>(), node.as_integer() ? node.value<std::int64_t>() : std::nullopt};
+}
+
+Setter long_duration(std::chrono::seconds& into) {
+  return [&into](const toml::node& node) -> std::string {
+    std::optional<std::chrono::seconds> value;
+    const std::string problem = set_long_duration(value, written(node));
+    if (value) into = *value;
+    return problem;
+  };
+}
+
 // By name; those in a [table] have its name and a dot in front.
 std::map<std::string, Setter, std::less<>> setters(Config& config) {
   return {
       {"group", text(config.group)},
+      {"admin_group", text(config.admin_group)},
+      {"hours_window", long_duration(config.hours_window)},
       {"privacy", privacy(config.privacy)},
       {"unreserved_threshold", bytes(config.unreserved_threshold)},
       {"watch_period", duration(config.watch_period, Milliseconds(10))},
@@ -295,6 +311,27 @@ Result<void> check_together(const Config& config, const std::string& file) {
   return {};
 }
 
+using Setters = std::map<std::string, Setter, std::less<>>;
+
+void add_limits(Setters& known, const std::string& prefix, UserLimits& limits) {
+  for (const char* name : kLimitNames) {
+    known[prefix + name] = [&limits, name](const toml::node& node) {
+      return set_limit(limits, name, written(node));
+    };
+  }
+}
+
+// The names behind [limits.user] and [limits.group] are the site's.
+void add_named_limits(Setters& known, const toml::table& file, const std::string& kind,
+                      std::map<std::string, UserLimits>& rules) {
+  const toml::table* const names = file["limits"][kind].as_table();
+  if (!names) return;
+  for (const auto& [name, node] : *names) {
+    const std::string spelled(name.str());
+    add_limits(known, "limits." + kind + "." + spelled + ".", rules[spelled]);
+  }
+}
+
 }  // namespace
 
 Result<Config> parse(std::string_view source, const std::string& file) {
@@ -303,7 +340,11 @@ Result<Config> parse(std::string_view source, const std::string& file) {
     return wrong(file, parsed.error().source(), display_text(parsed.error().description()));
   }
   Config config;
-  GPUROTA_TRY(apply(parsed.table(), "", setters(config), file));
+  Setters known = setters(config);
+  add_limits(known, "limits.", config.limits.everyone);
+  add_named_limits(known, parsed.table(), "user", config.limits.users);
+  add_named_limits(known, parsed.table(), "group", config.limits.groups);
+  GPUROTA_TRY(apply(parsed.table(), "", known, file));
   GPUROTA_TRY(check_together(config, file));
   return config;
 }

@@ -74,6 +74,54 @@ TEST(Config, ErrorsInASectionNameItsKey) {
   EXPECT_THAT(error_of("[other]\na = 1"), HasSubstr("there is no setting \"other\""));
 }
 
+TEST(Config, LimitsAreForEveryoneAGroupOrAUser) {
+  const auto config = parse(R"(
+admin_group = "gpurota-admin"
+hours_window = "30d"
+[limits]
+gpus = 2
+memory = "40G"
+duration = "12h"
+[limits.group.students]
+gpus = 1
+waiting = 4
+weight = 10
+[limits.user.alice]
+gpus = "unlimited"
+hours = 500
+priority = 10
+pinned = "64G"
+)",
+                            "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->admin_group, "gpurota-admin");
+  EXPECT_EQ(config->hours_window, std::chrono::hours(720));
+  EXPECT_EQ(config->limits.everyone.gpus, 2);
+  EXPECT_EQ(config->limits.everyone.memory, gib(40));
+  EXPECT_EQ(config->limits.everyone.duration, std::chrono::hours(12));
+  EXPECT_EQ(config->limits.everyone.hours, std::nullopt);
+  EXPECT_EQ(config->limits.groups.at("students").waiting, 4);
+  EXPECT_EQ(config->limits.groups.at("students").weight, 10);
+  EXPECT_EQ(config->limits.users.at("alice").gpus, UserLimits::kUnlimited);
+  EXPECT_EQ(config->limits.users.at("alice").priority, 10);
+  EXPECT_EQ(config->limits.users.at("alice").pinned, gib(64));
+}
+
+TEST(Config, AWrongLimitIsNamedWithItsLineAndWhose) {
+  EXPECT_THAT(error_of("[limits]\ngpu = 1"),
+              HasSubstr("gpurota.toml:2: there is no setting \"limits.gpu\""));
+  EXPECT_THAT(error_of("[limits.user.alice]\n\ngpus = -1"),
+              HasSubstr("gpurota.toml:3: limits.user.alice.gpus: write a whole number"));
+  EXPECT_THAT(error_of("[limits.group.a]\nduration = \"ever\""),
+              HasSubstr("limits.group.a.duration: write a time up to a year"));
+  EXPECT_THAT(error_of("[limits.group.a]\nnew = 1"), HasSubstr("\"limits.group.a.new\""));
+  EXPECT_THAT(error_of("[limits.user]\nalice = 3"), HasSubstr("\"limits.user.alice\""));
+  EXPECT_THAT(error_of("limits = 3"), HasSubstr("\"limits\" is a section"));
+  EXPECT_THAT(error_of("[limits]\nduration = \"0s\""), HasSubstr("unlimited"));
+  EXPECT_THAT(error_of("[limits]\nduration = \"nand\""), HasSubstr("unlimited"));
+  EXPECT_THAT(error_of("[limits]\nweight = 0"), HasSubstr("from 1 to"));
+}
+
 TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error_of("\n\nwatch_period = \"soon\""),
               HasSubstr("gpurota.toml:3: watch_period: write a time"));
@@ -85,6 +133,7 @@ TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error_of("max_leases_per_user = \"3\""), HasSubstr("whole number"));
   EXPECT_THAT(error_of("watch_period = \"1ms\""), HasSubstr("at least 10 ms"));
   EXPECT_THAT(error_of("watch_period = \"-1s\""), HasSubstr("write a time"));
+  EXPECT_THAT(error_of("watch_period = \"nans\""), HasSubstr("write a time"));
   EXPECT_THAT(error_of("unreserved_threshold = -1"), HasSubstr("size"));
   EXPECT_THAT(error_of("grace = 5"), HasSubstr("write a time"));
   EXPECT_THAT(error_of("[group]\na = 1"), HasSubstr("write a text"));

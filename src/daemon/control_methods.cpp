@@ -216,6 +216,14 @@ Outcome ControlMethods::on(const Caller&, const proto::Doctor&) {
   return replied<proto::Doctor>({parts_.doctor()});
 }
 
+Outcome ControlMethods::on(const Caller& caller, const proto::Reload&) {
+  if (!parts_.views.is_administrator(caller.uid)) {
+    return failed(Error{Code::kDenied, 0, "only administrators may reload the configuration"});
+  }
+  if (const auto reloaded = parts_.reload(); !reloaded) return failed(reloaded.error());
+  return replied<proto::Reload>({});
+}
+
 Outcome ControlMethods::on(const Caller&, const proto::ServiceInfo&) {
   return replied<proto::ServiceInfo>(proto::service_info());
 }

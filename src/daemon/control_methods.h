@@ -26,6 +26,7 @@ class ControlMethods {
     std::function<std::optional<Error>()> driver_error;
     std::function<std::vector<proto::Check>()> doctor;
     std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
+    std::function<Result<void>()> reload = {};
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
@@ -45,6 +46,7 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::Events&);
   Outcome on(const Caller& caller, const proto::Report&);
   Outcome on(const Caller& caller, const proto::Doctor&);
+  Outcome on(const Caller& caller, const proto::Reload&);
   Outcome on(const Caller& caller, const proto::ServiceInfo&);
   Outcome on(const Caller& caller, const proto::InterfaceDescription&);
 

@@ -33,7 +33,7 @@ struct ControlServer::Connection {
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
       doorman_(parts_.loop,
-               {"client", parts_.config.max_connections_per_user,
+               {"client", [this] { return parts_.config.max_connections_per_user; },
                 [this](uid_t uid) {
                   return std::count_if(connections_.begin(), connections_.end(),
                                        [&](const auto& c) { return c.second->caller.uid == uid; });
@@ -53,6 +53,7 @@ void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
   auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
                                      [this, &added](unsigned events) { on_ready(added, events); });
   if (!source) return;
+  if (parts_.greet) parts_.greet(peer.uid, peer.groups);
   added.source = std::move(*source);
   connections_.emplace(&added, std::move(connection));
 }

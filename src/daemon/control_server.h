@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gpurota::daemon {
 
@@ -41,6 +42,8 @@ class ControlServer {
     // The text to tell the holder of a lease, for this caller.
     std::function<std::string(const Caller&, const LeaseEntry&, bool gone)> describe;
     std::function<void(LeaseId)> abandon;
+    // Somebody has connected; `groups` as the kernel tells them.
+    std::function<void(uid_t, const std::vector<gid_t>& groups)> greet = {};
   };
 
   explicit ControlServer(Parts parts);

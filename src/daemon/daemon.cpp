@@ -23,29 +23,34 @@ Daemon::Daemon(World world, config::Config config, Places places)
       config_(std::move(config)),
       places_(std::move(places)),
       gpus_({}),
+      users_(world_.loop, world_.accounts, config_, ::geteuid()),
       leases_({world_.loop, world_.store, world_.processes, gpus_, grants_, config_,
                world_.wall_clock, world_.make_token,
                [this](const LeaseEntry& entry, bool gone) { on_lease_change(entry, gone); },
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-               [this](LeaseId lease) { return holds_memory(lease); }}),
+               [this](LeaseId lease) { return holds_memory(lease); },
+               [this](uid_t uid) { return users_.limits_of(uid); }}),
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_, sys::group_id}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }}),
       views_({config_, world_.processes, gpus_, leases_, grants_, tenants_, attribution_,
-              ::geteuid()}),
+              [this](uid_t uid) { return users_.is_administrator(uid); }}),
       methods_({leases_, gpus_, views_, places_.tenant_socket, places_.preload,
                 [this] { return driver_; }, [this] { return driver_error_; },
                 [this] { return doctor(); },
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }}),
-      control_({world_.loop, config_,
-                [this](const Caller& caller, const proto::Call& call) {
-                  return methods_.call(caller, call);
-                },
-                [this](const Caller& caller, const LeaseEntry& entry, bool gone) {
-                  return methods_.describe(caller, entry, gone);
-                },
-                [this](LeaseId lease) { leases_.abandon(lease); }}),
+                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+                [this] { return reload(); }}),
+      control_(
+          {world_.loop, config_,
+           [this](const Caller& caller, const proto::Call& call) {
+             return methods_.call(caller, call);
+           },
+           [this](const Caller& caller, const LeaseEntry& entry, bool gone) {
+             return methods_.describe(caller, entry, gone);
+           },
+           [this](LeaseId lease) { leases_.abandon(lease); },
+           [this](uid_t uid, const std::vector<gid_t>& groups) { users_.greet(uid, groups); }}),
       sampler_(world_.loop, world_.make_probe, config_.watch_period,
                {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
                 [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
@@ -54,6 +59,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
 Daemon::~Daemon() = default;
 
 Result<void> Daemon::start() {
+  users_.resolve_now();
   discover();
   GPUROTA_TRY(leases_.restore());
   // Programs that held memory under the last daemon come back within the grace; until then nobody
@@ -69,6 +75,27 @@ Result<void> Daemon::start() {
   control.type = SOCK_STREAM;
   GPUROTA_TRY(control_.listen(places_.control_socket, control));
   keep_house();
+  return {};
+}
+
+Result<void> Daemon::reload() {
+  if (!world_.load_config) return fail(Code::kUnavailable, "there is no configuration file");
+  auto loaded = world_.load_config();
+  if (!loaded) {
+    log::error("the configuration is not taken over, the old one holds",
+               {{"error", loaded.error().message}});
+    return tl::unexpected(std::move(loaded).error());
+  }
+  config::Config config = std::move(*loaded);
+  if (config.group != config_.group) {
+    log::warn("`group` has changed, which takes a restart; the rest of the configuration holds now",
+              {{"group", config.group}});
+    config.group = config_.group;
+  }
+  config_ = std::move(config);
+  users_.resolve_soon();
+  sampler_.set_period(config_.watch_period);
+  log::info("the configuration has been read again");
   return {};
 }
 

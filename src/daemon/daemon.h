@@ -10,6 +10,7 @@
 #include "daemon/lease_manager.h"
 #include "daemon/sampler.h"
 #include "daemon/tenant_server.h"
+#include "daemon/users.h"
 #include "daemon/views.h"
 #include "lease/grant_book.h"
 
@@ -31,6 +32,8 @@ class Daemon {
     ports::Processes& processes;
     std::function<WallTime()> wall_clock;
     std::function<std::string()> make_token;
+    ports::Accounts* accounts = nullptr;                       // empty: nobody is in any group
+    std::function<Result<config::Config>()> load_config = {};  // for reload()
   };
   struct Places {
     std::string control_socket;
@@ -45,6 +48,9 @@ class Daemon {
 
   // Takes up what is stored, looks for GPUs, opens the sockets. After it the loop may run.
   Result<void> start();
+  // Reads the configuration again and takes it over while everything runs. A bad one changes
+  // nothing. What cannot change so is said in the log and waits for a restart.
+  Result<void> reload();
 
  private:
   void discover();
@@ -72,6 +78,7 @@ class Daemon {
   std::optional<ports::DriverInfo> driver_;
   std::optional<Error> driver_error_;
   std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
+  Users users_;
   LeaseManager leases_;
   Attribution attribution_;
   AutomaticLeases automatic_;

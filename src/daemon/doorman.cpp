@@ -22,7 +22,7 @@ void Doorman::on_connection() {
   if (!*accepted) return;
   auto peer = ipc::read_peer((*accepted)->get());
   if (!peer) return;
-  if (rules_.count(peer->uid) >= rules_.most_per_user) {
+  if (rules_.count(peer->uid) >= rules_.most_per_user()) {
     log::warn("a user has too many connections, refusing a " + rules_.who, {{"uid", peer->uid}});
     return;
   }

@@ -16,7 +16,7 @@ class Doorman {
  public:
   struct Rules {
     std::string who;  // "tenant": what its visitors are called in the log
-    int most_per_user = 0;
+    std::function<int()> most_per_user;
     std::function<long(uid_t)> count;  // connections that this user has now
     std::function<void(Fd, ipc::Peer)> welcome;
   };

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/user_allowance.h"
 
 #include <fmt/format.h>
 
@@ -61,13 +62,19 @@ Result<void> LeaseManager::save(const LeaseEntry& entry) {
   return parts_.store.save_lease(row);
 }
 
-Result<void> LeaseManager::check_user_limit(uid_t uid) const {
+Result<void> LeaseManager::check_user_limit(uid_t uid, const lease::Asking& asked) const {
   const auto count = std::count_if(entries_.begin(), entries_.end(),
                                    [&](const auto& e) { return e.second.lease.uid == uid; });
-  if (count < parts_.config.max_leases_per_user) return {};
-  return fail(Code::kLimit, fmt::format("you have {} leases, the site allows no more: end one with "
-                                        "gpurota release",
-                                        count));
+  if (count >= parts_.config.max_leases_per_user) {
+    return fail(Code::kLimit, fmt::format("you have {} leases, the site allows no more: end one "
+                                          "with gpurota release",
+                                          count));
+  }
+  const std::chrono::seconds window = parts_.config.hours_window;
+  const WallTime now = parts_.wall_clock();
+  return lease::check_allowance(parts_.limits_of ? parts_.limits_of(uid) : default_limits(),
+                                holding_of(uid, entries_, parts_.gpus, now, now - window), asked,
+                                window);
 }
 
 std::function<void()> LeaseManager::on_main_death(LeaseId id) {
@@ -91,7 +98,8 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
   const auto refuse = [](Error error) {
     return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
   };
-  if (auto within = check_user_limit(request.uid); !within) return refuse(within.error());
+  const lease::Asking asked = asking_of(request.placement, parts_.gpus);
+  if (auto within = check_user_limit(request.uid, asked); !within) return refuse(within.error());
   auto gpus = lease::place(request.placement, rooms());
   if (!gpus) return tl::unexpected(std::move(gpus).error());
   auto id = parts_.store.next_lease_id();

@@ -13,6 +13,7 @@
 #include "daemon/attribution.h"
 #include "daemon/gpu_table.h"
 #include "daemon/lease_processes.h"
+#include "lease/allowance.h"
 #include "lease/grant_book.h"
 #include "lease/placement.h"
 #include "ports/event_loop.h"
@@ -81,6 +82,8 @@ class LeaseManager final : public LeaseRoots {
     std::function<void(const GpuUuid&)> look_soon;
     // Whether the last looks still showed memory of this lease.
     std::function<bool(LeaseId)> holds_memory;
+    // What the site allows a user. Empty: the defaults.
+    std::function<UserLimits(uid_t)> limits_of = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
@@ -123,7 +126,8 @@ class LeaseManager final : public LeaseRoots {
 
  private:
   Result<void> save(const LeaseEntry& entry);
-  Result<void> check_user_limit(uid_t uid) const;
+  // Whether the user may have this too, by what they have already.
+  Result<void> check_user_limit(uid_t uid, const lease::Asking& asked) const;
   void restore_one(const ports::StoredLease& stored, const std::string& boot_id);
   void watch_endings(LeaseEntry& entry);
   void step_ending(LeaseId id);

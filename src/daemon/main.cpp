@@ -15,6 +15,7 @@
 #include "sys/sd_event_loop.h"
 #include "sys/secret.h"
 #include "sys/service.h"
+#include "sys/system_accounts.h"
 #include "sys/system_processes.h"
 
 #include <fmt/format.h>
@@ -67,6 +68,10 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   return places;
 }
 
+Result<config::Config> load_config(const Options& options, const ipc::Paths& paths) {
+  return config::load(paths.config_file, options.config.has_value());
+}
+
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Config& config) {
   GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options, config));
   const bool shared = ::geteuid() == 0 || places.group;
@@ -78,10 +83,14 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto on_int, loop->on_signal(SIGINT, stop));
   GPUROTA_ASSIGN_OR_RETURN(const auto store, store::SqliteStore::open(paths.state_dir));
   sys::SystemProcesses processes(*loop);
+  sys::SystemAccounts accounts;
   Daemon daemon(
       {*loop, [] { return std::make_unique<nvml::NvmlProbe>(); }, *store, processes, sys::wall_now,
-       [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); }},
+       [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); }, &accounts,
+       [&] { return load_config(options, paths); }},
       config, places);
+  GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
+                           loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));
   GPUROTA_TRY(daemon.start());
   GPUROTA_TRY(loop->enable_watchdog());
   log::info("gpurotad serves", {{"version", proto::version()}, {"socket", places.control_socket}});
@@ -97,8 +106,7 @@ Result<void> run(const Options& options) {
   if (options.runtime_dir) paths.runtime_dir = ipc::absolute(*options.runtime_dir);
   if (options.state_dir) paths.state_dir = ipc::absolute(*options.state_dir);
   if (options.config) paths.config_file = ipc::absolute(*options.config);
-  GPUROTA_ASSIGN_OR_RETURN(const config::Config config,
-                           config::load(paths.config_file, options.config.has_value()));
+  GPUROTA_ASSIGN_OR_RETURN(const config::Config config, load_config(options, paths));
   if (options.check_config) {
     std::printf("%s: ok\n", paths.config_file.c_str());
     return {};

@@ -29,6 +29,8 @@ class Sampler {
   ~Sampler();
 
   void watch(const GpuInfo& gpu);
+  // From the next look at each GPU on.
+  void set_period(Duration period) { period_ = period; }
   // Looks as soon as the look under way, if there is one, is over.
   void look_soon(const GpuUuid& gpu);
 

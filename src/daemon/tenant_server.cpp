@@ -31,7 +31,7 @@ bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS])
 TenantServer::TenantServer(Parts parts)
     : parts_(std::move(parts)),
       doorman_(parts_.loop,
-               {"tenant", parts_.config.max_connections_per_user,
+               {"tenant", [this] { return parts_.config.max_connections_per_user; },
                 [this](uid_t uid) {
                   return std::count_if(sessions_.begin(), sessions_.end(),
                                        [&](const auto& s) { return s.second->peer.uid == uid; });

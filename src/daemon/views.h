@@ -12,6 +12,8 @@
 #include "lease/grant_book.h"
 #include "proto/methods.h"
 
+#include <functional>
+
 #include <sys/types.h>
 
 namespace gpurota::daemon {
@@ -26,14 +28,12 @@ class Views {
     const lease::GrantBook& grants;
     const TenantServer& tenants;
     Attribution& attribution;
-    uid_t administrator;  // the daemon's own uid; root is one too
+    std::function<bool(uid_t)> is_administrator;
   };
 
   explicit Views(Parts parts) : parts_(std::move(parts)) {}
 
-  bool is_administrator(uid_t viewer) const {
-    return viewer == 0 || viewer == parts_.administrator;
-  }
+  bool is_administrator(uid_t viewer) const { return parts_.is_administrator(viewer); }
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
   proto::Status::Reply status(uid_t viewer) const;
   proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;

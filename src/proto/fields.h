@@ -141,7 +141,8 @@ void visit(V&& v, X& x) {
 
 // Methods without parameters, and their parameters.
 template <class V, class X>
-requires Like<X, GetInfo> || Like<X, Status> || Like<X, Doctor> || Like<X, ServiceInfo>
+requires Like<X, GetInfo> || Like<X, Status> || Like<X, Doctor> || Like<X, Reload> ||
+    Like<X, Reload::Reply> || Like<X, ServiceInfo>
 void visit(V&&, X&) {}
 
 template <class V, Like<GetInfo::Reply> X>
@@ -305,5 +306,6 @@ void visit(V&& v, X& x) {
   X(Events)                        \
   X(Report)                        \
   X(Doctor)                        \
+  X(Reload)                        \
   X(ServiceInfo)                   \
   X(InterfaceDescription)

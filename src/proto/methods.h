@@ -158,6 +158,15 @@ struct Doctor {
   bool operator==(const Doctor&) const = default;
 };
 
+// Takes the configuration file as it is now. InvalidRequest says what is wrong with it.
+struct Reload {
+  static constexpr std::string_view kMethod = "dev.gpurota.Reload";
+  struct Reply {
+    bool operator==(const Reply&) const = default;
+  };
+  bool operator==(const Reload&) const = default;
+};
+
 // org.varlink.service.GetInfo: answer it with service_info().
 struct ServiceInfo {
   static constexpr std::string_view kMethod = "org.varlink.service.GetInfo";
@@ -184,6 +193,6 @@ struct InterfaceDescription {
 };
 
 using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
-                            Events, Report, Doctor, ServiceInfo, InterfaceDescription>;
+                            Events, Report, Doctor, Reload, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

@@ -58,7 +58,11 @@ void RunningDaemon::start() {
     sys::SystemProcesses processes(*loop_);
     daemon::Daemon daemon(
         {*loop_, [this] { return std::make_unique<SharedProbe>(probe); }, store, processes,
-         sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }},
+         sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }, nullptr,
+         [this] {
+           const std::lock_guard lock(config_mutex_);
+           return config::parse(config_text_, "gpurota.toml");
+         }},
         config_, {control_socket(), tenant_socket(), "/libgpurota.so"});
     if (auto started = daemon.start(); !started) {
       std::fprintf(stderr, "%s\n", started.error().message.c_str());
@@ -75,6 +79,11 @@ void RunningDaemon::stop() {
   if (!thread_.joinable()) return;
   loop_->post([this] { loop_->stop(); });
   thread_.join();
+}
+
+void RunningDaemon::set_config_text(std::string text) {
+  const std::lock_guard lock(config_mutex_);
+  config_text_ = std::move(text);
 }
 
 client::Connection RunningDaemon::connect() const {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,8 @@ class RunningDaemon {
   void start();
   // As after a crash: the sockets are gone, nothing was said to anybody. The store stays.
   void stop();
+  // What the next Reload reads.
+  void set_config_text(std::string text);
 
   std::string control_socket() const { return dir_.file("control.sock"); }
   std::string tenant_socket() const { return dir_.file("tenant.sock"); }
@@ -52,6 +55,8 @@ class RunningDaemon {
   TempDir dir_;
   std::vector<client::Connection> kept_;
   config::Config config_;
+  std::mutex config_mutex_;
+  std::string config_text_;  // guarded by config_mutex_
   std::unique_ptr<sys::SdEventLoop> loop_;
   std::thread thread_;
 };

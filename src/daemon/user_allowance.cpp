@@ -1,0 +1,54 @@
+#include "daemon/user_allowance.h"
+
+#include "daemon/lease_manager.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+Bytes size_of(const GpuTable& gpus, const GpuUuid& uuid) {
+  const GpuEntry* gpu = gpus.find(uuid);
+  return gpu ? gpu->info.memory : Bytes();
+}
+
+Bytes largest(const GpuTable& gpus) {
+  Bytes most;
+  for (const GpuEntry& gpu : gpus.entries()) most = std::max(most, gpu.info.memory);
+  return most;
+}
+
+}  // namespace
+
+lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
+                          const GpuTable& gpus, WallTime now, WallTime from) {
+  lease::Holding held;
+  for (const auto& [id, entry] : entries) {
+    if (entry.lease.uid != uid) continue;
+    held.gpus += static_cast<int>(entry.lease.gpus.size());
+    for (const LeaseGpu& share : entry.lease.gpus) {
+      held.memory += share.limit.value_or(size_of(gpus, share.uuid));
+    }
+    // A clock that was set back makes no negative use.
+    const auto so_far = std::max(now - std::max(entry.lease.since, from), WallTime::duration(0));
+    held.gpu_time += std::chrono::duration_cast<std::chrono::seconds>(so_far) *
+                     static_cast<std::int64_t>(entry.lease.gpus.size());
+  }
+  return held;
+}
+
+lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus) {
+  lease::Asking asked;
+  std::vector<Bytes> sizes;
+  for (const GpuUuid& uuid : request.gpus) sizes.push_back(size_of(gpus, uuid));
+  if (request.gpus.empty()) {
+    // No machine has more: what is beyond is refused for that, and not for a limit.
+    const auto count = std::clamp(request.count, 0, kMaxLeaseGpus);
+    sizes.assign(static_cast<std::size_t>(count), largest(gpus));
+  }
+  asked.gpus = static_cast<int>(sizes.size());
+  for (const Bytes size : sizes) asked.memory += request.memory ? request.memory->of(size) : size;
+  return asked;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,121 @@
+#include "daemon/users.h"
+
+#include "base/log.h"
+#include "lease/allowance.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+
+Users::Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Config& config,
+             uid_t daemon_user)
+    : loop_(loop), accounts_(accounts), config_(config), daemon_user_(daemon_user) {
+  if (accounts_) worker_ = std::make_unique<sys::Worker>(loop_, "accounts");
+}
+
+Users::Names Users::resolve(ports::Accounts& accounts, const LimitRules& rules,
+                            const std::string& admin_group) {
+  Names names;
+  names.rules.everyone = rules.everyone;
+  for (const auto& [name, limits] : rules.users) {
+    const auto uid = accounts.read_uid(name);
+    if (uid) {
+      names.rules.users[*uid] = limits;
+    } else {
+      names.unknown.push_back(uid.error().message);
+    }
+  }
+  for (const auto& [name, limits] : rules.groups) {
+    const auto gid = accounts.read_gid(name);
+    if (gid) {
+      names.rules.groups[*gid] = limits;
+    } else {
+      names.unknown.push_back(gid.error().message);
+    }
+  }
+  if (admin_group.empty()) return names;
+  const auto gid = accounts.read_gid(admin_group);
+  if (gid) {
+    names.administrators = *gid;
+  } else {
+    names.unknown.push_back(gid.error().message);
+  }
+  return names;
+}
+
+void Users::adopt(Names names) {
+  names_ = std::move(names);
+  for (const std::string& problem : names_.unknown) {
+    log::warn("a name of the configuration is nobody's, its settings hold for nobody",
+              {{"error", problem}});
+  }
+}
+
+void Users::resolve_now() {
+  if (!accounts_) {
+    names_ = {};
+    names_.rules.everyone = config_.limits.everyone;
+    return;
+  }
+  adopt(resolve(*accounts_, config_.limits, config_.admin_group));
+}
+
+void Users::resolve_soon() {
+  if (!accounts_) return resolve_now();
+  worker_->run([accounts = accounts_, rules = config_.limits,
+                admins = config_.admin_group] { return resolve(*accounts, rules, admins); },
+               [this](Names names) { adopt(std::move(names)); });
+}
+
+void Users::greet(uid_t uid, const std::vector<gid_t>& groups) {
+  const TimePoint now = loop_.now();
+  auto it = users_.find(uid);
+  if (it == users_.end()) {
+    if (users_.size() >= kMostUsers) forget_oldest();
+    it = users_.emplace(uid, User{}).first;
+    it->second.groups.insert(groups.begin(), groups.end());
+  } else if (it->second.asking || now - it->second.read < kFresh) {
+    it->second.seen = now;
+    return;
+  }
+  it->second.seen = now;
+  ask(uid);
+}
+
+void Users::ask(uid_t uid) {
+  if (!accounts_) return;
+  users_[uid].asking = true;
+  worker_->run([accounts = accounts_, uid] { return accounts->read_groups(uid); },
+               [this, uid](Result<std::vector<gid_t>> groups) {
+                 const auto it = users_.find(uid);
+                 if (it == users_.end()) return;
+                 it->second.asking = false;
+                 it->second.read = loop_.now();
+                 // Without an answer what is known goes on to hold.
+                 if (groups) it->second.groups = std::set<gid_t>(groups->begin(), groups->end());
+               });
+}
+
+void Users::forget_oldest() {
+  const auto oldest =
+      std::min_element(users_.begin(), users_.end(),
+                       [](const auto& a, const auto& b) { return a.second.seen < b.second.seen; });
+  users_.erase(oldest);
+}
+
+const std::set<gid_t>& Users::groups_of(uid_t uid) const {
+  static const std::set<gid_t> kNone;
+  const auto it = users_.find(uid);
+  return it == users_.end() ? kNone : it->second.groups;
+}
+
+bool Users::is_administrator(uid_t uid) const {
+  if (uid == 0 || uid == daemon_user_) return true;
+  return names_.administrators && groups_of(uid).contains(*names_.administrators);
+}
+
+UserLimits Users::limits_of(uid_t uid) const {
+  return lease::limits_of(names_.rules, uid, groups_of(uid));
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,78 @@
+// Who the users are: whose groups they are in, who administers, which limits hold for whom. State
+// thread only; what may block (a name service) is done by a worker, never here.
+//
+// The groups of a user are those of the account database, read when they first connect and again
+// when that is old. Until the first answer is there, the groups that the kernel told of the
+// connection stand in for them. Bounded: who has not come for longest is forgotten.
+#pragma once
+
+#include "config/config.h"
+#include "core/time.h"
+#include "core/user_limits.h"
+#include "ports/accounts.h"
+#include "ports/event_loop.h"
+#include "sys/worker.h"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class Users {
+ public:
+  static constexpr std::size_t kMostUsers = 4096;
+  static constexpr Duration kFresh = std::chrono::minutes(1);
+
+  // Without `accounts` only what the kernel tells is known, and no rule for a name holds.
+  Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Config& config,
+        uid_t daemon_user);
+
+  // Looks up the names of the configuration. At the start it waits for them; after a reload they
+  // come when they come, and the old ones hold until then.
+  void resolve_now();
+  void resolve_soon();
+
+  // A user has connected; `groups` are the supplementary ones the kernel told.
+  void greet(uid_t uid, const std::vector<gid_t>& groups);
+
+  // Root, the daemon's own user and members of admin_group.
+  bool is_administrator(uid_t uid) const;
+  UserLimits limits_of(uid_t uid) const;
+  std::size_t known_users() const { return users_.size(); }
+
+ private:
+  struct Names {
+    ResolvedRules rules;
+    std::optional<gid_t> administrators;
+    std::vector<std::string> unknown;  // a sentence for each name that nobody has
+  };
+  struct User {
+    std::set<gid_t> groups;
+    TimePoint read{};  // when the database answered last
+    TimePoint seen{};
+    bool asking = false;
+  };
+
+  static Names resolve(ports::Accounts& accounts, const LimitRules& rules,
+                       const std::string& admin_group);
+  void adopt(Names names);
+  void ask(uid_t uid);
+  void forget_oldest();
+  const std::set<gid_t>& groups_of(uid_t uid) const;
+
+  ports::EventLoop& loop_;
+  ports::Accounts* accounts_;
+  const config::Config& config_;
+  uid_t daemon_user_;
+  Names names_;
+  std::map<uid_t, User> users_;
+  std::unique_ptr<sys::Worker> worker_;  // uses accounts_
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,111 @@
+#include "daemon/users.h"
+
+#include "base/log.h"
+#include "testing/fake_accounts.h"
+#include "testing/fake_event_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uid_t kAlice = 1000;
+constexpr gid_t kAdmins = 50, kStudents = 60;
+
+class UsersTest : public ::testing::Test {
+ protected:
+  UsersTest() {
+    accounts.add_user("alice", kAlice, {kAlice, kStudents});
+    accounts.add_group("admins", kAdmins);
+    accounts.add_group("students", kStudents);
+    config.admin_group = "admins";
+    config.limits.groups["students"].gpus = 1;
+  }
+  void answered(Users& users) {
+    ASSERT_TRUE(loop.run_until([&] { return users.limits_of(kAlice).gpus == 1; }));
+  }
+
+  testing::FakeEventLoop loop;
+  testing::FakeAccounts accounts;
+  config::Config config;
+};
+
+TEST_F(UsersTest, RootAndTheDaemonsUserAdminister) {
+  Users users(loop, &accounts, config, 4711);
+  users.resolve_now();
+  EXPECT_TRUE(users.is_administrator(0));
+  EXPECT_TRUE(users.is_administrator(4711));
+  EXPECT_FALSE(users.is_administrator(kAlice));
+}
+
+TEST_F(UsersTest, MembersOfTheGroupAdministerFromTheirFirstCallOn) {
+  Users users(loop, &accounts, config, 4711);
+  users.resolve_now();
+  users.greet(kAlice, {kAdmins});
+  EXPECT_TRUE(users.is_administrator(kAlice)) << "the kernel's groups until the database answers";
+}
+
+TEST_F(UsersTest, TheAccountDatabaseHasTheLastWord) {
+  Users users(loop, &accounts, config, 4711);
+  users.resolve_now();
+  users.greet(kAlice, {kAdmins});
+  answered(users);
+  EXPECT_FALSE(users.is_administrator(kAlice));
+}
+
+TEST_F(UsersTest, NobodyIsLookedUpAgainBeforeTheirTime) {
+  Users users(loop, &accounts, config, 4711);
+  users.resolve_now();
+  for (int i = 0; i < 100; ++i) users.greet(kAlice, {});
+  answered(users);
+  for (int i = 0; i < 100; ++i) users.greet(kAlice, {});
+  EXPECT_EQ(accounts.lookups(), 1);
+  accounts.add_user("alice", kAlice, {kAlice, kAdmins});
+  loop.advance(Users::kFresh);
+  users.greet(kAlice, {});
+  EXPECT_EQ(users.limits_of(kAlice).gpus, 1) << "what is known holds until the answer is there";
+  EXPECT_TRUE(loop.run_until([&] { return users.is_administrator(kAlice); }));
+}
+
+TEST_F(UsersTest, AUserWithoutAnAccountKeepsTheKernelsGroups) {
+  Users users(loop, &accounts, config, 4711);
+  users.resolve_now();
+  users.greet(2000, {kAdmins});
+  ASSERT_TRUE(loop.run_until([&] { return accounts.lookups() == 1; }));
+  loop.run_until_idle();
+  EXPECT_TRUE(users.is_administrator(2000));
+}
+
+TEST_F(UsersTest, WhoEverConnectsIsForgottenInTheEnd) {
+  Users users(loop, nullptr, config, 4711);
+  users.resolve_now();
+  for (uid_t uid = 1; uid <= Users::kMostUsers + 100; ++uid) users.greet(uid, {kStudents});
+  EXPECT_EQ(users.known_users(), Users::kMostUsers);
+}
+
+TEST_F(UsersTest, ANameThatNobodyHasHoldsForNobodyAndIsSaid) {
+  config.limits.users["nobody-of-that-name"].gpus = 0;
+  std::string logged;
+  log::set_sink([&](log::Level, const std::string& line) { logged += line; });
+  Users users(loop, &accounts, config, 4711);
+  users.resolve_now();
+  log::set_sink({});
+  EXPECT_THAT(logged, ::testing::HasSubstr("nobody-of-that-name"));
+  EXPECT_EQ(users.limits_of(kAlice).gpus, UserLimits::kUnlimited);
+}
+
+TEST_F(UsersTest, AReloadHoldsAsSoonAsItsNamesAreKnown) {
+  Users users(loop, &accounts, config, 4711);
+  users.resolve_now();
+  users.greet(kAlice, {});
+  answered(users);
+  config.limits.groups["students"].gpus = 3;
+  users.resolve_soon();
+  EXPECT_TRUE(loop.run_until([&] { return users.limits_of(kAlice).gpus == 3; }));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

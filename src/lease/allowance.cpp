@@ -1,0 +1,118 @@
+#include "lease/allowance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::lease {
+namespace {
+
+// v(field of a, field of b) for each field.
+template <class Visit>
+void for_each_field(UserLimits& a, const UserLimits& b, Visit visit) {
+  visit(a.gpus, b.gpus);
+  visit(a.memory, b.memory);
+  visit(a.hours, b.hours);
+  visit(a.waiting, b.waiting);
+  visit(a.duration, b.duration);
+  visit(a.priority, b.priority);
+  visit(a.weight, b.weight);
+  visit(a.pinned, b.pinned);
+}
+
+void fill_gaps(UserLimits& limits, const UserLimits& broader) {
+  for_each_field(limits, broader, [](auto& field, const auto& other) {
+    if (!field) field = other;
+  });
+}
+
+void take_larger(UserLimits& limits, const UserLimits& other) {
+  for_each_field(limits, other, [](auto& field, const auto& theirs) {
+    if (theirs && (!field || *theirs > *field)) field = theirs;
+  });
+}
+
+tl::unexpected<Error> refusal(const std::string& limit, const std::string& held,
+                              const std::string& asked, const char* remedy) {
+  return fail(Code::kLimit, fmt::format("the site allows you {}; you have {} and ask for {}: {}",
+                                        limit, held, asked, remedy));
+}
+
+std::string gpus_text(int count) { return fmt::format("{} GPU{}", count, count == 1 ? "" : "s"); }
+
+constexpr const char* kRemedy = "release something, ask for less, or ask your administrator";
+
+Result<void> check_hours(const UserLimits& limits, const Holding& held, const Asking& asked,
+                         std::chrono::seconds window) {
+  if (*limits.hours == UserLimits::kUnlimited) return {};
+  const std::chrono::seconds most = std::chrono::hours(*limits.hours);
+  const double wanted =
+      asked.duration ? static_cast<double>(asked.duration->count()) * asked.gpus : 0;
+  const double after = static_cast<double>(held.gpu_time.count()) + wanted;
+  const bool within =
+      asked.duration ? after <= static_cast<double>(most.count()) : held.gpu_time < most;
+  if (within) return {};
+  return refusal(fmt::format("{} GPU hours in {}", *limits.hours, duration_text(window)),
+                 fmt::format("used {:.1f}", static_cast<double>(held.gpu_time.count()) / 3600),
+                 asked.duration ? fmt::format("{:.1f}", wanted / 3600) : std::string("more"),
+                 "wait until older use falls out of that time, or ask your administrator");
+}
+
+Result<void> check_duration(const UserLimits& limits, const Asking& asked) {
+  if (*limits.duration == UserLimits::kUnlimitedTime) return {};
+  const std::string most = duration_text(*limits.duration);
+  if (!asked.duration) {
+    return fail(Code::kLimit, fmt::format("the site allows you leases of {} at most, and this one "
+                                          "has no end: say how long it may last",
+                                          most));
+  }
+  if (*asked.duration <= *limits.duration) return {};
+  return fail(Code::kLimit, fmt::format("the site allows you leases of {} at most, {} were asked "
+                                        "for: ask for less, or ask your administrator",
+                                        most, duration_text(*asked.duration)));
+}
+
+}  // namespace
+
+UserLimits limits_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups) {
+  UserLimits limits;
+  if (const auto own = rules.users.find(uid); own != rules.users.end()) limits = own->second;
+  UserLimits of_groups;
+  for (const auto& [gid, rule] : rules.groups) {
+    if (groups.contains(gid)) take_larger(of_groups, rule);
+  }
+  fill_gaps(limits, of_groups);
+  fill_gaps(limits, rules.everyone);
+  fill_gaps(limits, default_limits());
+  return limits;
+}
+
+Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
+                             std::chrono::seconds window) {
+  // Widened: a client's count may be as large as an int.
+  if (std::int64_t{held.gpus} + asked.gpus > *limits.gpus) {
+    return refusal(gpus_text(*limits.gpus), std::to_string(held.gpus), std::to_string(asked.gpus),
+                   kRemedy);
+  }
+  if (held.memory + asked.memory > *limits.memory) {
+    return refusal(to_string(*limits.memory) + " of GPU memory", to_string(held.memory),
+                   to_string(asked.memory), kRemedy);
+  }
+  if (asked.waits && held.waiting >= *limits.waiting) {
+    return refusal(
+        fmt::format("{} waiting request{}", *limits.waiting, *limits.waiting == 1 ? "" : "s"),
+        std::to_string(held.waiting), "one more", "cancel one, or ask your administrator");
+  }
+  GPUROTA_TRY(check_duration(limits, asked));
+  return check_hours(limits, held, asked, window);
+}
+
+std::string duration_text(std::chrono::seconds duration) {
+  const auto count = duration.count();
+  if (count >= 172800 && count % 86400 == 0) return fmt::format("{} days", count / 86400);
+  if (count >= 3600 && count % 3600 == 0) return fmt::format("{} h", count / 3600);
+  if (count >= 60 && count % 60 == 0) return fmt::format("{} min", count / 60);
+  return fmt::format("{} s", count);
+}
+
+}  // namespace gpurota::lease

@@ -1,0 +1,47 @@
+// What a user may have: the rules that hold for them, and whether one more request is within them.
+// Pure.
+//
+// Called by the daemon when a request arrives, before it is placed or queued. What waits counts as
+// held: else ten requests that are each within the limit would pass it together once they are served.
+#pragma once
+
+#include "base/result.h"
+#include "core/user_limits.h"
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace gpurota::lease {
+
+// What a user has now, waiting requests included.
+struct Holding {
+  int gpus = 0;
+  Bytes memory;
+  int waiting = 0;                // requests
+  std::chrono::seconds gpu_time{0};  // within the window, of ended leases and of these so far
+  Bytes pinned;
+};
+
+// What is asked for on top.
+struct Asking {
+  int gpus = 0;
+  Bytes memory;
+  bool waits = false;                            // would join the queue
+  std::optional<std::chrono::seconds> duration;  // empty: no end is known
+};
+
+// Every field has a value. The user's own rule counts before those of their groups, of which the
+// most generous does, before the one for everyone, before the default; each field by itself.
+UserLimits limits_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups);
+
+// kLimit with a sentence that names the limit, what is held and what is asked for. `window`: what
+// `hours` is counted over.
+Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
+                             std::chrono::seconds window);
+
+// "2 h", "90 min", "45 s": for those sentences.
+std::string duration_text(std::chrono::seconds duration);
+
+}  // namespace gpurota::lease

@@ -1,0 +1,28 @@
+// The machine's accounts: /etc/passwd, /etc/group, or a directory on the network. Behind an interface
+// so that tests need no accounts.
+//
+// Every call may block for as long as a name service does, so the daemon makes them on a worker's
+// thread; implementations are called by one thread at a time.
+#pragma once
+
+#include "base/result.h"
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::ports {
+
+class Accounts {
+ public:
+  virtual ~Accounts() = default;
+
+  // kNotFound where there is no such account. A name may be a number.
+  virtual Result<uid_t> read_uid(const std::string& name) = 0;
+  virtual Result<gid_t> read_gid(const std::string& name) = 0;
+  // The primary group and all others that the account database has for this user.
+  virtual Result<std::vector<gid_t>> read_groups(uid_t uid) = 0;
+};
+
+}  // namespace gpurota::ports

@@ -1,0 +1,94 @@
+#include "sys/system_accounts.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+#include <grp.h>
+#include <pwd.h>
+
+namespace gpurota::sys {
+namespace {
+
+constexpr std::size_t kLargestRecord = std::size_t{1} << 20;
+// The kernel allows a process 65536 groups.
+constexpr std::size_t kMostGroups = 65536;
+
+template <class Number>
+std::optional<Number> number_of(const std::string& name) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+// read(buffer) is one of the get…_r functions; repeated with a larger buffer while it wants one.
+template <class Read>
+Result<void> with_buffer(Read read) {
+  std::vector<char> buffer(4096);
+  int r = 0;
+  while ((r = read(buffer)) == ERANGE && buffer.size() < kLargestRecord) {
+    buffer.resize(buffer.size() * 2);
+  }
+  if (r != 0) return fail_errno("cannot look up an account", r);
+  return {};
+}
+
+}  // namespace
+
+Result<uid_t> SystemAccounts::read_uid(const std::string& name) {
+  if (const auto number = number_of<uid_t>(name)) return *number;
+  passwd account{};
+  passwd* found = nullptr;
+  std::optional<uid_t> uid;
+  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+    const int r = ::getpwnam_r(name.c_str(), &account, buffer.data(), buffer.size(), &found);
+    if (r == 0 && found != nullptr) uid = found->pw_uid;
+    return r;
+  }));
+  if (uid) return *uid;
+  return fail(Code::kNotFound, fmt::format("there is no user \"{}\"", display_text(name, 60)));
+}
+
+Result<gid_t> SystemAccounts::read_gid(const std::string& name) {
+  if (const auto number = number_of<gid_t>(name)) return *number;
+  group entry{};
+  group* found = nullptr;
+  std::optional<gid_t> gid;
+  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+    const int r = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+    if (r == 0 && found != nullptr) gid = found->gr_gid;
+    return r;
+  }));
+  if (gid) return *gid;
+  return fail(Code::kNotFound, fmt::format("there is no group \"{}\"", display_text(name, 60)));
+}
+
+Result<std::vector<gid_t>> SystemAccounts::read_groups(uid_t uid) {
+  passwd account{};
+  passwd* found = nullptr;
+  std::optional<std::pair<std::string, gid_t>> user;
+  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+    const int r = ::getpwuid_r(uid, &account, buffer.data(), buffer.size(), &found);
+    if (r == 0 && found != nullptr) user.emplace(found->pw_name, found->pw_gid);
+    return r;
+  }));
+  if (!user) return fail(Code::kNotFound, fmt::format("there is no user with uid {}", uid));
+  std::vector<gid_t> groups(64);
+  for (;;) {
+    int count = static_cast<int>(groups.size());
+    const int r = ::getgrouplist(user->first.c_str(), user->second, groups.data(), &count);
+    if (r >= 0) {
+      groups.resize(static_cast<std::size_t>(count));
+      return groups;
+    }
+    if (groups.size() >= kMostGroups) return fail(Code::kLimit, "a user is in too many groups");
+    groups.resize(groups.size() * 4);
+  }
+}
+
+}  // namespace gpurota::sys

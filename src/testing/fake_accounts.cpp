@@ -1,0 +1,43 @@
+#include "testing/fake_accounts.h"
+
+namespace gpurota::testing {
+
+void FakeAccounts::add_user(const std::string& name, uid_t uid, std::vector<gid_t> groups) {
+  const std::lock_guard lock(mutex_);
+  users_[name] = uid;
+  groups_[uid] = std::move(groups);
+}
+
+void FakeAccounts::add_group(const std::string& name, gid_t gid) {
+  const std::lock_guard lock(mutex_);
+  group_ids_[name] = gid;
+}
+
+int FakeAccounts::lookups() const {
+  const std::lock_guard lock(mutex_);
+  return lookups_;
+}
+
+Result<uid_t> FakeAccounts::read_uid(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto it = users_.find(name);
+  if (it == users_.end()) return fail(Code::kNotFound, "there is no user \"" + name + "\"");
+  return it->second;
+}
+
+Result<gid_t> FakeAccounts::read_gid(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto it = group_ids_.find(name);
+  if (it == group_ids_.end()) return fail(Code::kNotFound, "there is no group \"" + name + "\"");
+  return it->second;
+}
+
+Result<std::vector<gid_t>> FakeAccounts::read_groups(uid_t uid) {
+  const std::lock_guard lock(mutex_);
+  ++lookups_;
+  const auto it = groups_.find(uid);
+  if (it == groups_.end()) return fail(Code::kNotFound, "no such user");
+  return it->second;
+}
+
+}  // namespace gpurota::testing

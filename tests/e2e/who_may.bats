@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# Who may how much: limits, administrators, and the configuration read again.
+
+load helpers
+
+setup() { make_folders; }
+teardown() { end_test; }
+
+@test "a request beyond the user's limit is refused with limit, held and asked" {
+  printf '[limits.user.%s]\ngpus = 1\n' "$(id -u)" >gpurota.toml
+  start_daemon
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  run -125 gpurota run --memory 1G -- true
+  [[ $output == *"allows you 1 GPU; you have 1 and ask for 1"* ]]
+}
+
+@test "SIGHUP takes a new configuration over, and the program that runs does not notice" {
+  start_daemon
+  in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  printf '[limits]\ngpus = 1\n' >gpurota.toml
+  kill -HUP "$DAEMON_PID"
+  wait_until says gpurotad.log "configuration has been read again"
+  wait_until refused_for_the_limit
+  holds 'len(leases) == 1 and leases[0]["state"] == "active"'
+}
+
+refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows you 1 GPU'; }
+
+@test "a bad file is refused whole, with its line and key, and the old one holds" {
+  printf '[limits]\ngpus = 0\n' >gpurota.toml
+  start_daemon
+  printf '[limits]\ngpus = 8\n\nmemry = "1G"\n' >gpurota.toml
+  run -1 gpurota reload
+  [[ $output == *"gpurota.toml:4: there is no setting \"limits.memry\""* ]]
+  kill -HUP "$DAEMON_PID"
+  wait_until says gpurotad.log "is not taken over"
+  run -125 gpurota run --memory 1G -- true
+  [[ $output == *"allows you 0 GPUs"* ]]
+}
+
+@test "what takes a restart is said" {
+  start_daemon
+  printf 'group = "%s"\n' "$(id -gn)" >gpurota.toml
+  gpurota reload
+  says gpurotad.log 'takes a restart'
+}
+
+# as USER-ID GROUP-ID GROUPS COMMAND…
+as() {
+  local uid=$1 gid=$2 groups=$3
+  shift 3
+  setpriv --reuid "$uid" --regid "$gid" --groups "$groups" "$@"
+}
+
+@test "administrators by group see and end everybody's leases; others do not" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  printf 'admin_group = "54321"\n' >gpurota.toml
+  chmod 755 . run
+  start_daemon
+  in_background holder gpurota run --memory 2G --note secret -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  as 54001 54001 54001 gpurota status --json >other.json
+  lacks secret other.json
+  run -1 as 54001 54001 54001 gpurota release L1
+  [[ $output == *"somebody else's lease"* ]]
+  run -1 as 54001 54001 54001 gpurota reload
+  [[ $output == *"only administrators"* ]]
+  as 54002 54002 54002,54321 gpurota status --json >admin.json
+  grep -q secret admin.json
+  as 54002 54002 54002,54321 gpurota reload
+  as 54002 54002 54002,54321 gpurota release L1
+  wait_until no_leases
+}
