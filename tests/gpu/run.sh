@@ -1,6 +1,7 @@
 #!/bin/bash
 # run.sh DIST [RESULTS_DIR]: the main job on a real GPU, from what pack.sh made. Needs nvcc, PyTorch and
-# a driver; one line for each check; exits with the number of those that failed.
+# a driver; one line for each check; exits with the number of those that failed. ONLY="name name" runs
+# these checks alone (`frameworks` takes five minutes, the rest three).
 #
 # Takes device memory with plain allocations only, at most 16 GiB; touches no setting of the GPU.
 # shellcheck disable=SC2317  # the checks are called by name
@@ -17,6 +18,7 @@ say() { printf '%-6s %-44s %s\n' "$1" "$2" "${3:-}"; }
 check() { # check NAME COMMAND…: passes if the command does
   local name=$1 begun
   shift
+  case " ${ONLY:-$name} " in *" $name "*) ;; *) return ;; esac
   begun=$(date +%s.%N)
   if "$@" > "$results/$name.out" 2> "$results/$name.err" < /dev/null; then
     say ok "$name" "$(awk "BEGIN {printf \"%.1f s\", $(date +%s.%N) - $begun}")  $(tail -n 1 "$results/$name.out" | cut -c1-200)"
@@ -90,6 +92,9 @@ exclusive() { gpurota run -- python3 -c "
 import os, torch
 assert 'libgpurota' not in open('/proc/self/maps').read()
 assert torch.cuda.mem_get_info()[1] > 16 << 30; print('whole GPU, no preload')"; }
+frameworks() { # their own lines and a table: frameworks.out, frameworks.md
+  python3 "$here/frameworks.py" "$dist/bin/gpurota" --out "$results"
+}
 hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
 
 trap cleanup EXIT
@@ -104,6 +109,7 @@ check exclusive exclusive
 check killed killed
 check daemon_restart daemon_restart
 check hammer hammer
+check frameworks frameworks
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
