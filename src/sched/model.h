@@ -1,0 +1,194 @@
+// What the turn scheduler is told and what it answers: plain data (docs/design/turns.md).
+//
+// A turn belongs to a lease: the right to be wholly resident and to submit work on all its GPUs. The
+// daemon feeds events in and carries actions out; nothing here knows a socket or a driver.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "core/time.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gpurota::sched {
+
+// kAuto: turns are taken while the swap leases of the GPU do not fit together. kOn: always.
+// kOff: never; memory that would need turns is refused.
+enum class TurnsMode { kAuto, kOn, kOff };
+
+struct GpuSettings {
+  GpuUuid uuid;
+  Bytes capacity;  // what swap leases and their residues may take of the GPU
+  TurnsMode mode = TurnsMode::kAuto;
+  std::optional<Duration> quantum;  // empty: as globally
+  bool operator==(const GpuSettings&) const = default;
+};
+
+struct Settings {
+  Bytes host_budget{UINT64_MAX};    // host RAM that evicted memory may take
+  std::optional<Duration> quantum;  // empty: from the measured cost of moving
+  double moving_share = 0.05;       // of the time, at most, with a quantum from the cost
+  Duration least_quantum = std::chrono::milliseconds(100);
+  Duration most_quantum = std::chrono::minutes(5);
+  Duration idle_release = std::chrono::milliseconds(5);
+  double priority_share = 0.5;  // of the time that higher priorities may take from lower ones
+  Duration priority_burst = std::chrono::seconds(10);  // and how much of it in one piece
+  Duration yield_deadline = std::chrono::seconds(30);  // from the first close to drained
+  bool stop_at_deadline = false;
+  // How long draining may stand still before a submission is let through; four times as long each time
+  // that did not help.
+  Duration drain_patience = std::chrono::milliseconds(10);
+  Duration calm = std::chrono::seconds(1);   // how long all must fit before turns end
+  Duration retry = std::chrono::seconds(1);  // after a move that failed
+  Bytes piece = mib(64);                     // memory is moved in pieces of at most this
+};
+
+struct LeaseTerms {
+  struct Gpu {
+    GpuUuid uuid;
+    Bytes limit;
+    bool operator==(const Gpu&) const = default;
+  };
+  LeaseId id;
+  std::vector<Gpu> gpus;
+  int priority = 0;  // higher goes first, within Settings::priority_share
+  unsigned weight = 1;
+  std::optional<Duration> quantum;
+  bool operator==(const LeaseTerms&) const = default;
+};
+
+// What one tenant has on one GPU, in its own words: at its first contact, and when a new daemon
+// hears of it again.
+struct TenantMemory {
+  GpuUuid gpu;
+  Bytes movable;   // can be evicted; here or out
+  Bytes resident;  // the part of it that is in GPU memory now
+  Bytes wired;     // residue, and what cannot be moved
+  bool operator==(const TenantMemory&) const = default;
+};
+
+// Events. Numbers that a tenant sends are hints: they are bounded by what is known.
+
+struct AddTenant {
+  TenantId tenant;
+  LeaseId lease;
+  std::vector<TenantMemory> memory;
+  bool gate_open = false;  // it was let run by a daemon that is gone
+};
+// Its process is dead, and its memory not back yet: counted, and nothing is asked of it.
+struct TenantDied {
+  TenantId tenant;
+};
+struct RemoveTenant {  // its memory is free, or counted by somebody else from now on
+  TenantId tenant;
+};
+// Whether the tenant can answer: false while it is stopped, traced, frozen or disconnected.
+struct Reachable {
+  TenantId tenant;
+  bool reachable = true;
+};
+// Sent when it changes, and in answer to each gate action.
+struct TenantStatus {
+  TenantId tenant;
+  std::uint32_t gate_seq = 0;  // of the last gate action it has carried out
+  bool busy = false;           // work of its is in flight, or being submitted
+  std::uint32_t waiting = 0;   // submissions that stand at its gate
+  std::uint32_t ready = 0;     // of these, for a GPU on which it has nothing in flight
+};
+struct Grow {
+  TenantId tenant;
+  GpuUuid gpu;
+  std::uint32_t seq = 0;
+  Bytes bytes;
+  bool wired = false;
+};
+struct Shrink {
+  TenantId tenant;
+  GpuUuid gpu;
+  Bytes resident;  // freed in GPU memory
+  Bytes out;       // freed while evicted
+  Bytes wired;
+};
+// Since the last report; `returned` is what was ordered and will not be done (failed, or freed
+// meanwhile).
+struct Evicted {
+  TenantId tenant;
+  GpuUuid gpu;
+  Bytes bytes;
+  Bytes returned;
+  bool failed = false;
+};
+struct Restored {
+  TenantId tenant;
+  GpuUuid gpu;
+  Bytes bytes;
+  Bytes returned;
+  bool failed = false;
+};
+struct Tick {};  // a deadline has passed
+
+using Event = std::variant<AddTenant, TenantDied, RemoveTenant, Reachable, TenantStatus, Grow,
+                           Shrink, Evicted, Restored, Tick>;
+
+// Actions.
+
+enum class GateOrder { kOpen, kClose, kLetOneThrough };
+struct SetGate {
+  TenantId tenant;
+  std::uint32_t seq = 0;
+  GateOrder order = GateOrder::kClose;
+  bool operator==(const SetGate&) const = default;
+};
+struct Evict {
+  TenantId tenant;
+  GpuUuid gpu;
+  Bytes bytes;  // in addition to what was ordered before
+  bool operator==(const Evict&) const = default;
+};
+struct Restore {
+  TenantId tenant;
+  GpuUuid gpu;
+  Bytes bytes;  // room that is there for it, in addition to before
+  bool operator==(const Restore&) const = default;
+};
+enum class GrowAnswer {
+  kGranted,
+  kRefusedLimit,     // the lease's own limit
+  kRefusedCapacity,  // some lease could no longer be resident on its own
+  kRefusedHost,      // host RAM could not take what would be out at once
+  kRefusedTurnsOff,  // it would need turns, and they are off
+};
+struct AnswerGrow {
+  TenantId tenant;
+  GpuUuid gpu;
+  std::uint32_t seq = 0;
+  GrowAnswer answer = GrowAnswer::kGranted;
+  bool operator==(const AnswerGrow&) const = default;
+};
+enum class Trouble {
+  kNotYielding,   // past its deadline; `stop` says what policy wants
+  kUnreachable,   // has what others need, and cannot answer
+  kMoveFailed,    // its eviction or restoring failed and was rolled back
+  kOverCapacity,  // more is held than the GPU's capacity: counted by NVML, not asked for
+};
+struct ReportTrouble {
+  Trouble trouble = Trouble::kNotYielding;
+  LeaseId lease;
+  TenantId tenant;  // 0: the lease as a whole
+  bool stop = false;
+  bool operator==(const ReportTrouble&) const = default;
+};
+
+using Action = std::variant<SetGate, Evict, Restore, AnswerGrow, ReportTrouble>;
+using Actions = std::vector<Action>;
+
+// One line each, for traces.
+std::string to_string(const Event& event);
+std::string to_string(const Action& action);
+const char* to_string(GrowAnswer answer);
+
+}  // namespace gpurota::sched

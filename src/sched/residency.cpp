@@ -1,0 +1,173 @@
+#include "sched/residency.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+
+Holding& Holding::operator+=(const Holding& other) {
+  movable += other.movable;
+  resident += other.resident;
+  coming += other.coming;
+  leaving += other.leaving;
+  wired += other.wired;
+  unbacked += other.unbacked;
+  wired_unbacked += other.wired_unbacked;
+  lingering += other.lingering;
+  return *this;
+}
+
+std::optional<GpuSlot> Residency::slot_of(const GpuUuid& gpu) const {
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    if (gpus_[i].uuid == gpu) return GpuSlot{static_cast<std::uint32_t>(i)};
+  }
+  return std::nullopt;
+}
+
+GpuSlot Residency::add_gpu(const GpuUuid& gpu, Bytes capacity) {
+  if (const auto known = slot_of(gpu)) {
+    set_capacity(*known, capacity);
+    return *known;
+  }
+  gpus_.push_back({gpu, capacity, {}});
+  for (auto& [id, tenant] : tenants_) tenant.gpus.resize(gpus_.size());
+  return GpuSlot{static_cast<std::uint32_t>(gpus_.size() - 1)};
+}
+
+void Residency::add(TenantId tenant, LeaseId lease, GpuSlot gpu, Bytes movable, Bytes resident,
+                    Bytes wired) {
+  Tenant& entry = tenants_[tenant];
+  entry.lease = lease;
+  entry.gpus.resize(gpus_.size());
+  entry.gpus[gpu.value] = {movable, std::min(resident, movable), {}, {}, wired, {}, {}, {}};
+}
+
+void Residency::remove(TenantId tenant) { tenants_.erase(tenant); }
+
+void Residency::mark_dead(TenantId tenant) {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return;
+  for (Holding& h : found->second.gpus) {
+    Holding rest;
+    rest.lingering = h.lingering + h.resident + h.coming + h.wired;
+    h = rest;
+  }
+}
+
+Holding* Residency::find(TenantId tenant, GpuSlot gpu) {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : &found->second.gpus[gpu.value];
+}
+
+const Holding* Residency::find(TenantId tenant, GpuSlot gpu) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : &found->second.gpus[gpu.value];
+}
+
+Bytes Residency::used(GpuSlot gpu) const {
+  Bytes sum = gpus_[gpu.value].outsiders;
+  for (const auto& [id, tenant] : tenants_) {
+    const Holding& h = tenant.gpus[gpu.value];
+    sum += h.resident + h.coming + h.wired + h.lingering;
+  }
+  return sum;
+}
+
+Bytes Residency::wired(GpuSlot gpu) const {
+  Bytes sum = gpus_[gpu.value].outsiders;
+  for (const auto& [id, tenant] : tenants_) {
+    const Holding& h = tenant.gpus[gpu.value];
+    sum += h.wired + h.wired_unbacked;
+  }
+  return sum;
+}
+
+Bytes Residency::deficit(GpuSlot gpu) const {
+  Bytes sum = wired(gpu);
+  for (const auto& [id, tenant] : tenants_) sum += tenant.gpus[gpu.value].movable;
+  return sum - capacity(gpu);
+}
+
+Holding Residency::of_lease(LeaseId lease, GpuSlot gpu) const {
+  Holding sum;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant.lease == lease) sum += tenant.gpus[gpu.value];
+  }
+  return sum;
+}
+
+bool Residency::wholly_resident(LeaseId lease) const {
+  return std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    return entry.second.lease == lease &&
+           std::any_of(entry.second.gpus.begin(), entry.second.gpus.end(),
+                       [](const Holding& h) { return !h.out().is_zero(); });
+  });
+}
+
+bool Residency::shared(GpuSlot gpu) const { return by_lease(gpu).size() > 1; }
+
+std::map<LeaseId, Holding> Residency::by_lease(GpuSlot gpu) const {
+  std::map<LeaseId, Holding> leases;
+  for (const auto& [id, tenant] : tenants_) {
+    const Holding& h = tenant.gpus[gpu.value];
+    if (h.movable.is_zero() && h.wired.is_zero()) continue;
+    leases[tenant.lease] += h;
+  }
+  return leases;
+}
+
+// One piece more for each tenant: what is evicted is whole pieces.
+Bytes Residency::host_reserved(GpuSlot gpu) const {
+  const Bytes lacking = deficit(gpu);
+  Bytes sum;
+  for (const auto& [lease, h] : by_lease(gpu)) {
+    const Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_);
+    sum += std::max(h.out(), at_most);
+  }
+  return sum;
+}
+
+Bytes Residency::host_reserved() const {
+  Bytes sum;
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) sum += host_reserved(GpuSlot{i});
+  return sum;
+}
+
+Bytes Residency::out_now() const {
+  Bytes sum;
+  for (const auto& [id, tenant] : tenants_) {
+    for (const Holding& h : tenant.gpus) sum += h.out();
+  }
+  return sum;
+}
+
+GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired,
+                                   Bytes limit) const {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return GrowAnswer::kRefusedLimit;
+  const LeaseId lease = found->second.lease;
+  const Holding own = of_lease(lease, gpu);
+  if (own.movable + own.wired + own.wired_unbacked + bytes > limit)
+    return GrowAnswer::kRefusedLimit;
+  Residency after = *this;
+  Holding* grown = after.find(tenant, gpu);
+  (wired ? grown->wired_unbacked : grown->unbacked) += bytes;
+  if (!wired) grown->movable += bytes;
+  if (!after.would_fit(gpu, capacity(gpu))) {
+    Bytes most;
+    for (const auto& [id, h] : after.by_lease(gpu)) most = std::max(most, h.movable);
+    return most + after.wired(gpu) > capacity(gpu) ? GrowAnswer::kRefusedCapacity
+                                                   : GrowAnswer::kRefusedHost;
+  }
+  return GrowAnswer::kGranted;
+}
+
+bool Residency::would_fit(GpuSlot gpu, Bytes capacity) const {
+  Bytes most;
+  for (const auto& [id, h] : by_lease(gpu)) most = std::max(most, h.movable);
+  if (most + wired(gpu) > capacity) return false;
+  Residency after = *this;
+  after.set_capacity(gpu, capacity);
+  return after.host_reserved() <= host_budget_;
+}
+
+}  // namespace gpurota::sched

@@ -1,0 +1,96 @@
+// Who has how much where: the ledger behind turns. Pure.
+//
+// For each GPU it keeps used = resident + on its way in + wired, of everyone, within the capacity;
+// and what evicted memory may take of host RAM within the budget. It decides what fits and how much
+// has to give way, never when. Used by Turns only.
+#pragma once
+
+#include "sched/model.h"
+
+#include <map>
+#include <vector>
+
+namespace gpurota::sched {
+
+// Place of a GPU in the list of those that are managed. Not a PCI index.
+using GpuSlot = Id<struct GpuSlotTag, std::uint32_t>;
+
+struct Holding {
+  Bytes movable;
+  Bytes resident;  // of movable
+  Bytes coming;    // restoring is ordered and not yet reported
+  Bytes leaving;   // of resident: eviction is ordered and not yet reported
+  Bytes wired;
+  // Asked for and admitted, and no room made for it yet.
+  Bytes unbacked;        // of movable
+  Bytes wired_unbacked;  // beside wired
+  Bytes lingering;       // of a dead process: not back yet, and soon to be
+
+  Bytes missing() const { return movable - resident - coming - unbacked; }
+  Bytes out() const { return movable - resident - unbacked; }
+  Holding& operator+=(const Holding& other);
+};
+
+class Residency {
+ public:
+  std::optional<GpuSlot> slot_of(const GpuUuid& gpu) const;
+  GpuSlot add_gpu(const GpuUuid& gpu, Bytes capacity);
+  void set_capacity(GpuSlot gpu, Bytes capacity) { gpus_[gpu.value].capacity = capacity; }
+  // Held on the GPU, inside the managed capacity, by nobody we know as a tenant.
+  void set_outsiders(GpuSlot gpu, Bytes bytes) { gpus_[gpu.value].outsiders = bytes; }
+  void set_host_budget(Bytes bytes) { host_budget_ = bytes; }
+  void set_piece(Bytes bytes) { piece_ = bytes; }
+
+  // A claim that is more than can be (resident beyond movable) is cut.
+  void add(TenantId tenant, LeaseId lease, GpuSlot gpu, Bytes movable, Bytes resident, Bytes wired);
+  void remove(TenantId tenant);
+  // All it has on the GPUs will come back by itself; what it has in host RAM is gone.
+  void mark_dead(TenantId tenant);
+  Holding* find(TenantId tenant, GpuSlot gpu);
+  const Holding* find(TenantId tenant, GpuSlot gpu) const;
+
+  std::size_t gpu_count() const { return gpus_.size(); }
+  const GpuUuid& uuid(GpuSlot gpu) const { return gpus_[gpu.value].uuid; }
+  Bytes capacity(GpuSlot gpu) const { return gpus_[gpu.value].capacity; }
+  Bytes used(GpuSlot gpu) const;
+  Bytes free(GpuSlot gpu) const { return capacity(gpu) - used(gpu); }
+  // How much too little there is for everybody to be resident at once.
+  Bytes deficit(GpuSlot gpu) const;
+  // What can never move: wired of everyone, admitted or there, and outsiders.
+  Bytes wired(GpuSlot gpu) const;
+  Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
+  bool wholly_resident(LeaseId lease) const;
+  bool shared(GpuSlot gpu) const;  // two leases or more have a tenant there
+
+  // Host RAM that has to be kept for what could be out at once: no lease has more out than the
+  // deficit, or more than it has.
+  Bytes host_reserved() const;
+  Bytes out_now() const;
+
+  // Whether these bytes may be added at all, whatever is resident now.
+  GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
+  // The largest lease, with everyone's wired memory, fits this capacity, and host RAM holds the rest.
+  bool would_fit(GpuSlot gpu, Bytes capacity) const;
+
+ private:
+  struct Gpu {
+    GpuUuid uuid;
+    Bytes capacity;
+    Bytes outsiders;
+  };
+  struct Tenant {
+    LeaseId lease;
+    std::vector<Holding> gpus;  // by slot
+  };
+
+  // What every lease has movable on one GPU.
+  std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
+  Bytes host_reserved(GpuSlot gpu) const;
+
+  std::vector<Gpu> gpus_;
+  std::map<TenantId, Tenant> tenants_;
+  Bytes host_budget_{UINT64_MAX};
+  Bytes piece_ = mib(64);
+};
+
+}  // namespace gpurota::sched

@@ -1,0 +1,93 @@
+// What Turns keeps of each lease, tenant and GPU. Private to src/sched.
+#pragma once
+
+#include "sched/cost.h"
+#include "sched/fairness.h"
+#include "sched/residency.h"
+
+#include <deque>
+#include <set>
+
+namespace gpurota::sched {
+
+// kApart: gates shut, no turn. kEntering: it has the turn and its memory is on the way. kHolding: its
+// gates are open. kLeaving: gates are shut and its work drains.
+// A lease none of whose GPUs take turns holds for ever.
+enum class Phase { kApart, kEntering, kHolding, kLeaving };
+
+struct PendingGrow {
+  GpuSlot gpu;
+  std::uint32_t seq = 0;
+  Bytes bytes;
+  bool wired = false;
+};
+
+struct TenantState {
+  LeaseId lease;
+  bool reachable = true;
+  bool dead = false;
+  unsigned lets = 0;  // submissions let through since its gate was closed
+  bool gate_open = false;
+  std::uint32_t gate_seq = 0;  // of the last order
+  std::uint32_t seen_seq = 0;  // of the last one it has carried out
+  bool busy = false;
+  std::uint32_t waiting = 0;
+  std::uint32_t ready = 0;
+  TimePoint retry_at{};  // not moved before then
+  std::deque<PendingGrow> growth;
+
+  bool answered() const { return seen_seq == gate_seq; }
+  bool drained() const { return answered() && !busy; }
+  bool working() const { return busy || waiting > 0 || !growth.empty(); }
+};
+
+// Letting submissions through while a closed lease does not drain.
+struct Letting {
+  TimePoint since{};  // the close, or the last submission let through
+  Duration patience{};
+  TenantId last;
+};
+
+struct LeaseState {
+  LeaseTerms terms;
+  std::vector<GpuSlot> gpus;
+  std::set<TenantId> tenants;
+  Phase phase = Phase::kApart;
+  FairClock clock;
+  bool wanted = false;                   // at the last look
+  std::optional<TimePoint> idle_since;   // neither work nor anything waiting
+  Average pauses;                        // how long it is idle, in seconds
+  Average cost;                          // of its turns' moving, in seconds
+  TimePoint entering_since{};            // and since its predecessors have drained
+  TimePoint turn_since{};                // of the current quantum
+  TimePoint closed_at{};                 // the first close of this leaving
+  TimePoint held_last{};                 // end of its last turn
+  TimePoint retry_at{};                  // does not enter before then
+  std::optional<TimePoint> waits_since;  // wants, and has no turn
+  Letting letting;
+  bool backfill = false;  // holds GPUs that are kept for another, until that can have them all
+  bool reported = false;  // that it does not yield
+  Bytes moved_in, moved_out;
+};
+
+struct SwitchRecord {
+  TimePoint at;
+  LeaseId from;  // 0: nobody before
+  LeaseId to;
+  Bytes in, out;
+  Duration took{};
+};
+
+struct GpuState {
+  GpuSettings settings;
+  bool contended = false;
+  std::optional<TimePoint> fits_since;
+  PriorityBudget budget;
+  bool draining = false;  // the budget: somebody lower is held back
+  MoveCost cost;
+  LeaseId last_holder;
+  std::deque<SwitchRecord> switches;
+  bool over_reported = false;
+};
+
+}  // namespace gpurota::sched

@@ -1,0 +1,288 @@
+#include "sched/turns.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+namespace {
+
+// A tenant that asks for more at once than threads that a program has is not served better.
+constexpr std::size_t kMostGrowth = 4096;
+// Each round moves at least one lease into its next phase; there are few phases.
+constexpr int kMostRounds = 200;
+
+}  // namespace
+
+Turns::Turns(const Settings& settings) { set(settings); }
+
+void Turns::set(const Settings& settings) {
+  settings_ = settings;
+  memory_.set_host_budget(settings.host_budget);
+  memory_.set_piece(settings.piece);
+  for (GpuState& gpu : gpus_) gpu.budget.set(settings.priority_share, settings.priority_burst);
+}
+
+Result<void> Turns::set_gpu(const GpuSettings& settings) {
+  const auto known = memory_.slot_of(settings.uuid);
+  if (known) {
+    if (!memory_.would_fit(*known, settings.capacity)) {
+      return fail(
+          Code::kLimit,
+          "the leases on this GPU do not fit " + to_string(settings.capacity) +
+              ": the largest could not be resident, or host memory not hold the others; end "
+              "one of them first");
+    }
+    Residency after = memory_;
+    after.set_capacity(*known, settings.capacity);
+    if (settings.mode == TurnsMode::kOff && !after.deficit(*known).is_zero()) {
+      return fail(Code::kLimit, "turns cannot be off: the leases on this GPU exceed it by " +
+                                    to_string(after.deficit(*known)) + "; end one of them first");
+    }
+  }
+  const GpuSlot slot = memory_.add_gpu(settings.uuid, settings.capacity);
+  gpus_.resize(memory_.gpu_count());
+  gpus_[slot.value].settings = settings;
+  gpus_[slot.value].budget.set(settings_.priority_share, settings_.priority_burst);
+  return {};
+}
+
+void Turns::set_outsiders(const GpuUuid& gpu, Bytes bytes) {
+  if (const auto slot = memory_.slot_of(gpu)) memory_.set_outsiders(*slot, bytes);
+}
+
+Result<void> Turns::add_lease(const LeaseTerms& terms) {
+  for (const LeaseTerms::Gpu& gpu : terms.gpus) {
+    const auto slot = memory_.slot_of(gpu.uuid);
+    if (!slot) return fail(Code::kNotFound, "GPU " + gpu.uuid.value + " takes no swap leases");
+    const Bytes most = memory_.capacity(*slot) - memory_.wired(*slot);
+    if (gpu.limit > most) {
+      return fail(Code::kLimit, "a swap lease can have at most " + to_string(most) +
+                                    " there now: what others cannot move is " +
+                                    to_string(memory_.wired(*slot)) + "; ask for less");
+    }
+  }
+  restore_lease(terms);
+  return {};
+}
+
+void Turns::restore_lease(const LeaseTerms& terms) {
+  LeaseState lease;
+  lease.terms = terms;
+  for (const LeaseTerms::Gpu& gpu : terms.gpus) {
+    if (const auto slot = memory_.slot_of(gpu.uuid)) lease.gpus.push_back(*slot);
+  }
+  leases_.insert_or_assign(terms.id, std::move(lease));
+}
+
+void Turns::update_lease(const LeaseTerms& terms) {
+  const auto found = leases_.find(terms.id);
+  if (found == leases_.end()) return;
+  LeaseTerms& now = found->second.terms;
+  now.priority = terms.priority;
+  now.weight = terms.weight;
+  now.quantum = terms.quantum;
+  for (LeaseTerms::Gpu& gpu : now.gpus) {
+    for (const LeaseTerms::Gpu& wanted : terms.gpus) {
+      if (wanted.uuid == gpu.uuid) gpu.limit = wanted.limit;
+    }
+  }
+}
+
+Actions Turns::remove_lease(LeaseId lease, TimePoint now) {
+  now_ = now;
+  actions_.clear();
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return {};
+  const std::set<TenantId> tenants = found->second.tenants;
+  for (TenantId tenant : tenants) on(RemoveTenant{tenant});
+  leases_.erase(lease);
+  settle();
+  return std::move(actions_);
+}
+
+Actions Turns::handle(const Event& event, TimePoint now) {
+  now_ = std::max(now_, now);
+  actions_.clear();
+  std::visit([this](const auto& e) { on(e); }, event);
+  settle();
+  return std::move(actions_);
+}
+
+LeaseState* Turns::lease_of(TenantId tenant) {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : &leases_.at(found->second.lease);
+}
+
+void Turns::report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop) {
+  actions_.push_back(ReportTrouble{trouble, lease, tenant, stop});
+}
+
+void Turns::on(const AddTenant& event) {
+  const auto lease = leases_.find(event.lease);
+  if (lease == leases_.end() || tenants_.contains(event.tenant)) return;
+  TenantState& tenant = tenants_[event.tenant];
+  tenant.lease = event.lease;
+  tenant.gate_open = event.gate_open;
+  tenant.busy = event.gate_open;
+  lease->second.tenants.insert(event.tenant);
+  for (GpuSlot slot : lease->second.gpus) {
+    TenantMemory said;
+    for (const TenantMemory& m : event.memory) {
+      if (m.gpu == memory_.uuid(slot)) said = m;
+    }
+    memory_.add(event.tenant, event.lease, slot, said.movable, said.resident, said.wired);
+  }
+  // A daemon that is gone let it run: it goes on unless somebody else has a better claim.
+  if (event.gate_open && lease->second.phase == Phase::kApart) {
+    lease->second.phase = Phase::kHolding;
+    lease->second.turn_since = now_;
+  }
+}
+
+void Turns::on(const TenantDied& event) {
+  const auto found = tenants_.find(event.tenant);
+  if (found == tenants_.end()) return;
+  TenantState& tenant = found->second;
+  tenant.dead = true;
+  tenant.busy = false;
+  tenant.waiting = tenant.ready = 0;
+  tenant.growth.clear();
+  tenant.gate_open = false;
+  tenant.seen_seq = tenant.gate_seq;
+  memory_.mark_dead(event.tenant);
+}
+
+void Turns::on(const RemoveTenant& event) {
+  LeaseState* lease = lease_of(event.tenant);
+  if (lease == nullptr) return;
+  lease->tenants.erase(event.tenant);
+  memory_.remove(event.tenant);
+  tenants_.erase(event.tenant);
+  if (!lease->tenants.empty()) return;
+  stop_clock(*lease);
+  lease->phase = Phase::kApart;
+  lease->idle_since.reset();
+}
+
+void Turns::on(const Reachable& event) {
+  const auto found = tenants_.find(event.tenant);
+  if (found == tenants_.end()) return;
+  found->second.reachable = event.reachable;
+}
+
+void Turns::on(const TenantStatus& event) {
+  const auto found = tenants_.find(event.tenant);
+  if (found == tenants_.end() || found->second.dead) return;
+  TenantState& tenant = found->second;
+  tenant.seen_seq = event.gate_seq;
+  tenant.waiting = event.waiting;
+  tenant.ready = std::min(event.ready, event.waiting);
+  // What it says of a gate that has been ordered otherwise since is about to be said again.
+  if (tenant.answered()) tenant.busy = event.busy;
+}
+
+void Turns::on(const Grow& event) {
+  const auto slot = memory_.slot_of(event.gpu);
+  LeaseState* lease = lease_of(event.tenant);
+  Bytes limit;
+  if (slot && lease != nullptr) {
+    for (const LeaseTerms::Gpu& gpu : lease->terms.gpus) {
+      if (gpu.uuid == event.gpu) limit = gpu.limit;
+    }
+  }
+  GrowAnswer answer = GrowAnswer::kRefusedLimit;
+  const bool asks = slot && lease != nullptr && !tenants_[event.tenant].dead;
+  if (asks && tenants_[event.tenant].growth.size() < kMostGrowth) {
+    answer = memory_.check_growth(event.tenant, *slot, event.bytes, event.wired, limit);
+  }
+  if (answer == GrowAnswer::kGranted) {
+    Holding* held = memory_.find(event.tenant, *slot);
+    (event.wired ? held->wired_unbacked : held->unbacked) += event.bytes;
+    if (!event.wired) held->movable += event.bytes;
+    const bool off = gpus_[slot->value].settings.mode == TurnsMode::kOff;
+    if (!off || memory_.deficit(*slot).is_zero()) {
+      tenants_[event.tenant].growth.push_back({*slot, event.seq, event.bytes, event.wired});
+      return;
+    }
+    (event.wired ? held->wired_unbacked : held->unbacked) -= event.bytes;
+    if (!event.wired) held->movable -= event.bytes;
+    answer = GrowAnswer::kRefusedTurnsOff;
+  }
+  actions_.push_back(AnswerGrow{event.tenant, event.gpu, event.seq, answer});
+}
+
+void Turns::on(const Shrink& event) {
+  const auto slot = memory_.slot_of(event.gpu);
+  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  if (held == nullptr) return;
+  const Bytes resident = std::min(event.resident, held->resident);
+  const Bytes out = std::min(event.out, held->out());
+  held->resident -= resident;
+  held->movable -= resident + out;
+  held->leaving = std::min(held->leaving, held->resident);
+  held->wired -= event.wired;
+}
+
+void Turns::on(const Evicted& event) {
+  const auto slot = memory_.slot_of(event.gpu);
+  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  if (held == nullptr) return;
+  LeaseState& lease = *lease_of(event.tenant);
+  const Bytes moved = std::min(event.bytes, held->resident);
+  held->resident -= moved;
+  held->leaving -= event.bytes + event.returned;
+  for (auto& [id, other] : leases_) {
+    if (other.phase == Phase::kEntering && conflict(other, lease)) other.moved_out += moved;
+  }
+  if (!event.failed) return;
+  tenants_[event.tenant].retry_at = now_ + settings_.retry;
+  report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
+}
+
+void Turns::on(const Restored& event) {
+  const auto slot = memory_.slot_of(event.gpu);
+  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  if (held == nullptr) return;
+  LeaseState& lease = *lease_of(event.tenant);
+  const Bytes moved = std::min({event.bytes, held->coming, held->out()});
+  held->resident += moved;
+  held->coming -= event.bytes + event.returned;
+  lease.moved_in += moved;
+  if (!event.failed) return;
+  tenants_[event.tenant].retry_at = now_ + settings_.retry;
+  lease.retry_at = now_ + settings_.retry;
+  report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
+}
+
+void Turns::settle() {
+  if (now_ < held_until_) return;
+  for (GpuState& gpu : gpus_) gpu.budget.advance(now_, gpu.draining);
+  for (int i = 0; i < kMostRounds; ++i) {
+    changed_ = false;
+    step();
+    if (!changed_) break;
+  }
+  look_at_wishes();  // a growth may have been answered: its lease is idle from now, not from the next event
+}
+
+void Turns::step() {
+  look_at_contention();
+  look_at_wishes();
+  for (auto& [id, lease] : leases_) finish_leaving(lease);
+  resolve_conflicts();
+  choose();
+  move();
+  for (auto& [id, lease] : leases_) {
+    finish_entering(lease);
+    if (lease.phase == Phase::kHolding) open_resident(lease);
+  }
+  if (changed_) return;
+  renew_quanta();
+  look_at_budgets();
+  for (auto& [id, lease] : leases_) {
+    if (lease.phase != Phase::kLeaving) continue;
+    let_through(lease);
+    watch_deadline(lease);
+  }
+}
+
+}  // namespace gpurota::sched

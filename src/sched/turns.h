@@ -1,0 +1,131 @@
+// The turn scheduler: which swap lease is resident and may submit, what moves where, and when.
+//
+// Events go in with `now`, actions come out; there is no clock, thread or I/O inside, so that a week
+// can be simulated, replayed and explained. Used by the daemon on its state thread. What a tenant says is
+// bounded by what is known of it; an event about somebody unknown is ignored.
+//
+// Promises, held by turns_simulation_test.cpp: memory that was asked for never exceeds a GPU's
+// capacity or the host budget; two leases never hold the same GPU while it takes turns; a lease that
+// wants a turn and can have one gets it within a bound; no GPU stands idle beside one that wants it.
+#pragma once
+
+#include "sched/turn_state.h"
+#include "sched/turns_view.h"
+
+#include <map>
+
+namespace gpurota::sched {
+
+class Turns {
+ public:
+  explicit Turns(const Settings& settings = {});
+
+  void set(const Settings& settings);
+  // Adds or changes a GPU. Refused, with the reason, when what is there would no longer fit.
+  Result<void> set_gpu(const GpuSettings& settings);
+  void set_outsiders(const GpuUuid& gpu, Bytes bytes);
+  // Refused when the lease could never be resident beside what others have wired.
+  Result<void> add_lease(const LeaseTerms& terms);
+  // One that was admitted by a daemon that is gone; what does not fit any more is refused as it grows.
+  void restore_lease(const LeaseTerms& terms);
+  void update_lease(const LeaseTerms& terms);
+  // Its tenants should have gone; what is left of them goes with it.
+  Actions remove_lease(LeaseId lease, TimePoint now);
+  // After a daemon's restart: no decision before then, so that all tenants can come back.
+  void hold_until(TimePoint when) { held_until_ = when; }
+
+  Actions handle(const Event& event, TimePoint now);
+  // When to call handle(Tick) if nothing happens before.
+  std::optional<TimePoint> next_deadline() const;
+
+  std::optional<LeaseView> explain(LeaseId lease, TimePoint now) const;
+  std::vector<GpuView> view(TimePoint now) const;
+  const Residency& residency() const { return memory_; }
+
+ private:
+  using Leases = std::map<LeaseId, LeaseState>;
+  using Slots = std::vector<GpuSlot>;
+
+  void on(const AddTenant& event);
+  void on(const TenantDied& event);
+  void on(const RemoveTenant& event);
+  void on(const Reachable& event);
+  void on(const TenantStatus& event);
+  void on(const Grow& event);
+  void on(const Shrink& event);
+  void on(const Evicted& event);
+  void on(const Restored& event);
+  void on(const Tick&) {}
+
+  // Brings everything up to `now_` and collects what follows.
+  void settle();
+  void step();
+
+  // turns_choose.cpp: who is next.
+  struct Reservation {
+    LeaseId lease;
+    TimePoint until;  // when its holders will have had their quantum
+  };
+  void look_at_contention();
+  void begin_contention(GpuSlot gpu);
+  void keep_clocks();
+  void look_at_wishes();
+  void look_at_budgets();
+  void resolve_conflicts();
+  void choose();
+  void choose_for(LeaseState& lease, std::map<GpuSlot, Reservation>& reserved);
+  bool yields(const LeaseState& holder, const LeaseState& to) const;
+  bool may_backfill(const LeaseState& lease, const std::map<GpuSlot, Reservation>& reserved) const;
+  void renew_quanta();
+  std::vector<LeaseState*> waiting_in_order();
+  bool goes_before(const LeaseState& a, const LeaseState& b) const;
+  int effective_priority(const LeaseState& lease) const;
+  bool wants(const LeaseState& lease) const;
+  bool eligible(const LeaseState& lease) const;
+  bool is_idle_enough(const LeaseState& holder) const;
+  Duration quantum(const LeaseState& lease) const;
+  Duration move_estimate(const LeaseState& lease) const;
+  Slots turn_gpus(const LeaseState& lease) const;
+  bool conflict(const LeaseState& a, const LeaseState& b) const;
+  bool somebody_waits_for(const LeaseState& holder) const;
+  std::vector<LeaseState*> claimants(const Slots& gpus, LeaseId except);
+
+  // turns_phases.cpp: from one phase into the next.
+  void enter(LeaseState& lease, bool backfill);
+  void abandon_entering(LeaseState& lease);
+  void close(LeaseState& lease);
+  void reopen(LeaseState& lease);
+  void finish_entering(LeaseState& lease);
+  void finish_leaving(LeaseState& lease);
+  void stop_clock(LeaseState& lease);
+  void record_switch(LeaseState& lease);
+  void set_gate(TenantId id, GateOrder order);
+  void open_resident(LeaseState& lease);
+  void let_through(LeaseState& lease);
+  void watch_deadline(LeaseState& lease);
+
+  // turns_move.cpp: what moves.
+  void move();
+  void make_room(GpuSlot gpu, Bytes lacking);
+  void give_room(LeaseState& lease, GpuSlot gpu);
+  void serve_growth(LeaseState& lease, TenantId id, TenantState& tenant, GpuSlot gpu);
+  Bytes lacking(GpuSlot gpu) const;
+  std::vector<TenantId> victims(GpuSlot gpu) const;
+  bool movable(const TenantState& tenant) const;
+
+  LeaseState* lease_of(TenantId tenant);
+  void report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop = false);
+  Wait wait_of(const LeaseState& lease) const;
+
+  Settings settings_;
+  Residency memory_;
+  std::vector<GpuState> gpus_;  // by slot
+  Leases leases_;
+  std::map<TenantId, TenantState> tenants_;
+  TimePoint held_until_{};
+  TimePoint now_{};
+  bool changed_ = false;  // a phase, in this step: what was decided before may no longer hold
+  Actions actions_;
+};
+
+}  // namespace gpurota::sched

@@ -1,0 +1,333 @@
+// Who is next, and who has to make way.
+#include "sched/turns.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+namespace {
+
+bool contains(const std::vector<GpuSlot>& gpus, GpuSlot gpu) {
+  return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+}
+
+double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+// Turns begin at once and end only when all has fitted for a while: a program that allocates and frees
+// at the border would else close and open everybody's gates each time.
+void Turns::look_at_contention() {
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
+    GpuState& gpu = gpus_[i];
+    const GpuSlot slot{i};
+    const bool forced = gpu.settings.mode == TurnsMode::kOn && memory_.shared(slot);
+    if (forced || !memory_.deficit(slot).is_zero()) {
+      gpu.fits_since.reset();
+      if (!gpu.contended) begin_contention(slot);
+    } else if (gpu.contended) {
+      if (!gpu.fits_since) gpu.fits_since = now_;
+      if (now_ < *gpu.fits_since + settings_.calm) continue;
+      gpu.contended = false;
+      gpu.last_holder = {};
+      changed_ = true;
+    }
+  }
+  keep_clocks();
+}
+
+// Whoever was there before starts from the same line.
+void Turns::begin_contention(GpuSlot gpu) {
+  gpus_[gpu.value].contended = true;
+  changed_ = true;
+  double most = 0;
+  for (const auto& [id, lease] : leases_) {
+    if (contains(lease.gpus, gpu))
+      most = std::max(most, lease.clock.read(now_, lease.terms.weight));
+  }
+  for (auto& [id, lease] : leases_) {
+    if (contains(lease.gpus, gpu) && !lease.clock.running()) lease.clock.catch_up(most);
+  }
+}
+
+// The clock runs while a turn is held, until its work has drained.
+void Turns::keep_clocks() {
+  for (auto& [id, lease] : leases_) {
+    const bool has_turn = lease.phase == Phase::kHolding && !turn_gpus(lease).empty();
+    if (has_turn && !lease.clock.running()) lease.clock.start(now_);
+    if (!has_turn && lease.phase != Phase::kLeaving) stop_clock(lease);
+  }
+}
+
+void Turns::look_at_wishes() {
+  for (auto& [id, lease] : leases_) {
+    const bool working = std::any_of(lease.tenants.begin(), lease.tenants.end(),
+                                     [&](TenantId t) { return tenants_.at(t).working(); });
+    if (!working && !lease.idle_since) lease.idle_since = now_;
+    if (working && lease.idle_since) {
+      const Duration pause = now_ - *lease.idle_since;
+      if (pause >= settings_.idle_release) lease.pauses.add(seconds(pause));
+      lease.idle_since.reset();
+    }
+    const bool wishes = wants(lease);
+    if (wishes && !lease.wanted && lease.phase == Phase::kApart) {
+      std::optional<double> least;
+      for (const auto& [other_id, other] : leases_) {
+        if (other_id == id || !other.wanted || !conflict(lease, other)) continue;
+        const double value = other.clock.read(now_, other.terms.weight);
+        least = least ? std::min(*least, value) : value;
+      }
+      if (least) lease.clock.catch_up(*least);
+    }
+    lease.wanted = wishes;
+    if (!wishes || lease.phase != Phase::kApart) {
+      lease.waits_since.reset();
+    } else if (!lease.waits_since) {
+      lease.waits_since = now_;
+    }
+  }
+}
+
+// Drained while a holder keeps somebody of lower priority waiting.
+void Turns::look_at_budgets() {
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
+    bool held_back = false;
+    for (const LeaseState* holder : claimants({GpuSlot{i}}, {})) {
+      for (const auto& [id, lease] : leases_) {
+        held_back = held_back || (lease.phase == Phase::kApart && lease.wanted &&
+                                  lease.terms.priority < holder->terms.priority &&
+                                  contains(turn_gpus(lease), GpuSlot{i}));
+      }
+    }
+    gpus_[i].draining = held_back;
+  }
+}
+
+bool Turns::wants(const LeaseState& lease) const {
+  return std::any_of(lease.tenants.begin(), lease.tenants.end(), [&](TenantId id) {
+    const TenantState& t = tenants_.at(id);
+    return t.reachable && !t.dead &&
+           (t.waiting > 0 || !t.growth.empty() || (t.busy && lease.phase != Phase::kApart));
+  });
+}
+
+// Whether it could run if it had the turn: all its processes answer, and those that do not answer have
+// nothing that it needs.
+bool Turns::eligible(const LeaseState& lease) const {
+  if (lease.retry_at > now_) return false;
+  for (TenantId id : lease.tenants) {
+    const TenantState& tenant = tenants_.at(id);
+    if (!tenant.reachable && !tenant.dead) return false;
+  }
+  for (GpuSlot gpu : turn_gpus(lease)) {
+    Bytes stays = memory_.wired(gpu);
+    for (const auto& [id, tenant] : tenants_) {
+      const Holding& h = *memory_.find(id, gpu);
+      stays += h.lingering;
+      if (tenant.lease != lease.terms.id && !movable(tenant)) stays += h.resident + h.coming;
+    }
+    if (memory_.of_lease(lease.terms.id, gpu).movable + stays > memory_.capacity(gpu)) return false;
+  }
+  return true;
+}
+
+Turns::Slots Turns::turn_gpus(const LeaseState& lease) const {
+  Slots gpus;
+  for (GpuSlot gpu : lease.gpus) {
+    if (!gpus_[gpu.value].contended) continue;
+    const Holding h = memory_.of_lease(lease.terms.id, gpu);
+    if (!(h.movable + h.wired + h.wired_unbacked).is_zero()) gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+bool Turns::conflict(const LeaseState& a, const LeaseState& b) const {
+  const Slots gpus = turn_gpus(a);
+  const Slots others = turn_gpus(b);
+  return std::any_of(gpus.begin(), gpus.end(), [&](GpuSlot g) { return contains(others, g); });
+}
+
+std::vector<LeaseState*> Turns::claimants(const Slots& gpus, LeaseId except) {
+  std::vector<LeaseState*> found;
+  for (auto& [id, lease] : leases_) {
+    if (id == except || lease.phase == Phase::kApart) continue;
+    const Slots claimed = turn_gpus(lease);
+    if (std::any_of(gpus.begin(), gpus.end(), [&](GpuSlot g) { return contains(claimed, g); })) {
+      found.push_back(&lease);
+    }
+  }
+  return found;
+}
+
+// While the budget of one of its GPUs is spent, a priority is the lowest that anybody has.
+int Turns::effective_priority(const LeaseState& lease) const {
+  const Slots gpus = turn_gpus(lease);
+  const bool spent = std::any_of(gpus.begin(), gpus.end(),
+                                 [&](GpuSlot g) { return gpus_[g.value].budget.spent(); });
+  if (!spent) return lease.terms.priority;
+  int lowest = lease.terms.priority;
+  for (const auto& [id, other] : leases_) lowest = std::min(lowest, other.terms.priority);
+  return lowest;
+}
+
+bool Turns::goes_before(const LeaseState& a, const LeaseState& b) const {
+  const int first = effective_priority(a);
+  const int second = effective_priority(b);
+  if (first != second) return first > second;
+  const double had = a.clock.read(now_, a.terms.weight);
+  const double other_had = b.clock.read(now_, b.terms.weight);
+  if (had != other_had) return had < other_had;
+  if (a.held_last != b.held_last) return a.held_last < b.held_last;
+  return a.terms.id < b.terms.id;
+}
+
+std::vector<LeaseState*> Turns::waiting_in_order() {
+  std::vector<LeaseState*> waiting;
+  for (auto& [id, lease] : leases_) {
+    if (lease.phase != Phase::kApart || lease.tenants.empty() || !eligible(lease)) continue;
+    if (wants(lease) || turn_gpus(lease).empty()) waiting.push_back(&lease);
+  }
+  std::sort(waiting.begin(), waiting.end(),
+            [this](const LeaseState* a, const LeaseState* b) { return goes_before(*a, *b); });
+  return waiting;
+}
+
+// Who holds what this one has not left yet counts too.
+bool Turns::somebody_waits_for(const LeaseState& holder) const {
+  return std::any_of(leases_.begin(), leases_.end(), [&](const auto& entry) {
+    const LeaseState& other = entry.second;
+    if (other.terms.id == holder.terms.id || !conflict(other, holder)) return false;
+    if (other.phase == Phase::kEntering || other.phase == Phase::kHolding) return true;
+    return other.phase == Phase::kApart && wants(other) && eligible(other);
+  });
+}
+
+Duration Turns::move_estimate(const LeaseState& lease) const {
+  Duration most{};
+  for (GpuSlot gpu : turn_gpus(lease)) {
+    const Bytes one_way =
+        std::min(memory_.of_lease(lease.terms.id, gpu).movable, memory_.deficit(gpu));
+    most = std::max(most, gpus_[gpu.value].cost.estimate(one_way + one_way));
+  }
+  return most;
+}
+
+Duration Turns::quantum(const LeaseState& lease) const {
+  if (lease.terms.quantum) return *lease.terms.quantum;
+  std::optional<Duration> of_gpu;
+  for (GpuSlot gpu : turn_gpus(lease)) {
+    const auto& set = gpus_[gpu.value].settings.quantum;
+    if (set) of_gpu = of_gpu ? std::min(*of_gpu, *set) : *set;
+  }
+  if (of_gpu) return *of_gpu;
+  if (settings_.quantum) return *settings_.quantum;
+  const Duration cost =
+      lease.cost.known()
+          ? std::chrono::duration_cast<Duration>(std::chrono::duration<double>(lease.cost.value()))
+          : move_estimate(lease);
+  return quantum_for(cost, settings_);
+}
+
+bool Turns::is_idle_enough(const LeaseState& holder) const {
+  if (holder.phase != Phase::kHolding || !holder.idle_since) return false;
+  return now_ >= *holder.idle_since +
+                     pause_before_release(2 * move_estimate(holder), holder.pauses, settings_);
+}
+
+bool Turns::yields(const LeaseState& holder, const LeaseState& to) const {
+  if (holder.phase == Phase::kLeaving) return true;
+  if (effective_priority(to) > effective_priority(holder)) return true;
+  if (holder.phase == Phase::kEntering) return false;
+  if (is_idle_enough(holder)) return true;
+  const bool nobody_answers =
+      std::none_of(holder.tenants.begin(), holder.tenants.end(),
+                   [&](TenantId id) { return tenants_.at(id).reachable && !tenants_.at(id).dead; });
+  if (nobody_answers) return true;
+  if (!goes_before(to, holder)) return false;
+  // It had more than its share already: its quantum does not protect it.
+  const bool overdrawn = effective_priority(holder) < holder.terms.priority &&
+                         holder.terms.priority > to.terms.priority;
+  return holder.backfill || overdrawn || now_ >= holder.turn_since + quantum(holder);
+}
+
+// GPUs that are kept for a lease may be used as long as that has to wait for others anyway, if there is
+// time to do something.
+bool Turns::may_backfill(const LeaseState& lease,
+                         const std::map<GpuSlot, Reservation>& reserved) const {
+  const Duration worth = 4 * move_estimate(lease) + settings_.least_quantum;
+  for (GpuSlot gpu : turn_gpus(lease)) {
+    const auto kept = reserved.find(gpu);
+    if (kept != reserved.end() && kept->second.until < now_ + worth) return false;
+  }
+  return true;
+}
+
+void Turns::choose_for(LeaseState& lease, std::map<GpuSlot, Reservation>& reserved) {
+  const Slots gpus = turn_gpus(lease);
+  const std::vector<LeaseState*> holders = claimants(gpus, lease.terms.id);
+  const bool kept =
+      std::any_of(gpus.begin(), gpus.end(), [&](GpuSlot gpu) { return reserved.contains(gpu); });
+  if (kept) {
+    if (holders.empty() && may_backfill(lease, reserved)) enter(lease, true);
+    return;
+  }
+  std::optional<TimePoint> until;
+  for (const LeaseState* holder : holders) {
+    if (yields(*holder, lease)) continue;
+    const TimePoint from = holder->phase == Phase::kEntering ? now_ : holder->turn_since;
+    until = std::max(until.value_or(now_), from + quantum(*holder));
+  }
+  if (until) {
+    for (GpuSlot gpu : gpus) reserved[gpu] = {lease.terms.id, *until};
+    return;
+  }
+  for (LeaseState* holder : holders) {
+    if (holder->phase == Phase::kHolding) close(*holder);
+    if (holder->phase == Phase::kEntering) abandon_entering(*holder);
+  }
+  enter(lease, false);
+}
+
+void Turns::choose() {
+  for (auto& [id, lease] : leases_) {
+    if (lease.phase == Phase::kEntering && !eligible(lease)) abandon_entering(lease);
+  }
+  std::map<GpuSlot, Reservation> reserved;
+  for (LeaseState* lease : waiting_in_order()) {
+    if (lease->phase == Phase::kApart) choose_for(*lease, reserved);
+  }
+}
+
+// Two may hold one GPU when turns begin there, or when one of them comes to use another GPU.
+void Turns::resolve_conflicts() {
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
+    if (!gpus_[i].contended) continue;
+    LeaseState* best = nullptr;
+    std::vector<LeaseState*> holders = claimants({GpuSlot{i}}, {});
+    std::erase_if(holders, [](const LeaseState* l) { return l->phase == Phase::kLeaving; });
+    for (LeaseState* lease : holders) {
+      const bool better = best == nullptr || wants(*lease) > wants(*best) ||
+                          (wants(*lease) == wants(*best) && goes_before(*lease, *best));
+      if (better) best = lease;
+    }
+    for (LeaseState* lease : holders) {
+      if (lease == best) continue;
+      if (lease->phase == Phase::kHolding) close(*lease);
+      if (lease->phase == Phase::kEntering) abandon_entering(*lease);
+    }
+  }
+}
+
+// Who is still first goes on; nothing is moved for a turn of one's own.
+void Turns::renew_quanta() {
+  const std::vector<LeaseState*> waiting = waiting_in_order();
+  for (auto& [id, lease] : leases_) {
+    if (lease.phase != Phase::kHolding || now_ < lease.turn_since + quantum(lease)) continue;
+    const bool has_to_go =
+        std::any_of(waiting.begin(), waiting.end(), [&, l = &lease](const LeaseState* other) {
+          return conflict(*l, *other) && goes_before(*other, *l);
+        });
+    if (!has_to_go) lease.turn_since = now_;
+  }
+}
+
+}  // namespace gpurota::sched

@@ -1,0 +1,117 @@
+// What moves: room is made by those whose turn is furthest away, and given to those who have theirs.
+#include "sched/turns.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+namespace {
+
+Bytes whole_pieces(Bytes bytes, Bytes piece) {
+  const std::uint64_t size = std::max<std::uint64_t>(piece.count(), 1);
+  return Bytes((bytes.count() + size - 1) / size * size);
+}
+
+}  // namespace
+
+bool Turns::movable(const TenantState& tenant) const {
+  return tenant.reachable && !tenant.dead && tenant.retry_at <= now_;
+}
+
+void Turns::move() {
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
+    const GpuSlot gpu{i};
+    for (auto& [id, lease] : leases_) {
+      const bool has_turn = lease.phase == Phase::kEntering || lease.phase == Phase::kHolding;
+      if (has_turn && lease.retry_at <= now_) give_room(lease, gpu);
+    }
+    make_room(gpu, lacking(gpu));
+    const bool over = memory_.used(gpu) > memory_.capacity(gpu);
+    if (over && !gpus_[i].over_reported) report(Trouble::kOverCapacity, {}, {});
+    gpus_[i].over_reported = over;
+  }
+}
+
+// What those with a turn need on this GPU beyond what is free.
+Bytes Turns::lacking(GpuSlot gpu) const {
+  Bytes needed;
+  for (const auto& [id, lease] : leases_) {
+    if (lease.phase != Phase::kEntering && lease.phase != Phase::kHolding) continue;
+    const Holding h = memory_.of_lease(id, gpu);
+    needed += h.missing() + h.unbacked + h.wired_unbacked;
+  }
+  return needed + memory_.used(gpu) - memory_.capacity(gpu);
+}
+
+void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
+  if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
+  for (TenantId id : lease.tenants) {
+    TenantState& tenant = tenants_.at(id);
+    if (!movable(tenant)) continue;
+    Holding& held = *memory_.find(id, gpu);
+    const Bytes room = std::min(memory_.free(gpu), held.missing());
+    // In whole pieces, so that what is given can be used.
+    if (!room.is_zero() && (room == held.missing() || room >= settings_.piece)) {
+      const Bytes given = room == held.missing()
+                              ? room
+                              : Bytes(room.count() - room.count() % settings_.piece.count());
+      held.coming += given;
+      actions_.push_back(Restore{id, memory_.uuid(gpu), given});
+    }
+    serve_growth(lease, id, tenant, gpu);
+  }
+}
+
+void Turns::serve_growth(LeaseState& lease, TenantId id, TenantState& tenant, GpuSlot gpu) {
+  if (!memory_.of_lease(lease.terms.id, gpu).missing().is_zero()) return;
+  Holding& held = *memory_.find(id, gpu);
+  for (auto it = tenant.growth.begin(); it != tenant.growth.end();) {
+    if (it->gpu != gpu) {
+      ++it;
+      continue;
+    }
+    if (it->bytes > memory_.free(gpu)) return;
+    (it->wired ? held.wired_unbacked : held.unbacked) -= it->bytes;
+    (it->wired ? held.wired : held.resident) += it->bytes;
+    actions_.push_back(AnswerGrow{id, memory_.uuid(gpu), it->seq, GrowAnswer::kGranted});
+    it = tenant.growth.erase(it);
+  }
+}
+
+// Those whose turn is furthest away first: who wants none, the longest idle first; then who waits, the
+// last in order first.
+std::vector<TenantId> Turns::victims(GpuSlot gpu) const {
+  std::vector<const LeaseState*> leases;
+  for (const auto& [id, lease] : leases_) {
+    const bool holds = std::find(lease.gpus.begin(), lease.gpus.end(), gpu) != lease.gpus.end();
+    if (holds && lease.phase == Phase::kApart) leases.push_back(&lease);
+  }
+  std::sort(leases.begin(), leases.end(), [this](const LeaseState* a, const LeaseState* b) {
+    if (wants(*a) != wants(*b)) return !wants(*a);
+    if (!wants(*a) && a->held_last != b->held_last) return a->held_last < b->held_last;
+    return goes_before(*b, *a);
+  });
+  std::vector<TenantId> tenants;
+  for (const LeaseState* lease : leases) {
+    for (TenantId id : lease->tenants) {
+      if (movable(tenants_.at(id)) && tenants_.at(id).drained()) tenants.push_back(id);
+    }
+  }
+  return tenants;
+}
+
+void Turns::make_room(GpuSlot gpu, Bytes lacking) {
+  for (const auto& [id, tenant] : tenants_) lacking -= memory_.find(id, gpu)->leaving;
+  if (lacking.is_zero()) return;
+  for (TenantId id : victims(gpu)) {
+    Holding& held = *memory_.find(id, gpu);
+    const Bytes can = held.resident - held.leaving;
+    const Bytes bytes = std::min(can, whole_pieces(lacking, settings_.piece));
+    if (bytes.is_zero()) continue;
+    held.leaving += bytes;
+    actions_.push_back(Evict{id, memory_.uuid(gpu), bytes});
+    lacking -= bytes;
+    if (lacking.is_zero()) return;
+  }
+}
+
+}  // namespace gpurota::sched

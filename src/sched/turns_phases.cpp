@@ -1,0 +1,176 @@
+// From one phase of a lease into the next: gates, draining, deadlines.
+#include "sched/turns.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+namespace {
+
+constexpr std::size_t kSwitchesKept = 16;
+
+double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+void Turns::set_gate(TenantId id, GateOrder order) {
+  TenantState& tenant = tenants_.at(id);
+  ++tenant.gate_seq;
+  if (order != GateOrder::kLetOneThrough) tenant.gate_open = order == GateOrder::kOpen;
+  tenant.busy = true;  // until it says otherwise of this very order
+  actions_.push_back(SetGate{id, tenant.gate_seq, order});
+}
+
+void Turns::enter(LeaseState& lease, bool backfill) {
+  lease.phase = Phase::kEntering;
+  lease.entering_since = now_;
+  lease.backfill = backfill;
+  lease.moved_in = lease.moved_out = Bytes();
+  changed_ = true;
+}
+
+// What has arrived stays until somebody needs the room.
+void Turns::abandon_entering(LeaseState& lease) {
+  lease.phase = Phase::kApart;
+  lease.backfill = false;
+  changed_ = true;
+}
+
+void Turns::finish_entering(LeaseState& lease) {
+  if (lease.phase != Phase::kEntering) return;
+  const Slots gpus = turn_gpus(lease);
+  for (const LeaseState* other : claimants(gpus, lease.terms.id)) {
+    if (other->phase != Phase::kLeaving) continue;
+    lease.entering_since = now_;  // what its predecessor takes to drain is not the cost of moving
+    return;
+  }
+  for (TenantId id : lease.tenants) {
+    for (GpuSlot gpu : lease.gpus) {
+      const Holding& h = *memory_.find(id, gpu);
+      if (!h.out().is_zero() || !h.coming.is_zero() || !h.leaving.is_zero()) return;
+    }
+  }
+  lease.phase = Phase::kHolding;
+  lease.turn_since = now_;
+  lease.waits_since.reset();
+  record_switch(lease);
+  changed_ = true;
+}
+
+void Turns::record_switch(LeaseState& lease) {
+  const Duration took = now_ - lease.entering_since;
+  const Bytes moved = lease.moved_in + lease.moved_out;
+  const Slots gpus = turn_gpus(lease);
+  for (GpuSlot slot : gpus) {
+    GpuState& gpu = gpus_[slot.value];
+    if (gpu.last_holder == lease.terms.id) continue;
+    gpu.cost.measure(moved, took);
+    gpu.switches.push_back(
+        {now_, gpu.last_holder, lease.terms.id, lease.moved_in, lease.moved_out, took});
+    if (gpu.switches.size() > kSwitchesKept) gpu.switches.pop_front();
+    gpu.last_holder = lease.terms.id;
+  }
+  if (!gpus.empty()) lease.cost.add(seconds(took));
+}
+
+// Also for tenants that came while the lease was holding.
+void Turns::open_resident(LeaseState& lease) {
+  for (TenantId id : lease.tenants) {
+    const TenantState& tenant = tenants_.at(id);
+    if (tenant.gate_open || !tenant.reachable || tenant.dead) continue;
+    const bool here = std::all_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {
+      const Holding& h = *memory_.find(id, gpu);
+      return h.out().is_zero() && h.coming.is_zero() && h.leaving.is_zero();
+    });
+    if (here) set_gate(id, GateOrder::kOpen);
+  }
+}
+
+void Turns::close(LeaseState& lease) {
+  lease.phase = Phase::kLeaving;
+  lease.backfill = false;
+  lease.reported = false;
+  lease.closed_at = now_;
+  lease.letting = {now_, settings_.drain_patience, {}};
+  for (TenantId id : lease.tenants) {
+    tenants_.at(id).lets = 0;
+    if (tenants_.at(id).gate_open) set_gate(id, GateOrder::kClose);
+  }
+  changed_ = true;
+}
+
+void Turns::reopen(LeaseState& lease) {
+  lease.phase = Phase::kHolding;
+  lease.turn_since = now_;
+  changed_ = true;
+}
+
+void Turns::stop_clock(LeaseState& lease) {
+  if (!lease.clock.running()) return;
+  lease.clock.stop(now_, lease.terms.weight);
+  lease.held_last = now_;
+  // What it had because nobody else could use it counts up to a window.
+  constexpr double kWindow = 4;
+  std::optional<double> least;
+  for (const auto& [id, other] : leases_) {
+    if (id == lease.terms.id || !other.wanted || !conflict(lease, other)) continue;
+    const double value = other.clock.read(now_, other.terms.weight);
+    least = least ? std::min(*least, value) : value;
+  }
+  if (least) lease.clock.hold_back(*least + kWindow * seconds(quantum(lease)));
+}
+
+// A tenant that cannot answer is not waited for: its gate is shut, and its memory stays where it is.
+void Turns::finish_leaving(LeaseState& lease) {
+  if (lease.phase != Phase::kLeaving) return;
+  const bool drained = std::all_of(lease.tenants.begin(), lease.tenants.end(), [&](TenantId id) {
+    const TenantState& tenant = tenants_.at(id);
+    return tenant.drained() || !tenant.reachable || tenant.dead;
+  });
+  if (drained) {
+    stop_clock(lease);
+    lease.phase = Phase::kApart;
+    changed_ = true;
+  } else if (!somebody_waits_for(lease)) {
+    reopen(lease);
+  }
+}
+
+// A kernel may wait for a launch that stands at the gate. One submission passes at a time, first of
+// those whose GPU is drained: then it is not more of what has to drain. The same tenant goes on as
+// long as it keeps draining (it catches up with the others); anything else has to stand still for
+// a while, which grows, so that long kernels are not fed for ever.
+void Turns::let_through(LeaseState& lease) {
+  Letting& letting = lease.letting;
+  TenantId best{};
+  int best_rank = 0;
+  for (TenantId id : lease.tenants) {
+    const TenantState& t = tenants_.at(id);
+    if (!t.reachable || t.dead) continue;
+    if (!t.answered()) return;  // what it does with the last order is not known yet
+    if (t.waiting == 0) continue;
+    const int rank = t.drained() ? (id == letting.last ? 4 : 3) : t.ready > 0 ? 2 : 1;
+    const bool fewer = rank == best_rank && t.lets < tenants_.at(best).lets;
+    if (rank > best_rank || fewer) {
+      best = id;
+      best_rank = rank;
+    }
+  }
+  if (best_rank == 0) return;
+  const bool catching_up = best_rank == 4 || (best_rank == 2 && best == letting.last);
+  if (!catching_up) {
+    if (now_ < letting.since + letting.patience) return;
+    letting.patience *= 4;
+  }
+  letting.since = now_;
+  letting.last = best;
+  ++tenants_.at(best).lets;
+  set_gate(best, GateOrder::kLetOneThrough);
+}
+
+void Turns::watch_deadline(LeaseState& lease) {
+  if (lease.reported || now_ < lease.closed_at + settings_.yield_deadline) return;
+  lease.reported = true;
+  report(Trouble::kNotYielding, lease.terms.id, {}, settings_.stop_at_deadline);
+}
+
+}  // namespace gpurota::sched

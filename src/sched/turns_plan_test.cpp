@@ -1,0 +1,204 @@
+// Plans for the simulated machine: random ones, and how a failing one is cut down.
+#include "sched/turns_world_test.h"
+
+#include <algorithm>
+#include <random>
+
+namespace gpurota::sched::testing_world {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : random_(seed) {}
+  std::uint64_t pick(std::uint64_t n) { return random_() % n; }
+  bool one_in(std::uint64_t n) { return pick(n) == 0; }
+  double between(double low, double high) {
+    return low + (high - low) * static_cast<double>(random_() >> 11) / 9007199254740992.0;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+constexpr Bytes kWired = mib(600);
+
+Duration ms(std::uint64_t n) { return std::chrono::milliseconds(n); }
+
+Settings random_settings(Dice& dice) {
+  Settings s;
+  s.piece = dice.one_in(4) ? mib(256) : gib(1);
+  s.most_quantum = std::chrono::seconds(20);
+  if (dice.one_in(3)) s.quantum = ms(200 + dice.pick(8000));
+  if (dice.one_in(3)) s.priority_share = dice.between(0.2, 0.8);
+  if (dice.one_in(4)) s.host_budget = gib(30 + dice.pick(200));
+  return s;
+}
+
+LeasePlan random_lease(Dice& dice, const Plan& plan, std::uint64_t id) {
+  LeasePlan lease;
+  lease.terms.id = LeaseId{id};
+  for (const GpuSettings& gpu : plan.gpus) {
+    if (lease.terms.gpus.empty() ? dice.one_in(plan.gpus.size()) : dice.one_in(2)) {
+      lease.terms.gpus.push_back({gpu.uuid, {}});
+    }
+  }
+  if (lease.terms.gpus.empty()) {
+    lease.terms.gpus.push_back({plan.gpus[dice.pick(plan.gpus.size())].uuid, {}});
+  }
+  lease.terms.weight = 1 + static_cast<unsigned>(dice.pick(3));
+  lease.terms.priority = dice.one_in(5) ? 1 : 0;
+  if (dice.one_in(6)) lease.terms.quantum = ms(100 + dice.pick(5000));
+  lease.tenants = 1 + static_cast<int>(dice.pick(2));
+  lease.wired = kWired;
+  lease.kernel = dice.one_in(4) ? 0.3 : 0.005;
+  lease.churns = dice.one_in(3);
+  if (dice.one_in(2)) {
+    lease.work = dice.between(0.01, 6);
+    lease.pause = dice.between(0.05, 6);
+  } else if (lease.tenants > 1) {
+    lease.collective = dice.one_in(2);
+  }
+  return lease;
+}
+
+void size_leases(Dice& dice, Plan& plan) {
+  std::uint64_t tenants = 0;
+  for (const LeasePlan& lease : plan.leases) tenants += static_cast<std::uint64_t>(lease.tenants);
+  const Bytes wired(kWired.count() * tenants);
+  for (LeasePlan& lease : plan.leases) {
+    Bytes least = gib(1000);
+    const auto own = static_cast<std::uint64_t>(lease.tenants);
+    for (LeaseTerms::Gpu& gpu : lease.terms.gpus) {
+      Bytes capacity;
+      for (const GpuSettings& g : plan.gpus) {
+        if (g.uuid == gpu.uuid) capacity = g.capacity;
+      }
+      gpu.limit = capacity - wired + Bytes(kWired.count() * own);
+      least = std::min(least, capacity - wired);
+    }
+    const double share = dice.between(0.1, 0.98) / static_cast<double>(own);
+    lease.memory = Bytes(static_cast<std::uint64_t>(static_cast<double>(least.count()) * share));
+  }
+}
+
+void random_script(Dice& dice, Plan& plan) {
+  const auto add = [&](double at, Act act, std::size_t lease, int tenant, Bytes bytes = {}) {
+    plan.script.push_back({at, act, static_cast<int>(lease), tenant, bytes});
+  };
+  for (std::size_t i = 0; i < plan.leases.size(); ++i) {
+    const double start = dice.between(0, plan.seconds / (dice.one_in(3) ? 2 : 50));
+    add(start, Act::kStart, i, 0);
+    if (dice.one_in(3)) add(dice.between(start, plan.seconds), Act::kEnd, i, 0);
+    const int tenant =
+        static_cast<int>(dice.pick(static_cast<std::uint64_t>(plan.leases[i].tenants)));
+    if (dice.one_in(3)) {
+      const double stop = dice.between(start, plan.seconds);
+      add(stop, Act::kStop, i, tenant);
+      add(stop + dice.between(0.1, 60), Act::kContinue, i, tenant);
+    }
+    if (dice.one_in(4)) add(dice.between(start, plan.seconds), Act::kKill, i, tenant);
+    if (dice.one_in(4)) add(dice.between(start, plan.seconds), Act::kFailMoves, i, tenant);
+  }
+  while (dice.one_in(2)) add(dice.between(1, plan.seconds), Act::kRestart, 0, 0);
+  if (dice.one_in(4)) {
+    const std::size_t g = dice.pick(plan.gpus.size());
+    const auto bytes = static_cast<std::uint64_t>(
+        static_cast<double>(plan.gpus[g].capacity.count()) * dice.between(0.7, 1.2));
+    add(dice.between(1, plan.seconds), Act::kCapacity, g, 0, Bytes(bytes));
+  }
+  std::stable_sort(plan.script.begin(), plan.script.end(),
+                   [](const ScriptLine& a, const ScriptLine& b) { return a.at < b.at; });
+}
+
+}  // namespace
+
+Plan random_plan(unsigned seed) {
+  Dice dice(seed);
+  Plan plan;
+  plan.seed = seed;
+  plan.seconds = 3600;
+  plan.settings = random_settings(dice);
+  const std::uint64_t gpus = 1 + dice.pick(3);
+  for (std::uint64_t i = 0; i < gpus; ++i) {
+    GpuSettings gpu;
+    gpu.uuid = GpuUuid{"GPU-" + std::to_string(i)};
+    gpu.capacity = gib(20 + dice.pick(60));
+    if (dice.one_in(8)) gpu.mode = TurnsMode::kOn;
+    if (dice.one_in(12)) gpu.mode = TurnsMode::kOff;
+    if (dice.one_in(6)) gpu.quantum = ms(200 + dice.pick(5000));
+    plan.gpus.push_back(gpu);
+  }
+  const std::uint64_t leases = 2 + dice.pick(5);
+  for (std::uint64_t i = 1; i <= leases; ++i) plan.leases.push_back(random_lease(dice, plan, i));
+  size_leases(dice, plan);
+  random_script(dice, plan);
+  return plan;
+}
+
+double longest_wait(const Plan& plan) {
+  double longest_quantum = std::chrono::duration<double>(plan.settings.most_quantum).count();
+  if (plan.settings.quantum) {
+    longest_quantum = std::chrono::duration<double>(*plan.settings.quantum).count();
+  }
+  double turns = 0;
+  for (const LeasePlan& lease : plan.leases) {
+    if (lease.terms.quantum) {
+      longest_quantum =
+          std::max(longest_quantum, std::chrono::duration<double>(*lease.terms.quantum).count());
+    }
+    turns += lease.terms.weight;
+  }
+  for (const GpuSettings& gpu : plan.gpus) {
+    if (!gpu.quantum) continue;
+    longest_quantum =
+        std::max(longest_quantum, std::chrono::duration<double>(*gpu.quantum).count());
+  }
+  constexpr double kSwitch = 6;  // moving 80 GiB both ways, draining, letting through
+  // Whoever had more than its part because nobody else could use it makes up for four quanta at most.
+  const double others = (turns + 5) * (longest_quantum + kSwitch) * 2;
+  return others / (1 - plan.settings.priority_share);
+}
+
+std::string to_string(const Plan& plan) {
+  static constexpr const char* kActs[] = {"start", "end",        "stop",    "continue",
+                                          "kill",  "fail moves", "restart", "capacity"};
+  std::string text = "seed " + std::to_string(plan.seed) + "\n";
+  for (const GpuSettings& gpu : plan.gpus) {
+    text += "  " + gpu.uuid.value + " " + gpurota::to_string(gpu.capacity) + " mode " +
+            std::to_string(static_cast<int>(gpu.mode)) + "\n";
+  }
+  for (const LeasePlan& lease : plan.leases) {
+    text += "  " + gpurota::to_string(lease.terms.id) + ": " + std::to_string(lease.tenants) +
+            " x " + gpurota::to_string(lease.memory) + " on";
+    for (const LeaseTerms::Gpu& gpu : lease.terms.gpus) text += " " + gpu.uuid.value;
+    text += ", weight " + std::to_string(lease.terms.weight) + ", priority " +
+            std::to_string(lease.terms.priority) + ", work " + std::to_string(lease.work) +
+            ", pause " + std::to_string(lease.pause) + (lease.collective ? ", collective" : "") +
+            (lease.churns ? ", churns" : "") + "\n";
+  }
+  for (const ScriptLine& line : plan.script) {
+    text += "  " + std::to_string(line.at) + " s: " + kActs[static_cast<int>(line.act)] + " " +
+            std::to_string(line.lease) + "/" + std::to_string(line.tenant) + "\n";
+  }
+  return text;
+}
+
+Plan cut_down(const Plan& plan) {
+  Plan best = plan;
+  for (std::size_t size = best.script.size(); size >= 1; size /= 2) {
+    for (std::size_t from = 0; from < best.script.size();) {
+      Plan less = best;
+      const auto first = less.script.begin() + static_cast<long>(from);
+      const auto count = std::min(size, less.script.size() - from);
+      less.script.erase(first, first + static_cast<long>(count));
+      if (simulate(less).failure.empty()) {
+        from += size;
+      } else {
+        best = less;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace gpurota::sched::testing_world

@@ -1,0 +1,130 @@
+// Hours of a machine in seconds, with a seed: what Turns promises, whatever happens.
+//
+// A failure prints its seed and the shortest script that still fails; TURNS_SEEDS=FROM-TO runs others, as
+// many as wanted.
+#include "sched/turns_world_test.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+
+namespace gpurota::sched {
+namespace {
+
+using namespace testing_world;
+
+std::string explain_failure(const Plan& plan, const Outcome& outcome) {
+  const Plan least = cut_down(plan);
+  const Outcome again = simulate(least);
+  std::string text = outcome.failure + "\ncut down: " + again.failure + "\n" + to_string(least);
+  const std::size_t lines = std::min<std::size_t>(again.trace.size(), 60);
+  for (std::size_t i = again.trace.size() - lines; i < again.trace.size(); ++i) {
+    text += again.trace[i] + "\n";
+  }
+  return text;
+}
+
+TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
+  unsigned from = 1, to = 12;
+  if (const char* seeds = std::getenv("TURNS_SEEDS")) {
+    ASSERT_EQ(std::sscanf(seeds, "%u-%u", &from, &to), 2) << "TURNS_SEEDS=FROM-TO";
+  }
+  double hours = 0;
+  long events = 0;
+  for (unsigned seed = from; seed <= to; ++seed) {
+    const Plan plan = random_plan(seed);
+    const Outcome outcome = simulate(plan);
+    ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+    hours += plan.seconds / 3600;
+    events += outcome.events;
+  }
+  std::printf("%u seeds, %.0f hours, %ld events\n", to - from + 1, hours, events);
+}
+
+LeasePlan busy_lease(std::uint64_t id, Bytes memory, unsigned weight) {
+  LeasePlan lease;
+  lease.terms.id = LeaseId{id};
+  lease.terms.gpus = {{GpuUuid{"GPU-0"}, memory + mib(600)}};
+  lease.terms.weight = weight;
+  lease.memory = memory;
+  lease.wired = mib(600);
+  return lease;
+}
+
+Plan one_gpu(Bytes capacity, std::vector<LeasePlan> leases) {
+  Plan plan;
+  GpuSettings gpu;
+  gpu.uuid = GpuUuid{"GPU-0"};
+  gpu.capacity = capacity;
+  plan.gpus = {gpu};
+  plan.leases = std::move(leases);
+  plan.settings.piece = gib(1);
+  for (std::size_t i = 0; i < plan.leases.size(); ++i) {
+    plan.script.push_back(
+        {0.001 * static_cast<double>(i), Act::kStart, static_cast<int>(i), 0, {}});
+  }
+  return plan;
+}
+
+TEST(TurnsSimulation, BusyLeasesShareByWeightWithinTwoPercent) {
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    Plan plan = one_gpu(gib(80), {busy_lease(1, gib(60), 1), busy_lease(2, gib(50), 2),
+                                  busy_lease(3, gib(40), 3), busy_lease(4, gib(70), 4)});
+    plan.seed = seed;
+    plan.seconds = 4 * 3600;
+    const Outcome outcome = simulate(plan);
+    ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+    const double all = std::accumulate(outcome.run.begin(), outcome.run.end(), 0.0);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double part = static_cast<double>(i + 1) / 10;
+      EXPECT_NEAR(outcome.run[i] / all, part, 0.02 * part);
+    }
+  }
+}
+
+TEST(TurnsSimulation, MovingTakesItsShareOfTheTimeAndNothingIsIdle) {
+  const Plan plan = one_gpu(
+      gib(80), {busy_lease(1, gib(60), 1), busy_lease(2, gib(70), 1), busy_lease(3, gib(50), 1)});
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  EXPECT_LE(outcome.moving, 0.055 * plan.seconds);
+  EXPECT_LE(outcome.idle, 0.005 * plan.seconds);
+  EXPECT_GE(std::accumulate(outcome.run.begin(), outcome.run.end(), 0.0), 0.94 * plan.seconds);
+}
+
+TEST(TurnsSimulation, PausesAreUsedByTheOther) {
+  LeasePlan a = busy_lease(1, gib(20), 1);
+  LeasePlan b = busy_lease(2, gib(20), 1);
+  a.work = b.work = 4.5;
+  a.pause = b.pause = 4.5;
+  const Plan plan = one_gpu(gib(24), {a, b});
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  // One after the other each would work half of its time: half of the hour together.
+  EXPECT_GE(outcome.run[0] + outcome.run[1], 0.8 * plan.seconds);
+  EXPECT_NEAR(outcome.run[0], outcome.run[1], 0.05 * plan.seconds);
+}
+
+TEST(TurnsSimulation, AHigherPriorityIsBoundedByItsShare) {
+  LeasePlan high = busy_lease(1, gib(60), 1);
+  high.terms.priority = 1;
+  Plan plan = one_gpu(gib(80), {high, busy_lease(2, gib(60), 1)});
+  plan.settings.priority_share = 0.7;
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  EXPECT_NEAR(outcome.run[0] / (outcome.run[0] + outcome.run[1]), 0.7, 0.05);
+}
+
+TEST(TurnsSimulation, WhatFitsTogetherNeverWaits) {
+  const Plan plan = one_gpu(gib(80), {busy_lease(1, gib(30), 1), busy_lease(2, gib(45), 1)});
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  EXPECT_GE(outcome.run[0], 0.999 * plan.seconds);
+  EXPECT_GE(outcome.run[1], 0.999 * plan.seconds);
+  EXPECT_EQ(outcome.moving, 0);
+}
+
+}  // namespace
+}  // namespace gpurota::sched

@@ -1,0 +1,208 @@
+// The tenants of the simulated machine: they submit, pause, drain, allocate, and move memory as they are
+// told. Messages take time and arrive in order. For turns_world_test.cpp only.
+#pragma once
+
+#include "sched/turns_timeline_test.h"
+
+#include <algorithm>
+
+namespace gpurota::sched::testing_world {
+
+class Tenants : protected Timeline {
+ protected:
+  using Timeline::Timeline;
+  virtual ~Tenants() = default;
+
+  virtual void feed(const Event& event) = 0;
+  virtual void check_memory() = 0;
+
+  void say(Tenant* t, const Event& event) {
+    const long epoch = epoch_;
+    t->said_until = std::max(t->said_until, now_ + 20e-6 + 200e-6 * t->uniform());
+    queue_.push({t->said_until, ++order_, [this, t, epoch, event] {
+                   if (epoch == epoch_ && t->known && !t->dead) feed(event);
+                 }});
+  }
+
+  void say_status(Tenant* t) {
+    const std::uint32_t waiting = t->wants && !t->open ? 1 : 0;
+    say(t, TenantStatus{t->id, t->gate_seq, t->busy, waiting, t->busy ? 0 : waiting});
+  }
+
+  void begin_work(Tenant* t) {
+    t->wants = true;
+    t->work_left = plan_of(*t).work;
+    if (t->open) {
+      start_running(t);
+    }
+    say_status(t);
+  }
+
+  void start_running(Tenant* t) {
+    t->busy = true;
+    t->busy_since = now_;
+    const long shift = ++t->shift;
+    if (plan_of(*t).work <= 0) return;
+    after(t->work_left, [this, t, shift] {
+      if (shift != t->shift || t->dead || t->stopped) return;
+      pause(t);
+    });
+  }
+
+  void pause(Tenant* t) {
+    stop_running(t);
+    t->wants = false;
+    say_status(t);
+    after(plan_of(*t).pause * (0.5 + t->uniform()), [this, t] {
+      if (!t->dead && !t->wants) begin_work(t);
+    });
+  }
+
+  void stop_running(Tenant* t) {
+    if (!t->busy) return;
+    t->work_left = std::max(t->work_left - (now_ - t->busy_since), 1e-4);
+    t->busy = false;
+    ++t->shift;
+  }
+
+  void on_gate(Tenant* t, const SetGate& a) {
+    t->gate_seq = a.seq;
+    if (a.order == GateOrder::kOpen) {
+      for (const GpuMemory& m : t->gpus) {
+        if (!m.out.is_zero()) fail("a gate is opened before all memory is back");
+      }
+      t->open = true;
+      t->stuck = false;
+      t->owes = 0;
+      if (t->wants && !t->busy) start_running(t);
+    } else if (a.order == GateOrder::kClose) {
+      t->open = false;
+      if (t->busy) begin_draining(t);
+    } else {
+      pass_one(t);
+    }
+    say_status(t);
+  }
+
+  // One tenant's kernel may wait for launches of its sibling that now stand at the gate.
+  void begin_draining(Tenant* t) {
+    Tenant* sibling = nullptr;
+    for (const auto& other : tenants_) {
+      if (other->lease == t->lease && other->place == 1 && !other->dead) sibling = other.get();
+    }
+    const bool can_stick = plan_of(*t).collective && t->place == 0 && sibling != nullptr;
+    if (can_stick && !sibling->stopped && t->uniform() < 0.5) {
+      t->stuck = true;
+      sibling->owes = 1 + static_cast<int>(t->uniform() * 20);
+      ++t->shift;
+      return;
+    }
+    drain_in(t, plan_of(*t).kernel * t->uniform());
+  }
+
+  void drain_in(Tenant* t, double seconds) {
+    const long shift = ++t->shift;
+    after(seconds, [this, t, shift] {
+      if (shift != t->shift || t->dead) return;
+      stop_running(t);
+      if (!t->stopped) say_status(t);
+    });
+  }
+
+  void pass_one(Tenant* t) {
+    if (t->busy) return;  // what it adds is done before what it has to drain
+    t->busy = true;
+    t->busy_since = now_;
+    if (t->owes > 0 && --t->owes == 0) {
+      for (const auto& other : tenants_) {
+        if (other->lease != t->lease || !other->stuck) continue;
+        other->stuck = false;
+        drain_in(other.get(), 1e-4);
+      }
+    }
+    drain_in(t, plan_of(*t).collective ? 1e-4 : plan_of(*t).kernel * t->uniform());
+  }
+
+  void evict(Tenant* t, std::size_t g) {
+    GpuMemory& m = t->gpus[g];
+    if (m.evicting || m.to_evict.is_zero()) return;
+    const Bytes piece = std::min({plan_.settings.piece, m.to_evict, m.resident});
+    if (piece.is_zero() || now_ < t->fails_until) {
+      say(t, Evicted{t->id, plan_.gpus[g].uuid, {}, m.to_evict, !piece.is_zero()});
+      m.to_evict = Bytes();
+      return;
+    }
+    m.evicting = true;
+    after(static_cast<double>(piece.count()) / kBytesPerSecond, [this, t, g, piece] {
+      finish(t, [this, t, g, piece] {
+        GpuMemory& memory = t->gpus[g];
+        memory.evicting = false;
+        memory.resident -= piece;
+        memory.out += piece;
+        memory.to_evict -= piece;
+        say(t, Evicted{t->id, plan_.gpus[g].uuid, piece, {}, false});
+        check_memory();
+        evict(t, g);
+      });
+    });
+  }
+
+  void restore(Tenant* t, std::size_t g) {
+    GpuMemory& m = t->gpus[g];
+    if (!m.arriving.is_zero() || m.to_restore.is_zero()) return;
+    const Bytes piece = std::min(plan_.settings.piece, m.out);
+    if (piece.is_zero() || now_ < t->fails_until) {
+      say(t, Restored{t->id, plan_.gpus[g].uuid, {}, m.to_restore, !piece.is_zero()});
+      m.to_restore = Bytes();
+      return;
+    }
+    if (m.to_restore < piece) return;  // more is coming
+    m.arriving = piece;
+    check_memory();
+    after(static_cast<double>(piece.count()) / kBytesPerSecond, [this, t, g, piece] {
+      finish(t, [this, t, g, piece] {
+        GpuMemory& memory = t->gpus[g];
+        memory.arriving = Bytes();
+        memory.resident += piece;
+        memory.out -= piece;
+        memory.to_restore -= piece;
+        say(t, Restored{t->id, plan_.gpus[g].uuid, piece, {}, false});
+        restore(t, g);
+      });
+    });
+  }
+
+  // A stopped process finishes nothing until it goes on.
+  void finish(Tenant* t, std::function<void()> run) {
+    if (t->dead) return;
+    if (!t->stopped) return run();
+    after(0.01, [this, t, run] { finish(t, run); });
+  }
+
+  void churn(Tenant* t) {
+    after(1 + 20 * t->uniform(), [this, t] {
+      if (t->dead) return;
+      const std::size_t g = t->random() % t->gpus.size();
+      GpuMemory& m = t->gpus[g];
+      const bool here = !plan_of(*t).memory.is_zero() && !(m.wired).is_zero();
+      if (t->open && t->known && !t->stopped && here && t->growing.empty()) {
+        if (t->uniform() < 0.5 && m.resident > mib(64)) {
+          const Bytes freed(
+              static_cast<std::uint64_t>(static_cast<double>(m.resident.count()) * t->uniform()));
+          m.resident -= freed;
+          say(t, Shrink{t->id, plan_.gpus[g].uuid, freed, {}, {}});
+        } else if (plan_of(*t).memory > m.resident) {
+          ask(t, g, plan_of(*t).memory - m.resident, false);
+        }
+      }
+      churn(t);
+    });
+  }
+
+  void ask(Tenant* t, std::size_t g, Bytes bytes, bool wired) {
+    t->growing[++t->grow_seq] = {g, bytes, wired};
+    if (t->known) say(t, Grow{t->id, plan_.gpus[g].uuid, t->grow_seq, bytes, wired});
+  }
+};
+
+}  // namespace gpurota::sched::testing_world

@@ -1,0 +1,486 @@
+#include "sched/turns.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::sched {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const GpuUuid kGpu0{"GPU-0"};
+const GpuUuid kGpu1{"GPU-1"};
+constexpr TenantId kA{1}, kB{2}, kC{3}, kA2{4};
+constexpr LeaseId kLeaseA{1}, kLeaseB{2}, kLeaseC{3};
+
+// Tenants that do at once what they are told, and remember it.
+class TurnsTest : public testing::Test {
+ protected:
+  TurnsTest() : TurnsTest(Settings{}) {}
+  explicit TurnsTest(const Settings& settings) : turns(settings) {
+    (void)turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, {}});
+    (void)turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, {}});
+  }
+
+  void add(LeaseId lease, std::vector<TenantId> tenants, Bytes memory,
+           std::vector<GpuUuid> gpus = {kGpu0}, int priority = 0) {
+    LeaseTerms terms;
+    terms.id = lease;
+    terms.priority = priority;
+    for (const GpuUuid& gpu : gpus) terms.gpus.push_back({gpu, gib(78)});
+    ASSERT_TRUE(turns.add_lease(terms));
+    for (TenantId t : tenants) {
+      send(AddTenant{t, lease, {}, false});
+      for (const GpuUuid& gpu : gpus) send(Grow{t, gpu, ++seq, memory, false});
+    }
+  }
+
+  // Both have got their memory, B last.
+  void add_two_that_do_not_fit(int priority_of_b = 0) {
+    add(kLeaseA, {kA}, gib(70));
+    add(kLeaseB, {kB}, gib(70), {kGpu0}, priority_of_b);
+    pass(seconds(100));
+    ASSERT_TRUE(holds(kLeaseB));
+    evicted.clear();
+  }
+
+  void send(const Event& event) { take(turns.handle(event, now)); }
+  void pass(Duration d) {
+    const TimePoint until = now + d;
+    for (auto next = turns.next_deadline(); next && *next <= until; next = turns.next_deadline()) {
+      now = *next;
+      send(Tick{});
+    }
+    now = until;
+    send(Tick{});
+  }
+
+  void take(const Actions& actions) {
+    for (const Action& action : actions) {
+      done.push_back(action);
+      queue.push_back(action);
+    }
+    if (carrying_out) return;
+    carrying_out = true;
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      const Action action = queue[i];
+      if (const auto* gate = std::get_if<SetGate>(&action)) on_gate(*gate);
+      if (const auto* e = std::get_if<Evict>(&action)) on_evict(*e);
+      if (const auto* r = std::get_if<Restore>(&action)) {
+        now += restoring_takes;
+        send(Restored{r->tenant, r->gpu, r->bytes, {}, false});
+      }
+    }
+    queue.clear();
+    carrying_out = false;
+  }
+
+  void on_gate(const SetGate& gate) {
+    seen[gate.tenant] = gate.seq;
+    if (gate.order == GateOrder::kOpen) open.insert(gate.tenant);
+    if (gate.order == GateOrder::kClose) open.erase(gate.tenant);
+    if (!silent.contains(gate.tenant)) say(gate.tenant);
+  }
+  void on_evict(const Evict& e) {
+    evicted[e.tenant] += e.bytes;
+    const bool fails = failing.contains(e.tenant);
+    send(Evicted{e.tenant, e.gpu, fails ? Bytes() : e.bytes, fails ? e.bytes : Bytes(), fails});
+  }
+
+  // A tenant that works has something in flight while its gate is open, and waits while it is not.
+  void say(TenantId t) {
+    const bool runs = open.contains(t);
+    const bool busy = stuck.contains(t) || (works.contains(t) && runs);
+    const std::uint32_t waiting = works.contains(t) && !runs ? 1 : 0;
+    send(TenantStatus{t, seen[t], busy, waiting, busy ? 0 : waiting});
+  }
+  void work(TenantId t) { works.insert(t), say(t); }
+  void rest(TenantId t) { works.erase(t), say(t); }
+
+  template <class T>
+  std::vector<T> of() const {
+    std::vector<T> found;
+    for (const Action& action : done) {
+      if (const auto* a = std::get_if<T>(&action)) found.push_back(*a);
+    }
+    return found;
+  }
+  bool holds(LeaseId lease) const { return turns.explain(lease, now)->phase == Phase::kHolding; }
+  GrowAnswer answer() const { return of<AnswerGrow>().back().answer; }
+
+  Turns turns;
+  TimePoint now{seconds(100)};
+  Duration restoring_takes{};
+  std::uint32_t seq = 0;
+  std::vector<Action> done, queue;
+  bool carrying_out = false;
+  std::map<TenantId, std::uint32_t> seen;
+  std::map<TenantId, Bytes> evicted;
+  std::set<TenantId> open, works, stuck, silent, failing;
+};
+
+TEST_F(TurnsTest, WhileAllFitsEverybodyRuns) {
+  add(kLeaseA, {kA}, gib(30));
+  add(kLeaseB, {kB}, gib(40));
+  work(kA);
+  work(kB);
+  pass(seconds(600));
+  EXPECT_TRUE(open.contains(kA) && open.contains(kB));
+  EXPECT_EQ(of<Evict>().size(), 0u);
+  EXPECT_FALSE(turns.explain(kLeaseA, now)->takes_turns);
+}
+
+TEST_F(TurnsTest, TurnsBeginWhenItNoLongerFitsAndEndWhenItDoesAgain) {
+  add(kLeaseA, {kA}, gib(50));
+  add(kLeaseB, {kB}, gib(20));
+  work(kA);
+  send(Grow{kB, kGpu0, ++seq, gib(40), false});
+  EXPECT_TRUE(turns.explain(kLeaseA, now)->takes_turns);
+  EXPECT_EQ(open.size(), 1u);
+  pass(seconds(300));
+  EXPECT_EQ(answer(), GrowAnswer::kGranted);
+  const auto view = *turns.explain(kLeaseB, now);
+  send(Shrink{kB, kGpu0, view.gpus[0].resident, view.gpus[0].out, {}});
+  EXPECT_TRUE(turns.explain(kLeaseA, now)->takes_turns) << "not at once";
+  pass(seconds(2));
+  EXPECT_FALSE(turns.explain(kLeaseA, now)->takes_turns);
+  EXPECT_TRUE(open.contains(kA) && open.contains(kB));
+}
+
+TEST_F(TurnsTest, OnlyTheDeficitMoves) {
+  add(kLeaseA, {kA}, gib(45));
+  add(kLeaseB, {kB}, gib(45));
+  work(kA);
+  work(kB);
+  pass(seconds(600));
+  for (const Evict& e : of<Evict>()) EXPECT_LE(e.bytes, gib(10) + mib(64));
+  const GpuView gpu = turns.view(now)[0];
+  ASSERT_GT(gpu.switches.size(), 4u);
+  EXPECT_EQ(gpu.switches.back().in, gib(10));
+}
+
+TEST_F(TurnsTest, TheOneWhoseTurnIsFurthestAwayGivesFirst) {
+  add(kLeaseA, {kA}, gib(30));
+  add(kLeaseB, {kB}, gib(30));
+  work(kA);
+  work(kB);
+  pass(seconds(60));
+  rest(kA);  // wants nothing any more
+  evicted.clear();
+  add(kLeaseC, {kC}, gib(30));
+  work(kC);
+  pass(seconds(60));
+  EXPECT_GT(evicted[kA], Bytes());
+  EXPECT_EQ(evicted[kB], Bytes());
+  EXPECT_EQ(evicted[kC], Bytes());
+}
+
+TEST_F(TurnsTest, ALoneWorkerIsNeverInterrupted) {
+  add_two_that_do_not_fit();
+  work(kA);
+  pass(seconds(5));
+  ASSERT_TRUE(holds(kLeaseA));
+  done.clear();
+  pass(seconds(3600));
+  EXPECT_TRUE(done.empty());
+}
+
+TEST_F(TurnsTest, AnIdleHolderStaysResidentUntilItsMemoryIsNeeded) {
+  add_two_that_do_not_fit();
+  work(kA);
+  pass(seconds(5));
+  rest(kA);
+  done.clear();
+  pass(seconds(3600));
+  EXPECT_TRUE(of<Evict>().empty());
+  work(kB);
+  EXPECT_TRUE(holds(kLeaseB)) << "at once: it has been idle for long";
+}
+
+TEST_F(TurnsTest, APauseThatIsShorterThanMovingCostsKeepsTheTurn) {
+  restoring_takes = seconds(2);
+  add_two_that_do_not_fit();
+  work(kA);
+  pass(seconds(2));
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(holds(kLeaseA));
+    if (i == 15) work(kB);
+    rest(kA);
+    pass(milliseconds(20));
+    work(kA);
+    pass(milliseconds(20));
+  }
+  rest(kA);
+  pass(seconds(6));
+  EXPECT_TRUE(holds(kLeaseB)) << "a pause that has outlasted moving there and back";
+}
+
+TEST_F(TurnsTest, WhatNoLeaseCouldHaveAloneIsRefused) {
+  add(kLeaseA, {kA}, gib(70));
+  add(kLeaseB, {kB}, gib(9));
+  send(Grow{kA, kGpu0, ++seq, gib(9), false});
+  EXPECT_EQ(answer(), GrowAnswer::kRefusedLimit);
+  send(Grow{kB, kGpu0, ++seq, gib(11), true});
+  EXPECT_EQ(answer(), GrowAnswer::kRefusedCapacity) << "wired: the first could never be resident";
+}
+
+class TurnsWithLittleHostMemory : public TurnsTest {
+ protected:
+  static Settings settings() {
+    Settings s;
+    s.host_budget = gib(30);
+    return s;
+  }
+  TurnsWithLittleHostMemory() : TurnsTest(settings()) {}
+};
+
+TEST_F(TurnsWithLittleHostMemory, WhatCouldBeOutAtOnceHasToFitHostMemory) {
+  add(kLeaseA, {kA}, gib(45));
+  add(kLeaseB, {kB}, gib(45));
+  EXPECT_EQ(answer(), GrowAnswer::kGranted);
+  send(Grow{kB, kGpu0, ++seq, gib(20), false});
+  EXPECT_EQ(answer(), GrowAnswer::kRefusedHost);
+}
+
+TEST_F(TurnsTest, TurnsOffRefusesWhatWouldNeedThemAndCannotBeSetMeanwhile) {
+  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kOff, {}}));
+  add(kLeaseA, {kA}, gib(45));
+  add(kLeaseB, {kB}, gib(45));
+  EXPECT_EQ(answer(), GrowAnswer::kRefusedTurnsOff);
+  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, {}}));
+  send(Grow{kB, kGpu0, ++seq, gib(45), false});
+  const auto refused = turns.set_gpu({kGpu0, gib(80), TurnsMode::kOff, {}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("10 GiB"), std::string::npos);
+}
+
+TEST_F(TurnsTest, TurnsOnTakesTurnsAlsoWhenAllFits) {
+  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kOn, seconds(1)}));
+  add(kLeaseA, {kA}, gib(10));
+  add(kLeaseB, {kB}, gib(10));
+  work(kA);
+  work(kB);
+  for (int i = 0; i < 10; ++i) {
+    pass(seconds(1));
+    EXPECT_EQ(open.size(), 1u);
+  }
+  EXPECT_GT(turns.view(now)[0].switches.size(), 4u);
+  EXPECT_TRUE(of<Evict>().empty());
+}
+
+TEST_F(TurnsTest, ASmallerCapacityIsRefusedWhereALeaseWouldNotFit) {
+  add(kLeaseA, {kA}, gib(60));
+  EXPECT_FALSE(turns.set_gpu({kGpu0, gib(50), TurnsMode::kAuto, {}}));
+  EXPECT_TRUE(turns.set_gpu({kGpu0, gib(61), TurnsMode::kAuto, {}}));
+}
+
+TEST_F(TurnsTest, AHigherPriorityGetsTheNextTurnAtOnce) {
+  add_two_that_do_not_fit(1);
+  work(kA);
+  pass(seconds(3));
+  ASSERT_TRUE(holds(kLeaseA));
+  work(kB);
+  EXPECT_TRUE(holds(kLeaseB));
+}
+
+TEST_F(TurnsTest, AStoppedTenantIsSkippedAndItsMemoryNotCountedOn) {
+  add(kLeaseA, {kA}, gib(50));
+  add(kLeaseB, {kB}, gib(50));
+  add(kLeaseC, {kC}, gib(20));
+  work(kA);
+  pass(seconds(100));
+  evicted.clear();
+  ASSERT_TRUE(holds(kLeaseA));
+  silent.insert(kA);
+  send(Reachable{kA, false});
+  work(kB);
+  work(kC);
+  pass(seconds(100));
+  EXPECT_TRUE(holds(kLeaseC)) << "fits beside the 50 GiB that cannot be moved";
+  const auto why = *turns.explain(kLeaseB, now);
+  EXPECT_EQ(why.wait, Wait::kHeldByStopped);
+  EXPECT_EQ(why.process, kA);
+  EXPECT_EQ(evicted[kA], Bytes());
+  silent.erase(kA);
+  send(Reachable{kA, true});
+  say(kA);
+  pass(seconds(100));
+  EXPECT_GT(evicted[kA], Bytes());
+}
+
+TEST_F(TurnsTest, AHolderThatDoesNotYieldIsReportedAtItsDeadlineFromTheFirstClose) {
+  add_two_that_do_not_fit();
+  work(kA);
+  stuck.insert(kA);
+  pass(seconds(3));
+  work(kB);
+  ASSERT_TRUE(of<ReportTrouble>().empty());
+  std::optional<TimePoint> closed;
+  while (of<ReportTrouble>().empty() && now < TimePoint{seconds(1000)}) {
+    pass(milliseconds(100));
+    if (!closed && turns.explain(kLeaseA, now)->phase == Phase::kLeaving) closed = now;
+  }
+  ASSERT_TRUE(closed);
+  EXPECT_NEAR(std::chrono::duration<double>(now - *closed).count(), 30, 0.3)
+      << "letting submissions through does not begin it anew";
+  EXPECT_EQ(of<ReportTrouble>()[0].lease, kLeaseA);
+  EXPECT_EQ(turns.explain(kLeaseB, now)->wait, Wait::kDraining);
+}
+
+TEST_F(TurnsTest, AHolderIsLeftAloneWhenNobodyWaitsAnyMore) {
+  add_two_that_do_not_fit();
+  work(kA);
+  stuck.insert(kA);
+  pass(seconds(3));
+  work(kB);
+  pass(seconds(200));
+  send(TenantDied{kB});
+  send(RemoveTenant{kB});
+  done.clear();
+  pass(seconds(100));
+  EXPECT_TRUE(open.contains(kA));
+  EXPECT_TRUE(of<ReportTrouble>().empty());
+}
+
+class Collective : public TurnsTest {
+ protected:
+  // Rank kA has a kernel in flight that waits for launches of rank kA2, which stand at the gate.
+  void close_with_a_stuck_rank() {
+    ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
+    add(kLeaseA, {kA, kA2}, gib(35));
+    add(kLeaseB, {kB}, gib(70));
+    work(kA);
+    work(kA2);
+    work(kB);
+    stuck.insert(kA);
+    for (int i = 0; i < 1000 && turns.explain(kLeaseA, now)->phase != Phase::kLeaving; ++i) {
+      pass(milliseconds(10));
+    }
+  }
+  long lets(TenantId tenant) const {
+    const std::vector<SetGate> gates = of<SetGate>();
+    return std::count_if(gates.begin(), gates.end(), [&](const SetGate& g) {
+      return g.tenant == tenant && g.order == GateOrder::kLetOneThrough;
+    });
+  }
+};
+
+TEST_F(Collective, TheRankThatHasDrainedIsLetThroughOneByOneUntilTheOtherDrains) {
+  close_with_a_stuck_rank();
+  silent.insert(kA2);  // answers one by one, below
+  pass(milliseconds(50));
+  ASSERT_EQ(lets(kA2), 1);
+  for (long n = 2; n <= 100; ++n) {
+    say(kA2);
+    EXPECT_EQ(lets(kA2), n) << "one at a time, without waiting: it catches up";
+  }
+  EXPECT_EQ(lets(kA), 0);
+  stuck.erase(kA);
+  say(kA);
+  say(kA2);
+  pass(milliseconds(1));
+  EXPECT_TRUE(holds(kLeaseB));
+}
+
+TEST_F(Collective, LongKernelsAreNotFedForEver) {
+  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
+  add(kLeaseA, {kA}, gib(70));
+  add(kLeaseB, {kB}, gib(70));
+  work(kA);
+  work(kB);
+  for (int i = 0; i < 1000 && !holds(kLeaseA); ++i) pass(milliseconds(10));
+  stuck.insert(kA);
+  pass(seconds(20));
+  EXPECT_GE(lets(kA), 1);
+  EXPECT_LE(lets(kA), 6) << "each time it has to stand still for longer";
+}
+
+TEST_F(TurnsTest, ATurnIsOfAllTenantsOnAllGpus) {
+  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
+  ASSERT_TRUE(turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, seconds(1)}));
+  add(kLeaseA, {kA, kA2}, gib(30), {kGpu0, kGpu1});
+  add(kLeaseB, {kB}, gib(70), {kGpu0});
+  add(kLeaseC, {kC}, gib(70), {kGpu1});
+  for (TenantId t : {kA, kA2, kB, kC}) work(t);
+  int together = 0, others = 0;
+  for (int i = 0; i < 400; ++i) {
+    pass(milliseconds(50));
+    EXPECT_EQ(open.contains(kA), open.contains(kA2));
+    if (open.contains(kA)) {
+      EXPECT_FALSE(open.contains(kB) || open.contains(kC));
+      ++together;
+    }
+    if (open.contains(kB) && open.contains(kC)) ++others;
+  }
+  EXPECT_GT(together, 120);
+  EXPECT_GT(others, 120);
+}
+
+TEST_F(TurnsTest, AFailedEvictionIsReportedAndAnotherGivesOrItIsTriedAgain) {
+  add_two_that_do_not_fit();
+  work(kA);
+  pass(seconds(3));
+  failing.insert(kA);
+  rest(kA);
+  pass(seconds(1000));
+  work(kB);
+  pass(milliseconds(100));
+  EXPECT_EQ(of<ReportTrouble>().at(0).trouble, Trouble::kMoveFailed);
+  EXPECT_FALSE(holds(kLeaseB));
+  EXPECT_EQ(turns.residency().of_lease(kLeaseA, GpuSlot{0}).resident, gib(70));
+  failing.clear();
+  pass(seconds(3));
+  EXPECT_TRUE(holds(kLeaseB));
+}
+
+TEST_F(TurnsTest, ADeadTenantsMemoryCountsUntilItIsBack) {
+  add(kLeaseA, {kA}, gib(70));
+  work(kA);
+  send(TenantDied{kA});
+  add(kLeaseB, {kB}, gib(70));
+  EXPECT_TRUE(of<AnswerGrow>().size() == 1) << "neither granted nor refused";
+  send(RemoveTenant{kA});
+  EXPECT_EQ(answer(), GrowAnswer::kGranted);
+  EXPECT_EQ(of<AnswerGrow>().size(), 2u);
+}
+
+TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
+  const std::vector<TenantMemory> here{{kGpu0, gib(70), gib(70), mib(600)}};
+  const std::vector<TenantMemory> out{{kGpu0, gib(70), gib(8), mib(600)}};
+  LeaseTerms terms;
+  terms.gpus = {{kGpu0, gib(78)}};
+  for (LeaseId id : {kLeaseA, kLeaseB}) {
+    terms.id = id;
+    turns.restore_lease(terms);
+  }
+  turns.hold_until(now + seconds(3));
+  send(AddTenant{kB, kLeaseB, out, false});
+  work(kB);
+  send(AddTenant{kA, kLeaseA, here, true});
+  open.insert(kA);
+  work(kA);
+  EXPECT_TRUE(done.empty());
+  EXPECT_EQ(turns.explain(kLeaseB, now)->wait, Wait::kRestart);
+  pass(seconds(3));
+  EXPECT_TRUE(holds(kLeaseA));
+  EXPECT_TRUE(of<SetGate>().empty()) << "its gate was not touched";
+  pass(seconds(600));
+  EXPECT_GT(evicted[kA], Bytes());
+}
+
+TEST_F(TurnsTest, WhatATenantClaimsIsBoundedByWhatIsKnown) {
+  add(kLeaseA, {kA}, gib(30));
+  send(Restored{kA, kGpu0, gib(1000), {}, false});
+  send(Evicted{kA, kGpu0, gib(1000), gib(1000), false});
+  send(Shrink{kA, kGpu0, gib(1000), gib(1000), gib(1000)});
+  send(Shrink{kA, GpuUuid{"GPU-nowhere"}, gib(1), {}, {}});
+  send(TenantStatus{TenantId{99}, 1, true, 1, 1});
+  send(Grow{TenantId{99}, kGpu0, 1, gib(1), false});
+  EXPECT_EQ(answer(), GrowAnswer::kRefusedLimit);
+  send(Grow{kA, kGpu0, ++seq, Bytes(UINT64_MAX), false});
+  EXPECT_EQ(answer(), GrowAnswer::kRefusedLimit);
+  EXPECT_EQ(turns.residency().used(GpuSlot{0}), Bytes());
+}
+
+}  // namespace
+}  // namespace gpurota::sched

@@ -1,0 +1,153 @@
+#include "sched/turns_view.h"
+
+#include "sched/turns.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+
+const char* to_string(Wait wait) {
+  switch (wait) {
+    case Wait::kNothing:
+      return "nothing";
+    case Wait::kTurn:
+      return "its turn";
+    case Wait::kMoving:
+      return "its memory";
+    case Wait::kDraining:
+      return "the last holder's work";
+    case Wait::kStopped:
+      return "a process of its own that is stopped";
+    case Wait::kHeldByStopped:
+      return "memory of a stopped process";
+    case Wait::kRetry:
+      return "a retry";
+    case Wait::kRestart:
+      return "the daemon's restart";
+  }
+  return "?";
+}
+
+const char* to_string(Phase phase) {
+  switch (phase) {
+    case Phase::kApart:
+      return "waiting";
+    case Phase::kEntering:
+      return "entering";
+    case Phase::kHolding:
+      return "holding";
+    case Phase::kLeaving:
+      return "leaving";
+  }
+  return "?";
+}
+
+namespace {
+
+void earlier(std::optional<TimePoint>& best, TimePoint when, TimePoint now) {
+  if (when > now && when != TimePoint::max() && (!best || when < *best)) best = when;
+}
+
+}  // namespace
+
+std::optional<TimePoint> Turns::next_deadline() const {
+  if (now_ < held_until_) return held_until_;
+  std::optional<TimePoint> best;
+  for (const GpuState& gpu : gpus_) {
+    if (gpu.fits_since) earlier(best, *gpu.fits_since + settings_.calm, now_);
+    if (gpu.contended) earlier(best, gpu.budget.turns_at(gpu.draining), now_);
+  }
+  for (const auto& [id, tenant] : tenants_) earlier(best, tenant.retry_at, now_);
+  for (const auto& [id, lease] : leases_) {
+    earlier(best, lease.retry_at, now_);
+    if (lease.phase == Phase::kLeaving) {
+      earlier(best, lease.letting.since + lease.letting.patience, now_);
+      if (!lease.reported) earlier(best, lease.closed_at + settings_.yield_deadline, now_);
+    }
+    if (lease.phase != Phase::kHolding || !somebody_waits_for(lease)) continue;
+    earlier(best, lease.turn_since + quantum(lease), now_);
+    if (!lease.idle_since) continue;
+    const Duration pause = pause_before_release(2 * move_estimate(lease), lease.pauses, settings_);
+    earlier(best, *lease.idle_since + pause, now_);
+  }
+  return best;
+}
+
+Wait Turns::wait_of(const LeaseState& lease) const {
+  if (now_ < held_until_) return Wait::kRestart;
+  if (lease.phase == Phase::kEntering) {
+    for (const auto& [id, other] : leases_) {
+      if (other.phase == Phase::kLeaving && conflict(lease, other)) return Wait::kDraining;
+    }
+    return Wait::kMoving;
+  }
+  if (lease.phase == Phase::kHolding || !wants(lease)) return Wait::kNothing;
+  if (lease.retry_at > now_) return Wait::kRetry;
+  for (TenantId id : lease.tenants) {
+    if (!tenants_.at(id).reachable) return Wait::kStopped;
+  }
+  return eligible(lease) ? Wait::kTurn : Wait::kHeldByStopped;
+}
+
+std::optional<LeaseView> Turns::explain(LeaseId id, TimePoint now) const {
+  const auto found = leases_.find(id);
+  if (found == leases_.end()) return std::nullopt;
+  const LeaseState& lease = found->second;
+  LeaseView view;
+  view.lease = id;
+  view.phase = lease.phase;
+  view.takes_turns = !turn_gpus(lease).empty();
+  view.wait = wait_of(lease);
+  view.quantum = quantum(lease);
+  for (GpuSlot gpu : lease.gpus) {
+    const Holding h = memory_.of_lease(id, gpu);
+    view.gpus.push_back({memory_.uuid(gpu), h.resident, h.out(), h.wired});
+  }
+  for (TenantId tenant : lease.tenants) {
+    if (!tenants_.at(tenant).reachable) view.process = tenant;
+  }
+  if (view.wait == Wait::kHeldByStopped) {
+    for (const auto& [tenant, state] : tenants_) {
+      if (!state.reachable && !state.dead) view.process = tenant;
+    }
+  }
+  if (view.wait != Wait::kTurn && view.wait != Wait::kDraining) return view;
+  for (const auto& [other_id, other] : leases_) {
+    if (other_id == id || !conflict(lease, other)) continue;
+    const bool waits = other.phase == Phase::kApart && wants(other) && eligible(other);
+    if (waits && goes_before(other, lease)) ++view.position;
+    if (other.phase == Phase::kApart || other.phase == Phase::kEntering) continue;
+    view.behind = other_id;
+    const TimePoint end = other.turn_since + quantum(other);
+    if (other.phase == Phase::kHolding) view.earliest = std::max(view.earliest.value_or(now), end);
+  }
+  ++view.position;
+  return view;
+}
+
+std::vector<GpuView> Turns::view(TimePoint) const {
+  std::vector<GpuView> views;
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
+    const GpuSlot slot{i};
+    GpuView view;
+    view.settings = gpus_[i].settings;
+    view.takes_turns = gpus_[i].contended;
+    view.used = memory_.used(slot);
+    view.deficit = memory_.deficit(slot);
+    view.switches = gpus_[i].switches;
+    std::vector<const LeaseState*> waiting;
+    for (const auto& [id, lease] : leases_) {
+      const Slots gpus = turn_gpus(lease);
+      if (std::find(gpus.begin(), gpus.end(), slot) == gpus.end()) continue;
+      if (lease.phase == Phase::kApart && wants(lease)) waiting.push_back(&lease);
+      if (lease.phase != Phase::kApart && lease.phase != Phase::kLeaving) view.holder = id;
+    }
+    std::sort(waiting.begin(), waiting.end(),
+              [this](const LeaseState* a, const LeaseState* b) { return goes_before(*a, *b); });
+    for (const LeaseState* lease : waiting) view.waiting.push_back(lease->terms.id);
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace gpurota::sched

@@ -1,0 +1,47 @@
+// What is shown of turns: who holds, who waits and for what. Plain data, filled by Turns.
+#pragma once
+
+#include "sched/turn_state.h"
+
+namespace gpurota::sched {
+
+enum class Wait {
+  kNothing,        // it holds, or wants nothing
+  kTurn,           // others go first
+  kMoving,         // it has the turn; memory is on the way
+  kDraining,       // it has the turn; the last holder's work is not done
+  kStopped,        // a process of its own cannot answer
+  kHeldByStopped,  // a process that cannot answer has memory that it needs
+  kRetry,          // after a move that failed
+  kRestart,        // the daemon has just started
+};
+const char* to_string(Wait wait);
+const char* to_string(Phase phase);
+
+struct LeaseView {
+  struct Gpu {
+    GpuUuid uuid;
+    Bytes resident, out, wired;
+  };
+  LeaseId lease;
+  Phase phase = Phase::kApart;
+  bool takes_turns = false;
+  Wait wait = Wait::kNothing;
+  LeaseId behind;                     // the holder that it waits for; 0: none
+  TenantId process;                   // that cannot answer; 0: none
+  int position = 0;                   // 1: next; 0: does not wait
+  std::optional<TimePoint> earliest;  // when that may end, if nobody yields before
+  Duration quantum{};
+  std::vector<Gpu> gpus;
+};
+
+struct GpuView {
+  GpuSettings settings;
+  bool takes_turns = false;
+  Bytes used, deficit;
+  LeaseId holder;                     // 0: none, or everybody
+  std::vector<LeaseId> waiting;       // in order
+  std::deque<SwitchRecord> switches;  // newest last
+};
+
+}  // namespace gpurota::sched

@@ -1,0 +1,66 @@
+// A simulated machine for Turns: tenants that submit, pause, allocate, drain, move memory piece by piece,
+// stop, die and fail, with messages that take time. Virtual time, one seed, no surprises.
+//
+// What happens from outside is a script, so that a failure can be cut down to the few lines that cause it.
+#pragma once
+
+#include "sched/turns.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::sched::testing_world {
+
+struct LeasePlan {
+  LeaseTerms terms;
+  int tenants = 1;
+  Bytes memory;             // movable, of each tenant, on each GPU
+  Bytes wired;              // of each tenant, on each GPU
+  double work = 0;          // seconds of GPU work between pauses; 0: never pauses
+  double pause = 0;         // seconds of pause
+  double kernel = 0.01;     // how long draining takes at most
+  bool collective = false;  // its tenants' kernels wait for each other's
+  bool churns = false;      // frees and allocates
+  bool operator==(const LeasePlan&) const = default;
+};
+
+enum class Act { kStart, kEnd, kStop, kContinue, kKill, kFailMoves, kRestart, kCapacity };
+
+struct ScriptLine {
+  double at = 0;  // seconds
+  Act act = Act::kStart;
+  int lease = 0;   // index of its plan; of a GPU for kCapacity
+  int tenant = 0;  // within the lease
+  Bytes bytes;
+};
+
+struct Plan {
+  unsigned seed = 1;
+  double seconds = 3600;
+  Settings settings;
+  std::vector<GpuSettings> gpus;
+  std::vector<LeasePlan> leases;
+  std::vector<ScriptLine> script;
+};
+
+std::string to_string(const Plan& plan);
+
+// What came of it.
+struct Outcome {
+  std::string failure;         // empty: all promises held
+  std::vector<double> run;     // seconds each lease ran, by plan
+  std::vector<double> waited;  // longest wait of each lease
+  double moving = 0;           // seconds in which GPU 0 changed hands
+  double idle = 0;             // seconds in which GPU 0 had no work though somebody wanted it
+  long events = 0;
+  std::vector<std::string> trace;  // the last events and actions
+};
+
+Outcome simulate(const Plan& plan);
+// No lease that can run waits longer: everybody else's turns, by weight, and what priorities may take.
+double longest_wait(const Plan& plan);
+// The same plan with as little of its script as still fails.
+Plan cut_down(const Plan& plan);
+Plan random_plan(unsigned seed);
+
+}  // namespace gpurota::sched::testing_world
