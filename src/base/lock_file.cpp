@@ -5,17 +5,32 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 namespace gpurota {
+namespace {
 
-Result<Fd> lock_file(const std::string& path) {
+// flock itself cannot wait for a bounded time.
+bool lock_within(int fd, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kPace{10};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kPace);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Fd> lock_file(const std::string& path, std::chrono::milliseconds patience) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail_errno("cannot open " + path, errno);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!lock_within(fd.get(), patience)) {
     if (errno != EWOULDBLOCK) return fail_errno("cannot lock " + path, errno);
     std::array<char, 16> text{};
     const ssize_t size = ::pread(fd.get(), text.data(), text.size(), 0);

@@ -54,5 +54,25 @@ TEST(LockFile, FollowsNoSymbolicLink) {
   EXPECT_FALSE(lock_file(temp.file("lock")));
 }
 
+TEST(LockFile, WaitsForAProcessThatIsAboutToEnd) {
+  const testing::TempDir temp;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const auto held = lock_file(temp.file("lock"));
+    (void)!::write(ends[1], "x", 1);
+    ::usleep(100000);  // what a kernel may take over a process that was killed
+    ::_exit(held ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ends[0], &byte, 1), 1);
+  const auto locked = lock_file(temp.file("lock"), std::chrono::seconds(20));
+  EXPECT_TRUE(locked) << locked.error().message;
+  int status = 0;
+  ::waitpid(holder, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
 }  // namespace
 }  // namespace gpurota

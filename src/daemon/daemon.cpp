@@ -198,11 +198,7 @@ std::vector<proto::Check> Daemon::doctor() {
   machine.driver_error = driver_error_;
   machine.preload = places_.preload;
   for (const GpuEntry& gpu : gpus_.entries()) {
-    // Settings are read here and not on a worker: only when somebody asks, and not of a GPU that
-    // does not answer.
-    machine.gpus.push_back({gpu.info, gpu.sample,
-                            gpu.sample.error.empty() ? probe_->read_settings(gpu.info)
-                                                     : std::vector<ports::GpuProbe::Setting>()});
+    machine.gpus.push_back({gpu.info, gpu.sample, sampler_.settings(gpu.info.uuid)});
     for (const GpuProcess& process : gpu.sample.processes) {
       if (const auto use = tenants_.use_of(process.pid, gpu.info.uuid)) {
         machine.unhooked += use->unhooked;

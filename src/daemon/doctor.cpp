@@ -124,6 +124,13 @@ std::vector<Check> examine(const Examination& machine) {
   for (const Examination::Gpu& gpu : machine.gpus) {
     for (Check& check : check_gpu(gpu)) checks.push_back(std::move(check));
   }
+  if (machine.driver) {
+    for (const std::string& problem : machine.driver->problems) {
+      checks.push_back(error("gpu", problem,
+                             "look at dmesg and nvidia-smi; the GPU is left out until gpurotad is "
+                             "started anew"));
+    }
+  }
   if (machine.gpus.empty() && !machine.driver_error) {
     checks.push_back(error("gpu", "the driver sees no GPU", "look at lspci and dmesg"));
   }

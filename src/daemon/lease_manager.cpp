@@ -57,6 +57,7 @@ Result<void> LeaseManager::save(const LeaseEntry& entry) {
   row.holder = stored(entry.holder);
   row.main = stored(entry.main);
   row.cgroup = entry.members.cgroup();
+  row.subreaper = entry.subreaper;
   row.boot_id = parts_.processes.boot_id();
   row.ending = entry.cause.has_value();
   return parts_.store.save_lease(row);
@@ -156,6 +157,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
                {{"lease", to_string(id)}, {"error", cgroup.error().message}});
   }
   entry.main = std::move(main);
+  entry.subreaper = subreaper;
   entry.members.set_root(pid, cgroup.value_or(""), subreaper ? entry.holder->pid() : 0);
   GPUROTA_TRY(save(entry));
   parts_.on_change(entry, false);

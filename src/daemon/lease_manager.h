@@ -40,6 +40,7 @@ struct LeaseEntry {
   std::optional<TrackedProcess> main;    // the command's first process; set by start
   // Held by the processes that use it, not by a command: automatic_leases.h. `main` is its holder.
   bool automatic = false;
+  bool subreaper = false;  // the holder collects what loses its parent
   LeaseProcesses members;
   std::optional<EndCause> cause;       // set while ending
   std::string reason;                  // for people

@@ -151,6 +151,20 @@ TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) 
   EXPECT_FALSE(processes.alive(stray));
 }
 
+TEST_F(LeaseManagerTest, WhatTheHolderSaidOfItselfOutlivesTheDaemon) {
+  processes.set_cgroups_available(false);
+  for (const bool subreaper : {true, false}) {
+    const pid_t cli = processes.spawn();
+    const LeaseId id = (*acquire(gib(1), cli))->lease.id;
+    ASSERT_TRUE(manager->start(id, processes.spawn({.parent = cli}), subreaper));
+    restart();
+    const pid_t other = processes.spawn({.parent = cli});  // a subreaper has no children of its own
+    manager->end(id, EndCause::kReleased, "");
+    loop.advance(50ms);
+    EXPECT_EQ(processes.alive(other), !subreaper);
+  }
+}
+
 TEST_F(LeaseManagerTest, OnlyAChildOfTheHolderCanBeStarted) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;

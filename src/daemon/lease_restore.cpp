@@ -37,7 +37,9 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
   entry.holder = find(stored.holder,
                       entry.automatic ? [this, id] { on_process_death(id); } : on_holder_death(id));
   entry.main = find(stored.main, entry.automatic ? std::function<void()>() : on_main_death(id));
-  const pid_t reaper = entry.holder && stored.cgroup.empty() ? entry.holder->pid() : 0;
+  entry.subreaper = stored.subreaper;
+  const pid_t reaper =
+      entry.subreaper && entry.holder && stored.cgroup.empty() ? entry.holder->pid() : 0;
   if (entry.automatic) {
     if (entry.main) entry.members.add(entry.main->pid());
   } else if (same_boot && (entry.main || !stored.cgroup.empty())) {

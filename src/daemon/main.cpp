@@ -17,6 +17,7 @@
 #include "sys/service.h"
 #include "sys/system_accounts.h"
 #include "sys/system_processes.h"
+#include "sys/worker.h"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,10 @@
 
 namespace gpurota::daemon {
 namespace {
+
+// A daemon that was killed a moment ago may still be in the kernel's hands, longer if its driver is
+// slow to let go; one that serves is not waited for in earnest.
+constexpr std::chrono::milliseconds kPredecessorPatience{2000};
 
 // libgpurota.so beside this program: as installed, else as built.
 std::string find_preload() {
@@ -75,13 +80,15 @@ Result<config::Config> load_config(const Options& options, const ipc::Paths& pat
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Config& config) {
   GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options, config));
   const bool shared = ::geteuid() == 0 || places.group;
-  GPUROTA_ASSIGN_OR_RETURN(const ipc::RuntimeDir runtime,
-                           ipc::RuntimeDir::make(paths.runtime_dir, shared ? 0755 : 0700));
+  GPUROTA_ASSIGN_OR_RETURN(
+      const ipc::RuntimeDir runtime,
+      ipc::RuntimeDir::make(paths.runtime_dir, shared ? 0755 : 0700, kPredecessorPatience));
   GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
   const auto stop = [&loop] { loop->stop(); };
   GPUROTA_ASSIGN_OR_RETURN(const auto on_term, loop->on_signal(SIGTERM, stop));
   GPUROTA_ASSIGN_OR_RETURN(const auto on_int, loop->on_signal(SIGINT, stop));
-  GPUROTA_ASSIGN_OR_RETURN(const auto store, store::SqliteStore::open(paths.state_dir));
+  GPUROTA_ASSIGN_OR_RETURN(const auto store,
+                           store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
   sys::SystemProcesses processes(*loop);
   sys::SystemAccounts accounts;
   Daemon daemon(
@@ -130,9 +137,9 @@ int main(int argc, char** argv) {
   log::set_level(options->log_level);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
   (void)std::signal(SIGPIPE, SIG_IGN);
-  if (const auto done = daemon::run(*options); !done) {
-    std::fprintf(stderr, "gpurotad: %s\n", done.error().message.c_str());
-    return 1;
-  }
-  return 0;
+  const auto done = daemon::run(*options);
+  if (!done) std::fprintf(stderr, "gpurotad: %s\n", done.error().message.c_str());
+  // Destructors of the driver's library would wait for the call that hangs in it.
+  if (sys::Worker::left_behind() > 0) ::_exit(done ? 0 : 1);
+  return done ? 0 : 1;
 }

@@ -12,13 +12,17 @@ namespace {
 constexpr Duration kHurriedPeriod = std::chrono::milliseconds(5);
 // A look that takes longer means a driver that hangs.
 constexpr Duration kHangPatience = std::chrono::seconds(5);
+// Settings change by an administrator's hand.
+constexpr Duration kSettingsPeriod = std::chrono::seconds(2);
 
 }  // namespace
 
 Sampler::Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period, Hooks hooks)
     : loop_(loop), make_probe_(std::move(make_probe)), period_(period), hooks_(std::move(hooks)) {}
 
-Sampler::~Sampler() = default;
+Sampler::~Sampler() {
+  for (auto& [uuid, gpu] : gpus_) gpu.worker->ask_to_end();
+}
 
 void Sampler::watch(const GpuInfo& gpu) {
   Watched& watched = gpus_[gpu.uuid];
@@ -43,16 +47,30 @@ void Sampler::look(Watched& gpu) {
   gpu.again = false;
   gpu.begun = loop_.now();
   hooks_.before(gpu.info.uuid);
-  gpu.worker->run([probe = gpu.probe.get(), info = gpu.info] { return probe->read_sample(info); },
-                  [this, &gpu](GpuSample sample) { on_sample(gpu, std::move(sample)); });
+  const bool settings =
+      gpu.settings_read == TimePoint{} || gpu.begun - gpu.settings_read >= kSettingsPeriod;
+  if (settings) gpu.settings_read = gpu.begun;
+  gpu.worker->run(
+      [probe = gpu.probe, info = gpu.info, settings] {
+        Look look{probe->read_sample(info), std::nullopt};
+        if (settings && look.sample.error.empty()) look.settings = probe->read_settings(info);
+        return look;
+      },
+      [this, &gpu](Look look) { on_look(gpu, std::move(look)); });
   schedule(gpu, gpu.begun + std::max(period_, kHangPatience));
 }
 
-void Sampler::on_sample(Watched& gpu, GpuSample sample) {
+std::vector<ports::GpuProbe::Setting> Sampler::settings(const GpuUuid& gpu) const {
+  const auto it = gpus_.find(gpu);
+  return it == gpus_.end() ? Settings() : it->second.settings;
+}
+
+void Sampler::on_look(Watched& gpu, Look seen) {
   gpu.looking = false;
   gpu.reported_hang = false;
   const TimePoint taken = gpu.begun;
-  hooks_.after(std::move(sample), taken);
+  if (seen.settings) gpu.settings = std::move(*seen.settings);
+  hooks_.after(std::move(seen.sample), taken);
   if (gpu.looking) return;  // somebody asked in the hook
   if (gpu.again) return look(gpu);
   const bool hurried = hooks_.hurried(gpu.info.uuid);

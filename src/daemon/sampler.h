@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace gpurota::daemon {
 
@@ -33,12 +35,22 @@ class Sampler {
   void set_period(Duration period) { period_ = period; }
   // Looks as soon as the look under way, if there is one, is over.
   void look_soon(const GpuUuid& gpu);
+  // The GPU's settings, at most a few seconds old while it answers.
+  std::vector<ports::GpuProbe::Setting> settings(const GpuUuid& gpu) const;
 
  private:
+  using Settings = std::vector<ports::GpuProbe::Setting>;
+  struct Look {
+    GpuSample sample;
+    std::optional<Settings> settings;
+  };
   struct Watched {
     GpuInfo info;
-    std::unique_ptr<ports::GpuProbe> probe;
-    std::unique_ptr<sys::Worker> worker;  // uses the probe
+    std::shared_ptr<ports::GpuProbe>
+        probe;  // also the worker's, which may outlive us in a hung call
+    std::unique_ptr<sys::Worker> worker;
+    Settings settings;
+    TimePoint settings_read{};
     ports::EventLoop::SourcePtr timer;
     bool looking = false;
     bool again = false;
@@ -47,7 +59,7 @@ class Sampler {
   };
 
   void look(Watched& gpu);
-  void on_sample(Watched& gpu, GpuSample sample);
+  void on_look(Watched& gpu, Look seen);
   void schedule(Watched& gpu, TimePoint when);
   void on_timer(Watched& gpu);
 

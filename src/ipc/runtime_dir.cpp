@@ -7,9 +7,10 @@
 
 namespace gpurota::ipc {
 
-Result<RuntimeDir> RuntimeDir::make(const std::string& path, mode_t mode) {
+Result<RuntimeDir> RuntimeDir::make(const std::string& path, mode_t mode,
+                                    std::chrono::milliseconds patience) {
   GPUROTA_TRY(make_directory(path, mode));
-  auto lock = lock_file(path + "/gpurotad.lock");
+  auto lock = lock_file(path + "/gpurotad.lock", patience);
   if (lock) return RuntimeDir(path, std::move(*lock));
   if (lock.error().code != Code::kLimit) return tl::unexpected<Error>(std::move(lock).error());
   return fail(

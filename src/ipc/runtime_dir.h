@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
+#include <chrono>
 #include <string>
 
 #include <sys/types.h>
@@ -14,8 +15,10 @@ namespace gpurota::ipc {
 class RuntimeDir {
  public:
   // `mode` for a directory that is not there yet: 0755 where others connect, 0700 for a user's own.
-  // kDenied if it is not ours alone to write to; kInvalid if another gpurotad holds it.
-  static Result<RuntimeDir> make(const std::string& path, mode_t mode);
+  // kDenied if it is not ours alone to write to; kInvalid if another gpurotad holds it and does not
+  // end within `patience`.
+  static Result<RuntimeDir> make(const std::string& path, mode_t mode,
+                                 std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
   const std::string& path() const { return path_; }
 

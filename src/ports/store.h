@@ -41,6 +41,7 @@ struct StoredLease {
   std::optional<StoredProcess> holder;  // the CLI
   std::optional<StoredProcess> main;    // the command's first process
   std::string cgroup;                   // absolute path, or empty
+  bool subreaper = false;               // what the holder said of itself at the start
   std::string boot_id;                  // of the boot in which holder and main are meaningful
   bool ending = false;
   bool operator==(const StoredLease&) const = default;

@@ -78,6 +78,8 @@ CREATE TABLE usage (               -- what a lease had of a GPU; outlives the le
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX usage_until ON usage (until_ms);
 )sql",
+    // Every holder was taken for a subreaper before.
+    "ALTER TABLE lease ADD COLUMN subreaper INTEGER NOT NULL DEFAULT 1;",
 };
 
 Result<std::int64_t> read_version(Database& database) {

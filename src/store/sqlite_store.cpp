@@ -44,10 +44,11 @@ std::optional<StoredProcess> process_at(const Statement& row, int column) {
 constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
-    " boot_id, ending FROM lease ORDER BY id";
+    " boot_id, ending, subreaper FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
-    " main_start, cgroup, boot_id, ending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " main_start, cgroup, boot_id, ending, subreaper) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+    "?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -62,6 +63,7 @@ StoredLease lease_at(const Statement& row) {
   lease.cgroup = row.bytes(10);
   lease.boot_id = row.bytes(11);
   lease.ending = row.integer(12) != 0;
+  lease.subreaper = row.integer(13) != 0;
   return lease;
 }
 
@@ -73,9 +75,10 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::strin
   return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(lock), std::move(database)));
 }
 
-Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& state_dir) {
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& state_dir,
+                                                       std::chrono::milliseconds patience) {
   GPUROTA_TRY(make_directory(state_dir, 0700));
-  auto lock = lock_file(state_dir + "/state.lock");
+  auto lock = lock_file(state_dir + "/state.lock", patience);
   if (!lock && lock.error().code == Code::kLimit) {
     return fail(
         Code::kInvalid,
@@ -137,6 +140,7 @@ Result<void> SqliteStore::save_lease(const StoredLease& lease) {
   bind_process(insert, lease.holder);
   bind_process(insert, lease.main);
   insert.bind_blob(lease.cgroup).bind_text(lease.boot_id).bind(lease.ending ? 1 : 0);
+  insert.bind(lease.subreaper ? 1 : 0);
   GPUROTA_TRY(insert.run());
   GPUROTA_TRY(save_parts(lease));
   return transaction.commit();

@@ -10,6 +10,7 @@
 #include "ports/store.h"
 #include "store/database.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,9 @@ class SqliteStore final : public ports::Store, public ports::History {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
   // wrote it; kDenied if others could write to it; kIo if the database is damaged.
-  static Result<std::unique_ptr<SqliteStore>> open(const std::string& state_dir);
+  static Result<std::unique_ptr<SqliteStore>> open(
+      const std::string& state_dir,
+      std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   // Nothing on disk: for tests.
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
 

@@ -37,6 +37,7 @@ StoredLease make_lease(std::uint64_t id) {
   lease.cgroup = "/sys/fs/cgroup/\xff/gpurota-L1";
   lease.boot_id = "11111111-2222-3333-4444-555555555555";
   lease.ending = true;
+  lease.subreaper = true;
   return lease;
 }
 
@@ -55,6 +56,7 @@ TEST(SqliteStore, GivesBackExactlyWhatWasSaved) {
   second.main = StoredProcess{99, 5};
   second.holder.reset();
   second.ending = false;
+  second.subreaper = false;
   ASSERT_TRUE((*store)->save_lease(first));
   ASSERT_TRUE((*store)->save_lease(second));
   EXPECT_EQ(leases_of(**store), (std::vector<StoredLease>{second, first}));

@@ -1,67 +1,113 @@
 #include "sys/worker.h"
 
+#include <atomic>
+#include <condition_variable>
 #include <csignal>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
 
 #include <pthread.h>
 
 namespace gpurota::sys {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+std::atomic<int> g_left_behind{0};
+
 // A thread that begins with all signals blocked: the loop's signalfd gets them all.
 template <class Body>
-std::jthread make_quiet_thread(Body body) {
+std::thread make_quiet_thread(Body body) {
   sigset_t all, old;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::jthread thread(std::move(body));
+  std::thread thread(std::move(body));
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
   return thread;
 }
 
 }  // namespace
 
-Worker::Worker(ports::EventLoop& loop, const std::string& name) : loop_(loop) {
-  thread_ = make_quiet_thread([this] { work(); });
-  (void)::pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+struct Worker::Shared {
+  explicit Shared(ports::EventLoop& l) : loop(l) {}
+
+  ports::EventLoop& loop;  // used under the mutex, and not once `ending` is set
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<Completion()>> jobs;  // guarded by mutex, as what follows
+  bool ended = false;
+  std::optional<Clock::time_point> ending;  // since when
+  std::thread thread;                       // the loop's thread alone uses it
+};
+
+Worker::Worker(ports::EventLoop& loop, const std::string& name)
+    : shared_(std::make_shared<Shared>(loop)) {
+  shared_->thread = make_quiet_thread(
+      [shared = shared_, alive = std::weak_ptr<std::size_t>(unfinished_)] { work(shared, alive); });
+  (void)::pthread_setname_np(shared_->thread.native_handle(), name.substr(0, 15).c_str());
+}
+
+void Worker::ask_to_end() {
+  std::deque<std::function<Completion()>> forgotten;  // destroyed without the lock
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (!shared_->ending) shared_->ending = Clock::now();
+    forgotten.swap(shared_->jobs);
+  }
+  shared_->changed.notify_all();
 }
 
 Worker::~Worker() {
+  ask_to_end();
+  bool ended = false;
   {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-    jobs_.clear();
+    std::unique_lock lock(shared_->mutex);
+    ended = shared_->changed.wait_until(lock, *shared_->ending + kPatience,
+                                        [this] { return shared_->ended; });
   }
-  changed_.notify_one();
-  thread_.join();
+  if (ended) {
+    shared_->thread.join();
+  } else {
+    shared_->thread.detach();
+    ++g_left_behind;
+  }
 }
+
+int Worker::left_behind() { return g_left_behind; }
 
 void Worker::submit(std::function<Completion()> job) {
   ++*unfinished_;
   {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->ending) return;
+    shared_->jobs.push_back(std::move(job));
   }
-  changed_.notify_one();
+  shared_->changed.notify_all();
 }
 
-void Worker::work() {
-  const std::weak_ptr<std::size_t> alive = unfinished_;
+void Worker::work(const std::shared_ptr<Shared>& shared, std::weak_ptr<std::size_t> alive) {
+  std::unique_lock lock(shared->mutex);
   for (;;) {
-    std::function<Completion()> job;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-      if (ending_) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
-    loop_.post([alive, completion = job()] {
+    shared->changed.wait(lock, [&] { return shared->ending || !shared->jobs.empty(); });
+    if (shared->ending) break;
+    std::function<Completion()> job = std::move(shared->jobs.front());
+    shared->jobs.pop_front();
+    lock.unlock();
+    Completion completion = job();
+    job = nullptr;
+    lock.lock();
+    if (shared->ending) break;
+    shared->loop.post([alive, completion = std::move(completion)] {
       const auto unfinished = alive.lock();
       if (!unfinished) return;
       --*unfinished;
       completion();
     });
   }
+  shared->ended = true;
+  shared->changed.notify_all();
 }
 
 }  // namespace gpurota::sys

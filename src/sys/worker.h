@@ -1,22 +1,20 @@
 // A thread for calls that may block (NVML with a failing GPU), so that the state thread never does.
 //
-//   worker.run([&probe, gpu] { return probe.read_sample(gpu); },   // on the worker's thread
+//   worker.run([probe, gpu] { return probe->read_sample(gpu); },   // on the worker's thread
 //              [this](GpuSample sample) { on_sample(sample); });    // on the loop's thread
 //
 // Jobs run in order, one at a time. Made, used and destroyed on the loop's thread. Signals are blocked
-// in the worker's thread.
+// in the worker's thread. A job that hangs is left behind with its thread when the worker is destroyed:
+// what it uses must be its own (shared, not borrowed).
 #pragma once
 
 #include "ports/event_loop.h"
 
-#include <condition_variable>
+#include <chrono>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -29,10 +27,18 @@ class Worker {
 
   // `loop` must outlive the worker. `name` is the thread's, for ps and gdb; 15 characters are kept.
   Worker(ports::EventLoop& loop, const std::string& name);
-  // Forgets the jobs that have not begun and waits for the one that has. No completion runs after.
+  // Forgets the jobs that have not begun and waits for the one that has, up to kPatience from
+  // ask_to_end. No completion runs after.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
+
+  static constexpr std::chrono::milliseconds kPatience{1000};
+  // So that several workers end in the time of one.
+  void ask_to_end();
+  // Threads of this process that were left behind in a job. With one the process must end by _exit:
+  // nobody knows what the job holds.
+  static int left_behind();
 
   void submit(std::function<Completion()> job);
   template <class Job, class Done>
@@ -46,16 +52,13 @@ class Worker {
   std::size_t unfinished() const { return *unfinished_; }
 
  private:
-  void work();
+  // What the thread uses: it may outlive the worker.
+  struct Shared;
+  static void work(const std::shared_ptr<Shared>& shared, std::weak_ptr<std::size_t> alive);
 
-  ports::EventLoop& loop_;
   // Owned here alone; completions hold it weakly, and so know whether the worker is still there.
   std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<Completion()>> jobs_;  // guarded by mutex_
-  bool ending_ = false;                           // guarded by mutex_
-  std::jthread thread_;                           // last: begins when all else is there
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace gpurota::sys

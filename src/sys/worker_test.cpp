@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <future>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include <pthread.h>
@@ -58,6 +61,39 @@ TEST(Worker, MayBeDestroyedInItsOwnCompletion) {
   auto worker = std::make_unique<Worker>(loop, "w");
   worker->run([] { return 1; }, [&](int) { worker.reset(); });
   EXPECT_TRUE(loop.run_until([&] { return worker == nullptr; }));
+}
+
+TEST(Worker, AJobThatHangsDelaysTheEndOfSeveralWorkersOnce) {
+  FakeEventLoop loop;
+  auto release = std::make_shared<std::promise<void>>();
+  const auto released = std::make_shared<std::shared_future<void>>(release->get_future());
+  const auto over = std::make_shared<std::atomic<int>>(0);
+  const auto begun = std::make_shared<std::atomic<int>>(0);
+  const int before = Worker::left_behind();
+  std::chrono::steady_clock::time_point asked;
+  {
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int i = 0; i < 8; ++i) {
+      workers.push_back(std::make_unique<Worker>(loop, "w"));
+      workers.back()->run(
+          [released, over, begun] {
+            ++*begun;
+            released->wait();
+            return ++*over;
+          },
+          [](int) { FAIL() << "a completion ran after the end"; });
+    }
+    while (*begun < 8) std::this_thread::yield();
+    asked = std::chrono::steady_clock::now();
+    for (const auto& worker : workers) worker->ask_to_end();
+  }
+  const auto took = std::chrono::steady_clock::now() - asked;
+  EXPECT_GE(took, Worker::kPatience);
+  EXPECT_LT(took, 6 * Worker::kPatience);  // one after the other they would take eight
+  EXPECT_EQ(Worker::left_behind() - before, 8);
+  release->set_value();
+  while (*over < 8) std::this_thread::yield();
+  loop.run_until_idle();
 }
 
 TEST(Worker, HasAllSignalsBlocked) {

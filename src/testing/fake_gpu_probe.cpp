@@ -84,6 +84,16 @@ void FakeGpuProbe::unblock() {
   unblocked_.notify_all();
 }
 
+void FakeGpuProbe::set_problems(std::vector<std::string> problems) {
+  const std::lock_guard lock(mutex_);
+  problems_ = std::move(problems);
+}
+
+void FakeGpuProbe::set_settings(std::vector<Setting> settings) {
+  const std::lock_guard lock(mutex_);
+  settings_ = std::move(settings);
+}
+
 int FakeGpuProbe::samples_read() const {
   const std::lock_guard lock(mutex_);
   return samples_read_;
@@ -92,7 +102,7 @@ int FakeGpuProbe::samples_read() const {
 Result<ports::DriverInfo> FakeGpuProbe::read_driver() {
   const std::lock_guard lock(mutex_);
   if (failure_) return tl::unexpected<Error>(*failure_);
-  return ports::DriverInfo{"580.0", 13000, {}};
+  return ports::DriverInfo{"580.0", 13000, problems_};
 }
 
 Result<std::vector<GpuInfo>> FakeGpuProbe::read_gpus() {
@@ -127,8 +137,13 @@ GpuSample FakeGpuProbe::read_sample(const GpuInfo& gpu) {
   return sample;
 }
 
-std::vector<ports::GpuProbe::Setting> FakeGpuProbe::read_settings(const GpuInfo&) {
-  return {{"compute_mode", "default"}, {"mps", "off"}};
+std::vector<ports::GpuProbe::Setting> FakeGpuProbe::read_settings(const GpuInfo& gpu) {
+  std::unique_lock lock(mutex_);
+  unblocked_.wait(lock, [&] {
+    const Gpu* found = find(gpu.uuid);
+    return found == nullptr || !found->blocked;
+  });
+  return settings_;
 }
 
 FakeGpuProbe::Gpu* FakeGpuProbe::find(const GpuUuid& uuid) {

@@ -29,10 +29,12 @@ class FakeGpuProbe final : public ports::GpuProbe {
   // From now on every read fails with this error (the driver is not there); `clear_failure` ends it.
   void set_failure(Error error);
   void clear_failure();
-  // read_sample of this GPU hangs, as a dying GPU makes the driver do, until unblock().
+  // What is read of this GPU hangs, as a dying GPU makes the driver do, until unblock().
   void block(const GpuUuid& gpu);
   void unblock();
   int samples_read() const;
+  void set_problems(std::vector<std::string> problems);  // of DriverInfo
+  void set_settings(std::vector<Setting> settings);      // of all GPUs
 
   Result<ports::DriverInfo> read_driver() override;
   Result<std::vector<GpuInfo>> read_gpus() override;
@@ -54,6 +56,8 @@ class FakeGpuProbe final : public ports::GpuProbe {
   std::vector<Gpu> gpus_;  // in the order of read_gpus
   std::optional<Error> failure_;
   int samples_read_ = 0;
+  std::vector<std::string> problems_;
+  std::vector<Setting> settings_{{"compute_mode", "default"}, {"mps", "off"}};
 };
 
 }  // namespace gpurota::testing

@@ -128,6 +128,36 @@ TEST(Control, AGpuThatDoesNotAnswerHoldsUpNobody) {
   daemon.probe.unblock();
 }
 
+TEST(Control, ADriverThatHangsHoldsUpNeitherDoctorNorTheEndOfTheDaemon) {
+  RunningDaemon daemon;
+  const GpuUuid gpu = daemon.call(proto::Status{})->gpus[0].uuid;
+  daemon.probe.block(gpu);
+  const int seen = daemon.probe.samples_read();
+  EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen; }));
+  EXPECT_FALSE(daemon.call(proto::Doctor{})->checks.empty());
+  daemon.stop();
+  daemon.probe.unblock();
+  daemon.start();
+  EXPECT_EQ(daemon.call(proto::Status{})->gpus.size(), 1u);
+}
+
+TEST(Control, DoctorShowsSettingsAndGpusThatDidNotAnswerAtDiscovery) {
+  RunningDaemon daemon;
+  daemon.stop();
+  daemon.probe.set_problems({"GPU 3 does not answer: GPU is lost"});
+  daemon.probe.set_settings({{"compute_mode", "exclusive process"}});
+  daemon.start();
+  std::string said;
+  EXPECT_TRUE(eventually([&] {
+    said.clear();
+    const auto reply = daemon.call(proto::Doctor{});
+    if (!reply) return false;
+    for (const proto::Check& check : reply->checks) said += check.summary + "\n";
+    return said.find("exclusive process") != std::string::npos;
+  })) << said;
+  EXPECT_THAT(said, HasSubstr("GPU 3 does not answer: GPU is lost"));
+}
+
 TEST(Control, UseWithoutALeaseIsShownAndLeftOut) {
   RunningDaemon daemon;
   const GpuUuid gpu = daemon.call(proto::Status{})->gpus[0].uuid;
