@@ -113,6 +113,27 @@ GPUROTA_SIM_PROCESS_LISTS(Compute, true)
 GPUROTA_SIM_PROCESS_LISTS(Graphics, false)
 GPUROTA_SIM_PROCESS_LISTS(MPSCompute, false)
 
+GPUROTA_SIM_NVML nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle,
+                                                       nvmlProcessDetailList_v1_t* out) {
+  const NvmlDevice device(handle);
+  if (device.failed()) return device.error();
+  if (out == nullptr || out->mode > 2) return NVML_ERROR_INVALID_ARGUMENT;
+  if (out->version != NVML_PROCESS_DETAIL_LIST_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  const unsigned room = out->procArray == nullptr ? 0 : out->numProcArrayEntries;
+  unsigned found = 0;
+  if (out->mode == 0) {
+    for_each_process(device, [&](const ProcessUse& process, const auto& config) {
+      if (found < room) {
+        out->procArray[found] = {static_cast<unsigned>(process.pid), process.bytes,
+                                 config.gpu_instance, config.compute_instance, 0};
+      }
+      ++found;
+    });
+  }
+  out->numProcArrayEntries = found;
+  return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
 GPUROTA_SIM_NVML nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_t* out) {
   const NvmlDevice device(handle);
   if (device.failed()) return device.error();

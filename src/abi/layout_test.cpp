@@ -12,6 +12,7 @@ TEST(Layout, ThePageFitsOnePageAndKeepsEachWriterToItsCacheLine) {
   EXPECT_EQ(sizeof(gpurota_page_use), 64u);
   EXPECT_EQ(offsetof(gpurota_page, grant), 64u);
   EXPECT_EQ(offsetof(gpurota_page, use), 64u + 64u * GPUROTA_SLOTS);
+  EXPECT_EQ(offsetof(gpurota_page, unhooked_names), 64u + 128u * GPUROTA_SLOTS);
   EXPECT_EQ(offsetof(gpurota_page_grant, limit_bytes), 16u);
   EXPECT_EQ(offsetof(gpurota_page_grant, available_bytes), 24u);
   EXPECT_EQ(offsetof(gpurota_page_grant, gate), 32u);
@@ -29,5 +30,7 @@ TEST(Layout, MessagesHaveTheSizesOfVersion1) {
   EXPECT_EQ(sizeof(gpurota_msg_query), 16u);
   EXPECT_EQ(sizeof(gpurota_msg_info), 32u);
   EXPECT_EQ(sizeof(gpurota_msg_contexts), 16u);
+  EXPECT_EQ(sizeof(gpurota_msg_processes), 16u + 4u * GPUROTA_WIRE_PIDS);
   EXPECT_LE(sizeof(gpurota_msg_hello), GPUROTA_WIRE_MAX);
+  EXPECT_LE(sizeof(gpurota_msg_processes), GPUROTA_WIRE_MAX);
 }

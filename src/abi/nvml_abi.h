@@ -81,6 +81,23 @@ typedef struct nvmlProcessInfo_v2_st {
   unsigned int computeInstanceId;
 } nvmlProcessInfo_v2_t;
 
+/* Of nvmlDeviceGetRunningProcessDetailList. */
+typedef struct nvmlProcessDetail_v1_st {
+  unsigned int pid;
+  unsigned long long usedGpuMemory;
+  unsigned int gpuInstanceId;
+  unsigned int computeInstanceId;
+  unsigned long long usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+
+typedef struct nvmlProcessDetailList_v1_st {
+  unsigned int version;
+  unsigned int mode; /* 0: compute, 1: graphics, 2: MPS */
+  unsigned int numProcArrayEntries;
+  nvmlProcessDetail_v1_t* procArray;
+} nvmlProcessDetailList_v1_t;
+#define NVML_PROCESS_DETAIL_LIST_V1 (24u | 1u << 24)
+
 typedef struct nvmlUtilization_st {
   unsigned int gpu;
   unsigned int memory;
@@ -167,6 +184,8 @@ typedef enum nvmlGpuLevel_enum {
 static_assert(sizeof(nvmlMemory_v2_t) == 40);
 static_assert(sizeof(nvmlProcessInfo_v1_t) == 16);
 static_assert(sizeof(nvmlProcessInfo_v2_t) == 24);
+static_assert(sizeof(nvmlProcessDetail_v1_t) == 32);
+static_assert(sizeof(nvmlProcessDetailList_v1_t) == 24);
 static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32);
 static_assert(sizeof(nvmlPciInfo_t) == 68);
 static_assert(sizeof(nvmlPciInfo_v2_t) == 52);

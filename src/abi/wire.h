@@ -19,6 +19,8 @@
  *     RETURN (call or event)  ->           headroom given back; no answer
  *                             <-  RECALL   (event) give back all headroom of a slot
  *     RETURN (event)          ->           answers the RECALL by its seq, 0 bytes if none
+ *     PROCESSES (call)        ->           which of these are of the lease? (GPUROTA_FEATURE_PROCESSES)
+ *                             <-  MEMBERS  those that are
  *     CONTEXTS (call)         ->           how many contexts live on a slot now
  *                             <-  INFO     once the daemon has measured what they take
  *     AUTOMATIC (call)        ->           instead of HELLO: a program without a lease asks for one
@@ -47,6 +49,8 @@ enum gpurota_msg_type {
   GPUROTA_MSG_CONTEXTS = 9,
   GPUROTA_MSG_AUTOMATIC = 10,
   GPUROTA_MSG_LEASE = 11,
+  GPUROTA_MSG_PROCESSES = 20,
+  GPUROTA_MSG_MEMBERS = 21,
 };
 
 enum gpurota_status {
@@ -58,6 +62,9 @@ enum gpurota_status {
   /* 5 is not used */
   GPUROTA_UNMANAGED = 6, /* to AUTOMATIC: go on without a lease and without limits */
 };
+
+/* In the `features` of WELCOME: what the daemon understands beyond version 1. */
+#define GPUROTA_FEATURE_PROCESSES (UINT64_C(1) << 0)
 
 struct gpurota_msg_header {
   uint16_t type; /* enum gpurota_msg_type */
@@ -76,7 +83,7 @@ struct gpurota_msg_hello {
   struct gpurota_msg_header header;
   uint32_t magic;
   uint32_t version;
-  uint64_t features; /* bit set, none defined yet */
+  uint64_t features; /* bit set, none defined for a library yet */
   uint64_t lease;    /* number of the lease */
   char token[GPUROTA_TOKEN_CHARS];
   uint32_t held_count; /* 0 on the first connection of a process */
@@ -168,4 +175,13 @@ struct gpurota_msg_lease {
   char token[GPUROTA_TOKEN_CHARS];
   /* What CUDA_VISIBLE_DEVICES is to be, in PCI order, with its NUL; "" leaves it alone. */
   char visible[GPUROTA_VISIBLE_BYTES];
+};
+
+/* Both ways: the library asks about process ids as NVML lists them, MEMBERS repeats those of the lease. */
+#define GPUROTA_WIRE_PIDS 60u
+struct gpurota_msg_processes {
+  struct gpurota_msg_header header;
+  uint32_t count; /* at most GPUROTA_WIRE_PIDS */
+  uint32_t reserved;
+  int32_t pid[GPUROTA_WIRE_PIDS];
 };

@@ -33,7 +33,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_, sys::group_id}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }}),
+                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+                [this](pid_t pid) { return lease_of_process(pid); }}),
       views_({config_, world_.processes, gpus_, leases_, grants_, tenants_, attribution_,
               [this](uid_t uid) { return users_.is_administrator(uid); }}),
       methods_({leases_, gpus_, views_, places_.tenant_socket, places_.preload,
@@ -192,6 +193,11 @@ void Daemon::keep_house() {
   if (timer) housekeeping_ = std::move(*timer);
 }
 
+std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {
+  if (!world_.processes.read_info(pid)) return std::nullopt;
+  return attribution_.owner_of(pid).lease;
+}
+
 std::vector<proto::Check> Daemon::doctor() {
   Examination machine;
   machine.driver = driver_;
@@ -202,6 +208,7 @@ std::vector<proto::Check> Daemon::doctor() {
     for (const GpuProcess& process : gpu.sample.processes) {
       if (const auto use = tenants_.use_of(process.pid, gpu.info.uuid)) {
         machine.unhooked += use->unhooked;
+        machine.unhooked_names.insert(use->unhooked_names.begin(), use->unhooked_names.end());
       }
     }
   }

@@ -68,6 +68,7 @@ class Daemon {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void keep_house();
   std::vector<proto::Check> doctor();
+  std::optional<LeaseId> lease_of_process(pid_t pid);
 
   World world_;
   std::unique_ptr<ports::GpuProbe> probe_;

@@ -111,7 +111,8 @@ Check check_library(const Examination& machine) {
   if (machine.unhooked > 0) {
     return warning(
         "library",
-        fmt::format("{} calls of driver functions newer than this gpurota", machine.unhooked),
+        fmt::format("programs asked {} times for driver functions newer than this gpurota: {}",
+                    machine.unhooked, fmt::join(machine.unhooked_names, ", ")),
         "they are counted by NVML only; install a newer gpurota");
   }
   return ok("library", machine.preload);

@@ -8,6 +8,8 @@
 #include "proto/types.h"
 
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -28,9 +30,11 @@ struct Examination {
   bool hidden_processes = false;  // /proc is mounted with hidepid
   Bytes host_memory;
   Bytes host_memory_available;
-  std::string libc;            // "glibc 2.36"
-  std::string preload;         // path of libgpurota.so, empty if missing
-  std::uint64_t unhooked = 0;  // entry points handed out that the library does not know
+  std::string libc;     // "glibc 2.36"
+  std::string preload;  // path of libgpurota.so, empty if missing
+  // Driver functions handed out that libgpurota has no hook for and should have.
+  std::uint64_t unhooked = 0;
+  std::set<std::string> unhooked_names;
 };
 
 std::vector<proto::Check> examine(const Examination& machine);

@@ -89,6 +89,17 @@ bool TenantServer::query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) 
   return send_message(tenant.session->fd.get(), info);
 }
 
+bool TenantServer::members(Tenant& tenant, const gpurota_msg_processes& message) {
+  auto answer = make_message<gpurota_msg_processes>(GPUROTA_MSG_MEMBERS, message.header.seq);
+  for (std::uint32_t i = 0; i < message.count; ++i) {
+    const pid_t pid = message.pid[i];
+    if (pid <= 0) continue;
+    if (lease_of(pid) != tenant.lease && parts_.owner_of(pid) != tenant.lease) continue;
+    answer.pid[answer.count++] = pid;
+  }
+  return send_message(tenant.session->fd.get(), answer);
+}
+
 bool TenantServer::contexts(Tenant& tenant, const gpurota_msg_contexts& message) {
   if (message.slot >= tenant.slots.size()) return false;
   const GpuUuid& gpu = tenant.slots[message.slot];

@@ -56,6 +56,14 @@ Result<TenantMessage> read_grow(std::span<const std::byte> packet) {
   return grow;
 }
 
+Result<TenantMessage> read_processes(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_processes m, read_as<gpurota_msg_processes>(packet));
+  if (m.count > GPUROTA_WIRE_PIDS) {
+    return fail(Code::kInvalid, fmt::format("{} processes are out of range", m.count));
+  }
+  return m;
+}
+
 }  // namespace
 
 Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
@@ -71,6 +79,8 @@ Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
       return read_slotted<gpurota_msg_return>(packet);
     case GPUROTA_MSG_QUERY:
       return read_slotted<gpurota_msg_query>(packet);
+    case GPUROTA_MSG_PROCESSES:
+      return read_processes(packet);
     case GPUROTA_MSG_CONTEXTS:
       return read_slotted<gpurota_msg_contexts>(packet);
     default:

@@ -1,6 +1,8 @@
 #include "daemon/tenant_page.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string_view>
 
 namespace gpurota::daemon {
 namespace {
@@ -8,6 +10,27 @@ namespace {
 std::uint64_t load(const std::uint64_t& field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
 void store(std::uint64_t& field, std::uint64_t value) {
   __atomic_store_n(&field, value, __ATOMIC_RELAXED);
+}
+
+// Function names and nothing else: what a tenant writes is shown to people.
+bool is_function_name(std::string_view name) {
+  return name.starts_with("cu") && name.size() < GPUROTA_PAGE_NAME_BYTES &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_';
+         });
+}
+
+std::vector<std::string> read_names(const gpurota_page& page) {
+  const std::uint32_t said = __atomic_load_n(&page.unhooked_names, __ATOMIC_ACQUIRE);
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < std::min(said, GPUROTA_PAGE_NAMES); ++i) {
+    char copy[GPUROTA_PAGE_NAME_BYTES];
+    std::memcpy(copy, page.unhooked_name[i], sizeof copy);
+    std::string name(copy, ::strnlen(copy, sizeof copy));
+    if (is_function_name(name)) names.push_back(std::move(name));
+  }
+  return names;
 }
 
 }  // namespace
@@ -38,8 +61,9 @@ void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available)
 TenantUse read_use(const gpurota_page& page, std::size_t slot) {
   if (slot >= GPUROTA_SLOTS) return {};
   const gpurota_page_use& use = page.use[slot];
+  // The library counts what is missing on the first slot, for all of them.
   return {Bytes(load(use.used_bytes)), Bytes(load(use.headroom_bytes)), load(use.allocations),
-          load(use.refusals), load(use.unhooked)};
+          load(use.refusals),          load(page.use[0].unhooked),      read_names(page)};
 }
 
 }  // namespace gpurota::daemon

@@ -9,6 +9,8 @@
 #include "core/gpu.h"
 
 #include <span>
+#include <string>
+#include <vector>
 
 namespace gpurota::daemon {
 
@@ -18,7 +20,8 @@ struct TenantUse {
   Bytes headroom;
   std::uint64_t allocations = 0;
   std::uint64_t refusals = 0;
-  std::uint64_t unhooked = 0;
+  std::uint64_t unhooked = 0;  // driver functions that libgpurota has no hook for and should have
+  std::vector<std::string> unhooked_names;  // the first few of them
 };
 
 // Fills a fresh page: one slot for each GPU, in the order the lease has them.

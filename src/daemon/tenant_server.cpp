@@ -92,6 +92,7 @@ bool TenantServer::handle(Session& session, const TenantMessage& message) {
   if (const auto* m = std::get_if<gpurota_msg_query>(&message)) {
     return query(tenant, m->slot, m->header.seq);
   }
+  if (const auto* m = std::get_if<gpurota_msg_processes>(&message)) return members(tenant, *m);
   return contexts(tenant, std::get<gpurota_msg_contexts>(message));
 }
 
@@ -144,6 +145,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   welcome.version = GPUROTA_WIRE_VERSION;
   welcome.status = GPUROTA_OK;
   welcome.tenant = id.value;
+  welcome.features = GPUROTA_FEATURE_PROCESSES;
   if (!send_message(session.fd.get(), welcome, {tenant.page->fd(), event_pair->second.get()})) {
     close_session(session, "it did not take the welcome");
   }

@@ -38,6 +38,8 @@ class TenantServer {
     AutomaticLeases& automatic;
     // Something happened that only a look at this GPU can tell more of.
     std::function<void(const GpuUuid&)> look_soon;
+    // Whose a process is, by what the kernel says.
+    std::function<std::optional<LeaseId>(pid_t)> owner_of;
   };
 
   explicit TenantServer(Parts parts);
@@ -83,6 +85,7 @@ class TenantServer {
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
+  bool members(Tenant& tenant, const gpurota_msg_processes& message);
   bool contexts(Tenant& tenant, const gpurota_msg_contexts& message);
   void answer_measured(const GpuUuid& gpu, TimePoint taken);
   void refuse(Session& session, std::uint32_t seq, std::uint32_t status);

@@ -111,6 +111,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
     shown.allocations = use->allocations;
     shown.refusals = use->refusals;
     shown.unhooked = use->unhooked;
+    shown.unhooked_names = use->unhooked_names;
   }
   return shown;
 }

@@ -15,13 +15,15 @@
         b.eq    1f
         cbz     x1, 1f
         ldrb    w9, [x1]
+        cmp     w9, #'n'
+        b.eq    2f
         cmp     w9, #'c'
         b.ne    1f
         ldrb    w9, [x1, #1]
         cmp     w9, #'u'
         b.ne    1f
         ldrb    w9, [x1, #2]
-        sub     w9, w9, #'A'
+3:      sub     w9, w9, #'A'
         cmp     w9, #25
         b.hi    1f
         stp     x29, x30, [sp, #-48]!
@@ -45,6 +47,17 @@
 1:      adrp    x16, \real
         ldr     x16, [x16, #:lo12:\real]
         br      x16
+2:      ldrb    w9, [x1, #1]                    /* byte by byte: the name may end anywhere */
+        cmp     w9, #'v'
+        b.ne    1b
+        ldrb    w9, [x1, #2]
+        cmp     w9, #'m'
+        b.ne    1b
+        ldrb    w9, [x1, #3]
+        cmp     w9, #'l'
+        b.ne    1b
+        ldrb    w9, [x1, #4]
+        b       3b
         .cfi_endproc
         .size   \name, .-\name
 

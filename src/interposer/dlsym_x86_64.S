@@ -1,7 +1,7 @@
 /* dlsym and dlvsym for x86-64. They save the arguments, ask for a hook, and if there is none *jump* to
  * the real function with the caller's return address still on the stack: RTLD_NEXT and RTLD_DEFAULT
  * are then resolved for the true caller, which a C wrapper cannot promise. Names that do not begin
- * with cu[A-Z] leave after a few compares, without a call, a lock or an allocation.
+ * with cu[A-Z] or nvml[A-Z] leave after a few compares, without a call, a lock or an allocation.
  */
         .text
 
@@ -17,12 +17,14 @@
         je      1f
         testq   %rsi, %rsi
         je      1f
+        cmpb    $'n', (%rsi)
+        je      2f
         cmpb    $'c', (%rsi)
         jne     1f
         cmpb    $'u', 1(%rsi)
         jne     1f
         movzbl  2(%rsi), %eax
-        subl    $'A', %eax
+3:      subl    $'A', %eax
         cmpl    $25, %eax
         ja      1f
         pushq   %rdi
@@ -42,6 +44,14 @@
         je      1f
         ret
 1:      jmp     *\real(%rip)
+2:      cmpb    $'v', 1(%rsi)                   /* byte by byte: the name may end anywhere */
+        jne     1b
+        cmpb    $'m', 2(%rsi)
+        jne     1b
+        cmpb    $'l', 3(%rsi)
+        jne     1b
+        movzbl  4(%rsi), %eax
+        jmp     3b
         .cfi_endproc
         .size   \name, .-\name
 

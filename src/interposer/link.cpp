@@ -71,6 +71,7 @@ bool learn_slots(State& s) {
 }
 
 bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
+  s.link.daemon_features = message.features;
   if (message.status != GPUROTA_OK) {
     GPUROTA_DEBUG("the daemon refused this program (status %u)", message.status);
     s.link.lease_refused =
@@ -244,6 +245,14 @@ bool attach() {
   return s.attached.load(std::memory_order_acquire) != 0 || ensure_connected(s);
 }
 
+bool attach_now() {
+  State& s = state();
+  if (s.attached.load(std::memory_order_acquire) != 0) return true;
+  ErrnoGuard guard;
+  Lock lock(s.link.mutex);
+  return s.attached.load(std::memory_order_acquire) != 0 || reconnect_once(s);
+}
+
 Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
   State& s = state();
   ErrnoGuard guard;
@@ -295,6 +304,29 @@ bool query(int slot, uint64_t* limit, uint64_t* available) {
   *limit = answer.limit_bytes;
   *available = answer.available_bytes;
   return true;
+}
+
+int keep_members(int32_t* pids, int count) {
+  State& s = state();
+  ErrnoGuard guard;
+  Lock lock(s.link.mutex);
+  if (!connected(s) && !reconnect_once(s)) return -1;
+  if ((s.link.daemon_features & GPUROTA_FEATURE_PROCESSES) == 0) return -1;
+  int kept = 0;
+  for (int done = 0; done < count;) {
+    gpurota_msg_processes question{};
+    gpurota_msg_processes answer;
+    question.header.type = GPUROTA_MSG_PROCESSES;
+    while (done < count && question.count < GPUROTA_WIRE_PIDS) {
+      question.pid[question.count++] = pids[done++];
+    }
+    if (!ask(s, &question, sizeof(question), GPUROTA_MSG_MEMBERS, &answer, sizeof(answer))) {
+      return -1;
+    }
+    if (answer.count > question.count) return -1;
+    for (uint32_t i = 0; i < answer.count; ++i) pids[kept++] = answer.pid[i];
+  }
+  return kept;
 }
 
 void give_back_excess(int slot) {

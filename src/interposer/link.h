@@ -22,6 +22,9 @@ enum class Answer {
 // Makes this process a tenant. The first call waits for the daemon as growth does.
 bool attach();
 
+// The same, at once or not at all: for who can do without.
+bool attach_now();
+
 inline bool attached() { return state().attached.load(std::memory_order_acquire) != 0; }
 
 // Asks for `need` bytes on a slot, giving back all its headroom with the question. On kYes they are
@@ -34,6 +37,9 @@ void report_contexts(int slot);
 
 // Exact figures for a slot; false if the daemon is away.
 bool query(int slot, uint64_t* limit, uint64_t* available);
+
+// Keeps those of `pids` that are processes of the lease; how many. -1: the daemon cannot say.
+int keep_members(int32_t* pids, int count);
 
 // Hands back headroom beyond one piece, if nobody is asking just now.
 void give_back_excess(int slot);

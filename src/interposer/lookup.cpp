@@ -7,6 +7,7 @@
 #include "interposer/debug.h"
 #include "interposer/driver.h"
 #include "interposer/elf_symbols.h"
+#include "interposer/nvml.h"
 #include "interposer/state.h"
 #include "interposer/sys.h"
 
@@ -45,10 +46,22 @@ void* replace(int id, void* found) {
 // asks, the only function of a hooked name that it may get is the hook.
 bool is_search(void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
 
-// nullptr lets the stub jump to the real function.
+// The two below: nullptr lets the stub jump to the real function.
+template <typename Lookup>
+void* look_up_nvml(void* handle, const char* name, Lookup lookup) {
+  const int id = nvml_hook_by_name(name);
+  if (id < 0) return nullptr;
+  ErrnoGuard guard;
+  void* found = is_search(handle) ? nullptr : lookup();
+  void* real = nvml_function(static_cast<NvmlFn>(id));
+  const bool is_real = is_search(handle) ? real != nullptr : found != nullptr && found == real;
+  return is_real ? nvml_hook_address(id) : nullptr;
+}
+
 template <typename Lookup>
 void* look_up(void* handle, const char* name, Lookup lookup) {
   if (!active()) return nullptr;
+  if (name[0] == 'n') return look_up_nvml(handle, name, lookup);
   const DriverName listed = find_driver_name(name);
   if (listed.hook < 0 && listed.known && !listed.hooked_family) return nullptr;
   ErrnoGuard guard;

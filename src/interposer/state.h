@@ -49,6 +49,7 @@ struct Link {
   Socket call;
   uint32_t sequence;
   uint32_t slot_count;
+  uint64_t daemon_features;  // GPUROTA_FEATURE_…
   bool helper_started;
   bool lease_refused;                // the daemon said so: the helper no longer tries to come back
   int64_t away_since;                // ms; 0: not away

@@ -1,5 +1,7 @@
 // What a program is told of a GPU's size: its lease's limit. Frameworks that size themselves from it
 // then just work.
+#include "interposer/views.h"
+
 #include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
@@ -20,19 +22,29 @@ void figures(State& s, int slot, uint64_t* limit, uint64_t* available) {
   *available = 0;  // nobody would grant it now
 }
 
+}  // namespace
+
+MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
+  State& s = state();
+  uint64_t limit = 0;
+  uint64_t available = 0;
+  figures(s, slot, &limit, &available);
+  const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
+  if (headroom > 0) available += static_cast<uint64_t>(headroom);
+  const uint64_t size = smaller(total, limit);
+  return {size, smaller(smaller(free, available), size)};
+}
+
+namespace {
+
 template <typename Size>
 CUresult mem_info(CUresult result, Size* free, Size* total) {
   if (result != CUDA_SUCCESS || free == nullptr || total == nullptr) return result;
   const Place place = current_place();
   if (place.kind != Place::Kind::kSlot) return result;
-  State& s = state();
-  uint64_t limit = 0;
-  uint64_t available = 0;
-  figures(s, place.slot, &limit, &available);
-  const int64_t headroom = s.slots[place.slot].headroom.load(std::memory_order_relaxed);
-  if (headroom > 0) available += static_cast<uint64_t>(headroom);
-  *total = static_cast<Size>(smaller(*total, limit));
-  *free = static_cast<Size>(smaller(smaller(*free, available), *total));
+  const MemoryView view = view_of_slot(place.slot, *total, *free);
+  *total = static_cast<Size>(view.total);
+  *free = static_cast<Size>(view.free);
   return result;
 }
 

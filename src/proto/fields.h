@@ -73,6 +73,7 @@ void visit(V&& v, X& x) {
   v("allocations", x.allocations);
   v("refusals", x.refusals);
   v("unhooked", x.unhooked);
+  v("unhooked_names", x.unhooked_names);
 }
 
 template <class V, Like<FoundProcess> X>

@@ -124,6 +124,7 @@ struct Process {
   std::optional<std::uint64_t> allocations;
   std::optional<std::uint64_t> refusals;
   std::optional<std::uint64_t> unhooked;
+  std::optional<std::vector<std::string>> unhooked_names;
   bool operator==(const Process&) const = default;
 };
 

@@ -48,7 +48,7 @@ wanted = {
     "leases": (lease, "lease_id kind share state uid user since gpus processes pid command note"),
     "lease gpus": (lease["gpus"][0], "index uuid limit_bytes soft_limit_bytes used_bytes granted_bytes"),
     "processes": (json.load(open("ps.json"))["processes"][0],
-                  "pid uid user gpu gpu_uuid type used_bytes lease_id tenant command allocations refusals unhooked"),
+                  "pid uid user gpu gpu_uuid type used_bytes lease_id tenant command allocations refusals unhooked unhooked_names"),
     "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),
 }
 for name, (thing, fields) in wanted.items():

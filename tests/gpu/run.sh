@@ -105,6 +105,7 @@ check doctor gpurota doctor
 check torch env LIMIT_MIB=8192 "$dist/bin/gpurota" run --memory 8G -- python3 "$here/torch_limit.py"
 check static_runtime static_runtime
 check two_at_once two_at_once
+check nvml_views "$here/nvml_views.sh" "$dist/bin/gpurota"
 check exclusive exclusive
 check killed killed
 check daemon_restart daemon_restart

@@ -148,52 +148,6 @@ std::uint64_t FakeDaemon::recall_all(int slot) {
   return granted(slot);
 }
 
-std::uint64_t FakeDaemon::granted(int slot) const {
-  std::lock_guard lock(mutex_);
-  std::uint64_t sum = 0;
-  for (const auto& [fd, tenant] : tenants_) {
-    if (!tenant.granted.empty()) sum += tenant.granted[static_cast<std::size_t>(slot)];
-  }
-  return sum;
-}
-
-std::uint32_t FakeDaemon::contexts(int slot) const {
-  std::lock_guard lock(mutex_);
-  std::uint32_t sum = 0;
-  for (const auto& [fd, tenant] : tenants_) {
-    if (!tenant.contexts.empty()) sum += tenant.contexts[static_cast<std::size_t>(slot)];
-  }
-  return sum;
-}
-
-std::vector<SeenHello> FakeDaemon::hellos() const {
-  std::lock_guard lock(mutex_);
-  return hellos_;
-}
-
-int FakeDaemon::tenants() const {
-  std::lock_guard lock(mutex_);
-  return static_cast<int>(tenants_.size());
-}
-
-int FakeDaemon::grows() const {
-  std::lock_guard lock(mutex_);
-  return grows_;
-}
-
-int FakeDaemon::bad_messages() const {
-  std::lock_guard lock(mutex_);
-  return bad_messages_;
-}
-
-gpurota_page_use FakeDaemon::use(int slot) const {
-  std::lock_guard lock(mutex_);
-  for (const auto& [fd, tenant] : tenants_) {
-    if (tenant.page != nullptr) return tenant.page->use[slot];
-  }
-  return {};
-}
-
 bool FakeDaemon::wait_for_hellos(std::size_t count) const {
   return wait([this, count] { return hellos_.size() >= count; });
 }
@@ -239,6 +193,11 @@ void FakeDaemon::accept_tenant() {
   Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
   const int number = fd.get();
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(number, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
+    tenants_[number].pid = peer.pid;
+  }
   tenants_[number].call = std::move(fd);
 }
 
@@ -272,6 +231,10 @@ bool FakeDaemon::on_call(Tenant& tenant) {
     tenant.contexts[contexts_message.slot] = contexts_message.count;
     return answer_info(tenant, contexts_message.slot, contexts_message.header.seq);
   }
+  gpurota_msg_processes processes;
+  if (known && header.type == GPUROTA_MSG_PROCESSES && parse(packet, size, &processes)) {
+    return answer_members(tenant, processes);
+  }
   if (known && header.type == GPUROTA_MSG_QUERY && parse(packet, size, &query)) {
     if (mischief_ == Mischief::kSilent) return true;
     return answer_info(tenant, query.slot, query.header.seq);
@@ -288,6 +251,17 @@ bool FakeDaemon::answer_info(Tenant& tenant, std::uint32_t slot, std::uint32_t s
   const std::uint64_t used = charged(static_cast<int>(slot));
   info.available_bytes = info.limit_bytes > used ? info.limit_bytes - used : 0;
   return send(tenant.call, info);
+}
+
+bool FakeDaemon::answer_members(Tenant& tenant, const gpurota_msg_processes& asked) {
+  gpurota_msg_processes members{};
+  members.header = {GPUROTA_MSG_MEMBERS, sizeof(members), asked.header.seq};
+  for (std::uint32_t i = 0; i < asked.count; ++i) {
+    const bool member =
+        std::ranges::any_of(tenants_, [&](const auto& t) { return t.second.pid == asked.pid[i]; });
+    if (member) members.pid[members.count++] = asked.pid[i];
+  }
+  return send(tenant.call, members);
 }
 
 bool FakeDaemon::on_event(Tenant& tenant) {
@@ -325,6 +299,7 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   gpurota_msg_welcome answer{};
   answer.header = {GPUROTA_MSG_WELCOME, sizeof(answer), message.header.seq};
   answer.version = GPUROTA_WIRE_VERSION;
+  answer.features = mischief_ == Mischief::kOldDaemon ? 0 : GPUROTA_FEATURE_PROCESSES;
   if (mischief_ == Mischief::kRefuseHello) {
     answer.status = refusal_;
     send(tenant.call, answer);

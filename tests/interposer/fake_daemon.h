@@ -44,6 +44,7 @@ enum class Mischief {
   kShortGrown,      // with half a message, once
   kWrongSequence,   // with another seq, once
   kHugeGrown,       // grants more than any GPU has, once
+  kOldDaemon,       // knows version 1 and nothing of what was added to it
   kSilent,          // reads and never answers
 };
 
@@ -67,11 +68,12 @@ class FakeDaemon {
   std::uint64_t granted(int slot) const;  // all tenants together
   std::uint32_t contexts(int slot) const;
   std::vector<SeenHello> hellos() const;
-  int tenants() const;                            // connected now
-  int grows() const;                              // GROW messages seen
-  int bad_messages() const;                       // messages that a daemon must reject
-  gpurota_page_use use(int slot) const;           // what the first tenant shows
-  bool wait_for_hellos(std::size_t count) const;  // up to ten seconds
+  int tenants() const;                              // connected now
+  int grows() const;                                // GROW messages seen
+  int bad_messages() const;                         // messages that a daemon must reject
+  gpurota_page_use use(int slot) const;             // what the first tenant shows
+  std::vector<std::string> unhooked_names() const;  // in the tenants' pages
+  bool wait_for_hellos(std::size_t count) const;    // up to ten seconds
 
  private:
   // Until `done()`, called under the lock after each message, is true; up to ten seconds.
@@ -79,6 +81,7 @@ class FakeDaemon {
 
   struct Tenant {
     Fd call;
+    int pid = 0;
     Fd event;
     gpurota_page* page = nullptr;
     std::vector<std::uint64_t> granted;
@@ -93,6 +96,7 @@ class FakeDaemon {
   bool on_event(Tenant& tenant);
   bool answer_automatic(Tenant& tenant, const gpurota_msg_automatic& question);
   bool answer_info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
+  bool answer_members(Tenant& tenant, const gpurota_msg_processes& asked);
   bool hello(Tenant& tenant, const gpurota_msg_hello& message);
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool answer_grow(Tenant& tenant, const gpurota_msg_grow& message);

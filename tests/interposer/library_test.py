@@ -1,7 +1,7 @@
-"""What libgpurota.so is, seen from outside: python3 library_test.py LIBRARY DRIVER_FUNCTIONS
+"""What libgpurota.so is, seen from outside: python3 library_test.py LIBRARY DRIVER_FUNCTIONS NVML_HEADER
 
 It is loaded into other people's programs, so it may need libc.so.6 only, in no version newer than
-glibc 2.17's, and may export nothing but dlsym, dlvsym and the driver functions it hooks.
+glibc 2.17's, and may export nothing but dlsym, dlvsym and the functions that it hooks.
 """
 
 import platform
@@ -49,10 +49,15 @@ def read_hooks(driver_functions):
     return [row[0] for row in rows if row[5] == "hook"]
 
 
+def read_nvml_hooks(header):
+    text = open(header, encoding="utf-8").read().replace("\\\n", " ")
+    return re.findall(r"X\((nvml\w+)\)", re.search(r"#define GPUROTA_NVML_FUNCTIONS\(X\)(.*)", text).group(1))
+
+
 def main():
-    library, driver_functions = sys.argv[1:]
-    hooks = read_hooks(driver_functions)
-    assert len(hooks) > 30
+    library, driver_functions, nvml_header = sys.argv[1:]
+    hooks = read_hooks(driver_functions) + read_nvml_hooks(nvml_header)
+    assert len(hooks) > 40
     check_needed(library)
     check_exports(library, hooks)
     check_versions(library)
