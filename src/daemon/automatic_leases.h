@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace gpurota::daemon {
@@ -41,15 +42,18 @@ class AutomaticLeases {
   // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy.
   Answer ask(const ipc::Peer& peer);
 
-  // Says to programs whether to ask: a file beside the tenant socket, there while this is on.
-  Result<void> publish(const std::string& tenant_socket) const;
+  // Takes up the configuration, at start and when it has been read again: looks up the groups it names,
+  // and says to programs whether to ask, by a file beside the tenant socket that is there while this is on.
+  Result<void> publish(const std::string& tenant_socket);
 
  private:
   Answer under(const LeaseEntry& entry) const;
   Answer make(const ipc::Peer& peer);
   bool is_meant(const ipc::Peer& peer) const;
+  void find_groups();
 
   Parts parts_;
+  std::set<gid_t> groups_;  // of the policy
 };
 
 }  // namespace gpurota::daemon

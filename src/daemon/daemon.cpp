@@ -96,6 +96,7 @@ Result<void> Daemon::reload() {
   config_ = std::move(config);
   users_.resolve_soon();
   sampler_.set_period(config_.watch_period);
+  GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   log::info("the configuration has been read again");
   return {};
 }

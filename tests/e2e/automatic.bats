@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# Programs that preload libgpurota.so without a lease, as by /etc/ld.so.preload: the site gives them one.
+
+load helpers
+
+setup() { make_folders; }
+teardown() { end_test; }
+
+automatic() {
+  printf '[automatic]\nenabled = true\nmemory = "1G"\n' >"$E2E_DIR/gpurota.toml"
+  printf '%s\n' "$@" >>"$E2E_DIR/gpurota.toml"
+  start_daemon
+}
+
+# plain COMMAND…: with the library preloaded, as everything would be.
+plain() { LD_PRELOAD=$(find "$E2E_PREFIX" -name libgpurota.so) "$@"; }
+
+seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
+
+@test "off, the library changes nothing" {
+  start_daemon
+  plain "$PROGRAM" info >out
+  [ "$(seen size out)" -gt $((1 << 30)) ]
+  [ ! -e "$E2E_DIR/run/automatic" ]
+  no_leases
+}
+
+@test "a program gets a lease, sees its GPU and its limit, and the lease ends with it" {
+  automatic
+  plain "$PROGRAM" info >out
+  [ "$(seen gpus out)" = 1 ]
+  [ "$(seen size out)" = $((1 << 30)) ]
+  wait_until no_leases
+  in_background holder plain "$PROGRAM" hold 100
+  wait_until says holder 'holding'
+  holds 'len(leases) == 1'
+  holds 'leases[0]["gpus"][0]["limit_bytes"] == 2**30'
+  kill -KILL "$(value 'leases[0]["pid"]')"
+  wait_until no_leases
+  wait_until memory_is_back
+}
+
+@test "a program is held to the lease it was given" {
+  automatic
+  in_background greedy plain "$PROGRAM" greedy 64
+  wait_until says greedy 'goes on with'
+  grep 'refused at .*CUDA_ERROR_OUT_OF_MEMORY' "$E2E_DIR/greedy"
+  wait_until holds 'leases[0]["gpus"][0]["used_bytes"] >= 0.8 * 2**30'
+  holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**30'
+}
+
+@test "programs below one that has a lease are of that lease" {
+  automatic
+  in_background below gpurota run --memory 2G -- sh -c "env -u GPUROTA_LEASE -u GPUROTA_SOCKET -u GPUROTA_TOKEN '$PROGRAM' hold 100"
+  wait_until says below 'holding'
+  holds 'len(leases) == 1 and leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
+  wait_until holds 'leases[0]["gpus"][0]["granted_bytes"] >= 100 * 2**20'
+}
+
+@test "programs that use no CUDA get nothing" {
+  automatic
+  plain sh -c 'true; ls / >/dev/null; gpurota status >/dev/null'
+  no_leases
+  grep -c 'lease made' "$E2E_DIR/gpurotad.log" && return 1
+  true
+}
+
+@test "who finds no room sees no GPU, or goes on without where the site says so" {
+  automatic
+  in_background holder gpurota run --gpus "$(value 'len(gpus)')" -- "$PROGRAM" hold 10
+  wait_until says holder 'holding'
+  run plain "$PROGRAM" info
+  [ "$status" != 0 ]
+  grep -q 'NO_DEVICE\|no CUDA-capable\|no GPU' <<<"$output"
+  grep 'it gets no GPU' "$E2E_DIR/gpurotad.log"
+  stop_daemon
+  automatic 'when_full = "unmanaged"'
+  plain "$PROGRAM" info >out
+  [ "$(seen size out)" -gt $((1 << 30)) ]
+}
+
+@test "a lease without a command outlives the daemon" {
+  automatic
+  in_background holder plain "$PROGRAM" hold 100
+  wait_until says holder 'holding'
+  local id
+  id=$(value 'leases[0]["lease_id"]')
+  kill_daemon
+  start_daemon
+  holds "leases[0]['lease_id'] == '$id'"
+  gpurota release "$id"
+  wait_until gone "$BACKGROUND_PID"
+  wait_until no_leases
+}
+
+@test "switched on and off while the daemon runs" {
+  start_daemon
+  printf '[automatic]\nenabled = true\nmemory = "1G"\n' >"$E2E_DIR/gpurota.toml"
+  kill -HUP "$DAEMON_PID"
+  wait_until test -e "$E2E_DIR/run/automatic"
+  [ "$(plain "$PROGRAM" info | grep -o 'size=[0-9]*')" = size=$((1 << 30)) ]
+  : >"$E2E_DIR/gpurota.toml"
+  kill -HUP "$DAEMON_PID"
+  wait_until test ! -e "$E2E_DIR/run/automatic"
+}
