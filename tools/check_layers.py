@@ -31,6 +31,7 @@ ALLOWED = {
     "client": ["base", "core", "proto", "ipc"],
     "cli": ["base", "abi", "core", "proto", "client"],
     "interposer": ["abi"],
+    "burn": ["base", "abi"],
     "testing": ["base", "core", "ports"],
     "sim": ["abi", "base"],
 }

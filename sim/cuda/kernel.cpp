@@ -1,5 +1,7 @@
 #include "sim/cuda/kernel.h"
 
+#include "sim/cuda/kernel_memory.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -9,25 +11,7 @@
 namespace gpurota::sim {
 namespace {
 
-constexpr std::size_t kStep = std::size_t{4} << 20;
 constexpr std::uint64_t kSpinStepNs = 2'000'000;  // how often a spinning kernel shows as busy
-
-// Calls `part(offset, bytes)` for [0, bytes) in steps, each under the address space's lock.
-template <class Part>
-CUresult in_steps(Driver& driver, std::size_t bytes, const Part& part) {
-  for (std::size_t done = 0; done < bytes; done += kStep) {
-    const Space::Use use(driver.space);
-    const CUresult result = part(use, done, std::min(kStep, bytes - done));
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-}
-
-// What a kernel meets at an address that is not its own.
-CUresult touch(const Space::Use& use, CUdeviceptr address, std::size_t bytes) {
-  const CUresult result = use.check(address, bytes, false);
-  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_ILLEGAL_ADDRESS : result;
-}
 
 // fill_u32(u32* data, u32 value, u64 count)
 CUresult fill_u32(const KernelRun& run) {
@@ -138,8 +122,10 @@ std::vector<std::uint64_t> read_arguments(const KernelOp& op) {
 }  // namespace
 
 const KernelSpec* find_kernel(std::string_view name) {
-  for (const KernelSpec& spec : kernels()) {
-    if (name == spec.name) return &spec;
+  for (const auto* list : {&kernels(), &burn_kernels()}) {
+    for (const KernelSpec& spec : *list) {
+      if (name == spec.name) return &spec;
+    }
   }
   return nullptr;
 }
@@ -147,6 +133,7 @@ const KernelSpec* find_kernel(std::string_view name) {
 std::vector<std::string> kernel_names() {
   std::vector<std::string> names;
   for (const KernelSpec& spec : kernels()) names.emplace_back(spec.name);
+  for (const KernelSpec& spec : burn_kernels()) names.emplace_back(spec.name);
   return names;
 }
 

@@ -1,4 +1,5 @@
-// The kernels the simulator can run, by entry name. Their PTX for real GPUs is tests/driver/kernels.ptx.
+// The kernels the simulator can run, by entry name. Their PTX for real GPUs is tests/driver/kernels.ptx,
+// and src/burn/kernels.ptx for those of `gpurota burn`.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -34,6 +35,7 @@ struct Function {
   int carveout = -1;
 };
 
+const std::vector<KernelSpec>& burn_kernels();
 const KernelSpec* find_kernel(std::string_view name);
 std::vector<std::string> kernel_names();
 CUresult run_kernel(Driver& driver, Context& context, const KernelOp& op);

@@ -65,6 +65,8 @@ Result<void> change_gpu(Machine& machine, int device, const std::string& key,
     faults.lost = number != 0 ? 1 : 0;
   } else if (key == "utilisation") {
     faults.load_permille = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, 100) * 10);
+  } else if (key == "flip_bits") {
+    faults.flip_bits = static_cast<std::int32_t>(std::min<std::uint64_t>(number, 1'000'000));
   } else if (key == "temperature") {
     config.temperature_c = static_cast<int>(number);
   } else if (key == "power_w") {
@@ -74,8 +76,8 @@ Result<void> change_gpu(Machine& machine, int device, const std::string& key,
   } else {
     return fail(Code::kInvalid,
                 "a GPU has no \"" + key +
-                    "\": it has lost, fail_allocation, copy_rate, utilisation, temperature, "
-                    "power_w and compute_mode");
+                    "\": it has lost, fail_allocation, flip_bits, copy_rate, utilisation, "
+                    "temperature, power_w and compute_mode");
   }
   return {};
 }

@@ -325,9 +325,10 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
   GPUROTA_TRY(OptionParser(known, "").parse(words, false));
   if (raw.version) return finish(raw, VersionOptions{true});
   if (raw.help) return finish(raw, HelpOptions{});
-  return fail(Code::kInvalid,
-              "which command? One of run, status, ps, release, update, version, doctor ('gpurota "
-              "--help' explains them)");
+  return fail(
+      Code::kInvalid,
+      "which command? One of run, status, ps, release, update, version, doctor, burn ('gpurota "
+      "--help' explains them)");
 }
 
 Result<Arguments> parse(const Words& words) {
@@ -338,8 +339,12 @@ Result<Arguments> parse(const Words& words) {
   if (name == "run") return parse_run(raw, words, at);
   Words rest = words;
   rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(at));
+  if (name == "burn")
+    return finish(
+        raw, BurnOptions{Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end())});
   if (name == "help") {
     const std::string topic = at + 1 < words.size() ? words[at + 1] : "";
+    if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});
     return finish(raw, HelpOptions{topic});
   }
   if (name == "__complete") {

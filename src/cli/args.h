@@ -46,6 +46,9 @@ struct DoctorOptions {
   bool json = false;
 };
 struct ReloadOptions {};
+struct BurnOptions {
+  std::vector<std::string> words;  // for gpurota-burn, which parses them
+};
 struct CompleteOptions {
   std::string what;  // leases, gpus
 };
@@ -55,7 +58,7 @@ struct HelpOptions {
 
 using Command =
     std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
-                 VersionOptions, DoctorOptions, ReloadOptions, CompleteOptions>;
+                 VersionOptions, DoctorOptions, ReloadOptions, BurnOptions, CompleteOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -27,6 +27,8 @@ int update(const Context& context, const UpdateOptions& options);
 int version(const Context& context, const VersionOptions& options);
 int doctor(const Context& context, const DoctorOptions& options);
 int reload(const Context& context);
+// Becomes gpurota-burn.
+int burn(const Context& context, const BurnOptions& options);
 // Names for the shell's completion, one a line; says nothing at all when there is no daemon.
 int complete(const Context& context, const CompleteOptions& options);
 

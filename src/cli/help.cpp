@@ -17,6 +17,7 @@ usage: gpurota COMMAND [OPTION…]
   update LEASE         change the memory limit or the note of a running lease
   doctor               what would stop gpurota on this machine, and how to mend it
   reload               let the daemon read its configuration again (administrators)
+  burn                 keep GPUs busy and check what they compute
   version              of this program and of the daemon
 
   gpurota COMMAND --help    explains a command; 'man gpurota' is the whole story

@@ -1,0 +1,190 @@
+#include "burn/burn.h"
+
+#include "base/text.h"
+#include "burn/gpu_load.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include <unistd.h>
+
+namespace gpurota::burn {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kStep{100};
+constexpr milliseconds kLookEvery{500};  // at what the GPUs draw and how hot they are
+constexpr std::chrono::seconds kReportEvery{5};
+// A thread may stand in the driver (a lost GPU, somebody else's turn); it is not waited for longer.
+constexpr std::chrono::seconds kPatience{5};
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+int failed(const Error& error) {
+  (void)std::fprintf(stderr, "gpurota burn: %s\n", display_text(error.message, 600).c_str());
+  return kExitFailed;
+}
+
+// Those that end it, blocked in this thread and in those it starts. One that is ignored (nohup, a
+// shell's background job) stays ignored.
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action = {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+      sigaddset(&set, signal);
+    }
+  }
+  (void)::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+// The signal that came within `time`, or 0.
+int wait_signal(const sigset_t& set, milliseconds time) {
+  const timespec limit = {0, static_cast<long>(time.count()) * 1'000'000};
+  const int signal = ::sigtimedwait(&set, nullptr, &limit);
+  return signal > 0 ? signal : 0;
+}
+
+class Burner {
+ public:
+  Burner(const Driver& driver, const std::vector<Gpu>& gpus, const Options& options)
+      : options_(options), out_(options.json ? stderr : stdout) {
+    for (const Gpu& gpu : gpus) {
+      loads_.push_back(std::make_unique<GpuLoad>(driver, gpu, options));
+      reports_.push_back({gpu.index, gpu.uuid, gpu.name, {}});
+    }
+    said_.resize(loads_.size());
+  }
+
+  int run(const sigset_t& signals) {
+    std::vector<std::thread> threads;
+    for (const auto& load : loads_) {
+      threads.emplace_back([this, &load] { load->run(stop_); });
+    }
+    const int signal = wait_for_end(signals);
+    stop_.set();
+    const bool ended = wait_for_threads();
+    look();
+    finish(signal);
+    const int code = exit_code(reports_, options_.duration ? signal : 0);
+    if (!ended) ::_exit(code);  // a thread is stuck in the driver
+    for (std::thread& thread : threads) thread.join();
+    return code;
+  }
+
+ private:
+  bool all_done() const {
+    return std::all_of(loads_.begin(), loads_.end(), [](const auto& l) { return l->is_done(); });
+  }
+
+  // The signal that ended it, or 0.
+  int wait_for_end(const sigset_t& signals) {
+    const TimePoint started = now();
+    TimePoint look_at = started, report_at = started + kReportEvery;
+    while (!all_done()) {
+      const TimePoint at = now();
+      if (options_.duration && at - started >= *options_.duration) return 0;
+      if (at >= look_at) {
+        look();
+        look_at = at + kLookEvery;
+      }
+      if (at >= report_at) {
+        report();
+        report_at = at + kReportEvery;
+      }
+      milliseconds wait = kStep;
+      if (options_.duration) {
+        wait = std::clamp(std::chrono::ceil<milliseconds>(started + *options_.duration - at),
+                          milliseconds(1), kStep);
+      }
+      const int signal = wait_signal(signals, wait);
+      if (signal != 0) return signal;
+    }
+    return 0;
+  }
+
+  bool wait_for_threads() const {
+    const TimePoint deadline = now() + kPatience;
+    while (!all_done()) {
+      if (now() > deadline) return false;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return true;
+  }
+
+  void look() {
+    for (std::size_t i = 0; i < loads_.size(); ++i) {
+      Stats& stats = reports_[i].stats;
+      const auto hottest = stats.temperature_c;
+      const auto power = stats.power_watts;
+      stats = loads_[i]->stats();
+      stats.temperature_c = sensors_.temperature_c(loads_[i]->gpu());
+      if (hottest) stats.temperature_c = std::max(stats.temperature_c.value_or(0), *hottest);
+      // At the end the load is off already: what it drew is what was last seen under it.
+      stats.power_watts =
+          loads_[i]->is_done() && power ? power : sensors_.power_watts(loads_[i]->gpu());
+    }
+  }
+
+  void report() {
+    for (std::size_t i = 0; i < reports_.size(); ++i) {
+      if (loads_[i]->is_done()) continue;
+      say(progress_line(reports_[i], said_[i], options_.hold));
+      said_[i] = reports_[i].stats;
+    }
+  }
+
+  void finish(int signal) {
+    bool failed = false, tested = false;
+    for (const GpuReport& gpu : reports_) {
+      say(summary_line(gpu, options_.hold));
+      failed = failed || gpu.stats.error;
+      tested = tested || gpu.stats.self_test;
+    }
+    if (!options_.json) return;
+    const End end = failed        ? End::kFailed
+                    : tested      ? End::kTested
+                    : signal == 0 ? End::kTime
+                                  : End::kSignal;
+    (void)std::printf("%s\n", json_line(reports_, end).c_str());
+    (void)std::fflush(stdout);
+  }
+
+  void say(const std::string& line) {
+    (void)std::fprintf(out_, "%s\n", line.c_str());
+    (void)std::fflush(out_);
+  }
+
+  const Options& options_;
+  std::FILE* out_;
+  Sensors sensors_;
+  StopFlag stop_;
+  std::vector<std::unique_ptr<GpuLoad>> loads_;
+  std::vector<GpuReport> reports_;
+  std::vector<Stats> said_;  // at the last progress line
+};
+
+}  // namespace
+
+int burn(const Options& options) {
+  const sigset_t signals = block_signals();
+  // Indices in the order that nvidia-smi and gpurota use, unless the caller chose another.
+  (void)::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+  const auto driver = load_driver();
+  if (!driver) return failed(driver.error());
+  const auto all = list_gpus(*driver);
+  if (!all) return failed(all.error());
+  const auto gpus = choose_gpus(*all, options.gpu_ids);
+  if (!gpus) return failed(gpus.error());
+  return Burner(*driver, *gpus, options).run(signals);
+}
+
+}  // namespace gpurota::burn

@@ -1,0 +1,116 @@
+#!/usr/bin/env bats
+# `gpurota burn`: the built-in load.
+
+load helpers
+
+setup() { make_folders; }
+teardown() { end_test; }
+
+# is EXPRESSION FILE: whether it is true of the last line's JSON, d, and its first GPU, g.
+is() {
+  python3 -c '
+import json, sys
+d = json.loads(open(sys.argv[2]).read().splitlines()[-1])
+sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" || { cat "$2" && return 1; }
+}
+holds_something() { gpurota-sim show | grep -q "pid $1: "; }
+exit_code_of() {
+  local code=0
+  wait "$1" || code=$?
+  echo "$code"
+}
+
+@test "it fills, checks and computes, and finds nothing wrong on a good GPU" {
+  gpurota burn --gpu-ids 0 --memory 32M --for 2s --json >out 2>err
+  [ "$(wc -l <out)" = 1 ]
+  is 'd["ended"] == "time" and d["errors"] == 0 and len(d["gpus"]) == 1' out
+  is 'g["held_bytes"] == 32 << 20 and g["checked_bytes"] >= 4 << 20 and g["flops"] > 0' out
+  is 'g["temperature_c"] > 0 and g["power_watts"] > 0 and g["error"] is None' out
+  grep 'no errors' err
+}
+
+@test "bad memory is found, and the exit code says so" {
+  gpurota-sim set gpu1.flip_bits=2
+  run -3 gpurota burn --gpu-ids 1 --memory 16M --for 5s
+  [[ "$output" == *'2 WRONG WORDS (bits 0x0000000000000004)'* ]]
+}
+
+@test "the self-test finds the errors it makes" {
+  gpurota burn --self-test --memory 16M --gpu-ids 0 --json >out
+  is 'd["ended"] == "self-test" and g["self_test"] and g["wrong_words"] == 1 and g["wrong_results"] > 0' out
+}
+
+@test "all GPUs are burned at once if none is named" {
+  gpurota burn --memory 8M --for 2s --json >out
+  is 'len(d["gpus"]) == 2 and all(x["flops"] > 0 for x in d["gpus"])' out
+}
+
+@test "SIGTERM ends it cleanly, with a summary; with --for that is not a success" {
+  in_background out gpurota burn --gpu-ids 0 --memory 8M
+  wait_until holds_something "$BACKGROUND_PID"
+  kill -TERM "$BACKGROUND_PID"
+  [ "$(exit_code_of "$BACKGROUND_PID")" = 0 ]
+  grep 'GPU 0 (gpurota Demo GPU 8GB): .*no errors' "$E2E_DIR/out"
+  in_background out gpurota burn --gpu-ids 0 --memory 8M --for 1h
+  wait_until holds_something "$BACKGROUND_PID"
+  kill -TERM "$BACKGROUND_PID"
+  [ "$(exit_code_of "$BACKGROUND_PID")" = 143 ]
+}
+
+@test "a signal that was ignored stays ignored" {
+  in_background out sh -c 'trap "" HUP; exec gpurota burn --hold --for 1h --gpu-ids 0 --memory 8M'
+  wait_until holds_something "$BACKGROUND_PID"
+  kill -HUP "$BACKGROUND_PID"
+  kill -TERM "$BACKGROUND_PID"
+  [ "$(exit_code_of "$BACKGROUND_PID")" = 143 ]
+}
+
+@test "what it holds is handed back when the GPU gets short of memory" {
+  in_background out gpurota burn --hold --gpu-ids 0 --memory 88% --json
+  local burning=$BACKGROUND_PID
+  wait_until gpu0_has_less_than 900
+  CUDA_VISIBLE_DEVICES=0 in_background hold "$PROGRAM" hold 600
+  wait_until says hold hold
+  wait_until gpu0_has_more_than 250
+  kill -TERM "$burning"
+  [ "$(exit_code_of "$burning")" = 0 ]
+  is 'g["chunks_handed_back"] >= 1 and g["held_bytes"] > 6 << 30' "$E2E_DIR/out"
+}
+gpu0_free() { CUDA_VISIBLE_DEVICES=0 "$PROGRAM" info | grep -o 'free=[0-9]*' | head -n 1 | cut -d= -f2; }
+# `info` has a context of its own while it asks: 128 MiB.
+gpu0_has_less_than() { [ $(($(gpu0_free) >> 20)) -lt "$1" ]; }
+gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
+
+@test "without memory to be had it says so" {
+  CUDA_VISIBLE_DEVICES=0 in_background hold "$PROGRAM" hold 7900
+  wait_until says hold hold
+  run -1 gpurota burn --hold --gpu-ids 0 --for 1s
+  [[ "$output" == *'no memory of it can be had'* || "$output" == *OUT_OF_MEMORY* ]]
+}
+
+@test "a GPU that falls off the bus is a failure, not a success" {
+  in_background out gpurota burn --gpu-ids 0 --memory 8M --json
+  wait_until holds_something "$BACKGROUND_PID"
+  gpurota-sim set gpu0.lost=1
+  [ "$(exit_code_of "$BACKGROUND_PID")" = 1 ]
+  is 'd["ended"] == "failed" and g["error"]' "$E2E_DIR/out"
+}
+
+@test "what makes no sense is refused in words" {
+  run -1 gpurota burn --memory much
+  [[ "$output" == *'--memory'* ]]
+  run -1 gpurota burn --gpu-ids 7
+  [[ "$output" == *"'7' names none of the 2 GPUs"* ]]
+  run -1 env CUDA_VISIBLE_DEVICES= gpurota burn
+  [[ "$output" == *CUDA_ERROR_NO_DEVICE* || "$output" == *'no GPU is visible'* ]]
+  gpurota help burn | grep -q -- --self-test
+  gpurota burn --help | grep -q -- --self-test
+}
+
+@test "in a lease it has the lease's GPU and keeps within its limit" {
+  start_daemon
+  gpurota run --gpu-ids 1 --memory 1G -- gpurota burn --memory 64M --for 2s --json >out
+  is 'len(d["gpus"]) == 1 and d["errors"] == 0 and g["held_bytes"] == 64 << 20' out
+  gpurota run --gpu-ids 1 --memory 1G -- gpurota burn --hold --memory 88% --for 1s --json >out
+  is 'g["error"] is None and 0 < g["held_bytes"] <= 1 << 30' out
+}
