@@ -12,6 +12,8 @@ for program in gpurotad gpurota; do
     grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
     while read -r library; do cp -n "$library" "$out/lib/bundled/"; done
 done
+# It needs libc only. `gpurota` finds it on PATH, as it does not know where it is itself (see below).
+if [ -x "$build/bin/gpurota-burn" ]; then strip -o "$out/bin/gpurota-burn" "$build/bin/gpurota-burn"; fi
 # gpurotad starts no program, so its environment may say where its libraries are; and it finds
 # libgpurota.so from its own path. What gpurota runs must find its own libraries.
 cat > "$out/bin/gpurotad" << 'EOF_WRAPPER'
@@ -22,7 +24,7 @@ EOF_WRAPPER
 cat > "$out/bin/gpurota" << 'EOF_WRAPPER'
 #!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
-exec /lib64/ld-linux-x86-64.so.2 --library-path "$here/../lib/bundled" "$here/gpurota.real" "$@"
+PATH=$PATH:$here exec /lib64/ld-linux-x86-64.so.2 --library-path "$here/../lib/bundled" "$here/gpurota.real" "$@"
 EOF_WRAPPER
 chmod +x "$out/bin/gpurota" "$out/bin/gpurotad"
 mkdir -p "$out/tests/driver"

@@ -3,7 +3,7 @@
 # a driver; one line for each check; exits with the number of those that failed. ONLY="name name" runs
 # these checks alone (`frameworks` takes five minutes, the rest three).
 #
-# Takes device memory with plain allocations only, at most 16 GiB; touches no setting of the GPU.
+# Takes device memory with plain allocations only, at most 16 GiB (burn.sh: 88 %); touches no setting of the GPU.
 # shellcheck disable=SC2317  # the checks are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: run.sh DIST [RESULTS_DIR]}")
@@ -111,6 +111,7 @@ check killed killed
 check daemon_restart daemon_restart
 check hammer hammer
 check frameworks frameworks
+check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
