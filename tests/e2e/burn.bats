@@ -4,7 +4,10 @@
 load helpers
 
 setup() { make_folders; }
-teardown() { end_test; }
+teardown() {
+  gpurota-sim set gpu0.lost=0
+  end_test
+}
 
 # is EXPRESSION FILE: whether it is true of the last line's JSON, d, and its first GPU, g.
 is() {
@@ -14,10 +17,11 @@ d = json.loads(open(sys.argv[2]).read().splitlines()[-1])
 sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" || { cat "$2" && return 1; }
 }
 holds_something() { gpurota-sim show | grep -q "pid $1: "; }
-exit_code_of() {
+# ends_with CODE PID: waits for it.
+ends_with() {
   local code=0
-  wait "$1" || code=$?
-  echo "$code"
+  wait "$2" || code=$?
+  [ "$code" = "$1" ] || { echo "exit code $code, not $1" && return 1; }
 }
 
 @test "it fills, checks and computes, and finds nothing wrong on a good GPU" {
@@ -49,12 +53,12 @@ exit_code_of() {
   in_background out gpurota burn --gpu-ids 0 --memory 8M
   wait_until holds_something "$BACKGROUND_PID"
   kill -TERM "$BACKGROUND_PID"
-  [ "$(exit_code_of "$BACKGROUND_PID")" = 0 ]
+  ends_with 0 "$BACKGROUND_PID"
   grep 'GPU 0 (gpurota Demo GPU 8GB): .*no errors' "$E2E_DIR/out"
   in_background out gpurota burn --gpu-ids 0 --memory 8M --for 1h
   wait_until holds_something "$BACKGROUND_PID"
   kill -TERM "$BACKGROUND_PID"
-  [ "$(exit_code_of "$BACKGROUND_PID")" = 143 ]
+  ends_with 143 "$BACKGROUND_PID"
 }
 
 @test "a signal that was ignored stays ignored" {
@@ -62,7 +66,7 @@ exit_code_of() {
   wait_until holds_something "$BACKGROUND_PID"
   kill -HUP "$BACKGROUND_PID"
   kill -TERM "$BACKGROUND_PID"
-  [ "$(exit_code_of "$BACKGROUND_PID")" = 143 ]
+  ends_with 143 "$BACKGROUND_PID"
 }
 
 @test "what it holds is handed back when the GPU gets short of memory" {
@@ -73,7 +77,7 @@ exit_code_of() {
   wait_until says hold hold
   wait_until gpu0_has_more_than 250
   kill -TERM "$burning"
-  [ "$(exit_code_of "$burning")" = 0 ]
+  ends_with 0 "$burning"
   is 'g["chunks_handed_back"] >= 1 and g["held_bytes"] > 6 << 30' "$E2E_DIR/out"
 }
 gpu0_free() { CUDA_VISIBLE_DEVICES=0 "$PROGRAM" info | grep -o 'free=[0-9]*' | head -n 1 | cut -d= -f2; }
@@ -92,7 +96,7 @@ gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
   in_background out gpurota burn --gpu-ids 0 --memory 8M --json
   wait_until holds_something "$BACKGROUND_PID"
   gpurota-sim set gpu0.lost=1
-  [ "$(exit_code_of "$BACKGROUND_PID")" = 1 ]
+  ends_with 1 "$BACKGROUND_PID"
   is 'd["ended"] == "failed" and g["error"]' "$E2E_DIR/out"
 }
 
