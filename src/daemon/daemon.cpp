@@ -201,13 +201,15 @@ std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {
 
 std::vector<proto::Check> Daemon::doctor() {
   Examination machine;
+  std::set<pid_t> counted;  // a process may be on several GPUs
   machine.driver = driver_;
   machine.driver_error = driver_error_;
   machine.preload = places_.preload;
   for (const GpuEntry& gpu : gpus_.entries()) {
     machine.gpus.push_back({gpu.info, gpu.sample, sampler_.settings(gpu.info.uuid)});
     for (const GpuProcess& process : gpu.sample.processes) {
-      if (const auto use = tenants_.use_of(process.pid, gpu.info.uuid)) {
+      const auto use = tenants_.use_of(process.pid, gpu.info.uuid);
+      if (use && counted.insert(process.pid).second) {
         machine.unhooked += use->unhooked;
         machine.unhooked_names.insert(use->unhooked_names.begin(), use->unhooked_names.end());
       }

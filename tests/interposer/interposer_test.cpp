@@ -179,6 +179,22 @@ TEST_F(InterposerTest, GarbageInsteadOfAWelcomeIsADaemonThatIsAway) {
   }
 }
 
+TEST_F(InterposerTest, FunctionsNewerThanItArePassedOnCountedAndNamed) {
+  auto extra = lease();
+  extra["LD_LIBRARY_PATH"] = PROBE_NEWER_DRIVER;
+  Program program({PROBE_NEWER}, extra);
+  ASSERT_EQ(program.read_line(), "ready");
+  EXPECT_EQ(daemon_->use(0).unhooked, 14u);  // asked before the program was a tenant
+  const std::vector<std::string> names = daemon_->unhooked_names();
+  ASSERT_EQ(names.size(), GPUROTA_PAGE_NAMES);
+  EXPECT_EQ(names[0], "cuMemAlloc_v9");
+  EXPECT_EQ(names[1], "cuMemTeleport");
+  EXPECT_EQ(names[2], "cuMemAlloc");
+  EXPECT_EQ(names[7], "cuNew4");
+  program.write_line("");
+  EXPECT_EQ(program.wait(), 0);
+}
+
 TEST_F(InterposerTest, ExplainsItselfWhereDebugSays) {
   auto extra = lease();
   extra["GPUROTA_DEBUG"] = dir_.file("debug.log");
