@@ -15,7 +15,8 @@ constexpr WallTime kNever = WallTime::max();
 
 class GpuTimeline {
  public:
-  enum class Source { kLease, kFiller, kPlan };
+  // kDue: of a request whose turn it is, once the fillers there have gone; no filler may take it again.
+  enum class Source { kLease, kFiller, kPlan, kDue };
   struct Use {
     WallTime from;
     WallTime until;

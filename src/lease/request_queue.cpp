@@ -75,7 +75,8 @@ class Planner {
   bool plan_at(const Request& request, const Slots& slots, WallTime from, Waiting& waiting);
   void plan_for_some_day(const Request& request, const Slots& slots, Waiting& waiting);
   void start(const Request& request, const Slots& slots, Waiting& waiting);
-  void keep(const Request& request, const Slots& slots, WallTime from, Waiting& waiting);
+  void keep(const Request& request, const Slots& slots, WallTime from, Waiting& waiting,
+            Source source = Source::kPlan);
   void explain(const Request& request, const Slots& slots, Waiting& waiting);
   std::optional<NextFree> in_the_way(const Request& request, const Slot& slot) const;
   void mark_held();
@@ -224,7 +225,7 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
   }
   if (!clear) {
     waiting.expected = now_ + kAnyMoment;
-    keep(request, slots, now_, waiting);
+    keep(request, slots, now_, waiting, Source::kDue);
     return;
   }
   Grant grant{request.id, {}};
@@ -246,10 +247,11 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
   decision_.grants.push_back(std::move(grant));
 }
 
-void Planner::keep(const Request& request, const Slots& slots, WallTime from, Waiting& waiting) {
+void Planner::keep(const Request& request, const Slots& slots, WallTime from, Waiting& waiting,
+                   Source source) {
   explain(request, slots, waiting);
   for (Slot* slot : slots) {
-    slot->timeline.add({from, until(request, from), size_on(request, *slot), Source::kPlan});
+    slot->timeline.add({from, until(request, from), size_on(request, *slot), source});
     waiting.planned.push_back(slot->room->info.uuid);
     kept_for_.try_emplace(slot->room->info.uuid, request.id, request.user);
   }
@@ -328,8 +330,9 @@ void Planner::mark_held() {
     const Slot* slot = find(uuid);
     if (!slot) continue;
     const auto& uses = slot->timeline.uses();
-    const bool idle = std::all_of(uses.begin(), uses.end(),
-                                  [](const auto& use) { return use.source == Source::kPlan; });
+    const bool idle = std::all_of(uses.begin(), uses.end(), [](const auto& use) {
+      return use.source == Source::kPlan || use.source == Source::kDue;
+    });
     if (idle) decision_.held.emplace(uuid, holder.first);
   }
 }

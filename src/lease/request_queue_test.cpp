@@ -163,6 +163,15 @@ TEST(RequestQueue, FillersGoWhenSomebodyNeedsTheirGpu) {
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }
 
+TEST(RequestQueue, FillersDoNotTakeTurnsInTheWayOfWhoseTurnItIs) {
+  Lab lab(3);
+  lab.lease({0}).kind = LeaseKind::kFiller;
+  lab.whole(3);
+  lab.wait({1, {}, {}, {}}, {}, LeaseKind::kFiller);
+  EXPECT_THAT(lab.decide().evict, ElementsAre(LeaseId{1}));
+  EXPECT_THAT(lab.decide().grants, IsEmpty()) << "it would have to go at once";
+}
+
 TEST(RequestQueue, AFillerIsOnlyAskedToGoWhereNothingElseIsFree) {
   Lab lab(2);
   lab.lease({0}).kind = LeaseKind::kFiller;
