@@ -18,7 +18,6 @@
 #include "lease/placement.h"
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -91,11 +90,16 @@ struct QueueDecision {
   std::map<GpuUuid, RequestId> held;  // idle GPUs and for whom they are kept
 };
 
+// Call it again after carrying out a decision that grants or evicts: a plan may then need less.
 QueueDecision decide(const QueueView& view, WallTime now);
 
-// "2 of 3 GPUs free; next expected 15:40, when bob's reservation on GPU 1 ends", the times written by
-// `clock`. Begins with a small letter: "waiting: …" goes before it.
-std::string waiting_reason(const Waiting& waiting,
-                           const std::function<std::string(WallTime)>& clock);
+// Why somebody waits, for people: "2 of 3 GPUs free; next expected 15:40, when bob's reservation on
+// GPU 1 ends". The time is left to whoever knows the reader's clock.
+struct Reason {
+  std::string text;                 // "2 of 3 GPUs free"
+  std::string next;                 // "when bob's reservation on GPU 1 ends"; may be empty
+  std::optional<WallTime> next_at;  // when that is expected
+};
+Reason waiting_reason(const Waiting& waiting);
 
 }  // namespace gpurota::lease

@@ -63,10 +63,16 @@ struct Lab {
   std::string reason(std::uint64_t id) const {
     for (const Waiting& waiting : decide().waiting) {
       if (waiting.request.value != id) continue;
-      return waiting_reason(waiting, [](WallTime at) {
-        return fmt::format("{} min from now",
-                           std::chrono::duration_cast<std::chrono::minutes>(at - kNow).count());
-      });
+      const Reason reason = waiting_reason(waiting);
+      std::string text = reason.text;
+      if (reason.next_at) {
+        text += fmt::format(
+            "; next expected {} min from now,",
+            std::chrono::duration_cast<std::chrono::minutes>(*reason.next_at - kNow).count());
+      } else if (!reason.next.empty()) {
+        text += ";";
+      }
+      return text + (reason.next.empty() ? "" : " " + reason.next);
     }
     return "not waiting";
   }

@@ -1,4 +1,4 @@
-// The sentence that a waiting user reads: the other half of request_queue.cpp.
+// What a waiting user reads: the other half of request_queue.cpp.
 #include "base/text.h"
 #include "lease/request_queue.h"
 
@@ -7,8 +7,7 @@
 namespace gpurota::lease {
 namespace {
 
-std::string what_is_in_the_way(const NextFree& next,
-                               const std::function<std::string(WallTime)>& clock) {
+std::string what_is_in_the_way(const NextFree& next) {
   const std::string user = display_text(next.user, 32);
   if (next.behind) {
     return fmt::format("GPU {} is kept for {} of {}, which came first", next.gpu,
@@ -16,27 +15,25 @@ std::string what_is_in_the_way(const NextFree& next,
   }
   const char* const what = next.kind == LeaseKind::kRun ? "program" : to_string(next.kind);
   if (next.ending) return fmt::format("{}'s {} on GPU {} is just ending", user, what, next.gpu);
-  if (!next.at) {
-    return fmt::format(
-        "nobody knows when the next will be: {}'s {} ({}) on GPU {} has no time limit", user, what,
-        to_string(*next.lease), next.gpu);
-  }
-  return fmt::format("next expected {}, when {}'s {} on GPU {} ends", clock(*next.at), user, what,
-                     next.gpu);
+  if (next.at) return fmt::format("when {}'s {} on GPU {} ends", user, what, next.gpu);
+  return fmt::format("nobody knows when the next will be: {}'s {} ({}) on GPU {} has no time limit",
+                     user, what, to_string(*next.lease), next.gpu);
 }
 
 }  // namespace
 
-std::string waiting_reason(const Waiting& waiting,
-                           const std::function<std::string(WallTime)>& clock) {
-  if (!waiting.out_of_service.empty()) return waiting.out_of_service;
+Reason waiting_reason(const Waiting& waiting) {
+  if (!waiting.out_of_service.empty()) return {waiting.out_of_service, {}, {}};
   if (waiting.planned.empty() && !waiting.next) {
-    return fmt::format("{} requests are before it", waiting.position - 1);
+    return {fmt::format("{} requests are before it", waiting.position - 1), {}, {}};
   }
-  std::string text = fmt::format("{} of {} GPU{} free", waiting.free, waiting.wanted,
-                                 waiting.wanted == 1 ? "" : "s");
-  if (waiting.next) text += "; " + what_is_in_the_way(*waiting.next, clock);
-  return text;
+  Reason reason;
+  reason.text = fmt::format("{} of {} GPU{} free", waiting.free, waiting.wanted,
+                            waiting.wanted == 1 ? "" : "s");
+  if (!waiting.next) return reason;
+  reason.next = what_is_in_the_way(*waiting.next);
+  if (!waiting.next->behind && !waiting.next->ending) reason.next_at = waiting.next->at;
+  return reason;
 }
 
 }  // namespace gpurota::lease

@@ -29,10 +29,19 @@ struct StoredProcess {
   bool operator==(const StoredProcess&) const = default;
 };
 
+// A command that runs under a reservation.
+struct StoredCommand {
+  StoredProcess holder;  // its gpurota run
+  StoredProcess main;
+  std::string cgroup;  // absolute path, or empty
+  std::optional<WallTime> ends;
+  bool operator==(const StoredCommand&) const = default;
+};
+
 struct StoredLease {
   LeaseId id;
   uid_t uid = 0;
-  std::string kind;  // "run"
+  std::string kind;  // "run", "reservation", …
   std::string token;
   WallTime since;
   std::string note;                  // foreign bytes, kept exact
@@ -44,7 +53,42 @@ struct StoredLease {
   bool subreaper = false;               // what the holder said of itself at the start
   std::string boot_id;                  // of the boot in which holder and main are meaningful
   bool ending = false;
+  std::optional<WallTime> ends{};  // its enforced end
+  std::string as_name{};           // foreign bytes, kept exact
+  std::string ticket{};            // of the request it was made for; empty: none waited for it
+  std::vector<StoredCommand> commands{};
   bool operator==(const StoredLease&) const = default;
+};
+
+// Somebody who waits for a lease.
+struct StoredRequest {
+  RequestId id;
+  uid_t uid = 0;
+  std::string kind;
+  std::string ticket;
+  WallTime since;
+  int count = 1;              // used when `gpus` is empty
+  std::vector<GpuUuid> gpus;  // in the order they were named
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::chrono::milliseconds> lasts;
+  bool take_over = false;
+  std::string as_name;               // foreign bytes, kept exact
+  std::string note;                  // foreign bytes, kept exact
+  std::vector<std::string> command;  // foreign bytes, kept exact
+  StoredProcess holder;              // who waits
+  std::string boot_id;
+  bool operator==(const StoredRequest&) const = default;
+};
+
+// What is known of a GPU beyond the driver's word.
+struct StoredGpuState {
+  GpuUuid uuid;
+  bool draining = false;
+  std::string drain_reason;  // foreign bytes, kept exact
+  WallTime idle_since;       // when its last lease ended; epoch: never had one
+  std::optional<uid_t> last_user;
+  bool operator==(const StoredGpuState&) const = default;
 };
 
 class Store {
@@ -56,6 +100,16 @@ class Store {
   virtual Result<void> remove_lease(LeaseId id) = 0;
   // Never returns the same id twice in the life of the store, removed leases included.
   virtual Result<LeaseId> next_lease_id() = 0;
+
+  virtual Result<std::vector<StoredRequest>> load_requests() = 0;  // in the order of their ids
+  virtual Result<void> save_request(const StoredRequest& request) = 0;
+  virtual Result<void> remove_request(RequestId id) = 0;
+  virtual Result<RequestId> next_request_id() = 0;  // as next_lease_id
+  // The request becomes the lease: both or neither.
+  virtual Result<void> grant_request(RequestId id, const StoredLease& lease) = 0;
+
+  virtual Result<std::vector<StoredGpuState>> load_gpus() = 0;
+  virtual Result<void> save_gpu(const StoredGpuState& gpu) = 0;  // inserts or replaces
 };
 
 }  // namespace gpurota::ports

@@ -24,6 +24,7 @@ inline constexpr std::size_t kMaxCallBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 inline constexpr int kMaxDepth = 16;
 inline constexpr std::size_t kMaxNoteBytes = 1024;
+inline constexpr std::size_t kMaxNameBytes = 64;  // as_name, ticket
 inline constexpr std::size_t kMaxCommandArguments = 256;
 inline constexpr std::size_t kMaxCommandBytes = 8192;
 inline constexpr std::size_t kMaxGpuIds = 256;

@@ -53,6 +53,22 @@ const char* sample_text<Update>() {
   return R"({"lease_id":"L3","note":""})";
 }
 template <>
+const char* sample_text<Enqueue>() {
+  return R"({"ticket":"0af3","kind":"reservation","gpus":2,"seconds":1800,"take_over":true})";
+}
+template <>
+const char* sample_text<Cancel>() {
+  return R"({"request_id":"R7"})";
+}
+template <>
+const char* sample_text<Drain>() {
+  return R"({"gpu_ids":["0"],"reason":"fan"})";
+}
+template <>
+const char* sample_text<Undrain>() {
+  return R"({"gpu_ids":["0"]})";
+}
+template <>
 const char* sample_text<InterfaceDescription>() {
   return R"({"interface":"dev.gpurota"})";
 }

@@ -82,6 +82,13 @@ class Decoder {
     out = *id;
     return true;
   }
+  bool read(const Json& json, RequestId& out, const std::string& path) {
+    const auto id = json.is_string() ? parse_request_id(json.get_ref<const std::string&>())
+                                     : std::optional<RequestId>();
+    if (!id) return refuse(path);
+    out = *id;
+    return true;
+  }
   bool read(const Json& json, WallTime& out, const std::string& path) {
     const auto time = json.is_string() ? parse_time(json.get_ref<const std::string&>())
                                        : std::optional<WallTime>();
@@ -174,7 +181,17 @@ const char* oversized(const Update& update) { return oversized_note(update.note)
 const char* oversized(const Release& release) {
   return release.gpu_ids && release.gpu_ids->size() > kMaxGpuIds ? "gpu_ids" : "";
 }
-const char* oversized(const Acquire& acquire) {
+const char* oversized(const Drain& drain) {
+  if (drain.gpu_ids.size() > kMaxGpuIds) return "gpu_ids";
+  return drain.reason && drain.reason->size() > kMaxNoteBytes ? "reason" : "";
+}
+const char* oversized(const Undrain& undrain) {
+  return undrain.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";
+}
+// Of what asks for a lease.
+template <class Asking>
+const char* oversized_asking(const Asking& acquire) {
+  if (acquire.as_name && acquire.as_name->size() > kMaxNameBytes) return "as_name";
   if (acquire.gpu_ids && acquire.gpu_ids->size() > kMaxGpuIds) return "gpu_ids";
   if (acquire.command) {
     std::size_t bytes = 0;
@@ -184,6 +201,11 @@ const char* oversized(const Acquire& acquire) {
     }
   }
   return oversized_note(acquire.note);
+}
+const char* oversized(const Acquire& acquire) { return oversized_asking(acquire); }
+const char* oversized(const Enqueue& enqueue) {
+  const bool ticket = !enqueue.ticket.empty() && enqueue.ticket.size() <= kMaxNameBytes;
+  return ticket ? oversized_asking(enqueue) : "ticket";
 }
 
 // Reads a message of at most `max` bytes into an object; says why not.

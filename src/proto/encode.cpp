@@ -33,6 +33,7 @@ struct Encoder {
     return static_cast<std::int64_t>(amount.count() > INT64_MAX ? INT64_MAX : amount.count());
   }
   Json value(LeaseId id) const { return to_string(id); }
+  Json value(RequestId id) const { return to_string(id); }
   Json value(const GpuUuid& uuid) const { return uuid.value; }
   Json value(WallTime time) const { return format_time(time); }
   template <class Enum>

@@ -5,14 +5,12 @@
 #pragma once
 
 #include "proto/methods.h"
+#include "proto/queue_fields.h"
 
 #include <concepts>
 #include <type_traits>
 
 namespace gpurota::proto {
-
-template <class X, class T>
-concept Like = std::same_as<std::remove_const_t<X>, T>;
 
 template <class V, Like<Gpu> X>
 void visit(V&& v, X& x) {
@@ -27,6 +25,7 @@ void visit(V&& v, X& x) {
   v("reserved_bytes", x.reserved_bytes);
   v("leases", x.leases);
   v("unreserved_bytes", x.unreserved_bytes);
+  v("held_for", x.held_for);
   v("detail", x.detail);
 }
 
@@ -50,7 +49,9 @@ void visit(V&& v, X& x) {
   v("state", x.state);
   v("uid", x.uid);
   v("user", x.user);
+  v("as_name", x.as_name);
   v("since", x.since);
+  v("ends", x.ends);
   v("gpus", x.gpus);
   v("processes", x.processes);
   v("pid", x.pid);
@@ -164,6 +165,10 @@ void visit(V&& v, X& x) {
   v("soft_limit", x.soft_limit);
   v("note", x.note);
   v("command", x.command);
+  v("kind", x.kind);
+  v("seconds", x.seconds);
+  v("take_over", x.take_over);
+  v("as_name", x.as_name);
 }
 
 template <class V, Like<Acquire::Reply> X>
@@ -178,6 +183,7 @@ void visit(V&& v, X& x) {
   v("lease_id", x.lease_id);
   v("pid", x.pid);
   v("subreaper", x.subreaper);
+  v("seconds", x.seconds);
 }
 
 template <class V, Like<Start::Reply> X>
@@ -203,6 +209,8 @@ void visit(V&& v, X& x) {
   v("lease_id", x.lease_id);
   v("gpu_ids", x.gpu_ids);
   v("all", x.all);
+  v("reservations", x.reservations);
+  v("all_users", x.all_users);
 }
 
 template <class V, Like<Release::Reply> X>
@@ -216,6 +224,7 @@ void visit(V&& v, X& x) {
   v("memory", x.memory);
   v("soft_limit", x.soft_limit);
   v("note", x.note);
+  v("seconds", x.seconds);
 }
 
 template <class V, Like<Update::Reply> X>
@@ -308,5 +317,10 @@ void visit(V&& v, X& x) {
   X(Report)                        \
   X(Doctor)                        \
   X(Reload)                        \
+  X(Enqueue)                       \
+  X(ListRequests)                  \
+  X(Cancel)                        \
+  X(Drain)                         \
+  X(Undrain)                       \
   X(ServiceInfo)                   \
   X(InterfaceDescription)

@@ -79,6 +79,7 @@ GPUROTA_NAMED(FoundProcess, "FoundProcess")
 GPUROTA_NAMED(Finding, "Finding")
 GPUROTA_NAMED(Event, "Event")
 GPUROTA_NAMED(ReportRow, "ReportRow")
+GPUROTA_NAMED(Request, "Request")
 GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
 
@@ -113,6 +114,7 @@ Members members_of_codec() {
   members["type Finding"] = fields_of<Finding>();
   members["type Event"] = fields_of<Event>();
   members["type ReportRow"] = fields_of<ReportRow>();
+  members["type Request"] = fields_of<Request>();
   members["type Variable"] = fields_of<Variable>();
   members["type Check"] = fields_of<Check>();
 #define GPUROTA_ADD(M) add_method<M>(members);

@@ -4,6 +4,7 @@
 // alternative of `Params`, and answers with reply_json<Method>(). Plain data, any thread.
 #pragma once
 
+#include "proto/queue_methods.h"
 #include "proto/types.h"
 
 #include <optional>
@@ -47,6 +48,10 @@ struct Acquire {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::vector<std::string>> command;
+  std::optional<std::string> kind;
+  std::optional<std::int64_t> seconds;
+  std::optional<bool> take_over;
+  std::optional<std::string> as_name;
   bool operator==(const Acquire&) const = default;
 };
 
@@ -59,6 +64,7 @@ struct Start {
   LeaseId lease_id;
   pid_t pid = 0;
   std::optional<bool> subreaper;
+  std::optional<std::int64_t> seconds;
   bool operator==(const Start&) const = default;
 };
 
@@ -84,6 +90,8 @@ struct Release {
   std::optional<LeaseId> lease_id;
   std::optional<std::vector<std::string>> gpu_ids;
   std::optional<bool> all;
+  std::optional<bool> reservations;
+  std::optional<bool> all_users;
   bool operator==(const Release&) const = default;
 };
 
@@ -97,6 +105,7 @@ struct Update {
   std::optional<SizeSpec> memory;
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
+  std::optional<std::int64_t> seconds;
   bool operator==(const Update&) const = default;
 };
 
@@ -193,6 +202,7 @@ struct InterfaceDescription {
 };
 
 using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
-                            Events, Report, Doctor, Reload, ServiceInfo, InterfaceDescription>;
+                            Events, Report, Doctor, Reload, Enqueue, ListRequests, Cancel, Drain,
+                            Undrain, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

@@ -37,17 +37,27 @@ std::optional<int> fraction(std::string_view rest) {
   return value;
 }
 
-}  // namespace
-
-std::optional<LeaseId> parse_lease_id(std::string_view text) {
-  if (text.size() < 2 || text.size() > 1 + kMaxLeaseDigits || text[0] != 'L' || text[1] == '0') {
+std::optional<std::uint64_t> numbered(char letter, std::string_view text) {
+  if (text.size() < 2 || text.size() > 1 + kMaxLeaseDigits || text[0] != letter || text[1] == '0') {
     return std::nullopt;
   }
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + 1, end, value);
   if (error != std::errc() || stop != end || value > INT64_MAX) return std::nullopt;
-  return LeaseId{value};
+  return value;
+}
+
+}  // namespace
+
+std::optional<LeaseId> parse_lease_id(std::string_view text) {
+  const auto value = numbered('L', text);
+  return value ? std::optional(LeaseId{*value}) : std::nullopt;
+}
+
+std::optional<RequestId> parse_request_id(std::string_view text) {
+  const auto value = numbered('R', text);
+  return value ? std::optional(RequestId{*value}) : std::nullopt;
 }
 
 std::string format_time(WallTime time) {

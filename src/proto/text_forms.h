@@ -12,6 +12,8 @@ namespace gpurota::proto {
 
 // "L12" -> 12; nullopt for anything else ("12", "L0", "L012").
 std::optional<LeaseId> parse_lease_id(std::string_view text);
+// "R7" -> 7, likewise.
+std::optional<RequestId> parse_request_id(std::string_view text);
 
 // "2026-11-21T01:19:32.125Z": always UTC, always milliseconds.
 std::string format_time(WallTime time);

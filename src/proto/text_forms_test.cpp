@@ -12,6 +12,13 @@ TEST(LeaseIdText, ReadsWhatIsWritten) {
   }
 }
 
+TEST(RequestIdText, IsNotALease) {
+  EXPECT_EQ(parse_request_id("R7"), RequestId{7});
+  EXPECT_FALSE(parse_request_id("L7"));
+  EXPECT_FALSE(parse_lease_id("R7"));
+  EXPECT_FALSE(parse_request_id("R0"));
+}
+
 TEST(LeaseIdText, RefusesEverythingElse) {
   for (const char* text : {"", "L", "12", "l12", "L0", "L012", "L-1", "L+1", "L1 ", " L1", "L1x",
                            "L9223372036854775808", "L99999999999999999999"}) {

@@ -19,11 +19,11 @@
 
 namespace gpurota::proto {
 
-enum class GpuState { kUnknown, kAvailable, kInUse, kUnreservedUse, kError };
-enum class LeaseKind { kUnknown, kRun };
+enum class GpuState { kUnknown, kAvailable, kInUse, kUnreservedUse, kError, kDraining };
+enum class LeaseKind { kUnknown, kRun, kReservation, kJob, kFiller, kPod, kSlurm };
 enum class Share { kUnknown, kExclusive, kSlice };
-enum class LeaseState { kUnknown, kActive, kEnding };
-enum class Ended { kUnknown, kFinished, kReleased, kLost };
+enum class LeaseState { kUnknown, kActive, kEnding, kExpired };
+enum class Ended { kUnknown, kFinished, kReleased, kLost, kExpired };
 enum class ProcessType { kUnknown, kCompute, kGraphics };
 enum class FindingKind { kUnknown, kUnreservedUse, kForeignUse, kOverLimit, kUnused };
 enum class FindingAction { kUnknown, kReport, kNotify, kStop };
@@ -78,6 +78,7 @@ struct Gpu {
   Bytes reserved_bytes;
   std::vector<LeaseId> leases;
   Bytes unreserved_bytes;
+  std::optional<RequestId> held_for;
   std::optional<std::string> detail;
   bool operator==(const Gpu&) const = default;
 };
@@ -101,7 +102,9 @@ struct Lease {
   LeaseState state = LeaseState::kUnknown;
   uid_t uid = 0;
   std::string user;
+  std::optional<std::string> as_name;
   WallTime since;
+  std::optional<WallTime> ends;
   std::vector<LeaseGpu> gpus;
   int processes = 0;
   std::optional<pid_t> pid;

@@ -14,12 +14,13 @@ struct Words;
 
 template <>
 struct Words<GpuState> {
-  static constexpr std::array<const char*, 5> kAll = {"unknown", "available", "in_use",
-                                                      "unreserved_use", "error"};
+  static constexpr std::array<const char*, 6> kAll = {"unknown",        "available", "in_use",
+                                                      "unreserved_use", "error",     "draining"};
 };
 template <>
 struct Words<LeaseKind> {
-  static constexpr std::array<const char*, 2> kAll = {"unknown", "run"};
+  static constexpr std::array<const char*, 7> kAll = {"unknown", "run", "reservation", "job",
+                                                      "filler",  "pod", "slurm"};
 };
 template <>
 struct Words<Share> {
@@ -27,11 +28,12 @@ struct Words<Share> {
 };
 template <>
 struct Words<LeaseState> {
-  static constexpr std::array<const char*, 3> kAll = {"unknown", "active", "ending"};
+  static constexpr std::array<const char*, 4> kAll = {"unknown", "active", "ending", "expired"};
 };
 template <>
 struct Words<Ended> {
-  static constexpr std::array<const char*, 4> kAll = {"unknown", "finished", "released", "lost"};
+  static constexpr std::array<const char*, 5> kAll = {"unknown", "finished", "released", "lost",
+                                                      "expired"};
 };
 template <>
 struct Words<ProcessType> {

@@ -80,6 +80,61 @@ CREATE INDEX usage_until ON usage (until_ms);
 )sql",
     // Every holder was taken for a subreaper before.
     "ALTER TABLE lease ADD COLUMN subreaper INTEGER NOT NULL DEFAULT 1;",
+    R"sql(
+ALTER TABLE lease ADD COLUMN ends_ms INTEGER;   -- null: it has no enforced end
+ALTER TABLE lease ADD COLUMN as_name BLOB NOT NULL DEFAULT x'';
+ALTER TABLE lease ADD COLUMN ticket TEXT NOT NULL DEFAULT '';
+CREATE TABLE lease_command (
+  lease INTEGER NOT NULL REFERENCES lease ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  holder_pid INTEGER NOT NULL,
+  holder_start INTEGER NOT NULL,
+  main_pid INTEGER NOT NULL,
+  main_start INTEGER NOT NULL,
+  cgroup BLOB NOT NULL,
+  ends_ms INTEGER,
+  PRIMARY KEY (lease, position)
+) STRICT, WITHOUT ROWID;
+INSERT INTO sequence VALUES ('request', 0);
+CREATE TABLE request (
+  id INTEGER PRIMARY KEY,
+  uid INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  ticket TEXT NOT NULL,
+  since_ms INTEGER NOT NULL,
+  gpus INTEGER NOT NULL,           -- how many
+  memory_bytes INTEGER,            -- null, as is the percentage: whole GPUs
+  memory_percent INTEGER,
+  soft_bytes INTEGER,
+  soft_percent INTEGER,
+  lasts_ms INTEGER,
+  take_over INTEGER NOT NULL,
+  as_name BLOB NOT NULL,
+  note BLOB NOT NULL,
+  holder_pid INTEGER NOT NULL,
+  holder_start INTEGER NOT NULL,
+  boot_id TEXT NOT NULL
+) STRICT;
+CREATE TABLE request_gpu (
+  request INTEGER NOT NULL REFERENCES request ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  uuid TEXT NOT NULL,
+  PRIMARY KEY (request, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE request_argument (
+  request INTEGER NOT NULL REFERENCES request ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  value BLOB NOT NULL,
+  PRIMARY KEY (request, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE gpu (
+  uuid TEXT PRIMARY KEY,
+  draining INTEGER NOT NULL,
+  drain_reason BLOB NOT NULL,
+  idle_since_ms INTEGER NOT NULL,
+  last_uid INTEGER                 -- whose its last lease was; null: nobody's yet
+) STRICT;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

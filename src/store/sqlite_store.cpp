@@ -44,11 +44,11 @@ std::optional<StoredProcess> process_at(const Statement& row, int column) {
 constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
-    " boot_id, ending, subreaper FROM lease ORDER BY id";
+    " boot_id, ending, subreaper, ends_ms, as_name, ticket FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
-    " main_start, cgroup, boot_id, ending, subreaper) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-    "?, ?)";
+    " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -64,6 +64,9 @@ StoredLease lease_at(const Statement& row) {
   lease.boot_id = row.bytes(11);
   lease.ending = row.integer(12) != 0;
   lease.subreaper = row.integer(13) != 0;
+  if (!row.is_null(14)) lease.ends = WallTime(std::chrono::milliseconds(row.integer(14)));
+  lease.as_name = row.bytes(15);
+  lease.ticket = row.bytes(16);
   return lease;
 }
 
@@ -122,13 +125,25 @@ Result<void> SqliteStore::load_parts(StoredLease& lease) {
   arguments.bind(to_integer(lease.id.value));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, arguments.step());
-    if (!row) return {};
+    if (!row) return load_commands(lease);
     lease.command.push_back(arguments.bytes(0));
   }
 }
 
 Result<void> SqliteStore::save_lease(const StoredLease& lease) {
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  GPUROTA_TRY(write_lease(lease));
+  return transaction.commit();
+}
+
+Result<void> SqliteStore::grant_request(RequestId id, const StoredLease& lease) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  GPUROTA_TRY(remove_request(id));
+  GPUROTA_TRY(write_lease(lease));
+  return transaction.commit();
+}
+
+Result<void> SqliteStore::write_lease(const StoredLease& lease) {
   GPUROTA_ASSIGN_OR_RETURN(auto remove, database_.prepare("DELETE FROM lease WHERE id = ?"));
   GPUROTA_TRY(remove.bind(to_integer(lease.id.value)).run());
   GPUROTA_ASSIGN_OR_RETURN(auto insert, database_.prepare(kInsertLease));
@@ -141,9 +156,12 @@ Result<void> SqliteStore::save_lease(const StoredLease& lease) {
   bind_process(insert, lease.main);
   insert.bind_blob(lease.cgroup).bind_text(lease.boot_id).bind(lease.ending ? 1 : 0);
   insert.bind(lease.subreaper ? 1 : 0);
+  insert.bind(lease.ends ? std::optional<std::int64_t>(lease.ends->time_since_epoch().count())
+                         : std::nullopt);
+  insert.bind_blob(lease.as_name).bind_text(lease.ticket);
   GPUROTA_TRY(insert.run());
-  GPUROTA_TRY(save_parts(lease));
-  return transaction.commit();
+  GPUROTA_TRY(write_commands(lease));
+  return save_parts(lease);
 }
 
 Result<void> SqliteStore::save_parts(const StoredLease& lease) {
@@ -168,15 +186,27 @@ Result<void> SqliteStore::remove_lease(LeaseId id) {
   return statement.bind(to_integer(id.value)).run();
 }
 
-Result<LeaseId> SqliteStore::next_lease_id() {
+Result<std::uint64_t> SqliteStore::next_of(const char* sequence) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto statement,
-      database_.prepare("UPDATE sequence SET last = last + 1 WHERE name = 'lease' RETURNING last"));
-  GPUROTA_ASSIGN_OR_RETURN(const bool row, statement.step());
-  if (!row) return fail(Code::kInternal, fmt::format("{} has no lease sequence", database_.path()));
-  const LeaseId id{from_integer(statement.integer(0))};
+      database_.prepare("UPDATE sequence SET last = last + 1 WHERE name = ? RETURNING last"));
+  GPUROTA_ASSIGN_OR_RETURN(const bool row, statement.bind_text(sequence).step());
+  if (!row) {
+    return fail(Code::kInternal, fmt::format("{} has no {} sequence", database_.path(), sequence));
+  }
+  const std::uint64_t next = from_integer(statement.integer(0));
   GPUROTA_TRY(statement.run());  // to the end: only then is it committed
-  return id;
+  return next;
+}
+
+Result<LeaseId> SqliteStore::next_lease_id() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t next, next_of("lease"));
+  return LeaseId{next};
+}
+
+Result<RequestId> SqliteStore::next_request_id() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t next, next_of("request"));
+  return RequestId{next};
 }
 
 }  // namespace gpurota::store

@@ -30,6 +30,13 @@ class SqliteStore final : public ports::Store, public ports::History {
   Result<void> save_lease(const ports::StoredLease& lease) override;
   Result<void> remove_lease(LeaseId id) override;
   Result<LeaseId> next_lease_id() override;
+  Result<std::vector<ports::StoredRequest>> load_requests() override;
+  Result<void> save_request(const ports::StoredRequest& request) override;
+  Result<void> remove_request(RequestId id) override;
+  Result<RequestId> next_request_id() override;
+  Result<void> grant_request(RequestId id, const ports::StoredLease& lease) override;
+  Result<std::vector<ports::StoredGpuState>> load_gpus() override;
+  Result<void> save_gpu(const ports::StoredGpuState& gpu) override;
 
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override;
@@ -44,6 +51,11 @@ class SqliteStore final : public ports::Store, public ports::History {
   static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& path);
   Result<void> load_parts(ports::StoredLease& lease);
   Result<void> save_parts(const ports::StoredLease& lease);
+  Result<void> write_lease(const ports::StoredLease& lease);  // within a transaction
+  Result<void> write_commands(const ports::StoredLease& lease);
+  Result<void> load_commands(ports::StoredLease& lease);
+  Result<void> load_request_parts(ports::StoredRequest& request);
+  Result<std::uint64_t> next_of(const char* sequence);
 
   Fd lock_;  // outlives database_
   Database database_;

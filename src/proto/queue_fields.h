@@ -1,0 +1,87 @@
+// The fields of queue_methods.h; see fields.h.
+#pragma once
+
+#include "proto/queue_methods.h"
+
+#include <concepts>
+#include <type_traits>
+
+namespace gpurota::proto {
+
+template <class X, class T>
+concept Like = std::same_as<std::remove_const_t<X>, T>;
+
+template <class V, Like<Request> X>
+void visit(V&& v, X& x) {
+  v("request_id", x.request_id);
+  v("position", x.position);
+  v("kind", x.kind);
+  v("uid", x.uid);
+  v("user", x.user);
+  v("as_name", x.as_name);
+  v("since", x.since);
+  v("gpus", x.gpus);
+  v("gpu_ids", x.gpu_ids);
+  v("memory", x.memory);
+  v("seconds", x.seconds);
+  v("free", x.free);
+  v("planned", x.planned);
+  v("expected", x.expected);
+  v("reason", x.reason);
+  v("next", x.next);
+  v("next_at", x.next_at);
+  v("pid", x.pid);
+  v("command", x.command);
+  v("note", x.note);
+}
+
+template <class V, Like<Enqueue> X>
+void visit(V&& v, X& x) {
+  v("ticket", x.ticket);
+  v("kind", x.kind);
+  v("gpus", x.gpus);
+  v("gpu_ids", x.gpu_ids);
+  v("memory", x.memory);
+  v("soft_limit", x.soft_limit);
+  v("seconds", x.seconds);
+  v("take_over", x.take_over);
+  v("as_name", x.as_name);
+  v("note", x.note);
+  v("command", x.command);
+}
+
+template <class V, Like<Enqueue::Reply> X>
+void visit(V&& v, X& x) {
+  v("request", x.request);
+  v("lease", x.lease);
+  v("environment", x.environment);
+  v("preload", x.preload);
+}
+
+template <class V, Like<ListRequests::Reply> X>
+void visit(V&& v, X& x) {
+  v("requests", x.requests);
+}
+
+template <class V, Like<Cancel> X>
+void visit(V&& v, X& x) {
+  v("request_id", x.request_id);
+}
+
+template <class V, Like<Drain> X>
+void visit(V&& v, X& x) {
+  v("gpu_ids", x.gpu_ids);
+  v("reason", x.reason);
+}
+
+template <class V, Like<Undrain> X>
+void visit(V&& v, X& x) {
+  v("gpu_ids", x.gpu_ids);
+}
+
+template <class V, class X>
+requires Like<X, ListRequests> || Like<X, Cancel::Reply> || Like<X, Drain::Reply> ||
+    Like<X, Undrain::Reply>
+void visit(V&&, X&) {}
+
+}  // namespace gpurota::proto

@@ -1,0 +1,186 @@
+// Requests, commands under reservations and GPUs: the other half of sqlite_store.cpp.
+#include "store/sqlite_store.h"
+
+#include <chrono>
+#include <utility>
+
+namespace gpurota::store {
+namespace {
+
+using std::chrono::milliseconds;
+using Number = std::optional<std::int64_t>;
+
+std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+Number milliseconds_of(const std::optional<WallTime>& time) {
+  return time ? Number(time->time_since_epoch().count()) : Number();
+}
+
+std::optional<WallTime> time_at(const Statement& row, int column) {
+  if (row.is_null(column)) return std::nullopt;
+  return WallTime(milliseconds(row.integer(column)));
+}
+
+ports::StoredProcess process_at(const Statement& row, int column) {
+  return {static_cast<pid_t>(row.integer(column)),
+          static_cast<std::uint64_t>(row.integer(column + 1))};
+}
+
+// A size takes two columns; both are null where there is none.
+void bind_size(Statement& statement, const std::optional<SizeSpec>& size) {
+  const bool percent = size && size->percent > 0;
+  statement.bind(size && !percent ? Number(to_integer(size->bytes.count())) : Number());
+  statement.bind(percent ? Number(size->percent) : Number());
+}
+
+std::optional<SizeSpec> size_at(const Statement& row, int column) {
+  if (!row.is_null(column)) {
+    return SizeSpec{Bytes(static_cast<std::uint64_t>(row.integer(column))), 0};
+  }
+  if (row.is_null(column + 1)) return std::nullopt;
+  return SizeSpec{Bytes(), static_cast<int>(row.integer(column + 1))};
+}
+
+constexpr const char* kSelectRequests =
+    "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
+    " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id"
+    " FROM request ORDER BY id";
+
+ports::StoredRequest request_at(const Statement& row) {
+  ports::StoredRequest request;
+  request.id.value = static_cast<std::uint64_t>(row.integer(0));
+  request.uid = static_cast<uid_t>(row.integer(1));
+  request.kind = row.bytes(2);
+  request.ticket = row.bytes(3);
+  request.since = WallTime(milliseconds(row.integer(4)));
+  request.count = static_cast<int>(row.integer(5));
+  request.memory = size_at(row, 6);
+  request.soft_limit = size_at(row, 8);
+  if (!row.is_null(10)) request.lasts = milliseconds(row.integer(10));
+  request.take_over = row.integer(11) != 0;
+  request.as_name = row.bytes(12);
+  request.note = row.bytes(13);
+  request.holder = process_at(row, 14);
+  request.boot_id = row.bytes(16);
+  return request;
+}
+
+}  // namespace
+
+Result<void> SqliteStore::load_commands(ports::StoredLease& lease) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto rows,
+      database_.prepare("SELECT holder_pid, holder_start, main_pid, main_start, cgroup,"
+                        " ends_ms FROM lease_command WHERE lease = ? ORDER BY position"));
+  rows.bind(to_integer(lease.id.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return {};
+    lease.commands.push_back(
+        {process_at(rows, 0), process_at(rows, 2), rows.bytes(4), time_at(rows, 5)});
+  }
+}
+
+Result<void> SqliteStore::write_commands(const ports::StoredLease& lease) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto insert, database_.prepare("INSERT INTO lease_command VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+  std::int64_t position = 0;
+  for (const ports::StoredCommand& command : lease.commands) {
+    insert.bind(to_integer(lease.id.value)).bind(position++);
+    insert.bind(command.holder.pid).bind(to_integer(command.holder.start_ticks));
+    insert.bind(command.main.pid).bind(to_integer(command.main.start_ticks));
+    GPUROTA_TRY(insert.bind_blob(command.cgroup).bind(milliseconds_of(command.ends)).run());
+  }
+  return {};
+}
+
+Result<std::vector<ports::StoredRequest>> SqliteStore::load_requests() {
+  std::vector<ports::StoredRequest> requests;
+  GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare(kSelectRequests));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return requests;
+    requests.push_back(request_at(rows));
+    GPUROTA_TRY(load_request_parts(requests.back()));
+  }
+}
+
+Result<void> SqliteStore::load_request_parts(ports::StoredRequest& request) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto gpus,
+      database_.prepare("SELECT uuid FROM request_gpu WHERE request = ? ORDER BY position"));
+  gpus.bind(to_integer(request.id.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, gpus.step());
+    if (!row) break;
+    request.gpus.push_back(GpuUuid{gpus.bytes(0)});
+  }
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto arguments,
+      database_.prepare("SELECT value FROM request_argument WHERE request = ? ORDER BY position"));
+  arguments.bind(to_integer(request.id.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, arguments.step());
+    if (!row) return {};
+    request.command.push_back(arguments.bytes(0));
+  }
+}
+
+Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
+  const std::int64_t id = to_integer(request.id.value);
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  GPUROTA_TRY(remove_request(request.id));
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto insert, database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                                     " ?, ?, ?, ?, ?, ?)"));
+  insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
+  insert.bind(request.since.time_since_epoch().count()).bind(request.count);
+  bind_size(insert, request.memory);
+  bind_size(insert, request.soft_limit);
+  insert.bind(request.lasts ? Number(request.lasts->count()) : Number());
+  insert.bind(request.take_over ? 1 : 0).bind_blob(request.as_name).bind_blob(request.note);
+  insert.bind(request.holder.pid).bind(to_integer(request.holder.start_ticks));
+  GPUROTA_TRY(insert.bind_text(request.boot_id).run());
+  GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
+  for (std::size_t i = 0; i < request.gpus.size(); ++i) {
+    GPUROTA_TRY(gpu.bind(id).bind(to_integer(i)).bind_text(request.gpus[i].value).run());
+  }
+  GPUROTA_ASSIGN_OR_RETURN(auto argument,
+                           database_.prepare("INSERT INTO request_argument VALUES (?, ?, ?)"));
+  for (std::size_t i = 0; i < request.command.size(); ++i) {
+    GPUROTA_TRY(argument.bind(id).bind(to_integer(i)).bind_blob(request.command[i]).run());
+  }
+  return transaction.commit();
+}
+
+Result<void> SqliteStore::remove_request(RequestId id) {
+  GPUROTA_ASSIGN_OR_RETURN(auto statement, database_.prepare("DELETE FROM request WHERE id = ?"));
+  return statement.bind(to_integer(id.value)).run();
+}
+
+Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
+  std::vector<ports::StoredGpuState> gpus;
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto rows,
+      database_.prepare("SELECT uuid, draining, drain_reason, idle_since_ms, last_uid FROM gpu"));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return gpus;
+    ports::StoredGpuState& gpu = gpus.emplace_back();
+    gpu.uuid = GpuUuid{rows.bytes(0)};
+    gpu.draining = rows.integer(1) != 0;
+    gpu.drain_reason = rows.bytes(2);
+    gpu.idle_since = WallTime(milliseconds(rows.integer(3)));
+    if (!rows.is_null(4)) gpu.last_user = static_cast<uid_t>(rows.integer(4));
+  }
+}
+
+Result<void> SqliteStore::save_gpu(const ports::StoredGpuState& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(auto insert,
+                           database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?)"));
+  insert.bind_text(gpu.uuid.value).bind(gpu.draining ? 1 : 0).bind_blob(gpu.drain_reason);
+  insert.bind(gpu.idle_since.time_since_epoch().count());
+  return insert.bind(gpu.last_user ? Number(*gpu.last_user) : Number()).run();
+}
+
+}  // namespace gpurota::store

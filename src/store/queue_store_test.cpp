@@ -1,0 +1,95 @@
+// Requests, commands under reservations and what is known of GPUs, in the store.
+#include "store/sqlite_store.h"
+#include "testing/temp_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::store {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+ports::StoredRequest make_request(std::uint64_t id) {
+  ports::StoredRequest request;
+  request.id = RequestId{id};
+  request.uid = 4000000000u;
+  request.kind = "reservation";
+  request.ticket = "0af3";
+  request.since = WallTime(1700000000123ms);
+  request.count = 2;
+  request.gpus = {GpuUuid{"GPU-b"}, GpuUuid{"GPU-a"}};
+  request.memory = SizeSpec{Bytes(), 50};
+  request.soft_limit = SizeSpec{gib(3), 0};
+  request.lasts = 90min;
+  request.take_over = true;
+  request.as_name = "caf\xc3\xa9 \xff";
+  request.note = std::string("a\0b", 3);
+  request.command = {"python", "", "x\ny"};
+  request.holder = {12, UINT64_MAX};
+  request.boot_id = "boot";
+  return request;
+}
+
+ports::StoredLease make_lease() {
+  ports::StoredLease lease;
+  lease.id = LeaseId{7};
+  lease.kind = "reservation";
+  lease.ticket = "0af3";
+  lease.ends = WallTime(1700000000456ms);
+  lease.as_name = "\xff";
+  lease.gpus = {{GpuUuid{"GPU-a"}, std::nullopt, std::nullopt}};
+  lease.commands = {{{10, 100}, {11, 110}, "/cgroup/x", WallTime(5ms)},
+                    {{20, 200}, {21, 210}, "", std::nullopt}};
+  return lease;
+}
+
+TEST(QueueStore, GivesRequestsBackAsTheyWereInTheirOrder) {
+  auto store = SqliteStore::open_in_memory();
+  ASSERT_TRUE(store) << store.error().message;
+  ports::StoredRequest plain = make_request(1);
+  plain.memory.reset();
+  plain.soft_limit.reset();
+  plain.lasts.reset();
+  plain.gpus.clear();
+  ASSERT_TRUE((*store)->save_request(make_request(2)));
+  ASSERT_TRUE((*store)->save_request(plain));
+  EXPECT_THAT(*(*store)->load_requests(), ElementsAre(plain, make_request(2)));
+  ASSERT_TRUE((*store)->remove_request(RequestId{1}));
+  EXPECT_THAT(*(*store)->load_requests(), ElementsAre(make_request(2)));
+}
+
+TEST(QueueStore, ARequestBecomesItsLeaseInOneStep) {
+  auto store = SqliteStore::open_in_memory();
+  ASSERT_TRUE(store);
+  ASSERT_TRUE((*store)->save_request(make_request(1)));
+  ASSERT_TRUE((*store)->grant_request(RequestId{1}, make_lease()));
+  EXPECT_THAT(*(*store)->load_requests(), IsEmpty());
+  EXPECT_THAT(*(*store)->load_leases(), ElementsAre(make_lease()));
+}
+
+TEST(QueueStore, RequestIdsAreNeverGivenTwice) {
+  testing::TempDir dir;
+  {
+    auto store = SqliteStore::open(dir.path());
+    EXPECT_EQ(*(*store)->next_request_id(), RequestId{1});
+  }
+  auto store = SqliteStore::open(dir.path());
+  EXPECT_EQ(*(*store)->next_request_id(), RequestId{2});
+  EXPECT_EQ(*(*store)->next_lease_id(), LeaseId{1});
+}
+
+TEST(QueueStore, KeepsWhatIsKnownOfGpus) {
+  auto store = SqliteStore::open_in_memory();
+  ports::StoredGpuState gpu{GpuUuid{"GPU-a"}, true, "fan\xff", WallTime(5ms), 1000};
+  ASSERT_TRUE((*store)->save_gpu(gpu));
+  gpu.draining = false;
+  gpu.last_user.reset();
+  ASSERT_TRUE((*store)->save_gpu(gpu));
+  EXPECT_THAT(*(*store)->load_gpus(), ElementsAre(gpu));
+}
+
+}  // namespace
+}  // namespace gpurota::store
