@@ -18,6 +18,8 @@ Cell state_cell(proto::GpuState state) {
       return {"in use", Colour::kNone};
     case proto::GpuState::kUnreservedUse:
       return {"unreserved use", Colour::kYellow};
+    case proto::GpuState::kDraining:
+      return {"draining", Colour::kYellow};
     case proto::GpuState::kError:
       return {"error", Colour::kRed};
     case proto::GpuState::kUnknown:

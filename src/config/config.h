@@ -75,6 +75,13 @@ struct Automatic {
   bool operator==(const Automatic&) const = default;
 };
 
+// What becomes of a reservation whose time is over while its programs hold memory.
+enum class Expired {
+  kYield,  // they run on until somebody waits for the GPUs
+  kStop,   // they are ended at once
+  kKeep,   // they run on for as long as they like
+};
+
 struct Config {
   // Who may connect. Empty: everybody on the machine (the daemon of root), or only the daemon's own
   // user (a daemon of anybody else).
@@ -102,6 +109,7 @@ struct Config {
   Bytes audit_size_per_user = mib(4);
   // How long it is known who used what (gpurota report).
   int history_days = 400;
+  Expired expired_reservation = Expired::kYield;
   int max_leases_per_user = 64;
   int max_tenants_per_lease = 1024;
   int max_connections_per_user = 256;

@@ -207,6 +207,17 @@ std::string parse_ignore(const toml::table& table, WatchIgnore& ignore) {
   return ignore.uid || !ignore.executable.empty() ? "" : "give uid, executable or both";
 }
 
+Setter expired(Expired& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const auto value = node.value<std::string>();
+    if (value != "yield" && value != "stop" && value != "keep") {
+      return "write \"yield\", \"stop\" or \"keep\"";
+    }
+    into = value == "yield" ? Expired::kYield : value == "stop" ? Expired::kStop : Expired::kKeep;
+    return {};
+  };
+}
+
 Setter when_full(Automatic::WhenFull& into) {
   return [&into](const toml::node& node) -> std::string {
     const auto value = node.value<std::string>();
@@ -256,6 +267,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"watch.ignore", entries(config.watch.ignore, parse_ignore)},
       {"audit_size_per_user", bytes(config.audit_size_per_user)},
       {"history_days", count(config.history_days, 1, 36500)},
+      {"expired_reservation", expired(config.expired_reservation)},
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
       {"max_connections_per_user", count(config.max_connections_per_user, 1, 100000)},

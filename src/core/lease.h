@@ -25,8 +25,9 @@ struct LeaseGpu {
   bool operator==(const LeaseGpu&) const = default;
 };
 
-// kEnding: its processes are being ended, or its memory is not back yet. It still holds what it held.
-enum class LeaseState { kActive, kEnding };
+// kEnding: its processes are being ended, or its memory is not back yet. kExpired: the time of a
+// reservation is over, but its programs hold memory still. Both hold what they held.
+enum class LeaseState { kActive, kEnding, kExpired };
 
 // What ends it: `run` its command, `reservation` a time, `filler` whoever needs the GPU. The others are
 // made by parts of gpurota and end with what they stand for.

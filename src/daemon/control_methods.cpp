@@ -16,12 +16,12 @@ namespace gpurota::daemon {
 namespace {
 
 Outcome failed(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}};
+  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
 }
 
 template <class Method>
 Outcome replied(const typename Method::Reply& reply) {
-  return {proto::reply_json<Method>(reply), {}, {}, {}};
+  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
 }
 
 proto::Ended ended(EndCause cause) {
@@ -32,8 +32,36 @@ proto::Ended ended(EndCause cause) {
       return proto::Ended::kReleased;
     case EndCause::kLost:
       return proto::Ended::kLost;
+    case EndCause::kExpired:
+      return proto::Ended::kExpired;
   }
   return proto::Ended::kUnknown;
+}
+
+// A reservation that nobody thinks of any more is over soon.
+constexpr std::chrono::minutes kDefaultReservation{30};
+// Some years: so that no sum of times overflows.
+constexpr std::int64_t kMostSeconds = std::int64_t{100000} * 3600;
+
+Result<std::optional<std::chrono::milliseconds>> time_of(std::optional<std::int64_t> seconds) {
+  using Time = std::optional<std::chrono::milliseconds>;
+  if (!seconds) return Time();
+  if (*seconds < 1 || *seconds > kMostSeconds) {
+    return fail(Code::kInvalid, fmt::format("a time is from 1 s to {} h", kMostSeconds / 3600));
+  }
+  return Time(std::chrono::seconds(*seconds));
+}
+
+Result<void> read_kind(const proto::Acquire& call, AcquireRequest& request) {
+  const auto kind = parse_lease_kind(call.kind.value_or("run"));
+  if (!kind || (*kind != LeaseKind::kRun && *kind != LeaseKind::kReservation &&
+                *kind != LeaseKind::kFiller)) {
+    return fail(Code::kInvalid, "a lease is asked for as run, reservation or filler");
+  }
+  request.kind = *kind;
+  GPUROTA_ASSIGN_OR_RETURN(request.lasts, time_of(call.seconds));
+  if (*kind == LeaseKind::kReservation && !request.lasts) request.lasts = kDefaultReservation;
+  return {};
 }
 
 }  // namespace
@@ -87,6 +115,9 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   request.placement.count = call.gpus.value_or(1);
   request.placement.memory = call.memory;
   request.placement.soft_limit = call.soft_limit;
+  if (call.take_over.value_or(false)) request.placement.take_over = caller.uid;
+  GPUROTA_TRY(read_kind(call, request));
+  request.as_name = call.as_name.value_or("");
   request.note = call.note.value_or("");
   request.command = call.command.value_or(std::vector<std::string>());
   if (call.gpu_ids) {
@@ -125,6 +156,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
         proto::error_json(proto::no_gpu_error(refusal.error.message, refusal.free, refusal.total)),
         {},
         {},
+        {},
         {}};
   }
   const LeaseEntry& entry = **made;
@@ -133,14 +165,20 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
   reply.environment = environment_of(entry);
   if (!entry.lease.exclusive()) reply.preload = parts_.preload;
   Outcome outcome = replied<proto::Acquire>(reply);
-  outcome.acquired = entry.lease.id;
+  if (entry.holder) outcome.acquired = entry.lease.id;
   return outcome;
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Start& call) {
   const auto entry = own_lease(caller, call.lease_id);
   if (!entry) return failed(entry.error());
-  const auto started = parts_.leases.start(call.lease_id, call.pid, call.subreaper.value_or(false));
+  const auto lasts = time_of(call.seconds);
+  if (!lasts) return failed(lasts.error());
+  const bool subreaper = call.subreaper.value_or(false);
+  const auto started =
+      (*entry)->lease.kind == LeaseKind::kReservation
+          ? parts_.leases.start_command(call.lease_id, {call.pid, caller.pid, subreaper, *lasts})
+          : parts_.leases.start(call.lease_id, call.pid, subreaper);
   if (!started) return failed(started.error());
   Outcome outcome = replied<proto::Start>({*started});
   outcome.started = call.lease_id;
@@ -150,15 +188,21 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Start& call) {
 Outcome ControlMethods::on(const Caller& caller, const proto::Hold& call) {
   const auto entry = own_lease(caller, call.lease_id);
   if (!entry) return failed(entry.error());
-  return {describe(caller, **entry, false), {}, {}, call.lease_id};
+  return {describe(caller, **entry, false), {}, {}, call.lease_id, {}};
 }
 
 Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
                                                            const proto::Release& call) const {
+  const bool all = call.all.value_or(false), reservations = call.reservations.value_or(false);
+  const bool everybody = call.all_users.value_or(false);
   const int ways =
-      (call.lease_id ? 1 : 0) + (call.gpu_ids ? 1 : 0) + (call.all.value_or(false) ? 1 : 0);
+      (call.lease_id ? 1 : 0) + (call.gpu_ids ? 1 : 0) + all + reservations + everybody;
   if (ways != 1) {
-    return fail(Code::kInvalid, "say which leases: one by its id, those on some GPUs, or all");
+    return fail(Code::kInvalid,
+                "say which leases: one by its id, those on some GPUs, all, or your reservations");
+  }
+  if (everybody && !parts_.views.is_administrator(caller.uid)) {
+    return fail(Code::kDenied, "only administrators end everybody's leases");
   }
   if (call.lease_id) {
     GPUROTA_TRY(own_lease(caller, *call.lease_id));
@@ -173,11 +217,12 @@ Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
   std::vector<LeaseId> chosen;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const Lease& lease = entry.lease;
-    if (lease.uid != caller.uid) continue;
+    if (lease.uid != caller.uid && !everybody) continue;
     const bool there = std::any_of(gpus.begin(), gpus.end(), [&lease](const GpuUuid& gpu) {
       return lease.find_gpu(gpu) != nullptr;
     });
-    if (there || call.all.value_or(false)) chosen.push_back(id);
+    const bool reserved = reservations && lease.kind == LeaseKind::kReservation;
+    if (there || all || everybody || reserved) chosen.push_back(id);
   }
   return chosen;
 }
@@ -192,11 +237,33 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Release& call) {
   return replied<proto::Release>({*chosen});
 }
 
+Result<void> ControlMethods::check_update(const Caller& caller, const LeaseEntry& entry,
+                                          const proto::Update& call) const {
+  const Lease& lease = entry.lease;
+  const bool longer =
+      call.seconds &&
+      (!lease.ends || parts_.wall_clock() + std::chrono::seconds(*call.seconds) > *lease.ends);
+  bool larger = false;
+  for (const LeaseGpu& share : lease.gpus) {
+    const GpuEntry* gpu = parts_.gpus.find(share.uuid);
+    larger |= call.memory && share.limit && gpu && call.memory->of(gpu->info.memory) > *share.limit;
+  }
+  const QueueEntry* first = parts_.queue.first_planned_on(lease.gpus);
+  if ((!longer && !larger) || !first || parts_.views.is_administrator(caller.uid)) return {};
+  return fail(Code::kLimit,
+              fmt::format("{} waits for a GPU of {}: it can have neither more time nor "
+                          "more memory",
+                          to_string(first->id), to_string(lease.id)));
+}
+
 Outcome ControlMethods::on(const Caller& caller, const proto::Update& call) {
   const auto entry = own_lease(caller, call.lease_id);
   if (!entry) return failed(entry.error());
+  const auto lasts = time_of(call.seconds);
+  if (!lasts) return failed(lasts.error());
+  if (const auto may = check_update(caller, **entry, call); !may) return failed(may.error());
   const auto updated =
-      parts_.leases.update(call.lease_id, {call.memory, call.soft_limit, call.note});
+      parts_.leases.update(call.lease_id, {call.memory, call.soft_limit, call.note, *lasts});
   if (!updated) return failed(updated.error());
   return replied<proto::Update>({parts_.views.lease(**entry, caller.uid)});
 }
@@ -230,7 +297,7 @@ Outcome ControlMethods::on(const Caller&, const proto::ServiceInfo&) {
 
 Outcome ControlMethods::on(const Caller&, const proto::InterfaceDescription& call) {
   const auto described = proto::describe_interface(call.interface);
-  if (!described) return {proto::error_json(described.error()), {}, {}, {}};
+  if (!described) return {proto::error_json(described.error()), {}, {}, {}, {}};
   return replied<proto::InterfaceDescription>(*described);
 }
 

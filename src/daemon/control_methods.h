@@ -3,6 +3,7 @@
 
 #include "daemon/control_server.h"
 #include "daemon/lease_manager.h"
+#include "daemon/queue.h"
 #include "daemon/views.h"
 #include "ports/gpu_probe.h"
 #include "proto/methods.h"
@@ -17,6 +18,7 @@ class ControlMethods {
  public:
   struct Parts {
     LeaseManager& leases;
+    Queue& queue;
     GpuTable& gpus;
     const Views& views;
     std::string tenant_socket;
@@ -27,12 +29,16 @@ class ControlMethods {
     std::function<std::vector<proto::Check>()> doctor;
     std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
     std::function<Result<void>()> reload = {};
+    std::function<WallTime()> wall_clock;
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
 
   Outcome call(const Caller& caller, const proto::Call& call);
   std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
+  // The answers to Enqueue: a lease, at last; and until then how it stands.
+  std::string granted(const Caller& caller, const LeaseEntry& lease) const;
+  std::string waits(const Caller& caller, const QueueEntry& entry) const;
 
  private:
   Outcome on(const Caller& caller, const proto::GetInfo&);
@@ -43,6 +49,11 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::Update&);
   Outcome on(const Caller& caller, const proto::Status&);
   Outcome on(const Caller& caller, const proto::ListProcesses&);
+  Outcome on(const Caller& caller, const proto::Enqueue&);
+  Outcome on(const Caller& caller, const proto::ListRequests&);
+  Outcome on(const Caller& caller, const proto::Cancel&);
+  Outcome on(const Caller& caller, const proto::Drain&);
+  Outcome on(const Caller& caller, const proto::Undrain&);
   Outcome on(const Caller& caller, const proto::Events&);
   Outcome on(const Caller& caller, const proto::Report&);
   Outcome on(const Caller& caller, const proto::Doctor&);
@@ -51,6 +62,11 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::InterfaceDescription&);
 
   Result<AcquireRequest> request_of(const Caller& caller, const proto::Acquire& call) const;
+  Result<void> set_draining(const Caller& caller, const std::vector<std::string>& names,
+                            bool draining, const std::string& reason);
+  // kLimit if what is asked for would be at the cost of somebody who waits.
+  Result<void> check_update(const Caller& caller, const LeaseEntry& entry,
+                            const proto::Update& call) const;
   // kNotFound if there is no such lease, kDenied if it is somebody else's.
   Result<const LeaseEntry*> own_lease(const Caller& caller, LeaseId id) const;
   Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,

@@ -26,6 +26,7 @@ struct ControlServer::Connection {
   ipc::OutputBuffer out{kLargestBacklog};
   std::optional<LeaseId> acquired;
   std::optional<LeaseId> held;
+  std::optional<RequestId> waits;
   bool writable = false;  // watched for
   bool broken = false;    // to be closed by whoever holds it on the stack
 };
@@ -82,7 +83,7 @@ void ControlServer::read(Connection& connection) {
 }
 
 void ControlServer::serve(Connection& connection) {
-  while (!connection.broken && !connection.held) {
+  while (!connection.broken && !connection.held && !connection.waits) {
     const auto text = connection.in.next();
     if (!text) return;
     const auto call = proto::parse_call(*text);
@@ -94,6 +95,7 @@ void ControlServer::serve(Connection& connection) {
     if (outcome.acquired) connection.acquired = outcome.acquired;
     if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
     if (outcome.held && call->more) connection.held = outcome.held;
+    if (outcome.waits) connection.waits = outcome.waits;
     if (!call->oneway) answer(connection, outcome.answer);
   }
 }
@@ -126,8 +128,10 @@ void ControlServer::flush(Connection& connection) {
 
 void ControlServer::close(Connection& connection) {
   const auto acquired = connection.acquired;
+  const auto waits = connection.waits;
   connections_.erase(&connection);
   if (acquired) parts_.abandon(*acquired);
+  if (waits) parts_.leave(*waits);
 }
 
 void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
@@ -135,10 +139,39 @@ void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
     if (connection->held != entry.lease.id) continue;
     answer(*connection, parts_.describe(connection->caller, entry, gone));
     if (gone) connection->held.reset();
-    // Not here: this may run inside a call of that very connection.
-    if (gone || connection->broken) {
-      parts_.loop.post([this, key = key] { resume(key); });
-    }
+    if (gone || connection->broken) resume_soon(*connection);
+  }
+}
+
+void ControlServer::resume_soon(const Connection& connection) {
+  // Not now: this may run inside a call of that very connection.
+  parts_.loop.post([this, key = &connection] { resume(key); });
+}
+
+void ControlServer::on_request_change(const QueueEntry& entry) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->waits != entry.id) continue;
+    answer(*connection, parts_.waits(connection->caller, entry));
+    if (connection->broken) resume_soon(*connection);
+  }
+}
+
+void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->waits != entry.id) continue;
+    connection->waits.reset();
+    if (lease.holder) connection->acquired = lease.lease.id;
+    answer(*connection, parts_.granted(connection->caller, lease));
+    resume_soon(*connection);
+  }
+}
+
+void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->waits != entry.id) continue;
+    connection->waits.reset();
+    answer(*connection, proto::error_json(proto::wire_error(why)));
+    resume_soon(*connection);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "daemon/doorman.h"
 #include "daemon/lease_manager.h"
+#include "daemon/queue.h"
 #include "ports/event_loop.h"
 #include "proto/codec.h"
 
@@ -30,7 +31,8 @@ struct Outcome {
   std::string answer;
   std::optional<LeaseId> acquired;  // ends with the connection unless it is started
   std::optional<LeaseId> started;
-  std::optional<LeaseId> held;  // keep the connection informed of this lease
+  std::optional<LeaseId> held;     // keep the connection informed of this lease
+  std::optional<RequestId> waits;  // and of this request, which ends with the connection
 };
 
 class ControlServer {
@@ -44,6 +46,10 @@ class ControlServer {
     std::function<void(LeaseId)> abandon;
     // Somebody has connected; `groups` as the kernel tells them.
     std::function<void(uid_t, const std::vector<gid_t>& groups)> greet = {};
+    // The same for who waits: the text on a change, that of the lease at last, and if it is left.
+    std::function<std::string(const Caller&, const QueueEntry&)> waits = {};
+    std::function<std::string(const Caller&, const LeaseEntry&)> granted = {};
+    std::function<void(RequestId)> leave = {};
   };
 
   explicit ControlServer(Parts parts);
@@ -52,6 +58,10 @@ class ControlServer {
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
   // Tells those who hold it.
   void on_lease_change(const LeaseEntry& entry, bool gone);
+  // Tells those who wait.
+  void on_request_change(const QueueEntry& entry);
+  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
+  void on_request_gone(const QueueEntry& entry, const Error& why);
 
  private:
   struct Connection;
@@ -63,6 +73,8 @@ class ControlServer {
   void answer(Connection& connection, const std::string& message);
   void flush(Connection& connection);
   void close(Connection& connection);
+  // After an answer that was not asked for just now: going on waits until nobody is in a call.
+  void resume_soon(const Connection& connection);
   // Goes on with a connection, if it is still there: it held a lease that is gone, or is broken.
   void resume(const Connection* key);
 

@@ -29,29 +29,47 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](const LeaseEntry& entry, bool gone) { on_lease_change(entry, gone); },
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                [this](LeaseId lease) { return holds_memory(lease); },
-               [this](uid_t uid) { return users_.limits_of(uid); }}),
+               [this](uid_t uid) { return users_.limits_of(uid); },
+               [this](uid_t uid) { return queue_.held_by(uid); },
+               [this](const AcquireRequest& request) { return queue_.choose(request); }}),
+      queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
+              [this](const QueueEntry& entry) { control_.on_request_change(entry); },
+              [this](const QueueEntry& entry, const LeaseEntry& lease) {
+                control_.on_request_granted(entry, lease);
+              },
+              [this](const QueueEntry& entry, const Error& why) {
+                control_.on_request_gone(entry, why);
+              }}),
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_, sys::group_id}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                 [this](pid_t pid) { return lease_of_process(pid); }}),
-      views_({config_, world_.processes, gpus_, leases_, grants_, tenants_, attribution_,
+      views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
               [this](uid_t uid) { return users_.is_administrator(uid); }}),
-      methods_({leases_, gpus_, views_, places_.tenant_socket, places_.preload,
+      methods_({leases_, queue_, gpus_, views_, places_.tenant_socket, places_.preload,
                 [this] { return driver_; }, [this] { return driver_error_; },
                 [this] { return doctor(); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-                [this] { return reload(); }}),
-      control_(
-          {world_.loop, config_,
-           [this](const Caller& caller, const proto::Call& call) {
-             return methods_.call(caller, call);
-           },
-           [this](const Caller& caller, const LeaseEntry& entry, bool gone) {
-             return methods_.describe(caller, entry, gone);
-           },
-           [this](LeaseId lease) { leases_.abandon(lease); },
-           [this](uid_t uid, const std::vector<gid_t>& groups) { users_.greet(uid, groups); }}),
+                [this] { return reload(); }, world_.wall_clock}),
+      control_({world_.loop, config_,
+                [this](const Caller& caller, const proto::Call& call) {
+                  return methods_.call(caller, call);
+                },
+                [this](const Caller& caller, const LeaseEntry& entry, bool gone) {
+                  return methods_.describe(caller, entry, gone);
+                },
+                [this](LeaseId lease) { leases_.abandon(lease); },
+                [this](uid_t uid, const std::vector<gid_t>& groups) { users_.greet(uid, groups); },
+                [this](const Caller& caller, const QueueEntry& entry) {
+                  return methods_.waits(caller, entry);
+                },
+                [this](const Caller& caller, const LeaseEntry& lease) {
+                  return methods_.granted(caller, lease);
+                },
+                [this](RequestId request) {
+                  queue_.leave(request, Error{Code::kGone, 0, "its connection was closed"});
+                }}),
       sampler_(world_.loop, world_.make_probe, config_.watch_period,
                {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
                 [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
@@ -63,6 +81,7 @@ Result<void> Daemon::start() {
   users_.resolve_now();
   discover();
   GPUROTA_TRY(leases_.restore());
+  GPUROTA_TRY(queue_.restore());
   // Programs that held memory under the last daemon come back within the grace; until then nobody
   // of their lease is granted what they may hold already.
   const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
@@ -121,6 +140,7 @@ void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
   gpus_ = GpuTable(infos);
   log::info("GPUs found", {{"count", infos.size()}, {"driver", driver_->driver_version}});
   for (const GpuInfo& info : infos) sampler_.watch(info);
+  queue_.poke();
 }
 
 Daemon::Shares Daemon::share_out(const GpuSample& sample) {
@@ -129,12 +149,18 @@ Daemon::Shares Daemon::share_out(const GpuSample& sample) {
     const Bytes used = process.used.value_or(Bytes());
     auto lease = tenants_.lease_of(process.pid);
     const bool tenant = lease.has_value();
-    if (!lease) lease = attribution_.owner_of(process.pid).lease;
+    const Attribution::Owner& owner = attribution_.owner_of(process.pid);
+    if (!lease) lease = owner.lease;
+    if (!lease && owner.uid && !process.graphics) {
+      lease = leases_.reservation_for(*owner.uid, sample.uuid);
+      if (lease) leases_.cover(*lease, process.pid);
+    }
     if (lease && leases_.find(*lease) && leases_.find(*lease)->lease.find_gpu(sample.uuid)) {
       shares.holders.insert(*lease);
       if (!tenant) shares.outsiders[*lease] += used;
     } else if (!process.graphics) {
       shares.unreserved += used;
+      if (owner.uid) shares.unreserved_by[*owner.uid] += used;
     }
   }
   return shares;
@@ -147,6 +173,7 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
     log::warn(sample.error.empty() ? "GPU answers again" : "GPU in error",
               {{"gpu", entry->info.index}, {"error", sample.error}});
   }
+  if (sample.error != entry->sample.error) queue_.poke();
   if (!sample.error.empty()) {
     entry->sample.error = sample.error;  // the rest keeps the last good look
     tenants_.after_failed_look(entry->info.uuid);
@@ -155,7 +182,9 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   entry->sample = std::move(sample);
   const Shares shares = share_out(entry->sample);
   const GpuUuid gpu = entry->info.uuid;
-  leases_.set_unreserved_use(gpu, shares.unreserved);
+  // Whoever waits may have waited for just that.
+  if (shares.unreserved != leases_.unreserved_use(gpu)) queue_.poke();
+  leases_.set_unreserved_use(gpu, shares.unreserved, shares.unreserved_by);
   holders_[gpu] = shares.holders;
   tenants_.after_look(entry->sample, taken, shares.outsiders);
   leases_.check_soft_limits(gpu);
@@ -179,6 +208,7 @@ bool Daemon::hurried(const GpuUuid& gpu) const {
 void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
   tenants_.on_lease_change(entry, gone);
   control_.on_lease_change(entry, gone);
+  queue_.poke();
 }
 
 void Daemon::keep_house() {

@@ -8,6 +8,7 @@
 #include "daemon/control_server.h"
 #include "daemon/gpu_table.h"
 #include "daemon/lease_manager.h"
+#include "daemon/queue.h"
 #include "daemon/sampler.h"
 #include "daemon/tenant_server.h"
 #include "daemon/users.h"
@@ -61,6 +62,7 @@ class Daemon {
     std::map<LeaseId, Bytes> outsiders;
     std::set<LeaseId> holders;
     Bytes unreserved;
+    std::map<uid_t, Bytes> unreserved_by;
   };
   Shares share_out(const GpuSample& sample);
   bool holds_memory(LeaseId lease) const;
@@ -81,6 +83,7 @@ class Daemon {
   std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
   Users users_;
   LeaseManager leases_;
+  Queue queue_;
   Attribution attribution_;
   AutomaticLeases automatic_;
   TenantServer tenants_;

@@ -5,11 +5,11 @@
 namespace gpurota::daemon {
 
 Outcome ControlMethods::on(const Caller&, const proto::Events&) {
-  return {proto::reply_json<proto::Events>({}), {}, {}, {}};
+  return {proto::reply_json<proto::Events>({}), {}, {}, {}, {}};
 }
 
 Outcome ControlMethods::on(const Caller&, const proto::Report&) {
-  return {proto::reply_json<proto::Report>({}), {}, {}, {}};
+  return {proto::reply_json<proto::Report>({}), {}, {}, {}, {}};
 }
 
 }  // namespace gpurota::daemon

@@ -26,6 +26,8 @@ const char* name_of(EndCause cause) {
       return "released";
     case EndCause::kLost:
       return "lost";
+    case EndCause::kExpired:
+      return "expired";
   }
   return "";
 }
@@ -43,10 +45,18 @@ const LeaseEntry* LeaseManager::find(LeaseId id) const {
 }
 
 Result<void> LeaseManager::save(const LeaseEntry& entry) {
+  return parts_.store.save_lease(row_of(entry));
+}
+
+ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
   ports::StoredLease row;
   row.id = entry.lease.id;
   row.uid = entry.lease.uid;
-  row.kind = "run";
+  row.kind = to_string(entry.lease.kind);
+  row.ends = entry.lease.ends;
+  row.as_name = entry.lease.as_name;
+  row.ticket = entry.ticket;
+  for (const auto& [pid, command] : entry.commands) row.commands.push_back(command.stored());
   row.token = entry.token;
   row.since = entry.lease.since;
   row.note = entry.lease.note;
@@ -60,22 +70,30 @@ Result<void> LeaseManager::save(const LeaseEntry& entry) {
   row.subreaper = entry.subreaper;
   row.boot_id = parts_.processes.boot_id();
   row.ending = entry.cause.has_value();
-  return parts_.store.save_lease(row);
+  return row;
 }
 
-Result<void> LeaseManager::check_user_limit(uid_t uid, const lease::Asking& asked) const {
+Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool waits) const {
+  const uid_t uid = request.uid;
   const auto count = std::count_if(entries_.begin(), entries_.end(),
                                    [&](const auto& e) { return e.second.lease.uid == uid; });
-  if (count >= parts_.config.max_leases_per_user) {
-    return fail(Code::kLimit, fmt::format("you have {} leases, the site allows no more: end one "
-                                          "with gpurota release",
-                                          count));
+  const lease::Holding waiting = parts_.waiting ? parts_.waiting(uid) : lease::Holding();
+  if (count + waiting.waiting >= parts_.config.max_leases_per_user) {
+    return fail(Code::kLimit, fmt::format("you have {} leases and requests, the site allows no "
+                                          "more: end one with gpurota release",
+                                          count + waiting.waiting));
   }
   const std::chrono::seconds window = parts_.config.hours_window;
   const WallTime now = parts_.wall_clock();
-  return lease::check_allowance(parts_.limits_of ? parts_.limits_of(uid) : default_limits(),
-                                holding_of(uid, entries_, parts_.gpus, now, now - window), asked,
-                                window);
+  lease::Holding held = holding_of(uid, entries_, parts_.gpus, now, now - window);
+  held.gpus += waiting.gpus;
+  held.memory += waiting.memory;
+  held.waiting += waiting.waiting;
+  lease::Asking asked = asking_of(request.placement, parts_.gpus);
+  asked.waits = waits;
+  if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
+  return lease::check_allowance(parts_.limits_of ? parts_.limits_of(uid) : default_limits(), held,
+                                asked, window);
 }
 
 std::function<void()> LeaseManager::on_main_death(LeaseId id) {
@@ -99,10 +117,17 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
   const auto refuse = [](Error error) {
     return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
   };
-  const lease::Asking asked = asking_of(request.placement, parts_.gpus);
-  if (auto within = check_user_limit(request.uid, asked); !within) return refuse(within.error());
-  auto gpus = lease::place(request.placement, rooms());
+  if (auto within = check_user_limit(request, false); !within) return refuse(within.error());
+  auto gpus = parts_.choose ? parts_.choose(request) : lease::place(request.placement, rooms());
   if (!gpus) return tl::unexpected(std::move(gpus).error());
+  return make(request, std::move(*gpus), std::nullopt);
+}
+
+tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
+    const AcquireRequest& request, std::vector<LeaseGpu> gpus, std::optional<RequestId> waited) {
+  const auto refuse = [](Error error) {
+    return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
+  };
   auto id = parts_.store.next_lease_id();
   if (!id) return refuse(std::move(id).error().context("cannot make a lease"));
 
@@ -110,15 +135,22 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
   entry.lease.id = *id;
   entry.lease.uid = request.uid;
   entry.lease.since = parts_.wall_clock();
-  entry.lease.gpus = std::move(*gpus);
+  entry.lease.kind = request.kind;
+  if (request.lasts) entry.lease.ends = entry.lease.since + *request.lasts;
+  entry.lease.gpus = std::move(gpus);
+  entry.lease.as_name = request.as_name;
+  entry.ticket = request.ticket;
   entry.lease.note = request.note;
   entry.lease.command = request.command;
   entry.token = parts_.make_token();
-  auto holder =
-      track(parts_.processes, request.pid, std::nullopt,
-            request.automatic ? [this, id = *id] { on_process_death(id); } : on_holder_death(*id));
-  if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
-  entry.holder = std::move(*holder);
+  // A reservation is held by nobody but the clock.
+  if (request.kind != LeaseKind::kReservation) {
+    auto holder = track(
+        parts_.processes, request.pid, std::nullopt,
+        request.automatic ? [this, id = *id] { on_process_death(id); } : on_holder_death(*id));
+    if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
+    entry.holder = std::move(*holder);
+  }
   if (request.automatic) {
     auto main = track(parts_.processes, request.pid, entry.holder->start_ticks, nullptr);
     if (!main) return refuse(std::move(main).error().context("cannot follow the caller"));
@@ -126,11 +158,11 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
     entry.automatic = true;
     entry.members.add(request.pid);
   }
-  if (auto saved = save(entry); !saved) {
-    return refuse(std::move(saved).error().context("cannot store the lease"));
-  }
+  auto saved = waited ? parts_.store.grant_request(*waited, row_of(entry)) : save(entry);
+  if (!saved) return refuse(std::move(saved).error().context("cannot store the lease"));
   parts_.grants.open(entry.lease);
   const auto [it, added] = entries_.emplace(*id, std::move(entry));
+  arm_expiry(it->second);
   log::info("lease made", {{"lease", to_string(*id)}, {"uid", request.uid}});
   parts_.on_change(it->second, false);
   return &it->second;
@@ -143,6 +175,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
   }
   LeaseEntry& entry = it->second;
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
+  if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is a reservation");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
   if (child.parent != entry.holder->pid() || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
@@ -167,7 +200,8 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
 
 void LeaseManager::abandon(LeaseId id) {
   const LeaseEntry* entry = find(id);
-  if (entry && !entry->main) end(id, EndCause::kLost, "the connection closed before its start");
+  if (entry && entry->holder && !entry->main)
+    end(id, EndCause::kLost, "the connection closed before its start");
 }
 
 void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
@@ -191,9 +225,13 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
   const TimePoint now = parts_.loop.now();
   entry.kill_at = now + parts_.config.grace;
   entry.give_up_at = entry.kill_at + kMemoryPatience;
+  entry.expiry.reset();
   entry.members.ask_to_end();
-  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.look_soon(gpu.uuid);
   const LeaseId id = entry.lease.id;
+  // What a reservation only covers ends with its time, not when its user gives it back.
+  if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
+  for (const auto& [pid, command] : entry.commands) stop_command(id, pid, "its lease is over");
+  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.look_soon(gpu.uuid);
   auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
                                      [this, id] { step_ending(id); });
   if (timer) entry.timer = std::move(*timer);
@@ -204,13 +242,14 @@ void LeaseManager::step_ending(LeaseId id) {
   if (it == entries_.end()) return;
   LeaseEntry& entry = it->second;
   const TimePoint now = parts_.loop.now();
-  const bool living = !entry.members.list().empty();
+  const bool living = is_alive(entry);
   if (living && now >= entry.kill_at) {
     if (!entry.killed) {
       log::warn("killing what did not end with its lease", {{"lease", to_string(id)}});
     }
     entry.killed = true;
     entry.members.kill();
+    if (entry.cause == EndCause::kExpired) entry.covered.kill();
   }
   if (!living) {
     const bool holding = parts_.holds_memory(id);
@@ -227,12 +266,19 @@ void LeaseManager::step_ending(LeaseId id) {
   if (timer) entry.timer = std::move(*timer);
 }
 
+bool LeaseManager::is_alive(LeaseEntry& entry) const {
+  if (!entry.members.list().empty() || !entry.commands.empty()) return true;
+  return entry.cause == EndCause::kExpired && !entry.covered.list().empty();
+}
+
 void LeaseManager::check_endings() {
-  std::vector<LeaseId> ending;
+  std::vector<LeaseId> ending, expired;
   for (const auto& [id, entry] : entries_) {
     if (entry.cause) ending.push_back(id);
+    if (entry.lease.state == LeaseState::kExpired) expired.push_back(id);
   }
   for (const LeaseId id : ending) step_ending(id);
+  for (const LeaseId id : expired) on_expiry(id);
 }
 
 void LeaseManager::check_soft_limits(const GpuUuid& gpu) {
@@ -261,9 +307,7 @@ void LeaseManager::finish(LeaseId id) {
   parts_.grants.close(id);
   const LeaseEntry entry = std::move(it->second);
   entries_.erase(it);
-  for (const LeaseGpu& gpu : entry.lease.gpus) {
-    if (GpuEntry* known = parts_.gpus.find(gpu.uuid)) known->idle_since = parts_.wall_clock();
-  }
+  remember_use(entry);
   log::info("lease gone", {{"lease", to_string(id)}});
   parts_.on_change(entry, true);
 }
@@ -303,12 +347,17 @@ Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
     }
   }
   if (request.note) changed.note = *request.note;
+  if (request.lasts) {
+    changed.ends = parts_.wall_clock() + *request.lasts;
+    if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;
+  }
   std::swap(entry.lease, changed);
   if (auto saved = save(entry); !saved) {
     std::swap(entry.lease, changed);
     return saved;
   }
   parts_.grants.open(entry.lease);
+  arm_expiry(entry);
   parts_.on_change(entry, false);
   return {};
 }
@@ -320,56 +369,10 @@ void LeaseManager::add_process(LeaseId id, pid_t pid) {
 void LeaseManager::follow_processes() {
   for (auto& [id, entry] : entries_) {
     if (entry.main && entry.members.cgroup().empty()) entry.members.refresh();
-  }
-}
-
-Bytes LeaseManager::unreserved_use(const GpuUuid& gpu) const {
-  const auto it = unreserved_.find(gpu);
-  return it == unreserved_.end() ? Bytes() : it->second;
-}
-
-std::vector<lease::GpuRoom> LeaseManager::rooms() const {
-  std::vector<lease::GpuRoom> rooms;
-  for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    lease::GpuRoom room;
-    room.info = gpu.info;
-    room.capacity = gpu.info.memory;
-    room.unreserved_use = unreserved_use(gpu.info.uuid);
-    room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
-    room.context_cost = parts_.grants.context_cost(gpu.info.uuid);
-    room.idle_since = gpu.idle_since;
-    room.error = gpu.sample.error;
-    for (const auto& [id, entry] : entries_) {
-      const LeaseGpu* share = entry.lease.find_gpu(gpu.info.uuid);
-      if (!share) continue;
-      ++room.leases;
-      room.exclusive |= !share->limit;
-      room.reserved += share->limit.value_or(room.capacity);
-      room.holders +=
-          fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
-                      display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
-                      share->limit ? ", " + to_string(*share->limit) : "");
+    for (auto& [pid, command] : entry.commands) {
+      if (command.members.cgroup().empty()) command.members.refresh();
     }
-    rooms.push_back(std::move(room));
   }
-  return rooms;
-}
-
-std::optional<LeaseId> LeaseManager::lease_of_cgroup(const std::string& cgroup) const {
-  if (cgroup.empty()) return std::nullopt;
-  for (const auto& [id, entry] : entries_) {
-    const std::string& own = entry.members.cgroup();
-    if (own.empty() || !cgroup.starts_with(own)) continue;
-    if (cgroup.size() == own.size() || cgroup[own.size()] == '/') return id;
-  }
-  return std::nullopt;
-}
-
-std::optional<LeaseId> LeaseManager::lease_of_process(pid_t pid) const {
-  for (const auto& [id, entry] : entries_) {
-    if (entry.members.contains(pid)) return id;
-  }
-  return std::nullopt;
 }
 
 }  // namespace gpurota::daemon

@@ -4,18 +4,26 @@
 // so neither a kill -9 of the daemon nor one of the program loses or doubles anything.
 //
 //   acquire ──► active ──► ending ──────────────────► gone
-//               start       command ended, released,    no process lives and NVML counts no memory
-//               update      holder died                 of it any more
+//               start   │   command ended, released,    no process lives and NVML counts no memory
+//               update  │   holder died, time over      of it any more
+//                       └► expired ─► (active | ending)
+//                          a reservation whose time is over while its programs hold memory: it is
+//                          visible, and lives on as the site's policy says (lease_expiry.cpp)
+//
+// A run lease has one command; a reservation any number (lease_commands.h), and it covers what else its
+// user runs on its GPUs.
 #pragma once
 
 #include "config/config.h"
 #include "core/lease.h"
 #include "daemon/attribution.h"
 #include "daemon/gpu_table.h"
+#include "daemon/lease_commands.h"
 #include "daemon/lease_processes.h"
 #include "lease/allowance.h"
 #include "lease/grant_book.h"
 #include "lease/placement.h"
+#include "lease/request_queue.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
 #include "ports/store.h"
@@ -29,10 +37,10 @@
 
 namespace gpurota::daemon {
 
-enum class EndCause { kFinished, kReleased, kLost };
+enum class EndCause { kFinished, kReleased, kLost, kExpired };
 
 struct LeaseEntry {
-  explicit LeaseEntry(ports::Processes& processes) : members(processes) {}
+  explicit LeaseEntry(ports::Processes& processes) : members(processes), covered(processes) {}
 
   Lease lease;
   std::string token;                     // GPUROTA_TOKEN_CHARS hex digits
@@ -42,6 +50,9 @@ struct LeaseEntry {
   bool automatic = false;
   bool subreaper = false;  // the holder collects what loses its parent
   LeaseProcesses members;
+  LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
+  std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
+  std::string ticket;                  // of the request it was made for; empty: none waited for it
   std::optional<EndCause> cause;       // set while ending
   std::string reason;                  // for people
   std::set<GpuUuid> above_soft_limit;  // where that has been said already
@@ -49,6 +60,7 @@ struct LeaseEntry {
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;
   ports::EventLoop::SourcePtr timer;
+  ports::EventLoop::SourcePtr expiry;  // at lease.ends
 };
 
 struct AcquireRequest {
@@ -58,12 +70,17 @@ struct AcquireRequest {
   lease::PlacementRequest placement;
   std::string note;
   std::vector<std::string> command;
+  LeaseKind kind = LeaseKind::kRun;
+  std::optional<std::chrono::milliseconds> lasts{};  // enforced, from when it is made
+  std::string as_name{};
+  std::string ticket{};
 };
 
 struct UpdateRequest {
   std::optional<SizeSpec> memory;
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
+  std::optional<std::chrono::milliseconds> lasts{};  // from now on
 };
 
 class LeaseManager final : public LeaseRoots {
@@ -85,6 +102,11 @@ class LeaseManager final : public LeaseRoots {
     std::function<bool(LeaseId)> holds_memory;
     // What the site allows a user. Empty: the defaults.
     std::function<UserLimits(uid_t)> limits_of = {};
+    // What the user asks for in the queue. Empty: nothing.
+    std::function<lease::Holding(uid_t)> waiting = {};
+    // Which GPUs a lease gets that is made at once, with regard to those who wait. Empty: to nobody.
+    std::function<tl::expected<std::vector<LeaseGpu>, lease::Refusal>(const AcquireRequest&)>
+        choose = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
@@ -94,9 +116,17 @@ class LeaseManager final : public LeaseRoots {
   Result<void> restore();
 
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(const AcquireRequest& request);
+  // With these GPUs, chosen rightly; for a request that waited, which is then no more.
+  tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
+                                                       std::vector<LeaseGpu> gpus,
+                                                       std::optional<RequestId> waited);
+  // Whether the user may have this too, by what they have and wait for already.
+  Result<void> check_user_limit(const AcquireRequest& request, bool waits) const;
   // `pid` must be a child of the holder, of the lease's user, and not have executed anything yet.
   // Returns the cgroup, or nothing where processes are followed by pidfds.
   Result<std::optional<std::string>> start(LeaseId id, pid_t pid, bool subreaper);
+  // One more command under a reservation; `caller` holds it.
+  Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
   void end(LeaseId id, EndCause cause, const std::string& reason);
   Result<void> update(LeaseId id, const UpdateRequest& request);
@@ -107,8 +137,18 @@ class LeaseManager final : public LeaseRoots {
   void on_process_death(LeaseId id);
   // A tenant was believed to belong to the lease.
   void add_process(LeaseId id, pid_t pid);
-  // Call after each look at a GPU.
+  // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
   void check_endings();
+  // The reservation that a process of this user on this GPU is in, if it is in no other lease.
+  std::optional<LeaseId> reservation_for(uid_t uid, const GpuUuid& gpu) const;
+  // That reservation has this process.
+  void cover(LeaseId id, pid_t pid);
+  // Whether a reservation is over for others when its time is.
+  bool ends_are_enforced() const {
+    return parts_.config.expired_reservation != config::Expired::kKeep;
+  }
+  // Ends the reservations among these whose time is over, if the policy is to yield.
+  void yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom);
   // Says once when a lease gets above its soft limit, and again after it was below.
   void check_soft_limits(const GpuUuid& gpu);
   // Call now and then: follows descendants where there is no cgroup.
@@ -116,10 +156,19 @@ class LeaseManager final : public LeaseRoots {
 
   const std::map<LeaseId, LeaseEntry>& entries() const { return entries_; }
   const LeaseEntry* find(LeaseId id) const;
-  // The GPUs as placement sees them.
+  // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> rooms() const;
+  std::vector<lease::Occupant> occupants() const;
+  // Whole GPUs that the user had last.
+  std::vector<GpuUuid> last_gpus(uid_t uid) const;
+  // No new lease gets a draining GPU. Stored.
+  Result<void> set_draining(const GpuUuid& gpu, bool draining, const std::string& reason);
+  const ports::StoredGpuState& gpu_state(const GpuUuid& gpu) const;
   // Bytes that processes of no lease hold on a GPU, from the last look.
-  void set_unreserved_use(const GpuUuid& gpu, Bytes used) { unreserved_[gpu] = used; }
+  void set_unreserved_use(const GpuUuid& gpu, Bytes used, std::map<uid_t, Bytes> by = {}) {
+    unreserved_[gpu] = used;
+    unreserved_by_[gpu] = std::move(by);
+  }
   Bytes unreserved_use(const GpuUuid& gpu) const;
 
   std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
@@ -127,18 +176,28 @@ class LeaseManager final : public LeaseRoots {
 
  private:
   Result<void> save(const LeaseEntry& entry);
-  // Whether the user may have this too, by what they have already.
-  Result<void> check_user_limit(uid_t uid, const lease::Asking& asked) const;
+  ports::StoredLease row_of(const LeaseEntry& entry) const;
+  void restore_commands(LeaseEntry& entry, const ports::StoredLease& stored);
   void restore_one(const ports::StoredLease& stored, const std::string& boot_id);
   void watch_endings(LeaseEntry& entry);
   void step_ending(LeaseId id);
   void finish(LeaseId id);
+  bool is_alive(LeaseEntry& entry) const;
+  void remember_use(const LeaseEntry& entry);
+  void follow_command(LeaseId id, LeaseCommand& command);
+  void stop_command(LeaseId id, pid_t pid, const std::string& why);
+  void step_command(LeaseId id, pid_t pid);
+  void arm_expiry(LeaseEntry& entry);
+  void on_expiry(LeaseId id);
   std::function<void()> on_main_death(LeaseId id);
   std::function<void()> on_holder_death(LeaseId id);
 
   Parts parts_;
   std::map<LeaseId, LeaseEntry> entries_;
   std::map<GpuUuid, Bytes> unreserved_;
+  std::map<GpuUuid, std::map<uid_t, Bytes>> unreserved_by_;
+  std::map<GpuUuid, ports::StoredGpuState> gpu_states_;
+  TimePoint settled_at_{};  // after a restart: from when on it is known who uses what
 };
 
 }  // namespace gpurota::daemon

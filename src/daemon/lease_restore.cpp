@@ -2,11 +2,20 @@
 #include "base/log.h"
 #include "daemon/lease_manager.h"
 
+#include <algorithm>
+
 namespace gpurota::daemon {
 
 Result<void> LeaseManager::restore() {
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredLease> leases,
                            parts_.store.load_leases());
+  GPUROTA_ASSIGN_OR_RETURN(std::vector<ports::StoredGpuState> gpus, parts_.store.load_gpus());
+  for (ports::StoredGpuState& gpu : gpus) {
+    if (GpuEntry* known = parts_.gpus.find(gpu.uuid)) known->idle_since = gpu.idle_since;
+    gpu_states_[gpu.uuid] = std::move(gpu);
+  }
+  settled_at_ = parts_.loop.now() +
+                std::max<Duration>(parts_.config.reconnect_grace, std::chrono::seconds(1));
   const std::string boot_id = parts_.processes.boot_id();
   for (const ports::StoredLease& stored : leases) restore_one(stored, boot_id);
   return {};
@@ -16,7 +25,11 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
   LeaseEntry entry(parts_.processes);
   entry.lease.id = stored.id;
   entry.lease.uid = stored.uid;
+  entry.lease.kind = parse_lease_kind(stored.kind).value_or(LeaseKind::kRun);
   entry.lease.since = stored.since;
+  entry.lease.ends = stored.ends;
+  entry.lease.as_name = stored.as_name;
+  entry.ticket = stored.ticket;
   entry.lease.note = stored.note;
   entry.lease.command = stored.command;
   for (const ports::StoredGpu& gpu : stored.gpus) {
@@ -54,9 +67,12 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
                               ports::Urgency::kSafety, [this, id] { on_process_death(id); });
     if (timer) entry.timer = std::move(*timer);
   }
-  const bool waits = entry.timer != nullptr;
+  const bool reservation = entry.lease.kind == LeaseKind::kReservation;
+  const bool waits = entry.timer != nullptr || reservation;
+  if (same_boot) restore_commands(entry, stored);
   parts_.grants.open(entry.lease);
-  entries_.emplace(id, std::move(entry));
+  const auto [added, fresh] = entries_.emplace(id, std::move(entry));
+  arm_expiry(added->second);
   log::info("lease taken up", {{"lease", to_string(id)}, {"running", main}});
   if (stored.ending) {
     end(id, EndCause::kReleased, "it was ending when the daemon stopped");

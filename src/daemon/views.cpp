@@ -1,6 +1,8 @@
 #include "daemon/views.h"
 
+#include "base/text.h"
 #include "proto/codec.h"
+#include "proto/words.h"
 
 #include <fmt/format.h>
 
@@ -21,10 +23,15 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   proto::Lease lease;
   lease.lease_id = entry.lease.id;
   lease.share = entry.lease.exclusive() ? proto::Share::kExclusive : proto::Share::kSlice;
-  lease.state = entry.cause ? proto::LeaseState::kEnding : proto::LeaseState::kActive;
+  lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
+  lease.state = entry.cause                                 ? proto::LeaseState::kEnding
+                : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired
+                                                            : proto::LeaseState::kActive;
   lease.uid = entry.lease.uid;
   lease.user = parts_.processes.user_name(entry.lease.uid);
+  if (!entry.lease.as_name.empty()) lease.as_name = entry.lease.as_name;
   lease.since = entry.lease.since;
+  lease.ends = entry.lease.ends;
   std::set<pid_t> pids;
   for (const LeaseGpu& share : entry.lease.gpus) {
     proto::LeaseGpu shown;
@@ -48,6 +55,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   lease.processes = static_cast<int>(pids.size());
   if (!sees_all(viewer, entry.lease.uid)) return lease;
   if (entry.main) lease.pid = entry.main->pid();
+  if (!entry.commands.empty()) lease.pid = entry.commands.begin()->first;
   lease.command = proto::sendable_command(entry.lease.command);
   lease.note = entry.lease.note;
   return lease;
@@ -74,11 +82,48 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     gpu.state = proto::GpuState::kUnreservedUse;
     gpu.detail = fmt::format("{} in use without a lease", to_string(unreserved));
   }
+  gpu.held_for = parts_.queue.held_for(entry.info.uuid);
+  const ports::StoredGpuState& state = parts_.leases.gpu_state(entry.info.uuid);
+  if (state.draining) {
+    gpu.state = proto::GpuState::kDraining;
+    gpu.detail = state.drain_reason;
+  }
   if (!entry.sample.error.empty()) {
     gpu.state = proto::GpuState::kError;
     gpu.detail = entry.sample.error;
   }
   return gpu;
+}
+
+proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
+  proto::Request request;
+  request.request_id = entry.id;
+  request.position = entry.waiting.position;
+  request.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.asked.kind));
+  request.uid = entry.asked.uid;
+  request.user = parts_.processes.user_name(entry.asked.uid);
+  if (!entry.asked.as_name.empty()) request.as_name = entry.asked.as_name;
+  request.since = entry.since;
+  const lease::PlacementRequest& placement = entry.asked.placement;
+  request.gpus = placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size());
+  if (!placement.gpus.empty()) request.gpu_ids = placement.gpus;
+  request.memory = placement.memory;
+  if (entry.asked.lasts) {
+    request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
+  }
+  request.free = entry.waiting.free;
+  for (const GpuUuid& uuid : entry.waiting.planned) {
+    if (const GpuEntry* gpu = parts_.gpus.find(uuid)) request.planned.push_back(gpu->info.index);
+  }
+  request.expected = entry.waiting.expected;
+  request.reason = entry.reason.text;
+  if (!entry.reason.next.empty()) request.next = entry.reason.next;
+  request.next_at = entry.reason.next_at;
+  if (!sees_all(viewer, entry.asked.uid)) return request;
+  request.pid = entry.holder.pid();
+  request.command = proto::sendable_command(entry.asked.command);
+  request.note = entry.asked.note;
+  return request;
 }
 
 proto::Status::Reply Views::status(uid_t viewer) const {

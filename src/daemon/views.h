@@ -8,6 +8,7 @@
 #include "daemon/attribution.h"
 #include "daemon/gpu_table.h"
 #include "daemon/lease_manager.h"
+#include "daemon/queue.h"
 #include "daemon/tenant_server.h"
 #include "lease/grant_book.h"
 #include "proto/methods.h"
@@ -25,6 +26,7 @@ class Views {
     ports::Processes& processes;
     const GpuTable& gpus;
     const LeaseManager& leases;
+    const Queue& queue;
     const lease::GrantBook& grants;
     const TenantServer& tenants;
     Attribution& attribution;
@@ -35,6 +37,7 @@ class Views {
 
   bool is_administrator(uid_t viewer) const { return parts_.is_administrator(viewer); }
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
+  proto::Request request(const QueueEntry& entry, uid_t viewer) const;
   proto::Status::Reply status(uid_t viewer) const;
   proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
 

@@ -68,6 +68,7 @@ struct NextFree {
   LeaseKind kind = LeaseKind::kRun;
   bool ending = false;
   std::optional<RequestId> behind;
+  bool operator==(const NextFree&) const = default;
 };
 
 struct Waiting {
@@ -99,6 +100,7 @@ struct Reason {
   std::string text;                 // "2 of 3 GPUs free"
   std::string next;                 // "when bob's reservation on GPU 1 ends"; may be empty
   std::optional<WallTime> next_at;  // when that is expected
+  bool operator==(const Reason&) const = default;
 };
 Reason waiting_reason(const Waiting& waiting);
 

@@ -1,0 +1,146 @@
+#include "daemon/lease_commands.h"
+
+#include "base/log.h"
+#include "daemon/lease_manager.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// Between two looks at whether the processes of an ending command are gone.
+constexpr Duration kCommandPace = std::chrono::milliseconds(10);
+
+}  // namespace
+
+Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
+                                                               const CommandStart& start) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.cause) {
+    return fail(Code::kGone, to_string(id) + " has ended");
+  }
+  LeaseEntry& entry = it->second;
+  if (entry.lease.state == LeaseState::kExpired) {
+    return fail(Code::kGone,
+                fmt::format("the time of {0} is over: 'gpurota update {0} --for 1h' gives "
+                            "it more if nobody waits",
+                            to_string(id)));
+  }
+  if (entry.commands.size() >= kMaxCommandsPerLease) {
+    return fail(Code::kLimit, fmt::format("{} commands run under {} already", kMaxCommandsPerLease,
+                                          to_string(id)));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(start.pid));
+  if (child.parent != start.caller || child.uid != entry.lease.uid) {
+    return fail(Code::kDenied, fmt::format("process {} is not a child of the caller", start.pid));
+  }
+  LeaseCommand command(parts_.processes);
+  GPUROTA_ASSIGN_OR_RETURN(command.main,
+                           track(parts_.processes, start.pid, child.start_ticks, nullptr));
+  GPUROTA_ASSIGN_OR_RETURN(command.holder,
+                           track(parts_.processes, start.caller, std::nullopt, nullptr));
+  auto cgroup = parts_.processes.make_child_cgroup(
+      start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
+  command.members.set_root(start.pid, cgroup.value_or(""), start.subreaper ? start.caller : 0);
+  if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
+  const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
+  if (!fresh) {
+    return fail(Code::kUnavailable, fmt::format("what process {} of {} left behind is still being "
+                                                "ended: try again",
+                                                start.pid, to_string(id)));
+  }
+  if (auto saved = save(entry); !saved) {
+    entry.commands.erase(added);
+    return tl::unexpected<Error>(std::move(saved).error());
+  }
+  follow_command(id, added->second);
+  parts_.on_change(entry, false);
+  if (!cgroup) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(*cgroup));
+}
+
+void LeaseManager::follow_command(LeaseId id, LeaseCommand& command) {
+  const pid_t pid = command.main.pid();
+  const auto on_death = [&](TrackedProcess& process, const char* why) {
+    auto death = parts_.processes.on_death(*process.handle,
+                                           [this, id, pid, why] { stop_command(id, pid, why); });
+    if (death) process.death = std::move(*death);
+  };
+  on_death(command.main, "it has ended");
+  on_death(command.holder, "the process that held it is gone");
+  if (!command.ends) return;
+  const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
+  auto timer =
+      parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
+                            [this, id, pid] { stop_command(id, pid, "its time limit is over"); });
+  if (timer) command.expiry = std::move(*timer);
+}
+
+void LeaseManager::stop_command(LeaseId id, pid_t pid, const std::string& why) {
+  const auto entry = entries_.find(id);
+  if (entry == entries_.end()) return;
+  const auto it = entry->second.commands.find(pid);
+  if (it == entry->second.commands.end() || it->second.ending) return;
+  LeaseCommand& command = it->second;
+  log::info("command ends", {{"lease", to_string(id)}, {"pid", pid}, {"reason", why}});
+  command.ending = true;
+  command.kill_at = parts_.loop.now() + parts_.config.grace;
+  command.members.ask_to_end();
+  // Not here: this may be the callback of one of its own watches.
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
+                                     [this, id, pid] { step_command(id, pid); });
+  if (timer) command.timer = std::move(*timer);
+}
+
+void LeaseManager::step_command(LeaseId id, pid_t pid) {
+  const auto entry = entries_.find(id);
+  if (entry == entries_.end()) return;
+  const auto it = entry->second.commands.find(pid);
+  if (it == entry->second.commands.end()) return;
+  LeaseCommand& command = it->second;
+  const bool living = !command.members.list().empty();
+  if (living) {
+    if (parts_.loop.now() >= command.kill_at) command.members.kill();
+    auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
+                                       [this, id, pid] { step_command(id, pid); });
+    if (timer) command.timer = std::move(*timer);
+    return;
+  }
+  command.members.clean_up();
+  const auto running_timer = std::move(command.timer);  // this very callback's
+  entry->second.commands.erase(it);
+  if (auto saved = save(entry->second); !saved) {
+    log::error("cannot store that a command has ended, the next start will see it",
+               {{"lease", to_string(id)}, {"error", saved.error().message}});
+  }
+  parts_.on_change(entry->second, false);
+}
+
+void LeaseManager::restore_commands(LeaseEntry& entry, const ports::StoredLease& stored) {
+  const LeaseId id = entry.lease.id;
+  for (const ports::StoredCommand& row : stored.commands) {
+    LeaseCommand command(parts_.processes);
+    auto main = track(parts_.processes, row.main.pid, row.main.start_ticks, nullptr);
+    auto holder = track(parts_.processes, row.holder.pid, row.holder.start_ticks, nullptr);
+    if (!main && row.cgroup.empty()) continue;  // nothing of it can be told from others
+    command.members.set_root(main ? row.main.pid : 0, row.cgroup,
+                             holder && row.cgroup.empty() ? row.holder.pid : 0);
+    command.ends = row.ends;
+    const bool whole = main && holder;
+    if (main) command.main = std::move(*main);
+    if (holder) command.holder = std::move(*holder);
+    const auto [added, fresh] = entry.commands.emplace(row.main.pid, std::move(command));
+    if (whole) {
+      follow_command(id, added->second);
+    } else {
+      // Once the lease is among the others.
+      parts_.loop.post([this, id, pid = row.main.pid] {
+        stop_command(id, pid, "it ended while the daemon was away");
+      });
+    }
+  }
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,136 @@
+// What the leases come to on each GPU, what is known of the GPUs besides, and whose a process is: part
+// of lease_manager.cpp.
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/lease_manager.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::daemon {
+
+Bytes LeaseManager::unreserved_use(const GpuUuid& gpu) const {
+  const auto it = unreserved_.find(gpu);
+  return it == unreserved_.end() ? Bytes() : it->second;
+}
+
+std::vector<lease::GpuRoom> LeaseManager::rooms() const {
+  std::vector<lease::GpuRoom> rooms;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    lease::GpuRoom room;
+    room.info = gpu.info;
+    room.capacity = gpu.info.memory;
+    room.unreserved_use = unreserved_use(gpu.info.uuid);
+    room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
+    room.context_cost = parts_.grants.context_cost(gpu.info.uuid);
+    if (const auto by = unreserved_by_.find(gpu.info.uuid); by != unreserved_by_.end()) {
+      room.unreserved_by = by->second;
+    }
+    const ports::StoredGpuState& state = gpu_state(gpu.info.uuid);
+    room.idle_since = state.idle_since;
+    room.draining = state.draining;
+    room.drain_reason = state.drain_reason;
+    room.error = gpu.sample.error;
+    for (const auto& [id, entry] : entries_) {
+      const LeaseGpu* share = entry.lease.find_gpu(gpu.info.uuid);
+      if (!share) continue;
+      ++room.leases;
+      room.exclusive |= !share->limit;
+      room.reserved += share->limit.value_or(room.capacity);
+      room.holders +=
+          fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
+                      display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
+                      share->limit ? ", " + to_string(*share->limit) : "");
+    }
+    rooms.push_back(std::move(room));
+  }
+  return rooms;
+}
+
+std::vector<lease::Occupant> LeaseManager::occupants() const {
+  const bool keeps = parts_.config.expired_reservation == config::Expired::kKeep;
+  std::vector<lease::Occupant> occupants;
+  for (const auto& [id, entry] : entries_) {
+    lease::Occupant occupant;
+    occupant.id = id;
+    occupant.kind = entry.lease.kind;
+    occupant.user = parts_.processes.user_name(entry.lease.uid);
+    occupant.gpus = entry.lease.gpus;
+    const bool endless = entry.lease.state == LeaseState::kExpired && keeps;
+    if (!endless) occupant.ends = entry.lease.ends;
+    occupant.ending = entry.cause.has_value();
+    occupants.push_back(std::move(occupant));
+  }
+  return occupants;
+}
+
+const ports::StoredGpuState& LeaseManager::gpu_state(const GpuUuid& gpu) const {
+  static const ports::StoredGpuState kNothing;
+  const auto it = gpu_states_.find(gpu);
+  return it == gpu_states_.end() ? kNothing : it->second;
+}
+
+std::vector<GpuUuid> LeaseManager::last_gpus(uid_t uid) const {
+  // All those of their latest lease: they were left at the same time.
+  WallTime last{};
+  std::vector<GpuUuid> gpus;
+  for (const auto& [uuid, state] : gpu_states_) {
+    if (state.last_user != uid || state.idle_since < last) continue;
+    if (state.idle_since > last) gpus.clear();
+    last = state.idle_since;
+    gpus.push_back(uuid);
+  }
+  return gpus;
+}
+
+void LeaseManager::remember_use(const LeaseEntry& entry) {
+  const WallTime now = parts_.wall_clock();
+  for (const LeaseGpu& gpu : entry.lease.gpus) {
+    if (GpuEntry* known = parts_.gpus.find(gpu.uuid)) known->idle_since = now;
+    ports::StoredGpuState& state = gpu_states_[gpu.uuid];
+    state.uuid = gpu.uuid;
+    state.idle_since = now;
+    state.last_user = entry.lease.uid;
+    if (auto saved = parts_.store.save_gpu(state); !saved) {
+      log::warn("cannot store when a GPU was left, ignoring", {{"error", saved.error().message}});
+    }
+  }
+}
+
+Result<void> LeaseManager::set_draining(const GpuUuid& gpu, bool draining,
+                                        const std::string& reason) {
+  ports::StoredGpuState state = gpu_state(gpu);
+  state.uuid = gpu;
+  state.draining = draining;
+  state.drain_reason = draining ? reason : "";
+  GPUROTA_TRY(parts_.store.save_gpu(state));
+  gpu_states_[gpu] = std::move(state);
+  log::info(draining ? "GPU drains" : "GPU is back in service", {{"gpu", gpu.value}});
+  return {};
+}
+
+std::optional<LeaseId> LeaseManager::lease_of_cgroup(const std::string& cgroup) const {
+  if (cgroup.empty()) return std::nullopt;
+  const auto is_below = [&](const std::string& own) {
+    return !own.empty() && cgroup.starts_with(own) &&
+           (cgroup.size() == own.size() || cgroup[own.size()] == '/');
+  };
+  for (const auto& [id, entry] : entries_) {
+    if (is_below(entry.members.cgroup())) return id;
+    for (const auto& [pid, command] : entry.commands) {
+      if (is_below(command.members.cgroup())) return id;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<LeaseId> LeaseManager::lease_of_process(pid_t pid) const {
+  for (const auto& [id, entry] : entries_) {
+    if (entry.members.contains(pid)) return id;
+    for (const auto& [main, command] : entry.commands) {
+      if (command.members.contains(pid)) return id;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpurota::daemon

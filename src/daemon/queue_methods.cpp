@@ -1,0 +1,109 @@
+// The calls about waiting, and about GPUs out of service: another part of control_methods.cpp.
+#include "daemon/control_methods.h"
+#include "lease/gpu_selector.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::daemon {
+namespace {
+
+Outcome refused(const Error& error) {
+  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
+}
+
+template <class Method>
+Outcome done() {
+  return {proto::reply_json<Method>({}), {}, {}, {}, {}};
+}
+
+}  // namespace
+
+std::string ControlMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
+  proto::Enqueue::Reply reply;
+  reply.lease = parts_.views.lease(lease, caller.uid);
+  reply.environment = environment_of(lease);
+  if (!lease.lease.exclusive()) reply.preload = parts_.preload;
+  return proto::reply_json<proto::Enqueue>(reply);
+}
+
+std::string ControlMethods::waits(const Caller& caller, const QueueEntry& entry) const {
+  proto::Enqueue::Reply reply;
+  reply.request = parts_.views.request(entry, caller.uid);
+  return proto::reply_json<proto::Enqueue>(reply, true);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
+  if (const auto error = parts_.driver_error()) return refused(*error);
+  auto request =
+      request_of(caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note,
+                          call.command, call.kind, call.seconds, call.take_over, call.as_name});
+  if (!request) return refused(request.error());
+  request->ticket = call.ticket;
+  const auto place = parts_.queue.enqueue(*request);
+  if (!place) return refused(place.error().error);
+  if (place->lease) {
+    Outcome outcome;
+    outcome.answer = granted(caller, *place->lease);
+    if (place->lease->holder && !place->lease->main) outcome.acquired = place->lease->lease.id;
+    return outcome;
+  }
+  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+  Outcome outcome;
+  outcome.answer = waits(caller, *place->entry);
+  outcome.waits = place->entry->id;
+  return outcome;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ListRequests&) {
+  proto::ListRequests::Reply reply;
+  for (const QueueEntry& entry : parts_.queue.entries()) {
+    reply.requests.push_back(parts_.views.request(entry, caller.uid));
+  }
+  return {proto::reply_json<proto::ListRequests>(reply), {}, {}, {}, {}};
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
+  const QueueEntry* entry = parts_.queue.find(call.request_id);
+  if (!entry) {
+    return refused({Code::kNotFound, 0,
+                    fmt::format("there is no request {} (any more)", to_string(call.request_id))});
+  }
+  if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});
+  }
+  parts_.queue.leave(call.request_id,
+                     Error{Code::kGone, 0, fmt::format("it was cancelled by uid {}", caller.uid)});
+  return done<proto::Cancel>();
+}
+
+Result<void> ControlMethods::set_draining(const Caller& caller,
+                                          const std::vector<std::string>& names, bool draining,
+                                          const std::string& reason) {
+  if (!parts_.views.is_administrator(caller.uid)) {
+    return fail(Code::kDenied, "only administrators take GPUs out of service and put them back");
+  }
+  if (names.empty()) return fail(Code::kInvalid, "no GPU is named");
+  std::vector<GpuUuid> gpus;
+  for (const std::string& name : names) {
+    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, parts_.gpus.infos()));
+    gpus.push_back(std::move(uuid));
+  }
+  for (const GpuUuid& gpu : gpus) {
+    GPUROTA_TRY(parts_.leases.set_draining(gpu, draining, reason));
+  }
+  parts_.queue.poke();
+  return {};
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Drain& call) {
+  const auto set = set_draining(caller, call.gpu_ids, true, call.reason.value_or(""));
+  return set ? done<proto::Drain>() : refused(set.error());
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Undrain& call) {
+  const auto set = set_draining(caller, call.gpu_ids, false, "");
+  return set ? done<proto::Undrain>() : refused(set.error());
+}
+
+}  // namespace gpurota::daemon
