@@ -1,0 +1,130 @@
+#include "filler/turn_taking.h"
+
+#include <algorithm>
+
+namespace gpurota::filler {
+namespace {
+
+Why who_is_there(const Sight& sight, const Rules& rules, bool filler_is_on) {
+  if (!sight.in_service) return Why::kOutOfService;
+  if (sight.wanted) return Why::kWanted;
+  if (sight.leased) return Why::kLeased;
+  if (sight.foreign) return Why::kForeign;
+  // While a filler is on, the load is its own.
+  if (!filler_is_on && sight.load_percent >= rules.load_percent) return Why::kLoad;
+  return Why::kNobody;
+}
+
+}  // namespace
+
+const char* to_string(Why why) {
+  switch (why) {
+    case Why::kNobody:
+      return "nobody";
+    case Why::kOutOfService:
+      return "out of service";
+    case Why::kLeased:
+      return "leased";
+    case Why::kWanted:
+      return "wanted";
+    case Why::kForeign:
+      return "foreign process";
+    case Why::kLoad:
+      return "load";
+    case Why::kPaused:
+      return "paused";
+  }
+  return "unknown";
+}
+
+const char* to_string(State state) {
+  switch (state) {
+    case State::kBusy:
+      return "busy";
+    case State::kFree:
+      return "free";
+    case State::kOn:
+      return "on";
+    case State::kLeaving:
+      return "leaving";
+    case State::kResting:
+      return "resting";
+  }
+  return "unknown";
+}
+
+std::optional<TimePoint> TurnTaking::start_at() const {
+  if (paused_ || !idle_since_ || (state_ != State::kBusy && state_ != State::kResting)) {
+    return std::nullopt;
+  }
+  const TimePoint idle = *idle_since_ + rules_.idle_after;
+  return rest_until_ ? std::max(idle, *rest_until_) : idle;
+}
+
+bool TurnTaking::look(const Sight& sight, TimePoint now) {
+  const bool is_on = state_ == State::kOn || state_ == State::kLeaving;
+  const Why there = who_is_there(sight, rules_, is_on);
+  if (there != Why::kNobody) {
+    idle_since_.reset();
+    if (state_ == State::kOn) return leave(there);
+    if (state_ == State::kFree) state_ = State::kBusy;
+    if (!paused_ || state_ == State::kLeaving) why_ = there;
+    return false;
+  }
+  if (!idle_since_) idle_since_ = now;
+  if (is_on) return false;
+  if (paused_) {
+    why_ = Why::kPaused;
+    state_ = State::kBusy;
+    return false;
+  }
+  why_ = Why::kNobody;
+  const auto start = start_at();
+  if (start && now >= *start) state_ = State::kFree;
+  if (state_ == State::kResting && rest_until_ && now >= *rest_until_) state_ = State::kBusy;
+  return false;
+}
+
+bool TurnTaking::leave(Why why) {
+  state_ = State::kLeaving;
+  why_ = why;
+  return true;
+}
+
+void TurnTaking::on_started(TimePoint now) {
+  if (state_ != State::kFree) return;
+  state_ = State::kOn;
+  on_since_ = now;
+  rest_until_.reset();
+}
+
+void TurnTaking::on_gone(TimePoint now, bool had_to_leave) {
+  const bool was_long = on_since_ && now - *on_since_ >= rules_.good_stay;
+  on_since_.reset();
+  // One that ends by itself at once, again and again, is as much of a nuisance.
+  const bool was_paused = had_to_leave && why_ == Why::kPaused;
+  if (!was_paused) short_stays_ = was_long ? 0 : std::min(short_stays_ + 1, 30);
+  Duration rest = rules_.idle_after;
+  for (int i = 1; i < short_stays_ && rest < rules_.longest_rest; ++i) rest *= 2;
+  rest_until_ = now + std::min(rest, std::max(rules_.longest_rest, rules_.idle_after));
+  state_ = State::kResting;
+  if (had_to_leave) idle_since_.reset();
+}
+
+bool TurnTaking::pause(TimePoint) {
+  paused_ = true;
+  if (state_ == State::kOn) return leave(Why::kPaused);
+  if (state_ == State::kFree) state_ = State::kBusy;
+  if (state_ != State::kLeaving) why_ = Why::kPaused;
+  return false;
+}
+
+void TurnTaking::resume(TimePoint now) {
+  if (!paused_) return;
+  paused_ = false;
+  // Whether anybody is there counts from now on.
+  if (idle_since_) idle_since_ = now;
+  why_ = Why::kNobody;
+}
+
+}  // namespace gpurota::filler

@@ -1,0 +1,78 @@
+// When a filler may be on a GPU, and when it must be gone: a program that uses what nobody needs. One of
+// these for each GPU that fillers may use; the daemon shows it what it sees there, at least every
+// kSampleEvery while a filler is on, and at once when a lease is wanted. Pure.
+//
+//     busy ─nobody there for the idle time→ free ─start→ on ─somebody comes→ leaving ─gone→ resting …
+//
+// It never flaps: after it had to leave it rests, longer each time it had to leave soon after its start,
+// and the idle time counts from the last moment that anybody was there.
+#pragma once
+
+#include "core/time.h"
+
+#include <chrono>
+#include <optional>
+
+namespace gpurota::filler {
+
+// Off the GPU within 100 ms of a foreign process's appearance needs to see it in time.
+inline constexpr Duration kSampleEvery = std::chrono::milliseconds(25);
+
+struct Rules {
+  Duration idle_after = std::chrono::seconds(30);
+  int load_percent = 10;  // from here on somebody is there, without a process that we could see
+  // A filler that was on for less than this, and had to leave, rests twice as long the next time.
+  Duration good_stay = std::chrono::minutes(5);
+  Duration longest_rest = std::chrono::minutes(15);
+};
+
+// What there is to see on the GPU. Desktop and ignored processes, fillers and what they start are
+// not foreign.
+struct Sight {
+  bool in_service = true;  // can be seen and used
+  bool leased = false;     // a lease that is no filler's has it
+  bool wanted = false;     // somebody's turn for it has come, or it is kept for somebody
+  bool foreign = false;    // a process of nobody's lease is on it
+  int load_percent = 0;    // meaningful only while no filler is on
+};
+
+enum class Why { kNobody, kOutOfService, kLeased, kWanted, kForeign, kLoad, kPaused };
+const char* to_string(Why why);  // "leased", "foreign process", …
+
+enum class State { kBusy, kFree, kOn, kLeaving, kResting };
+const char* to_string(State state);
+
+class TurnTaking {
+ public:
+  explicit TurnTaking(Rules rules) : rules_(rules) {}
+
+  State state() const { return state_; }
+  // Why it is not on, or has to leave.
+  Why why() const { return why_; }
+  // When a filler may start if all stays as it is; only in kBusy and kResting, and only if it can.
+  std::optional<TimePoint> start_at() const;
+
+  // True if the filler must leave now. It says so once; the daemon sees to it and calls on_gone().
+  bool look(const Sight& sight, TimePoint now);
+  // A filler has been started (only in kFree), or a start has failed.
+  void on_started(TimePoint now);
+  // It is off the GPU, its memory too; whether it had to leave, ended by itself or never started.
+  void on_gone(TimePoint now, bool had_to_leave);
+  // An administrator or its owner: no filler here until resumed. True if it must leave now.
+  bool pause(TimePoint now);
+  void resume(TimePoint now);
+
+ private:
+  bool leave(Why why);
+
+  Rules rules_;
+  State state_ = State::kBusy;
+  Why why_ = Why::kNobody;
+  bool paused_ = false;
+  std::optional<TimePoint> idle_since_;  // nobody has been seen since; empty: somebody is there
+  std::optional<TimePoint> on_since_;
+  std::optional<TimePoint> rest_until_;
+  int short_stays_ = 0;  // in a row
+};
+
+}  // namespace gpurota::filler

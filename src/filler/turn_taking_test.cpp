@@ -1,0 +1,231 @@
+#include "filler/turn_taking.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace gpurota::filler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr Sight kNobodyThere{};
+
+Sight foreign() {
+  Sight sight;
+  sight.foreign = true;
+  return sight;
+}
+
+// One GPU with a filler that starts and leaves as it is told, as the daemon would have it.
+struct Gpu {
+  explicit Gpu(Rules rules = {}) : turns(rules) {}
+
+  // Looks every 25 ms for so long.
+  void pass(Duration time, const Sight& sight) {
+    for (const TimePoint end = now + time; now < end; now += kSampleEvery) look(sight);
+  }
+  bool look(const Sight& sight) {
+    const bool leaves = turns.look(sight, now);
+    if (leaves) {
+      ++yields;
+      turns.on_gone(now, true);
+    } else if (turns.state() == State::kFree) {
+      ++starts;
+      turns.on_started(now);
+    }
+    return leaves;
+  }
+
+  TurnTaking turns;
+  TimePoint now{seconds(1000)};
+  int starts = 0, yields = 0;
+};
+
+TEST(TurnTaking, AFillerStartsWhenNobodyHasBeenThereForTheIdleTime) {
+  Gpu gpu;
+  gpu.pass(milliseconds(29'900), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 0);
+  gpu.pass(milliseconds(200), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 1);
+  EXPECT_EQ(gpu.turns.state(), State::kOn);
+}
+
+TEST(TurnTaking, TheIdleTimeCountsFromTheLastMomentSomebodyWasThere) {
+  Gpu gpu;
+  gpu.pass(seconds(20), kNobodyThere);
+  gpu.look(foreign());
+  gpu.pass(seconds(29), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 0);
+  gpu.pass(seconds(2), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 1);
+}
+
+TEST(TurnTaking, ItLeavesAtTheFirstSightOfAnybody) {
+  for (const int who : {0, 1, 2, 3}) {
+    Gpu gpu;
+    gpu.pass(seconds(31), kNobodyThere);
+    ASSERT_EQ(gpu.turns.state(), State::kOn);
+    Sight sight;
+    sight.foreign = who == 0;
+    sight.wanted = who == 1;
+    sight.leased = who == 2;
+    sight.in_service = who != 3;
+    EXPECT_TRUE(gpu.look(sight)) << who;
+  }
+}
+
+TEST(TurnTaking, ItSaysOnlyOnceThatItMustLeave) {
+  TurnTaking turns({});
+  TimePoint now{seconds(1)};
+  (void)turns.look(kNobodyThere, now);
+  (void)turns.look(kNobodyThere, now + seconds(30));
+  turns.on_started(now + seconds(30));
+  EXPECT_TRUE(turns.look(foreign(), now + seconds(40)));
+  EXPECT_FALSE(turns.look(foreign(), now + seconds(41)));
+  // It is still on its way out, whoever has gone meanwhile.
+  EXPECT_FALSE(turns.look(kNobodyThere, now + seconds(42)));
+  EXPECT_EQ(turns.state(), State::kLeaving);
+  EXPECT_EQ(turns.why(), Why::kForeign);
+}
+
+TEST(TurnTaking, ItsOwnLoadDoesNotMakeItLeave) {
+  Gpu gpu;
+  gpu.pass(seconds(31), kNobodyThere);
+  Sight busy;
+  busy.load_percent = 100;
+  gpu.pass(minutes(1), busy);
+  EXPECT_EQ(gpu.yields, 0);
+}
+
+TEST(TurnTaking, LoadWithoutAProcessKeepsItAway) {
+  Gpu gpu;
+  Sight load;
+  load.load_percent = 10;
+  gpu.pass(minutes(2), load);
+  EXPECT_EQ(gpu.starts, 0);
+  EXPECT_EQ(gpu.turns.why(), Why::kLoad);
+}
+
+TEST(TurnTaking, AForeignProcessThatComesAndGoesEverySecondForAMinuteDoesNotMakeItFlap) {
+  Gpu gpu;
+  gpu.pass(seconds(31), kNobodyThere);
+  ASSERT_EQ(gpu.starts, 1);
+  for (int second = 0; second < 60; ++second) {
+    gpu.pass(seconds(1), second % 2 == 0 ? foreign() : kNobodyThere);
+  }
+  EXPECT_EQ(gpu.starts, 1);
+  EXPECT_EQ(gpu.yields, 1);
+  gpu.pass(seconds(61), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 2);
+}
+
+TEST(TurnTaking, WithAShortIdleTimeItStillDoesNotFlap) {
+  Rules rules;
+  rules.idle_after = milliseconds(200);
+  Gpu gpu(rules);
+  gpu.pass(seconds(1), kNobodyThere);
+  ASSERT_EQ(gpu.starts, 1);
+  for (int second = 0; second < 60; ++second) {
+    gpu.pass(milliseconds(500), foreign());
+    gpu.pass(milliseconds(500), kNobodyThere);
+  }
+  // Each rest is twice the last: 0.2, 0.4, 0.8, … seconds.
+  EXPECT_LE(gpu.starts, 10);
+  EXPECT_EQ(gpu.starts - gpu.yields, gpu.turns.state() == State::kOn ? 1 : 0);
+}
+
+TEST(TurnTaking, LeasesThatComeAndGoDoNotMakeItFlapEither) {
+  Rules rules;
+  rules.idle_after = milliseconds(200);
+  Gpu gpu(rules);
+  Sight wanted;
+  wanted.wanted = true;
+  for (int second = 0; second < 60; ++second) {
+    gpu.pass(milliseconds(500), wanted);
+    gpu.pass(milliseconds(500), kNobodyThere);
+  }
+  EXPECT_LE(gpu.starts, 10);
+}
+
+TEST(TurnTaking, ALongStayForgivesShortOnes) {
+  Gpu gpu;
+  for (int i = 0; i < 5; ++i) {
+    gpu.pass(minutes(16), kNobodyThere);
+    gpu.look(foreign());
+  }
+  const int before = gpu.starts;
+  gpu.pass(seconds(31), kNobodyThere);
+  EXPECT_EQ(gpu.starts, before + 1);
+}
+
+TEST(TurnTaking, AFillerThatEndsAtOnceIsNotStartedAllTheTime) {
+  Gpu gpu;
+  for (const TimePoint end = gpu.now + minutes(30); gpu.now < end; gpu.now += seconds(1)) {
+    gpu.look(kNobodyThere);
+    if (gpu.turns.state() == State::kOn) gpu.turns.on_gone(gpu.now, false);
+  }
+  EXPECT_LE(gpu.starts, 8);
+  EXPECT_GE(gpu.starts, 4);
+}
+
+TEST(TurnTaking, PausedItLeavesAndStaysAway) {
+  Gpu gpu;
+  gpu.pass(seconds(31), kNobodyThere);
+  EXPECT_TRUE(gpu.turns.pause(gpu.now));
+  gpu.turns.on_gone(gpu.now, true);
+  gpu.pass(minutes(10), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 1);
+  EXPECT_EQ(gpu.turns.why(), Why::kPaused);
+  EXPECT_FALSE(gpu.turns.start_at());
+  gpu.turns.resume(gpu.now);
+  gpu.pass(seconds(31), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 2);
+}
+
+TEST(TurnTaking, SaysWhenItMayStart) {
+  Gpu gpu;
+  const TimePoint first = gpu.now;
+  gpu.look(kNobodyThere);
+  EXPECT_EQ(gpu.turns.start_at(), first + seconds(30));
+  gpu.look(foreign());
+  EXPECT_FALSE(gpu.turns.start_at());
+}
+
+// Whatever is seen, in whatever order: never on while somebody is there, always on in the end when
+// nobody is, and never more starts than the rests between them allow.
+TEST(TurnTaking, HoldsForRandomSights) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    Rules rules;
+    rules.idle_after = milliseconds(100 + random() % 5'000);
+    Gpu gpu(rules);
+    Sight sight;
+    std::optional<TimePoint> last_somebody;
+    for (int i = 0; i < 3'000; ++i) {
+      if (random() % 20 == 0) {
+        sight = {};
+        sight.foreign = random() % 3 == 0;
+        sight.wanted = random() % 5 == 0;
+        sight.leased = random() % 5 == 0;
+        sight.in_service = random() % 9 != 0;
+      }
+      const bool somebody = sight.foreign || sight.wanted || sight.leased || !sight.in_service;
+      const int starts = gpu.starts;
+      gpu.look(sight);
+      ASSERT_FALSE(somebody && gpu.turns.state() == State::kOn) << "seed " << seed;
+      if (somebody) last_somebody = gpu.now;
+      if (gpu.starts > starts && last_somebody) {
+        ASSERT_GE(gpu.now - *last_somebody, rules.idle_after) << "seed " << seed;
+      }
+      gpu.now += milliseconds(random() % 50);
+    }
+    gpu.pass(minutes(16), kNobodyThere);
+    ASSERT_EQ(gpu.turns.state(), State::kOn) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace gpurota::filler

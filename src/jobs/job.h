@@ -1,0 +1,53 @@
+// A job: a command that the daemon looks after. What its owner said of it, and how its runs ended. Plain
+// data.
+#pragma once
+
+#include "core/time.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpurota::jobs {
+
+// What happens when a run ends by itself.
+enum class RestartPolicy { kNo, kOnFailure, kAlways };
+const char* to_string(RestartPolicy policy);  // "no", "on-failure", "always"
+std::optional<RestartPolicy> parse_restart_policy(std::string_view word);
+
+// Why a run ended. What we did to it (stop, time, limit) is the reason even if it then exits with a
+// code of its own.
+enum class EndReason {
+  kExited,       // with `code`
+  kSignalled,    // by signal `code`, not one of ours
+  kStopped,      // by its owner or an administrator
+  kTimeout,      // longer than --timeout
+  kOverLimit,    // held more GPU memory than its lease allows
+  kLeaseLost,    // its lease was released, or its GPU is gone
+  kCannotStart,  // never ran: no such command, no such account, …
+  kReboot,       // the machine went down
+  kUnknown       // it ended while nobody could see how
+};
+const char* to_string(EndReason reason);  // "exited", "signalled", …: stable
+std::optional<EndReason> parse_end_reason(std::string_view word);
+
+struct RunEnd {
+  std::optional<WallTime> started;  // empty: it never ran
+  WallTime ended;
+  EndReason reason = EndReason::kUnknown;
+  int code = 0;        // exit code or signal, as far as it is known
+  std::string detail;  // foreign bytes perhaps; a sentence for people, or empty
+
+  bool is_success() const { return reason == EndReason::kExited && code == 0; }
+  bool operator==(const RunEnd&) const = default;
+};
+
+// kWaiting: for its lease, in the queue like everybody. kBackingOff: for the time of its next start.
+// kFinished: ended and not to be started again. kFailed: the same, and not as it should have.
+enum class Phase { kStopped, kWaiting, kRunning, kStopping, kBackingOff, kFinished, kFailed };
+const char* to_string(Phase phase);  // "stopped", "waiting", …: stable
+std::optional<Phase> parse_phase(std::string_view word);
+
+}  // namespace gpurota::jobs

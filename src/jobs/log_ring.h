@@ -1,0 +1,74 @@
+// A job's output, kept bounded: two files of which one is written while the other is the past. When the
+// first is full the other is emptied and written from then on. So there is always at least half of the
+// bound to read, never more than the bound on the disk, and nothing is renamed: whoever writes needs
+// two open files and no directory.
+//
+//     "gpurota-log 1 00000000000000000042\n" lines …      the number says which of two is newer
+//
+// Whatever is interrupted (a crash, a full disk) leaves whole lines: a file without a whole first line is
+// as if it were empty, and an unfinished last line is finished before the next is written. Pure but
+// for the files, which are behind LogFile.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace gpurota::jobs {
+
+class LogFile {
+ public:
+  virtual ~LogFile() = default;
+  virtual Result<std::uint64_t> size() = 0;
+  // At most `bytes` from `offset` on; less only at the end.
+  virtual Result<std::string> read(std::uint64_t offset, std::size_t bytes) = 0;
+  // Behind the end. May write a part and fail then.
+  virtual Result<void> append(std::string_view text) = 0;
+  virtual Result<void> make_empty() = 0;
+};
+
+class LogRing {
+ public:
+  static constexpr Bytes kLeastBound = kKiB + kKiB + kKiB + kKiB;
+
+  // Both files outlive it. `bound` of both together, at least kLeastBound.
+  LogRing(LogFile& a, LogFile& b, Bytes bound);
+
+  // Once, before the first write: finds out where the last writer was.
+  Result<void> open();
+  // In order, cut into files at the ends of lines where lines are not longer than a file. What cannot
+  // be written is dropped and counted; a line in the log says so as soon as one can be written.
+  Result<void> write(std::string_view text);
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  struct File {
+    LogFile* file = nullptr;
+    std::uint64_t size = 0;
+    std::uint64_t number = 0;  // 0: no whole header
+  };
+
+  Result<void> write_notes();
+  Result<void> write_all(std::string_view& text);
+  Result<void> append(std::string_view text);
+  Result<void> turn();
+  std::uint64_t room() const;
+
+  std::array<File, 2> files_;
+  std::size_t current_ = 0;
+  std::uint64_t half_;
+  std::uint64_t dropped_ = 0;
+  bool in_line_ = false;      // the last byte written was no newline
+  bool interrupted_ = false;  // and what it belongs to has been lost
+};
+
+// What both files hold, in order, without their headers; of the end at most `most` bytes, beginning
+// with a whole line if it is cut.
+Result<std::string> read_log(LogFile& a, LogFile& b, std::size_t most);
+
+}  // namespace gpurota::jobs

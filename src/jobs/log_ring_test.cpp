@@ -1,0 +1,191 @@
+#include "jobs/log_ring.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace gpurota::jobs {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// A disk that fails, or crashes (everything fails from then on), after so many bytes.
+struct Disk {
+  std::uint64_t left = UINT64_MAX;
+};
+
+class FakeFile final : public LogFile {
+ public:
+  explicit FakeFile(Disk& disk) : disk_(disk) {}
+
+  Result<std::uint64_t> size() override { return text.size(); }
+  Result<std::string> read(std::uint64_t offset, std::size_t bytes) override {
+    return offset < text.size() ? text.substr(offset, bytes) : "";
+  }
+  Result<void> append(std::string_view more) override {
+    const auto part = more.substr(0, std::min<std::uint64_t>(disk_.left, more.size()));
+    text += part;
+    most = std::max(most, text.size());
+    disk_.left -= disk_.left == UINT64_MAX ? 0 : part.size();
+    if (part.size() == more.size()) return {};
+    return fail(Code::kIo, "no space left");
+  }
+  Result<void> make_empty() override {
+    if (disk_.left == 0) return fail(Code::kIo, "no space left");
+    text.clear();
+    return {};
+  }
+
+  std::string text;
+  std::size_t most = 0;
+
+ private:
+  Disk& disk_;
+};
+
+struct Files {
+  Disk disk;
+  FakeFile a{disk}, b{disk};
+  std::string read(std::size_t most = SIZE_MAX) { return *read_log(a, b, most); }
+};
+
+constexpr Bytes kBound = LogRing::kLeastBound;
+
+TEST(LogRing, KeepsWhatFitsAsItWas) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.open());
+  ASSERT_TRUE(ring.write("one\ntw"));
+  ASSERT_TRUE(ring.write("o\n"));
+  EXPECT_EQ(files.read(), "one\ntwo\n");
+}
+
+TEST(LogRing, NeverGrowsPastItsBoundAndKeepsTheNewestHalf) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.open());
+  std::string all;
+  for (int i = 0; i < 5'000; ++i) {
+    const std::string line = fmt::format("line {}\n", i);
+    all += line;
+    ASSERT_TRUE(ring.write(line));
+    ASSERT_LE(files.a.text.size() + files.b.text.size(), kBound.count());
+  }
+  EXPECT_LE(files.a.most, kBound.count() / 2);
+  const std::string kept = files.read();
+  EXPECT_TRUE(all.ends_with(kept));
+  EXPECT_GE(kept.size(), kBound.count() / 2 - 100);
+  EXPECT_THAT(kept, StartsWith("line "));
+}
+
+TEST(LogRing, CutsALineThatIsLongerThanAFile) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.open());
+  ASSERT_TRUE(ring.write(std::string(100'000, 'x')));
+  ASSERT_TRUE(ring.write("\nend\n"));
+  EXPECT_LE(files.a.most, kBound.count() / 2);
+  EXPECT_LE(files.b.most, kBound.count() / 2);
+  EXPECT_TRUE(files.read().ends_with("x\nend\n"));
+}
+
+TEST(LogRing, GoesOnWhereAnEarlierWriterWas) {
+  Files files;
+  for (int writer = 0; writer < 50; ++writer) {
+    LogRing ring(files.a, files.b, kBound);
+    ASSERT_TRUE(ring.open());
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(ring.write(fmt::format("{} {}\n", writer, i)));
+  }
+  const std::string kept = files.read();
+  EXPECT_TRUE(kept.ends_with("49 18\n49 19\n"));
+  EXPECT_LE(files.a.text.size() + files.b.text.size(), kBound.count());
+}
+
+TEST(LogRing, FinishesALineThatACrashCutOff) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.open());
+  ASSERT_TRUE(ring.write("half a li"));
+  LogRing next(files.a, files.b, kBound);
+  ASSERT_TRUE(next.open());
+  ASSERT_TRUE(next.write("new\n"));
+  EXPECT_EQ(files.read(), "half a li\nnew\n");
+}
+
+TEST(LogRing, SaysHowMuchAFullDiskCost) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.open());
+  ASSERT_TRUE(ring.write("before\n"));
+  files.disk.left = 3;
+  EXPECT_FALSE(ring.write("lost line\n"));
+  EXPECT_FALSE(ring.write("another\n"));
+  EXPECT_EQ(ring.dropped(), 18U);
+  files.disk.left = UINT64_MAX;
+  ASSERT_TRUE(ring.write("after\n"));
+  EXPECT_EQ(files.read(),
+            "before\nlos\n[gpurota: 18 bytes of output could not be written]\nafter\n");
+  EXPECT_EQ(ring.dropped(), 0U);
+}
+
+TEST(LogRing, ReadsTheEndFromAWholeLineOn) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.open());
+  ASSERT_TRUE(ring.write("first\nsecond\nthird\n"));
+  EXPECT_EQ(files.read(8), "third\n");
+  EXPECT_EQ(files.read(6), "third\n");
+  EXPECT_EQ(files.read(13), "second\nthird\n");
+}
+
+TEST(LogRing, FilesThatAreNotOursAreEmpty) {
+  Files files;
+  files.a.text = "something else altogether, and longer than a header would be\n";
+  EXPECT_EQ(files.read(), "");
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.open());
+  ASSERT_TRUE(ring.write("mine\n"));
+  EXPECT_EQ(files.read(), "mine\n");
+  EXPECT_THAT(files.a.text, Not(HasSubstr("altogether")));
+}
+
+// A crash at any byte that is written: what was kept is whole lines, in order, and recent.
+TEST(LogRing, IsWholeAfterACrashAtAnyPoint) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    Files files;
+    int line = 0;
+    for (int life = 0; life < 4; ++life) {
+      files.disk.left = random() % 9'000;
+      LogRing ring(files.a, files.b, kBound);
+      ASSERT_TRUE(ring.open());
+      while (true) {
+        const std::string text =
+            fmt::format("{:06} {}\n", line++, std::string(random() % 120, 'y'));
+        if (!ring.write(text)) break;
+      }
+      ASSERT_LE(files.a.text.size() + files.b.text.size(), kBound.count()) << "seed " << seed;
+    }
+    files.disk.left = UINT64_MAX;
+    LogRing ring(files.a, files.b, kBound);
+    ASSERT_TRUE(ring.open());
+    ASSERT_TRUE(ring.write("the end\n"));
+    const std::string kept = files.read();
+    ASSERT_TRUE(kept.ends_with("\nthe end\n") || kept == "the end\n") << "seed " << seed;
+    int last = -1;
+    for (std::size_t at = 0; at < kept.size(); at = kept.find('\n', at) + 1) {
+      if (kept.find_first_not_of("0123456789", at) != at + 6) continue;  // cut short by a crash
+      const int number = std::atoi(kept.substr(at, 6).c_str());
+      ASSERT_GT(number, last) << "seed " << seed;
+      last = number;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpurota::jobs

@@ -1,0 +1,245 @@
+#include "jobs/supervision.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpurota::jobs {
+
+Duration back_off(int failures) {
+  Duration wait = Supervision::kFirstBackOff;
+  for (int i = 1; i < failures && wait < Supervision::kLongestBackOff; ++i) wait *= 2;
+  return std::min(wait, Supervision::kLongestBackOff);
+}
+
+Actions Supervision::request() {
+  settle(Phase::kWaiting);
+  return {Action::kRequestLease};
+}
+
+void Supervision::settle(Phase phase) {
+  state_.phase = phase;
+  state_.running_since.reset();
+  state_.started.reset();
+  state_.end_reason.reset();
+  state_.end_detail.clear();
+  state_.start_again = false;
+  due_.reset();
+  killed_ = false;
+}
+
+Actions Supervision::start(Moment) {
+  switch (state_.phase) {
+    case Phase::kWaiting:
+    case Phase::kRunning:
+      return {};
+    case Phase::kStopping:
+      state_.start_again = true;
+      return {};
+    case Phase::kStopped:
+    case Phase::kBackingOff:
+    case Phase::kFinished:
+    case Phase::kFailed:
+      break;
+  }
+  state_.failures = 0;
+  return request();
+}
+
+Actions Supervision::stop(Moment now) {
+  switch (state_.phase) {
+    case Phase::kWaiting:
+      settle(Phase::kStopped);
+      return {Action::kCancelRequest};
+    case Phase::kRunning:
+      return end_run(now, EndReason::kStopped, "");
+    case Phase::kStopping:
+      // Whatever it is ended for: it is not to come back.
+      state_.start_again = false;
+      state_.end_reason = EndReason::kStopped;
+      return {};
+    case Phase::kStopped:
+    case Phase::kBackingOff:
+    case Phase::kFinished:
+    case Phase::kFailed:
+      break;
+  }
+  settle(Phase::kStopped);
+  return {};
+}
+
+Actions Supervision::restart(Moment now) {
+  if (state_.phase != Phase::kRunning) return start(now);
+  Actions actions = end_run(now, EndReason::kStopped, "to be restarted");
+  state_.start_again = true;
+  return actions;
+}
+
+Actions Supervision::on_lease(Moment now) {
+  if (state_.phase != Phase::kWaiting) return {Action::kReleaseLease};
+  state_.phase = Phase::kRunning;
+  state_.running_since = now.at;
+  state_.started = now.wall;
+  return {Action::kSpawn};
+}
+
+Actions Supervision::on_request_impossible(Moment now, std::string why) {
+  if (state_.phase != Phase::kWaiting) return {};
+  remember(RunEnd{std::nullopt, now.wall, EndReason::kCannotStart, 0, std::move(why)});
+  // To try again would change nothing.
+  settle(Phase::kFailed);
+  return {};
+}
+
+Actions Supervision::on_request_gone(Moment) {
+  if (state_.phase == Phase::kWaiting) settle(Phase::kStopped);
+  return {};
+}
+
+Actions Supervision::on_cannot_start(Moment now, std::string why) {
+  if (state_.phase != Phase::kRunning && state_.phase != Phase::kStopping) return {};
+  return ended(now, RunEnd{std::nullopt, now.wall, EndReason::kCannotStart, 0, std::move(why)});
+}
+
+Actions Supervision::on_exit(Moment now, int code, bool signalled) {
+  if (state_.phase != Phase::kRunning && state_.phase != Phase::kStopping) return {};
+  RunEnd end{state_.started, now.wall, signalled ? EndReason::kSignalled : EndReason::kExited, code,
+             state_.end_detail};
+  if (state_.end_reason) end.reason = *state_.end_reason;
+  return ended(now, std::move(end));
+}
+
+Actions Supervision::on_exit_unseen(Moment now) {
+  if (state_.phase != Phase::kRunning && state_.phase != Phase::kStopping) return {};
+  return ended(now, RunEnd{state_.started, now.wall,
+                           state_.end_reason.value_or(EndReason::kUnknown), 0, state_.end_detail});
+}
+
+Actions Supervision::on_over_limit(Moment now, std::string detail) {
+  return end_run(now, EndReason::kOverLimit, std::move(detail));
+}
+
+Actions Supervision::on_lease_lost(Moment now, std::string detail) {
+  return end_run(now, EndReason::kLeaseLost, std::move(detail));
+}
+
+Actions Supervision::end_run(Moment now, EndReason reason, std::string detail) {
+  if (state_.phase != Phase::kRunning) return {};
+  state_.phase = Phase::kStopping;
+  state_.end_reason = reason;
+  state_.end_detail = std::move(detail);
+  due_ = now.at + policy_.grace;
+  killed_ = false;
+  return {Action::kTerminate};
+}
+
+Actions Supervision::on_time(Moment now) {
+  const auto due = next_time();
+  if (!due || now.at < *due) return {};
+  if (state_.phase == Phase::kRunning) return end_run(now, EndReason::kTimeout, "");
+  if (state_.phase == Phase::kBackingOff) return request();
+  killed_ = true;
+  return {Action::kKill};
+}
+
+std::optional<TimePoint> Supervision::next_time() const {
+  switch (state_.phase) {
+    case Phase::kRunning:
+      if (!policy_.timeout || !state_.running_since) return std::nullopt;
+      return *state_.running_since + *policy_.timeout;
+    case Phase::kStopping:
+      return killed_ ? std::nullopt : due_;
+    case Phase::kBackingOff:
+      return due_;
+    case Phase::kStopped:
+    case Phase::kWaiting:
+    case Phase::kFinished:
+    case Phase::kFailed:
+      break;
+  }
+  return std::nullopt;
+}
+
+void Supervision::remember(RunEnd end) {
+  state_.history.push_back(std::move(end));
+  if (state_.history.size() > kMaxHistory) state_.history.erase(state_.history.begin());
+}
+
+// A run is over, for the reason in `end`. What comes then:
+Actions Supervision::ended(Moment now, RunEnd end) {
+  const bool success = end.is_success();
+  const EndReason reason = end.reason;
+  const bool again = state_.start_again;
+  const bool was_good = state_.running_since && now.at - *state_.running_since >= kGoodRun;
+  remember(std::move(end));
+
+  Actions actions = {Action::kReleaseLease};
+  if (again) {
+    state_.failures = 0;
+    const Actions more = request();
+    actions.insert(actions.end(), more.begin(), more.end());
+    return actions;
+  }
+  // A lease is lost because somebody took it away: to come back would be to take it again.
+  const bool ours = reason == EndReason::kStopped || reason == EndReason::kLeaseLost;
+  if (ours) {
+    settle(Phase::kStopped);
+    return actions;
+  }
+  const bool restarts = policy_.restart == RestartPolicy::kAlways ||
+                        (policy_.restart == RestartPolicy::kOnFailure && !success);
+  state_.failures = success || was_good ? 0 : state_.failures + 1;
+  if (!restarts) {
+    settle(success ? Phase::kFinished : Phase::kFailed);
+    return actions;
+  }
+  settle(Phase::kBackingOff);
+  due_ = now.at + back_off(state_.failures);
+  return actions;
+}
+
+Actions Supervision::on_adopted(Moment now) {
+  switch (state_.phase) {
+    case Phase::kWaiting:
+      return {Action::kRequestLease};
+    case Phase::kBackingOff:
+      due_ = now.at + back_off(state_.failures);
+      return {};
+    case Phase::kStopping:
+      // Whether it was sent its signal is not known; a second one does no harm.
+      due_ = now.at + policy_.grace;
+      return {Action::kTerminate};
+    case Phase::kRunning:
+    case Phase::kStopped:
+    case Phase::kFinished:
+    case Phase::kFailed:
+      break;
+  }
+  return {};
+}
+
+Actions Supervision::on_boot(Moment now) {
+  switch (state_.phase) {
+    case Phase::kRunning:
+      remember(RunEnd{state_.started, now.wall, EndReason::kReboot, 0, ""});
+      break;
+    case Phase::kStopping: {
+      // It was on its way out: what would have come then.
+      const bool again = state_.start_again;
+      const EndReason reason = state_.end_reason.value_or(EndReason::kReboot);
+      (void)ended(now, RunEnd{state_.started, now.wall, reason, 0, state_.end_detail});
+      if (again || state_.phase == Phase::kWaiting) break;
+      return {};
+    }
+    case Phase::kWaiting:
+    case Phase::kBackingOff:
+      break;
+    case Phase::kStopped:
+    case Phase::kFinished:
+    case Phase::kFailed:
+      return {};
+  }
+  state_.failures = 0;
+  return request();
+}
+
+}  // namespace gpurota::jobs

@@ -1,0 +1,99 @@
+// The life of one job: when it is started, ended and started again. Pure: events and the time in, actions
+// out; the daemon carries them out and tells what came of them.
+//
+//     stopped ─start→ waiting ─lease→ running ─ends→ backing off ─time→ waiting …
+//                                        │                └→ finished, failed (not started again)
+//                                        └─stop, timeout, over limit→ stopping ─ends→ …
+//
+// A run that we end is sent TERM, and KILL when its grace is over. Its reason is kept, whatever code it
+// then exits with. `stop` is remembered: neither a reboot nor the end of a run starts it again.
+#pragma once
+
+#include "jobs/job.h"
+
+namespace gpurota::jobs {
+
+// kRelease is asked for after every run, and after a grant that came too late.
+enum class Action { kRequestLease, kCancelRequest, kSpawn, kTerminate, kKill, kReleaseLease };
+using Actions = std::vector<Action>;
+
+struct Moment {
+  TimePoint at;   // decides
+  WallTime wall;  // is written down
+};
+
+struct Policy {
+  RestartPolicy restart = RestartPolicy::kNo;
+  std::optional<Duration> timeout;
+  Duration grace = std::chrono::seconds(10);
+};
+
+// What outlives the daemon. Times of `TimePoint` hold within one boot.
+struct JobState {
+  Phase phase = Phase::kStopped;
+  int failures = 0;  // in a row; decides the back-off
+  std::optional<TimePoint> running_since;
+  std::optional<WallTime> started;      // of the current run, for people
+  std::optional<EndReason> end_reason;  // kStopping: why
+  std::string end_detail;
+  bool start_again = false;     // kStopping: `restart`, or `start` meanwhile
+  std::vector<RunEnd> history;  // the newest last; at most kMaxHistory
+};
+
+class Supervision {
+ public:
+  static constexpr std::size_t kMaxHistory = 32;
+  static constexpr Duration kFirstBackOff = std::chrono::seconds(1);
+  static constexpr Duration kLongestBackOff = std::chrono::minutes(5);
+  // A run as long as this was no false start: failures are counted anew.
+  static constexpr Duration kGoodRun = std::chrono::minutes(10);
+
+  explicit Supervision(Policy policy) : policy_(policy) {}
+  // As it was when the daemon was last there; then one of on_boot() and on_adopted() is called.
+  Supervision(Policy policy, JobState state) : policy_(policy), state_(std::move(state)) {}
+
+  const JobState& state() const { return state_; }
+  // Holds for the run that is on, too (its timeout).
+  void set_policy(Policy policy) { policy_ = policy; }
+
+  Actions start(Moment now);
+  Actions stop(Moment now);
+  Actions restart(Moment now);
+
+  Actions on_lease(Moment now);
+  // It can never have one: a sentence why.
+  Actions on_request_impossible(Moment now, std::string why);
+  // The request was taken out of the queue by its owner or an administrator.
+  Actions on_request_gone(Moment now);
+  Actions on_cannot_start(Moment now, std::string why);
+  // The run is over: all its processes have ended. `signalled`: `code` is a signal.
+  Actions on_exit(Moment now, int code, bool signalled);
+  Actions on_exit_unseen(Moment now);
+  Actions on_over_limit(Moment now, std::string detail);
+  Actions on_lease_lost(Moment now, std::string detail);
+  Actions on_time(Moment now);
+  // When on_time() has something to do.
+  std::optional<TimePoint> next_time() const;
+
+  // A new daemon in the same boot: the run still runs, or (kWaiting, kBackingOff) there was none.
+  Actions on_adopted(Moment now);
+  // A new boot: what ran, or waited to, is started again; call in the order of start_order().
+  Actions on_boot(Moment now);
+
+ private:
+  Actions request();
+  Actions end_run(Moment now, EndReason reason, std::string detail);
+  Actions ended(Moment now, RunEnd end);
+  void remember(RunEnd end);
+  void settle(Phase phase);
+
+  Policy policy_;
+  JobState state_;
+  std::optional<TimePoint> due_;  // of the next start, or of KILL
+  bool killed_ = false;
+};
+
+// How long to wait before the start after so many failures in a row (from 1).
+Duration back_off(int failures);
+
+}  // namespace gpurota::jobs

@@ -1,0 +1,276 @@
+#include "jobs/supervision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::jobs {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Clock {
+  Moment now{TimePoint(hours(1)), WallTime(hours(1000))};
+  Moment after(Duration time) {
+    now.at += time;
+    now.wall += std::chrono::duration_cast<std::chrono::milliseconds>(time);
+    return now;
+  }
+};
+
+Supervision running(Clock& clock, Policy policy) {
+  Supervision job(policy);
+  EXPECT_THAT(job.start(clock.now), ElementsAre(Action::kRequestLease));
+  EXPECT_THAT(job.on_lease(clock.now), ElementsAre(Action::kSpawn));
+  return job;
+}
+
+TEST(Supervision, OfACommandThatEndsWellIsFinishedAndHasItsLeaseBack) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  EXPECT_THAT(job.on_exit(clock.after(seconds(5)), 0, false), ElementsAre(Action::kReleaseLease));
+  EXPECT_EQ(job.state().phase, Phase::kFinished);
+  ASSERT_EQ(job.state().history.size(), 1U);
+  EXPECT_TRUE(job.state().history[0].is_success());
+  EXPECT_EQ(job.state().history[0].ended - *job.state().history[0].started, seconds(5));
+  EXPECT_FALSE(job.next_time());
+}
+
+TEST(Supervision, DoesNotRestartUnlessAskedTo) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  (void)job.on_exit(clock.after(seconds(1)), 3, false);
+  EXPECT_EQ(job.state().phase, Phase::kFailed);
+  EXPECT_EQ(job.state().history[0].code, 3);
+}
+
+TEST(Supervision, RestartsOnFailureOnlyAfterAFailure) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kOnFailure});
+  (void)job.on_exit(clock.now, 11, true);
+  EXPECT_EQ(job.state().phase, Phase::kBackingOff);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kSignalled);
+  Supervision good = running(clock, {RestartPolicy::kOnFailure});
+  (void)good.on_exit(clock.now, 0, false);
+  EXPECT_EQ(good.state().phase, Phase::kFinished);
+  Supervision always = running(clock, {RestartPolicy::kAlways});
+  (void)always.on_exit(clock.now, 0, false);
+  EXPECT_EQ(always.state().phase, Phase::kBackingOff);
+}
+
+TEST(Supervision, WaitsLongerAfterEachFailureUpToACap) {
+  EXPECT_EQ(back_off(1), seconds(1));
+  EXPECT_EQ(back_off(2), seconds(2));
+  EXPECT_EQ(back_off(5), seconds(16));
+  EXPECT_EQ(back_off(9), seconds(256));
+  EXPECT_EQ(back_off(10), minutes(5));
+  EXPECT_EQ(back_off(1'000'000), minutes(5));
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kOnFailure});
+  for (int failure = 1; failure <= 12; ++failure) {
+    (void)job.on_exit(clock.now, 1, false);
+    ASSERT_EQ(*job.next_time() - clock.now.at, back_off(failure));
+    EXPECT_THAT(job.on_time(clock.after(back_off(failure) - milliseconds(500))), IsEmpty());
+    EXPECT_THAT(job.on_time(clock.after(seconds(1))), ElementsAre(Action::kRequestLease));
+    (void)job.on_lease(clock.now);
+  }
+}
+
+TEST(Supervision, ALongRunForgivesEarlierFailures) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kOnFailure});
+  for (int i = 0; i < 8; ++i) {
+    (void)job.on_exit(clock.now, 1, false);
+    (void)job.on_time(clock.after(minutes(5)));
+    (void)job.on_lease(clock.now);
+  }
+  (void)job.on_exit(clock.after(Supervision::kGoodRun), 1, false);
+  EXPECT_EQ(*job.next_time() - clock.now.at, seconds(1));
+}
+
+TEST(Supervision, StopEndsItWithTermAndThenKillAndRemembersIt) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  EXPECT_THAT(job.stop(clock.now), ElementsAre(Action::kTerminate));
+  EXPECT_THAT(job.on_time(clock.after(seconds(9))), IsEmpty());
+  EXPECT_THAT(job.on_time(clock.after(seconds(1))), ElementsAre(Action::kKill));
+  EXPECT_FALSE(job.next_time());
+  (void)job.on_exit(clock.now, 9, true);
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kStopped);
+  EXPECT_THAT(job.on_boot(clock.now), IsEmpty());
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+}
+
+TEST(Supervision, StopWhileItWaitsTakesTheRequestBack) {
+  Clock clock;
+  Supervision job({});
+  (void)job.start(clock.now);
+  EXPECT_THAT(job.stop(clock.now), ElementsAre(Action::kCancelRequest));
+  // The grant had already been on its way.
+  EXPECT_THAT(job.on_lease(clock.now), ElementsAre(Action::kReleaseLease));
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+}
+
+TEST(Supervision, StopWhileItBacksOffEndsThat) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  (void)job.on_exit(clock.now, 1, false);
+  EXPECT_THAT(job.stop(clock.now), IsEmpty());
+  EXPECT_FALSE(job.next_time());
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+}
+
+TEST(Supervision, StartWhileItIsBeingStoppedStartsItAgain) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  (void)job.stop(clock.now);
+  EXPECT_THAT(job.start(clock.now), IsEmpty());
+  EXPECT_THAT(job.on_exit(clock.now, 0, false),
+              ElementsAre(Action::kReleaseLease, Action::kRequestLease));
+  EXPECT_EQ(job.state().phase, Phase::kWaiting);
+}
+
+TEST(Supervision, RestartNeedsNoBackOff) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  EXPECT_THAT(job.restart(clock.now), ElementsAre(Action::kTerminate));
+  (void)job.on_exit(clock.now, 0, false);
+  EXPECT_EQ(job.state().phase, Phase::kWaiting);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kStopped);
+}
+
+TEST(Supervision, StopAfterRestartWins) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  (void)job.restart(clock.now);
+  (void)job.stop(clock.now);
+  (void)job.on_exit(clock.now, 0, false);
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+}
+
+TEST(Supervision, ATimeoutIsAFailureWithItsReason) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kOnFailure, minutes(1)});
+  EXPECT_EQ(*job.next_time() - clock.now.at, minutes(1));
+  EXPECT_THAT(job.on_time(clock.after(minutes(1))), ElementsAre(Action::kTerminate));
+  (void)job.on_exit(clock.now, 0, false);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kTimeout);
+  EXPECT_EQ(job.state().phase, Phase::kBackingOff);
+}
+
+TEST(Supervision, MoreThanItsLimitEndsItAndTheReasonIsKept) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  EXPECT_THAT(job.on_over_limit(clock.now, "9 GiB of 8 GiB"), ElementsAre(Action::kTerminate));
+  (void)job.on_exit(clock.now, 15, true);
+  EXPECT_EQ(job.state().phase, Phase::kFailed);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kOverLimit);
+  EXPECT_EQ(job.state().history[0].detail, "9 GiB of 8 GiB");
+}
+
+TEST(Supervision, ALeaseThatIsReleasedIsNotTakenAgain) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  (void)job.on_lease_lost(clock.now, "released by root");
+  (void)job.on_exit(clock.now, 15, true);
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kLeaseLost);
+}
+
+TEST(Supervision, ACommandThatIsNotThereIsTriedAgainOnlyIfAskedTo) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  (void)job.on_cannot_start(clock.now, "there is no ./a.out");
+  EXPECT_EQ(job.state().phase, Phase::kFailed);
+  EXPECT_EQ(job.state().history[0].detail, "there is no ./a.out");
+  Supervision again = running(clock, {RestartPolicy::kOnFailure});
+  (void)again.on_cannot_start(clock.now, "not mounted yet");
+  EXPECT_EQ(again.state().phase, Phase::kBackingOff);
+}
+
+TEST(Supervision, ARequestThatCanNeverBeFilledFails) {
+  Clock clock;
+  Supervision job({RestartPolicy::kAlways});
+  (void)job.start(clock.now);
+  EXPECT_THAT(job.on_request_impossible(clock.now, "no GPU 7"), IsEmpty());
+  EXPECT_EQ(job.state().phase, Phase::kFailed);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kCannotStart);
+}
+
+TEST(Supervision, AtBootStartsWhatRanAndWhatWaited) {
+  Clock clock;
+  Supervision ran = running(clock, {});
+  EXPECT_THAT(ran.on_boot(clock.now), ElementsAre(Action::kRequestLease));
+  EXPECT_EQ(ran.state().history[0].reason, EndReason::kReboot);
+  Supervision waited({});
+  (void)waited.start(clock.now);
+  EXPECT_THAT(waited.on_boot(clock.now), ElementsAre(Action::kRequestLease));
+  Supervision backing = running(clock, {RestartPolicy::kAlways});
+  (void)backing.on_exit(clock.now, 1, false);
+  EXPECT_THAT(backing.on_boot(clock.now), ElementsAre(Action::kRequestLease));
+}
+
+TEST(Supervision, AtBootDoesNotRunAgainWhatHasFinished) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  (void)job.on_exit(clock.now, 0, false);
+  EXPECT_THAT(job.on_boot(clock.now), IsEmpty());
+  EXPECT_EQ(job.state().phase, Phase::kFinished);
+}
+
+TEST(Supervision, AtBootWhatWasBeingStoppedStaysStopped) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  (void)job.stop(clock.now);
+  EXPECT_THAT(job.on_boot(clock.now), IsEmpty());
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+  Supervision again = running(clock, {});
+  (void)again.restart(clock.now);
+  EXPECT_THAT(again.on_boot(clock.now), ElementsAre(Action::kRequestLease));
+}
+
+TEST(Supervision, ANewDaemonGoesOnWhereTheOldOneWas) {
+  Clock clock;
+  Supervision ran = running(clock, {RestartPolicy::kNo, minutes(1)});
+  Supervision adopted({RestartPolicy::kNo, minutes(1)}, ran.state());
+  EXPECT_THAT(adopted.on_adopted(clock.after(seconds(30))), IsEmpty());
+  // The timeout counts from the start of the run.
+  EXPECT_EQ(*adopted.next_time() - clock.now.at, seconds(30));
+  Supervision stopping = running(clock, {});
+  (void)stopping.stop(clock.now);
+  Supervision again({}, stopping.state());
+  EXPECT_THAT(again.on_adopted(clock.now), ElementsAre(Action::kTerminate));
+  Supervision backing = running(clock, {RestartPolicy::kAlways});
+  (void)backing.on_exit(clock.now, 1, false);
+  Supervision waits({RestartPolicy::kAlways}, backing.state());
+  (void)waits.on_adopted(clock.now);
+  EXPECT_TRUE(waits.next_time());
+}
+
+TEST(Supervision, ARunThatEndedUnseenIsAFailureOfUnknownReason) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  (void)job.on_exit_unseen(clock.now);
+  EXPECT_EQ(job.state().history[0].reason, EndReason::kUnknown);
+  EXPECT_EQ(job.state().phase, Phase::kFailed);
+}
+
+TEST(Supervision, KeepsABoundedHistory) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  for (int i = 0; i < 100; ++i) {
+    (void)job.on_exit(clock.now, i, false);
+    (void)job.on_time(clock.after(minutes(5)));
+    (void)job.on_lease(clock.now);
+  }
+  EXPECT_EQ(job.state().history.size(), Supervision::kMaxHistory);
+  EXPECT_EQ(job.state().history.back().code, 99);
+}
+
+}  // namespace
+}  // namespace gpurota::jobs
