@@ -55,6 +55,7 @@ struct LeaseState {
   Phase phase = Phase::kApart;
   FairClock clock;
   bool wanted = false;                   // at the last look
+  bool takes_turns = false;              // at the last look
   std::optional<TimePoint> idle_since;   // neither work nor anything waiting
   Average pauses;                        // how long it is idle, in seconds
   Average cost;                          // of its turns' moving, in seconds

@@ -70,6 +70,8 @@ class Turns {
   void begin_contention(GpuSlot gpu);
   void keep_clocks();
   void look_at_wishes();
+  void join_line(LeaseState& lease);
+  std::optional<double> least_served(const LeaseState& besides) const;
   void look_at_budgets();
   void resolve_conflicts();
   void choose();

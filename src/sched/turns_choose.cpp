@@ -58,6 +58,27 @@ void Turns::keep_clocks() {
   }
 }
 
+// What the least served of those that wait has had.
+std::optional<double> Turns::least_served(const LeaseState& besides) const {
+  std::optional<double> least;
+  for (const auto& [id, other] : leases_) {
+    if (id == besides.terms.id || !other.wanted || !conflict(besides, other)) continue;
+    const double value = other.clock.read(now_, other.terms.weight);
+    least = least ? std::min(*least, value) : value;
+  }
+  return least;
+}
+
+// Who comes, or comes back, brings no credit, and no debt beyond a window: what it had while nobody else
+// could use it.
+void Turns::join_line(LeaseState& lease) {
+  constexpr double kWindow = 4;
+  const std::optional<double> least = least_served(lease);
+  if (!least) return;
+  lease.clock.catch_up(*least);
+  lease.clock.hold_back(*least + kWindow * seconds(quantum(lease)));
+}
+
 void Turns::look_at_wishes() {
   for (auto& [id, lease] : leases_) {
     const bool working = std::any_of(lease.tenants.begin(), lease.tenants.end(),
@@ -69,15 +90,10 @@ void Turns::look_at_wishes() {
       lease.idle_since.reset();
     }
     const bool wishes = wants(lease);
-    if (wishes && !lease.wanted && lease.phase == Phase::kApart) {
-      std::optional<double> least;
-      for (const auto& [other_id, other] : leases_) {
-        if (other_id == id || !other.wanted || !conflict(lease, other)) continue;
-        const double value = other.clock.read(now_, other.terms.weight);
-        least = least ? std::min(*least, value) : value;
-      }
-      if (least) lease.clock.catch_up(*least);
-    }
+    const bool takes_turns = !turn_gpus(lease).empty();
+    const bool comes_back = wishes && !lease.wanted && lease.phase == Phase::kApart;
+    if (comes_back || (takes_turns && !lease.takes_turns)) join_line(lease);
+    lease.takes_turns = takes_turns;
     lease.wanted = wishes;
     if (!wishes || lease.phase != Phase::kApart) {
       lease.waits_since.reset();

@@ -108,15 +108,7 @@ void Turns::stop_clock(LeaseState& lease) {
   if (!lease.clock.running()) return;
   lease.clock.stop(now_, lease.terms.weight);
   lease.held_last = now_;
-  // What it had because nobody else could use it counts up to a window.
-  constexpr double kWindow = 4;
-  std::optional<double> least;
-  for (const auto& [id, other] : leases_) {
-    if (id == lease.terms.id || !other.wanted || !conflict(lease, other)) continue;
-    const double value = other.clock.read(now_, other.terms.weight);
-    least = least ? std::min(*least, value) : value;
-  }
-  if (least) lease.clock.hold_back(*least + kWindow * seconds(quantum(lease)));
+  join_line(lease);
 }
 
 // A tenant that cannot answer is not waited for: its gate is shut, and its memory stays where it is.
