@@ -74,6 +74,8 @@ class Turns {
   std::optional<double> least_served(const LeaseState& besides) const;
   void look_at_budgets();
   void resolve_conflicts();
+  bool waits_for_room(const LeaseState& lease, GpuSlot gpu) const;
+  bool claims_more(const LeaseState& a, const LeaseState& b, GpuSlot gpu) const;
   void choose();
   void choose_for(LeaseState& lease, std::map<GpuSlot, Reservation>& reserved);
   bool yields(const LeaseState& holder, const LeaseState& to) const;
@@ -108,11 +110,11 @@ class Turns {
 
   // turns_move.cpp: what moves.
   void move();
-  void make_room(GpuSlot gpu, Bytes lacking);
+  void make_room(GpuSlot gpu, Bytes lacking, bool entering_too);
   void give_room(LeaseState& lease, GpuSlot gpu);
-  void serve_growth(LeaseState& lease, TenantId id, TenantState& tenant, GpuSlot gpu);
+  void serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu);
   Bytes lacking(GpuSlot gpu) const;
-  std::vector<TenantId> victims(GpuSlot gpu) const;
+  std::vector<TenantId> victims(GpuSlot gpu, bool entering_too) const;
   bool movable(const TenantState& tenant) const;
 
   LeaseState* lease_of(TenantId tenant);

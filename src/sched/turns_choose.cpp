@@ -313,17 +313,37 @@ void Turns::choose() {
   }
 }
 
-// Two may hold one GPU when turns begin there, or when one of them comes to use another GPU.
+bool Turns::claims_more(const LeaseState& a, const LeaseState& b, GpuSlot gpu) const {
+  if (waits_for_room(a, gpu) != waits_for_room(b, gpu)) return waits_for_room(a, gpu);
+  if (wants(a) != wants(b)) return wants(a);
+  return goes_before(a, b);
+}
+
+bool Turns::waits_for_room(const LeaseState& lease, GpuSlot gpu) const {
+  const Holding h = memory_.of_lease(lease.terms.id, gpu);
+  return !(h.unbacked + h.wired_unbacked).is_zero();
+}
+
+// Two may hold one GPU when turns begin there, or when one of them comes to use another GPU. Who waits for
+// memory goes on: a thread of its that waits may be what keeps its kernels from ending. So also when it has
+// been told to leave already.
 void Turns::resolve_conflicts() {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     if (!gpus_[i].contended) continue;
+    const GpuSlot gpu{i};
     LeaseState* best = nullptr;
-    std::vector<LeaseState*> holders = claimants({GpuSlot{i}}, {});
+    std::vector<LeaseState*> holders = claimants({gpu}, {});
+    const bool leaver_waits = std::any_of(holders.begin(), holders.end(), [&](LeaseState* l) {
+      return l->phase == Phase::kLeaving && waits_for_room(*l, gpu);
+    });
     std::erase_if(holders, [](const LeaseState* l) { return l->phase == Phase::kLeaving; });
     for (LeaseState* lease : holders) {
-      const bool better = best == nullptr || wants(*lease) > wants(*best) ||
-                          (wants(*lease) == wants(*best) && goes_before(*lease, *best));
-      if (better) best = lease;
+      const bool gives_way = lease->phase == Phase::kHolding && !waits_for_room(*lease, gpu);
+      if (leaver_waits && gives_way) close(*lease);
+    }
+    std::erase_if(holders, [](const LeaseState* l) { return l->phase == Phase::kLeaving; });
+    for (LeaseState* lease : holders) {
+      if (best == nullptr || claims_more(*lease, *best, gpu)) best = lease;
     }
     for (LeaseState* lease : holders) {
       if (lease == best) continue;

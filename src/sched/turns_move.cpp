@@ -17,14 +17,24 @@ bool Turns::movable(const TenantState& tenant) const {
   return tenant.reachable && !tenant.dead && tenant.retry_at <= now_;
 }
 
+// A thread that waits for memory may be what another's kernel waits for: a lease that is leaving gets its
+// memory before anything else moves in.
 void Turns::move() {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const GpuSlot gpu{i};
+    bool leaving_first = false;
+    for (auto& [id, lease] : leases_) {
+      if (lease.phase != Phase::kLeaving) continue;
+      for (TenantId tenant : lease.tenants) serve_growth(lease, tenant, gpu);
+      const Holding h = memory_.of_lease(id, gpu);
+      leaving_first = leaving_first || !(h.unbacked + h.wired_unbacked).is_zero();
+    }
     for (auto& [id, lease] : leases_) {
       const bool has_turn = lease.phase == Phase::kEntering || lease.phase == Phase::kHolding;
-      if (has_turn && lease.retry_at <= now_) give_room(lease, gpu);
+      const bool may = !leaving_first || lease.phase == Phase::kHolding;
+      if (has_turn && may && lease.retry_at <= now_) give_room(lease, gpu);
     }
-    make_room(gpu, lacking(gpu));
+    make_room(gpu, lacking(gpu), leaving_first);
     const bool over = memory_.used(gpu) > memory_.capacity(gpu);
     if (over && !gpus_[i].over_reported) report(Trouble::kOverCapacity, {}, {});
     gpus_[i].over_reported = over;
@@ -35,9 +45,10 @@ void Turns::move() {
 Bytes Turns::lacking(GpuSlot gpu) const {
   Bytes needed;
   for (const auto& [id, lease] : leases_) {
-    if (lease.phase != Phase::kEntering && lease.phase != Phase::kHolding) continue;
+    if (lease.phase == Phase::kApart) continue;
     const Holding h = memory_.of_lease(id, gpu);
-    needed += h.missing() + h.unbacked + h.wired_unbacked;
+    needed += h.unbacked + h.wired_unbacked;
+    if (lease.phase != Phase::kLeaving) needed += h.missing();
   }
   return needed + memory_.used(gpu) - memory_.capacity(gpu);
 }
@@ -45,8 +56,7 @@ Bytes Turns::lacking(GpuSlot gpu) const {
 void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
   if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
   for (TenantId id : lease.tenants) {
-    TenantState& tenant = tenants_.at(id);
-    if (!movable(tenant)) continue;
+    if (!movable(tenants_.at(id))) continue;
     Holding& held = *memory_.find(id, gpu);
     const Bytes room = std::min(memory_.free(gpu), held.missing());
     // In whole pieces, so that what is given can be used.
@@ -57,11 +67,13 @@ void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
       held.coming += given;
       actions_.push_back(Restore{id, memory_.uuid(gpu), given});
     }
-    serve_growth(lease, id, tenant, gpu);
+    serve_growth(lease, id, gpu);
   }
 }
 
-void Turns::serve_growth(LeaseState& lease, TenantId id, TenantState& tenant, GpuSlot gpu) {
+void Turns::serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu) {
+  TenantState& tenant = tenants_.at(id);
+  if (tenant.growth.empty() || !movable(tenant)) return;
   if (!memory_.of_lease(lease.terms.id, gpu).missing().is_zero()) return;
   Holding& held = *memory_.find(id, gpu);
   for (auto it = tenant.growth.begin(); it != tenant.growth.end();) {
@@ -78,14 +90,17 @@ void Turns::serve_growth(LeaseState& lease, TenantId id, TenantState& tenant, Gp
 }
 
 // Those whose turn is furthest away first: who wants none, the longest idle first; then who waits, the
-// last in order first.
-std::vector<TenantId> Turns::victims(GpuSlot gpu) const {
+// last in order first; and who is entering, where a lease that is leaving needs its room.
+std::vector<TenantId> Turns::victims(GpuSlot gpu, bool entering_too) const {
   std::vector<const LeaseState*> leases;
   for (const auto& [id, lease] : leases_) {
     const bool holds = std::find(lease.gpus.begin(), lease.gpus.end(), gpu) != lease.gpus.end();
-    if (holds && lease.phase == Phase::kApart) leases.push_back(&lease);
+    const bool gives =
+        lease.phase == Phase::kApart || (entering_too && lease.phase == Phase::kEntering);
+    if (holds && gives) leases.push_back(&lease);
   }
   std::sort(leases.begin(), leases.end(), [this](const LeaseState* a, const LeaseState* b) {
+    if (a->phase != b->phase) return a->phase == Phase::kApart;
     if (wants(*a) != wants(*b)) return !wants(*a);
     if (!wants(*a) && a->held_last != b->held_last) return a->held_last < b->held_last;
     return goes_before(*b, *a);
@@ -99,10 +114,10 @@ std::vector<TenantId> Turns::victims(GpuSlot gpu) const {
   return tenants;
 }
 
-void Turns::make_room(GpuSlot gpu, Bytes lacking) {
+void Turns::make_room(GpuSlot gpu, Bytes lacking, bool entering_too) {
   for (const auto& [id, tenant] : tenants_) lacking -= memory_.find(id, gpu)->leaving;
   if (lacking.is_zero()) return;
-  for (TenantId id : victims(gpu)) {
+  for (TenantId id : victims(gpu, entering_too)) {
     Holding& held = *memory_.find(id, gpu);
     const Bytes can = held.resident - held.leaving;
     const Bytes bytes = std::min(can, whole_pieces(lacking, settings_.piece));

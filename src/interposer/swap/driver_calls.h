@@ -1,0 +1,38 @@
+// The driver as swap memory uses it: a handful of calls behind pointers, so that the bookkeeping can be run
+// on a fake that fails at any of them.
+//
+// Copies are only begun by copy_out and copy_in; wait ends all that were begun before the fence. The real
+// ones (driver_calls.cpp) run on the helper thread's own stream, in relaxed capture mode. Every call may fail at
+// any time with anything; nothing here is called with a lock of ours held, except where it says so.
+#pragma once
+
+#include "abi/cuda_abi.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+struct SwapCalls {
+  void* self;
+  // Addresses, kept for an allocation's life whatever backs them.
+  CUresult (*reserve)(void* self, uint64_t size, uint64_t* address);
+  CUresult (*unreserve)(void* self, uint64_t address, uint64_t size);
+  // GPU memory.
+  CUresult (*create)(void* self, uint64_t size, uint64_t* handle);
+  CUresult (*release)(void* self, uint64_t handle);
+  CUresult (*map)(void* self, uint64_t address, uint64_t size, uint64_t handle);
+  CUresult (*unmap)(void* self, uint64_t address, uint64_t size);
+  CUresult (*set_access)(void* self, uint64_t address, uint64_t size);
+  // Between GPU and pinned host memory.
+  CUresult (*copy_out)(void* self, void* host, uint64_t address, uint64_t size);
+  CUresult (*copy_in)(void* self, uint64_t address, const void* host, uint64_t size);
+  CUresult (*fence)(void* self, uint64_t* token);
+  CUresult (*wait)(void* self, uint64_t token);
+  // Host memory: private, not in core dumps, not inherited by a fork. Zeroed. nullptr: none to be had.
+  void* (*map_host)(void* self, uint64_t size);
+  void (*unmap_host)(void* self, void* memory, uint64_t size);
+  bool (*pin)(void* self, void* memory, uint64_t size);
+  void (*unpin)(void* self, void* memory);
+};
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,159 @@
+#include "interposer/swap/host_memory.h"
+
+namespace gpurota::interposer {
+namespace {
+
+uint32_t mask_of(uint32_t first, uint32_t count) {
+  return static_cast<uint32_t>(((uint64_t{1} << count) - 1) << first);
+}
+
+}  // namespace
+
+void HostMemory::set_limits(const SwapCalls* calls, uint64_t budget, uint64_t pinned) {
+  calls_ = calls;
+  budget_ = budget;
+  pinned_limit_ = pinned;
+}
+
+bool HostMemory::add_region() {
+  bool may_pin = false;
+  {
+    Lock lock(mutex_);
+    if (total_ + kRegionBytes > budget_) return false;
+    total_ += kRegionBytes;
+    may_pin = pinned_now_ + kRegionBytes <= pinned_limit_;
+    if (may_pin) pinned_now_ += kRegionBytes;
+  }
+  auto* memory = static_cast<char*>(calls_->map_host(calls_->self, kRegionBytes));
+  const bool pinned =
+      memory != nullptr && may_pin && calls_->pin(calls_->self, memory, kRegionBytes);
+  uint32_t index = 0;
+  {
+    Lock lock(mutex_);
+    if (may_pin && !pinned) pinned_now_ -= kRegionBytes;
+    if (memory != nullptr) index = regions_.take();
+    if (index != 0) {
+      regions_[index].memory = memory;
+      regions_[index].pinned = pinned;
+      free_ += kRegionBytes;
+      return true;
+    }
+    total_ -= kRegionBytes;
+    if (pinned) pinned_now_ -= kRegionBytes;
+  }
+  if (pinned) calls_->unpin(calls_->self, memory);
+  if (memory != nullptr) calls_->unmap_host(calls_->self, memory, kRegionBytes);
+  return false;
+}
+
+uint32_t HostMemory::find_run(const Region& region, uint32_t most, uint32_t* first) {
+  uint32_t best = 0;
+  uint32_t run = 0;
+  for (uint32_t i = 0; i < kUnitsPerRegion; ++i) {
+    run = (region.used >> i & 1) == 0 ? run + 1 : 0;
+    if (run > best) {
+      best = run;
+      *first = i + 1 - run;
+    }
+    if (best == most) break;
+  }
+  return best;
+}
+
+void HostMemory::take_units(Region& region, uint32_t index, uint32_t first, uint32_t count,
+                            HostBuffer* out) {
+  region.used |= mask_of(first, count);
+  free_ -= count * kUnitBytes;
+  out->extents[out->count++] = {index, static_cast<uint16_t>(first), static_cast<uint16_t>(count)};
+}
+
+// Pinned regions first. Whole runs where there are any: one copy instead of several.
+bool HostMemory::take_free(uint64_t units, HostBuffer* out) {
+  Lock lock(mutex_);
+  if (free_ < units * kUnitBytes) return false;
+  for (const bool pinned : {true, false}) {
+    for (uint32_t i = 1; i < regions_.end() && units > 0; ++i) {
+      if (!regions_.is_used(i) || regions_[i].pinned != pinned) continue;
+      while (units > 0) {
+        const auto most = static_cast<uint32_t>(units < kUnitsPerRegion ? units : kUnitsPerRegion);
+        uint32_t first = 0;
+        const uint32_t run = find_run(regions_[i], most, &first);
+        if (run == 0) break;
+        take_units(regions_[i], i, first, run, out);
+        units -= run;
+      }
+    }
+  }
+  return true;
+}
+
+bool HostMemory::take(uint64_t bytes, HostBuffer* out) {
+  out->count = 0;
+  const uint64_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
+  if (units > kExtents) return false;
+  while (!take_free(units, out)) {
+    if (!add_region()) return false;
+  }
+  return true;
+}
+
+void HostMemory::give_back(HostBuffer* buffer) {
+  Lock lock(mutex_);
+  for (uint32_t i = 0; i < buffer->count; ++i) {
+    const HostExtent& e = buffer->extents[i];
+    regions_[e.region].used &= ~mask_of(e.first, e.count);
+    free_ += e.count * kUnitBytes;
+  }
+  buffer->count = 0;
+}
+
+bool HostMemory::prepare(uint64_t bytes) { return free_bytes() < bytes && add_region(); }
+
+// A region that is being given back is marked as full meanwhile.
+void HostMemory::trim(uint64_t keep) {
+  constexpr uint32_t kFull = (1u << kUnitsPerRegion) - 1;
+  for (uint32_t i = 1;; ++i) {
+    Region region{};
+    {
+      Lock lock(mutex_);
+      if (i >= regions_.end() || free_ < keep + kRegionBytes) return;
+      if (!regions_.is_used(i) || regions_[i].used != 0) continue;
+      region = regions_[i];
+      regions_[i].used = kFull;
+      free_ -= kRegionBytes;
+    }
+    if (region.pinned) calls_->unpin(calls_->self, region.memory);
+    calls_->unmap_host(calls_->self, region.memory, kRegionBytes);
+    Lock lock(mutex_);
+    if (region.pinned) pinned_now_ -= kRegionBytes;
+    total_ -= kRegionBytes;
+    regions_.give_back(i);
+  }
+}
+
+uint64_t HostMemory::total_bytes() {
+  Lock lock(mutex_);
+  return total_;
+}
+
+uint64_t HostMemory::free_bytes() {
+  Lock lock(mutex_);
+  return free_;
+}
+
+uint64_t HostMemory::pinned_bytes() {
+  Lock lock(mutex_);
+  return pinned_now_;
+}
+
+char* HostMemory::address(const HostExtent& extent) {
+  Lock lock(mutex_);
+  return regions_[extent.region].memory + extent.first * kUnitBytes;
+}
+
+bool HostMemory::pinned(const HostExtent& extent) {
+  Lock lock(mutex_);
+  return regions_[extent.region].pinned;
+}
+
+}  // namespace gpurota::interposer

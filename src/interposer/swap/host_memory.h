@@ -1,0 +1,79 @@
+// Where evicted blocks are kept: host memory in regions of 32 MiB, pinned one by one (a larger piece stalls
+// the program's launches for tens of milliseconds), given out in units of 2 MiB.
+//
+// Regions are made ahead of need by prepare() and never unpinned while they may be needed again. When pinning
+// fails, or would exceed what may be pinned, a region stays pageable, and its copies go through a small pinned
+// ring (mover.cpp). Any thread: an evicted block may be freed by the program.
+#pragma once
+
+#include "interposer/swap/driver_calls.h"
+#include "interposer/swap/table.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+inline constexpr uint64_t kUnitBytes = uint64_t{2} << 20;
+inline constexpr uint32_t kUnitsPerRegion = 16;
+inline constexpr uint64_t kRegionBytes = kUnitBytes * kUnitsPerRegion;
+
+// Consecutive units of one region.
+struct HostExtent {
+  uint32_t region;
+  uint16_t first;
+  uint16_t count;
+};
+
+// The most that one block can be spread over: 64 MiB in single units.
+inline constexpr uint32_t kExtents = 32;
+
+struct HostBuffer {
+  uint32_t count;
+  HostExtent extents[kExtents];
+};
+
+class HostMemory {
+ public:
+  // `budget`: bytes that may be had; `pinned`: and pinned, of these.
+  void set_limits(const SwapCalls* calls, uint64_t budget, uint64_t pinned);
+
+  // Units for `bytes` (at most 64 MiB). False: the budget is used up, or the system has no more.
+  bool take(uint64_t bytes, HostBuffer* out);
+  void give_back(HostBuffer* buffer);
+
+  // Makes one more region if fewer than `bytes` are free. True if it made one: call again, at leisure.
+  bool prepare(uint64_t bytes);
+  // Returns regions in which nothing is kept to the system, down to `keep` bytes of them.
+  void trim(uint64_t keep);
+
+  char* address(const HostExtent& extent);
+  bool pinned(const HostExtent& extent);
+
+  uint64_t total_bytes();
+  uint64_t free_bytes();
+  uint64_t pinned_bytes();
+
+ private:
+  struct Region {
+    char* memory;
+    uint32_t used;  // a bit for each unit
+    bool pinned;
+  };
+
+  bool add_region();
+  bool take_free(uint64_t units, HostBuffer* out);
+  void take_units(Region& region, uint32_t index, uint32_t first, uint32_t count, HostBuffer* out);
+  // The first run of at least `most` free units, or the longest there is; 0: none.
+  static uint32_t find_run(const Region& region, uint32_t most, uint32_t* first);
+
+  const SwapCalls* calls_;
+  Mutex mutex_;  // not held while the driver is called
+  uint64_t budget_;
+  uint64_t pinned_limit_;
+  uint64_t total_;
+  uint64_t free_;
+  uint64_t pinned_now_;
+  Table<Region> regions_;
+};
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,72 @@
+// Moves blocks of a swap space between GPU and host memory, several copies under way at once.
+//
+// Called by one thread at a time, the tenant's helper, while the gate is shut and the GPU drained. Whatever
+// fails at whatever step, a block's bytes stay in one known place: an eviction that fails leaves its block
+// resident, a restoring that fails leaves it out, and both say what was done before.
+#pragma once
+
+#include "interposer/swap/space.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+struct Moved {
+  uint64_t bytes;    // came free (evict), or are back (restore)
+  uint64_t freed;    // of blocks that the program freed meanwhile: they are nowhere now
+  CUresult result;   // of the first step that failed
+  bool out_of_host;  // it failed for want of host memory
+};
+
+class Mover {
+ public:
+  // Called after each block, with the bytes it moved.
+  using Progress = void (*)(void* self, uint64_t bytes);
+
+  Mover(SwapSpace& space, Progress progress, void* self)
+      : space_(space), calls_(*space.calls_), progress_(progress), self_(self) {}
+
+  // At least `bytes`, in whole blocks, if there are as many.
+  Moved evict(uint64_t bytes);
+  // Whole blocks, no more than `room`.
+  Moved restore(uint64_t room);
+  // The program is about to run: what the host has is no longer what the GPU has. The buffers are kept,
+  // and used again, as long as nobody else needs them.
+  void forget_copies();
+
+ private:
+  static constexpr uint32_t kWindow = 4;
+  struct Window {
+    uint32_t blocks[kWindow];
+    uint32_t first, count;
+  };
+
+  // Marks the next block that `wanted` says yes to as being moved; 0: there is none.
+  template <typename Wanted>
+  uint32_t pick(uint32_t* cursor, Wanted wanted);
+  bool begin_evict(Block& block, Moved* moved);
+  bool finish_evict(Block& block, Moved* moved);
+  bool begin_restore(Block& block, Moved* moved);
+  bool finish_restore(Block& block, Moved* moved);
+  bool copy_out(Block& block);
+  bool copy_in(Block& block);
+  // Waits for copies of a block that failed half way, so that its memory can be used otherwise.
+  bool drain(Block& block);
+  bool give_up_physical(Block& block);
+  bool find_host(Block& block);
+  void reclaim_buffers();
+  // The mover is done with the block; ends it if it was freed meanwhile.
+  void let_go(uint32_t index, Moved* moved);
+  bool note(CUresult result, Moved* moved);
+  bool stage_out(const HostExtent& extent, uint64_t address, uint64_t size);
+  bool stage_in(const HostExtent& extent, uint64_t address, uint64_t size);
+  bool have_ring();
+
+  SwapSpace& space_;
+  const SwapCalls& calls_;
+  Progress progress_;
+  void* self_;
+  CUresult last_ = CUDA_SUCCESS;
+};
+
+}  // namespace gpurota::interposer

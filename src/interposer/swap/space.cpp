@@ -1,0 +1,331 @@
+#include "interposer/swap/space.h"
+
+namespace gpurota::interposer {
+namespace {
+
+uint64_t whole_pages(uint64_t size) { return (size + kPageBytes - 1) & ~(kPageBytes - 1); }
+
+bool bit(const uint64_t* bits, uint32_t i) { return (bits[i / 64] >> (i % 64) & 1) != 0; }
+void set_bit(uint64_t* bits, uint32_t i) { bits[i / 64] |= uint64_t{1} << (i % 64); }
+void clear_bit(uint64_t* bits, uint32_t i) { bits[i / 64] &= ~(uint64_t{1} << (i % 64)); }
+
+uint32_t granules_of(uint64_t size) {
+  return static_cast<uint32_t>((size + kGranule - 1) / kGranule);
+}
+
+}  // namespace
+
+uint64_t SwapSpace::cost(uint64_t size) {
+  constexpr uint64_t kMost = uint64_t{1} << 48;
+  return size > kMost ? UINT64_MAX : whole_pages(size);
+}
+
+bool SwapSpace::plan_blocks(uint32_t index) {
+  Range& range = ranges_[index];
+  uint32_t last = 0;
+  for (uint64_t offset = 0; offset < range.size;) {
+    const uint32_t i = blocks_.take();
+    if (i == 0) return false;
+    Block& block = blocks_[i];
+    block.address = range.address + offset;
+    block.size = range.size - offset < kMostBlock ? range.size - offset : kMostBlock;
+    block.range = index;
+    block.state = BlockState::kComing;  // so that nobody moves it yet
+    (last == 0 ? range.first_block : blocks_[last].next) = i;
+    last = i;
+    ++range.blocks;
+    offset += block.size;
+  }
+  return true;
+}
+
+// Physical memory for all blocks, and access in one call.
+CUresult SwapSpace::back(uint32_t index) {
+  uint64_t address = 0;
+  uint64_t size = 0;
+  uint32_t i = 0;
+  {
+    Lock lock(mutex_);
+    address = ranges_[index].address;
+    size = ranges_[index].size;
+    i = ranges_[index].first_block;
+  }
+  while (i != 0) {
+    Block& block = blocks_[i];  // ours alone until its state changes
+    CUresult result = calls_->create(calls_->self, block.size, &block.handle);
+    if (result != CUDA_SUCCESS) {
+      block.handle = 0;
+      return result;
+    }
+    resident_.fetch_add(block.size, std::memory_order_relaxed);
+    result = calls_->map(calls_->self, block.address, block.size, block.handle);
+    if (result != CUDA_SUCCESS) return result;
+    block.mapped = true;
+    i = block.next;
+  }
+  return calls_->set_access(calls_->self, address, size);
+}
+
+void SwapSpace::list_pages(const Range& range, uint32_t index) {
+  for (uint64_t a = range.address; a < range.address + range.size; a += kPageBytes) {
+    uint32_t* entry = pages_.put(a / kPageBytes);
+    if (entry != nullptr) *entry = index;
+  }
+}
+
+void SwapSpace::unlist_pages(const Range& range) {
+  uint32_t gone = 0;
+  for (uint64_t a = range.address; a < range.address + range.size; a += kPageBytes) {
+    pages_.take(a / kPageBytes, &gone);
+  }
+}
+
+CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out) {
+  uint64_t address = 0;
+  CUresult result = calls_->reserve(calls_->self, size, &address);
+  if (result != CUDA_SUCCESS) return result;
+  uint32_t index = 0;
+  bool planned = false;
+  {
+    Lock lock(mutex_);
+    index = ranges_.take();
+    if (index != 0) {
+      Range& range = ranges_[index];
+      range.address = address;
+      range.size = size;
+      range.requested = requested;
+      planned = plan_blocks(index);
+    }
+  }
+  if (index == 0) {
+    calls_->unreserve(calls_->self, address, size);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  result = planned ? back(index) : CUDA_ERROR_OUT_OF_MEMORY;
+  if (result != CUDA_SUCCESS) {
+    uint64_t released = 0;
+    uint64_t dropped = 0;
+    free_range(index, &released, &dropped);
+    return result;
+  }
+  Lock lock(mutex_);
+  for (uint32_t i = ranges_[index].first_block; i != 0; i = blocks_[i].next) {
+    blocks_[i].state = BlockState::kResident;
+  }
+  list_pages(ranges_[index], index);
+  *out = index;
+  return CUDA_SUCCESS;
+}
+
+CUresult SwapSpace::allocate(uint64_t size, uint64_t* address) {
+  if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (cost(size) == UINT64_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (size < kSmall) return allocate_small(size, address);
+  uint32_t index = 0;
+  const CUresult result = make_range(whole_pages(size), size, &index);
+  if (result != CUDA_SUCCESS) return result;
+  Lock lock(mutex_);
+  *address = ranges_[index].address;
+  return CUDA_SUCCESS;
+}
+
+// First fit in the slabs that are known to have room.
+bool SwapSpace::carve(uint64_t size, uint64_t* address) {
+  const uint32_t wanted = granules_of(size);
+  for (uint32_t s = open_slab_; s != 0; s = slabs_[s].next) {
+    Slab& slab = slabs_[s];
+    if (slab.free < wanted) continue;
+    uint32_t run = 0;
+    for (uint32_t i = 0; i < kGranules; ++i) {
+      run = bit(slab.used, i) ? 0 : run + 1;
+      if (run < wanted) continue;
+      const uint32_t first = i + 1 - wanted;
+      for (uint32_t g = first; g <= i; ++g) set_bit(slab.used, g);
+      set_bit(slab.begins, first);
+      slab.free -= wanted;
+      *address = slab.address + first * kGranule;
+      return true;
+    }
+  }
+  return false;
+}
+
+CUresult SwapSpace::allocate_small(uint64_t size, uint64_t* address) {
+  for (;;) {
+    {
+      Lock lock(mutex_);
+      if (carve(size, address)) return CUDA_SUCCESS;
+    }
+    uint32_t index = 0;
+    const CUresult result = make_range(kPageBytes, 0, &index);
+    if (result != CUDA_SUCCESS) return result;
+    uint32_t s = 0;
+    {
+      Lock lock(mutex_);
+      s = slabs_.take();
+      if (s != 0) {
+        ranges_[index].slab = s;
+        slabs_[s].address = ranges_[index].address;
+        slabs_[s].free = kGranules;
+        slabs_[s].next = open_slab_;
+        open_slab_ = s;
+        continue;
+      }
+    }
+    uint64_t released = 0;
+    uint64_t dropped = 0;
+    free_range(index, &released, &dropped);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+bool SwapSpace::uncarve(Slab& slab, uint64_t address, bool* empty) {
+  const uint64_t offset = address - slab.address;
+  const auto first = static_cast<uint32_t>(offset / kGranule);
+  if (offset % kGranule != 0 || !bit(slab.begins, first)) return false;
+  clear_bit(slab.begins, first);
+  for (uint32_t i = first; i < kGranules && bit(slab.used, i) && !bit(slab.begins, i); ++i) {
+    clear_bit(slab.used, i);
+    ++slab.free;
+  }
+  *empty = slab.free == kGranules;
+  return true;
+}
+
+SwapSpace::Remains SwapSpace::take_block(uint32_t index) {
+  Block& block = blocks_[index];
+  const Remains remains{block.address, block.size,      block.handle,
+                        block.mapped,  block.undrained, block.host};
+  if (block.state == BlockState::kOut) out_.fetch_sub(block.size, std::memory_order_relaxed);
+  blocks_.give_back(index);
+  return remains;
+}
+
+CUresult SwapSpace::drain() {
+  uint64_t token = 0;
+  const CUresult result = calls_->fence(calls_->self, &token);
+  return result != CUDA_SUCCESS ? result : calls_->wait(calls_->self, token);
+}
+
+// The address can be given back only if nothing is mapped there; memory that the driver does not take
+// back is counted for ever.
+CUresult SwapSpace::end_block(Remains* remains, bool* address_free) {
+  CUresult result = remains->undrained ? drain() : CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) remains->host.count = 0;  // something may still be written there
+  if (remains->mapped) {
+    if (result == CUDA_SUCCESS) {
+      result = calls_->unmap(calls_->self, remains->address, remains->size);
+    }
+    if (result != CUDA_SUCCESS) *address_free = false;
+  }
+  if (remains->handle != 0) {
+    if (result == CUDA_SUCCESS) result = calls_->release(calls_->self, remains->handle);
+    (result == CUDA_SUCCESS ? resident_.fetch_sub(remains->size, std::memory_order_relaxed)
+                            : lost_.fetch_add(remains->size, std::memory_order_relaxed));
+  }
+  host_.give_back(&remains->host);
+  return result;
+}
+
+void SwapSpace::end_range(uint32_t index) {
+  uint64_t address = 0;
+  uint64_t size = 0;
+  bool stays = false;
+  {
+    Lock lock(mutex_);
+    address = ranges_[index].address;
+    size = ranges_[index].size;
+    stays = ranges_[index].stays;
+    ranges_.give_back(index);
+  }
+  if (!stays) calls_->unreserve(calls_->self, address, size);
+}
+
+// The first block goes last out of the list, so that a block which is being moved keeps its place.
+CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dropped) {
+  CUresult result = CUDA_SUCCESS;
+  bool last = false;
+  uint32_t i = 0;
+  {
+    Lock lock(mutex_);
+    i = ranges_[index].first_block;
+    ranges_[index].first_block = 0;
+    ++ranges_[index].blocks;  // this walk counts as one: the mover must not end the range before it
+  }
+  while (i != 0) {
+    Remains remains{};
+    bool mine = false;
+    const uint32_t next = blocks_[i].next;
+    {
+      Lock lock(mutex_);
+      Block& block = blocks_[i];
+      const bool moving = block.moving;
+      block.doomed = moving;
+      mine = !moving;
+      if (mine) {
+        (block.handle != 0 ? *released : *dropped) += block.size;
+        remains = take_block(i);
+      }
+    }
+    bool address_free = true;
+    if (mine) {
+      const CUresult ended = end_block(&remains, &address_free);
+      if (result == CUDA_SUCCESS) result = ended;
+      Lock lock(mutex_);
+      --ranges_[index].blocks;
+      if (!address_free) ranges_[index].stays = true;
+    }
+    i = next;
+  }
+  {
+    Lock lock(mutex_);
+    last = --ranges_[index].blocks == 0;
+  }
+  if (last) end_range(index);
+  return result;
+}
+
+CUresult SwapSpace::free(uint64_t address, uint64_t* released, uint64_t* dropped) {
+  *released = *dropped = 0;
+  uint32_t index = 0;
+  {
+    Lock lock(mutex_);
+    const uint32_t* entry = pages_.find(address / kPageBytes);
+    if (entry == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    index = *entry;
+    const uint32_t s = ranges_[index].slab;
+    if (s == 0 && ranges_[index].address != address) return CUDA_ERROR_INVALID_VALUE;
+    if (s != 0) {
+      bool empty = false;
+      if (!uncarve(slabs_[s], address, &empty)) return CUDA_ERROR_INVALID_VALUE;
+      if (!empty) return CUDA_SUCCESS;
+      uint32_t* link = &open_slab_;
+      while (*link != s) link = &slabs_[*link].next;
+      *link = slabs_[s].next;
+      slabs_.give_back(s);
+    }
+    unlist_pages(ranges_[index]);
+  }
+  return free_range(index, released, dropped);
+}
+
+bool SwapSpace::find(uint64_t address, FoundRange* out) {
+  Lock lock(mutex_);
+  const uint32_t* entry = pages_.find(address / kPageBytes);
+  if (entry == nullptr) return false;
+  const Range& range = ranges_[*entry];
+  if (range.slab == 0) {
+    *out = {range.address, range.requested};
+    return address < range.address + range.requested;
+  }
+  const Slab& slab = slabs_[range.slab];
+  auto first = static_cast<uint32_t>((address - slab.address) / kGranule);
+  if (!bit(slab.used, first)) return false;
+  while (!bit(slab.begins, first)) --first;
+  uint32_t end = first + 1;
+  while (end < kGranules && bit(slab.used, end) && !bit(slab.begins, end)) ++end;
+  *out = {slab.address + first * kGranule, uint64_t{end - first} * kGranule};
+  return true;
+}
+
+}  // namespace gpurota::interposer
