@@ -162,9 +162,9 @@ TEST_F(Vmm, KnowsAHandleThatIsRetainedAgainByAddress) {
   vmm_created(s_, 7, 100, 0);
   vmm_mapped(s_, 1 << 21, 100, 7);
   release(7);
-  vmm_retained(s_, 7);
+  vmm_retained(s_, 9, (1 << 21) + 50);  // under another number
   EXPECT_EQ(unmap(1 << 21, 100), 0);
-  EXPECT_EQ(release(7), 100);
+  EXPECT_EQ(release(9), 100);
 }
 
 TEST_F(Vmm, KeepsApartTwoMemoriesThatHadTheSameHandle) {

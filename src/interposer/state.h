@@ -106,11 +106,16 @@ struct Contexts {
 // Physical memory made by cuMemCreate.
 struct Physical {
   uint64_t size;
-  uint64_t handle;
   uint32_t handles;   // references by handle
   uint32_t mappings;  // references by address
   int32_t slot;       // -1: not charged (host memory, imported)
   bool owns;          // a multicast object: memory is bound to it
+};
+
+// What a handle is of. One memory may have several, as it is retained by its address.
+struct HandleRef {
+  uint64_t physical;  // id
+  uint32_t count;
 };
 
 struct Mapping {
@@ -128,7 +133,7 @@ struct Binding {
 struct Vmm {
   Mutex mutex;
   uint64_t last_id;
-  VaMap<uint64_t> handles;  // handle to id
+  VaMap<HandleRef> handles;
   VaMap<Physical> physicals;
   VaMap<Mapping> mappings;
   VaMap<Binding> bindings;  // by a hash of all that a binding is

@@ -16,75 +16,75 @@ void vmm_created(State& s, uint64_t handle, uint64_t size, int slot) {
   Lock lock(s.vmm.mutex);
   const uint64_t id = ++s.vmm.last_id;
   Physical* p = s.vmm.physicals.put(id);
-  uint64_t* known = s.vmm.handles.put(handle);
+  HandleRef* known = s.vmm.handles.put(handle);
   if (p == nullptr || known == nullptr) return;  // stays charged
-  *p = {size, handle, 1, 0, slot, false};
-  *known = id;
+  *p = {size, 1, 0, slot, false};
+  *known = {id, 1};
 }
 
 void vmm_imported(State& s, uint64_t handle) {
   Lock lock(s.vmm.mutex);
-  const uint64_t* id = s.vmm.handles.find(handle);
-  Physical* p = id != nullptr ? s.vmm.physicals.find(*id) : nullptr;
-  if (p != nullptr) ++p->handles;  // its own export come home under the same number
+  HandleRef* known = s.vmm.handles.find(handle);
+  if (known == nullptr) return;
+  Physical* p = s.vmm.physicals.find(known->physical);
+  if (p == nullptr) return;
+  ++known->count;  // its own export come home under the same number
+  ++p->handles;
 }
 
 void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle) {
   Lock lock(s.vmm.mutex);
-  const uint64_t* id = s.vmm.handles.find(handle);
-  Physical* p = id != nullptr ? s.vmm.physicals.find(*id) : nullptr;
-  Mapping* mapping = s.vmm.mappings.put(ptr);
-  if (mapping == nullptr) {
-    if (p != nullptr) ++p->mappings;  // never credited, as its end will not be seen
-    return;
-  }
-  *mapping = {size, p != nullptr ? *id : 0};
+  const HandleRef* known = s.vmm.handles.find(handle);
+  Physical* p = known != nullptr ? s.vmm.physicals.find(known->physical) : nullptr;
+  const uint64_t id = p != nullptr ? known->physical : 0;
   if (p != nullptr) ++p->mappings;
+  Mapping* mapping = s.vmm.mappings.put(ptr);
+  if (mapping != nullptr) *mapping = {size, id};  // else never credited: its end will not be seen
 }
 
-void vmm_retained(State& s, uint64_t handle) {
+// Which memory it is the address tells: the driver may give an old number again, or a new one.
+void vmm_retained(State& s, uint64_t handle, uint64_t address) {
   Lock lock(s.vmm.mutex);
-  if (const uint64_t* id = s.vmm.handles.find(handle)) {
-    if (Physical* p = s.vmm.physicals.find(*id)) ++p->handles;
-    return;
+  uint64_t id = 0;
+  if (const Mapping* mapping = s.vmm.mappings.find(address)) {
+    id = mapping->physical;
+  } else {
+    s.vmm.mappings.for_each([&](uint64_t at, const Mapping& m) {
+      if (address - at < m.size) id = m.physical;
+    });
   }
-  // All handles were released and only mappings were left; the driver gives the old number again.
-  uint64_t found = 0;
-  s.vmm.physicals.for_each([&](uint64_t id, const Physical& p) {
-    if (p.handle == handle && p.handles == 0) found = id;
-  });
-  uint64_t* known = found != 0 ? s.vmm.handles.put(handle) : nullptr;
+  Physical* p = id != 0 ? s.vmm.physicals.find(id) : nullptr;
+  HandleRef* known = p != nullptr ? s.vmm.handles.put(handle) : nullptr;
   if (known == nullptr) return;
-  *known = found;
-  s.vmm.physicals.find(found)->handles = 1;
+  if (known->physical != id) *known = {id, 0};
+  ++known->count;
+  ++p->handles;
 }
 
 Released vmm_release_begins(State& s, uint64_t handle) {
   Lock lock(s.vmm.mutex);
-  const uint64_t* known = s.vmm.handles.find(handle);
-  if (known == nullptr) return {0, false};
-  const uint64_t id = *known;
-  Physical* p = s.vmm.physicals.find(id);
-  if (p == nullptr) return {0, false};
-  const bool last = --p->handles == 0;
-  uint64_t ignored = 0;
-  if (last) s.vmm.handles.take(handle, &ignored);
-  return {id, last};
+  HandleRef* known = s.vmm.handles.find(handle);
+  if (known == nullptr) return {0};
+  HandleRef ref = *known;
+  if (--known->count == 0) s.vmm.handles.take(handle, &ref);
+  return {ref.physical};
 }
 
 void vmm_release_failed(State& s, uint64_t handle, const Released& released) {
   if (released.physical == 0) return;
   Lock lock(s.vmm.mutex);
-  Physical* p = s.vmm.physicals.find(released.physical);
-  if (p == nullptr) return;
-  ++p->handles;
-  uint64_t* known = released.last_handle ? s.vmm.handles.put(handle) : nullptr;
-  if (known != nullptr) *known = released.physical;
+  HandleRef* known = s.vmm.handles.put(handle);
+  if (known == nullptr) return;
+  if (known->physical != released.physical) *known = {released.physical, 0};
+  ++known->count;
 }
 
 void vmm_release_done(State& s, const Released& released, int64_t credits[GPUROTA_SLOTS]) {
-  if (!released.last_handle) return;
+  if (released.physical == 0) return;
   Lock lock(s.vmm.mutex);
+  Physical* p = s.vmm.physicals.find(released.physical);
+  if (p == nullptr) return;
+  --p->handles;
   vmm_drop_if_dead(s.vmm, released.physical, credits);
 }
 
@@ -186,7 +186,9 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
   GPUROTA_ENTER(cuMemRetainAllocationHandle, out, address);
   const CUresult result = real(out, address);
-  if (result == CUDA_SUCCESS) interposer::vmm_retained(interposer::state(), *out);
+  if (result == CUDA_SUCCESS) {
+    interposer::vmm_retained(interposer::state(), *out, reinterpret_cast<uint64_t>(address));
+  }
   return result;
 }
 

@@ -15,7 +15,7 @@ void vmm_created(State& s, uint64_t handle, uint64_t size, int slot);
 void vmm_imported(State& s, uint64_t handle);
 void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle);
 // A reference by handle appears: cuMemRetainAllocationHandle.
-void vmm_retained(State& s, uint64_t handle);
+void vmm_retained(State& s, uint64_t handle, uint64_t address);
 
 // The tables below add what is to be credited, those bytes whose last reference this was, to `credits`,
 // by slot.
@@ -23,7 +23,6 @@ void vmm_retained(State& s, uint64_t handle);
 // In two steps around the driver's call, as the driver may give the handle's number out again at once.
 struct Released {
   uint64_t physical;  // 0: not known
-  bool last_handle;
 };
 Released vmm_release_begins(State& s, uint64_t handle);
 void vmm_release_failed(State& s, uint64_t handle, const Released& released);

@@ -82,21 +82,21 @@ void vmm_drop_if_dead(Vmm& v, uint64_t id, int64_t credits[GPUROTA_SLOTS]) {
 void vmm_multicast_created(State& s, uint64_t handle) {
   vmm_created(s, handle, 0, -1);
   Lock lock(s.vmm.mutex);
-  const uint64_t* id = s.vmm.handles.find(handle);
-  Physical* p = id != nullptr ? s.vmm.physicals.find(*id) : nullptr;
+  const HandleRef* known = s.vmm.handles.find(handle);
+  Physical* p = known != nullptr ? s.vmm.physicals.find(known->physical) : nullptr;
   if (p != nullptr) p->owns = true;
 }
 
 uint64_t vmm_id(State& s, uint64_t handle) {
   Lock lock(s.vmm.mutex);
-  const uint64_t* id = s.vmm.handles.find(handle);
-  return id != nullptr ? *id : 0;
+  const HandleRef* known = s.vmm.handles.find(handle);
+  return known != nullptr ? known->physical : 0;
 }
 
 void vmm_bound(State& s, uint64_t owner, uint64_t offset, uint64_t handle) {
   Lock lock(s.vmm.mutex);
-  const uint64_t* id = s.vmm.handles.find(handle);
-  if (id != nullptr) bind(s.vmm, {owner, offset, *id});
+  const HandleRef* known = s.vmm.handles.find(handle);
+  if (known != nullptr) bind(s.vmm, {owner, offset, known->physical});
 }
 
 void vmm_bound_range(State& s, uint64_t owner, uint64_t offset, uint64_t ptr, uint64_t size) {
