@@ -1,5 +1,6 @@
 // Instantiated graphs: made, changed, launched.
 #include "sim/cuda/graph_call.h"
+#include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
 
 namespace gpurota::sim {
@@ -165,7 +166,13 @@ GPUROTA_SIM_STREAM_API(cuGraphUpload, _ptsz, (CUgraphExec handle, CUstream strea
                        (handle, stream)) {
   const StreamCall call(stream);
   if (call.failed()) return call.error();
-  return call.driver().execs.find(handle) == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  const GraphExec* exec = call.driver().execs.find(handle);
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (const CUdeviceptr address : exec->memory) {
+    const CUresult backed = back_graph_memory(call.driver(), address);
+    if (backed != CUDA_SUCCESS) return backed;
+  }
+  return CUDA_SUCCESS;
 }
 
 GPUROTA_SIM_API cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,

@@ -231,19 +231,26 @@ CUresult make_graph_memory(Driver& driver, int ordinal, std::size_t bytes, CUdev
   return CUDA_SUCCESS;
 }
 
+CUresult back_graph_memory(Driver& driver, CUdeviceptr address) {
+  const auto found = driver.graph_memory.find(address);
+  if (found == driver.graph_memory.end()) return CUDA_ERROR_INVALID_VALUE;
+  GraphMemory& memory = found->second;
+  if (memory.mapping) return CUDA_SUCCESS;
+  auto physical =
+      Physical::create(*driver.machine, memory.device, memory.size, Physical::Sharing::kPrivate);
+  if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
+  memory.mapping = Mapping::create_at(std::move(physical), 0, host_view(address), memory.size);
+  return memory.mapping ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr address,
                               bool frees_itself) {
   const auto found = driver.graph_memory.find(address);
   if (found == driver.graph_memory.end()) return CUDA_ERROR_INVALID_VALUE;
   GraphMemory& memory = found->second;
   if (memory.is_used && !frees_itself) return CUDA_ERROR_INVALID_VALUE;
-  if (!memory.mapping) {
-    auto physical =
-        Physical::create(*driver.machine, memory.device, memory.size, Physical::Sharing::kPrivate);
-    if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
-    memory.mapping = Mapping::create_at(std::move(physical), 0, host_view(address), memory.size);
-    if (!memory.mapping) return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  const CUresult backed = back_graph_memory(driver, address);
+  if (backed != CUDA_SUCCESS) return backed;
   memory.is_used = true;
   Allocation allocation;
   allocation.base = address;

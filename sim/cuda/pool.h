@@ -69,6 +69,8 @@ struct GraphMemory {
 };
 
 CUresult make_graph_memory(Driver& driver, int ordinal, std::size_t bytes, CUdeviceptr* out);
+// Brings the bytes, as an upload does.
+CUresult back_graph_memory(Driver& driver, CUdeviceptr address);
 CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr address,
                               bool frees_itself);
 CUresult finish_graph_free(Driver& driver, CUdeviceptr address);

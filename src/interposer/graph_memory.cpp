@@ -89,7 +89,7 @@ uint32_t trims_of(State& s, const GraphNeed& need) {
   uint32_t sum = 0;
   for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
     const Pool* pool = need.bytes[slot] != 0 ? pool_of_slot(s, slot) : nullptr;
-    if (pool != nullptr) sum += pool->trims.load(std::memory_order_relaxed);
+    if (pool != nullptr) sum += pool->trims.load();
   }
   return sum;
 }
@@ -138,21 +138,17 @@ class Room {
   }
 
  private:
-  // As for pools: graphs at the limit live off what the driver has reserved for graphs.
+  // What idle graphs hold is not counted on: the driver shares it between graphs as it likes. It is let go
+  // (by reserve()), and then the graph may grow.
   bool make_on(int slot, int64_t bytes) {
     Pool* pool = pool_of_slot(s_, slot);
     if (pool == nullptr) return true;
-    const auto size = static_cast<uint64_t>(bytes);
-    const int64_t growth = growth_for(s_, *pool, size);
-    used_[slot] = true;
-    if (!take(s_, slot, growth)) {
-      if (!lease_may_have(s_, slot, growth) && may_serve(*pool, size)) return true;
-      if (!reserve(slot, growth)) {
-        const bool serves = may_serve(*pool, size);
-        if (!serves) refuse(slot, size);
-        return serves;
-      }
+    const int64_t growth = growth_for(s_, *pool, static_cast<uint64_t>(bytes));
+    if (!take(s_, slot, growth) && !reserve(slot, growth)) {
+      refuse(slot, static_cast<uint64_t>(bytes));
+      return false;
     }
+    used_[slot] = true;
     taken_[slot] = growth;
     s_.slots[slot].in_flight.fetch_add(growth, std::memory_order_relaxed);
     return true;
@@ -163,26 +159,33 @@ class Room {
   bool used_[GPUROTA_SLOTS] = {};
 };
 
+// `stream`: in which it has its memory after this; 0: not known.
 template <typename Call>
 CUresult in_room(State& s, GraphNeed* need, uint64_t stream, Call call) {
   Room room(s);
   if (!room.make(*need)) return CUDA_ERROR_OUT_OF_MEMORY;
+  need->trims = trims_of(s, *need);
   const CUresult result = call();
   room.settle_all();
   need->launched = result == CUDA_SUCCESS && stream != 0;
   need->stream = stream;
-  need->trims = trims_of(s, *need);
   return result;
 }
 
 template <typename Call>
-CUresult instantiate(CUgraphExec* out, CUgraph graph, bool uploads, uint64_t stream, Call call) {
+CUresult instantiate(CUgraphExec* out, CUgraph graph, bool uploads, Call call) {
   State& s = state();
   GraphNeed need{};
   if (!add_needs(s, graph, &need, 0)) return call();
-  const CUresult result = uploads ? in_room(s, &need, stream, call) : call();
+  const CUresult result = uploads ? in_room(s, &need, 0, call) : call();
   if (result == CUDA_SUCCESS) remember_exec(s, *out, need);
   return result;
+}
+
+void settle_needs(const GraphNeed& need) {
+  for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
+    if (need.bytes[slot] != 0) settle_pools(slot);
+  }
 }
 
 // A launch into a capture is a node of the graph to be, and found there.
@@ -194,15 +197,23 @@ bool is_capturing(CUstream stream, bool per_thread) {
          status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+enum class Task { kUpload, kLaunch };
+
+// Whether an upload brings the memory or only the launch after it is the driver's to decide.
 template <typename Real>
-CUresult submit(CUgraphExec exec, CUstream stream, bool per_thread, Real real) {
+CUresult submit(Task task, CUgraphExec exec, CUstream stream, bool per_thread, Real real) {
   State& s = state();
   const auto call = [=] { return real(exec, stream); };
   GraphNeed need;
   if (s.graphs.with_memory.load(std::memory_order_relaxed) == 0) return call();
   if (!find_exec(s, exec, &need) || is_capturing(stream, per_thread)) return call();
-  const uint64_t key = stream_key(stream, per_thread);
-  if (need.launched && need.stream == key && need.trims == trims_of(s, need)) return call();
+  const uint64_t key = task == Task::kLaunch ? stream_key(stream, per_thread) : 0;
+  if (need.launched && key != 0 && need.stream == key && need.trims == trims_of(s, need)) {
+    const CUresult result = call();
+    // Another thread took the memory away just now: what came instead is charged at least.
+    if (need.trims != trims_of(s, need)) settle_needs(need);
+    return result;
+  }
   const CUresult result = in_room(s, &need, key, call);
   if (result == CUDA_SUCCESS) remember_exec(s, exec, need);
   return result;
@@ -215,26 +226,26 @@ using gpurota::interposer::GraphNeed;
 using gpurota::interposer::instantiate;
 using gpurota::interposer::State;
 using gpurota::interposer::state;
-using gpurota::interposer::stream_key;
 using gpurota::interposer::submit;
+using gpurota::interposer::Task;
 
 CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log,
                             size_t log_bytes) {
   GPUROTA_ENTER(cuGraphInstantiate, out, graph, error_node, log, log_bytes);
-  return instantiate(out, graph, false, 0,
+  return instantiate(out, graph, false,
                      [=] { return real(out, graph, error_node, log, log_bytes); });
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log,
                                size_t log_bytes) {
   GPUROTA_ENTER(cuGraphInstantiate_v2, out, graph, error_node, log, log_bytes);
-  return instantiate(out, graph, false, 0,
+  return instantiate(out, graph, false,
                      [=] { return real(out, graph, error_node, log, log_bytes); });
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
   GPUROTA_ENTER(cuGraphInstantiateWithFlags, out, graph, flags);
-  return instantiate(out, graph, false, 0, [=] { return real(out, graph, flags); });
+  return instantiate(out, graph, false, [=] { return real(out, graph, flags); });
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
@@ -242,8 +253,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
   GPUROTA_ENTER(cuGraphInstantiateWithParams, out, graph, params);
   if (params == nullptr) return real(out, graph, params);
   const bool uploads = (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
-  return instantiate(out, graph, uploads, stream_key(params->hUploadStream, false),
-                     [=] { return real(out, graph, params); });
+  return instantiate(out, graph, uploads, [=] { return real(out, graph, params); });
 }
 
 CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec* out, CUgraph graph,
@@ -251,28 +261,27 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec* out, CUgraph graph,
   GPUROTA_ENTER(cuGraphInstantiateWithParams_ptsz, out, graph, params);
   if (params == nullptr) return real(out, graph, params);
   const bool uploads = (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
-  return instantiate(out, graph, uploads, stream_key(params->hUploadStream, true),
-                     [=] { return real(out, graph, params); });
+  return instantiate(out, graph, uploads, [=] { return real(out, graph, params); });
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
   GPUROTA_ENTER(cuGraphUpload, exec, stream);
-  return submit(exec, stream, false, real);
+  return submit(Task::kUpload, exec, stream, false, real);
 }
 
 CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream) {
   GPUROTA_ENTER(cuGraphUpload_ptsz, exec, stream);
-  return submit(exec, stream, true, real);
+  return submit(Task::kUpload, exec, stream, true, real);
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   GPUROTA_ENTER(cuGraphLaunch, exec, stream);
-  return submit(exec, stream, false, real);
+  return submit(Task::kLaunch, exec, stream, false, real);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
   GPUROTA_ENTER(cuGraphLaunch_ptsz, exec, stream);
-  return submit(exec, stream, true, real);
+  return submit(Task::kLaunch, exec, stream, true, real);
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
@@ -287,17 +296,17 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
   }
   const CUresult result = real(exec);
   if (known && result != CUDA_SUCCESS) gpurota::interposer::remember_exec(s, exec, need);
-  for (int slot = 0; known && slot < GPUROTA_SLOTS; ++slot) {
-    if (need.bytes[slot] != 0) gpurota::interposer::settle_pools(slot);
-  }
+  if (known) gpurota::interposer::settle_needs(need);
   return result;
 }
 
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
   GPUROTA_ENTER(cuDeviceGraphMemTrim, device);
   gpurota::interposer::Pool* pool = gpurota::interposer::graph_pool(state(), device);
-  if (pool != nullptr) pool->trims.fetch_add(1, std::memory_order_relaxed);
+  if (pool == nullptr) return real(device);
+  pool->trims.fetch_add(1);
   const CUresult result = real(device);
-  if (pool != nullptr) gpurota::interposer::settle_pools(pool->slot);
+  pool->trims.fetch_add(1);
+  gpurota::interposer::settle_pools(pool->slot);
   return result;
 }

@@ -213,7 +213,7 @@ void trim(Pool& pool) {
   const RelaxedCapture relaxed;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
   const CUdevice device = graph_device(handle);
-  pool.trims.fetch_add(1, std::memory_order_relaxed);
+  pool.trims.fetch_add(1);
   if (device >= 0) {
     const auto trim_graphs = GPUROTA_REAL(cuDeviceGraphMemTrim);
     if (trim_graphs != nullptr) trim_graphs(device);
@@ -221,6 +221,7 @@ void trim(Pool& pool) {
     const auto trim_to = GPUROTA_REAL(cuMemPoolTrimTo);
     if (trim_to != nullptr) trim_to(handle, 0);
   }
+  pool.trims.fetch_add(1);
 }
 
 void remove_pool(State& s, Pool& pool) {

@@ -35,6 +35,9 @@ bool is_capturing(CUstream stream, bool per_thread) {
          status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+constexpr int64_t kSmallGrowth = int64_t{32} << 20;
+constexpr uintptr_t kLastDefaultStream = 2;  // CU_STREAM_PER_THREAD
+
 // One allocation on its way.
 struct Request {
   Pool* pool;
@@ -42,12 +45,17 @@ struct Request {
   uint64_t size;
   CUstream stream;
   bool per_thread;
+  bool idle;  // there was nothing to do in the stream: it can be waited for
 };
 
 void free_again(const Request& request) {
   const auto free_async =
       request.per_thread ? GPUROTA_REAL(cuMemFreeAsync_ptsz) : GPUROTA_REAL(cuMemFreeAsync);
   if (free_async != nullptr) free_async(*request.out, request.stream);
+  const auto wait = request.per_thread ? GPUROTA_REAL(cuStreamSynchronize_ptsz)
+                                       : GPUROTA_REAL(cuStreamSynchronize);
+  const RelaxedCapture relaxed;
+  if (request.idle && wait != nullptr) wait(request.stream);
 }
 
 template <typename Call>
@@ -71,21 +79,48 @@ CUresult attempt(State& s, const Request& request, int64_t taken, Call call) {
   return CUDA_SUCCESS;
 }
 
+// Lets the pool go of what is wholly free, and takes that for its growth: then it may grow.
+bool regain(State& s, Pool& pool, int64_t growth) {
+  trim(pool);
+  settle_pools(pool.slot);
+  if (!take(s, pool.slot, growth)) return false;
+  s.slots[pool.slot].in_flight.fetch_add(growth, std::memory_order_relaxed);
+  return true;
+}
+
+// Default streams are never asked: the question could end a capture that depends on them.
+bool is_idle(const Request& request) {
+  if (reinterpret_cast<uintptr_t>(request.stream) <= kLastDefaultStream) return false;
+  const RelaxedCapture relaxed;
+  const auto query =
+      request.per_thread ? GPUROTA_REAL(cuStreamQuery_ptsz) : GPUROTA_REAL(cuStreamQuery);
+  return query != nullptr && query(request.stream) == CUDA_SUCCESS;
+}
+
 // The headroom is short of what the pool could grow by. In a pool at its limit most allocations are
-// served from what it has, which only the driver knows; so if it has enough, the driver is asked.
+// served from what it has, which only the driver knows; so if it has enough, the driver is asked. Not for
+// a large request in an idle stream: what the pool still has after it was trimmed is then in pieces.
+// A small one is asked for at once, as trimming would map and unmap the same memory again and again.
 template <typename Call>
-CUresult attempt_when_short(State& s, const Request& request, int64_t growth, Call call) {
-  const int slot = request.pool->slot;
-  Slot& ledger = s.slots[slot];
-  if (!lease_may_have(s, slot, growth) && may_serve(*request.pool, request.size)) {
-    const CUresult result = attempt(s, request, 0, call);
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+CUresult attempt_when_short(State& s, Request request, int64_t growth, Call call) {
+  Pool& pool = *request.pool;
+  request.idle = is_idle(request);
+  const int slot = pool.slot;
+  const bool small = growth <= kSmallGrowth;
+  if (!lease_may_have(s, slot, growth) && may_serve(pool, request.size)) {
+    if (!small && regain(s, pool, growth)) return attempt(s, request, growth, call);
+    if (small || !request.idle) {
+      const CUresult result = attempt(s, request, 0, call);
+      if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+    }
   }
   if (!reserve(slot, growth)) {
-    if (!may_serve(*request.pool, request.size)) return refuse(slot, request.size);
+    if (!may_serve(pool, request.size) || (!small && request.idle)) {
+      return refuse(slot, request.size);
+    }
     return attempt(s, request, 0, call);
   }
-  ledger.in_flight.fetch_add(growth, std::memory_order_relaxed);
+  s.slots[slot].in_flight.fetch_add(growth, std::memory_order_relaxed);
   return attempt(s, request, growth, call);
 }
 
@@ -109,7 +144,7 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
   if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
   Pool* pool = current_pool(state(), place);
   if (pool == nullptr) return call();
-  return allocate_from({pool, out, size, stream, per_thread}, call);
+  return allocate_from({pool, out, size, stream, per_thread, false}, call);
 }
 
 template <typename Real>
@@ -119,7 +154,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
   if (is_capturing(stream, per_thread)) return call();
   Pool* pool = handle != nullptr && size != 0 ? known_pool(state(), handle) : nullptr;
   if (pool == nullptr) return call();  // host memory, imported, or an error to be
-  return allocate_from({pool, out, size, stream, per_thread}, call);
+  return allocate_from({pool, out, size, stream, per_thread, false}, call);
 }
 
 // Linear memory may be freed this way too, and tracked pools want to know.

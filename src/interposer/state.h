@@ -148,7 +148,9 @@ struct Pool {
   // what could be had, and what it had in use then: it is in pieces until that gets less.
   std::atomic<int64_t> stuck_size;
   std::atomic<int64_t> stuck_in_use;
-  std::atomic<uint32_t> trims;  // how often it was told to let go (graph_memory.cpp)
+  // Counted before and after it is told to let go: who saw the same count twice has seen no memory go
+  // in between (graph_memory.cpp).
+  std::atomic<uint32_t> trims;
   int32_t slot;
   bool tracked;    // can be destroyed: its allocations are in the pointer table
   bool destroyed;  // by the program, while allocations live

@@ -28,7 +28,9 @@ PATH=$PATH:$here exec /lib64/ld-linux-x86-64.so.2 --library-path "$here/../lib/b
 EOF_WRAPPER
 chmod +x "$out/bin/gpurota" "$out/bin/gpurotad"
 mkdir -p "$out/tests/driver"
-[ -x "$build/tests/bin/hammer" ] && strip -o "$out/tests/hammer" "$build/tests/bin/hammer"
+for program in hammer families; do
+  [ -x "$build/tests/bin/$program" ] && strip -o "$out/tests/$program" "$build/tests/bin/$program"
+done
 source=$(dirname "$(readlink -f "$0")")/../..
 c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread
 for program in "$build"/tests/driver/driver_*; do

@@ -95,6 +95,9 @@ assert torch.cuda.mem_get_info()[1] > 16 << 30; print('whole GPU, no preload')";
 frameworks() { # their own lines and a table: frameworks.out, frameworks.md
   python3 "$here/frameworks.py" "$dist/bin/gpurota" --out "$results"
 }
+families() { # every family of device memory, with a model beside it; the seed is in its report
+  gpurota run --memory 16G -- "$dist/tests/families" 4 6 20 16384 "${SEED:-$RANDOM}"
+}
 hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
 
 trap cleanup EXIT
@@ -110,6 +113,7 @@ check exclusive exclusive
 check killed killed
 check daemon_restart daemon_restart
 check hammer hammer
+check families families
 check frameworks frameworks
 check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do

@@ -1,0 +1,61 @@
+// The families of device memory, each at work for one thread: a step allocates or frees, by the dice it is
+// given, and tells the model.
+#pragma once
+
+#include "tests/stress/families/driver.h"
+#include "tests/stress/families/model.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace gpurota::stress {
+
+// What the threads of a process share.
+struct Process {
+  int index = 0;
+  CUcontext primary = nullptr;
+  CUcontext second = nullptr;
+  std::uint64_t largest = 0;  // of a request
+  Blocks blocks;
+  std::mutex default_pool_mutex;  // its reserved bytes are nobody's alone
+  std::int64_t default_pool_known = 0;
+  std::mutex graph_mutex;
+  std::int64_t graphs_known = 0;
+};
+
+// Drawn before a step, so that what a thread does depends on its seed and not on what was refused.
+struct Dice {
+  std::uint32_t choice, size, detail, victim;
+};
+
+class Family {
+ public:
+  Family(Process& process, Account& account) : process_(process), account_(account) {}
+  virtual ~Family() = default;
+  virtual void step(const Dice& dice) = 0;
+  // Before the model is compared: reads what only the driver knows.
+  virtual void rest() {}
+  virtual void free_all() = 0;
+
+ protected:
+  // Whole 2 MiB; mostly small, as large ones keep all others off the limit.
+  std::uint64_t whole_blocks(const Dice& dice) const {
+    const std::uint64_t bound = dice.detail % 8 == 0 ? process_.largest : process_.largest / 8;
+    return kBlock * (1 + dice.size % (bound / kBlock + 1));
+  }
+  Process& process_;
+  Account& account_;
+};
+
+// Writes a mark to both ends of memory, and looks whether it is still there.
+void mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value);
+void check_mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value);
+
+std::unique_ptr<Family> make_linear(Process& process, Account& account);
+std::unique_ptr<Family> make_vmm(Process& process, Account& account);
+std::unique_ptr<Family> make_pools(Process& process, Account& account);
+std::unique_ptr<Family> make_graphs(Process& process, Account& account);
+std::unique_ptr<Family> make_arrays(Process& process, Account& account);
+
+}  // namespace gpurota::stress

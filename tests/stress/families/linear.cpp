@@ -1,0 +1,112 @@
+// cuMemAlloc in whole blocks and in small pieces that share them, cuMemAllocPitch, cuMemAllocManaged.
+#include "tests/stress/families/families.h"
+
+namespace gpurota::stress {
+
+// Ends only: the simulated GPU's memory is the host's.
+void mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value) {
+  STRESS_MUST(cuMemsetD32_v2(at, value, 1));
+  STRESS_MUST(cuMemsetD32_v2(at + (size - 4) / 4 * 4, value, 1));
+}
+
+void check_mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value) {
+  std::uint32_t ends[2] = {};
+  STRESS_MUST(cuMemcpyDtoH_v2(&ends[0], at, 4));
+  STRESS_MUST(cuMemcpyDtoH_v2(&ends[1], at + (size - 4) / 4 * 4, 4));
+  if (ends[0] == value && ends[1] == value) return;
+  shared->corrupt.fetch_add(1);
+  problem("corrupt memory", static_cast<long long>(size));
+}
+
+namespace {
+
+constexpr std::size_t kMostPieces = 48;
+
+class Linear : public Family {
+ public:
+  using Family::Family;
+
+  void step(const Dice& dice) override {
+    if (dice.choice % 5 < 3 && pieces_.size() < kMostPieces) {
+      allocate(dice);
+    } else if (!pieces_.empty()) {
+      std::swap(pieces_[dice.victim % pieces_.size()], pieces_.back());
+      release(pieces_.back());
+      pieces_.pop_back();
+    }
+  }
+  void free_all() override {
+    for (const Piece& piece : pieces_) release(piece);
+    pieces_.clear();
+  }
+
+ private:
+  struct Piece {
+    CUdeviceptr at;
+    std::uint64_t size;
+    std::uint32_t mark;
+  };
+
+  void allocate(const Dice& dice) {
+    switch (dice.detail / 8 % 8) {
+      case 0:
+        return pitched(dice);
+      case 1:
+        if (is_simulated()) return managed(dice);
+        [[fallthrough]];
+      case 2:
+      case 3:
+        return plain(Kind::kSmall, dice, 4 + dice.size % (1500 << 10), 2 * kBlock);
+      default: {
+        const std::uint64_t size = whole_blocks(dice);
+        return plain(Kind::kLinear, dice, size, size);
+      }
+    }
+  }
+  void plain(Kind kind, const Dice& dice, std::uint64_t size, std::uint64_t most) {
+    CUdeviceptr at = 0;
+    if (account_.request(kind, most, [&] { return cuMemAlloc_v2(&at, size); })) {
+      took(dice, at, size, most);
+    }
+  }
+  // Rows of 1 MiB, which is a pitch as it is.
+  void pitched(const Dice& dice) {
+    CUdeviceptr at = 0;
+    std::size_t pitch = 0;
+    const std::uint64_t size = whole_blocks(dice);
+    const auto call = [&] { return cuMemAllocPitch_v2(&at, &pitch, kMiB, size / kMiB, 4); };
+    if (account_.request(Kind::kPitch, size, call)) took(dice, at, pitch * (size / kMiB), size);
+  }
+  // The whole of it is written, which brings the whole of it to the GPU. A real driver's NVML does not
+  // tell whose managed memory is.
+  void managed(const Dice& dice) {
+    CUdeviceptr at = 0;
+    const std::uint64_t size = kBlock * (1 + dice.size % 2);
+    const auto call = [&] { return cuMemAllocManaged(&at, size, 1); };
+    if (!account_.request(Kind::kManaged, size, call)) return;
+    STRESS_MUST(cuMemsetD32_v2(at, dice.detail, size / 4));
+    took(dice, at, size, size);
+  }
+  void took(const Dice& dice, CUdeviceptr at, std::uint64_t size, std::uint64_t most) {
+    account_.keep(most, process_.blocks.enter(at, size));
+    mark(at, size, dice.detail);
+    pieces_.push_back({at, size, dice.detail});
+  }
+  void release(const Piece& piece) {
+    check_mark(piece.at, piece.size, piece.mark);
+    // The block is left before it can be anybody's again.
+    const std::int64_t left = process_.blocks.leave(piece.at, piece.size);
+    STRESS_MUST(cuMemFree_v2(piece.at));
+    account_.gone(left);
+  }
+
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+std::unique_ptr<Family> make_linear(Process& process, Account& account) {
+  return std::make_unique<Linear>(process, account);
+}
+
+}  // namespace gpurota::stress

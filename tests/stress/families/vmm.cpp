@@ -1,0 +1,121 @@
+// cuMemCreate and its family: released before and after it is unmapped, retained by address, exported and
+// imported again; and host memory, which is nobody's device memory.
+#include "tests/stress/families/families.h"
+
+#include <unistd.h>
+
+namespace gpurota::stress {
+namespace {
+
+constexpr std::size_t kMostPieces = 24;
+
+CUmemAllocationProp properties(CUmemLocationType where, CUmemAllocationHandleType handles) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {where, 0};
+  prop.requestedHandleTypes = handles;
+  return prop;
+}
+
+class Vmm : public Family {
+ public:
+  using Family::Family;
+
+  void step(const Dice& dice) override {
+    if (dice.choice % 5 < 3 && pieces_.size() < kMostPieces) {
+      dice.detail / 8 % 16 == 0 ? host_memory() : create(dice);
+    } else if (!pieces_.empty()) {
+      std::swap(pieces_[dice.victim % pieces_.size()], pieces_.back());
+      release(pieces_.back());
+      pieces_.pop_back();
+    }
+  }
+  void free_all() override {
+    for (const Piece& piece : pieces_) release(piece);
+    pieces_.clear();
+  }
+
+ private:
+  struct Piece {
+    CUdeviceptr range;
+    std::uint64_t size;
+    CUmemGenericAllocationHandle handle;  // 0: released, only the mapping keeps the memory
+    std::uint32_t mark;
+  };
+
+  void map(CUdeviceptr at, std::uint64_t size, CUmemGenericAllocationHandle handle) {
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    STRESS_MUST(cuMemMap(at, size, 0, handle, 0));
+    STRESS_MUST(cuMemSetAccess(at, size, &access, 1));
+  }
+
+  void create(const Dice& dice) {
+    const bool exports = dice.detail / 128 % 4 == 0;
+    const auto prop =
+        properties(CU_MEM_LOCATION_TYPE_DEVICE,
+                   exports ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE);
+    Piece piece = {0, whole_blocks(dice), 0, dice.detail};
+    const auto call = [&] { return cuMemCreate(&piece.handle, piece.size, &prop, 0); };
+    if (!account_.request(Kind::kVmm, piece.size, call)) return;
+    account_.keep(piece.size, static_cast<std::int64_t>(piece.size));
+    STRESS_MUST(cuMemAddressReserve(&piece.range, piece.size, 0, 0, 0));
+    map(piece.range, piece.size, piece.handle);
+    mark(piece.range, piece.size, piece.mark);
+    if (exports) send_and_take_back(piece);
+    if (dice.detail / 512 % 3 == 0) {
+      STRESS_MUST(cuMemRelease(piece.handle));
+      piece.handle = 0;
+      if (dice.detail / 2048 % 2 == 0) retain(&piece);
+    }
+    pieces_.push_back(piece);
+  }
+
+  void retain(Piece* piece) {
+    STRESS_MUST(cuMemRetainAllocationHandle(&piece->handle, reinterpret_cast<void*>(piece->range)));
+  }
+
+  // Out and in again while the original lives: the import is no memory of its own.
+  void send_and_take_back(const Piece& piece) {
+    int fd = -1;
+    CUmemGenericAllocationHandle again = 0;
+    CUdeviceptr range = 0;
+    constexpr auto kType = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (!STRESS_MUST(cuMemExportToShareableHandle(&fd, piece.handle, kType, 0))) return;
+    void* sent = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));
+    STRESS_MUST(cuMemImportFromShareableHandle(&again, sent, kType));
+    STRESS_MUST(cuMemAddressReserve(&range, piece.size, 0, 0, 0));
+    map(range, piece.size, again);
+    check_mark(range, piece.size, piece.mark);
+    STRESS_MUST(cuMemUnmap(range, piece.size));
+    STRESS_MUST(cuMemAddressFree(range, piece.size));
+    STRESS_MUST(cuMemRelease(again));
+    ::close(fd);
+  }
+
+  void host_memory() {
+    const auto prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle handle = 0;
+    if (cuMemCreate(&handle, kBlock, &prop, 0) == CUDA_SUCCESS) STRESS_MUST(cuMemRelease(handle));
+  }
+
+  void release(const Piece& piece) {
+    check_mark(piece.range, piece.size, piece.mark);
+    const bool unmaps_first = piece.mark % 2 == 0;
+    if (unmaps_first) STRESS_MUST(cuMemUnmap(piece.range, piece.size));
+    if (piece.handle != 0) STRESS_MUST(cuMemRelease(piece.handle));
+    if (!unmaps_first) STRESS_MUST(cuMemUnmap(piece.range, piece.size));
+    account_.gone(static_cast<std::int64_t>(piece.size));
+    STRESS_MUST(cuMemAddressFree(piece.range, piece.size));
+  }
+
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+std::unique_ptr<Family> make_vmm(Process& process, Account& account) {
+  return std::make_unique<Vmm>(process, account);
+}
+
+}  // namespace gpurota::stress
