@@ -55,12 +55,13 @@ _gpurota() {
       return
       ;;
     --gpu-ids | -i) _gpurota_gpu_ids "$current" && return ;;
-    --memory | -m | --soft-limit | --note | --gpus | -g | --for) return ;;
+    --memory | -m | --memory-threshold | --soft-limit | --note | --gpus | -g | --for) return ;;
   esac
   case $command in
     '') _gpurota_words "run status ps release update doctor burn reload version help $common --version" "$current" ;;
     run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --note $common" "$current" ;;
-    status | doctor) _gpurota_words "--json $common" "$current" ;;
+    status) _gpurota_words "--json --summary --watch --memory-threshold $common" "$current" ;;
+    doctor) _gpurota_words "--json $common" "$current" ;;
     ps) _gpurota_words "$(_gpurota_names leases) --json $common" "$current" ;;
     release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all $common" "$current" ;;
     update) _gpurota_words "$(_gpurota_names leases) --memory --soft-limit --note $common" "$current" ;;

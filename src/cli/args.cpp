@@ -21,6 +21,8 @@ constexpr std::array kCommands = {"run",     "status", "ps",     "release", "upd
 struct Raw {
   std::optional<std::string> runtime_dir, memory, soft_limit, note, gpus;
   Words gpu_ids, positional;
+  std::optional<std::string> memory_threshold;
+  bool summary = false, watch = false;
   bool verbose = false, json = false, all = false, help = false, version = false;
 };
 
@@ -244,6 +246,11 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words,
   if (name == "status" || name == "ps" || name == "doctor") {
     known.push_back({'\0', "--json", &raw.json});
   }
+  if (name == "status") {
+    known.push_back({'s', "--summary", &raw.summary});
+    known.push_back({'w', "--watch", &raw.watch});
+    known.push_back({'\0', "--memory-threshold", nullptr, &raw.memory_threshold});
+  }
   if (name == "release") {
     known.push_back({'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids});
     known.push_back({'a', "--all", &raw.all});
@@ -259,6 +266,25 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words,
                                             display_text(raw.positional[most], 60), name));
   }
   return {};
+}
+
+Result<Command> status_command(const Raw& raw) {
+  StatusOptions status{raw.json, raw.summary, raw.watch, std::nullopt};
+  if (raw.json && (raw.summary || raw.watch)) {
+    return fail(Code::kInvalid,
+                "--json is for programs, --summary and --watch are for people: "
+                "give one of them");
+  }
+  if (!raw.memory_threshold) return status;
+  // Zero is the way to see every process.
+  if (*raw.memory_threshold == "0") {
+    status.memory_threshold = Bytes();
+    return status;
+  }
+  auto threshold = parse_bytes(*raw.memory_threshold);
+  if (!threshold) return fail(Code::kInvalid, "--memory-threshold: " + threshold.error().message);
+  status.memory_threshold = *threshold;
+  return status;
 }
 
 Result<Command> release_command(const Raw& raw) {
@@ -294,7 +320,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   const std::size_t most = name == "release" ? 256 : name == "update" || name == "ps" ? 1 : 0;
   GPUROTA_TRY(parse_simple(raw, name, words, most));
   if (raw.help) return HelpOptions{name};
-  if (name == "status") return StatusOptions{raw.json};
+  if (name == "status") return status_command(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{};
   if (name == "reload") return ReloadOptions{};

@@ -23,6 +23,9 @@ struct RunOptions {
 };
 struct StatusOptions {
   bool json = false;
+  bool summary = false;
+  bool watch = false;
+  std::optional<Bytes> memory_threshold;
 };
 struct PsOptions {
   bool json = false;

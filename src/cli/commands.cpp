@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
+#include "cli/status_view.h"
+#include "cli/status_watch.h"
 #include "cli/views.h"
 #include "proto/service.h"
 
@@ -14,12 +16,6 @@
 
 namespace gpurota::cli {
 namespace {
-
-Look terminal_look() { return {terminal_width(), wants_colour()}; }
-
-WallTime now() {
-  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
 
 // Connects, calls, and hands the answer on.
 template <class Method>
@@ -62,10 +58,13 @@ int shown(std::string_view text) {
 }
 
 int status(const Context& context, const StatusOptions& options) {
-  const auto reply = ask(context, proto::Status{});
+  if (options.watch) return watch_status(context, options);
+  auto reply = ask(context, proto::Status{});
   if (!reply) return failed(reply.error());
+  if (options.memory_threshold) apply_threshold(*reply, *options.memory_threshold);
   if (options.json) return shown(proto::document_json<proto::Status>(*reply));
-  return shown(status_text(*reply, terminal_look(), now()));
+  return shown(options.summary ? summary_text(*reply, host_name(), terminal_look())
+                               : status_text(*reply, terminal_look(), now()));
 }
 
 int ps(const Context& context, const PsOptions& options) {

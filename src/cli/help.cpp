@@ -72,13 +72,19 @@ exit status: the program's own; if a signal ended the program, the same ends gpu
 constexpr std::string_view kStatus =
     R"(gpurota status: which GPU is free, who has which, and how much of it
 
-usage: gpurota status [--json]
+usage: gpurota status [--json | --summary] [--watch] [--memory-threshold SIZE]
 
-  --json    everything, for programs; fields are only ever added (man gpurota, JSON)
+  -s, --summary         one line: how many GPUs, of which kinds, how many are available
+  -w, --watch           again and again until Ctrl-C; into a pipe whenever something changes
+  --memory-threshold SIZE  call it unreserved use from SIZE on, and not from what the site has set;
+                        0: any memory at all
+  --json                everything, for programs; fields are only ever added (man gpurota, JSON)
 
 A GPU is 'available', 'in use' by leases, in 'unreserved use' by a program without a lease, or in
-'error'. USED is what the driver counts, everybody's together; RESERVED is promised to leases.
-Commands and notes of other users are not shown unless the site has opened them.
+'error'. Each lease on it has a row, and each use without one. MEMORY is what the driver counts, and
+the limit; FOR is how long it has been so; VALIDATION is whether the driver sees what the lease
+says. Commands, models and notes of other users are not shown unless the site has opened them. Where
+the terminal is narrow, columns are left out.
 )";
 
 constexpr std::string_view kPs = R"(gpurota ps: every process on every GPU, with and without a lease

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <sys/ioctl.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 namespace gpurota::cli {
@@ -41,6 +42,17 @@ std::string display_lines(std::string_view message) {
     out += '\n';
     message.remove_prefix(end + 1);
   }
+}
+
+Look terminal_look() { return {terminal_width(), wants_colour()}; }
+
+WallTime now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "?";
 }
 
 std::size_t terminal_width() {

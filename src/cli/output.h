@@ -2,6 +2,8 @@
 #pragma once
 
 #include "base/result.h"
+#include "cli/table.h"
+#include "core/time.h"
 
 #include <cstddef>
 #include <string>
@@ -16,6 +18,12 @@ void complain(std::string_view message);
 
 // A message of several lines, each made safe for a terminal.
 std::string display_lines(std::string_view message);
+
+// What stdout is: how wide, and whether it takes colours.
+Look terminal_look();
+// For what is shown as a duration until or since now.
+WallTime now();
+std::string host_name();
 
 // Columns of the terminal that stdout is; 0 where it is none.
 std::size_t terminal_width();

@@ -56,16 +56,36 @@ std::string fit(const std::string& text, std::size_t columns) {
   return out + "…";
 }
 
+bool Table::has_text(std::size_t column) const {
+  return shows(column) && std::any_of(rows_.begin(), rows_.end(),
+                                      [&](const auto& row) { return !row[column].text.empty(); });
+}
+
+std::size_t Table::narrowest() const {
+  const std::vector<std::size_t> most = widths(0);
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (!shows(i)) continue;
+    const std::size_t least = columns_[i].least;
+    total += (total > 0 ? kGap : 0) + (least > 0 ? std::min(least, most[i]) : most[i]);
+  }
+  return total;
+}
+
 std::vector<std::size_t> Table::widths(std::size_t limit) const {
   std::vector<std::size_t> widths;
   std::size_t total = 0;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (!shows(i)) {
+      widths.push_back(0);
+      continue;
+    }
     std::size_t width = display_width(columns_[i].title);
     for (const auto& row : rows_) {
       width = std::max(width, display_width(display_text(row[i].text, kLongestCell)));
     }
     widths.push_back(width);
-    total += width + (i > 0 ? kGap : 0);
+    total += width + (total > 0 ? kGap : 0);
   }
   // The widest of those that may shrink gives first.
   while (limit > 0 && total > limit) {
@@ -86,10 +106,13 @@ std::string Table::render(const Look& look) const {
   const auto line = [&](auto text_of, auto colour_of) {
     std::string out;
     std::size_t owed = 0;  // spaces before the next cell that is not empty
+    bool first = true;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (!shows(i)) continue;
       const std::string text = fit(display_text(text_of(i), kLongestCell), widths_of[i]);
       const std::size_t pad = widths_of[i] - display_width(text);
-      if (i > 0) owed += kGap;
+      if (!first) owed += kGap;
+      first = false;
       if (columns_[i].right) owed += pad;
       if (!text.empty()) {
         out.append(owed, ' ');

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,13 +33,22 @@ class Table {
   // As many cells as there are columns.
   void add(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
+  // Whether any row has something in this column; what is dropped has not.
+  bool has_text(std::size_t column) const;
+  // Leaves a column out. Columns keep their numbers.
+  void drop(std::size_t column) { dropped_.insert(column); }
+  // The width of the narrowest line that render() can make.
+  std::size_t narrowest() const;
   // Title line and rows, each ending with a newline. No trailing spaces.
   std::string render(const Look& look) const;
 
  private:
   std::vector<std::size_t> widths(std::size_t limit) const;
 
+  bool shows(std::size_t column) const { return !dropped_.contains(column); }
+
   std::vector<Column> columns_;
+  std::set<std::size_t> dropped_;
   std::vector<std::vector<Cell>> rows_;
 };
 

@@ -1,4 +1,4 @@
-// What `status`, `ps` and `doctor` show, as text. Pure.
+// What `ps` and `doctor` show, as text. Pure.
 #pragma once
 
 #include "cli/table.h"
@@ -9,8 +9,6 @@
 
 namespace gpurota::cli {
 
-// `now` and the time zone decide how a lease's beginning is written: "14:05", "Nov 20 14:05".
-std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now);
 std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look);
 std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look);
 

@@ -1,6 +1,7 @@
 #include "daemon/views.h"
 
 #include "base/text.h"
+#include "core/model_name.h"
 #include "proto/codec.h"
 #include "proto/words.h"
 
@@ -9,6 +10,12 @@
 #include <set>
 
 namespace gpurota::daemon {
+namespace {
+
+// Processes of a lease whose command lines are read for the model: its launcher is among the first.
+constexpr std::ptrdiff_t kMostAsked = 2;
+
+}  // namespace
 
 Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
   Bytes sum;
@@ -44,6 +51,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
       for (const GpuProcess& process : gpu->sample.processes) {
         if (parts_.attribution.owner_of(process.pid).lease == entry.lease.id) {
           pids.insert(process.pid);
+          ++shown.processes;
         }
       }
     }
@@ -58,6 +66,11 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   if (!entry.commands.empty()) lease.pid = entry.commands.begin()->first;
   lease.command = proto::sendable_command(entry.lease.command);
   lease.note = entry.lease.note;
+  lease.model = model_of(entry.lease.command);
+  for (auto pid = pids.begin(); !lease.model && pid != pids.end(); ++pid) {
+    if (std::distance(pids.begin(), pid) >= kMostAsked) break;
+    if (const auto command = parts_.processes.read_command(*pid)) lease.model = model_of(*command);
+  }
   return lease;
 }
 
@@ -70,6 +83,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   if (!entry.info.parent.value.empty()) gpu.parent = entry.info.parent;
   gpu.memory_bytes = entry.info.memory;
   gpu.used_bytes = entry.sample.used;
+  gpu.unreserved_bytes = parts_.leases.unreserved_use(entry.info.uuid);
   for (const auto& [id, lease] : parts_.leases.entries()) {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
     if (!share) continue;
@@ -88,6 +102,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     gpu.state = proto::GpuState::kDraining;
     gpu.detail = state.drain_reason;
   }
+  if (gpu.leases.empty() && state.idle_since != WallTime()) gpu.idle_since = state.idle_since;
   if (!entry.sample.error.empty()) {
     gpu.state = proto::GpuState::kError;
     gpu.detail = entry.sample.error;

@@ -26,6 +26,7 @@ void visit(V&& v, X& x) {
   v("leases", x.leases);
   v("unreserved_bytes", x.unreserved_bytes);
   v("held_for", x.held_for);
+  v("idle_since", x.idle_since);
   v("detail", x.detail);
 }
 
@@ -57,6 +58,7 @@ void visit(V&& v, X& x) {
   v("pid", x.pid);
   v("command", x.command);
   v("note", x.note);
+  v("model", x.model);
 }
 
 template <class V, Like<Process> X>

@@ -79,6 +79,7 @@ struct Gpu {
   std::vector<LeaseId> leases;
   Bytes unreserved_bytes;
   std::optional<RequestId> held_for;
+  std::optional<WallTime> idle_since;
   std::optional<std::string> detail;
   bool operator==(const Gpu&) const = default;
 };
@@ -110,6 +111,7 @@ struct Lease {
   std::optional<pid_t> pid;
   std::optional<std::vector<std::string>> command;
   std::optional<std::string> note;
+  std::optional<std::string> model;
   bool operator==(const Lease&) const = default;
 };
 

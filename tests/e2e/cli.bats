@@ -121,7 +121,7 @@ END
     bash --norc -c 'source "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _gpurota && printf "%s\n" "${COMPREPLY[@]}"' \
       "$SHARE/bash-completion/completions/gpurota" "$@"
   }
-  [ "$(completed gpurota rel)" = release ]
+  [ "$(completed gpurota relea)" = release ]
   [ "$(completed gpurota run --mem)" = --memory ]
   [ "$(completed gpurota release L)" = L1 ]
   [ "$(completed gpurota run --gpu-ids 0,1)" = 0,1 ]

@@ -1,0 +1,13 @@
+// Which model a command serves or trains, read off its command line: `vllm serve MODEL`, `--model
+// MODEL`, lm_eval's `--model_args pretrained=MODEL`. Pure. What it returns is foreign text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota {
+
+std::optional<std::string> model_of(const std::vector<std::string>& argv);
+
+}  // namespace gpurota

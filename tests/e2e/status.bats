@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# gpurota status: who has which GPU and whether they may, for people and for programs.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+# on_terminal COLUMNS SECONDS COMMAND…: runs it on a terminal of that width, interrupts it (Ctrl-C)
+# after SECONDS unless it has ended, prints what it wrote; its exit status is the command's.
+on_terminal() {
+  python3 - "$@" <<'END'
+import fcntl, os, pty, select, struct, sys, termios, time
+columns, seconds, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    os.execvp(command[0], command)
+deadline, interrupted = time.monotonic() + seconds, False
+while True:
+    if not interrupted and time.monotonic() > deadline:
+        interrupted = True
+        os.write(fd, b"\x03")
+    if select.select([fd], [], [], 0.05)[0]:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        sys.stdout.buffer.write(data)
+status = os.waitpid(pid, 0)[1]
+sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
+END
+}
+
+@test "each lease has a row at its GPU, with share, memory, validation, model and note" {
+  in_background holder gpurota run --memory 2G --note night -- \
+    sh -c 'exec "$0" hold 100' "$PROGRAM" --model org/some-7b
+  wait_until says holder holding
+  wait_until row_is_there
+}
+row_is_there() { gpurota status | grep -qE 'in use .* slice +run +L1 .*/2 GiB .* left +1 process +org/some-7b +night'; }
+
+@test "status fits narrow terminals and is coloured on terminals only" {
+  in_background holder gpurota run --memory 2G --note "$(printf 'n%.0s' {1..300})" -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  on_terminal 50 30 gpurota status >narrow
+  grep -q $'\e\[' narrow
+  sed -e 's/\x1b\[[0-9;]*m//g' -e 's/\r//' narrow >plain
+  lacks '^.{51,}$' plain
+  NO_COLOR=1 on_terminal 200 30 gpurota status >colourless
+  lacks '\x1b' colourless
+  gpurota status >piped
+  lacks '\x1b' piped
+}
+
+@test "--watch redraws in place and leaves the terminal as it was at Ctrl-C" {
+  run -0 on_terminal 100 2.5 gpurota status --watch
+  [[ $output == *$'\e[?1049h'*"available"*$'\e[?1049l'* ]]
+  [ "$(grep -o $'\e\[H' <<<"$output" | wc -l)" -ge 2 ]
+  [[ ${output: -20} == *$'\e[?25h'* ]]
+}
+
+@test "--watch into a pipe says what changes, and waits for a daemon that goes away" {
+  in_background watched gpurota status --watch
+  wait_until says watched available
+  in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
+  wait_until says watched 'in use'
+  lacks '\x1b' watched
+  kill_daemon
+  wait_until says watched 'waiting for the daemon'
+  start_daemon
+  wait_until tail_says_in_use
+}
+tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
+
+@test "--watch ends with its reader" {
+  in_background first sh -c 'gpurota status --watch | head -n 2'
+  local reader=$BACKGROUND_PID
+  wait_until says first GPU
+  in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
+  wait_until gone "$reader"
+}
+
+@test "--summary is one line for the machine" {
+  gpurota status --summary >summary
+  [ "$(wc -l <summary)" = 2 ]
+  grep -q AVAILABLE summary
+  run -1 gpurota status --summary --json
+}
+
+@test "the threshold of what is unreserved use can be chosen" {
+  in_background stranger "$PROGRAM" hold 100
+  wait_until says stranger holding
+  wait_until marked_at 0
+  gpurota status --memory-threshold 40G >table
+  lacks 'unreserved use' table
+  gpurota status --memory-threshold 0 --json | grep -q '"unreserved_use"'
+  run -1 gpurota status --memory-threshold much
+}
+marked_at() { gpurota status --memory-threshold "$1" | grep -q 'unreserved use'; }
+
+@test "a refused request says how many GPUs are free and why the others are not" {
+  local count
+  count=$(value 'len(gpus)')
+  in_background holder gpurota run --gpus "$count" -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  run gpurota run --gpus 1 -- true
+  [ "$status" != 0 ]
+  [[ $output == *"0 of $count GPU"*"free"* ]]
+  [[ $output == *"GPU 0 "*"L1"* ]]
+}
+
+@test "others see neither the model nor the note" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  in_background holder gpurota run --memory 2G --note secret -- \
+    sh -c 'exec "$0" hold 100' "$PROGRAM" --model org/secret-7b
+  wait_until says holder holding
+  setpriv --reuid 54001 --regid 54001 --clear-groups gpurota status >table
+  setpriv --reuid 54001 --regid 54001 --clear-groups gpurota status --json >json
+  lacks secret table
+  lacks secret json
+  gpurota status | grep -q 'org/secret-7b'
+}
