@@ -56,6 +56,33 @@ struct Watch {
   bool operator==(const Watch&) const = default;
 };
 
+// [soft_limit]: what is done about a lease above its soft limit; each does what those before it do.
+struct SoftLimit {
+  enum class Policy {
+    kWarn,      // log, and tell the owner
+    kThrottle,  // growth above it takes its time
+    kStop,      // end the lease, the lowest priority first
+  };
+
+  Policy policy = Policy::kWarn;
+  std::chrono::milliseconds throttle_delay{100};  // of each grant above it
+  std::chrono::milliseconds grace{30000};         // above it for so long: stop
+  bool tell_owner = true;                         // a line on the terminal of its gpurota run
+
+  bool operator==(const SoftLimit&) const = default;
+};
+
+// [lowered_limit]: a hard limit that was lowered below what the lease holds always bounds what comes
+// next; this is about what is there.
+struct LoweredLimit {
+  enum class Policy { kKeep, kStop };
+
+  Policy policy = Policy::kKeep;
+  std::chrono::milliseconds grace{60000};
+
+  bool operator==(const LoweredLimit&) const = default;
+};
+
 // [automatic]: leases for programs that preload libgpurota.so and have none
 // (docs/design/automatic-leases.md).
 struct Automatic {
@@ -114,6 +141,8 @@ struct Config {
   int max_tenants_per_lease = 1024;
   int max_connections_per_user = 256;
   Automatic automatic;
+  SoftLimit soft_limit;
+  LoweredLimit lowered_limit;
 
   bool operator==(const Config&) const = default;
 };

@@ -227,6 +227,45 @@ Setter when_full(Automatic::WhenFull& into) {
   };
 }
 
+Setter soft_policy(SoftLimit::Policy& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const auto value = node.value<std::string>();
+    if (value == "evict") {
+      return "\"evict\" is not possible for slices: their memory is the driver's and cannot be "
+             "moved. "
+             "Write \"warn\", \"throttle\" or \"stop\"";
+    }
+    if (value == "warn") {
+      into = SoftLimit::Policy::kWarn;
+    } else if (value == "throttle") {
+      into = SoftLimit::Policy::kThrottle;
+    } else if (value == "stop") {
+      into = SoftLimit::Policy::kStop;
+    } else {
+      return "write \"warn\", \"throttle\" or \"stop\"";
+    }
+    return {};
+  };
+}
+
+Setter lowered_policy(LoweredLimit::Policy& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const auto value = node.value<std::string>();
+    if (value != "keep" && value != "stop") return "write \"keep\" or \"stop\"";
+    into = value == "keep" ? LoweredLimit::Policy::kKeep : LoweredLimit::Policy::kStop;
+    return {};
+  };
+}
+
+// A delay of an answer that a program waits for: far below its patience for a daemon.
+Setter delay(Milliseconds& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const std::string problem = duration(into, Milliseconds(1))(node);
+    if (problem.empty() && into > Milliseconds(2000)) return "at most 2 s";
+    return problem;
+  };
+}
+
 Setter names(std::vector<std::string>& into) {
   return [&into](const toml::node& node) { return parse_names(node, into); };
 }
@@ -271,6 +310,12 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
       {"max_connections_per_user", count(config.max_connections_per_user, 1, 100000)},
+      {"soft_limit.policy", soft_policy(config.soft_limit.policy)},
+      {"soft_limit.throttle_delay", delay(config.soft_limit.throttle_delay)},
+      {"soft_limit.grace", duration(config.soft_limit.grace, Milliseconds(0))},
+      {"soft_limit.tell_owner", flag(config.soft_limit.tell_owner)},
+      {"lowered_limit.policy", lowered_policy(config.lowered_limit.policy)},
+      {"lowered_limit.grace", duration(config.lowered_limit.grace, Milliseconds(0))},
       {"automatic.enabled", flag(config.automatic.enabled)},
       {"automatic.users", names(config.automatic.users)},
       {"automatic.memory", size(config.automatic.memory)},

@@ -62,6 +62,31 @@ when_full = "unmanaged"
   EXPECT_EQ(automatic.when_full, Automatic::WhenFull::kUnmanaged);
 }
 
+TEST(Config, TakesThePoliciesOfSoftAndLoweredLimits) {
+  const auto config = parse(R"(
+[soft_limit]
+policy = "throttle"
+throttle_delay = "200ms"
+grace = "10s"
+tell_owner = false
+[lowered_limit]
+policy = "stop"
+grace = "5s"
+)",
+                            "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->soft_limit.policy, SoftLimit::Policy::kThrottle);
+  EXPECT_EQ(config->soft_limit.throttle_delay.count(), 200);
+  EXPECT_EQ(config->soft_limit.grace.count(), 10000);
+  EXPECT_FALSE(config->soft_limit.tell_owner);
+  EXPECT_EQ(config->lowered_limit.policy, LoweredLimit::Policy::kStop);
+  EXPECT_EQ(config->lowered_limit.grace.count(), 5000);
+  EXPECT_THAT(error_of("[soft_limit]\npolicy = \"evict\""), HasSubstr("cannot be moved"));
+  EXPECT_THAT(error_of("[soft_limit]\npolicy = \"kill\""), HasSubstr("\"warn\", \"throttle\""));
+  EXPECT_THAT(error_of("[soft_limit]\nthrottle_delay = \"3s\""), HasSubstr("at most 2 s"));
+  EXPECT_THAT(error_of("[lowered_limit]\npolicy = \"evict\""), HasSubstr("\"keep\" or"));
+}
+
 TEST(Config, ErrorsInASectionNameItsKey) {
   EXPECT_THAT(error_of("[automatic]\nenable = true"),
               HasSubstr("gpurota.toml:2: there is no setting \"automatic.enable\""));

@@ -132,11 +132,15 @@ void Account::settle(Holder& holder, const Look& look) {
 bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
   const GrowRequest& request = waiting.request;
   if (request.need <= available()) {
+    if (throttle(waiting, now)) return false;
     actions.push_back(grant(request, now));
     return true;
   }
   if (request.need <= limit_) {
-    if (!waiting.recall_deadline) begin_recall(waiting, now, actions);
+    if (!waiting.recall_deadline) {
+      waiting.recall_deadline = now + kRecallPatience;
+      recall_all(actions);
+    }
     if (!awaited_.empty() && now < *waiting.recall_deadline) return false;
     const bool time_will_do = request.need <= available() + unsettled();
     if (time_will_do && now < waiting.arrived + kLingerPatience) return false;
@@ -146,8 +150,31 @@ bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
   return true;
 }
 
-void Account::begin_recall(Waiting& waiting, TimePoint now, GrantActions& actions) {
-  waiting.recall_deadline = now + kRecallPatience;
+bool Account::exceeds_soft_limit(Bytes more) const {
+  return soft_limit_ && charged() + more > *soft_limit_;
+}
+
+bool Account::throttle(Waiting& waiting, TimePoint now) {
+  const GrowRequest& request = waiting.request;
+  if (throttle_ == Duration::zero() || request.context || !exceeds_soft_limit(request.need)) {
+    return false;
+  }
+  if (!waiting.throttled_until) {
+    waiting.throttled_until = std::max(waiting.arrived + throttle_, next_above_soft_);
+  }
+  if (now < *waiting.throttled_until) return true;
+  next_above_soft_ = now + throttle_;
+  return false;
+}
+
+GrantActions Account::recall_excess() {
+  GrantActions actions;
+  // With requests waiting a round is under way, or the next one begins when it is their turn.
+  if (charged() > limit_ && waiting_.empty()) recall_all(actions);
+  return actions;
+}
+
+void Account::recall_all(GrantActions& actions) {
   awaited_.clear();
   ++round_;
   // The asker too: its other threads may have freed something since it gave its headroom back.
@@ -166,7 +193,9 @@ GrantReply Account::grant(const GrowRequest& request, TimePoint now) {
     return {request.tenant, request.seq, GrantStatus::kGranted, {}, available()};
   }
   const Bytes want = std::max(request.want, request.need);
-  const Bytes amount = available() >= want + kPlenty ? want : request.need;
+  const bool exact =
+      available() < want + kPlenty || (throttle_ != Duration::zero() && exceeds_soft_limit(want));
+  const Bytes amount = exact ? request.need : want;
   holder.granted += amount;
   holder.last_grown = request.seq;
   return {request.tenant, request.seq, GrantStatus::kGranted, amount, available()};
@@ -189,12 +218,19 @@ std::optional<TimePoint> Account::next_deadline() const {
   const TimePoint linger = head.arrived + kLingerPatience;
   TimePoint when = linger;
   if (head.recall_deadline && !awaited_.empty()) when = std::min(*head.recall_deadline, linger);
+  if (head.throttled_until) when = std::min(*head.throttled_until, when);
   return std::max(when, held_until_);
 }
 
 Bytes Account::charged() const {
   Bytes sum = outsiders_;
   for (const auto& [tenant, holder] : holders_) sum += holder.charge();
+  return sum;
+}
+
+Bytes Account::granted() const {
+  Bytes sum;
+  for (const auto& [tenant, holder] : holders_) sum += holder.granted;
   return sum;
 }
 

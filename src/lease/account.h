@@ -95,6 +95,12 @@ class Account {
   // What the lease's processes hold that are not tenants (static loaders, cleared environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
   void set_limit(Bytes limit) { limit_ = limit; }
+  void set_soft_limit(std::optional<Bytes> soft) { soft_limit_ = soft; }
+  // Above the soft limit each grant is exact and comes `throttle` after the last one; zero: at once.
+  void set_throttle(Duration throttle) { throttle_ = throttle; }
+  // Calls back all headroom if more is charged than the limit, which has then been lowered: what was
+  // granted before must not become memory now.
+  GrantActions recall_excess();
   // Until then nothing is granted: processes of the lease that the last daemon knew come back first.
   void hold_until(TimePoint when) { held_until_ = when; }
 
@@ -105,6 +111,7 @@ class Account {
 
   Bytes limit() const { return limit_; }
   Bytes charged() const;
+  Bytes granted() const;  // all tenants' memory, without contexts and what else the driver holds
   Bytes available() const { return limit_ - charged(); }
   Bytes granted(TenantId tenant) const;  // memory only, without contexts
   Bytes charged(TenantId tenant) const;
@@ -136,11 +143,15 @@ class Account {
     GrowRequest request;
     TimePoint arrived;
     std::optional<TimePoint> recall_deadline;  // set when its round of recalls began
+    std::optional<TimePoint> throttled_until;
   };
 
   // False while the request has to wait; else its answer is in `actions`.
   bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
-  void begin_recall(Waiting& waiting, TimePoint now, GrantActions& actions);
+  void recall_all(GrantActions& actions);
+  bool exceeds_soft_limit(Bytes more) const;
+  // Whether the request has to wait for its turn above the soft limit.
+  bool throttle(Waiting& waiting, TimePoint now);
   GrantReply grant(const GrowRequest& request, TimePoint now);
   // Charged now, but the next looks at the GPU may show that it is free: what the dead held, and
   // what is reserved for contexts beyond what they turn out to cost.
@@ -156,6 +167,9 @@ class Account {
   std::set<TenantId> awaited_;  // not yet answered in the current round
   std::uint32_t round_ = 0;
   TimePoint held_until_{};
+  std::optional<Bytes> soft_limit_;
+  Duration throttle_{};
+  TimePoint next_above_soft_{};  // when the next grant above the soft limit may be given
 };
 
 }  // namespace gpurota::lease

@@ -19,7 +19,7 @@ namespace gpurota::lease {
 struct Holding {
   int gpus = 0;
   Bytes memory;
-  int waiting = 0;                // requests
+  int waiting = 0;                   // requests
   std::chrono::seconds gpu_time{0};  // within the window, of ended leases and of these so far
   Bytes pinned;
 };

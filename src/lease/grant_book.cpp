@@ -35,7 +35,22 @@ void GrantBook::open(const Lease& lease) {
     if (!gpu.limit) continue;
     const auto [it, added] = accounts_.try_emplace(Key{lease.id, gpu.uuid}, *gpu.limit);
     if (!added) it->second.set_limit(*gpu.limit);
+    it->second.set_soft_limit(gpu.soft_limit);
+    it->second.set_throttle(throttle_);
   }
+}
+
+void GrantBook::set_throttle(Duration throttle) {
+  throttle_ = throttle;
+  for (auto& [key, account] : accounts_) account.set_throttle(throttle);
+}
+
+AddressedGrantActions GrantBook::recall_excess(LeaseId lease) {
+  AddressedGrantActions actions;
+  for_each_account(lease, [&](const GpuUuid& gpu, Account& account) {
+    collect(gpu, account.recall_excess(), actions);
+  });
+  return actions;
 }
 
 void GrantBook::close(LeaseId lease) {

@@ -33,6 +33,10 @@ class GrantBook {
   // Opens an account for each GPU that `lease` has a limit on; again for a lease that has one: the
   // limits are set anew and hold for what comes next.
   void open(const Lease& lease);
+  // How much later each grant above a soft limit comes; zero: at once. For all leases, from now on.
+  void set_throttle(Duration throttle);
+  // After a limit was lowered: calls back what tenants of the lease may hold and do not.
+  AddressedGrantActions recall_excess(LeaseId lease);
   // The lease is gone, and its memory with it.
   void close(LeaseId lease);
 
@@ -82,6 +86,7 @@ class GrantBook {
   void for_each_account(LeaseId lease, Visit visit);
 
   std::map<Key, Account> accounts_;
+  Duration throttle_{};
   std::unordered_map<TenantId, LeaseId> tenants_;
   std::unordered_map<GpuUuid, Bytes> context_costs_;
 };

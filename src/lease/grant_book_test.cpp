@@ -272,5 +272,52 @@ TEST_F(GrantBookTest, AStrangerGetsNothing) {
             GrantStatus::kRefused);
 }
 
+TEST_F(GrantBookTest, AboveAThrottledSoftLimitGrantsAreExactAndTakeTheirTime) {
+  Lease lease = slice(1, gib(8));
+  lease.gpus[0].soft_limit = gib(2);
+  book.set_throttle(100ms);
+  book.open(lease);
+  EXPECT_TRUE(reply_in(book.grow(kGpu, want(a, gib(2)), kStart)));  // up to it: at once
+  EXPECT_FALSE(reply_in(book.grow(kGpu, want(a, mib(2), mib(64)), kStart)));
+  EXPECT_EQ(book.next_deadline(), kStart + 100ms);
+  EXPECT_FALSE(reply_in(book.serve(kStart + 99ms)));
+  const auto actions = book.serve(kStart + 100ms);
+  ASSERT_TRUE(reply_in(actions));
+  EXPECT_EQ(reply_in(actions)->granted, mib(2));
+  // One that comes at the same time as another waits for its own turn.
+  book.grow(kGpu, want(a, mib(2)), kStart + 100ms);
+  book.grow(kGpu, want(b, mib(2)), kStart + 100ms);
+  EXPECT_TRUE(reply_in(book.serve(kStart + 200ms)));
+  EXPECT_EQ(book.next_deadline(), kStart + 300ms);
+  EXPECT_TRUE(reply_in(book.serve(kStart + 300ms)));
+}
+
+TEST_F(GrantBookTest, ThrottlingNeitherRefusesWhatFitsNorDelaysARefusal) {
+  Lease lease = slice(1, gib(8));
+  lease.gpus[0].soft_limit = gib(1);
+  book.set_throttle(100ms);
+  book.open(lease);
+  const auto refused = book.grow(kGpu, want(a, gib(9)), kStart);
+  ASSERT_TRUE(reply_in(refused));
+  EXPECT_EQ(reply_in(refused)->status, GrantStatus::kRefused);
+  EXPECT_FALSE(reply_in(book.grow(kGpu, want(a, gib(8)), kStart)));
+  const auto granted = book.serve(kStart + 100ms);
+  ASSERT_TRUE(reply_in(granted));
+  EXPECT_EQ(reply_in(granted)->status, GrantStatus::kGranted);
+}
+
+TEST_F(GrantBookTest, ALoweredLimitCallsBackWhatWasGrantedAndIsNotUsed) {
+  ASSERT_TRUE(reply_in(book.grow(kGpu, want(a, gib(6)), kStart)));
+  EXPECT_TRUE(book.recall_excess(LeaseId{1}).empty()) << "nothing is too much yet";
+  book.open(slice(1, gib(4)));
+  const auto actions = book.recall_excess(LeaseId{1});
+  const GrantRecall* recall = recall_in(actions, a);
+  ASSERT_TRUE(recall);
+  book.give_back(a, kGpu, gib(3), recall->seq, 0, kStart);
+  EXPECT_EQ(account().charged(), gib(3));
+  EXPECT_TRUE(reply_in(book.grow(kGpu, want(a, gib(1)), kStart)));
+  EXPECT_EQ(reply_in(book.grow(kGpu, want(a, gib(5)), kStart))->status, GrantStatus::kRefused);
+}
+
 }  // namespace
 }  // namespace gpurota::lease

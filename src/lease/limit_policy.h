@@ -1,0 +1,68 @@
+// What is done about a lease that holds more than its soft limit, or more than a hard limit that was
+// lowered. Pure: one look at one GPU in, what to say and whom to stop out. Used on the state thread.
+//
+// A lease is spoken to once each time it gets above its soft limit. Where the site stops such leases,
+// each has its grace; when several have had theirs, the one of lowest priority (of these the newest)
+// goes first, and the others are judged anew once its memory is back.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "core/time.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::lease {
+
+struct LimitRules {
+  bool stop_above_soft = false;
+  Duration soft_grace{};
+  bool stop_above_lowered = false;
+  Duration lowered_grace{};
+};
+
+// A slice on the GPU that was looked at.
+struct LimitedLease {
+  LeaseId lease;
+  int priority = 0;
+  bool ending = false;
+  Bytes limit;
+  std::optional<Bytes> soft_limit;
+  Bytes charged;
+  Bytes granted;  // the part of it that was granted to tenants
+};
+
+struct LimitAction {
+  enum class Kind {
+    kWarn,  // say it, to the log and the owner
+    kStop,  // end the lease; `message` is the reason
+  };
+  Kind kind = Kind::kWarn;
+  LeaseId lease;
+  std::string message;
+};
+
+class LimitPolicy {
+ public:
+  std::vector<LimitAction> look(const GpuUuid& gpu, const std::vector<LimitedLease>& leases,
+                                const LimitRules& rules, TimePoint now);
+  void forget(LeaseId lease);
+
+ private:
+  struct Seen {
+    Bytes limit;
+    std::optional<TimePoint> above_soft;     // since when
+    std::optional<TimePoint> above_lowered;  // since the limit was lowered
+  };
+
+  void judge(const LimitedLease& lease, Seen& seen, const LimitRules& rules, TimePoint now,
+             std::vector<LimitAction>& actions);
+
+  std::map<std::pair<LeaseId, GpuUuid>, Seen> seen_;
+};
+
+}  // namespace gpurota::lease
