@@ -42,6 +42,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
               }}),
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_, sys::group_id}),
+      limits_({leases_, grants_, config_, {}}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                 [this](pid_t pid) { return lease_of_process(pid); }}),
@@ -79,6 +80,7 @@ Daemon::~Daemon() = default;
 
 Result<void> Daemon::start() {
   users_.resolve_now();
+  grants_.set_throttle(LimitKeeper::throttle(config_));
   discover();
   GPUROTA_TRY(leases_.restore());
   GPUROTA_TRY(queue_.restore());
@@ -115,6 +117,7 @@ Result<void> Daemon::reload() {
   config_ = std::move(config);
   users_.resolve_soon();
   sampler_.set_period(config_.watch_period);
+  grants_.set_throttle(LimitKeeper::throttle(config_));
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   log::info("the configuration has been read again");
   return {};
@@ -187,7 +190,7 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   leases_.set_unreserved_use(gpu, shares.unreserved, shares.unreserved_by);
   holders_[gpu] = shares.holders;
   tenants_.after_look(entry->sample, taken, shares.outsiders);
-  leases_.check_soft_limits(gpu);
+  limits_.after_look(gpu, world_.loop.now());
   leases_.check_endings();
 }
 
@@ -207,6 +210,11 @@ bool Daemon::hurried(const GpuUuid& gpu) const {
 
 void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
   tenants_.on_lease_change(entry, gone);
+  if (gone) {
+    limits_.forget(entry.lease.id);
+  } else {
+    tenants_.carry_out(grants_.recall_excess(entry.lease.id));
+  }
   control_.on_lease_change(entry, gone);
   queue_.poke();
 }

@@ -8,6 +8,7 @@
 #include "daemon/control_server.h"
 #include "daemon/gpu_table.h"
 #include "daemon/lease_manager.h"
+#include "daemon/limit_keeper.h"
 #include "daemon/queue.h"
 #include "daemon/sampler.h"
 #include "daemon/tenant_server.h"
@@ -86,6 +87,7 @@ class Daemon {
   Queue queue_;
   Attribution attribution_;
   AutomaticLeases automatic_;
+  LimitKeeper limits_;
   TenantServer tenants_;
   Views views_;
   ControlMethods methods_;

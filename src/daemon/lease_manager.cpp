@@ -281,22 +281,6 @@ void LeaseManager::check_endings() {
   for (const LeaseId id : expired) on_expiry(id);
 }
 
-void LeaseManager::check_soft_limits(const GpuUuid& gpu) {
-  for (auto& [id, entry] : entries_) {
-    const LeaseGpu* share = entry.lease.find_gpu(gpu);
-    const lease::Account* account = parts_.grants.find(id, gpu);
-    if (!share || !share->soft_limit || !account) continue;
-    if (account->charged() <= *share->soft_limit) {
-      entry.above_soft_limit.erase(gpu);
-    } else if (entry.above_soft_limit.insert(gpu).second) {
-      log::warn("a lease is above its soft limit", {{"lease", to_string(id)},
-                                                    {"gpu", gpu.value},
-                                                    {"held", to_string(account->charged())},
-                                                    {"soft_limit", to_string(*share->soft_limit)}});
-    }
-  }
-}
-
 void LeaseManager::finish(LeaseId id) {
   const auto it = entries_.find(id);
   if (auto removed = parts_.store.remove_lease(id); !removed) {

@@ -52,10 +52,9 @@ struct LeaseEntry {
   LeaseProcesses members;
   LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
   std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
-  std::string ticket;                  // of the request it was made for; empty: none waited for it
-  std::optional<EndCause> cause;       // set while ending
-  std::string reason;                  // for people
-  std::set<GpuUuid> above_soft_limit;  // where that has been said already
+  std::string ticket;             // of the request it was made for; empty: none waited for it
+  std::optional<EndCause> cause;  // set while ending
+  std::string reason;             // for people
   TimePoint kill_at{};
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;
@@ -149,8 +148,6 @@ class LeaseManager final : public LeaseRoots {
   }
   // Ends the reservations among these whose time is over, if the policy is to yield.
   void yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom);
-  // Says once when a lease gets above its soft limit, and again after it was below.
-  void check_soft_limits(const GpuUuid& gpu);
   // Call now and then: follows descendants where there is no cgroup.
   void follow_processes();
 

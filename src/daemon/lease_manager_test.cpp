@@ -233,27 +233,6 @@ TEST_F(LeaseManagerTest, ALimitCanBeChangedWhileItRuns) {
   EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
 }
 
-TEST_F(LeaseManagerTest, ASoftLimitIsSaidOnceEachTimeItIsPassed) {
-  const pid_t cli = processes.spawn();
-  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
-  ASSERT_TRUE(manager->update(id, {{}, SizeSpec{gib(4), 0}, {}}));
-  int warnings = 0;
-  log::set_sink([&](log::Level level, const std::string& line) {
-    warnings += level == log::Level::kWarning && line.find("soft") != std::string::npos;
-  });
-  grants->add_tenant(TenantId{1}, id, {{kGpu, gib(5), 1}});
-  manager->check_soft_limits(kGpu);
-  manager->check_soft_limits(kGpu);
-  EXPECT_EQ(warnings, 1);
-  grants->give_back(TenantId{1}, kGpu, gib(3), 0, 0, loop.now());
-  manager->check_soft_limits(kGpu);
-  EXPECT_EQ(warnings, 1);
-  grants->grow(kGpu, {TenantId{1}, 1, false, {}, gib(4), gib(4)}, loop.now());
-  manager->check_soft_limits(kGpu);
-  EXPECT_EQ(warnings, 2);
-  log::set_sink({});
-}
-
 TEST_F(LeaseManagerTest, AnExclusiveLeaseHasNoLimitToChange) {
   const LeaseId id = (*acquire(std::nullopt, processes.spawn()))->lease.id;
   EXPECT_EQ(manager->update(id, {SizeSpec{gib(4), 0}, {}, {}}).error().code, Code::kInvalid);

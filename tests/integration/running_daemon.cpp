@@ -147,8 +147,9 @@ std::string Child::read_line() {
   return line;
 }
 
-void Child::write_line() {
-  if (::write(input_.get(), "\n", 1) != 1) std::abort();
+void Child::write_line(const std::string& line) {
+  const std::string text = line + "\n";
+  if (::write(input_.get(), text.data(), text.size()) < 0) std::abort();
 }
 
 void Child::kill() {

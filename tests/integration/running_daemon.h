@@ -70,7 +70,7 @@ class Child {
   Child& operator=(const Child&) = delete;
   pid_t pid() const { return pid_; }
   std::string read_line();
-  void write_line();  // an empty one
+  void write_line(const std::string& line = "");
   void kill();
   // Whether it has ended within some seconds.
   bool ended();

@@ -2,46 +2,102 @@
 //   SOCKET LEASE BYTES   holds memory under a lease: prints "granted" or "refused"
 //   SOCKET [later]       asks for a lease by itself, `later` after a byte on its input, and prints the
 //                        answer's status and GPUs; then asks again, and prints that status
+//   SOCKET holds LEASE   prints "waits"; then does what each line of its input says:
+//                        BYTES      asks for so much: "granted" or "refused"
+//                        fork       makes a child that is no tenant: its pid
+//                        as nobody  the same, of another user
+//                        orphan     a child of a child; `let go` ends the one between
 #include "wire_tenant.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
 
-void say(const char* line) {
-  std::puts(line);
-  std::fflush(stdout);
-}
+using gpurota::testing::WireTenant;
+
+void say(const std::string& line) { std::cout << line << std::endl; }
 
 void ask(const char* socket) {
-  gpurota::testing::WireTenant first(socket), second(socket);
+  WireTenant first(socket), second(socket);
   const auto answer = first.ask_for_lease();
   if (!answer) return say("no answer");
-  std::printf("%u visible %s\n", answer->status, answer->visible);
-  std::fflush(stdout);
+  say(std::to_string(answer->status) + " visible " + answer->visible);
   const auto again = second.ask_for_lease();
   const bool same = again && again->lease == answer->lease;
-  std::printf("again %u%s\n", again ? again->status : 99u, same ? "" : ", another");
-  std::fflush(stdout);
+  say("again " + std::to_string(again ? again->status : 99u) + (same ? "" : ", another"));
+}
+
+const char* grow(WireTenant& tenant, const std::string& bytes) {
+  const auto grown = tenant.grow(0, std::stoull(bytes));
+  return grown && grown->status == GPUROTA_OK ? "granted" : "refused";
+}
+
+pid_t make_child(bool nobody) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  if (nobody && ::setuid(65534) != 0) ::_exit(1);
+  ::pause();
+  ::_exit(0);
+}
+
+pid_t g_between = 0;
+
+pid_t make_grandchild() {
+  int ends[2];
+  if (::pipe(ends) != 0) return 0;
+  g_between = ::fork();
+  if (g_between == 0) {
+    const pid_t child = make_child(false);
+    (void)!::write(ends[1], &child, sizeof child);
+    ::pause();
+    ::_exit(0);
+  }
+  pid_t child = 0;
+  return ::read(ends[0], &child, sizeof child) == sizeof child ? child : 0;
+}
+
+void follow_orders(const char* socket, std::uint64_t lease) {
+  std::optional<WireTenant> tenant;
+  say("waits");
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "fork" || line == "as nobody") {
+      say(std::to_string(make_child(line != "fork")));
+    } else if (line == "orphan") {
+      say(std::to_string(make_grandchild()));
+    } else if (line == "let go") {
+      ::kill(g_between, SIGKILL);
+      ::waitpid(g_between, nullptr, 0);
+      say("orphaned");
+    } else {
+      if (!tenant && tenant.emplace(socket).hello(lease) != GPUROTA_OK) return say("no lease");
+      say(grow(*tenant, line));
+    }
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 4 && std::string(argv[2]) == "holds") {
+    follow_orders(argv[1], std::stoull(argv[3]));
+    return 0;
+  }
   if (argc < 4) {
-    char byte = 0;
     if (argc == 3) say("waits");
-    if (argc == 3 && ::read(STDIN_FILENO, &byte, 1) != 1) return 1;
+    if (argc == 3 && std::cin.get() == EOF) return 1;
     ask(argv[1]);
     ::pause();
   }
-  gpurota::testing::WireTenant tenant(argv[1]);
-  const auto status = tenant.hello(std::strtoull(argv[2], nullptr, 10));
-  const auto grown = tenant.grow(0, std::strtoull(argv[3], nullptr, 10));
-  const bool granted = status == GPUROTA_OK && grown && grown->status == GPUROTA_OK;
-  say(granted ? "granted" : "refused");
+  WireTenant tenant(argv[1]);
+  const bool welcome = tenant.hello(std::stoull(argv[2])) == GPUROTA_OK;
+  say(welcome ? grow(tenant, argv[3]) : "refused");
   ::pause();
 }
