@@ -50,6 +50,15 @@ class DriverFunctions(unittest.TestCase):
         self.assertGreater(len(rows), 600)
         self.assertGreater(sum(row.use == "hook" for row in rows), 40)
 
+    def test_the_oldest_driver_that_works_is_the_one_doctor_asks_for(self):
+        # What serves a feature that is newer itself, or is left to NVML where it is missing.
+        optional = {"cuCtxFromGreenCtx", "cuMemGetDefaultMemPool", "cuArrayGetMemoryRequirements",
+                    "cuMipmappedArrayGetMemoryRequirements"}
+        rows = driver_functions.read_rows(check_driver_functions.DEFAULT_LIST)
+        newest = max(row.version for row in rows if row.use == "call" and row.symbol not in optional)
+        doctor = (HERE.parent / "src/daemon/doctor.cpp").read_text()
+        self.assertIn(f"constexpr int kOldestCuda = {newest};", doctor)
+
     def test_a_header_shows_the_names_that_the_list_lacks(self):
         code, lines = self.check(self.write("cuda.h", HEADER))
         self.assertEqual(code, 1)

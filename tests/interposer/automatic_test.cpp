@@ -19,7 +19,7 @@ class AutomaticTest : public InterposerTest {
   std::string marker() const { return dir_.file("automatic"); }
 
   std::map<std::string, std::string> plain() const {
-    return {{"LD_PRELOAD", PROBE_LIBRARY},
+    return {{"LD_PRELOAD", foreign(PROBE_LIBRARY)},
             {"GPUROTA_LEASE", ""},
             {"GPUROTA_SOCKET", ""},
             {"GPUROTA_RUNTIME_DIR", dir_.path()},

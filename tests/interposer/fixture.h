@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,8 +19,16 @@ namespace gpurota::interposer_test {
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 inline constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 
+// The program or library at `built`, or the one of the same name in GPUROTA_FOREIGN: the same tests then
+// run with another architecture's, under emulation (run_foreign.sh).
+inline std::string foreign(const std::string& built) {
+  const char* folder = std::getenv("GPUROTA_FOREIGN");
+  return folder == nullptr ? built : folder + built.substr(built.rfind('/'));
+}
+
 inline std::vector<Uuid> ask_uuids(const std::string& machine_dir) {
-  Program program({PROBE_SIM, "--dir", machine_dir, PROBE_MACHINE, "--", PROBE_DYNAMIC, "uuids"},
+  Program program({foreign(PROBE_SIM), "--dir", machine_dir, PROBE_MACHINE, "--",
+                   foreign(PROBE_DYNAMIC), "uuids"},
                   {});
   std::vector<Uuid> found;
   for (std::string line; !(line = program.read_line()).empty();) {
@@ -50,7 +59,7 @@ class InterposerTest : public ::testing::Test {
   std::string socket_path() const { return dir_.file("tenant.sock"); }
 
   std::map<std::string, std::string> lease() const {
-    return {{"LD_PRELOAD", PROBE_LIBRARY},
+    return {{"LD_PRELOAD", foreign(PROBE_LIBRARY)},
             {"GPUROTA_LEASE", "L12"},
             {"GPUROTA_TOKEN", kToken},
             {"GPUROTA_SOCKET", socket_path()},
@@ -60,8 +69,8 @@ class InterposerTest : public ::testing::Test {
   std::unique_ptr<Program> start(const std::string& probe, const std::string& scenario,
                                  std::map<std::string, std::string> extra) {
     return std::make_unique<Program>(
-        std::vector<std::string>{PROBE_SIM, "--dir", dir_.file("machine"), PROBE_MACHINE, "--",
-                                 probe, scenario},
+        std::vector<std::string>{foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE,
+                                 "--", foreign(probe), scenario},
         extra);
   }
 

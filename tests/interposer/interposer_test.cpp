@@ -182,7 +182,7 @@ TEST_F(InterposerTest, GarbageInsteadOfAWelcomeIsADaemonThatIsAway) {
 TEST_F(InterposerTest, FunctionsNewerThanItArePassedOnCountedAndNamed) {
   auto extra = lease();
   extra["LD_LIBRARY_PATH"] = PROBE_NEWER_DRIVER;
-  Program program({PROBE_NEWER}, extra);
+  Program program({foreign(PROBE_NEWER)}, extra);
   ASSERT_EQ(program.read_line(), "ready");
   EXPECT_EQ(daemon_->use(0).unhooked, 14u);  // asked before the program was a tenant
   const std::vector<std::string> names = daemon_->unhooked_names();

@@ -4,7 +4,6 @@ It is loaded into other people's programs, so it may need libc.so.6 only, in no 
 glibc 2.17's, and may export nothing but dlsym, dlvsym and the functions that it hooks.
 """
 
-import platform
 import re
 import subprocess
 import sys
@@ -16,14 +15,21 @@ def lines(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
+def machine(library):
+    header = "\n".join(lines("readelf", "-hW", library))
+    return re.search(r"Machine:\s*(.*)", header).group(1).strip()
+
+
 def check_needed(library):
     needed = [re.search(r"\[(.*)\]", line).group(1)
               for line in lines("readelf", "-dW", library) if "(NEEDED)" in line]
+    # The stack guard of aarch64 lives in the dynamic linker, which is there anyway.
+    needed = [name for name in needed if name != "ld-linux-aarch64.so.1"]
     assert needed == ["libc.so.6"], f"it needs {needed}"
 
 
 def check_exports(library, hooks):
-    base = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}[platform.machine()]
+    base = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}[machine(library)]
     wanted = set(hooks) | {f"{name}@{version}" for name in ("dlsym", "dlvsym")
                            for version in (base, "GLIBC_2.34")}
     found = set()
@@ -35,12 +41,37 @@ def check_exports(library, hooks):
 
 
 def check_versions(library):
-    for line in lines("objdump", "-T", library):
-        if "*UND*" not in line:
+    """Whatever it does not define comes from the C library, in a version of 2.17 or before; what may
+    be missing is what the compiler's start files ask for."""
+    undefined = [line.split() for line in lines("nm", "-D", "--undefined-only", library)]
+    assert len(undefined) > 10
+    for kind, symbol in undefined:
+        name, _, version = symbol.partition("@")
+        if kind == "w" and name in ("__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable",
+                                    "_ITM_registerTMCloneTable"):
             continue
-        version = re.search(r"GLIBC_(\d+)\.(\d+)", line)
-        if version:
-            assert tuple(map(int, version.groups())) <= OLDEST_GLIBC, f"too new: {line}"
+        assert not name.startswith("_Z"), f"of the C++ library: {name}"
+        number = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", version)
+        assert number, f"of no version of glibc: {symbol}"
+        assert tuple(map(int, number.groups()[:2])) <= OLDEST_GLIBC, f"too new: {symbol}"
+
+
+def check_loading(library):
+    """Nothing that an old dynamic linker refuses, that costs each thread, or that a hardened system
+    forbids."""
+    segments = "\n".join(lines("readelf", "-lW", library))
+    dynamic = "\n".join(lines("readelf", "-dW", library))
+    # Thread-local storage of a preloaded library comes out of every thread, or out of the small
+    # reserve of static storage; there is none.
+    assert not re.search(r"^\s*TLS\s", segments, re.M), "it has thread-local storage"
+    stack = re.search(r"GNU_STACK\s.*?\s([RWE ]{3})\s+0x", segments)
+    assert stack and "E" not in stack.group(1), "its stack is executable"
+    assert "GNU_RELRO" in segments and re.search(r"\bNOW\b", dynamic), "its tables stay writable"
+    assert not re.search(r"^\s*LOAD\s.*\bRWE\b", segments, re.M), "a segment is writable and executable"
+    assert "NODELETE" in dynamic, "dlclose could take it away under its thread"
+    for tag in ("TEXTREL", "RELR", "RPATH", "RUNPATH", "STATIC_TLS"):
+        assert not re.search(rf"\b{tag}\b", dynamic), f"it has {tag}"
+    assert "(GNU_HASH)" in dynamic or "(HASH)" in dynamic
 
 
 def read_hooks(driver_functions):
@@ -61,6 +92,7 @@ def main():
     check_needed(library)
     check_exports(library, hooks)
     check_versions(library)
+    check_loading(library)
 
 
 main()

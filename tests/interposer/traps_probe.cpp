@@ -62,6 +62,12 @@ std::vector<char*> run_self(const char* scenario) {
   return {program_arguments[0], const_cast<char*>(scenario), nullptr};
 }
 
+// What to execute to be this program again: under emulation it has to be said.
+const char* self() {
+  const char* said = std::getenv("PROBE_SELF");
+  return said != nullptr ? said : "/proc/self/exe";
+}
+
 void exhaust() {
   make_context();
   hold_exactly(256 * kMiB);
@@ -79,7 +85,7 @@ void fork_then_exec() {
   take(64 * kMiB);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::execv("/proc/self/exe", run_self("other_64_are_taken").data());
+    ::execv(self(), run_self("other_64_are_taken").data());
     ::_exit(9);
   }
   wait_for(child);
@@ -95,7 +101,7 @@ void vfork_then_exec() {
     const pid_t child = ::vfork();
     if (child == 0) {
       ::syscall(SYS_close_range, 3u, ~0u, 0u);
-      ::execv("/proc/self/exe", run_self("nothing").data());
+      ::execv(self(), run_self("nothing").data());
       ::_exit(9);
     }
     wait_for(child);
@@ -108,8 +114,8 @@ void spawned() {
   make_context();
   take(64 * kMiB);
   pid_t child = 0;
-  EXPECT(::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr,
-                       run_self("other_64_are_taken").data(), environ) == 0);
+  EXPECT(::posix_spawn(&child, self(), nullptr, nullptr, run_self("other_64_are_taken").data(),
+                       environ) == 0);
   wait_for(child);
 }
 
@@ -142,7 +148,7 @@ void fork_while_others_allocate() {
     const pid_t child = ::fork();
     if (child == 0) {
       void* found = ::dlsym(RTLD_DEFAULT, "cuMemAlloc_v2");
-      ::execv("/proc/self/exe", run_self(found != nullptr ? "nothing" : "fail").data());
+      ::execv(self(), run_self(found != nullptr ? "nothing" : "fail").data());
       ::_exit(9);
     }
     wait_for(child);
@@ -171,7 +177,7 @@ void raw_clone() {
 void on_small_stack(void* (*run)(void*), int count) {
   pthread_attr_t attributes;
   EXPECT(::pthread_attr_init(&attributes) == 0);
-  EXPECT(::pthread_attr_setstacksize(&attributes, 64 * 1024) == 0);
+  EXPECT(::pthread_attr_setstacksize(&attributes, 128 * 1024) == 0);
   std::vector<pthread_t> threads(static_cast<size_t>(count));
   for (pthread_t& each : threads) EXPECT(::pthread_create(&each, &attributes, run, nullptr) == 0);
   for (const pthread_t each : threads) ::pthread_join(each, nullptr);
@@ -382,7 +388,7 @@ void busy_with_a_child() {
     ::close(ends[1]);
     char c = 0;
     EXPECT(::read(ends[0], &c, 1) == 0);  // until the parent is dead
-    ::execv("/proc/self/exe", run_self("exhaust_and_say").data());
+    ::execv(self(), run_self("exhaust_and_say").data());
   }
   busy();
 }
