@@ -103,6 +103,27 @@ GPUROTA_SIM_API cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* parameters, un
 GPUROTA_SIM_API cuCtxDestroy_v2(CUcontext context) { return destroy(context); }
 GPUROTA_SIM_API cuCtxDestroy(CUcontext context) { return destroy(context); }
 
+GPUROTA_SIM_API cuCtxAttach(CUcontext* out, unsigned flags) {
+  const AnyContextCall call(nullptr);
+  if (call.failed()) return call.error();
+  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  ++call.context()->references;
+  *out = reinterpret_cast<CUcontext>(call.context());
+  return CUDA_SUCCESS;
+}
+
+GPUROTA_SIM_API cuCtxDetach(CUcontext handle) {
+  {
+    const AnyContextCall call(handle);
+    if (call.failed()) return call.error();
+    if (call.context()->references > 1) {
+      --call.context()->references;
+      return CUDA_SUCCESS;
+    }
+  }
+  return destroy(handle);
+}
+
 GPUROTA_SIM_API cuCtxPushCurrent_v2(CUcontext handle) {
   const Call call;
   if (call.failed()) return call.error();

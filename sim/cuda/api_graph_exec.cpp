@@ -19,7 +19,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   const std::vector<Context*>& stack = context_stack();
   Context* context = stack.empty() ? nullptr : call.driver().contexts.find(stack.back());
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  auto exec = std::make_unique<GraphExec>();
+  auto exec = std::make_unique<GraphExec>(call.graph().objects);
   exec->context = context;
   exec->flags = flags;
   if (!lay_out(call.graph(), exec->nodes)) return CUDA_ERROR_INVALID_VALUE;

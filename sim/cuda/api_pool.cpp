@@ -40,7 +40,9 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUst
   Driver& driver = call.driver();
   MemPool* pool = handle != nullptr ? driver.pools.find(handle)
                                     : &current_pool(driver, call.stream().context->ordinal);
-  if (out == nullptr || pool == nullptr || pool->is_destroyed) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || pool == nullptr || pool->is_destroyed || pool->is_imported) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (bytes == 0) {  // as driver 580 does
     *out = 0;
     return CUDA_SUCCESS;
@@ -189,8 +191,9 @@ GPUROTA_SIM_API cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* propert
       properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
-    return gpurota::sim::unsupported("cuMemPoolCreate for sharing");
+  constexpr unsigned kHandles = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if ((static_cast<unsigned>(properties->handleTypes) & ~kHandles) != 0) {
+    return CUDA_ERROR_NOT_SUPPORTED;
   }
   auto pool = std::make_unique<MemPool>();
   pool->properties = *properties;

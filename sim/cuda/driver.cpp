@@ -7,6 +7,7 @@
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/thread_local.h"
+#include "sim/cuda/user_object.h"
 #include "sim/cuda/vmm.h"
 
 #include <cstdlib>

@@ -28,6 +28,7 @@ struct MemPool;
 struct MemoryHandle;
 struct MipmappedArray;
 struct Module;
+struct UserObject;
 
 // Owns the objects of one type; a handle is valid while it is in here.
 template <class T>
@@ -99,6 +100,7 @@ class Driver {
   std::vector<std::shared_ptr<Capture>> captures;  // under way
   Registry<Module> modules;
   Registry<Function> functions;
+  Registry<UserObject> user_objects;
   Registry<ArrayMemory> arrays;
   Registry<MipmappedArray> mipmaps;
   Registry<MemoryHandle> handles;

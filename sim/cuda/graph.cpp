@@ -18,7 +18,7 @@ GraphNode* add_node(Graph& graph, Operation operation, const std::vector<GraphNo
 }
 
 std::shared_ptr<Graph> clone_graph(const Graph& graph) {
-  auto copy = std::make_shared<Graph>();
+  auto copy = std::make_shared<Graph>(graph.objects);
   for (const auto& node : graph.nodes) {
     Operation operation = node->operation;
     if (auto* child = std::get_if<ChildOp>(&operation)) child->graph = clone_graph(*child->graph);

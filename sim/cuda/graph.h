@@ -3,6 +3,7 @@
 
 #include "sim/cuda/driver.h"
 #include "sim/cuda/operation.h"
+#include "sim/cuda/user_object.h"
 
 #include <memory>
 #include <optional>
@@ -19,8 +20,13 @@ struct GraphNode {
 };
 
 struct Graph {
+  Graph() = default;
+  // Empty, with references to the same user objects.
+  explicit Graph(const UserObjects& referred) : objects(referred) {}
+
   std::vector<std::unique_ptr<GraphNode>> nodes;                 // in the order they were added
   std::unordered_map<const GraphNode*, GraphNode*> copied_from;  // of a clone: original -> node
+  UserObjects objects;
 };
 
 struct ExecNode {
@@ -32,11 +38,14 @@ struct ExecNode {
 
 // A graph made ready: child graphs are laid out in it, nodes stand after all they depend on.
 struct GraphExec {
+  explicit GraphExec(const UserObjects& referred) : objects(referred) {}
+
   Context* context = nullptr;
   std::vector<ExecNode> nodes;
   unsigned long long flags = 0;
   WorkPtr last;                     // a launch waits for the one before
   std::vector<CUdeviceptr> memory;  // of its allocation nodes
+  UserObjects objects;
 };
 
 GraphNode* add_node(Graph& graph, Operation operation, const std::vector<GraphNode*>& after);

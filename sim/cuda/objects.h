@@ -31,6 +31,7 @@ struct Stream {
   WorkPtr tail;                      // the last piece of work in it
   std::vector<WorkPtr> extra;        // what the next piece waits for besides: events
   std::shared_ptr<Capture> capture;  // while it takes part in one
+  std::map<int, CUlaunchAttributeValue> attributes;  // those that were set
 
   bool blocks_with_legacy() const { return !is_legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
@@ -49,6 +50,7 @@ struct Context {
   unsigned flags = 0;
   std::uint64_t id = 0;
   bool is_primary = false;
+  unsigned references = 1;  // cuCtxAttach
   unsigned version = 3020;
   std::uint64_t charged_bytes = 0;
   DeviceHeap heap;

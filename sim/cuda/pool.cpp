@@ -96,6 +96,18 @@ bool find_block(Driver& driver, MemPool& pool, const Stream& stream, std::size_t
   return false;
 }
 
+// Another process's memory: only our view of it goes.
+void free_imported(Driver& driver, CUdeviceptr address, Stream* stream) {
+  if (stream == nullptr) {
+    (void)driver.space.remove(address);
+    return;
+  }
+  append(driver, *stream, [&driver, address] {
+    (void)driver.space.remove(address);
+    return CUDA_SUCCESS;
+  });
+}
+
 void forget_if_empty(Driver& driver, MemPool& pool) {
   if (!pool.is_destroyed || !pool.blocks.empty() || !pool.pending.empty()) return;
   (void)driver.pools.take(&pool);
@@ -154,6 +166,10 @@ CUresult free_pool_memory(Driver& driver, CUdeviceptr address, Stream* stream) {
     return CUDA_SUCCESS;
   }
   const auto found = driver.space.find(address);
+  if (found && found->kind == Allocation::Kind::kIpc && found->base == address) {
+    free_imported(driver, address, stream);
+    return CUDA_SUCCESS;
+  }
   if (!found || found->pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   MemPool* pool = found->pool;
   const auto entry = pool->blocks.find(address);

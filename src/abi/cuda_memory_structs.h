@@ -1,5 +1,5 @@
 /* Structs of the rarer memory families: first-generation array descriptors, parts of sparse arrays,
- * green contexts. Part of cuda_abi.h. */
+ * green contexts, batches of copies and of values. Part of cuda_abi.h. */
 #pragma once
 
 typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
@@ -57,5 +57,64 @@ typedef struct CUarrayMapInfo_st {
   unsigned int reserved[2];
 } CUarrayMapInfo;
 GPUROTA_CUDA_SIZE(CUarrayMapInfo, 96);
+
+/* Values written and waited for in stream order, several at once. */
+enum {
+  CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+  CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+  CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+  CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+  CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+  CU_STREAM_MEM_OP_BARRIER = 6
+};
+
+typedef union CUstreamBatchMemOpParams_union {
+  int operation;
+  struct {
+    int operation;
+    CUdeviceptr address;
+    cuuint64_t value64; /* a 32-bit value is its low half */
+    unsigned int flags;
+    CUdeviceptr alias;
+  } value; /* waitValue and writeValue in NVIDIA's header */
+  cuuint64_t pad[6];
+} CUstreamBatchMemOpParams;
+GPUROTA_CUDA_SIZE(CUstreamBatchMemOpParams, 48);
+
+/* Three-dimensional copies, several at once. */
+enum { CU_MEMCPY_OPERAND_TYPE_POINTER = 1, CU_MEMCPY_OPERAND_TYPE_ARRAY = 2 };
+
+typedef struct CUmemcpy3DOperand_st {
+  int type;
+  union {
+    struct {
+      CUdeviceptr ptr;
+      size_t rowLength; /* in elements */
+      size_t layerHeight;
+      CUmemLocation locHint;
+    } ptr;
+    struct {
+      CUarray array;
+      size_t x; /* in elements */
+      size_t y;
+      size_t z;
+    } array;
+  } op;
+} CUmemcpy3DOperand;
+
+typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
+  CUmemcpy3DOperand src;
+  CUmemcpy3DOperand dst;
+  struct {
+    size_t width; /* in elements */
+    size_t height;
+    size_t depth;
+  } extent;
+  int srcAccessOrder;
+  unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+GPUROTA_CUDA_SIZE(CUDA_MEMCPY3D_BATCH_OP, 112);
+
+enum { CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1, CU_GRAPH_USER_OBJECT_MOVE = 1 };
 
 typedef struct CUdevResourceDesc_st* CUdevResourceDesc;
