@@ -15,6 +15,7 @@ namespace {
 
 // A library sends HELLO at once; who does not within this is no library.
 constexpr Duration kHelloPatience = std::chrono::seconds(10);
+constexpr std::uint32_t kOldestVersion = 1;
 
 // Compares all of both, so that the time taken tells nothing about where they differ.
 bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS]) {
@@ -105,7 +106,8 @@ void TenantServer::refuse(Session& session, std::uint32_t seq, std::uint32_t sta
 
 std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hello& hello,
                                   const LeaseEntry*& entry) const {
-  if (hello.version != GPUROTA_WIRE_VERSION) return GPUROTA_REFUSED_VERSION;
+  // A newer library speaks as an older one where nothing newer was agreed on (features).
+  if (hello.version < kOldestVersion) return GPUROTA_REFUSED_VERSION;
   entry = parts_.leases.find(LeaseId{hello.lease});
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
   // The owner's own processes need no token: the kernel says whose they are.

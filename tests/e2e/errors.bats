@@ -160,3 +160,15 @@ refused() {
   run -0 gpurota run -- sh -c 'echo "[${LD_PRELOAD:-}]"'
   [ "$output" = "[]" ]
 }
+
+@test "an upgrade puts the library into its place by rename: a program keeps the one it has" {
+  local script=${E2E_PREFIX%/stage}/src/interposer/cmake_install.cmake library
+  [ -e "$script" ] || skip "there is no build folder here"
+  cmake -DCMAKE_INSTALL_PREFIX="$E2E_DIR/prefix" -P "$script"
+  library=$(find prefix -name libgpurota.so)
+  ln "$library" mapped
+  cmake -DCMAKE_INSTALL_PREFIX="$E2E_DIR/prefix" -P "$script"
+  [ "$(stat -c %i mapped)" != "$(stat -c %i "$library")" ]
+  cmp mapped "$library"
+  [ "$(find prefix -type f)" = "$library" ]
+}

@@ -123,7 +123,7 @@ TEST_F(TenantTest, AnotherUsersLeaseNeedsItsToken) {
   WireTenant stranger(daemon.tenant_socket());
   EXPECT_EQ(stranger.hello(id() + 1), GPUROTA_REFUSED_LEASE);
   WireTenant future(daemon.tenant_socket());
-  EXPECT_EQ(future.hello(id(), "", {}, 99), GPUROTA_REFUSED_VERSION);
+  EXPECT_EQ(future.hello(id(), "", {}, 0), GPUROTA_REFUSED_VERSION);
 }
 
 }  // namespace

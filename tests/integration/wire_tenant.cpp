@@ -60,6 +60,10 @@ std::optional<std::uint32_t> WireTenant::hello(std::uint64_t lease, const std::s
   hello.held_count = static_cast<std::uint32_t>(held.size());
   std::copy(held.begin(), held.end(), hello.held);
   send(call_.get(), GPUROTA_MSG_HELLO, hello, ++seq_);
+  return take_welcome();
+}
+
+std::optional<std::uint32_t> WireTenant::take_welcome() {
   if (!readable(call_.get(), kPatienceMs)) return std::nullopt;
   std::byte buffer[GPUROTA_WIRE_MAX];
   auto received = ipc::receive_packet(call_.get(), buffer, 2);
@@ -75,6 +79,14 @@ std::optional<std::uint32_t> WireTenant::hello(std::uint64_t lease, const std::s
   if (page == MAP_FAILED) return std::nullopt;
   page_ = static_cast<gpurota_page*>(page);
   return welcome.status;
+}
+
+std::optional<gpurota_msg_grown> WireTenant::take_grown() {
+  return receive<gpurota_msg_grown>(call_.get(), GPUROTA_MSG_GROWN, kPatienceMs);
+}
+
+std::optional<gpurota_msg_info> WireTenant::take_info() {
+  return receive<gpurota_msg_info>(call_.get(), GPUROTA_MSG_INFO, kPatienceMs);
 }
 
 std::optional<gpurota_msg_lease> WireTenant::ask_for_lease() {

@@ -37,6 +37,10 @@ class WireTenant {
   void answer_recall(const gpurota_msg_recall& recall, std::uint64_t bytes);
 
   void send_raw(const std::vector<std::uint8_t>& packet);
+  // The answers to what was sent raw.
+  std::optional<std::uint32_t> take_welcome();
+  std::optional<gpurota_msg_grown> take_grown();
+  std::optional<gpurota_msg_info> take_info();
   // Whether the daemon has hung up, or does within two seconds.
   bool hung_up();
   gpurota_page* page() { return page_; }

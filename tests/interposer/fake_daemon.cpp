@@ -1,6 +1,7 @@
 #include "fake_daemon.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 
@@ -27,15 +28,22 @@ Fd listen_at(const std::string& path) {
   return fd;
 }
 
+// What a newer daemon has appended to each of its messages.
+std::atomic<std::size_t> g_tail{0};
+
 template <typename Message>
 bool send(const Fd& fd, const Message& message) {
-  return ::send(fd.get(), &message, sizeof(message), MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(sizeof(message));
+  std::vector<unsigned char> packet(sizeof(message) + g_tail, 0xee);
+  std::memcpy(packet.data(), &message, sizeof(message));
+  return ::send(fd.get(), packet.data(), packet.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(packet.size());
 }
 
 bool send_with_fds(const Fd& fd, const gpurota_msg_welcome& message, int first, int second) {
   const int fds[2] = {first, second};
-  iovec part{const_cast<gpurota_msg_welcome*>(&message), sizeof(message)};
+  std::vector<unsigned char> packet(sizeof(message) + g_tail, 0xee);
+  std::memcpy(packet.data(), &message, sizeof(message));
+  iovec part{packet.data(), packet.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
   msghdr out{};
   out.msg_iov = &part;
@@ -79,6 +87,7 @@ gpurota_page* make_page(const std::vector<FakeGpu>& gpus, Fd* fd) {
 
 FakeDaemon::FakeDaemon(std::string path, std::vector<FakeGpu> gpus, std::uint64_t context_cost)
     : path_(std::move(path)), context_cost_(context_cost), gpus_(std::move(gpus)) {
+  g_tail = 0;
   listener_ = listen_at(path_);
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) == 0) {
@@ -106,6 +115,7 @@ void FakeDaemon::misbehave(Mischief mischief, std::uint32_t refusal) {
   mischief_ = mischief;
   refusal_ = refusal;
   mischief_left_ = 1;
+  g_tail = mischief == Mischief::kNewerDaemon ? 96 : 0;
 }
 
 void FakeDaemon::set_limit(int slot, std::uint64_t limit) {
@@ -299,7 +309,10 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   gpurota_msg_welcome answer{};
   answer.header = {GPUROTA_MSG_WELCOME, sizeof(answer), message.header.seq};
   answer.version = GPUROTA_WIRE_VERSION;
-  answer.features = mischief_ == Mischief::kOldDaemon ? 0 : GPUROTA_FEATURE_PROCESSES;
+  if (mischief_ == Mischief::kNewerDaemon) answer.version = 9;
+  answer.features = mischief_ == Mischief::kNewerDaemon ? ~std::uint64_t{0}
+                    : mischief_ == Mischief::kOldDaemon ? 0
+                                                        : GPUROTA_FEATURE_PROCESSES;
   if (mischief_ == Mischief::kRefuseHello) {
     answer.status = refusal_;
     send(tenant.call, answer);
@@ -325,6 +338,11 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
   tenant.event = Fd(ends[0]);
   const Fd theirs(ends[1]);
+  if (mischief_ == Mischief::kNewerDaemon) {
+    tenant.page->version = 9;
+    const gpurota_msg_header unheard_of{900, sizeof(unheard_of), 1};
+    send(tenant.event, unheard_of);
+  }
   publish();
   return send_with_fds(tenant.call, answer, page_fd.get(), theirs.get());
 }

@@ -44,6 +44,7 @@ enum class Mischief {
   kShortGrown,      // with half a message, once
   kWrongSequence,   // with another seq, once
   kHugeGrown,       // grants more than any GPU has, once
+  kNewerDaemon,     // another version, all features, more in each message and messages of its own
   kOldDaemon,       // knows version 1 and nothing of what was added to it
   kSilent,          // reads and never answers
 };

@@ -153,6 +153,21 @@ TEST_F(InterposerTest, ARefusedProgramGetsNoMemory) {
   EXPECT_EQ(start(PROBE_LINKED, "context_only", lease())->read_line(), "no");
 }
 
+TEST_F(InterposerTest, IsServedByANewerDaemon) {
+  daemon_->misbehave(Mischief::kNewerDaemon);
+  EXPECT_EQ(run("exhaust"), 0);
+  const auto program = start(PROBE_LINKED, "step", lease());
+  ASSERT_EQ(program->read_line(), "ready");
+  EXPECT_EQ(daemon_->recall_all(0), 64 * kMiB) << "a message it does not know made it deaf";
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+TEST_F(InterposerTest, IsServedByAnOlderDaemon) {
+  daemon_->misbehave(Mischief::kOldDaemon);
+  EXPECT_EQ(run("exhaust"), 0);
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
 class BadAnswers : public InterposerTest, public ::testing::WithParamInterface<Mischief> {};
 
 // Each ends the connection; the program comes back, says what it holds, and gets what it asked for.
