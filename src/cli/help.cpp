@@ -95,7 +95,8 @@ usage: gpurota ps [LEASE] [--json]
   gpurota ps L12      those of one lease
 
 A process without a lease shows '-'. LIMITED is 'yes' if it is connected through libgpurota, which
-holds it to its limit; an exclusive lease needs none.
+holds it to its limit; an exclusive lease needs none. ALLOCS and REFUSED are its allocations so far
+that succeeded and that the limit refused.
 )";
 
 constexpr std::string_view kRelease = R"(gpurota release: end leases and their processes

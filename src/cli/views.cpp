@@ -15,6 +15,29 @@ std::string amount(const std::optional<Bytes>& bytes, const char* none) {
 
 }  // namespace
 
+namespace {
+
+std::string count(const std::optional<std::uint64_t>& number) {
+  return number ? std::to_string(*number) : "-";
+}
+
+// What libgpurota had to let pass: seen by nobody else until memory is missing.
+std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
+  std::string text;
+  for (const proto::Process& process : reply.processes) {
+    if (process.unhooked.value_or(0) == 0 || !process.pid) continue;
+    std::string names;
+    for (const std::string& name : process.unhooked_names.value_or(std::vector<std::string>())) {
+      names += (names.empty() ? "" : ", ") + display_text(name, 64);
+    }
+    text +=
+        fmt::format("{} uses driver functions newer than this gpurota: {}\n", *process.pid, names);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) {
   if (reply.processes.empty()) return "no process on any GPU\n";
   Table table({{"GPU", true},
@@ -24,6 +47,8 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {"MEMORY", true},
                {"LEASE"},
                {"LIMITED"},
+               {"ALLOCS", true},
+               {"REFUSED", true},
                {"COMMAND", false, 8}});
   for (const proto::Process& process : reply.processes) {
     table.add({{std::to_string(process.gpu), Colour::kNone},
@@ -34,9 +59,12 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {process.lease_id ? to_string(*process.lease_id) : "-",
                 process.lease_id ? Colour::kNone : Colour::kYellow},
                {process.tenant ? "yes" : "-", Colour::kNone},
+               {count(process.allocations), Colour::kNone},
+               {count(process.refusals),
+                process.refusals.value_or(0) > 0 ? Colour::kYellow : Colour::kNone},
                {process.command ? display_command(*process.command, 160) : "", Colour::kNone}});
   }
-  return table.render(look);
+  return table.render(look) + unhooked_lines(reply);
 }
 
 std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look) {

@@ -13,9 +13,26 @@ TEST(Views, PsShowsWhoHasNoLease) {
   process.used_bytes = mib(518);
   process.command = {{"./a.out"}};
   EXPECT_EQ(ps_text(reply, {}),
-            "GPU   PID  USER  TYPE      MEMORY  LEASE  LIMITED  COMMAND\n"
-            "  0  4711  ?     compute  518 MiB  -      -        ./a.out\n");
+            "GPU   PID  USER  TYPE      MEMORY  LEASE  LIMITED  ALLOCS  REFUSED  COMMAND\n"
+            "  0  4711  ?     compute  518 MiB  -      -             -        -  ./a.out\n");
   EXPECT_EQ(ps_text({}, {}), "no process on any GPU\n");
+}
+
+TEST(Views, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
+  proto::ListProcesses::Reply reply;
+  proto::Process& process = reply.processes.emplace_back();
+  process.pid = 4711;
+  process.type = proto::ProcessType::kCompute;
+  process.used_bytes = mib(518);
+  process.tenant = true;
+  process.allocations = 12;
+  process.refusals = 3;
+  process.unhooked = 5;
+  process.unhooked_names = {{"cuMemAlloc_v9", "cuMemTeleport"}};
+  EXPECT_EQ(ps_text(reply, {}),
+            "GPU   PID  USER  TYPE      MEMORY  LEASE  LIMITED  ALLOCS  REFUSED  COMMAND\n"
+            "  0  4711  ?     compute  518 MiB  -      yes          12        3\n"
+            "4711 uses driver functions newer than this gpurota: cuMemAlloc_v9, cuMemTeleport\n");
 }
 
 TEST(Views, DoctorShowsTheRemedyOfWhatIsWrongOnly) {

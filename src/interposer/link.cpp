@@ -196,6 +196,9 @@ Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
     return Grown::kNo;
   }
   if (kind == GPUROTA_GROW_MEMORY) {
+    GPUROTA_DEBUG("slot %d: asked for %llu bytes, granted %llu", slot,
+                  static_cast<unsigned long long>(need),
+                  static_cast<unsigned long long>(answer.granted_bytes));
     receive_grant(s, slot, static_cast<int64_t>(answer.granted_bytes), static_cast<int64_t>(need));
     // After the headroom: whoever reads this seq finds the grant in it.
     s.slots[slot].grown_seq.store(answer.header.seq, std::memory_order_release);
@@ -234,6 +237,12 @@ bool reconnect_once(State& s) {
   s.attached.store(1, std::memory_order_release);
   GPUROTA_DEBUG("connected to %s as lease L%llu", config().socket_path,
                 static_cast<unsigned long long>(config().lease));
+  for (uint32_t i = 0; i < s.link.slot_count; ++i) {
+    const uint8_t* uuid = s.slots[i].uuid;
+    GPUROTA_DEBUG("slot %u is GPU %02x%02x%02x%02x-…, limit %llu bytes", i, uuid[0], uuid[1],
+                  uuid[2], uuid[3],
+                  static_cast<unsigned long long>(s.page.load()->grant[i].limit_bytes));
+  }
   return true;
 }
 

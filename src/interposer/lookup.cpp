@@ -37,8 +37,11 @@ void count_unhooked(const char* name, int version) {
 }
 
 // What to hand out for `found`, which a lookup of the hooked symbol `id` gave.
-void* replace(int id, void* found) {
-  if (found == g_real_functions[id]) return hook_address(id);
+void* replace(const char* name, int id, void* found) {
+  if (found == g_real_functions[id]) {
+    GPUROTA_DEBUG("%s: ours", name);
+    return hook_address(id);
+  }
   return hook_for_pointer(found);  // nullptr: another library's own function of that name
 }
 
@@ -55,6 +58,7 @@ void* look_up_nvml(void* handle, const char* name, Lookup lookup) {
   void* found = is_search(handle) ? nullptr : lookup();
   void* real = nvml_function(static_cast<NvmlFn>(id));
   const bool is_real = is_search(handle) ? real != nullptr : found != nullptr && found == real;
+  if (is_real) GPUROTA_DEBUG("%s: ours", name);
   return is_real ? nvml_hook_address(id) : nullptr;
 }
 
@@ -70,7 +74,7 @@ void* look_up(void* handle, const char* name, Lookup lookup) {
   }
   void* found = lookup();
   if (found == nullptr || !driver_ready()) return nullptr;
-  if (listed.hook >= 0) return replace(listed.hook, found);
+  if (listed.hook >= 0) return replace(name, listed.hook, found);
   if (hook_for_pointer(found) == nullptr && driver_exports(name, found)) count_unhooked(name, 0);
   return nullptr;
 }
@@ -83,6 +87,7 @@ void replace_proc_address(const char* symbol, int version, void** pfn) {
     hook = hook_address(version >= 12000 ? kFn_cuGetProcAddress_v2 : kFn_cuGetProcAddress);
   }
   if (hook != nullptr) {
+    GPUROTA_DEBUG("%s, version %d: ours", symbol, version);
     *pfn = hook;
     return;
   }

@@ -213,8 +213,13 @@ TEST_F(InterposerTest, FunctionsNewerThanItArePassedOnCountedAndNamed) {
 TEST_F(InterposerTest, ExplainsItselfWhereDebugSays) {
   auto extra = lease();
   extra["GPUROTA_DEBUG"] = dir_.file("debug.log");
-  EXPECT_EQ(start(PROBE_LINKED, "exhaust", extra)->wait(), 0);
+  extra["PROBE_LOOKUP"] = "proc2";
+  EXPECT_EQ(start(PROBE_DYNAMIC, "exhaust", extra)->wait(), 0);
   const std::string text = read_file(dir_.file("debug.log"));
+  EXPECT_NE(text.find("cuGetProcAddress_v2: ours"), std::string::npos);
+  EXPECT_NE(text.find("cuMemAlloc, version 12000: ours"), std::string::npos);
+  EXPECT_NE(text.find("limit 268435456 bytes"), std::string::npos);
+  EXPECT_NE(text.find("granted"), std::string::npos);
   EXPECT_NE(text.find("connected to"), std::string::npos);
   EXPECT_NE(text.find("refused"), std::string::npos);
 }
