@@ -1,5 +1,7 @@
 #include "daemon/attribution.h"
 
+#include "watch/classify.h"
+
 namespace gpurota::daemon {
 namespace {
 
@@ -11,20 +13,27 @@ constexpr int kDeepestTree = 256;
 const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   const auto info = processes_.read_info(pid);
   const auto known = known_.find(pid);
-  if (!info) {
+  if (!info || info->zombie) {
     // Dead or hidden: what was known of it still holds, as its pid is still listed.
-    return known != known_.end() ? known->second.owner : (known_[pid] = {}).owner;
+    if (known == known_.end()) known_[pid] = info ? find_owner(*info) : Owner();
+    Owner& owner = known_[pid];
+    owner.gone = info.has_value() || info.error().code == Code::kGone;
+    return owner;
   }
   if (known != known_.end() && known->second.start_ticks == info->start_ticks &&
-      (known->second.owner.lease || info->zombie)) {
-    return known->second.owner;
+      known->second.lease) {
+    return known->second;
   }
-  return (known_[pid] = {info->start_ticks, find_owner(*info)}).owner;
+  return known_[pid] = find_owner(*info);
 }
 
 Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
-  Owner owner{process.uid, std::nullopt};
-  owner.lease = roots_.lease_of_cgroup(processes_.cgroup_of(process.pid));
+  Owner owner;
+  owner.uid = process.uid;
+  owner.start_ticks = process.start_ticks;
+  const std::string cgroup = processes_.cgroup_of(process.pid);
+  owner.lease = roots_.lease_of_cgroup(cgroup);
+  owner.container = watch::is_container_cgroup(cgroup);
   ports::ProcessInfo at = process;
   for (int depth = 0; !owner.lease && depth < kDeepestTree; ++depth) {
     owner.lease = roots_.lease_of_process(at.pid);
@@ -34,6 +43,7 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
     if (!parent || parent->start_ticks > at.start_ticks) break;
     at = *parent;
   }
+  if (!owner.lease) owner.executable = processes_.executable_of(process.pid);
   return owner;
 }
 

@@ -26,6 +26,10 @@ class Attribution {
   struct Owner {
     std::optional<uid_t> uid;  // empty: gone before anybody looked, or hidden
     std::optional<LeaseId> lease;
+    std::uint64_t start_ticks = 0;  // 0: not known
+    bool gone = false;              // now
+    bool container = false;         // in a container's control group
+    std::string executable{};       // of a process without a lease; foreign bytes
   };
 
   Attribution(ports::Processes& processes, const LeaseRoots& roots)
@@ -40,13 +44,9 @@ class Attribution {
  private:
   Owner find_owner(const ports::ProcessInfo& process);
 
-  struct Known {
-    std::uint64_t start_ticks = 0;
-    Owner owner;
-  };
   ports::Processes& processes_;
   const LeaseRoots& roots_;
-  std::unordered_map<pid_t, Known> known_;
+  std::unordered_map<pid_t, Owner> known_;
 };
 
 }  // namespace gpurota::daemon

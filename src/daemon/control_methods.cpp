@@ -67,15 +67,27 @@ Result<void> read_kind(const proto::Acquire& call, AcquireRequest& request) {
 }  // namespace
 
 Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
-  return std::visit([&](const auto& params) { return on(caller, params); }, call.params);
+  return std::visit(
+      [&]<class Method>(const Method& params) {
+        Outcome outcome = on(caller, params);
+        std::optional<LeaseId> lease = outcome.acquired;
+        if constexpr (requires { lease = params.lease_id; }) {
+          if (!lease) lease = params.lease_id;
+        }
+        parts_.recorder.on_call(caller.uid, caller.pid, Method::kMethod, lease,
+                                proto::error_word(outcome.answer));
+        return outcome;
+      },
+      call.params);
 }
 
-std::string ControlMethods::describe(const Caller& caller, const LeaseEntry& entry,
-                                     bool gone) const {
+std::string ControlMethods::describe(const Caller& caller, const LeaseEntry& entry, bool gone,
+                                     const std::string& notice) const {
   proto::Hold::Reply reply;
   reply.lease = parts_.views.lease(entry, caller.uid);
   if (gone && entry.cause) reply.ended = ended(*entry.cause);
   if (entry.cause) reply.reason = entry.reason;
+  if (!notice.empty()) reply.notice = notice;
   return proto::reply_json<proto::Hold>(reply, !gone);
 }
 

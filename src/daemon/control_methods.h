@@ -4,6 +4,7 @@
 #include "daemon/control_server.h"
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
+#include "daemon/recorder.h"
 #include "daemon/views.h"
 #include "ports/gpu_probe.h"
 #include "proto/methods.h"
@@ -28,6 +29,7 @@ class ControlMethods {
     std::function<std::optional<Error>()> driver_error;
     std::function<std::vector<proto::Check>()> doctor;
     std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
+    Recorder& recorder;
     std::function<Result<void>()> reload = {};
     std::function<WallTime()> wall_clock;
   };
@@ -35,7 +37,9 @@ class ControlMethods {
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
 
   Outcome call(const Caller& caller, const proto::Call& call);
-  std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
+  // `notice`: something to say beside it.
+  std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone,
+                       const std::string& notice = {}) const;
   // The answers to Enqueue: a lease, at last; and until then how it stands.
   std::string granted(const Caller& caller, const LeaseEntry& lease) const;
   std::string waits(const Caller& caller, const QueueEntry& entry) const;

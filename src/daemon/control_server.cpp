@@ -27,6 +27,7 @@ struct ControlServer::Connection {
   std::optional<LeaseId> acquired;
   std::optional<LeaseId> held;
   std::optional<RequestId> waits;
+  std::shared_ptr<AnswerStream> stream;
   bool writable = false;  // watched for
   bool broken = false;    // to be closed by whoever holds it on the stack
 };
@@ -62,6 +63,7 @@ void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
 void ControlServer::on_ready(Connection& connection, unsigned events) {
   if (events & EPOLLOUT) flush(connection);
   if (!connection.broken && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) read(connection);
+  if (!connection.broken) pump(connection);
   if (!connection.broken) serve(connection);
   if (connection.broken) close(connection);
 }
@@ -83,7 +85,7 @@ void ControlServer::read(Connection& connection) {
 }
 
 void ControlServer::serve(Connection& connection) {
-  while (!connection.broken && !connection.held && !connection.waits) {
+  while (!connection.broken && !connection.held && !connection.waits && !connection.stream) {
     const auto text = connection.in.next();
     if (!text) return;
     const auto call = proto::parse_call(*text);
@@ -96,6 +98,11 @@ void ControlServer::serve(Connection& connection) {
     if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
     if (outcome.held && call->more) connection.held = outcome.held;
     if (outcome.waits) connection.waits = outcome.waits;
+    if (outcome.stream && call->more && !call->oneway) {
+      connection.stream = outcome.stream;
+      pump(connection);
+      continue;
+    }
     if (!call->oneway) answer(connection, outcome.answer);
   }
 }
@@ -123,6 +130,48 @@ void ControlServer::flush(Connection& connection) {
   if (connection.writable == connection.out.empty()) {
     connection.writable = !connection.out.empty();
     connection.source->set_writable(connection.writable);
+  }
+}
+
+void ControlServer::pump(Connection& connection) {
+  while (connection.stream && connection.out.empty() && !connection.broken) {
+    if (const auto message = connection.stream->next()) {
+      answer(connection, *message);
+    } else if (!connection.stream->over()) {
+      return;
+    }
+    if (connection.stream->over()) connection.stream.reset();
+  }
+}
+
+void ControlServer::on_news() {
+  if (news_posted_) return;
+  news_posted_ = true;
+  // Not here: this may run inside a call, and several news come together.
+  parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
+    if (alive.expired()) return;
+    news_posted_ = false;
+    std::vector<const Connection*> streaming;
+    for (const auto& [key, connection] : connections_) {
+      if (connection->stream) streaming.push_back(key);
+    }
+    for (const Connection* key : streaming) {
+      const auto it = connections_.find(key);
+      if (it == connections_.end()) continue;
+      pump(*it->second);
+      resume(key);
+    }
+  });
+}
+
+void ControlServer::tell_holders(LeaseId lease,
+                                 const std::function<std::string(const Caller&)>& describe) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->held != lease) continue;
+    answer(*connection, describe(connection->caller));
+    if (connection->broken) {
+      parts_.loop.post([this, key = key] { resume(key); });
+    }
   }
 }
 

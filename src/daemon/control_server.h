@@ -26,6 +26,15 @@ struct Caller {
   uid_t uid = 0;
 };
 
+// More answers to one call, made as fast as the reader takes them: never ahead of it.
+class AnswerStream {
+ public:
+  virtual ~AnswerStream() = default;
+  // The next answer; nothing for now, or for good if it is over.
+  virtual std::optional<std::string> next() = 0;
+  virtual bool over() const = 0;
+};
+
 // What a call comes to: the text of a reply or an error, and what the connection is to remember.
 struct Outcome {
   std::string answer;
@@ -33,6 +42,8 @@ struct Outcome {
   std::optional<LeaseId> started;
   std::optional<LeaseId> held;     // keep the connection informed of this lease
   std::optional<RequestId> waits;  // and of this request, which ends with the connection
+  // To a call with `more`: the answers, instead of `answer`.
+  std::shared_ptr<AnswerStream> stream{};
 };
 
 class ControlServer {
@@ -62,6 +73,10 @@ class ControlServer {
   void on_request_change(const QueueEntry& entry);
   void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
   void on_request_gone(const QueueEntry& entry, const Error& why);
+  // Says something else to them; `describe` makes the text for a caller.
+  void tell_holders(LeaseId lease, const std::function<std::string(const Caller&)>& describe);
+  // There may be more answers in the streams.
+  void on_news();
 
  private:
   struct Connection;
@@ -72,6 +87,8 @@ class ControlServer {
   void serve(Connection& connection);
   void answer(Connection& connection, const std::string& message);
   void flush(Connection& connection);
+  // Sends what the stream has, as far as the reader keeps up.
+  void pump(Connection& connection);
   void close(Connection& connection);
   // After an answer that was not asked for just now: going on waits until nobody is in a call.
   void resume_soon(const Connection& connection);
@@ -80,6 +97,8 @@ class ControlServer {
 
   Parts parts_;
   std::map<const Connection*, std::unique_ptr<Connection>> connections_;
+  bool news_posted_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   Doorman doorman_;
 };
 

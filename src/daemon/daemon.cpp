@@ -3,6 +3,9 @@
 #include "base/log.h"
 #include "daemon/doctor.h"
 #include "sys/accounts.h"
+#include "watch/classify.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -24,6 +27,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       places_(std::move(places)),
       gpus_({}),
       users_(world_.loop, world_.accounts, config_, ::geteuid()),
+      recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
+                 gpus_, world_.wall_clock, [this] { control_.on_news(); }}),
       leases_({world_.loop, world_.store, world_.processes, gpus_, grants_, config_,
                world_.wall_clock, world_.make_token,
                [this](const LeaseEntry& entry, bool gone) { on_lease_change(entry, gone); },
@@ -33,11 +38,16 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](uid_t uid) { return queue_.held_by(uid); },
                [this](const AcquireRequest& request) { return queue_.choose(request); }}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
-              [this](const QueueEntry& entry) { control_.on_request_change(entry); },
+              [this](const QueueEntry& entry) {
+                recorder_.on_request(entry);
+                control_.on_request_change(entry);
+              },
               [this](const QueueEntry& entry, const LeaseEntry& lease) {
+                recorder_.on_request_granted(entry, lease.lease.id);
                 control_.on_request_granted(entry, lease);
               },
               [this](const QueueEntry& entry, const Error& why) {
+                recorder_.on_request_gone(entry, why);
                 control_.on_request_gone(entry, why);
               }}),
       attribution_(world_.processes, leases_),
@@ -45,13 +55,24 @@ Daemon::Daemon(World world, config::Config config, Places places)
       limits_({leases_, grants_, config_, {}}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-                [this](pid_t pid) { return lease_of_process(pid); }}),
+                [this](pid_t pid) { return lease_of_process(pid); },
+                [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
+                  const LeaseEntry* entry = leases_.find(lease);
+                  if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
+                }}),
+      keeper_({world_.loop, world_.processes, config_, gpus_, leases_, attribution_, recorder_,
+               [this](pid_t pid) { return tenants_.lease_of(pid); },
+               [this](LeaseId lease, const std::string& message) { notify(lease, message); },
+               [this](LeaseId lease, const std::string& reason) {
+                 leases_.end(lease, EndCause::kReleased, reason);
+               },
+               [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock}),
       views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
-              [this](uid_t uid) { return users_.is_administrator(uid); }}),
+              [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_}),
       methods_({leases_, queue_, gpus_, views_, places_.tenant_socket, places_.preload,
                 [this] { return driver_; }, [this] { return driver_error_; },
                 [this] { return doctor(); },
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, recorder_,
                 [this] { return reload(); }, world_.wall_clock}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
@@ -74,9 +95,15 @@ Daemon::Daemon(World world, config::Config config, Places places)
       sampler_(world_.loop, world_.make_probe, config_.watch_period,
                {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
                 [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
-                [this](const GpuUuid& gpu) { return hurried(gpu); }}) {}
+                [this](const GpuUuid& gpu) { return hurried(gpu); },
+                [this](const GpuUuid& gpu) { return period_of(gpu); }}) {}
 
-Daemon::~Daemon() = default;
+Daemon::~Daemon() {
+  Recorder::Event event;
+  event.type = proto::EventType::kDaemonStopped;
+  event.message = "gpurotad has stopped";
+  recorder_.record(std::move(event));
+}
 
 Result<void> Daemon::start() {
   users_.resolve_now();
@@ -84,6 +111,7 @@ Result<void> Daemon::start() {
   discover();
   GPUROTA_TRY(leases_.restore());
   GPUROTA_TRY(queue_.restore());
+  GPUROTA_TRY(recorder_.start(leases_.entries()));
   // Programs that held memory under the last daemon come back within the grace; until then nobody
   // of their lease is granted what they may hold already.
   const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
@@ -97,6 +125,10 @@ Result<void> Daemon::start() {
   control.type = SOCK_STREAM;
   GPUROTA_TRY(control_.listen(places_.control_socket, control));
   keep_house();
+  Recorder::Event event;
+  event.type = proto::EventType::kDaemonStarted;
+  event.message = "gpurotad has started";
+  recorder_.record(std::move(event));
   return {};
 }
 
@@ -120,6 +152,10 @@ Result<void> Daemon::reload() {
   grants_.set_throttle(LimitKeeper::throttle(config_));
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   log::info("the configuration has been read again");
+  Recorder::Event event;
+  event.type = proto::EventType::kConfigReloaded;
+  event.message = "the configuration has been read again";
+  recorder_.record(std::move(event));
   return {};
 }
 
@@ -146,52 +182,80 @@ void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
   queue_.poke();
 }
 
-Daemon::Shares Daemon::share_out(const GpuSample& sample) {
+Daemon::Shares Daemon::share_out(const watch::Look& look) {
   Shares shares;
-  for (const GpuProcess& process : sample.processes) {
-    const Bytes used = process.used.value_or(Bytes());
-    auto lease = tenants_.lease_of(process.pid);
-    const bool tenant = lease.has_value();
-    const Attribution::Owner& owner = attribution_.owner_of(process.pid);
-    if (!lease) lease = owner.lease;
-    if (!lease && owner.uid && !process.graphics) {
-      lease = leases_.reservation_for(*owner.uid, sample.uuid);
-      if (lease) leases_.cover(*lease, process.pid);
-    }
-    if (lease && leases_.find(*lease) && leases_.find(*lease)->lease.find_gpu(sample.uuid)) {
-      shares.holders.insert(*lease);
-      if (!tenant) shares.outsiders[*lease] += used;
-    } else if (!process.graphics) {
-      shares.unreserved += used;
-      if (owner.uid) shares.unreserved_by[*owner.uid] += used;
-    }
+  for (const watch::SeenProcess& process : look.processes) {
+    const watch::SeenLease* lease = watch::owning_lease(process, look);
+    if (!lease) continue;
+    shares.used[lease->id] += process.used.value_or(Bytes());
+    if (!process.tenant) shares.outsiders[lease->id] += process.used.value_or(Bytes());
+    // What its user started elsewhere is in a reservation too.
+    if (!process.lease && !process.gone) leases_.cover(lease->id, process.pid);
   }
   return shares;
+}
+
+void Daemon::record_state(const GpuEntry& gpu, const std::string& error) {
+  log::warn(error.empty() ? "GPU answers again" : "GPU in error",
+            {{"gpu", gpu.info.index}, {"error", error}});
+  Recorder::Event event;
+  event.type = error.empty() ? proto::EventType::kGpuRecovered : proto::EventType::kGpuError;
+  event.gpu = gpu.info.uuid;
+  event.message = error.empty() ? fmt::format("GPU {} answers again", gpu.info.index)
+                                : fmt::format("GPU {} is in error: {}", gpu.info.index, error);
+  recorder_.record(std::move(event));
+}
+
+Duration Daemon::period_of(const GpuUuid& gpu) const {
+  const GpuEntry* const entry = gpus_.find(gpu);
+  const auto& leases = leases_.entries();
+  const bool busy = !entry || !entry->sample.processes.empty() || !entry->sample.error.empty() ||
+                    keeper_.has_open(gpu) ||
+                    std::any_of(leases.begin(), leases.end(), [&](const auto& each) {
+                      return each.second.lease.find_gpu(gpu) != nullptr;
+                    });
+  // Nothing there: a look now and then finds what comes.
+  const std::chrono::milliseconds period = config_.watch_period;
+  return busy ? period : std::max(period, config_.watch.idle_period);
+}
+
+void Daemon::notify(LeaseId lease, const std::string& message) {
+  const LeaseEntry* const entry = leases_.find(lease);
+  if (!entry) return;
+  control_.tell_holders(lease, [&](const Caller& caller) {
+    return methods_.describe(caller, *entry, false, message);
+  });
 }
 
 void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   GpuEntry* const entry = gpus_.find(sample.uuid);
   if (!entry) return;
   if (sample.error != entry->sample.error) {
-    log::warn(sample.error.empty() ? "GPU answers again" : "GPU in error",
-              {{"gpu", entry->info.index}, {"error", sample.error}});
+    record_state(*entry, sample.error);
+    queue_.poke();
   }
-  if (sample.error != entry->sample.error) queue_.poke();
   if (!sample.error.empty()) {
     entry->sample.error = sample.error;  // the rest keeps the last good look
     tenants_.after_failed_look(entry->info.uuid);
     return;
   }
   entry->sample = std::move(sample);
-  const Shares shares = share_out(entry->sample);
+  const watch::Look look = keeper_.look_at(entry->sample);
+  const Shares shares = share_out(look);
   const GpuUuid gpu = entry->info.uuid;
+  const WatchKeeper::Unreserved unreserved = keeper_.unreserved(look);
   // Whoever waits may have waited for just that.
-  if (shares.unreserved != leases_.unreserved_use(gpu)) queue_.poke();
-  leases_.set_unreserved_use(gpu, shares.unreserved, shares.unreserved_by);
-  holders_[gpu] = shares.holders;
+  if (unreserved.all != leases_.unreserved_use(gpu)) queue_.poke();
+  leases_.set_unreserved_use(gpu, unreserved.all, unreserved.by_user);
+  std::set<LeaseId>& holders = holders_[gpu];
+  holders.clear();
+  for (const auto& [lease, used] : shares.used) holders.insert(lease);
   tenants_.after_look(entry->sample, taken, shares.outsiders);
   limits_.after_look(gpu, world_.loop.now());
   leases_.check_endings();
+  recorder_.on_use(gpu, shares.used);
+  // The parents of MIG instances list the processes of all of them: those are looked at there.
+  if (!entry->info.mig_enabled) keeper_.on_look(look);
 }
 
 bool Daemon::holds_memory(LeaseId lease) const {
@@ -209,6 +273,7 @@ bool Daemon::hurried(const GpuUuid& gpu) const {
 }
 
 void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
+  recorder_.on_lease_change(entry, gone);
   tenants_.on_lease_change(entry, gone);
   if (gone) {
     limits_.forget(entry.lease.id);

@@ -10,10 +10,12 @@
 #include "daemon/lease_manager.h"
 #include "daemon/limit_keeper.h"
 #include "daemon/queue.h"
+#include "daemon/recorder.h"
 #include "daemon/sampler.h"
 #include "daemon/tenant_server.h"
 #include "daemon/users.h"
 #include "daemon/views.h"
+#include "daemon/watch_keeper.h"
 #include "lease/grant_book.h"
 
 #include <functional>
@@ -36,13 +38,15 @@ class Daemon {
     std::function<std::string()> make_token;
     ports::Accounts* accounts = nullptr;                       // empty: nobody is in any group
     std::function<Result<config::Config>()> load_config = {};  // for reload()
+    ports::History* history = nullptr;  // null: what was is forgotten with the daemon
   };
   struct Places {
     std::string control_socket;
     std::string tenant_socket;
-    std::string preload;         // libgpurota.so; empty: not found
-    mode_t socket_mode = 0600;   // 0666 where everybody may connect
-    std::optional<gid_t> group;  // 0660 for this group instead
+    std::string preload;            // libgpurota.so; empty: not found
+    mode_t socket_mode = 0600;      // 0666 where everybody may connect
+    std::optional<gid_t> group;     // 0660 for this group instead
+    std::string audit_directory{};  // empty: no audit log
   };
 
   Daemon(World world, config::Config config, Places places);
@@ -61,11 +65,12 @@ class Daemon {
   // What the processes of a sample mean: whose they are.
   struct Shares {
     std::map<LeaseId, Bytes> outsiders;
-    std::set<LeaseId> holders;
-    Bytes unreserved;
-    std::map<uid_t, Bytes> unreserved_by;
+    std::map<LeaseId, Bytes> used;  // by all of a lease's processes
   };
-  Shares share_out(const GpuSample& sample);
+  Shares share_out(const watch::Look& look);
+  void record_state(const GpuEntry& gpu, const std::string& error);
+  Duration period_of(const GpuUuid& gpu) const;
+  void notify(LeaseId lease, const std::string& message);
   bool holds_memory(LeaseId lease) const;
   bool hurried(const GpuUuid& gpu) const;
   void on_lease_change(const LeaseEntry& entry, bool gone);
@@ -83,12 +88,14 @@ class Daemon {
   std::optional<Error> driver_error_;
   std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
   Users users_;
+  Recorder recorder_;
   LeaseManager leases_;
   Queue queue_;
   Attribution attribution_;
   AutomaticLeases automatic_;
   LimitKeeper limits_;
   TenantServer tenants_;
+  WatchKeeper keeper_;
   Views views_;
   ControlMethods methods_;
   ControlServer control_;

@@ -1,15 +1,111 @@
 // The calls about what was: events and the report. The other part of control_methods.cpp.
 #include "daemon/control_methods.h"
 #include "proto/codec.h"
+#include "proto/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
 
 namespace gpurota::daemon {
+namespace {
 
-Outcome ControlMethods::on(const Caller&, const proto::Events&) {
-  return {proto::reply_json<proto::Events>({}), {}, {}, {}, {}};
+// So many in one answer: some ten kilobytes.
+constexpr std::size_t kBatch = 100;
+// The newest that a caller without `more` gets.
+constexpr std::size_t kMostAtOnce = 1000;
+constexpr std::size_t kMostRows = 10000;
+constexpr auto kUsualTime = std::chrono::hours(24 * 30);
+
+bool is_wanted(const proto::Events& call, const ports::StoredEvent& event) {
+  return (!call.since || event.time >= *call.since) &&
+         (!call.lease_id || event.lease == call.lease_id);
 }
 
-Outcome ControlMethods::on(const Caller&, const proto::Report&) {
-  return {proto::reply_json<proto::Report>({}), {}, {}, {}, {}};
+class EventStream final : public AnswerStream {
+ public:
+  EventStream(const EventLog& log, const Views& views, uid_t viewer, proto::Events call)
+      : views_(views), viewer_(viewer), call_(std::move(call)), cursor_(log) {}
+
+  std::optional<std::string> next() override {
+    if (over_) return std::nullopt;
+    const EventCursor::Batch batch = cursor_.next(
+        kBatch, [this](const ports::StoredEvent& event) { return is_wanted(call_, event); });
+    over_ = cursor_.at_end() && !call_.follow.value_or(false);
+    if (batch.events.empty() && batch.missed == 0 && !over_ && begun_) return std::nullopt;
+    begun_ = true;
+    proto::Events::Reply reply;
+    reply.missed = batch.missed;
+    for (const ports::StoredEvent* event : batch.events) {
+      reply.events.push_back(views_.event(*event, viewer_));
+    }
+    return proto::reply_json<proto::Events>(reply, !over_);
+  }
+  bool over() const override { return over_; }
+
+ private:
+  const Views& views_;
+  uid_t viewer_;
+  proto::Events call_;
+  EventCursor cursor_;
+  bool begun_ = false;
+  bool over_ = false;
+};
+
+std::optional<ports::UsageBy> usage_by(std::string_view word) {
+  constexpr std::array<std::string_view, 5> kWords = {"user", "group", "note", "gpu", "kind"};
+  const auto at = std::find(kWords.begin(), kWords.end(), word);
+  if (at == kWords.end()) return std::nullopt;
+  return static_cast<ports::UsageBy>(at - kWords.begin());
+}
+
+}  // namespace
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Events& call) {
+  const EventLog& log = parts_.recorder.events();
+  Outcome outcome;
+  proto::Events::Reply newest;
+  for (auto it = log.events().rbegin();
+       it != log.events().rend() && newest.events.size() < kMostAtOnce; ++it) {
+    if (is_wanted(call, it->second)) {
+      newest.events.push_back(parts_.views.event(it->second, caller.uid));
+    }
+  }
+  std::reverse(newest.events.begin(), newest.events.end());
+  outcome.answer = proto::reply_json<proto::Events>(newest);
+  outcome.stream = std::make_shared<EventStream>(log, parts_.views, caller.uid, call);
+  return outcome;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Report& call) {
+  proto::Report::Reply reply;
+  reply.until = call.until.value_or(parts_.wall_clock());
+  reply.since = call.since.value_or(reply.until - kUsualTime);
+  reply.by = call.by.value_or("user");
+  const auto by = usage_by(reply.by);
+  if (!by) return {proto::error_json(proto::invalid_parameter("by")), {}, {}, {}, {}};
+  const auto sums = parts_.recorder.usage(*by, reply.since, reply.until);
+  if (!sums) return {proto::error_json(proto::wire_error(sums.error())), {}, {}, {}, {}};
+  // Notes are for their owner: those of all others are one row without a key.
+  std::map<std::optional<std::string>, ports::UsageSum> rows;
+  for (const ports::UsageSum& sum : *sums) {
+    std::optional<std::string> key = sum.key;
+    if (by == ports::UsageBy::kUser) key = parts_.views.user_name(sum.uid);
+    if (by == ports::UsageBy::kNote && !parts_.views.sees_all(caller.uid, sum.uid)) key.reset();
+    ports::UsageSum& row = rows[key];
+    row.leases += sum.leases;
+    row.gpu_ms += sum.gpu_ms;
+    row.mib_ms += sum.mib_ms;
+  }
+  for (const auto& [key, sum] : rows) {
+    reply.rows.push_back({key, sum.leases, sum.gpu_ms / 1000, sum.mib_ms / 1000});
+  }
+  std::stable_sort(reply.rows.begin(), reply.rows.end(),
+                   [](const auto& a, const auto& b) { return a.gpu_seconds > b.gpu_seconds; });
+  if (reply.rows.size() > kMostRows) reply.rows.resize(kMostRows);
+  return {proto::reply_json<proto::Report>(reply), {}, {}, {}, {}};
 }
 
 }  // namespace gpurota::daemon

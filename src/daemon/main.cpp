@@ -57,6 +57,7 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   Daemon::Places places;
   places.control_socket = ipc::control_socket(paths.runtime_dir);
   places.tenant_socket = ipc::tenant_socket(paths.runtime_dir);
+  places.audit_directory = paths.state_dir + "/audit";
   places.preload = options.preload ? ipc::absolute(*options.preload) : find_preload();
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
@@ -91,11 +92,13 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
   sys::SystemProcesses processes(*loop);
   sys::SystemAccounts accounts;
-  Daemon daemon(
-      {*loop, [] { return std::make_unique<nvml::NvmlProbe>(); }, *store, processes, sys::wall_now,
-       [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); }, &accounts,
-       [&] { return load_config(options, paths); }},
-      config, places);
+  Daemon::World world = {
+      *loop,         [] { return std::make_unique<nvml::NvmlProbe>(); },
+      *store,        processes,
+      sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); },
+      &accounts,     [&] { return load_config(options, paths); }};
+  world.history = store.get();
+  Daemon daemon(world, config, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
                            loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));
   GPUROTA_TRY(daemon.start());

@@ -73,8 +73,9 @@ void Sampler::on_look(Watched& gpu, Look seen) {
   hooks_.after(std::move(seen.sample), taken);
   if (gpu.looking) return;  // somebody asked in the hook
   if (gpu.again) return look(gpu);
+  const Duration period = hooks_.period ? hooks_.period(gpu.info.uuid) : period_;
   const bool hurried = hooks_.hurried(gpu.info.uuid);
-  schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period_) : period_));
+  schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period) : period));
 }
 
 void Sampler::schedule(Watched& gpu, TimePoint when) {

@@ -23,6 +23,8 @@ class Sampler {
     std::function<void(GpuSample, TimePoint taken)> after;  // `taken`: when it began
     // Whether the next look should follow at once: something waits for its result.
     std::function<bool(const GpuUuid&)> hurried;
+    // Until the next look; empty: the period of the constructor.
+    std::function<Duration(const GpuUuid&)> period = {};
   };
 
   // Each GPU is looked at through a probe of its own.

@@ -66,6 +66,7 @@ bool TenantServer::grow(Tenant& tenant, const gpurota_msg_grow& message) {
   request.returned = Bytes(message.returned_bytes);
   request.need = Bytes(message.need_bytes);
   request.want = Bytes(message.want_bytes);
+  tenant.last_asked = request.need;
   carry_out(parts_.grants.grow(tenant.slots[message.slot], request, parts_.loop.now()));
   return true;
 }
@@ -142,6 +143,9 @@ void TenantServer::carry_out(const lease::AddressedGrantActions& actions) {
       grown.available_bytes = reply->available.count();
       if (tenant->session && !send_message(tenant->session->fd.get(), grown))
         broken.push_back(tenant->session);
+      if (reply->status == lease::GrantStatus::kRefused && parts_.on_refusal) {
+        parts_.on_refusal(tenant->lease, tenant->process.pid(), gpu, tenant->last_asked);
+      }
     } else if (tenant->event) {
       auto recall = make_message<gpurota_msg_recall>(GPUROTA_MSG_RECALL,
                                                      std::get<lease::GrantRecall>(action).seq);

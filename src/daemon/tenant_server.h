@@ -40,6 +40,8 @@ class TenantServer {
     std::function<void(const GpuUuid&)> look_soon;
     // Whose a process is, by what the kernel says.
     std::function<std::optional<LeaseId>(pid_t)> owner_of;
+    // A process was refused memory: how much it asked for.
+    std::function<void(LeaseId, pid_t, const GpuUuid&, Bytes asked)> on_refusal = {};
   };
 
   explicit TenantServer(Parts parts);

@@ -28,6 +28,7 @@ struct TenantServer::Tenant {
   ports::EventLoop::SourcePtr event_source;
   Session* session = nullptr;  // null: disconnected
   bool dead = false;
+  Bytes last_asked;                // by its last GROW
   std::vector<Bytes> used_before;  // by slot, before the look that is under way
 
   // CONTEXTS that wait for a look begun after them.

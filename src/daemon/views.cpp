@@ -91,10 +91,14 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
   }
   const Bytes unreserved = parts_.leases.unreserved_use(entry.info.uuid);
+  const std::string strangers = strangers_on(entry.info.uuid);
+  gpu.unreserved_bytes = unreserved;
   gpu.state = gpu.leases.empty() ? proto::GpuState::kAvailable : proto::GpuState::kInUse;
   if (unreserved > parts_.config.unreserved_threshold) {
     gpu.state = proto::GpuState::kUnreservedUse;
-    gpu.detail = fmt::format("{} in use without a lease", to_string(unreserved));
+    gpu.detail = fmt::format("{} in use without a lease{}", to_string(unreserved), strangers);
+  } else if (!strangers.empty()) {
+    gpu.detail = "in use without a lease" + strangers;
   }
   gpu.held_for = parts_.queue.held_for(entry.info.uuid);
   const ports::StoredGpuState& state = parts_.leases.gpu_state(entry.info.uuid);
@@ -141,11 +145,92 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   return request;
 }
 
+// " by 2 processes of alice, bob and 1 more": who is on a GPU and should not be.
+std::string Views::strangers_on(const GpuUuid& gpu) const {
+  std::vector<std::string> users;
+  std::size_t processes = 0;
+  bool container = false;
+  for (const watch::Finding& found : parts_.watch.open()) {
+    const bool stranger = found.kind == watch::FindingKind::kUnreservedUse ||
+                          found.kind == watch::FindingKind::kForeignUse;
+    if (found.gpu != gpu || !stranger) continue;
+    users.push_back(found.uid ? parts_.processes.user_name(*found.uid) : "an unknown user");
+    processes += found.processes.size();
+    container |= found.container;
+  }
+  if (users.empty()) return {};
+  std::string text =
+      fmt::format(" by {} process{} of {}", processes, processes == 1 ? "" : "es", users[0]);
+  if (users.size() > 1) text += (users.size() == 2 ? " and " : ", ") + users[1];
+  if (users.size() > 2) text += fmt::format(" and {} more", users.size() - 2);
+  return text + (container ? " (a container is not in the lease of who asked for it)" : "");
+}
+
+proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {
+  proto::Finding shown;
+  shown.kind = proto::enum_of<proto::FindingKind>(watch::to_string(found.kind));
+  shown.action = proto::enum_of<proto::FindingAction>(watch::to_string(found.action));
+  if (const GpuEntry* gpu = parts_.gpus.find(found.gpu)) shown.gpu = gpu->info.index;
+  shown.gpu_uuid = found.gpu;
+  shown.lease_id = found.lease;
+  shown.uid = found.uid;
+  if (found.uid) shown.user = parts_.processes.user_name(*found.uid);
+  shown.since = parts_.watch.wall_time(found.since);
+  shown.used_bytes = found.used;
+  shown.process_count = static_cast<int>(found.processes.size());
+  shown.container = found.container;
+  shown.perhaps_of = found.perhaps_of;
+  if (!sees_all(viewer, found.uid)) return shown;
+  shown.processes.emplace();
+  for (const watch::SeenProcess& process : found.processes) {
+    proto::FoundProcess& one = shown.processes->emplace_back();
+    one.pid = process.pid;
+    one.used_bytes = process.used;
+    if (const auto command = parts_.processes.read_command(process.pid)) {
+      one.command = proto::sendable_command(*command);
+    }
+  }
+  return shown;
+}
+
+proto::Event Views::event(const ports::StoredEvent& stored, uid_t viewer) const {
+  proto::Event shown;
+  shown.event_id = stored.id;
+  shown.time = stored.time;
+  shown.type = proto::enum_of<proto::EventType>(stored.type);
+  shown.lease_id = stored.lease;
+  shown.gpu = stored.gpu_index;
+  if (!stored.gpu.value.empty()) shown.gpu_uuid = stored.gpu;
+  shown.uid = stored.uid;
+  if (stored.uid) shown.user = parts_.processes.user_name(*stored.uid);
+  if (!stored.finding.empty()) {
+    shown.finding = proto::enum_of<proto::FindingKind>(stored.finding);
+  }
+  shown.used_bytes = stored.bytes;
+  shown.count = stored.count;
+  shown.message = stored.message;
+  if (!sees_all(viewer, stored.uid)) return shown;
+  shown.pids = stored.pids;
+  if (!stored.detail.empty()) shown.detail = stored.detail;
+  return shown;
+}
+
 proto::Status::Reply Views::status(uid_t viewer) const {
   proto::Status::Reply reply;
   for (const GpuEntry& entry : parts_.gpus.entries()) reply.gpus.push_back(gpu(entry));
   for (const auto& [id, entry] : parts_.leases.entries()) {
     reply.leases.push_back(lease(entry, viewer));
+  }
+  for (const watch::Finding& found : parts_.watch.open()) {
+    reply.findings.push_back(finding(found, viewer));
+    if (found.kind != watch::FindingKind::kUnused) continue;
+    for (proto::Lease& lease : reply.leases) {
+      for (proto::LeaseGpu& gpu : lease.gpus) {
+        if (lease.lease_id == found.lease && gpu.uuid == found.gpu) {
+          gpu.unused_since = parts_.watch.wall_time(found.since);
+        }
+      }
+    }
   }
   return reply;
 }
@@ -153,7 +238,6 @@ proto::Status::Reply Views::status(uid_t viewer) const {
 proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const {
   proto::Process shown;
   const Attribution::Owner& owner = parts_.attribution.owner_of(process.pid);
-  shown.pid = process.pid;
   shown.uid = owner.uid;
   if (owner.uid) shown.user = parts_.processes.user_name(*owner.uid);
   shown.gpu = gpu.info.index;
@@ -163,7 +247,8 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   shown.lease_id = owner.lease;
   const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
   shown.tenant = use.has_value();
-  if (!owner.uid || !sees_all(viewer, *owner.uid)) return shown;
+  if (!sees_all(viewer, owner.uid)) return shown;
+  shown.pid = process.pid;
   if (const auto command = parts_.processes.read_command(process.pid)) {
     shown.command = proto::sendable_command(*command);
   }

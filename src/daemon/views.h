@@ -10,6 +10,7 @@
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
 #include "daemon/tenant_server.h"
+#include "daemon/watch_keeper.h"
 #include "lease/grant_book.h"
 #include "proto/methods.h"
 
@@ -31,22 +32,29 @@ class Views {
     const TenantServer& tenants;
     Attribution& attribution;
     std::function<bool(uid_t)> is_administrator;
+    const WatchKeeper& watch;
   };
 
   explicit Views(Parts parts) : parts_(std::move(parts)) {}
 
   bool is_administrator(uid_t viewer) const { return parts_.is_administrator(viewer); }
-  proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
-  proto::Request request(const QueueEntry& entry, uid_t viewer) const;
-  proto::Status::Reply status(uid_t viewer) const;
-  proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
-
- private:
-  bool sees_all(uid_t viewer, uid_t owner) const {
+  // Whether `viewer` may see what is for the owner only. Nobody but administrators owns what has no
+  // owner. Every view asks this and nothing else.
+  bool sees_all(uid_t viewer, std::optional<uid_t> owner) const {
     return viewer == owner || is_administrator(viewer) ||
            parts_.config.privacy == config::Privacy::kOpen;
   }
+  proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
+  proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
+  proto::Request request(const QueueEntry& entry, uid_t viewer) const;
+  proto::Status::Reply status(uid_t viewer) const;
+  std::string user_name(uid_t uid) const { return parts_.processes.user_name(uid); }
+  proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
+
+ private:
   proto::Gpu gpu(const GpuEntry& entry) const;
+  proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
+  std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
   Bytes used_by(LeaseId lease, const GpuEntry& gpu) const;
 

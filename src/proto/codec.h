@@ -47,6 +47,8 @@ template <class Method>
 std::string reply_json(const typename Method::Reply& reply, bool continues = false);
 
 std::string error_json(const WireError& error);
+// "NoGpu" of a message that error_json made; empty for any other.
+std::string_view error_word(std::string_view message);
 
 template <class Method>
 std::string call_json(const Method& params, bool more = false);

@@ -45,6 +45,14 @@ const char* sample_text<Hold>() {
   return R"({"lease_id":"L3"})";
 }
 template <>
+const char* sample_text<Events>() {
+  return R"({"since":"2026-11-21T01:19:32.125Z","lease_id":"L3","follow":true})";
+}
+template <>
+const char* sample_text<Report>() {
+  return R"({"since":"2026-11-21T01:19:32.125Z","by":"gpu"})";
+}
+template <>
 const char* sample_text<Release>() {
   return R"({"gpu_ids":["0","GPU-1"]})";
 }
@@ -264,6 +272,51 @@ TEST(Reply, EveryFieldOfAStatusArrives) {
   ASSERT_TRUE(got.has_value()) << got.error().message;
   EXPECT_EQ(got->reply, sent);
   EXPECT_FALSE(got->continues);
+}
+
+TEST(Reply, AnErrorIsKnownByItsWord) {
+  EXPECT_EQ(error_word(error_json(no_gpu_error("m", 0, 2))), "NoGpu");
+  EXPECT_EQ(error_word(error_json(invalid_parameter("x"))), "InvalidParameter");
+  EXPECT_EQ(error_word(reply_json<Status>({})), "");
+}
+
+TEST(Reply, EveryFieldOfAnEventAndAFindingArrives) {
+  Event event{.event_id = 9,
+              .time = *parse_time("2026-11-21T01:19:32.125Z"),
+              .type = EventType::kFindingBegun,
+              .lease_id = LeaseId{3},
+              .gpu = 1,
+              .gpu_uuid = GpuUuid{"GPU-1"},
+              .uid = 1000,
+              .user = "alice",
+              .finding = FindingKind::kForeignUse,
+              .used_bytes = gib(3),
+              .count = 4,
+              .message = "m",
+              .pids = {{1, 2}},
+              .detail = "d"};
+  const auto events = parse_reply<Events>(reply_json<Events>({{event}, 7}, true));
+  ASSERT_TRUE(events.has_value()) << events.error().message;
+  EXPECT_EQ(events->reply.events.at(0), event);
+  EXPECT_EQ(events->reply.missed, 7u);
+  Status::Reply status;
+  status.findings.push_back(
+      {.kind = FindingKind::kUnused,
+       .gpu = 1,
+       .gpu_uuid = {"GPU-1"},
+       .lease_id = LeaseId{3},
+       .uid = 1000,
+       .user = "alice",
+       .since = event.time,
+       .used_bytes = gib(1),
+       .process_count = 1,
+       .action = FindingAction::kStop,
+       .container = true,
+       .perhaps_of = LeaseId{4},
+       .processes = {{{.pid = 7, .used_bytes = gib(1), .command = {{"a"}}}}}});
+  const auto got = parse_reply<Status>(reply_json<Status>(status));
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->reply, status);
 }
 
 TEST(Reply, HiddenFieldsAreNullForScripts) {

@@ -128,6 +128,14 @@ std::string error_json(const WireError& error) {
   return dump(message);
 }
 
+std::string_view error_word(std::string_view message) {
+  constexpr std::string_view kBegin = R"({"error":")";
+  if (!message.starts_with(kBegin)) return {};
+  message.remove_prefix(kBegin.size());
+  message = message.substr(0, message.find('"'));
+  return message.substr(message.rfind('.') + 1);
+}
+
 std::vector<std::string> sendable_command(const std::vector<std::string>& argv) {
   // An escape in JSON is six bytes for one and U+FFFD is three, so that the call stays far below
   // kMaxCallBytes only if each argument is bounded too.

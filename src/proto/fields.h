@@ -4,11 +4,10 @@
 // visit(v, x) calls v("name", field) for each field of x, in the order of the interface.
 #pragma once
 
+#include "proto/fields_history.h"
+#include "proto/like.h"
 #include "proto/methods.h"
 #include "proto/queue_fields.h"
-
-#include <concepts>
-#include <type_traits>
 
 namespace gpurota::proto {
 
@@ -77,56 +76,6 @@ void visit(V&& v, X& x) {
   v("refusals", x.refusals);
   v("unhooked", x.unhooked);
   v("unhooked_names", x.unhooked_names);
-}
-
-template <class V, Like<FoundProcess> X>
-void visit(V&& v, X& x) {
-  v("pid", x.pid);
-  v("used_bytes", x.used_bytes);
-  v("command", x.command);
-}
-
-template <class V, Like<Finding> X>
-void visit(V&& v, X& x) {
-  v("kind", x.kind);
-  v("gpu", x.gpu);
-  v("gpu_uuid", x.gpu_uuid);
-  v("lease_id", x.lease_id);
-  v("uid", x.uid);
-  v("user", x.user);
-  v("since", x.since);
-  v("used_bytes", x.used_bytes);
-  v("process_count", x.process_count);
-  v("action", x.action);
-  v("container", x.container);
-  v("perhaps_of", x.perhaps_of);
-  v("processes", x.processes);
-}
-
-template <class V, Like<Event> X>
-void visit(V&& v, X& x) {
-  v("event_id", x.event_id);
-  v("time", x.time);
-  v("type", x.type);
-  v("lease_id", x.lease_id);
-  v("gpu", x.gpu);
-  v("gpu_uuid", x.gpu_uuid);
-  v("uid", x.uid);
-  v("user", x.user);
-  v("finding", x.finding);
-  v("used_bytes", x.used_bytes);
-  v("count", x.count);
-  v("message", x.message);
-  v("pids", x.pids);
-  v("detail", x.detail);
-}
-
-template <class V, Like<ReportRow> X>
-void visit(V&& v, X& x) {
-  v("key", x.key);
-  v("leases", x.leases);
-  v("gpu_seconds", x.gpu_seconds);
-  v("mib_seconds", x.mib_seconds);
 }
 
 template <class V, Like<Variable> X>
@@ -249,34 +198,6 @@ void visit(V&& v, X& x) {
 template <class V, Like<ListProcesses::Reply> X>
 void visit(V&& v, X& x) {
   v("processes", x.processes);
-}
-
-template <class V, Like<Events> X>
-void visit(V&& v, X& x) {
-  v("since", x.since);
-  v("lease_id", x.lease_id);
-  v("follow", x.follow);
-}
-
-template <class V, Like<Events::Reply> X>
-void visit(V&& v, X& x) {
-  v("events", x.events);
-  v("missed", x.missed);
-}
-
-template <class V, Like<Report> X>
-void visit(V&& v, X& x) {
-  v("since", x.since);
-  v("until", x.until);
-  v("by", x.by);
-}
-
-template <class V, Like<Report::Reply> X>
-void visit(V&& v, X& x) {
-  v("since", x.since);
-  v("until", x.until);
-  v("by", x.by);
-  v("rows", x.rows);
 }
 
 template <class V, Like<Doctor::Reply> X>

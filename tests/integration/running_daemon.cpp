@@ -35,6 +35,7 @@ class RunningDaemon::SharedProbe final : public ports::GpuProbe {
 config::Config RunningDaemon::quick() {
   config::Config config;
   config.watch_period = std::chrono::milliseconds(20);
+  config.watch.idle_period = std::chrono::milliseconds(20);
   config.grace = std::chrono::milliseconds(200);
   config.reconnect_grace = std::chrono::milliseconds(0);
   return config;

@@ -1,0 +1,51 @@
+// Repeated denials told as one: the first at once, the others as a number when their time is up. Pure
+// bookkeeping, state thread. Bounded for each user, so that nobody's flood costs others or memory.
+#pragma once
+
+#include "base/ids.h"
+#include "core/time.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class Denials {
+ public:
+  static constexpr Duration kWindow = std::chrono::seconds(10);
+  static constexpr std::size_t kMostPerUser = 32;
+  static constexpr std::size_t kMost = 4096;
+
+  struct Key {
+    uid_t uid = 0;
+    std::string operation;
+    std::string error_code;
+    std::optional<LeaseId> lease;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Repeated {
+    Key key;
+    std::uint64_t count = 0;
+  };
+
+  // True: tell it. False: it has been told in this window, and is counted.
+  bool first(Key key, TimePoint now);
+  // What was counted in windows that are over.
+  std::vector<Repeated> due(TimePoint now);
+  // When the next window is over; nothing: there is none.
+  std::optional<TimePoint> next_due() const;
+
+ private:
+  struct Window {
+    TimePoint begun{};
+    std::uint64_t more = 0;
+  };
+  std::map<Key, Window> windows_;  // by user first
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,61 @@
+#include "daemon/event_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpurota::daemon {
+
+void EventLog::load(std::vector<ports::StoredEvent> events) {
+  for (ports::StoredEvent& event : events) {
+    last_id_ = std::max(last_id_, event.id);
+    by_owner_[event.uid].push_back(event.id);
+    events_.emplace(event.id, std::move(event));
+  }
+}
+
+std::vector<std::uint64_t> EventLog::add(ports::StoredEvent event) {
+  event.id = ++last_id_;
+  by_owner_[event.uid].push_back(event.id);
+  events_.emplace(event.id, std::move(event));
+  std::vector<std::uint64_t> forgotten;
+  while (events_.size() > most_) {
+    const auto id = forget_one();
+    if (!id) break;
+    forgotten.push_back(*id);
+  }
+  return forgotten;
+}
+
+std::optional<std::uint64_t> EventLog::forget_one() {
+  const auto most = std::max_element(
+      by_owner_.begin(), by_owner_.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (most == by_owner_.end() || most->second.empty()) return std::nullopt;
+  const std::uint64_t id = most->second.front();
+  most->second.pop_front();
+  if (most->second.empty()) by_owner_.erase(most);
+  events_.erase(id);
+  return id;
+}
+
+EventCursor::Batch EventCursor::next(std::size_t most,
+                                     const std::function<bool(const ports::StoredEvent&)>& wanted) {
+  Batch batch;
+  auto it = log_.events().upper_bound(at_);
+  for (; it != log_.events().end() && batch.events.size() < most; ++it) {
+    const auto& [id, event] = *it;
+    // Numbers without an event: forgotten before this reader came to them.
+    const std::uint64_t expected = std::max(at_, from_) + 1;
+    if (id > expected) batch.missed += id - expected;
+    at_ = id;
+    if (wanted(event)) batch.events.push_back(&event);
+  }
+  if (it == log_.events().end()) {
+    const std::uint64_t seen = std::max(at_, from_);
+    if (log_.last_id() > seen) batch.missed += log_.last_id() - seen;
+    at_ = std::max(at_, log_.last_id());
+  }
+  return batch;
+}
+
+}  // namespace gpurota::daemon

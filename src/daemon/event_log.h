@@ -1,0 +1,60 @@
+// The events that are still known, newest last. State thread only.
+//
+// Bounded. When it is full, the user with the most events loses the oldest, so that one who makes and
+// releases leases in a loop pushes out only what that user did.
+#pragma once
+
+#include "ports/history.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class EventLog {
+ public:
+  explicit EventLog(std::size_t most) : most_(most) {}
+
+  // From the store, oldest first; before anything is added.
+  void load(std::vector<ports::StoredEvent> events);
+  // Gives it its number. Returns the ids that had to go for it.
+  std::vector<std::uint64_t> add(ports::StoredEvent event);
+
+  const std::map<std::uint64_t, ports::StoredEvent>& events() const { return events_; }
+  std::uint64_t last_id() const { return last_id_; }
+
+ private:
+  using Owner = std::optional<uid_t>;
+  std::optional<std::uint64_t> forget_one();
+
+  std::size_t most_;
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, ports::StoredEvent> events_;
+  std::map<Owner, std::deque<std::uint64_t>> by_owner_;
+};
+
+// Where a reader is. It takes batches as fast as it can; the log does not wait for it.
+class EventCursor {
+ public:
+  // Begins with the oldest event. What is forgotten later than now counts as missed.
+  explicit EventCursor(const EventLog& log) : log_(log), from_(log.last_id()) {}
+
+  struct Batch {
+    std::vector<const ports::StoredEvent*> events;
+    std::uint64_t missed = 0;
+  };
+  // The next events that `wanted` likes, up to `most`. Empty: the reader has seen all.
+  Batch next(std::size_t most, const std::function<bool(const ports::StoredEvent&)>& wanted);
+  bool at_end() const { return at_ >= log_.last_id(); }
+
+ private:
+  const EventLog& log_;
+  std::uint64_t from_;    // later ones are all to be seen
+  std::uint64_t at_ = 0;  // the last one that was looked at
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,358 @@
+#include "daemon/recorder.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "proto/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gpurota::daemon {
+namespace {
+
+// Events are in the store so soon after.
+constexpr Duration kFlushDelay = std::chrono::milliseconds(500);
+// While leases go on, what they used is written this often.
+constexpr Duration kUsagePeriod = std::chrono::seconds(60);
+constexpr auto kPrunePeriod = std::chrono::hours(1);
+
+// Only to look; not worth a line unless refused.
+bool only_looks(std::string_view method) {
+  constexpr std::array<std::string_view, 14> kLooks = {
+      "GetInfo",       "Hold",    "Status",
+      "ListProcesses", "Events",  "Report",
+      "Doctor",        "Explain", "GetInterfaceDescription",
+      "Queue",         "Metrics", "ListJobs",
+      "ListRequests",  "Health"};
+  return std::find(kLooks.begin(), kLooks.end(), method) != kLooks.end();
+}
+
+}  // namespace
+
+std::string describe_share(const Lease& lease, const GpuTable& gpus) {
+  std::string text;
+  for (const LeaseGpu& share : lease.gpus) {
+    const GpuEntry* gpu = gpus.find(share.uuid);
+    text += fmt::format("{}{}GPU {}", text.empty() ? "" : ", ",
+                        share.limit ? to_string(*share.limit) + " of " : "",
+                        gpu ? std::to_string(gpu->info.index) : "?");
+  }
+  return text;
+}
+
+Recorder::Recorder(Parts parts) : parts_(std::move(parts)), events_(kMostEvents) {}
+
+Recorder::~Recorder() {
+  if (started_) write(true);
+}
+
+Now Recorder::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
+
+std::string Recorder::group_of(uid_t uid) const {
+  const std::vector<std::string> groups = parts_.processes.group_names(uid);
+  return groups.empty() ? "" : groups.front();
+}
+
+Result<void> Recorder::start(const std::map<LeaseId, LeaseEntry>& leases) {
+  if (!parts_.audit_directory.empty() && !parts_.config.audit_size_per_user.is_zero()) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        audit_, AuditLog::open(parts_.audit_directory, parts_.config.audit_size_per_user));
+  }
+  usage_written_ = parts_.loop.now();
+  if (parts_.history) {
+    GPUROTA_ASSIGN_OR_RETURN(auto events, parts_.history->load_events());
+    events_.load(std::move(events));
+    GPUROTA_TRY(resume_usage(leases));
+    schedule(kFlushDelay);
+  }
+  started_ = true;
+  for (const auto& [id, entry] : leases) {
+    told_[id] = {entry.main.has_value(), false, entry.lease};
+    // Those that ended while there was no daemon.
+    if (entry.cause) on_lease_change(entry, false);
+  }
+  return {};
+}
+
+Result<void> Recorder::resume_usage(const std::map<LeaseId, LeaseEntry>& leases) {
+  GPUROTA_ASSIGN_OR_RETURN(auto usage, parts_.history->load_open_usage());
+  for (ports::StoredUsage& each : usage) {
+    const auto lease = leases.find(each.lease);
+    if (lease != leases.end()) {
+      usage_.resume(each, lease->second.lease, parts_.gpus.infos(), now());
+    } else {
+      // Ended with the daemon: it is counted as far as it is known.
+      each.open = false;
+      batch_.usage.push_back(std::move(each));
+    }
+  }
+  // A lease from before there was a history.
+  for (const auto& [id, entry] : leases) {
+    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(), now());
+  }
+  return {};
+}
+
+void Recorder::record(Event event) {
+  ports::StoredEvent stored;
+  stored.time = parts_.wall_clock();
+  stored.type = proto::to_string(event.type);
+  stored.lease = event.lease;
+  stored.gpu = event.gpu;
+  if (const GpuEntry* gpu = parts_.gpus.find(event.gpu)) stored.gpu_index = gpu->info.index;
+  stored.uid = event.uid;
+  stored.finding = std::move(event.finding);
+  stored.bytes = event.bytes;
+  stored.count = event.count;
+  stored.message = display_text(event.message, 400);
+  stored.pids = std::move(event.pids);
+  stored.detail = std::move(event.detail);
+  const std::vector<std::uint64_t> forgotten = events_.add(std::move(stored));
+  if (parts_.history) {
+    batch_.events.push_back(events_.events().at(events_.last_id()));
+    batch_.forgotten.insert(batch_.forgotten.end(), forgotten.begin(), forgotten.end());
+    schedule(kFlushDelay);
+  }
+  parts_.on_event();
+}
+
+void Recorder::audit(const AuditRecord& record) {
+  if (!audit_) return;
+  const auto written = audit_->write(record, parts_.wall_clock());
+  if (written) {
+    complained_ = false;
+  } else if (!complained_) {
+    complained_ = true;
+    log::error("the audit log cannot be written, going on without it",
+               {{"error", written.error().message}});
+  }
+}
+
+void Recorder::tell(const LeaseEntry& entry, proto::EventType type, const std::string& what) {
+  Event event;
+  event.type = type;
+  event.lease = entry.lease.id;
+  if (entry.lease.gpus.size() == 1) event.gpu = entry.lease.gpus.front().uuid;
+  event.uid = entry.lease.uid;
+  event.message = fmt::format("{} {}", to_string(entry.lease.id), what);
+  if (entry.main) event.pids.push_back(entry.main->pid());
+  event.detail = display_command(entry.lease.command, 200);
+  if (!entry.lease.note.empty()) {
+    event.detail +=
+        fmt::format("{}({})", event.detail.empty() ? "" : " ", display_text(entry.lease.note, 120));
+  }
+  record(std::move(event));
+}
+
+void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
+  using proto::EventType;
+  if (!started_) return;
+  const Lease& lease = entry.lease;
+  const auto [at, made] = told_.try_emplace(lease.id);
+  Told& told = at->second;
+  const std::string share = describe_share(lease, parts_.gpus);
+  if (made) {
+    tell(entry, EventType::kLeaseMade, "made: " + share);
+  } else if (told.lease.gpus != lease.gpus || told.lease.note != lease.note) {
+    tell(entry, EventType::kLeaseUpdated, "changed: " + share);
+  }
+  if (entry.main && !told.started) tell(entry, EventType::kLeaseStarted, "started its command");
+  if (entry.cause && !told.ending) {
+    tell(entry, EventType::kLeaseEnding, "ends: " + entry.reason);
+    AuditRecord ended;
+    ended.uid = lease.uid;
+    ended.lease = lease.id;
+    ended.operation = "lease_ending";
+    audit(ended);
+  }
+  told = {entry.main.has_value(), entry.cause.has_value(), lease};
+  if (gone) {
+    tell(entry, EventType::kLeaseGone, "is gone: " + share + " is free");
+    told_.erase(lease.id);
+    usage_.close(lease.id, now());
+    closed_usage_ = true;
+  } else {
+    usage_.update(lease, group_of(lease.uid), parts_.gpus.infos(), now());
+  }
+  if (parts_.history) schedule(kFlushDelay);
+}
+
+void Recorder::on_request(const QueueEntry& entry) {
+  if (!waiting_.insert(entry.id).second || !started_) return;
+  Event event;
+  event.type = proto::EventType::kRequestQueued;
+  event.uid = entry.asked.uid;
+  event.message = fmt::format("{} waits: {}", to_string(entry.id), entry.reason.text);
+  event.detail = display_command(entry.asked.command, 200);
+  record(std::move(event));
+}
+
+void Recorder::on_request_granted(const QueueEntry& entry, LeaseId lease) {
+  if (waiting_.erase(entry.id) == 0) return;
+  Event event;
+  event.type = proto::EventType::kRequestGranted;
+  event.lease = lease;
+  event.uid = entry.asked.uid;
+  event.message = fmt::format("{} has become {}", to_string(entry.id), to_string(lease));
+  record(std::move(event));
+}
+
+void Recorder::on_request_gone(const QueueEntry& entry, const Error& why) {
+  waiting_.erase(entry.id);
+  Event event;
+  event.type = proto::EventType::kRequestCancelled;
+  event.uid = entry.asked.uid;
+  event.message = fmt::format("{} is out of the queue: {}", to_string(entry.id), why.message);
+  record(std::move(event));
+}
+
+void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
+                       std::string_view error) {
+  method.remove_prefix(method.rfind('.') + 1);
+  if (error.empty() && only_looks(method)) return;
+  AuditRecord record;
+  record.uid = uid;
+  record.pid = pid;
+  record.lease = lease;
+  record.operation = method;
+  if (error.empty()) {
+    if (lease) {
+      const auto told = told_.find(*lease);
+      if (told != told_.end() && !told->second.lease.gpus.empty()) {
+        record.bytes = told->second.lease.gpus.front().limit;
+      }
+    }
+    return audit(record);
+  }
+  record.error_code = error;
+  if (!calls_.first({uid, std::string(method), std::string(record.error_code), lease},
+                    parts_.loop.now())) {
+    return schedule(Denials::kWindow);
+  }
+  audit(record);
+  if (!only_looks(method)) {
+    Event event;
+    event.type = proto::EventType::kCallDenied;
+    event.lease = lease;
+    event.uid = uid;
+    event.message = fmt::format("{} was refused: {}", method, record.error_code);
+    event.pids = {pid};
+    this->record(std::move(event));
+  }
+}
+
+void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked) {
+  if (!grants_.first({uid, "grant", "LimitExceeded", lease}, parts_.loop.now())) {
+    return schedule(Denials::kWindow);
+  }
+  AuditRecord record;
+  record.uid = uid;
+  record.pid = pid;
+  record.lease = lease;
+  record.operation = "grant";
+  record.bytes = asked;
+  record.error_code = "LimitExceeded";
+  audit(record);
+  Event event;
+  event.type = proto::EventType::kGrantDenied;
+  event.lease = lease;
+  event.gpu = gpu;
+  event.uid = uid;
+  event.bytes = asked;
+  event.message = fmt::format("{} was refused more memory: {}", to_string(lease), to_string(asked));
+  event.pids = {pid};
+  this->record(std::move(event));
+}
+
+// What was refused again and again, in one line each.
+void Recorder::tell_denials() {
+  const TimePoint time = parts_.loop.now();
+  for (const bool grant : {false, true}) {
+    for (const Denials::Repeated& each : (grant ? grants_ : calls_).due(time)) {
+      AuditRecord record;
+      record.uid = each.key.uid;
+      record.lease = each.key.lease;
+      record.operation = each.key.operation;
+      record.error_code = each.key.error_code;
+      record.count = each.count;
+      audit(record);
+      Event event;
+      event.type = grant ? proto::EventType::kGrantDenied : proto::EventType::kCallDenied;
+      event.lease = each.key.lease;
+      event.uid = each.key.uid;
+      event.count = each.count;
+      event.message = fmt::format("{} was refused {} times more: {}", each.key.operation,
+                                  each.count, each.key.error_code);
+      this->record(std::move(event));
+    }
+  }
+}
+
+void Recorder::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used) {
+  std::set<LeaseId>& before = in_use_[gpu];
+  if (before.empty() && used.empty()) return;
+  const Now time = now();
+  for (const LeaseId lease : before) {
+    if (!used.contains(lease)) usage_.on_use(lease, gpu, Bytes(), time);
+  }
+  before.clear();
+  for (const auto& [lease, bytes] : used) {
+    usage_.on_use(lease, gpu, bytes, time);
+    before.insert(lease);
+  }
+}
+
+void Recorder::schedule(Duration delay) {
+  const TimePoint when = parts_.loop.now() + delay;
+  if (timer_ && timer_at_ <= when) return;
+  auto timer = parts_.loop.add_timer(when, ports::Urgency::kHousekeeping, [this] { on_timer(); });
+  if (!timer) return;
+  timer_ = std::move(*timer);
+  timer_at_ = when;
+}
+
+void Recorder::on_timer() {
+  timer_.reset();
+  tell_denials();
+  write(false);
+  if (calls_.next_due() || grants_.next_due()) schedule(Denials::kWindow);
+  if (parts_.history && !usage_.empty()) schedule(kUsagePeriod);
+}
+
+void Recorder::flush() { write(true); }
+
+void Recorder::write(bool all_usage) {
+  if (!parts_.history) return;
+  const Now time = now();
+  if (all_usage || closed_usage_ || time.mono - usage_written_ >= kUsagePeriod) {
+    for (ports::StoredUsage& each : usage_.take(time)) batch_.usage.push_back(std::move(each));
+    closed_usage_ = false;
+    usage_written_ = time.mono;
+  }
+  if (!batch_.empty()) {
+    if (const auto saved = parts_.history->save(batch_); !saved) {
+      log::error("history cannot be written, this part of it is lost",
+                 {{"error", saved.error().message}});
+    }
+    batch_ = {};
+  }
+  if (time.wall - pruned_ >= kPrunePeriod) {
+    pruned_ = time.wall;
+    const auto age = std::chrono::hours(24) * parts_.config.history_days;
+    if (const auto done = parts_.history->prune_usage(time.wall - age); !done) {
+      log::warn("old usage cannot be removed, ignoring", {{"error", done.error().message}});
+    }
+  }
+}
+
+Result<std::vector<ports::UsageSum>> Recorder::usage(ports::UsageBy by, WallTime since,
+                                                     WallTime until) {
+  if (!parts_.history) return std::vector<ports::UsageSum>();
+  // What goes on is part of the answer. Not for every call: it is a write.
+  if (parts_.loop.now() - usage_written_ >= kFlushDelay || closed_usage_) write(true);
+  return parts_.history->sum_usage(by, since, until);
+}
+
+}  // namespace gpurota::daemon

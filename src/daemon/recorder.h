@@ -1,0 +1,123 @@
+// What happens is remembered here: as events, in the audit log, and as who used how much. State thread
+// only.
+//
+// Events and usage are written to the store in batches, soon after; the audit log at once. A failure to
+// write is logged once and never stops what it should have recorded.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/audit_log.h"
+#include "daemon/denials.h"
+#include "daemon/event_log.h"
+#include "daemon/gpu_table.h"
+#include "daemon/lease_manager.h"
+#include "daemon/queue.h"
+#include "daemon/usage_book.h"
+#include "ports/event_loop.h"
+#include "ports/history.h"
+#include "ports/processes.h"
+#include "proto/types.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class Recorder {
+ public:
+  static constexpr std::size_t kMostEvents = 10000;
+
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::History* history;      // null: nothing outlives the daemon
+    std::string audit_directory;  // empty: no audit log
+    const config::Config& config;
+    ports::Processes& processes;
+    const GpuTable& gpus;
+    std::function<WallTime()> wall_clock;
+    std::function<void()> on_event;  // there are new events to be read
+  };
+
+  explicit Recorder(Parts parts);
+  ~Recorder();
+
+  // Takes up what the last daemon left. After the leases have been restored.
+  Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
+  // What is not written yet. The destructor does it too.
+  void flush();
+
+  struct Event {
+    proto::EventType type = proto::EventType::kUnknown;
+    std::optional<LeaseId> lease;
+    GpuUuid gpu;  // empty: of no GPU
+    std::optional<uid_t> uid;
+    std::string finding;
+    std::optional<Bytes> bytes;
+    std::uint64_t count = 1;
+    std::string message;  // for everybody: nothing private, nothing that could move a cursor
+    std::vector<pid_t> pids;
+    std::string detail;  // for its user and administrators
+  };
+  void record(Event event);
+  void audit(const AuditRecord& record);
+
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_request(const QueueEntry& entry);  // it waits; told once
+  void on_request_granted(const QueueEntry& entry, LeaseId lease);
+  void on_request_gone(const QueueEntry& entry, const Error& why);
+  // Every call that changes something, and every one that was refused.
+  // `error`: the word of the control protocol, or empty.
+  void on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
+               std::string_view error);
+  // A process was refused memory.
+  void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
+  // What the leases with use on this GPU used at the last look; the others used nothing.
+  void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
+
+  const EventLog& events() const { return events_; }
+  Result<std::vector<ports::UsageSum>> usage(ports::UsageBy by, WallTime since, WallTime until);
+
+ private:
+  // What was last said of a lease.
+  struct Told {
+    bool started = false;
+    bool ending = false;
+    Lease lease;
+  };
+
+  Result<void> resume_usage(const std::map<LeaseId, LeaseEntry>& leases);
+  Now now() const;
+  void schedule(Duration delay);
+  void on_timer();
+  void write(bool all_usage);
+  void tell_denials();
+  void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
+  std::string group_of(uid_t uid) const;
+
+  Parts parts_;
+  EventLog events_;
+  UsageBook usage_;
+  Denials calls_;
+  Denials grants_;
+  std::optional<AuditLog> audit_;
+  std::map<LeaseId, Told> told_;
+  std::set<RequestId> waiting_;
+  std::map<GpuUuid, std::set<LeaseId>> in_use_;
+  ports::HistoryBatch batch_;
+  bool started_ = false;  // before it, nothing is news
+  bool closed_usage_ = false;
+  bool complained_ = false;
+  TimePoint usage_written_{};
+  WallTime pruned_{};
+  ports::EventLoop::SourcePtr timer_;
+  TimePoint timer_at_{};
+};
+
+// "8 GiB of GPU 0, GPU 1": what a lease has, for a message.
+std::string describe_share(const Lease& lease, const GpuTable& gpus);
+
+}  // namespace gpurota::daemon

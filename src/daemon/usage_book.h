@@ -1,0 +1,55 @@
+// Who has how much of which GPU, added up while it goes on. Pure bookkeeping, state thread.
+//
+// The GPU's part that a lease holds, times how long (a slice counts as its part of the memory), and the
+// memory that its processes really used, times how long.
+#pragma once
+
+#include "core/gpu.h"
+#include "core/lease.h"
+#include "core/time.h"
+#include "ports/history.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::daemon {
+
+struct Now {
+  TimePoint mono;
+  WallTime wall;
+};
+
+class UsageBook {
+ public:
+  // A lease that was made, or has changed: counted from here on as it is now.
+  void update(const Lease& lease, const std::string& group, const std::vector<GpuInfo>& gpus,
+              Now now);
+  // What a restart found: goes on from where it was counted to, the time without a daemon included.
+  void resume(const ports::StoredUsage& usage, const Lease& lease, const std::vector<GpuInfo>& gpus,
+              Now now);
+  // From here on the lease uses so much.
+  void on_use(LeaseId lease, const GpuUuid& gpu, Bytes used, Now now);
+  void close(LeaseId lease, Now now);
+
+  // Counts all up to now, and gives what has changed since it was last asked.
+  std::vector<ports::StoredUsage> take(Now now);
+  bool empty() const { return entries_.empty(); }
+
+ private:
+  struct Entry {
+    ports::StoredUsage usage;
+    double part = 0;  // of the GPU
+    Bytes used;
+    TimePoint at{};
+    double gpu_ms = 0;  // what is not a whole millisecond yet included
+    double mib_ms = 0;
+  };
+  void count(Entry& entry, Now now);
+
+  std::map<std::pair<LeaseId, GpuUuid>, Entry> entries_;
+  std::vector<ports::StoredUsage> closed_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,297 @@
+#include "daemon/watch_keeper.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "watch/classify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+namespace gpurota::daemon {
+namespace {
+
+watch::Action action_of(config::WatchAction action) {
+  switch (action) {
+    case config::WatchAction::kReport:
+      return watch::Action::kReport;
+    case config::WatchAction::kNotify:
+      return watch::Action::kNotify;
+    case config::WatchAction::kStop:
+      return watch::Action::kStop;
+  }
+  return watch::Action::kReport;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string count_of(std::size_t processes) {
+  return fmt::format("{} process{}", processes, processes == 1 ? "" : "es");
+}
+
+}  // namespace
+
+watch::Look WatchKeeper::look_at(const GpuSample& sample) {
+  watch::Look look;
+  look.gpu = sample.uuid;
+  look.used = sample.used;
+  for (const GpuProcess& process : sample.processes) {
+    const Attribution::Owner& owner = parts_.attribution.owner_of(process.pid);
+    watch::SeenProcess seen;
+    seen.pid = process.pid;
+    seen.start_ticks = owner.start_ticks;
+    seen.uid = owner.uid;
+    seen.gone = owner.gone;
+    seen.used = process.used;
+    seen.graphics = process.graphics;
+    seen.container = owner.container;
+    seen.executable = owner.executable;
+    const auto tenant = parts_.tenant_lease(process.pid);
+    seen.tenant = tenant.has_value();
+    seen.lease = tenant ? tenant : owner.lease;
+    if (seen.lease && !parts_.leases.find(*seen.lease)) seen.lease.reset();
+    look.processes.push_back(std::move(seen));
+  }
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const LeaseGpu* share = entry.lease.find_gpu(sample.uuid);
+    if (!share) continue;
+    watch::SeenLease seen;
+    seen.id = id;
+    seen.uid = entry.lease.uid;
+    seen.limit = share->limit;
+    seen.gpus = static_cast<int>(entry.lease.gpus.size());
+    seen.ending = entry.cause.has_value();
+    seen.takes_all_of_user = parts_.leases.reservation_for(entry.lease.uid, sample.uuid) == id;
+    seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
+    look.leases.push_back(seen);
+  }
+  return look;
+}
+
+WatchKeeper::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
+  const watch::Policy rules = policy();
+  Unreserved sums;
+  for (const watch::SeenProcess& process : look.processes) {
+    if (watch::is_ignored(process, rules) || watch::covering_lease(process, look)) continue;
+    const Bytes used = process.used.value_or(Bytes());
+    sums.all += used;
+    if (process.uid) sums.by_user[*process.uid] += used;
+  }
+  return sums;
+}
+
+watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid_t> uid) const {
+  const config::Watch& site = parts_.config.watch;
+  if (uid && !site.rules.empty()) {
+    const std::string name = parts_.processes.user_name(*uid);
+    const std::vector<std::string> groups = parts_.processes.group_names(*uid);
+    for (const config::WatchRule& rule : site.rules) {
+      if (!rule.finding.empty() && rule.finding != watch::to_string(kind)) continue;
+      const bool named = contains(rule.users, name) || contains(rule.users, std::to_string(*uid));
+      const bool member = std::any_of(groups.begin(), groups.end(), [&](const std::string& group) {
+        return contains(rule.groups, group);
+      });
+      if (named || member) return action_of(rule.action);
+    }
+  }
+  switch (kind) {
+    case watch::FindingKind::kUnreservedUse:
+      return action_of(site.unreserved_use);
+    case watch::FindingKind::kForeignUse:
+      return action_of(site.foreign_use);
+    case watch::FindingKind::kOverLimit:
+      return action_of(site.over_limit);
+    case watch::FindingKind::kUnused:
+      return action_of(site.unused);
+  }
+  return watch::Action::kReport;
+}
+
+watch::Policy WatchKeeper::policy() const {
+  const config::Watch& site = parts_.config.watch;
+  watch::Policy policy;
+  policy.threshold = parts_.config.unreserved_threshold;
+  policy.unused_after = site.unused_after;
+  policy.unused_grace = site.unused_grace;
+  policy.stop_grace = site.stop_grace;
+  for (const config::WatchIgnore& each : site.ignore) {
+    policy.ignored.push_back({each.uid, each.executable});
+  }
+  policy.action = [this](watch::FindingKind kind, std::optional<uid_t> uid) {
+    return action_for(kind, uid);
+  };
+  return policy;
+}
+
+void WatchKeeper::on_look(const watch::Look& look) {
+  for (const watch::Step& step : watcher_.decide(look, policy(), parts_.loop.now())) {
+    switch (step.what) {
+      case watch::Step::What::kBegun:
+        begun(step.finding);
+        break;
+      case watch::Step::What::kEnded:
+        ended(step.finding);
+        break;
+      case watch::Step::What::kTerminate:
+      case watch::Step::What::kKill:
+        stop(step);
+        break;
+      case watch::Step::What::kRelease:
+        parts_.release(*step.finding.lease, "it was reserved and not used");
+        break;
+    }
+  }
+}
+
+std::string WatchKeeper::user(std::optional<uid_t> uid) const {
+  return uid ? display_text(parts_.processes.user_name(*uid), 32) : "an unknown user";
+}
+
+std::string WatchKeeper::describe(const watch::Finding& finding) const {
+  const GpuEntry* gpu = parts_.gpus.find(finding.gpu);
+  const std::string where = fmt::format("GPU {}", gpu ? std::to_string(gpu->info.index) : "?");
+  const std::string who =
+      finding.processes.empty()
+          ? "no process that can be seen"
+          : fmt::format("{} of {}", count_of(finding.processes.size()), user(finding.uid));
+  std::string text;
+  const LeaseEntry* lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  switch (finding.kind) {
+    case watch::FindingKind::kUnreservedUse:
+      text =
+          fmt::format("{} on {} in use without a lease by {}", to_string(finding.used), where, who);
+      break;
+    case watch::FindingKind::kForeignUse:
+      text = fmt::format("{} on {}, which {} of {} has whole, in use by {}",
+                         to_string(finding.used), where, to_string(*finding.lease),
+                         lease ? user(lease->lease.uid) : "nobody", who);
+      break;
+    case watch::FindingKind::kOverLimit: {
+      const LeaseGpu* share = lease ? lease->lease.find_gpu(finding.gpu) : nullptr;
+      text = fmt::format("{} uses {} of {}, its limit is {}", to_string(*finding.lease),
+                         to_string(finding.used), where,
+                         share && share->limit ? to_string(*share->limit) : "less");
+      break;
+    }
+    case watch::FindingKind::kUnused: {
+      const auto idle =
+          std::chrono::duration_cast<std::chrono::minutes>(parts_.loop.now() - finding.since);
+      text = fmt::format("{} of {} has {} and has not used it for {} min",
+                         to_string(*finding.lease), user(finding.uid), where, idle.count());
+      break;
+    }
+  }
+  if (finding.container && finding.kind != watch::FindingKind::kOverLimit) {
+    text +=
+        "; it is a container: what a container engine starts is not in the lease of the "
+        "command that asked for it";
+    if (finding.perhaps_of) text += fmt::format(", perhaps {}", to_string(*finding.perhaps_of));
+  }
+  return text;
+}
+
+std::string WatchKeeper::commands_of(const watch::Finding& finding) const {
+  std::string text;
+  for (const watch::SeenProcess& process : finding.processes) {
+    if (text.size() > 400) break;
+    const auto command = parts_.processes.read_command(process.pid);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", process.pid,
+                        command ? display_command(*command, 120) : "gone or hidden");
+  }
+  return text;
+}
+
+Recorder::Event WatchKeeper::event_of(const watch::Finding& finding, proto::EventType type,
+                                      std::string message) const {
+  Recorder::Event event;
+  event.type = type;
+  event.lease = finding.lease;
+  event.gpu = finding.gpu;
+  event.uid = finding.uid;
+  event.finding = watch::to_string(finding.kind);
+  event.bytes = finding.used;
+  event.message = std::move(message);
+  for (const watch::SeenProcess& process : finding.processes) {
+    if (event.pids.size() < 64) event.pids.push_back(process.pid);
+  }
+  return event;
+}
+
+void WatchKeeper::begun(const watch::Finding& finding) {
+  const std::string message = describe(finding);
+  log::warn("the watch found " + std::string(watch::to_string(finding.kind)),
+            {{"what", message}, {"action", watch::to_string(finding.action)}});
+  Recorder::Event event = event_of(finding, proto::EventType::kFindingBegun, message);
+  event.detail = commands_of(finding);
+  parts_.recorder.record(std::move(event));
+  if (finding.action >= watch::Action::kNotify) tell_those_concerned(finding, message);
+}
+
+void WatchKeeper::ended(const watch::Finding& finding) {
+  const GpuEntry* gpu = parts_.gpus.find(finding.gpu);
+  parts_.recorder.record(
+      event_of(finding, proto::EventType::kFindingEnded,
+               fmt::format("{} of GPU {} on account of {} is over", watch::to_string(finding.kind),
+                           gpu ? std::to_string(gpu->info.index) : "?", user(finding.uid))));
+}
+
+// Those whose lease is concerned, and those on whose account it is if they have a lease anywhere.
+void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std::string& message) {
+  std::string text = message;
+  if (finding.action == watch::Action::kStop) {
+    text += finding.kind == watch::FindingKind::kUnused ? "; unless it is used it will be released"
+                                                        : "; it is being stopped";
+  }
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (finding.lease == id || (finding.uid && entry.lease.uid == *finding.uid)) {
+      parts_.notify(id, text);
+    }
+  }
+}
+
+bool WatchKeeper::may_stop(const watch::Finding& finding, const watch::SeenProcess& process) {
+  std::optional<LeaseId> lease = parts_.tenant_lease(process.pid);
+  if (!lease) lease = parts_.attribution.owner_of(process.pid).lease;
+  const LeaseEntry* entry = lease ? parts_.leases.find(*lease) : nullptr;
+  if (finding.kind == watch::FindingKind::kOverLimit) return lease == finding.lease;
+  return !entry || !entry->lease.find_gpu(finding.gpu);
+}
+
+void WatchKeeper::stop(const watch::Step& step) {
+  const bool kill = step.what == watch::Step::What::kKill;
+  Recorder::Event event = event_of(step.finding, proto::EventType::kProcessStopped, "");
+  event.pids.clear();
+  for (const watch::SeenProcess& process : step.targets) {
+    if (!may_stop(step.finding, process)) continue;
+    const auto handle = parts_.processes.open(process.pid, process.start_ticks);
+    if (!handle) continue;  // gone meanwhile
+    auto sent = (*handle)->send_signal(kill ? SIGKILL : SIGTERM);
+    // A stopped one would not hear it.
+    if (sent && !kill) sent = (*handle)->send_signal(SIGCONT);
+    if (!sent) {
+      log::error("cannot stop a process, leaving it",
+                 {{"pid", process.pid}, {"error", sent.error().message}});
+      continue;
+    }
+    event.pids.push_back(process.pid);
+    AuditRecord record;
+    record.uid = process.uid;
+    record.pid = process.pid;
+    record.lease = step.finding.lease;
+    record.operation = kill ? "killed" : "terminated";
+    record.bytes = process.used;
+    parts_.recorder.audit(record);
+  }
+  if (event.pids.empty()) return;
+  event.message =
+      fmt::format("{} was sent to {} of {}: {}", kill ? "SIGKILL" : "SIGTERM",
+                  count_of(event.pids.size()), user(step.finding.uid), describe(step.finding));
+  log::warn("the watch stops processes", {{"what", event.message}});
+  parts_.recorder.record(std::move(event));
+  parts_.look_soon(step.finding.gpu);
+}
+
+}  // namespace gpurota::daemon

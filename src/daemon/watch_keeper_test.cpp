@@ -1,0 +1,233 @@
+// The watch on fake processes and a fake store: what is told, to whom, and who is signalled.
+#include "daemon/watch_keeper.h"
+
+#include "testing/fake_event_loop.h"
+#include "testing/fake_processes.h"
+#include "testing/memory_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using testing::FakeEventLoop;
+using testing::FakeProcesses;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::MemoryStore;
+using ::testing::Not;
+using ::testing::Pair;
+
+const GpuUuid kGpu{"GPU-00000000-0000-0000-0000-000000000000"};
+
+class WatchKeeperTest : public ::testing::Test {
+ protected:
+  WatchKeeperTest()
+      : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }, [] {}}),
+        leases({loop, store, processes, gpus, grants, config, [] { return WallTime(1s); },
+                [] { return std::string(32, 'a'); }, [](const LeaseEntry&, bool) {},
+                [](const GpuUuid&) {}, [](LeaseId) { return false; }}),
+        attribution(processes, leases),
+        keeper({loop, processes, config, gpus, leases, attribution, recorder,
+                [](pid_t) { return std::optional<LeaseId>(); },
+                [this](LeaseId lease, const std::string& text) { notices[lease] += text; },
+                [this](LeaseId lease, const std::string&) { released.push_back(lease); },
+                [](const GpuUuid&) {}, [] { return WallTime(1h); }}) {
+    processes.set_user(1000, "alice");
+    processes.set_user(1001, "bob\x1b[31m");
+    sample.uuid = kGpu;
+    EXPECT_TRUE(recorder.start({}));
+  }
+
+  LeaseId lease_of(uid_t uid, std::optional<Bytes> memory, std::vector<std::string> command) {
+    AcquireRequest request;
+    request.uid = uid;
+    request.pid = processes.spawn({.uid = uid});
+    if (memory) request.placement.memory = SizeSpec{*memory, 0};
+    request.command = std::move(command);
+    const LeaseId id = (*leases.acquire(request))->lease.id;
+    EXPECT_TRUE(leases.start(id, processes.spawn({.uid = uid, .parent = request.pid}), false));
+    return id;
+  }
+  void use(pid_t pid, Bytes used) {
+    std::erase_if(sample.processes, [&](const GpuProcess& p) { return p.pid == pid; });
+    sample.processes.push_back({pid, used, false});
+  }
+  void look(Duration later = 250ms) {
+    loop.advance(later);
+    sample.used = Bytes();
+    for (const GpuProcess& process : sample.processes) sample.used += *process.used;
+    keeper.on_look(keeper.look_at(sample));
+  }
+  std::vector<ports::StoredEvent> events(proto::EventType type) const {
+    std::vector<ports::StoredEvent> found;
+    for (const auto& [id, event] : recorder.events().events()) {
+      if (event.type == proto::to_string(type)) found.push_back(event);
+    }
+    return found;
+  }
+  static GpuTable one_gpu() {
+    GpuInfo info;
+    info.uuid = kGpu;
+    info.memory = gib(24);
+    return GpuTable({info});
+  }
+
+  FakeEventLoop loop;
+  MemoryStore store;
+  FakeProcesses processes{loop};
+  GpuTable gpus = one_gpu();
+  config::Config config;
+  lease::GrantBook grants;
+  Recorder recorder;
+  LeaseManager leases;
+  Attribution attribution;
+  WatchKeeper keeper;
+  GpuSample sample;
+  std::map<LeaseId, std::string> notices;
+  std::vector<LeaseId> released;
+};
+
+TEST_F(WatchKeeperTest, UnreservedUseIsAnEventWithOwnerPidAndCommand) {
+  const pid_t pid = processes.spawn({.uid = 1001, .command = {"python", "steal\x1b.py"}});
+  use(pid, gib(3));
+  look();
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].uid, 1001u);
+  EXPECT_EQ(begun[0].finding, "unreserved_use");
+  EXPECT_EQ(begun[0].pids, std::vector<pid_t>{pid});
+  EXPECT_THAT(begun[0].message, HasSubstr("3 GiB on GPU 0"));
+  EXPECT_THAT(begun[0].message, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(begun[0].message, Not(HasSubstr("python"))) << "commands are for the owner";
+  EXPECT_THAT(begun[0].detail, HasSubstr("python"));
+  EXPECT_THAT(begun[0].detail, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(processes.signals(), IsEmpty());
+}
+
+TEST_F(WatchKeeperTest, AForeignProcessOnAContainersGpuSaysWhatAContainerIs) {
+  const LeaseId id = lease_of(1000, std::nullopt, {"docker", "run", "image"});
+  const pid_t inside =
+      processes.spawn({.uid = 0, .cgroup = "/sys/fs/cgroup/system.slice/docker-12.scope"});
+  use(inside, gib(2));
+  look();
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].finding, "foreign_use");
+  EXPECT_THAT(begun[0].message, HasSubstr("container"));
+  EXPECT_THAT(begun[0].message, HasSubstr("perhaps " + to_string(id)));
+}
+
+TEST_F(WatchKeeperTest, StopEndsTheForeignProcessAndNothingElse) {
+  config.watch.foreign_use = config::WatchAction::kStop;
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  const pid_t own = leases.find(id)->main->pid();
+  const pid_t foreign = processes.spawn({.uid = 1001});
+  const pid_t bystander = processes.spawn({.uid = 1001});
+  use(own, gib(8));
+  use(foreign, mib(300));
+  look();
+  EXPECT_TRUE(processes.alive(foreign)) << "stopped on the word of one look";
+  look();
+  EXPECT_FALSE(processes.alive(foreign));
+  EXPECT_TRUE(processes.alive(own));
+  EXPECT_TRUE(processes.alive(bystander));
+  for (const auto& [pid, signal] : processes.signals()) EXPECT_EQ(pid, foreign);
+  EXPECT_THAT(notices[id], HasSubstr("being stopped"));
+  EXPECT_EQ(events(proto::EventType::kProcessStopped).size(), 1u);
+}
+
+TEST_F(WatchKeeperTest, WhatDoesNotEndIsKilledAfterTheGrace) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  config.watch.stop_grace = 5s;
+  const pid_t pid = processes.spawn({.uid = 1001, .stubborn = true});
+  use(pid, gib(3));
+  look();
+  look();
+  EXPECT_THAT(processes.signals(), Contains(Pair(pid, SIGTERM)));
+  for (int i = 0; i < 19; ++i) look();
+  EXPECT_TRUE(processes.alive(pid));
+  look();
+  look();
+  EXPECT_FALSE(processes.alive(pid));
+}
+
+// A pid that was used again between the look and the signal.
+TEST_F(WatchKeeperTest, AStrangerWithTheOldPidIsNotStopped) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  const pid_t pid = processes.spawn({.uid = 1001});
+  use(pid, gib(3));
+  look();
+  loop.advance(250ms);
+  const watch::Look seen = keeper.look_at(sample);
+  processes.die(pid);
+  processes.spawn({.uid = 1002, .pid = pid});
+  keeper.on_look(seen);
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(processes.signals(), IsEmpty());
+}
+
+TEST_F(WatchKeeperTest, AProcessThatJoinedALeaseMeanwhileIsNotStopped) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  const LeaseId id = lease_of(1000, gib(8), {"train"});
+  const pid_t pid = processes.spawn({.uid = 1000});
+  use(pid, gib(3));
+  look();
+  loop.advance(250ms);
+  const watch::Look seen = keeper.look_at(sample);
+  leases.add_process(id, pid);
+  keeper.on_look(seen);
+  EXPECT_TRUE(processes.alive(pid));
+}
+
+TEST_F(WatchKeeperTest, ARuleForAGroupIsStrongerThanTheGeneralOne) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  config.watch.rules = {{"", {}, {"staff"}, config::WatchAction::kReport}};
+  processes.set_groups(1001, {"users", "staff"});
+  const pid_t spared = processes.spawn({.uid = 1001});
+  const pid_t other = processes.spawn({.uid = 1002});
+  use(spared, gib(3));
+  use(other, gib(3));
+  for (int i = 0; i < 4; ++i) look();
+  EXPECT_TRUE(processes.alive(spared));
+  EXPECT_FALSE(processes.alive(other));
+}
+
+TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {
+  config.watch.foreign_use = config::WatchAction::kNotify;
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  use(processes.spawn({.uid = 1001, .command = {"secret"}}), gib(1));
+  look();
+  EXPECT_THAT(notices[id], HasSubstr("in use by 1 process of bob"));
+  EXPECT_THAT(notices[id], Not(HasSubstr("secret")));
+}
+
+TEST_F(WatchKeeperTest, AnUnusedLeaseIsReleasedWhenPolicySaysSo) {
+  config.watch.unused = config::WatchAction::kStop;
+  config.watch.unused_after = 1min;
+  config.watch.unused_grace = 1min;
+  const LeaseId id = lease_of(1000, std::nullopt, {"sleep"});
+  for (int i = 0; i < 10; ++i) look(10s);
+  EXPECT_THAT(notices[id], HasSubstr("will be released"));
+  EXPECT_THAT(released, IsEmpty());
+  for (int i = 0; i < 10; ++i) look(10s);
+  EXPECT_EQ(released, std::vector<LeaseId>{id});
+}
+
+TEST_F(WatchKeeperTest, EachFindingHasOneBeginningAndOneEnd) {
+  const pid_t pid = processes.spawn({.uid = 1001});
+  use(pid, gib(3));
+  for (int i = 0; i < 20; ++i) look();
+  sample.processes.clear();
+  for (int i = 0; i < 20; ++i) look();
+  EXPECT_EQ(events(proto::EventType::kFindingBegun).size(), 1u);
+  EXPECT_EQ(events(proto::EventType::kFindingEnded).size(), 1u);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon
