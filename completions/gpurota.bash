@@ -55,17 +55,21 @@ _gpurota() {
       return
       ;;
     --gpu-ids | -i) _gpurota_gpu_ids "$current" && return ;;
-    --memory | -m | --memory-threshold | --soft-limit | --note | --gpus | -g | --for) return ;;
+    --lease) _gpurota_words "$(_gpurota_names leases)" "$current" && return ;;
+    --by) _gpurota_words 'user group note gpu kind' "$current" && return ;;
+    --since | --days | -d | --memory | -m | --memory-threshold | --soft-limit | --note | --gpus | -g | --for) return ;;
   esac
   case $command in
-    '') _gpurota_words "run status ps release update doctor burn reload version help $common --version" "$current" ;;
+    '') _gpurota_words "run status ps release update events report doctor burn reload version help $common --version" "$current" ;;
     run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --note $common" "$current" ;;
     status) _gpurota_words "--json --summary --watch --memory-threshold $common" "$current" ;;
     doctor) _gpurota_words "--json $common" "$current" ;;
+    events) _gpurota_words "--follow --since --lease --json $common" "$current" ;;
+    report) _gpurota_words "--days --since --by --json --csv $common" "$current" ;;
     ps) _gpurota_words "$(_gpurota_names leases) --json $common" "$current" ;;
     release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all $common" "$current" ;;
     update) _gpurota_words "$(_gpurota_names leases) --memory --soft-limit --note $common" "$current" ;;
-    help) _gpurota_words 'run status ps release update doctor burn reload version' "$current" ;;
+    help) _gpurota_words 'run status ps release update events report doctor burn reload version' "$current" ;;
     burn) _gpurota_words "--gpu-ids --memory --for --hold --self-test --json --help" "$current" ;;
     *) _gpurota_words "$common" "$current" ;;
   esac

@@ -14,15 +14,17 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array kCommands = {"run",     "status", "ps",     "release", "update",
-                                  "version", "doctor", "reload", "help"};
+constexpr std::array kCommands = {"run",    "status", "ps",     "release", "update", "version",
+                                  "doctor", "events", "report", "reload",  "help"};
 
 // What the options write into, as it was typed.
 struct Raw {
   std::optional<std::string> runtime_dir, memory, soft_limit, note, gpus;
+  std::optional<std::string> since, days, by, lease;
   Words gpu_ids, positional;
   std::optional<std::string> memory_threshold;
   bool summary = false, watch = false;
+  bool follow = false, csv = false;
   bool verbose = false, json = false, all = false, help = false, version = false;
 };
 
@@ -243,13 +245,26 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
 // Options and positional words of every other command.
 Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words, std::size_t most) {
   std::vector<Option> known = common_options(raw);
-  if (name == "status" || name == "ps" || name == "doctor") {
+  if (name == "status" || name == "ps" || name == "doctor" || name == "events" ||
+      name == "report") {
     known.push_back({'\0', "--json", &raw.json});
   }
   if (name == "status") {
     known.push_back({'s', "--summary", &raw.summary});
     known.push_back({'w', "--watch", &raw.watch});
     known.push_back({'\0', "--memory-threshold", nullptr, &raw.memory_threshold});
+  }
+  if (name == "events") {
+    known.push_back({'f', "--follow", &raw.follow});
+    known.push_back({'\0', "--lease", nullptr, &raw.lease});
+  }
+  if (name == "report") {
+    known.push_back({'d', "--days", nullptr, &raw.days});
+    known.push_back({'\0', "--by", nullptr, &raw.by});
+    known.push_back({'\0', "--csv", &raw.csv});
+  }
+  if (name == "events" || name == "report") {
+    known.push_back({'\0', "--since", nullptr, &raw.since});
   }
   if (name == "release") {
     known.push_back({'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids});
@@ -316,6 +331,18 @@ Result<Command> update_command(const Raw& raw) {
   return update;
 }
 
+Result<Command> history_command(const Raw& raw, const std::string& name) {
+  if (name == "report") {
+    if (raw.json && raw.csv) return fail(Code::kInvalid, "give --json or --csv, not both");
+    return ReportOptions{raw.json, raw.csv, raw.days, raw.since, raw.by};
+  }
+  EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt};
+  if (raw.lease) {
+    GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_of(*raw.lease));
+  }
+  return events;
+}
+
 Result<Command> simple_command(Raw& raw, const std::string& name, const Words& words) {
   const std::size_t most = name == "release" ? 256 : name == "update" || name == "ps" ? 1 : 0;
   GPUROTA_TRY(parse_simple(raw, name, words, most));
@@ -323,6 +350,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   if (name == "status") return status_command(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{};
+  if (name == "events" || name == "report") return history_command(raw, name);
   if (name == "reload") return ReloadOptions{};
   if (name == "release") return release_command(raw);
   if (name == "update") return update_command(raw);

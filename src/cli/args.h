@@ -48,6 +48,17 @@ struct VersionOptions {
 struct DoctorOptions {
   bool json = false;
 };
+struct EventsOptions {
+  bool json = false;
+  bool follow = false;
+  std::optional<std::string> since;  // as written
+  std::optional<LeaseId> lease;
+};
+struct ReportOptions {
+  bool json = false;
+  bool csv = false;
+  std::optional<std::string> days, since, by;  // as written
+};
 struct ReloadOptions {};
 struct BurnOptions {
   std::vector<std::string> words;  // for gpurota-burn, which parses them
@@ -59,9 +70,9 @@ struct HelpOptions {
   std::string topic;  // a command, or empty
 };
 
-using Command =
-    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
-                 VersionOptions, DoctorOptions, ReloadOptions, BurnOptions, CompleteOptions>;
+using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
+                             UpdateOptions, VersionOptions, DoctorOptions, EventsOptions,
+                             ReportOptions, ReloadOptions, BurnOptions, CompleteOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -26,6 +26,8 @@ int release(const Context& context, const ReleaseOptions& options);
 int update(const Context& context, const UpdateOptions& options);
 int version(const Context& context, const VersionOptions& options);
 int doctor(const Context& context, const DoctorOptions& options);
+int events(const Context& context, const EventsOptions& options);
+int report(const Context& context, const ReportOptions& options);
 int reload(const Context& context);
 // Becomes gpurota-burn.
 int burn(const Context& context, const BurnOptions& options);

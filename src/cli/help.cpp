@@ -15,6 +15,8 @@ usage: gpurota COMMAND [OPTION…]
   ps                   every process on every GPU
   release LEASE        end a lease and its processes
   update LEASE         change the memory limit or the note of a running lease
+  events               what happened: leases, refusals, findings of the watch
+  report               who used how much
   doctor               what would stop gpurota on this machine, and how to mend it
   reload               let the daemon read its configuration again (administrators)
   burn                 keep GPUs busy and check what they compute
@@ -128,6 +130,41 @@ constexpr std::string_view kVersion = R"(gpurota version: of this program, the d
 usage: gpurota version
 )";
 
+constexpr std::string_view kEvents = R"(gpurota events: what happened
+
+usage: gpurota events [--follow] [--since TIME] [--lease LEASE] [--json]
+
+  gpurota events                    all that is still known
+  gpurota events --since 2h         of the last two hours
+  gpurota events --follow           what comes, until control-C
+  gpurota events --lease L12        of one lease
+
+  -f, --follow      go on for as long as this runs
+  --since TIME      30m, 2h or 7d (ago), 2026-11-21, "2026-11-21 14:05"
+  --lease LEASE
+  --json            one JSON object on each line, for programs
+
+Leases made, started, changed, ended; memory and calls refused (again and again is told as one); what
+the watch found (unreserved_use, foreign_use, over_limit, unused) and stopped; GPUs in error. Pids,
+commands and notes of other users are not shown unless the site has opened them.
+)";
+
+constexpr std::string_view kReport = R"(gpurota report: who used how much
+
+usage: gpurota report [--days N | --since TIME] [--by WHAT] [--json | --csv]
+
+  gpurota report                    the last 30 days, by user
+  gpurota report --days 7 --by gpu
+
+  -d, --days N      the last N days (30)
+  --since TIME      as for 'gpurota events'
+  --by WHAT         user, group, note, gpu or kind
+  --json, --csv     for programs
+
+GPU HOURS are GPUs held, times how long; a slice counts as its part of the GPU. GIB HOURS are memory
+really used, times how long. Leases that go on are in it up to now. Notes of other users are one row.
+)";
+
 constexpr std::string_view kReload =
     R"(gpurota reload: let the daemon read its configuration again
 
@@ -149,7 +186,7 @@ control groups and so on). Also of use when no daemon is running.
 exit status: 0 if all is well or there are only warnings, 1 if there is an error
 )";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kTopics = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTopics = {{
     {"run", kRun},
     {"status", kStatus},
     {"ps", kPs},
@@ -157,6 +194,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kTopics =
     {"update", kUpdate},
     {"version", kVersion},
     {"doctor", kDoctor},
+    {"events", kEvents},
+    {"report", kReport},
     {"reload", kReload},
 }};
 

@@ -119,10 +119,14 @@ GPUROTA_INSTANTIATE(Update)
 GPUROTA_INSTANTIATE(Status)
 GPUROTA_INSTANTIATE(ListProcesses)
 GPUROTA_INSTANTIATE(Doctor)
+GPUROTA_INSTANTIATE(Events)
+GPUROTA_INSTANTIATE(Report)
 GPUROTA_INSTANTIATE(Reload)
 GPUROTA_INSTANTIATE(ServiceInfo)
 GPUROTA_INSTANTIATE(InterfaceDescription)
 template Result<void> Connection::start_stream(const proto::Hold&, milliseconds);
+template Result<void> Connection::start_stream(const proto::Events&, milliseconds);
+template Result<std::optional<proto::Answer<proto::Events>>> Connection::next_answer();
 template Result<std::optional<proto::Answer<proto::Hold>>> Connection::next_answer();
 
 }  // namespace gpurota::client

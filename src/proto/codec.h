@@ -68,6 +68,9 @@ tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text);
 template <class Method>
 std::string document_json(const typename Method::Reply& reply);
 
+// One event as one line, for programs that read a stream of them. Ends with a newline.
+std::string event_json(const Event& event);
+
 // A command line as it may be sent: at most kMaxCommandArguments and kMaxCommandBytes, valid UTF-8;
 // what was cut is replaced by "…".
 std::vector<std::string> sendable_command(const std::vector<std::string>& argv);

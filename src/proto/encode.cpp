@@ -128,6 +128,10 @@ std::string error_json(const WireError& error) {
   return dump(message);
 }
 
+std::string event_json(const Event& event) {
+  return dump(Encoder{Nulls::kShown}.value(event)) + "\n";
+}
+
 std::string_view error_word(std::string_view message) {
   constexpr std::string_view kBegin = R"({"error":")";
   if (!message.starts_with(kBegin)) return {};

@@ -114,6 +114,7 @@ check killed killed
 check daemon_restart daemon_restart
 check hammer hammer
 check families families
+check watch "$here/watch.sh" "$dist"
 check frameworks frameworks
 check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace gpurota::cli {
 
@@ -34,6 +36,8 @@ class LeaseWatch {
   // The lease is being ended, although its command may still run; and in the end, why.
   bool ending() const { return ending_; }
   const std::string& reason() const { return reason_; }
+  // What the daemon had to say since it was last asked.
+  std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
   // No daemon knows it, so nobody but us will end the command.
   bool forgotten() const { return forgotten_; }
 
@@ -48,6 +52,7 @@ class LeaseWatch {
   bool ending_ = false;
   bool forgotten_ = false;
   std::string reason_;
+  std::vector<std::string> notices_;  // bounded
 };
 
 }  // namespace gpurota::cli

@@ -80,6 +80,7 @@ void Supervisor::on_stopped(int signal) {
 }
 
 void Supervisor::on_lease() {
+  for (const std::string& notice : watch_.take_notices()) complain(display_text(notice, 600));
   if (status_ || !(watch_.ending() || watch_.ended())) return;
   const bool lost = watch_.ended() && *watch_.ended() != proto::Ended::kFinished;
   if (!told_ && (lost || watch_.ending()) && !watch_.reason().empty()) {

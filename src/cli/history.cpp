@@ -1,0 +1,106 @@
+// gpurota events, gpurota report.
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/history_views.h"
+#include "cli/output.h"
+#include "cli/since.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include <poll.h>
+
+namespace gpurota::cli {
+namespace {
+
+WallTime now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+Result<void> print_events(const proto::Events::Reply& reply, bool json, const Look& look) {
+  std::string text;
+  for (const proto::Event& event : reply.events) {
+    text += json ? proto::event_json(event) : event_text(event, look);
+  }
+  if (reply.missed > 0) {
+    complain(
+        fmt::format("{} events came too fast for this reader and are not shown", reply.missed));
+  }
+  return text.empty() ? Result<void>() : print(text);
+}
+
+Result<void> wait_for(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  while (::poll(&entry, 1, -1) < 0) {
+    if (errno != EINTR) return fail_errno("cannot wait for gpurotad", errno);
+  }
+  return {};
+}
+
+Result<void> stream_events(const Context& context, const EventsOptions& options) {
+  proto::Events call;
+  call.lease_id = options.lease;
+  if (options.since) {
+    GPUROTA_ASSIGN_OR_RETURN(call.since, parse_since("--since", *options.since, now()));
+  } else if (options.follow && !options.lease) {
+    call.since = now();  // what comes, not what was
+  }
+  if (options.follow) call.follow = true;
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  GPUROTA_TRY(connection.start_stream(call));
+  const Look look{terminal_width(), wants_colour()};
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::Events>());
+    if (!answer) {
+      GPUROTA_TRY(wait_for(connection.fd()));
+      continue;
+    }
+    GPUROTA_TRY(print_events(answer->reply, options.json, look));
+    if (!answer->continues) return {};
+  }
+}
+
+Result<proto::Report> report_call(const ReportOptions& options) {
+  proto::Report call;
+  call.by = options.by;
+  if (options.days && options.since) {
+    return fail(Code::kInvalid, "--days and --since both say from when: give one of them");
+  }
+  if (options.days) {
+    int days = 0;
+    const std::string& text = *options.days;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), days);
+    if (error != std::errc() || end != text.data() + text.size() || days < 1 || days > 36500) {
+      return fail(Code::kInvalid, "--days: write a number of days, such as --days 7");
+    }
+    call.since = now() - std::chrono::hours(24) * days;
+  }
+  if (options.since) {
+    GPUROTA_ASSIGN_OR_RETURN(call.since, parse_since("--since", *options.since, now()));
+  }
+  return call;
+}
+
+}  // namespace
+
+int events(const Context& context, const EventsOptions& options) {
+  const auto done = stream_events(context, options);
+  return done ? kExitOk : failed(done.error());
+}
+
+int report(const Context& context, const ReportOptions& options) {
+  const auto call = report_call(options);
+  if (!call) return failed(call.error());
+  auto connection = context.connect();
+  if (!connection) return failed(connection.error());
+  const auto reply = connection->call(*call);
+  if (!reply) return failed(reply.error());
+  if (options.json) return shown(proto::document_json<proto::Report>(*reply));
+  if (options.csv) return shown(report_csv(*reply));
+  return shown(report_text(*reply, {terminal_width(), wants_colour()}));
+}
+
+}  // namespace gpurota::cli
