@@ -1,15 +1,10 @@
 // The fields of queue_methods.h; see fields.h.
 #pragma once
 
+#include "proto/like.h"
 #include "proto/queue_methods.h"
 
-#include <concepts>
-#include <type_traits>
-
 namespace gpurota::proto {
-
-template <class X, class T>
-concept Like = std::same_as<std::remove_const_t<X>, T>;
 
 template <class V, Like<Request> X>
 void visit(V&& v, X& x) {
