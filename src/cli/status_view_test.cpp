@@ -194,6 +194,13 @@ TEST(StatusView, ColourIsOnlyThereWhenWanted) {
   EXPECT_THAT(status_text(a_status(), {200, true}, kNow), HasSubstr("\033[32mavailable\033[0m"));
 }
 
+TEST(StatusView, AMigInstanceIsNamedBesideItsGpuNotLikeOne) {
+  proto::Status::Reply reply = a_status();
+  reply.gpus[2].parent = reply.gpus[1].uuid;
+  reply.gpus[2].index = 0;
+  EXPECT_THAT(status_text(reply, {200, false}, kNow), HasSubstr("\n1:0 "));
+}
+
 TEST(StatusView, NoGpuPointsToDoctor) {
   EXPECT_THAT(status_text({}, {}, kNow), HasSubstr("gpurota doctor"));
 }

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "daemon/doctor.h"
+#include "lease/gpu_selector.h"
 #include "sys/accounts.h"
 #include "watch/classify.h"
 
@@ -310,7 +311,8 @@ std::vector<proto::Check> Daemon::doctor() {
   machine.driver_error = driver_error_;
   machine.preload = places_.preload;
   for (const GpuEntry& gpu : gpus_.entries()) {
-    machine.gpus.push_back({gpu.info, gpu.sample, sampler_.settings(gpu.info.uuid)});
+    machine.gpus.push_back({gpu.info, lease::name_of(gpu.info, gpus_.infos()), gpu.sample,
+                            sampler_.settings(gpu.info.uuid)});
     for (const GpuProcess& process : gpu.sample.processes) {
       const auto use = tenants_.use_of(process.pid, gpu.info.uuid);
       if (use && counted.insert(process.pid).second) {

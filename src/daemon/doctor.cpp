@@ -45,7 +45,7 @@ Check check_driver(const Examination& machine) {
 }
 
 std::vector<Check> check_gpu(const Examination::Gpu& gpu) {
-  const std::string name = fmt::format("gpu {}", gpu.info.index);
+  const std::string name = "gpu " + gpu.name;
   if (!gpu.sample.error.empty()) {
     return {error(name, gpu.sample.error,
                   "look at dmesg and nvidia-smi; the GPU is left out until "

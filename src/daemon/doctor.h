@@ -20,6 +20,7 @@ struct Examination {
   std::optional<Error> driver_error;
   struct Gpu {
     GpuInfo info;
+    std::string name;  // "0", "0:1"
     GpuSample sample;
     std::vector<ports::GpuProbe::Setting> settings;
   };

@@ -35,12 +35,20 @@ std::string list_of(const std::vector<GpuInfo>& gpus) {
   if (gpus.empty()) return "this machine has no GPU that gpurota can see";
   std::string text = "GPUs here: ";
   for (std::size_t i = 0; i < gpus.size() && i < 16; ++i) {
-    text += fmt::format("{}{} ({})", i ? ", " : "", gpus[i].index, gpus[i].uuid.value);
+    text += fmt::format("{}{} ({})", i ? ", " : "", name_of(gpus[i], gpus), gpus[i].uuid.value);
   }
   return text;
 }
 
 }  // namespace
+
+std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus) {
+  if (gpu.parent.value.empty()) return std::to_string(gpu.index);
+  for (const GpuInfo& other : gpus) {
+    if (other.uuid == gpu.parent) return fmt::format("{}:{}", other.index, gpu.index);
+  }
+  return gpu.uuid.value;
+}
 
 Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gpus) {
   int index = -1;
@@ -51,6 +59,7 @@ Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gp
   for (const GpuInfo& gpu : gpus) {
     const std::string_view uuid = gpu.uuid.value;
     if (equal_ignoring_case(uuid, text)) return gpu.uuid;
+    if (!gpu.parent.value.empty() && text == name_of(gpu, gpus)) return gpu.uuid;
     const bool named =
         is_index ? gpu.index == index && gpu.parent.value.empty()
                  : same_pci_address(text, gpu.pci) ||

@@ -1,14 +1,18 @@
 // What a user may write for one GPU (an index, a UUID or its unique prefix, a PCI address) and which
-// GPU that is. Pure.
+// GPU that is; and what people are told for it. Pure.
 #pragma once
 
 #include "base/result.h"
 #include "core/gpu.h"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace gpurota::lease {
+
+// "0"; a MIG instance is "0:1", the second one of GPU 0: its own index would be that of a GPU.
+std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus);
 
 // kInvalid if `text` fits no GPU of `gpus` or more than one; the message lists what there is.
 Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gpus);

@@ -42,6 +42,18 @@ TEST(GpuSelector, AnIndexIsNeverThatOfAMigInstance) {
   EXPECT_FALSE(select_gpu("2", kGpus));
 }
 
+TEST(GpuSelector, AMigInstanceIsNamedByItsGpuAndItsPlace) {
+  std::vector<GpuInfo> gpus = kGpus;
+  gpus[2].index = 0;
+  EXPECT_EQ(name_of(gpus[1], gpus), "1");
+  EXPECT_EQ(name_of(gpus[2], gpus), "1:0");
+  EXPECT_EQ(select_gpu("1:0", gpus)->value, gpus[2].uuid.value);
+  EXPECT_EQ(select_gpu("0", gpus)->value, gpus[0].uuid.value);
+  EXPECT_FALSE(select_gpu("0:0", gpus));
+  EXPECT_FALSE(select_gpu("1:1", gpus));
+  EXPECT_NE(select_gpu("7", gpus).error().message.find("1:0 (MIG-bb"), std::string::npos);
+}
+
 TEST(GpuSelector, RefusesWhatNamesNoneOrSeveralAndSaysWhatThereIs) {
   for (const char* text : {"", "7", "-1", "GPU-aa", "zz", "1.0", "0x1"}) {
     const auto result = select_gpu(text, kGpus);

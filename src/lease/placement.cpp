@@ -38,20 +38,29 @@ std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
   return text;
 }
 
+std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms) {
+  const auto parent = std::find_if(rooms.begin(), rooms.end(), [&](const GpuRoom& other) {
+    return other.info.uuid == room.info.parent;
+  });
+  if (parent == rooms.end()) return std::to_string(room.info.index);
+  return fmt::format("{}:{}", parent->info.index, room.info.index);
+}
+
 // What no amount of waiting would change, of one GPU.
-std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuRoom& room) {
+std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuRoom& room,
+                                     const std::vector<GpuRoom>& rooms) {
   if (!leasable(room)) {
     return refuse(Code::kInvalid,
                   fmt::format("GPU {} is split into MIG instances: name one of them "
                               "(see gpurota status)",
-                              room.info.index))
+                              name_of(room, rooms)))
         .value();
   }
   if (!request.memory) return std::nullopt;
   const Bytes limit = request.memory->of(room.info.memory);
   if (limit > room.capacity) {
     return refuse(Code::kLimit, fmt::format("{} is more than GPU {} has: {} can be had of its {}",
-                                            to_string(limit), room.info.index,
+                                            to_string(limit), name_of(room, rooms),
                                             to_string(room.capacity), to_string(room.info.memory)))
         .value();
   }
@@ -59,7 +68,7 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
     return refuse(Code::kLimit,
                   fmt::format("{} is too little on GPU {}: the driver's own context takes {} of it "
                               "before the program allocates anything",
-                              to_string(limit), room.info.index, to_string(room.context_cost)))
+                              to_string(limit), name_of(room, rooms), to_string(room.context_cost)))
         .value();
   }
   return std::nullopt;
@@ -73,7 +82,8 @@ Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& 
     const auto room = std::find_if(rooms.begin(), rooms.end(),
                                    [&](const GpuRoom& r) { return r.info.uuid == uuid; });
     if (std::string why = obstacle(request, *room); !why.empty()) {
-      obstacles += fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", room->info.index, why);
+      obstacles +=
+          fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", name_of(*room, rooms), why);
     } else {
       ++free;
     }
@@ -105,9 +115,10 @@ Chosen place_any(const PlacementRequest& request, const std::vector<GpuRoom>& ro
   for (const GpuRoom& room : rooms) {
     if (!leasable(room)) continue;
     ++total;
-    if (impossible_on(request, room)) continue;
+    if (impossible_on(request, room, rooms)) continue;
     if (std::string why = obstacle(request, room); !why.empty()) {
-      obstacles += fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", room.info.index, why);
+      obstacles +=
+          fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", name_of(room, rooms), why);
     } else {
       candidates.push_back({&room, room_left(request, room)});
     }
@@ -199,7 +210,7 @@ std::optional<Refusal> impossible(const PlacementRequest& request,
         std::find(request.gpus.begin(), request.gpus.end(), room.info.uuid) != request.gpus.end();
     if (request.gpus.empty() ? !leasable(room) : !named) continue;
     ++total;
-    auto refusal = impossible_on(request, room);
+    auto refusal = impossible_on(request, room, rooms);
     if (!refusal) refusal = soft_limit_above(request, room);
     if (!refusal) ++possible;
     if (refusal && (!never || named)) never = std::move(refusal);
