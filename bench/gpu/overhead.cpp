@@ -5,6 +5,7 @@
 // own calls that libgpurota makes. Kinds are measured in turns, so that drift meets all alike; each
 // figure is the median over the repetitions. `overhead [REPETITIONS]`.
 #include "abi/cuda_abi.h"
+#include "overhead_families.h"
 
 #include <algorithm>
 #include <chrono>
@@ -211,6 +212,10 @@ std::vector<Kind> make_kinds(const Driver& d, const Setup& s) {
                      },
                      [&d] { check(d.synchronize(), "cuCtxSynchronize"); }});
   }
+  families::add_all(::dlopen("libcuda.so.1", RTLD_NOW),
+                    [&](const char* name, int calls, std::function<void()> call) {
+                      kinds.push_back({name, calls, std::move(call), nullptr});
+                    });
   add_queries(d, s, &kinds);
   return kinds;
 }

@@ -31,3 +31,5 @@ for round in $(seq "$rounds"); do
 done
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 python3 "$here/table.py" "$work"
+echo
+"$dist/bin/gpurota" run --memory 4G -- python3 "$here/../interposer/startup.py" "$dist/tests/start_probe" 100

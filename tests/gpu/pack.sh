@@ -33,6 +33,7 @@ for program in hammer families; do
 done
 source=$(dirname "$(readlink -f "$0")")/../..
 c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread
+cc -O2 -o "$out/tests/start_probe" "$source/bench/interposer/start_probe.c" -ldl
 for program in "$build"/tests/driver/driver_*; do
   [ -f "$program" ] && [ -x "$program" ] && strip -o "$out/tests/driver/$(basename "$program")" "$program"
 done
