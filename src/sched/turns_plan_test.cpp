@@ -112,11 +112,11 @@ void random_script(Dice& dice, Plan& plan) {
 
 }  // namespace
 
-Plan random_plan(unsigned seed) {
+Plan random_plan(unsigned seed, double seconds) {
   Dice dice(seed);
   Plan plan;
   plan.seed = seed;
-  plan.seconds = 3600;
+  plan.seconds = seconds;
   plan.settings = random_settings(dice);
   const std::uint64_t gpus = 1 + dice.pick(3);
   for (std::uint64_t i = 0; i < gpus; ++i) {

@@ -1,7 +1,7 @@
 // Hours of a machine in seconds, with a seed: what Turns promises, whatever happens.
 //
 // A failure prints its seed and the shortest script that still fails; TURNS_SEEDS=FROM-TO runs others, as
-// many as wanted.
+// many as wanted, each for TURNS_SECONDS of virtual time.
 #include "sched/turns_world_test.h"
 
 #include <gtest/gtest.h>
@@ -31,10 +31,11 @@ TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
   if (const char* seeds = std::getenv("TURNS_SEEDS")) {
     ASSERT_EQ(std::sscanf(seeds, "%u-%u", &from, &to), 2) << "TURNS_SEEDS=FROM-TO";
   }
+  const char* seconds = std::getenv("TURNS_SECONDS");
   double hours = 0;
   long events = 0;
   for (unsigned seed = from; seed <= to; ++seed) {
-    const Plan plan = random_plan(seed);
+    const Plan plan = random_plan(seed, seconds != nullptr ? std::atof(seconds) : 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
     hours += plan.seconds / 3600;

@@ -73,7 +73,7 @@ class Tenants : protected Timeline {
       }
       t->open = true;
       t->stuck = false;
-      t->owes = 0;
+      if (t->owes > 0) pay(t);  // what a sibling waits for is launched freely now
       if (t->wants && !t->busy) start_running(t);
     } else if (a.order == GateOrder::kClose) {
       t->open = false;
@@ -113,14 +113,17 @@ class Tenants : protected Timeline {
     if (t->busy) return;  // what it adds is done before what it has to drain
     t->busy = true;
     t->busy_since = now_;
-    if (t->owes > 0 && --t->owes == 0) {
-      for (const auto& other : tenants_) {
-        if (other->lease != t->lease || !other->stuck) continue;
-        other->stuck = false;
-        drain_in(other.get(), 1e-4);
-      }
-    }
+    if (t->owes > 0 && --t->owes == 0) pay(t);
     drain_in(t, plan_of(*t).collective ? 1e-4 : plan_of(*t).kernel * t->uniform());
+  }
+
+  void pay(Tenant* t) {
+    t->owes = 0;
+    for (const auto& other : tenants_) {
+      if (other->lease != t->lease || !other->stuck) continue;
+      other->stuck = false;
+      drain_in(other.get(), 1e-4);
+    }
   }
 
   void evict(Tenant* t, std::size_t g) {

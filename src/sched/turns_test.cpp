@@ -395,6 +395,20 @@ TEST_F(Collective, LongKernelsAreNotFedForEver) {
   EXPECT_LE(lets(kA), 6) << "each time it has to stand still for longer";
 }
 
+TEST_F(Collective, AThreadThatWaitsForMemoryWhileItsLeaseLeavesGetsIt) {
+  close_with_a_stuck_rank();
+  done.clear();
+  send(Grow{kA2, kGpu0, ++seq, gib(5), false});  // what kA waits for comes after this
+  pass(milliseconds(1));
+  ASSERT_FALSE(of<AnswerGrow>().empty());
+  EXPECT_EQ(answer(), GrowAnswer::kGranted);
+  EXPECT_LE(turns.residency().used(GpuSlot{0}), gib(80));
+  stuck.erase(kA);
+  say(kA);
+  pass(seconds(1));
+  EXPECT_TRUE(holds(kLeaseB));
+}
+
 TEST_F(TurnsTest, ATurnIsOfAllTenantsOnAllGpus) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
   ASSERT_TRUE(turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, seconds(1)}));

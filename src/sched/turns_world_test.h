@@ -61,6 +61,6 @@ Outcome simulate(const Plan& plan);
 double longest_wait(const Plan& plan);
 // The same plan with as little of its script as still fails.
 Plan cut_down(const Plan& plan);
-Plan random_plan(unsigned seed);
+Plan random_plan(unsigned seed, double seconds);
 
 }  // namespace gpurota::sched::testing_world

@@ -3,7 +3,7 @@
 # a driver; one line for each check; exits with the number of those that failed. ONLY="name name" runs
 # these checks alone (`frameworks` takes five minutes, the rest three).
 #
-# Takes device memory with plain allocations only, at most 16 GiB (burn.sh: 88 %); touches no setting of the GPU.
+# Takes device memory with plain allocations and mapped memory, at most 16 GiB (burn.sh: 88 %, turns: 25 GiB); touches no setting of the GPU.
 # shellcheck disable=SC2317  # the checks are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: run.sh DIST [RESULTS_DIR]}")
@@ -98,6 +98,9 @@ frameworks() { # their own lines and a table: frameworks.out, frameworks.md
 families() { # every family of device memory, with a model beside it; the seed is in its report
   gpurota run --memory 16G -- "$dist/tests/families" 4 6 20 16384 "${SEED:-$RANDOM}"
 }
+turns() { # two processes of 24 GiB each on 25 GiB: each switch, what it moved and what that took
+  LD_LIBRARY_PATH=$dist/lib/bundled "$dist/tests/turns_machine" --memory 24G --capacity 25G --quantum 2 --seconds 90
+}
 hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
 
 trap cleanup EXIT
@@ -115,6 +118,7 @@ check daemon_restart daemon_restart
 check hammer hammer
 check families families
 check watch "$here/watch.sh" "$dist"
+check turns turns
 check frameworks frameworks
 check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
