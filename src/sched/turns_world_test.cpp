@@ -63,6 +63,7 @@ class World : Tenants {
       for (GpuMemory& m : t->gpus) m.to_evict = m.to_restore = Bytes();
       reconnect(t.get());
     }
+    count_outsiders();
     feed(Tick{});
   }
 
@@ -77,6 +78,18 @@ class World : Tenants {
     });
   }
 
+  // What NVML shows of processes that have not come back to this daemon.
+  void count_outsiders() {
+    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
+      Bytes held;
+      for (const auto& t : tenants_) {
+        const GpuMemory& m = t->gpus[g];
+        if (!t->known) held += m.resident + m.arriving + m.wired;
+      }
+      turns_->set_outsiders(plan_.gpus[g].uuid, held);
+    }
+  }
+
   void introduce(Tenant* t) {
     AddTenant event{t->id, plan_of(*t).terms.id, {}, t->open};
     for (std::size_t g = 0; g < t->gpus.size(); ++g) {
@@ -84,6 +97,7 @@ class World : Tenants {
       event.memory.push_back({plan_.gpus[g].uuid, m.resident + m.out, m.resident, m.wired});
     }
     t->known = true;
+    count_outsiders();
     feed(event);
     say_status(t);
     for (const auto& [seq, g] : t->growing) {
@@ -236,6 +250,7 @@ class World : Tenants {
       t->busy = t->open = false;
       t->gpus.assign(t->gpus.size(), {});
     }
+    count_outsiders();
     take(turns_->remove_lease(plan_.leases[lease].terms.id, at(now_)));
   }
 
@@ -272,6 +287,7 @@ class World : Tenants {
     after(0.1 + 2 * t->uniform(), [this, t] {
       t->gone = true;
       t->gpus.assign(t->gpus.size(), {});
+      count_outsiders();
       feed(RemoveTenant{t->id});
     });
   }
