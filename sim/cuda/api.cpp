@@ -26,6 +26,9 @@ ContextCall::ContextCall() {
     return;
   }
   context_ = driver_.contexts.find(stack.back());
+  if (context_ != nullptr && context_->view_of != nullptr) {
+    context_ = driver_.contexts.find(context_->view_of);
+  }
   if (context_ == nullptr) {
     error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   } else if (driver_.machine->faults(context_->device).lost.load() != 0) {

@@ -33,7 +33,7 @@ CUresult destroy(CUcontext handle) {
   if (context == nullptr) {
     return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
-  if (context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->is_primary || context->view_of != nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   call.driver().destroy_context(context, call.lock());
   std::vector<Context*>& stack = context_stack();
   if (!stack.empty() && stack.back() == context) stack.pop_back();
@@ -49,6 +49,9 @@ class AnyContextCall : public Call {
       handle =
           context_stack().empty() ? nullptr : reinterpret_cast<CUcontext>(context_stack().back());
     context_ = driver_.contexts.find(handle);
+    if (context_ != nullptr && context_->view_of != nullptr) {
+      context_ = driver_.contexts.find(context_->view_of);
+    }
     if (handle == nullptr) {
       error_ = CUDA_ERROR_INVALID_CONTEXT;
     } else if (context_ == nullptr) {

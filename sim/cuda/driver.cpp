@@ -3,6 +3,7 @@
 #include "sim/cuda/array.h"
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
+#include "sim/cuda/green.h"
 #include "sim/cuda/kernel.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"

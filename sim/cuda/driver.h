@@ -24,10 +24,12 @@ struct Function;
 struct Graph;
 struct GraphExec;
 struct GraphMemory;
+struct GreenContext;
 struct MemPool;
 struct MemoryHandle;
 struct MipmappedArray;
 struct Module;
+struct ResourceDesc;
 struct UserObject;
 
 // Owns the objects of one type; a handle is valid while it is in here.
@@ -101,6 +103,8 @@ class Driver {
   Registry<Module> modules;
   Registry<Function> functions;
   Registry<UserObject> user_objects;
+  Registry<GreenContext> greens;
+  Registry<ResourceDesc> resource_descs;
   Registry<ArrayMemory> arrays;
   Registry<MipmappedArray> mipmaps;
   Registry<MemoryHandle> handles;

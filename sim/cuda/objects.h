@@ -50,7 +50,8 @@ struct Context {
   unsigned flags = 0;
   std::uint64_t id = 0;
   bool is_primary = false;
-  unsigned references = 1;  // cuCtxAttach
+  unsigned references = 1;     // cuCtxAttach
+  Context* view_of = nullptr;  // of a green context: where all is done
   unsigned version = 3020;
   std::uint64_t charged_bytes = 0;
   DeviceHeap heap;

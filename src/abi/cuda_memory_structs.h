@@ -118,3 +118,18 @@ GPUROTA_CUDA_SIZE(CUDA_MEMCPY3D_BATCH_OP, 112);
 enum { CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1, CU_GRAPH_USER_OBJECT_MOVE = 1 };
 
 typedef struct CUdevResourceDesc_st* CUdevResourceDesc;
+enum { CU_DEV_RESOURCE_TYPE_SM = 1, CU_GREEN_CTX_DEFAULT_STREAM = 1 };
+
+typedef struct CUdevResource_st {
+  int type;
+  unsigned char padding[92];
+  union {
+    struct {
+      unsigned int smCount;
+      unsigned int minSmPartitionSize;
+      unsigned int smCoscheduledAlignment;
+    } sm;
+    unsigned char oversize[48];
+  } of; /* anonymous in NVIDIA's header */
+} CUdevResource;
+GPUROTA_CUDA_SIZE(CUdevResource, 144);

@@ -158,6 +158,41 @@ DRIVER_CHECK(a_captured_allocation_is_a_graphs_memory) {
   EXPECT_OK(cuStreamDestroy_v2(stream));
 }
 
+// Which it makes if it is the first to need it, and which goes with the last green one.
+DRIVER_CHECK(what_is_allocated_in_a_green_context_lives_in_the_primary) {
+  const auto whole = function<CUresult(CUdevice, CUdevResource*, int)>("cuDeviceGetDevResource");
+  const auto describe =
+      function<CUresult(CUdevResourceDesc*, CUdevResource*, unsigned)>("cuDevResourceGenerateDesc");
+  const auto create =
+      function<CUresult(CUgreenCtx*, CUdevResourceDesc, CUdevice, unsigned)>("cuGreenCtxCreate");
+  const auto destroy = function<CUresult(CUgreenCtx)>("cuGreenCtxDestroy");
+  const auto view_of = function<CUresult(CUcontext*, CUgreenCtx)>("cuCtxFromGreenCtx");
+  CUdevResource resource = {};
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr, other = nullptr;
+  CUcontext view = nullptr;
+  CUdeviceptr p = 0;
+  EXPECT_OK(whole(0, &resource, CU_DEV_RESOURCE_TYPE_SM));
+  EXPECT_OK(describe(&description, &resource, 1));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_OK(create(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    EXPECT_OK(create(&other, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    EXPECT_OK(view_of(&view, green));
+    EXPECT_OK(cuCtxSetCurrent(view));
+    EXPECT_OK(cuMemAlloc_v2(&p, 160 * kMiB));
+    EXPECT_SAME(charged(), std::size_t{160});
+    EXPECT_CODE(cuMemAlloc_v2(&p, 160 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_OK(destroy(green));
+    EXPECT_OK(view_of(&view, other));
+    EXPECT_OK(cuCtxSetCurrent(view));
+    EXPECT_SAME(charged(), std::size_t{160});
+    EXPECT_OK(destroy(other));
+  }
+  EXPECT_OK(cuCtxSetCurrent(nullptr));
+  const WithContext with;
+  EXPECT_SAME(charged(), std::size_t{0});
+}
+
 // An allocation at the limit asks the daemon, looks at the pools and trims them; none of that may end a
 // capture that another thread of the program is in the middle of.
 DRIVER_CHECK(a_query_while_capturing_does_not_invalidate_the_programs_capture) {

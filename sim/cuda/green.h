@@ -1,0 +1,19 @@
+// Green contexts: a part of a device's processors, used as a view of the primary context. Under the
+// driver's lock.
+#pragma once
+
+#include "sim/cuda/driver.h"
+
+namespace gpurota::sim {
+
+struct ResourceDesc {
+  unsigned processors = 0;
+};
+
+struct GreenContext {
+  int ordinal = 0;
+  unsigned processors = 0;
+  Context* view = nullptr;  // current to threads; all that is done in it is done in the primary
+};
+
+}  // namespace gpurota::sim
