@@ -70,6 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_reply<Hold>(input);
   check_reply<Acquire>(input);
   check_reply<ListProcesses>(input);
+  check_reply<Events>(input);
+  check_reply<Report>(input);
   check_reply<ServiceInfo>(input);
   return 0;
 }
