@@ -1,7 +1,10 @@
 // Turns, the gate and swap memory together, in real processes on a driver, simulated or NVIDIA's:
 //
 //   turns_machine [--tenants N] [--memory SIZE] [--capacity SIZE] [--quantum SECONDS] [--seconds S]
-//                 [--work SECONDS --pause SECONDS]
+//                 [--work SECONDS --pause SECONDS] [--kill SECONDS] [--stop SECONDS]
+//
+// --kill ends the first tenant with SIGKILL then, wherever its memory is; --stop stops it for a second. The
+// others go on.
 //
 // Each tenant has SIZE of memory; all together have more than the capacity, so they take turns. Every tenant
 // checks what it reads. Prints each switch, and at the end what it took; fails if a byte was wrong, a tenant
@@ -16,6 +19,7 @@
 #include <map>
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,12 +37,14 @@ struct Options {
   std::optional<double> quantum;
   double seconds = 5;
   double work = 0, pause = 0;
+  double kill = 0, stop = 0;  // when; 0: never
 };
 
 struct Process {
   pid_t pid = 0;
   int socket = -1;
   bool done = false;
+  bool killed = false;
   bool wrong = false;
   std::uint64_t checks = 0;
   int turns = 0;
@@ -64,7 +70,11 @@ class Machine {
       if (!start(i)) return false;
     }
     const TimePoint end = now() + to_duration(options_.seconds);
-    while (now() < end && alive() == options_.tenants) look(end);
+    const TimePoint begun = now();
+    while (now() < end && !somebody_failed()) {
+      disturb(to_seconds(now() - begun));
+      look(std::min(end, now() + std::chrono::milliseconds(20)));
+    }
     for (auto& [id, p] : processes_) say(id, {Kind::kFinish, 0, 0, 0, 0, 0, 0, 0});
     // Who waits at its gate finishes when its turn comes.
     const TimePoint patience = now() + to_duration(60);
@@ -100,6 +110,26 @@ class Machine {
     return true;
   }
 
+  bool somebody_failed() const {
+    return std::any_of(processes_.begin(), processes_.end(),
+                       [](const auto& e) { return e.second.done && !e.second.killed; });
+  }
+
+  void disturb(double at) {
+    const TenantId first{1};
+    Process& p = processes_.at(first);
+    if (options_.kill > 0 && at > options_.kill && !p.killed) {
+      p.killed = true;
+      ::kill(p.pid, SIGKILL);
+      feed(TenantDied{first});
+    }
+    const bool stops = options_.stop > 0 && at > options_.stop && at < options_.stop + 1;
+    if (stops == stopped_) return;
+    stopped_ = stops;
+    ::kill(p.pid, stops ? SIGSTOP : SIGCONT);
+    feed(Reachable{first, !stops});
+  }
+
   int alive() const {
     return static_cast<int>(std::count_if(processes_.begin(), processes_.end(),
                                           [](const auto& e) { return !e.second.done; }));
@@ -130,7 +160,7 @@ class Machine {
       p.done = true;
       int status = 0;
       ::waitpid(p.pid, &status, 0);
-      p.wrong = p.wrong || status != 0;
+      p.wrong = p.wrong || (status != 0 && !p.killed);
       feed(RemoveTenant{id});
       return;
     }
@@ -205,7 +235,7 @@ class Machine {
       std::printf("tenant %llu: %llu checks, %d turns%s\n",
                   static_cast<unsigned long long>(id.value),
                   static_cast<unsigned long long>(p.checks), p.turns, p.wrong ? ", WRONG" : "");
-      good = good && !p.wrong && p.checks > 0 && p.turns > 0;
+      good = good && !p.wrong && (p.checks > 0 || p.killed) && p.turns > 0;
     }
     if (!took_.empty()) {
       std::sort(took_.begin(), took_.end());
@@ -225,29 +255,35 @@ class Machine {
   TimePoint shown_{};
   bool over_ = false;
   bool troubled_ = false;
+  bool stopped_ = false;
 };
+
+bool read_option(const std::string& name, const char* value, Options* options) {
+  const std::map<std::string, double*> numbers = {
+      {"--seconds", &options->seconds}, {"--work", &options->work}, {"--pause", &options->pause},
+      {"--kill", &options->kill},       {"--stop", &options->stop},
+  };
+  const std::map<std::string, Bytes*> sizes = {{"--memory", &options->memory},
+                                               {"--capacity", &options->capacity}};
+  if (const auto found = numbers.find(name); found != numbers.end()) {
+    *found->second = std::atof(value);
+  } else if (const auto size = sizes.find(name); size != sizes.end()) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return false;
+    *size->second = *bytes;
+  } else if (name == "--tenants") {
+    options->tenants = std::atoi(value);
+  } else if (name == "--quantum") {
+    options->quantum = std::atof(value);
+  } else {
+    return false;
+  }
+  return true;
+}
 
 bool read_options(int argc, char** argv, Options* options) {
   for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    const char* value = argv[i + 1];
-    const auto size = parse_bytes(value);
-    if (name == "--tenants")
-      options->tenants = std::atoi(value);
-    else if (name == "--memory" && size)
-      options->memory = *size;
-    else if (name == "--capacity" && size)
-      options->capacity = *size;
-    else if (name == "--quantum")
-      options->quantum = std::atof(value);
-    else if (name == "--seconds")
-      options->seconds = std::atof(value);
-    else if (name == "--work")
-      options->work = std::atof(value);
-    else if (name == "--pause")
-      options->pause = std::atof(value);
-    else
-      return false;
+    if (!read_option(argv[i], argv[i + 1], options)) return false;
   }
   return argc % 2 == 1;
 }
@@ -261,7 +297,7 @@ int main(int argc, char** argv) {
     std::fprintf(
         stderr,
         "usage: turns_machine [--tenants N] [--memory SIZE] [--capacity SIZE] [--quantum S] "
-        "[--seconds S] [--work S --pause S]\n");
+        "[--seconds S] [--work S --pause S] [--kill S] [--stop S]\n");
     return 2;
   }
   return turns_test::Machine(options).run() ? 0 : 1;
