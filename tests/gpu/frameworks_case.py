@@ -232,6 +232,7 @@ def _softmax_rows(x, y, columns, BLOCK: "tl.constexpr"):  # noqa: F821, N803
 
 def jax_case():
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = "1.0"  # else JAX keeps itself to three quarters
     try:
         import jax
         import jax.numpy as jnp
@@ -272,6 +273,8 @@ def cupy_case():
 def numba_case():
     try:
         import numpy
+        if not hasattr(numpy, "row_stack"):
+            numpy.row_stack = numpy.vstack  # gone from numpy 2.5, which numba-cuda 0.30 does not know
         from numba import cuda
         if not cuda.is_available():
             return {"skip": "numba finds no GPU"}
