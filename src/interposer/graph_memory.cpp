@@ -114,6 +114,27 @@ bool find_exec(State& s, CUgraphExec exec, GraphNeed* need) {
   return entry != nullptr;
 }
 
+// Inside all the pools that the graph needs.
+class InsideAll {
+ public:
+  InsideAll(State& s, const GraphNeed& need) : s_(s), need_(need) { add(1); }
+  ~InsideAll() { add(-1); }
+  InsideAll(const InsideAll&) = delete;
+  InsideAll& operator=(const InsideAll&) = delete;
+
+ private:
+  void add(int by) {
+    for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
+      Pool* pool = need_.bytes[slot] != 0 ? pool_of_slot(s_, slot) : nullptr;
+      if (pool == nullptr) continue;
+      pool->inside.fetch_add(by);
+      s_.slots[slot].inside.fetch_add(by);
+    }
+  }
+  State& s_;
+  const GraphNeed& need_;
+};
+
 // What was taken for a launch, to be settled after it.
 class Room {
  public:
@@ -150,7 +171,6 @@ class Room {
     }
     used_[slot] = true;
     taken_[slot] = growth;
-    s_.slots[slot].in_flight.fetch_add(growth, std::memory_order_relaxed);
     return true;
   }
 
@@ -164,6 +184,7 @@ template <typename Call>
 CUresult in_room(State& s, GraphNeed* need, uint64_t stream, Call call) {
   Room room(s);
   if (!room.make(*need)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const InsideAll inside(s, *need);
   need->trims = trims_of(s, *need);
   const CUresult result = call();
   room.settle_all();
@@ -208,11 +229,9 @@ CUresult submit(Task task, CUgraphExec exec, CUstream stream, bool per_thread, R
   if (s.graphs.with_memory.load(std::memory_order_relaxed) == 0) return call();
   if (!find_exec(s, exec, &need) || is_capturing(stream, per_thread)) return call();
   const uint64_t key = task == Task::kLaunch ? stream_key(stream, per_thread) : 0;
-  if (need.launched && key != 0 && need.stream == key && need.trims == trims_of(s, need)) {
-    const CUresult result = call();
-    // Another thread took the memory away just now: what came instead is charged at least.
-    if (need.trims != trims_of(s, need)) settle_needs(need);
-    return result;
+  if (need.launched && key != 0 && need.stream == key) {
+    const InsideAll inside(s, need);
+    if (need.trims == trims_of(s, need)) return call();
   }
   const CUresult result = in_room(s, &need, key, call);
   if (result == CUDA_SUCCESS) remember_exec(s, exec, need);

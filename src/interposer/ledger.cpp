@@ -5,6 +5,11 @@
 #include "interposer/pools.h"
 
 namespace gpurota::interposer {
+namespace {
+
+constexpr int kPatience = 3;  // ms
+
+}  // namespace
 
 bool take(State& s, int slot, int64_t bytes) {
   std::atomic<int64_t>& headroom = s.slots[slot].headroom;
@@ -25,6 +30,17 @@ bool reserve(int slot, int64_t bytes) {
     reserved = grow(slot, GPUROTA_GROW_MEMORY, need) == Answer::kYes;
     if (reserved || !reclaim_pools(slot)) break;
     reserved = take(s, slot, bytes);
+  }
+  // What other threads have in flight is more than they will keep: a refusal waits for that, shortly.
+  bool waited = false;
+  for (int i = 0; i < kPatience && !reserved && s.slots[slot].inside.load() > 0; ++i) {
+    ErrnoGuard guard;
+    sleep_ms(1);
+    waited = true;
+    reserved = take(s, slot, bytes);
+  }
+  if (waited && !reserved) {
+    reserved = grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes)) == Answer::kYes;
   }
   if (reserved) s.mirror(slot);
   return reserved;

@@ -63,15 +63,15 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
 }
 
 // Reads and charges under the pool's lock, so that charges follow each other as the readings do.
-// Returns what the charge has grown by.
-int64_t read_charge(State& s, Pool& pool) {
+// Returns what the charge has grown by. Growth is charged by who is inside (`own`), whose reserve it is.
+int64_t read_charge(State& s, Pool& pool, bool own) {
   Lock lock(pool.mutex);
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
   if (handle == nullptr || pool.destroyed) return 0;
   if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)) return 0;
   const int64_t grown = reserved - pool.charged;
-  if (grown == 0) return 0;
+  if (grown == 0 || (grown > 0 && !own && pool.inside.load() > 0)) return 0;
   pool.charged = reserved;
   learn_unit(s, pool, reserved);
   return grown;
@@ -150,6 +150,16 @@ Pool* known_pool(State& s, CUmemoryPool handle) {
   return pool != nullptr ? pool : learn_pool(s, handle);
 }
 
+Inside::Inside(State& s, Pool& pool) : slot_(s.slots[pool.slot]), pool_(pool) {
+  slot_.inside.fetch_add(1);
+  pool_.inside.fetch_add(1);
+}
+
+Inside::~Inside() {
+  pool_.inside.fetch_sub(1);
+  slot_.inside.fetch_sub(1);
+}
+
 Pool* graph_pool(State& s, CUdevice device) {
   if (device < 0 || device >= static_cast<CUdevice>(kDevices)) return nullptr;
   const CUmemoryPool handle = graph_handle(device);
@@ -198,14 +208,13 @@ bool lease_may_have(State& s, int slot, int64_t bytes) {
 bool settle(State& s, Pool& pool, int64_t taken) {
   const int slot = pool.slot;
   Slot& ledger = s.slots[slot];
-  const int64_t grown = read_charge(s, pool);
-  const int64_t others = ledger.in_flight.fetch_sub(taken, std::memory_order_relaxed) - taken;
+  const int64_t grown = read_charge(s, pool, true);
   const int64_t left =
       ledger.headroom.fetch_add(taken - grown, std::memory_order_relaxed) + taken - grown;
   if (grown != 0) s.mirror(slot);
-  if (left + others >= 0) return true;
-  if (!reserve(slot, -(left + others))) return false;
-  put(slot, -(left + others));
+  if (grown <= taken || left >= 0) return true;
+  if (!reserve(slot, -left)) return false;
+  put(slot, -left);
   return true;
 }
 
@@ -216,7 +225,8 @@ void trim(Pool& pool) {
   pool.trims.fetch_add(1);
   if (device >= 0) {
     const auto trim_graphs = GPUROTA_REAL(cuDeviceGraphMemTrim);
-    if (trim_graphs != nullptr) trim_graphs(device);
+    // Whoever launches says that it is inside before it looks at the count: one of us sees the other.
+    if (trim_graphs != nullptr && pool.inside.load() == 0) trim_graphs(device);
   } else {
     const auto trim_to = GPUROTA_REAL(cuMemPoolTrimTo);
     if (trim_to != nullptr) trim_to(handle, 0);
@@ -242,7 +252,7 @@ void settle_pools(int slot) {
   for (uint32_t i = 0; i < used; ++i) {
     Pool& pool = s.pools.entries[i];
     if (pool.pool.load() == nullptr || pool.slot != slot) continue;
-    const int64_t grown = read_charge(s, pool);
+    const int64_t grown = read_charge(s, pool, false);
     if (grown != 0) put(slot, -grown);
   }
 }

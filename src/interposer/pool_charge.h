@@ -41,9 +41,23 @@ bool may_serve(Pool& pool, uint64_t size);
 // Remembers that it could not.
 void was_in_pieces(Pool& pool, uint64_t size);
 
-// Ends a call before which `taken` was reserved (and added to Slot::in_flight): charges the growth,
-// gives the rest back. False if the pool has grown by more than can be had; what others have in
-// flight is theirs, and will come back.
+// While it lives, the pool may grow for the calling thread: what it grows by is charged by the settlement of
+// that thread and by nobody else, and memory of graphs is not let go.
+class Inside {
+ public:
+  Inside(State& s, Pool& pool);
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  Slot& slot_;
+  Pool& pool_;
+};
+
+// Ends a call before which `taken` was reserved: charges the growth,
+// gives the rest back. False if the pool has grown by more than was taken and than can be had: only
+// who made it grow beyond its reserve is told, whatever others have in flight.
 bool settle(State& s, Pool& pool, int64_t taken);
 
 // Lets one pool go of what it does not need.

@@ -61,8 +61,13 @@ void free_again(const Request& request) {
 template <typename Call>
 CUresult attempt(State& s, const Request& request, int64_t taken, Call call) {
   Pool& pool = *request.pool;
-  const CUresult result = call();
-  const bool covered = settle(s, pool, taken);
+  CUresult result = CUDA_SUCCESS;
+  bool covered = false;
+  {
+    const Inside inside(s, pool);
+    result = call();
+    covered = settle(s, pool, taken);
+  }
   if (result != CUDA_SUCCESS) return result;
   if (!covered) {
     free_again(request);
@@ -84,7 +89,6 @@ bool regain(State& s, Pool& pool, int64_t growth) {
   trim(pool);
   settle_pools(pool.slot);
   if (!take(s, pool.slot, growth)) return false;
-  s.slots[pool.slot].in_flight.fetch_add(growth, std::memory_order_relaxed);
   return true;
 }
 
@@ -120,7 +124,6 @@ CUresult attempt_when_short(State& s, Request request, int64_t growth, Call call
     }
     return attempt(s, request, 0, call);
   }
-  s.slots[slot].in_flight.fetch_add(growth, std::memory_order_relaxed);
   return attempt(s, request, growth, call);
 }
 
@@ -130,7 +133,6 @@ CUresult allocate_from(const Request& request, Call call) {
   const int slot = request.pool->slot;
   const int64_t growth = growth_for(s, *request.pool, request.size);
   if (!take(s, slot, growth)) return attempt_when_short(s, request, growth, call);
-  s.slots[slot].in_flight.fetch_add(growth, std::memory_order_relaxed);
   return attempt(s, request, growth, call);
 }
 

@@ -23,7 +23,7 @@ struct Slot {
   std::atomic<int64_t>
       headroom;  // granted and not charged; below zero only inside a pool settlement
   std::atomic<int64_t> granted;    // what the daemon has granted and not got back
-  std::atomic<int64_t> in_flight;  // reserved for pool allocations that are inside the driver
+  std::atomic<int32_t> inside;     // calls of the driver that may make a pool grow
   std::atomic<uint64_t> allocations;
   std::atomic<uint64_t> refusals;
   std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
@@ -151,6 +151,7 @@ struct Pool {
   // Counted before and after it is told to let go: who saw the same count twice has seen no memory go
   // in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;
+  std::atomic<int32_t> inside;  // calls of the driver that may make it grow
   int32_t slot;
   bool tracked;    // can be destroyed: its allocations are in the pointer table
   bool destroyed;  // by the program, while allocations live

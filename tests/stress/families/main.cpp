@@ -11,7 +11,6 @@
 //   left         MiB that NVML or cuMemGetInfo show more than at the start, when all has been freed
 #include "tests/stress/families/families.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -184,9 +183,11 @@ class Judge {
     return shared->view.load();
   }
   void look() {
+    // Those inside when the look began, and those that came while it lasted.
+    const int entered = shared->entered_pools.load();
     int in_pools = shared->in_pools.load();
     const std::uint64_t sum = nvml_.sum();
-    in_pools = std::max(in_pools, shared->in_pools.load());
+    in_pools += shared->entered_pools.load() - entered;
     peak_ = sum > peak_ ? sum : peak_;
     over_ += sum > arguments_.limit + static_cast<std::uint64_t>(in_pools) * kPoolUnit;
     ++looks_;

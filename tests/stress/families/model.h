@@ -49,6 +49,7 @@ struct Shared {
   // Threads inside a request of a pool: the only ones that may be above the limit, by a pool's unit each
   // (docs/design/interposer.md).
   std::atomic<int> in_pools;
+  std::atomic<int> entered_pools;  // ever
   std::atomic<std::uint64_t> made[kKinds], refused[kKinds];
   std::atomic<std::uint64_t> wrongly, corrupt, failures;
   std::atomic<int> arrived, round;  // the meeting of all threads between rounds
@@ -75,7 +76,10 @@ class Account {
   bool request(Kind kind, std::uint64_t most, Call call) {
     const bool of_pool = kind == Kind::kPool || kind == Kind::kDefaultPool;
     begin(static_cast<std::int64_t>(most));
-    if (of_pool) shared->in_pools.fetch_add(1);
+    if (of_pool) {
+      shared->entered_pools.fetch_add(1);
+      shared->in_pools.fetch_add(1);
+    }
     const CUresult result = call();
     if (of_pool) shared->in_pools.fetch_sub(1);
     return end(kind, static_cast<std::int64_t>(most), result);
