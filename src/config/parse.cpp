@@ -42,6 +42,10 @@ Setter bytes(Bytes& into) {
       return {};
     }
     if (!text) return "write a size such as \"1G\" or \"512M\"";
+    if (text == "0") {
+      into = Bytes();
+      return {};
+    }
     auto parsed = parse_bytes(*text);
     if (!parsed) return parsed.error().message;
     into = *parsed;

@@ -200,6 +200,13 @@ executable = "/usr/bin/Xorg"
   EXPECT_EQ(config->audit_size_per_user, mib(1));
 }
 
+TEST(Config, ASizeMayBeNothing) {
+  const auto config = parse("unreserved_threshold = \"0\"\naudit_size_per_user = 0", "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->unreserved_threshold, Bytes());
+  EXPECT_EQ(config->audit_size_per_user, Bytes());
+}
+
 TEST(Config, NamesTheKeyInsideATableThatIsWrong) {
   EXPECT_THAT(error_of("[watch]\nforeign = \"stop\""), HasSubstr("\"watch.foreign\""));
   EXPECT_THAT(error_of("[watch]\nunused = \"kill\""), HasSubstr("gpurota.toml:2: watch.unused"));

@@ -31,7 +31,8 @@ stranger() { # stranger FILE MIB
   wait_until finding "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $STRANGER"
   finding "f['processes'][0]['command'][1] == 'hold' and f['used_bytes'] >= 1500 * 2**20"
   holds 'gpus[0]["state"] == "unreserved_use" and gpus[0]["unreserved_bytes"] >= 1500 * 2**20'
-  gpurota status | grep 'in use without a lease by 1 process'
+  holds 'gpus[0]["detail"].startswith("1.6 GiB in use without a lease by 1 process of")'
+  gpurota status | grep 'unreserved use'
   event_is "finding_begun.*pid $STRANGER"
   kill -KILL "$STRANGER"
   wait_until no_findings
