@@ -1,4 +1,4 @@
-/* dlsym and dlvsym for AArch64; dlsym_x86_64.S explains them. */
+/* dlsym, dlvsym and dlmopen for AArch64; dlsym_x86_64.S explains them. */
         .text
 
         .macro LOOKUP name, hook, real, first
@@ -13,6 +13,7 @@
         ldrb    w9, [x9, #:lo12:gpurota_mode]
         cmp     w9, #1                          /* 1: no lease, do nothing at all */
         b.eq    1f
+        .ifnc   \hook, gpurota_dlmopen_hook
         cbz     x1, 1f
         ldrb    w9, [x1]
         cmp     w9, #'n'
@@ -26,6 +27,7 @@
 3:      sub     w9, w9, #'A'
         cmp     w9, #25
         b.hi    1f
+        .endif
         stp     x29, x30, [sp, #-48]!
         .cfi_def_cfa_offset 48
         .cfi_offset x29, -48
@@ -47,6 +49,7 @@
 1:      adrp    x16, \real
         ldr     x16, [x16, #:lo12:\real]
         br      x16
+        .ifnc   \hook, gpurota_dlmopen_hook
 2:      ldrb    w9, [x1, #1]                    /* byte by byte: the name may end anywhere */
         cmp     w9, #'v'
         b.ne    1b
@@ -58,6 +61,7 @@
         b.ne    1b
         ldrb    w9, [x1, #4]
         b       3b
+        .endif
         .cfi_endproc
         .size   \name, .-\name
 
@@ -98,6 +102,7 @@
 
         LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym
         LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym
+        LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen
 
         .macro EXPORT alias, target, name
         .globl  \alias
@@ -109,5 +114,7 @@
         EXPORT  gpurota_dlsym_2_34, gpurota_dlsym, dlsym@@GLIBC_2.34
         EXPORT  gpurota_dlvsym_2_17, gpurota_dlvsym, dlvsym@GLIBC_2.17
         EXPORT  gpurota_dlvsym_2_34, gpurota_dlvsym, dlvsym@@GLIBC_2.34
+        EXPORT  gpurota_dlmopen_2_17, gpurota_dlmopen, dlmopen@GLIBC_2.17
+        EXPORT  gpurota_dlmopen_2_34, gpurota_dlmopen, dlmopen@@GLIBC_2.34
 
         .section .note.GNU-stack,"",%progbits

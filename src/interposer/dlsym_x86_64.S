@@ -1,4 +1,4 @@
-/* dlsym and dlvsym for x86-64. They save the arguments, ask for a hook, and if there is none *jump* to
+/* dlsym, dlvsym and dlmopen for x86-64. They save the arguments, ask for a hook, and if there is none *jump* to
  * the real function with the caller's return address still on the stack: RTLD_NEXT and RTLD_DEFAULT
  * are then resolved for the true caller, which a C wrapper cannot promise. Names that do not begin
  * with cu[A-Z] or nvml[A-Z] leave after a few compares, without a call, a lock or an allocation.
@@ -15,6 +15,7 @@
         endbr64
         cmpb    $1, gpurota_mode(%rip)          /* 1: no lease, do nothing at all */
         je      1f
+        .ifnc   \hook, gpurota_dlmopen_hook    /* which is asked about every file: it is rare */
         testq   %rsi, %rsi
         je      1f
         cmpb    $'n', (%rsi)
@@ -27,6 +28,7 @@
 3:      subl    $'A', %eax
         cmpl    $25, %eax
         ja      1f
+        .endif
         pushq   %rdi
         .cfi_adjust_cfa_offset 8
         pushq   %rsi
@@ -44,6 +46,7 @@
         je      1f
         ret
 1:      jmp     *\real(%rip)
+        .ifnc   \hook, gpurota_dlmopen_hook
 2:      cmpb    $'v', 1(%rsi)                   /* byte by byte: the name may end anywhere */
         jne     1b
         cmpb    $'m', 2(%rsi)
@@ -52,6 +55,7 @@
         jne     1b
         movzbl  4(%rsi), %eax
         jmp     3b
+        .endif
         .cfi_endproc
         .size   \name, .-\name
 
@@ -90,6 +94,7 @@
 
         LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym
         LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym
+        LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen
 
         /* The exported names, in the versions that programs are linked to. */
         .macro EXPORT alias, target, name
@@ -102,5 +107,7 @@
         EXPORT  gpurota_dlsym_2_34, gpurota_dlsym, dlsym@@GLIBC_2.34
         EXPORT  gpurota_dlvsym_2_2_5, gpurota_dlvsym, dlvsym@GLIBC_2.2.5
         EXPORT  gpurota_dlvsym_2_34, gpurota_dlvsym, dlvsym@@GLIBC_2.34
+        EXPORT  gpurota_dlmopen_2_3_4, gpurota_dlmopen, dlmopen@GLIBC_2.3.4
+        EXPORT  gpurota_dlmopen_2_34, gpurota_dlmopen, dlmopen@@GLIBC_2.34
 
         .section .note.GNU-stack,"",@progbits

@@ -14,6 +14,7 @@
 // What the assembly provides in the library.
 void* (*gpurota_real_dlsym)(void*, const char*) = nullptr;
 void* (*gpurota_real_dlvsym)(void*, const char*, const char*) = nullptr;
+void* (*gpurota_real_dlmopen)(long, const char*, int) = nullptr;
 
 namespace gpurota::interposer_test {
 namespace {

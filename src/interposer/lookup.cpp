@@ -18,15 +18,25 @@
 
 GPUROTA_HIDDEN void* (*gpurota_real_dlsym)(void*, const char*);
 GPUROTA_HIDDEN void* (*gpurota_real_dlvsym)(void*, const char*, const char*);
+GPUROTA_HIDDEN void* (*gpurota_real_dlmopen)(Lmid_t, const char*, int);
 GPUROTA_HIDDEN void gpurota_find_real_dlsym();
 GPUROTA_HIDDEN void* gpurota_dlsym_hook(void* handle, const char* name);
 GPUROTA_HIDDEN void* gpurota_dlvsym_hook(void* handle, const char* name, const char* version);
+GPUROTA_HIDDEN void* gpurota_dlmopen_hook(Lmid_t space, const char* file, int mode);
 
 namespace gpurota::interposer {
 namespace {
 
 void* no_dlsym(void*, const char*) { return nullptr; }
 void* no_dlvsym(void*, const char*, const char*) { return nullptr; }
+void* no_dlmopen(Lmid_t, const char*, int) { return nullptr; }
+
+// By file name: the libraries that we stand in front of.
+bool is_ours_to_watch(const char* file) {
+  const char* slash = strrchr(file, '/');
+  const char* name = slash != nullptr ? slash + 1 : file;
+  return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia-ml.so", 15) == 0;
+}
 
 // `name` is handed out as the driver has it: what it allocates, nobody but NVML will count.
 void count_unhooked(const char* name, int version) {
@@ -107,10 +117,27 @@ void gpurota_find_real_dlsym() {
   void* dlvsym_found = find_libc_symbol("dlvsym");
   auto real_dlsym = reinterpret_cast<decltype(gpurota_real_dlsym)>(dlsym_found);
   auto real_dlvsym = reinterpret_cast<decltype(gpurota_real_dlvsym)>(dlvsym_found);
+  void* dlmopen_found = find_libc_symbol("dlmopen");
+  auto real_dlmopen = reinterpret_cast<decltype(gpurota_real_dlmopen)>(dlmopen_found);
+  if (real_dlmopen == nullptr) real_dlmopen = gpurota::interposer::no_dlmopen;
   if (real_dlsym == nullptr) real_dlsym = gpurota::interposer::no_dlsym;
   if (real_dlvsym == nullptr) real_dlvsym = gpurota::interposer::no_dlvsym;
   __atomic_store_n(&gpurota_real_dlsym, real_dlsym, __ATOMIC_RELEASE);
   __atomic_store_n(&gpurota_real_dlvsym, real_dlvsym, __ATOMIC_RELEASE);
+  __atomic_store_n(&gpurota_real_dlmopen, real_dlmopen, __ATOMIC_RELEASE);
+}
+
+// A namespace of its own would have a driver of its own, and no library of ours: the driver is opened
+// among the program's own libraries instead. nullptr lets the stub jump to the real function.
+void* gpurota_dlmopen_hook(Lmid_t space, const char* file, int mode) {
+  using Dlopen = void*(const char*, int);
+  if (file == nullptr || space == LM_ID_BASE || !gpurota::interposer::is_ours_to_watch(file) ||
+      !gpurota::interposer::active()) {
+    return nullptr;
+  }
+  gpurota::interposer::ErrnoGuard guard;
+  const auto real_dlopen = reinterpret_cast<Dlopen*>(find_libc_symbol("dlopen"));
+  return real_dlopen != nullptr ? real_dlopen(file, mode) : nullptr;
 }
 
 void* gpurota_dlsym_hook(void* handle, const char* name) {

@@ -1,7 +1,7 @@
 """What libgpurota.so is, seen from outside: python3 library_test.py LIBRARY DRIVER_FUNCTIONS NVML_HEADER
 
 It is loaded into other people's programs, so it may need libc.so.6 only, in no version newer than
-glibc 2.17's, and may export nothing but dlsym, dlvsym and the functions that it hooks.
+glibc 2.17's, and may export nothing but dlsym, dlvsym, dlmopen and the functions that it hooks.
 """
 
 import re
@@ -30,8 +30,10 @@ def check_needed(library):
 
 def check_exports(library, hooks):
     base = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}[machine(library)]
-    wanted = set(hooks) | {f"{name}@{version}" for name in ("dlsym", "dlvsym")
+    wanted = set(hooks) | {f"{name}@{version}" for name in ("dlsym", "dlvsym", "dlmopen")
                            for version in (base, "GLIBC_2.34")}
+    if base == "GLIBC_2.2.5":  # dlmopen is younger
+        wanted = wanted - {"dlmopen@GLIBC_2.2.5"} | {"dlmopen@GLIBC_2.3.4"}
     found = set()
     for line in lines("nm", "-D", "--defined-only", library):
         _, kind, name = line.split()

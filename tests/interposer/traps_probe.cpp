@@ -258,6 +258,18 @@ void deepbind_on_the_driver() {
   EXPECT(alloc(&p, 128 * kMiB) == CUDA_SUCCESS);
 }
 
+// A second driver in a namespace without libgpurota.
+void dlmopen_of_the_driver() {
+  void* library = ::dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);
+  EXPECT(library != nullptr && ::dlsym(library, "cuMemAlloc_v2") == hook());
+  // Other libraries get the namespace that was asked for, and what is not there is not.
+  void* other = ::dlmopen(LM_ID_NEWLM, "libm.so.6", RTLD_NOW);
+  EXPECT(other != nullptr && ::dlsym(other, "cos") != ::dlsym(RTLD_DEFAULT, "cos"));
+  ::dlerror();
+  EXPECT(::dlmopen(LM_ID_NEWLM, "libcuda.so.99", RTLD_NOW) == nullptr && ::dlerror() != nullptr);
+  exhaust();
+}
+
 void opened_by_path() {
   Dl_info info{};
   void* real = ::dlopen("libcuda.so.1", RTLD_NOW);
@@ -420,6 +432,7 @@ constexpr Scenario kScenarios[] = {
     {"lookups_at_once", lookups_at_once},
     {"cancelled_thread", cancelled_thread},
     {"deepbind_on_the_driver", deepbind_on_the_driver},
+    {"dlmopen_of_the_driver", dlmopen_of_the_driver},
     {"opened_by_path", opened_by_path},
     {"asked_with_a_version", asked_with_a_version},
     {"closed_again", closed_again},
