@@ -43,10 +43,12 @@ void Turns::finish_entering(LeaseState& lease) {
     lease.entering_since = now_;  // what its predecessor takes to drain is not the cost of moving
     return;
   }
+  // Also what it has asked for and not got: else a short turn is over before the room is made, every time.
   for (TenantId id : lease.tenants) {
     for (GpuSlot gpu : lease.gpus) {
       const Holding& h = *memory_.find(id, gpu);
       if (!h.out().is_zero() || !h.coming.is_zero() || !h.leaving.is_zero()) return;
+      if (!(h.unbacked + h.wired_unbacked).is_zero()) return;
     }
   }
   lease.phase = Phase::kHolding;

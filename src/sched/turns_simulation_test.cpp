@@ -44,6 +44,15 @@ TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
   std::printf("%u seeds, %.0f hours, %ld events\n", to - from + 1, hours, events);
 }
 
+TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
+  // A newcomer's credit; a turn that was over before room for its first memory was made.
+  for (const unsigned seed : {1008u, 6097u}) {
+    const Plan plan = random_plan(seed, 3600);
+    const Outcome outcome = simulate(plan);
+    ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  }
+}
+
 LeasePlan busy_lease(std::uint64_t id, Bytes memory, unsigned weight) {
   LeasePlan lease;
   lease.terms.id = LeaseId{id};
