@@ -379,10 +379,28 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
   GPUROTA_TRY(OptionParser(known, "").parse(words, false));
   if (raw.version) return finish(raw, VersionOptions{true});
   if (raw.help) return finish(raw, HelpOptions{});
-  return fail(
-      Code::kInvalid,
-      "which command? One of run, status, ps, release, update, version, doctor, burn ('gpurota "
-      "--help' explains them)");
+  return fail(Code::kInvalid,
+              "which command? One of run, status, ps, release, update, version, doctor, burn, job "
+              "('gpurota "
+              "--help' explains them)");
+}
+
+Result<Arguments> parse_job_command(Raw& raw, const Words& words, std::size_t at) {
+  const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
+  // What stands in front of the command is for all of them.
+  GPUROTA_TRY(OptionParser(common_options(raw), "job").parse(Words(words.begin(), behind), false));
+  if (raw.help) return finish(raw, HelpOptions{"job"});
+  GPUROTA_ASSIGN_OR_RETURN(auto job, parse_job(Words(behind + 1, words.end())));
+  if (!job) return finish(raw, HelpOptions{"job"});
+  if (job->action == "add") {
+    Words run = {"run"};
+    run.insert(run.end(), job->run_options.begin(), job->run_options.end());
+    run.emplace_back("--");
+    run.insert(run.end(), job->command.begin(), job->command.end());
+    Raw of_run;
+    GPUROTA_TRY(parse_run(of_run, run, 0));
+  }
+  return finish(raw, std::move(*job));
 }
 
 Result<Arguments> parse(const Words& words) {
@@ -396,6 +414,7 @@ Result<Arguments> parse(const Words& words) {
   if (name == "burn")
     return finish(
         raw, BurnOptions{Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end())});
+  if (name == "job") return parse_job_command(raw, words, at);
   if (name == "help") {
     const std::string topic = at + 1 < words.size() ? words[at + 1] : "";
     if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});

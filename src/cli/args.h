@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "cli/job_args.h"
 
 #include <tl/expected.hpp>
 
@@ -70,9 +71,10 @@ struct HelpOptions {
   std::string topic;  // a command, or empty
 };
 
-using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
-                             UpdateOptions, VersionOptions, DoctorOptions, EventsOptions,
-                             ReportOptions, ReloadOptions, BurnOptions, CompleteOptions>;
+using Command =
+    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
+                 VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
+                 BurnOptions, JobOptions, CompleteOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

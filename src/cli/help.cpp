@@ -19,6 +19,7 @@ usage: gpurota COMMAND [OPTION…]
   report               who used how much
   doctor               what would stop gpurota on this machine, and how to mend it
   reload               let the daemon read its configuration again (administrators)
+  job                  programs that are looked after: started again, after a reboot too
   burn                 keep GPUs busy and check what they compute
   version              of this program and of the daemon
 
@@ -186,7 +187,33 @@ control groups and so on). Also of use when no daemon is running.
 exit status: 0 if all is well or there are only warnings, 1 if there is an error
 )";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTopics = {{
+constexpr std::string_view kJob =
+    R"(gpurota job: programs that the daemon looks after
+
+usage: gpurota job add NAME [OPTION…] -- COMMAND [ARGUMENT…]
+       gpurota job list [--user USER] [--json]
+       gpurota job show | logs | start | stop | restart | remove NAME [--user USER]
+
+  gpurota job add web --memory 8G --restart on-failure -- python serve.py
+  gpurota job show web          how it goes, and how its runs ended
+  gpurota job logs web -n 20    the end of what it printed
+  gpurota job stop web          remembered, over a reboot too
+  gpurota job remove --force web
+
+  --restart WHEN     no (if not given), on-failure, always; with longer and longer pauses
+  --env NAME         hand this variable of yours on (repeat it for more)
+  --env-file FILE    variables, NAME=VALUE on each line
+  --workdir DIR      where it runs (here, if not given)
+  --after NAME       after a reboot start it after that job of yours
+  and every option of 'gpurota run'
+
+It runs as you, with a clean environment and its output in a log of at most 16 MiB; it waits in the
+queue like everybody. It survives your logout and a restart of the daemon. After a reboot what ran is
+started again; what was stopped or has finished is not. --user is for administrators.
+)";
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTopics = {{
+    {"job", kJob},
     {"run", kRun},
     {"status", kStatus},
     {"ps", kPs},

@@ -15,6 +15,9 @@
 
 namespace gpurota::daemon {
 
+class Jobs;
+struct JobEntry;
+
 class ControlMethods {
  public:
   struct Parts {
@@ -32,6 +35,8 @@ class ControlMethods {
     Recorder& recorder;
     std::function<Result<void>()> reload = {};
     std::function<WallTime()> wall_clock;
+    Jobs* jobs = nullptr;
+    ports::Processes* processes = nullptr;
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
@@ -58,6 +63,10 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::Cancel&);
   Outcome on(const Caller& caller, const proto::Drain&);
   Outcome on(const Caller& caller, const proto::Undrain&);
+  Outcome on(const Caller& caller, const proto::AddJob&);
+  Outcome on(const Caller& caller, const proto::ListJobs&);
+  Outcome on(const Caller& caller, const proto::ControlJob&);
+  Outcome on(const Caller& caller, const proto::ReadJobLog&);
   Outcome on(const Caller& caller, const proto::Events&);
   Outcome on(const Caller& caller, const proto::Report&);
   Outcome on(const Caller& caller, const proto::Doctor&);
@@ -76,6 +85,12 @@ class ControlMethods {
   Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,
                                              const proto::Release& call) const;
   std::vector<proto::Variable> environment_of(const LeaseEntry& entry) const;
+
+  bool is_of_job(const JobEntry& job, pid_t pid) const;
+  proto::Job describe_job(const JobEntry& job) const;
+  // kNotFound, or kDenied if it is somebody else's.
+  Result<const JobEntry*> own_job(const Caller& caller, const std::string& name,
+                                  const std::optional<std::string>& user) const;
 
   Parts parts_;
 };

@@ -71,11 +71,14 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock}),
       views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
               [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_}),
+      jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,
+             [this] { return Duration(config_.grace); }, places_.jobs, places_.keeper,
+             places_.gpurota, places_.runtime_dir, ::geteuid()}),
       methods_({leases_, queue_, gpus_, views_, places_.tenant_socket, places_.preload,
                 [this] { return driver_; }, [this] { return driver_error_; },
                 [this] { return doctor(); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, recorder_,
-                [this] { return reload(); }, world_.wall_clock}),
+                [this] { return reload(); }, world_.wall_clock, &jobs_, &world_.processes}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
@@ -126,6 +129,7 @@ Result<void> Daemon::start() {
   ipc::ListenOptions control = options;
   control.type = SOCK_STREAM;
   GPUROTA_TRY(control_.listen(places_.control_socket, control));
+  GPUROTA_TRY(jobs_.restore());
   keep_house();
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStarted;

@@ -7,6 +7,7 @@
 #include "daemon/control_methods.h"
 #include "daemon/control_server.h"
 #include "daemon/gpu_table.h"
+#include "daemon/jobs.h"
 #include "daemon/lease_manager.h"
 #include "daemon/limit_keeper.h"
 #include "daemon/queue.h"
@@ -39,6 +40,7 @@ class Daemon {
     ports::Accounts* accounts = nullptr;                       // empty: nobody is in any group
     std::function<Result<config::Config>()> load_config = {};  // for reload()
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
+    ports::JobStore* jobs = nullptr;    // null: there are no jobs
   };
   struct Places {
     std::string control_socket;
@@ -47,6 +49,10 @@ class Daemon {
     mode_t socket_mode = 0600;      // 0666 where everybody may connect
     std::optional<gid_t> group;     // 0660 for this group instead
     std::string audit_directory{};  // empty: no audit log
+    std::string runtime_dir{};      // what follows is for jobs
+    std::string jobs{};             // directory of their files
+    std::string keeper{};           // gpurota-keeper; empty: not found
+    std::string gpurota{};          // the same
   };
 
   Daemon(World world, config::Config config, Places places);
@@ -97,6 +103,7 @@ class Daemon {
   TenantServer tenants_;
   WatchKeeper keeper_;
   Views views_;
+  Jobs jobs_;
   ControlMethods methods_;
   ControlServer control_;
   Sampler sampler_;

@@ -52,6 +52,19 @@ std::string find_preload() {
   return {};
 }
 
+// A program of ours: beside this one, else where programs for users are. Empty if it is not there.
+std::string find_program(const std::string& name) {
+  char self[4096];
+  const ssize_t size = ::readlink("/proc/self/exe", self, sizeof self - 1);
+  if (size <= 0) return {};
+  const std::string path(self, static_cast<std::size_t>(size));
+  const std::string folder = path.substr(0, path.rfind('/'));
+  for (const std::string& place : {folder + "/" + name, folder + "/../bin/" + name}) {
+    if (::access(place.c_str(), X_OK) == 0) return place;
+  }
+  return {};
+}
+
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options,
                                  const config::Config& config) {
   Daemon::Places places;
@@ -59,6 +72,10 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.tenant_socket = ipc::tenant_socket(paths.runtime_dir);
   places.audit_directory = paths.state_dir + "/audit";
   places.preload = options.preload ? ipc::absolute(*options.preload) : find_preload();
+  places.runtime_dir = paths.runtime_dir;
+  places.jobs = paths.state_dir + "/jobs";
+  places.keeper = find_program("gpurota-keeper");
+  places.gpurota = find_program("gpurota");
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
   if (!config.group.empty()) {
@@ -98,6 +115,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
       sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); },
       &accounts,     [&] { return load_config(options, paths); }};
   world.history = store.get();
+  world.jobs = store.get();
   Daemon daemon(world, config, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
                            loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));

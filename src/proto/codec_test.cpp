@@ -77,6 +77,18 @@ const char* sample_text<Undrain>() {
   return R"({"gpu_ids":["0"]})";
 }
 template <>
+const char* sample_text<AddJob>() {
+  return R"({"name":"web","command":["./a.out"],"options":["--memory","8G"],"environment":[{"name":"A","value":"b"}]})";
+}
+template <>
+const char* sample_text<ControlJob>() {
+  return R"({"name":"web","action":"stop","user":"alice"})";
+}
+template <>
+const char* sample_text<ReadJobLog>() {
+  return R"({"name":"web","bytes":1000})";
+}
+template <>
 const char* sample_text<InterfaceDescription>() {
   return R"({"interface":"dev.gpurota"})";
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "proto/fields_history.h"
+#include "proto/job_fields.h"
 #include "proto/like.h"
 #include "proto/methods.h"
 #include "proto/queue_fields.h"
@@ -244,6 +245,6 @@ void visit(V&& v, X& x) {
   X(ListRequests)                  \
   X(Cancel)                        \
   X(Drain)                         \
-  X(Undrain)                       \
+  X(Undrain) X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) \
   X(ServiceInfo)                   \
   X(InterfaceDescription)

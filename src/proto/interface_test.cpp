@@ -80,6 +80,8 @@ GPUROTA_NAMED(Finding, "Finding")
 GPUROTA_NAMED(Event, "Event")
 GPUROTA_NAMED(ReportRow, "ReportRow")
 GPUROTA_NAMED(Request, "Request")
+GPUROTA_NAMED(Job, "Job")
+GPUROTA_NAMED(JobRun, "JobRun")
 GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
 
@@ -115,6 +117,8 @@ Members members_of_codec() {
   members["type Event"] = fields_of<Event>();
   members["type ReportRow"] = fields_of<ReportRow>();
   members["type Request"] = fields_of<Request>();
+  members["type Job"] = fields_of<Job>();
+  members["type JobRun"] = fields_of<JobRun>();
   members["type Variable"] = fields_of<Variable>();
   members["type Check"] = fields_of<Check>();
 #define GPUROTA_ADD(M) add_method<M>(members);

@@ -4,6 +4,7 @@
 // alternative of `Params`, and answers with reply_json<Method>(). Plain data, any thread.
 #pragma once
 
+#include "proto/job_methods.h"
 #include "proto/queue_methods.h"
 #include "proto/types.h"
 
@@ -203,6 +204,6 @@ struct InterfaceDescription {
 
 using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
                             Events, Report, Doctor, Reload, Enqueue, ListRequests, Cancel, Drain,
-                            Undrain, ServiceInfo, InterfaceDescription>;
+                            Undrain, AddJob, ListJobs, ControlJob, ReadJobLog, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

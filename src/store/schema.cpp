@@ -135,6 +135,19 @@ CREATE TABLE gpu (
   last_uid INTEGER                 -- whose its last lease was; null: nobody's yet
 ) STRICT;
 )sql",
+    R"sql(
+INSERT INTO sequence VALUES ('job', 0);
+CREATE TABLE job (
+  id INTEGER PRIMARY KEY,
+  uid INTEGER NOT NULL,
+  user BLOB NOT NULL,
+  spec BLOB NOT NULL,              -- records of src/jobs/record.h
+  state BLOB NOT NULL,
+  keeper_pid INTEGER,              -- null: no run is on
+  keeper_start INTEGER,
+  boot_id TEXT NOT NULL            -- the boot in which the above is meant
+) STRICT;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

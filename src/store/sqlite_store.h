@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "ports/history.h"
+#include "ports/job_store.h"
 #include "ports/store.h"
 #include "store/database.h"
 
@@ -16,7 +17,7 @@
 
 namespace gpurota::store {
 
-class SqliteStore final : public ports::Store, public ports::History {
+class SqliteStore final : public ports::Store, public ports::History, public ports::JobStore {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
   // wrote it; kDenied if others could write to it; kIo if the database is damaged.
@@ -37,6 +38,11 @@ class SqliteStore final : public ports::Store, public ports::History {
   Result<void> grant_request(RequestId id, const ports::StoredLease& lease) override;
   Result<std::vector<ports::StoredGpuState>> load_gpus() override;
   Result<void> save_gpu(const ports::StoredGpuState& gpu) override;
+
+  Result<std::vector<ports::StoredJob>> load_jobs() override;
+  Result<void> save_job(const ports::StoredJob& job) override;
+  Result<void> remove_job(std::uint64_t id) override;
+  Result<std::uint64_t> next_job_id() override;
 
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override;

@@ -1,0 +1,98 @@
+#include "cli/args.h"
+#include "cli/job_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+JobOptions parsed(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"job"};
+  all.insert(all.end(), words.begin(), words.end());
+  const auto arguments = parse_arguments(all);
+  EXPECT_TRUE(arguments) << (arguments ? "" : arguments.error().message);
+  const auto* job = arguments ? std::get_if<JobOptions>(&arguments->command) : nullptr;
+  EXPECT_NE(job, nullptr);
+  return job == nullptr ? JobOptions{} : *job;
+}
+
+std::string refusal(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"job"};
+  all.insert(all.end(), words.begin(), words.end());
+  const auto arguments = parse_arguments(all);
+  EXPECT_FALSE(arguments);
+  return arguments ? "" : arguments.error().message;
+}
+
+TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
+  const JobOptions job = parsed({"add", "web", "--memory", "8G", "--restart=on-failure", "--env",
+                                 "TOKEN", "--env-file", "e", "--after", "db", "--workdir", "/srv",
+                                 "--", "python", "--env", "x"});
+  EXPECT_EQ(job.name, "web");
+  EXPECT_THAT(job.run_options, ElementsAre("--memory", "8G"));
+  EXPECT_THAT(job.command, ElementsAre("python", "--env", "x"));
+  EXPECT_EQ(job.restart, "on-failure");
+  EXPECT_THAT(job.variables, ElementsAre("TOKEN"));
+  EXPECT_THAT(job.variable_files, ElementsAre("e"));
+  EXPECT_THAT(job.after, ElementsAre("db"));
+  EXPECT_EQ(job.workdir, "/srv");
+}
+
+TEST(JobArguments, ThatRunDoesNotKnowAreRefused) {
+  EXPECT_THAT(refusal({"add", "web", "--memry", "8G", "--", "x"}), HasSubstr("--memry"));
+  EXPECT_THAT(refusal({"add", "web", "--memory", "much", "--", "x"}), HasSubstr("--memory"));
+}
+
+TEST(JobArguments, NeverHaveTheValueOfAVariable) {
+  EXPECT_THAT(refusal({"add", "web", "--env", "TOKEN=hush", "--", "x"}), HasSubstr("--env takes"));
+}
+
+TEST(JobArguments, WithoutANameOrACommandAreRefused) {
+  EXPECT_THAT(refusal({"add", "--", "x"}), HasSubstr("name of the job"));
+  EXPECT_THAT(refusal({"add", "web"}), HasSubstr("command last"));
+  EXPECT_THAT(refusal({"stop"}), HasSubstr("which job"));
+  EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("add, list"));
+}
+
+TEST(JobArguments, OfTheOtherActions) {
+  EXPECT_TRUE(parsed({"remove", "web", "--force"}).force);
+  EXPECT_EQ(parsed({"logs", "web", "-n", "3"}).lines, 3);
+  EXPECT_EQ(parsed({"stop", "--user", "alice", "web"}).user, "alice");
+  EXPECT_TRUE(parsed({"list", "--json"}).json);
+}
+
+TEST(JobView, SaysHowRunsEnded) {
+  proto::JobRun run;
+  run.reason = "exited";
+  run.code = 3;
+  EXPECT_EQ(run_text(run), "exited 3");
+  run.reason = "over-limit";
+  run.detail = "9 GiB of 8 GiB";
+  EXPECT_EQ(run_text(run), "over-limit: 9 GiB of 8 GiB");
+}
+
+TEST(JobView, ShowsNamesOfVariablesAndForeignTextMadeSafe) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "waiting";
+  job.detail = "2 of 3 GPUs\x1b[31m";
+  job.command = {"a b"};
+  job.variables = {"TOKEN"};
+  const std::string text = job_text(job);
+  EXPECT_THAT(text, HasSubstr("TOKEN"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(JobView, TakesTheLastLines) {
+  EXPECT_EQ(last_lines("a\nb\nc\n", 2), "b\nc\n");
+  EXPECT_EQ(last_lines("a\nb", 1), "b");
+  EXPECT_EQ(last_lines("a\n", 5), "a\n");
+  EXPECT_EQ(last_lines("", 1), "");
+}
+
+}  // namespace
+}  // namespace gpurota::cli

@@ -1,0 +1,85 @@
+#include "cli/job_view.h"
+
+#include "base/text.h"
+#include "proto/text_forms.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::cli {
+namespace {
+
+Colour colour_of(const std::string& state) {
+  if (state == "running") return Colour::kGreen;
+  if (state == "failed" || state == "backing-off") return Colour::kRed;
+  return state == "waiting" || state == "stopping" ? Colour::kYellow : Colour::kNone;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+void add_line(std::string& text, const char* title, const std::string& value) {
+  if (!value.empty()) text += fmt::format("{:<10} {}\n", title, display_text(value, 2000));
+}
+
+}  // namespace
+
+std::string run_text(const proto::JobRun& run) {
+  std::string text = run.reason;
+  if (run.reason == "exited") text = fmt::format("exited {}", run.code);
+  if (run.reason == "signalled") text = fmt::format("killed by signal {}", run.code);
+  if (run.detail) text += ": " + display_text(*run.detail, 200);
+  return text;
+}
+
+std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look) {
+  if (jobs.empty()) return "no jobs\n";
+  Table table(
+      {{"NAME"}, {"USER"}, {"STATE"}, {"LEASE"}, {"LAST RUN", false, 12}, {"COMMAND", false, 20}});
+  for (const proto::Job& job : jobs) {
+    table.add({{job.name},
+               {job.user},
+               {job.state, colour_of(job.state)},
+               {job.lease_id ? to_string(*job.lease_id) : "-"},
+               {job.runs.empty() ? "-" : run_text(job.runs.back())},
+               {display_command(job.command, 200)}});
+  }
+  return table.render(look);
+}
+
+std::string job_text(const proto::Job& job) {
+  std::string text;
+  add_line(text, "name", job.name);
+  add_line(text, "user", job.user);
+  add_line(text, "state", job.detail ? job.state + ": " + *job.detail : job.state);
+  if (job.since) add_line(text, "since", proto::format_time(*job.since));
+  if (job.lease_id) add_line(text, "lease", to_string(*job.lease_id));
+  add_line(text, "command", display_command(job.command, 2000));
+  add_line(text, "options", display_command(job.options, 2000));
+  add_line(text, "workdir", job.workdir);
+  add_line(text, "variables", joined(job.variables));
+  add_line(text, "restart", job.restart);
+  add_line(text, "after", joined(job.after));
+  if (job.failures > 0) add_line(text, "failures", fmt::format("{} in a row", job.failures));
+  for (const proto::JobRun& run : job.runs) {
+    add_line(text, "run",
+             fmt::format("{} to {}: {}", run.started ? proto::format_time(*run.started) : "never",
+                         proto::format_time(run.ended), run_text(run)));
+  }
+  return text;
+}
+
+std::string_view last_lines(std::string_view text, int lines) {
+  std::size_t at = text.size();
+  if (at > 0 && text[at - 1] == '\n') --at;
+  for (; lines > 0; --lines) {
+    const auto newline = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+    if (newline == std::string_view::npos) return text;
+    at = newline;
+  }
+  return text.substr(at + 1);
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,19 @@
+// What `gpurota job` shows, as text. Pure.
+#pragma once
+
+#include "cli/table.h"
+#include "proto/methods.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpurota::cli {
+
+std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look);
+std::string job_text(const proto::Job& job);
+// "exited 3", "killed by signal 9", "stopped".
+std::string run_text(const proto::JobRun& run);
+std::string_view last_lines(std::string_view text, int lines);
+
+}  // namespace gpurota::cli

@@ -1,0 +1,158 @@
+// The calls about jobs: another part of control_methods.cpp. A user sees and changes their own;
+// administrators see all, and say whose they mean.
+#include "daemon/control_methods.h"
+#include "daemon/jobs.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr std::size_t kMostLogBytes = std::size_t{16} << 20;
+
+Outcome refused(const Error& error) {
+  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
+}
+
+template <class Method>
+Outcome replied(const typename Method::Reply& reply) {
+  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
+}
+
+std::optional<std::string> text_or_nothing(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+Result<jobs::JobSpec> spec_of(const proto::AddJob& call) {
+  jobs::JobSpec spec;
+  spec.name = call.name;
+  spec.options = call.options;
+  spec.command = call.command;
+  spec.workdir = call.workdir.value_or("");
+  for (const proto::Variable& variable : call.environment) {
+    spec.environment.emplace_back(variable.name, variable.value);
+  }
+  const auto restart = jobs::parse_restart_policy(call.restart.value_or("no"));
+  if (!restart) return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
+  spec.restart = *restart;
+  spec.after = call.after.value_or(std::vector<std::string>());
+  return spec;
+}
+
+}  // namespace
+
+// Whether `pid` was started by the keeper of this job.
+bool ControlMethods::is_of_job(const JobEntry& job, pid_t pid) const {
+  if (!job.keeper || parts_.processes == nullptr) return false;
+  const auto info = parts_.processes->read_info(pid);
+  return info && info->parent == job.keeper->pid();
+}
+
+proto::Job ControlMethods::describe_job(const JobEntry& job) const {
+  const jobs::JobState& state = job.life.state();
+  proto::Job shown;
+  shown.name = job.spec.name;
+  shown.uid = job.uid;
+  shown.user = job.user;
+  shown.state = jobs::to_string(state.phase);
+  shown.detail = text_or_nothing(state.end_detail);
+  shown.command = job.spec.command;
+  shown.options = job.spec.options;
+  shown.workdir = job.spec.workdir;
+  for (const auto& [name, value] : job.spec.environment) shown.variables.push_back(name);
+  shown.restart = jobs::to_string(job.spec.restart);
+  shown.after = job.spec.after;
+  shown.since = state.started;
+  shown.failures = state.failures;
+  for (const jobs::RunEnd& end : state.history) {
+    shown.runs.push_back({end.started, end.ended, jobs::to_string(end.reason), end.code,
+                          text_or_nothing(end.detail)});
+  }
+  for (const auto& [id, lease] : parts_.leases.entries()) {
+    if (lease.holder && is_of_job(job, lease.holder->pid())) shown.lease_id = id;
+  }
+  // Like everybody who runs something, it waits in the queue.
+  for (const QueueEntry& entry : parts_.queue.entries()) {
+    if (!is_of_job(job, entry.holder.pid())) continue;
+    shown.state = jobs::to_string(jobs::Phase::kWaiting);
+    shown.detail = entry.reason.text;
+  }
+  return shown;
+}
+
+Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std::string& name,
+                                                const std::optional<std::string>& user) const {
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  const JobEntry* found = nullptr;
+  for (const auto& [id, job] : parts_.jobs->entries()) {
+    if (job.spec.name != name || job.removed) continue;
+    const bool meant =
+        user ? job.user == *user || std::to_string(job.uid) == *user : job.uid == caller.uid;
+    if (meant) found = &job;
+  }
+  // Whether somebody else has a job of that name is nobody's business.
+  if (found && found->uid != caller.uid && !administrator) {
+    return fail(Code::kDenied, "only administrators see and change the jobs of others");
+  }
+  if (!found) {
+    return fail(Code::kNotFound,
+                fmt::format("{} no job {}", user ? "they have" : "you have", name));
+  }
+  return found;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {
+  auto spec = spec_of(call);
+  if (!spec) return refused(spec.error());
+  const auto added = parts_.jobs->add(caller.uid, std::move(*spec));
+  if (!added) return refused(added.error());
+  return replied<proto::AddJob>({describe_job(**added)});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ListJobs& call) {
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  if (call.name) {
+    const auto job = own_job(caller, *call.name, call.user);
+    if (!job) return refused(job.error());
+    return replied<proto::ListJobs>({{describe_job(**job)}});
+  }
+  proto::ListJobs::Reply reply;
+  for (const auto& [id, job] : parts_.jobs->entries()) {
+    if (job.uid != caller.uid && !administrator) continue;
+    if (call.user && job.user != *call.user && std::to_string(job.uid) != *call.user) continue;
+    reply.jobs.push_back(describe_job(job));
+  }
+  return replied<proto::ListJobs>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ControlJob& call) {
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  Jobs::What what = Jobs::What::kStart;
+  if (call.action == "stop") {
+    what = Jobs::What::kStop;
+  } else if (call.action == "restart") {
+    what = Jobs::What::kRestart;
+  } else if (call.action == "remove") {
+    what = Jobs::What::kRemove;
+  } else if (call.action != "start") {
+    return refused({Code::kInvalid, 0, "a job can be started, stopped, restarted or removed"});
+  }
+  const auto done = parts_.jobs->control((*job)->id, what, call.force.value_or(false));
+  if (!done) return refused(done.error());
+  return replied<proto::ControlJob>({});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
+  const auto text = parts_.jobs->read_log((*job)->id, std::min(most, kMostLogBytes));
+  if (!text) return refused(text.error());
+  return replied<proto::ReadJobLog>({*text});
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,285 @@
+#include "jobs/record.h"
+
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <functional>
+
+namespace gpurota::jobs {
+namespace {
+
+class Writer {
+ public:
+  Writer& add(std::string_view key, std::string_view value) {
+    text_.append(key).push_back('\0');
+    text_.append(value).push_back('\0');
+    return *this;
+  }
+  Writer& add(std::string_view key, std::int64_t value) { return add(key, std::to_string(value)); }
+  Writer& add_all(std::string_view key, const std::vector<std::string>& values) {
+    for (const std::string& value : values) add(key, value);
+    return *this;
+  }
+  std::string text() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+using Take = std::function<bool(std::string_view key, std::string value)>;
+
+// Each pair in turn; kInvalid where the text, or what `take` makes of it, is not whole.
+Result<void> read_pairs(std::string_view text, const Take& take) {
+  while (!text.empty()) {
+    const auto key_end = text.find('\0');
+    if (key_end == std::string_view::npos) return fail(Code::kInvalid, "a record ends in a key");
+    const auto value_end = text.find('\0', key_end + 1);
+    if (value_end == std::string_view::npos) {
+      return fail(Code::kInvalid, "a record ends in a value");
+    }
+    const std::string_view key = text.substr(0, key_end);
+    if (!take(key, std::string(text.substr(key_end + 1, value_end - key_end - 1)))) {
+      return fail(Code::kInvalid, fmt::format("a record has a wrong '{}'", display_text(key, 40)));
+    }
+    text.remove_prefix(value_end + 1);
+  }
+  return {};
+}
+
+bool read_number(const std::string& text, std::int64_t& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+void write_spec(Writer& out, const JobSpec& spec) {
+  out.add("name", spec.name).add_all("option", spec.options).add_all("argument", spec.command);
+  out.add("workdir", spec.workdir).add("restart", to_string(spec.restart));
+  for (const auto& [name, value] : spec.environment) out.add("variable", name + "=" + value);
+  if (spec.timeout) out.add("timeout_s", spec.timeout->count());
+  out.add_all("after", spec.after);
+}
+
+bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
+  if (key == "name")
+    spec.name = std::move(value);
+  else if (key == "option")
+    spec.options.push_back(std::move(value));
+  else if (key == "argument")
+    spec.command.push_back(std::move(value));
+  else if (key == "workdir")
+    spec.workdir = std::move(value);
+  else if (key == "after")
+    spec.after.push_back(std::move(value));
+  else if (key == "variable") {
+    const auto equals = value.find('=');
+    if (equals == std::string::npos) return false;
+    spec.environment.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+  } else if (key == "restart") {
+    const auto policy = parse_restart_policy(value);
+    if (!policy) return false;
+    spec.restart = *policy;
+  } else if (key == "timeout_s") {
+    std::int64_t seconds = 0;
+    if (!read_number(value, seconds) || seconds < 1) return false;
+    spec.timeout = std::chrono::seconds(seconds);
+  }
+  return true;
+}
+
+std::int64_t count_of(WallTime time) { return time.time_since_epoch().count(); }
+
+bool read_time(const std::string& text, WallTime& out) {
+  std::int64_t count = 0;
+  if (!read_number(text, count)) return false;
+  out = WallTime(std::chrono::milliseconds(count));
+  return true;
+}
+
+// "started ended reason code detail", times in milliseconds, "-" for a run that never was.
+std::string text_of(const RunEnd& end) {
+  return fmt::format("{} {} {} {} {}", end.started ? std::to_string(count_of(*end.started)) : "-",
+                     count_of(end.ended), to_string(end.reason), end.code, end.detail);
+}
+
+bool read_end(std::string_view text, RunEnd& end) {
+  std::string words[4];
+  for (std::string& word : words) {
+    const auto space = text.find(' ');
+    if (space == std::string_view::npos) return false;
+    word = text.substr(0, space);
+    text.remove_prefix(space + 1);
+  }
+  WallTime started;
+  std::int64_t code = 0;
+  const auto reason = parse_end_reason(words[2]);
+  if (words[0] != "-" && !read_time(words[0], started)) return false;
+  if (!read_time(words[1], end.ended) || !reason || !read_number(words[3], code)) return false;
+  if (words[0] != "-") end.started = started;
+  end.reason = *reason;
+  end.code = static_cast<int>(code);
+  end.detail = text;
+  return true;
+}
+
+bool take_state(JobState& state, std::string_view key, std::string& value) {
+  std::int64_t number = 0;
+  if (key == "phase") {
+    const auto phase = parse_phase(value);
+    if (!phase) return false;
+    state.phase = *phase;
+  } else if (key == "failures") {
+    if (!read_number(value, number)) return false;
+    state.failures = static_cast<int>(number);
+  } else if (key == "running_since_ns") {
+    if (!read_number(value, number)) return false;
+    state.running_since = TimePoint(std::chrono::nanoseconds(number));
+  } else if (key == "started_ms") {
+    WallTime started;
+    if (!read_time(value, started)) return false;
+    state.started = started;
+  } else if (key == "end_reason") {
+    state.end_reason = parse_end_reason(value);
+    return state.end_reason.has_value();
+  } else if (key == "end_detail") {
+    state.end_detail = std::move(value);
+  } else if (key == "start_again") {
+    state.start_again = value == "1";
+  } else if (key == "end") {
+    return read_end(value, state.history.emplace_back());
+  }
+  return true;
+}
+
+bool is_plain_name(std::string_view name) {
+  const auto strange =
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+  return !name.empty() && name.size() <= 64 && strange == std::string_view::npos &&
+         name.front() != '.' && name.front() != '-';
+}
+
+bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+}  // namespace
+
+Result<void> check_spec(const JobSpec& spec) {
+  if (!is_plain_name(spec.name)) {
+    return fail(Code::kInvalid,
+                fmt::format("'{}' is no name of a job: at most 64 letters, digits, '.', '_' and "
+                            "'-', beginning with none of '.' and '-'",
+                            display_text(spec.name, 40)));
+  }
+  if (spec.command.empty() || spec.command.front().empty()) {
+    return fail(Code::kInvalid, "a job needs a command");
+  }
+  if (spec.command.size() + spec.options.size() > kMaxArguments ||
+      encode(spec).size() > kMaxSpecBytes) {
+    return fail(Code::kLimit, "the command and the environment of the job are too long");
+  }
+  if (!spec.workdir.empty() && spec.workdir.front() != '/') {
+    return fail(Code::kInvalid, "the working directory of a job is an absolute path");
+  }
+  for (const auto& [name, value] : spec.environment) {
+    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value)) {
+      return fail(Code::kInvalid,
+                  fmt::format("'{}' is no name of a variable", display_text(name, 40)));
+    }
+  }
+  for (const auto* words : {&spec.command, &spec.options, &spec.after}) {
+    for (const std::string& word : *words) {
+      if (has_nul(word)) return fail(Code::kInvalid, "no word of a job can have a NUL in it");
+    }
+  }
+  return {};
+}
+
+std::string encode(const JobSpec& spec) {
+  Writer out;
+  write_spec(out, spec);
+  return out.text();
+}
+
+Result<JobSpec> decode_spec(std::string_view text) {
+  JobSpec spec;
+  GPUROTA_TRY(read_pairs(text, [&spec](std::string_view key, std::string value) {
+    return take_spec(spec, key, value);
+  }));
+  GPUROTA_TRY(check_spec(spec));
+  return spec;
+}
+
+std::string encode(const JobState& state) {
+  Writer out;
+  out.add("phase", to_string(state.phase)).add("failures", state.failures);
+  if (state.running_since) {
+    out.add("running_since_ns", state.running_since->time_since_epoch().count());
+  }
+  if (state.started) out.add("started_ms", count_of(*state.started));
+  if (state.end_reason) out.add("end_reason", to_string(*state.end_reason));
+  out.add("end_detail", state.end_detail).add("start_again", state.start_again ? "1" : "0");
+  for (const RunEnd& end : state.history) out.add("end", text_of(end));
+  return out.text();
+}
+
+Result<JobState> decode_state(std::string_view text) {
+  JobState state;
+  GPUROTA_TRY(read_pairs(text, [&state](std::string_view key, std::string value) {
+    return take_state(state, key, value);
+  }));
+  return state;
+}
+
+std::string encode(const KeeperOrders& orders) {
+  Writer out;
+  out.add("uid", orders.uid).add("user", orders.user).add("gpurota", orders.gpurota);
+  out.add("runtime_dir", orders.runtime_dir);
+  write_spec(out, orders.spec);
+  return out.text();
+}
+
+Result<KeeperOrders> decode_orders(std::string_view text) {
+  KeeperOrders orders;
+  bool has_uid = false;
+  GPUROTA_TRY(read_pairs(text, [&](std::string_view key, std::string value) {
+    std::int64_t number = 0;
+    if (key == "uid") {
+      has_uid = read_number(value, number);
+      orders.uid = static_cast<uid_t>(number);
+      return has_uid;
+    }
+    if (key == "user") orders.user = value;
+    if (key == "gpurota") orders.gpurota = value;
+    if (key == "runtime_dir") orders.runtime_dir = value;
+    return take_spec(orders.spec, key, value);
+  }));
+  if (!has_uid) return fail(Code::kInvalid, "a job's orders do not say whose it is");
+  GPUROTA_TRY(check_spec(orders.spec));
+  return orders;
+}
+
+std::string encode(const KeeperReport& report) {
+  Writer out;
+  out.add("signalled", report.signalled ? "1" : "0").add("code", report.code);
+  out.add("cannot_start", report.cannot_start).add("whole", "1");
+  return out.text();
+}
+
+Result<KeeperReport> decode_report(std::string_view text) {
+  KeeperReport report;
+  bool whole = false;
+  GPUROTA_TRY(read_pairs(text, [&](std::string_view key, std::string value) {
+    std::int64_t number = 0;
+    if (key == "signalled") report.signalled = value == "1";
+    if (key == "cannot_start") report.cannot_start = value;
+    if (key == "whole") whole = true;
+    if (key != "code") return true;
+    if (!read_number(value, number)) return false;
+    report.code = static_cast<int>(number);
+    return true;
+  }));
+  if (!whole) return fail(Code::kInvalid, "a keeper's report is not whole");
+  return report;
+}
+
+}  // namespace gpurota::jobs

@@ -1,0 +1,70 @@
+// A job as it is written down: what its owner said (JobSpec), how it goes (JobState), what its keeper is
+// told to do and what it reports. Text of pairs, "key NUL value NUL", so that foreign bytes are
+// kept exactly; a key that is not known is ignored, so that versions can differ. Pure.
+#pragma once
+
+#include "base/result.h"
+#include "jobs/supervision.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::jobs {
+
+// What one job may say; as much as a call of the control protocol can carry.
+inline constexpr std::size_t kMaxArguments = 1024;
+inline constexpr std::size_t kMaxSpecBytes = std::size_t{60} << 10;
+
+struct JobSpec {
+  std::string name;                  // of its owner's; see check_spec
+  std::vector<std::string> options;  // of `gpurota run`
+  std::vector<std::string> command;
+  std::string workdir;  // absolute; empty: the owner's home
+  std::vector<std::pair<std::string, std::string>> environment;
+  RestartPolicy restart = RestartPolicy::kNo;
+  std::optional<std::chrono::seconds> timeout;
+  std::vector<std::string> after;
+  bool operator==(const JobSpec&) const = default;
+};
+
+// kInvalid, with what to write instead.
+Result<void> check_spec(const JobSpec& spec);
+
+std::string encode(const JobSpec& spec);
+Result<JobSpec> decode_spec(std::string_view text);
+std::string encode(const JobState& state);
+Result<JobState> decode_state(std::string_view text);
+
+// For one run.
+struct KeeperOrders {
+  uid_t uid = 0;
+  std::string user;     // whose uid it must still be
+  std::string gpurota;  // the program, absolute
+  std::string runtime_dir;
+  JobSpec spec;
+  bool operator==(const KeeperOrders&) const = default;
+};
+std::string encode(const KeeperOrders& orders);
+Result<KeeperOrders> decode_orders(std::string_view text);
+
+struct KeeperReport {
+  bool signalled = false;
+  int code = 0;
+  std::string cannot_start;  // not empty: why nothing ran
+  bool operator==(const KeeperReport&) const = default;
+};
+std::string encode(const KeeperReport& report);
+Result<KeeperReport> decode_report(std::string_view text);
+
+// Files in the directory of one job, which its keeper is told.
+inline constexpr const char* kOrdersFile = "orders";
+inline constexpr const char* kReportFile = "report";
+// Locked by the keeper while it lives, so that a run is never started twice.
+inline constexpr const char* kLockFile = "lock";
+inline constexpr const char* kLogFiles[] = {"log.a", "log.b"};
+
+}  // namespace gpurota::jobs

@@ -1,0 +1,105 @@
+#include "jobs/record.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+JobSpec full() {
+  JobSpec spec;
+  spec.name = "web-1.2";
+  spec.options = {"--memory", "8G", "--note", "two\nlines"};
+  spec.command = {"./a.out", "", "with space", "\xff\x01"};
+  spec.workdir = "/home/a b";
+  spec.environment = {{"TOKEN", "a=b=c"}, {"EMPTY", ""}};
+  spec.restart = RestartPolicy::kOnFailure;
+  spec.timeout = seconds(90);
+  spec.after = {"db", "cache"};
+  return spec;
+}
+
+TEST(Record, OfASpecIsReadAsItWasWritten) { EXPECT_EQ(*decode_spec(encode(full())), full()); }
+
+TEST(Record, OfAStateIsReadAsItWasWritten) {
+  JobState state;
+  state.phase = Phase::kStopping;
+  state.failures = 7;
+  state.running_since = TimePoint(seconds(123));
+  state.started = WallTime(milliseconds(1'700'000'000'123));
+  state.end_reason = EndReason::kOverLimit;
+  state.end_detail = "9 GiB of 8 GiB";
+  state.start_again = true;
+  state.history = {{std::nullopt, WallTime(seconds(5)), EndReason::kCannotStart, 0, "no a.out"},
+                   {WallTime(seconds(1)), WallTime(seconds(2)), EndReason::kSignalled, 11, ""}};
+  const auto read = decode_state(encode(state));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->phase, state.phase);
+  EXPECT_EQ(read->failures, 7);
+  EXPECT_EQ(read->running_since, state.running_since);
+  EXPECT_EQ(read->started, state.started);
+  EXPECT_EQ(read->end_reason, state.end_reason);
+  EXPECT_EQ(read->end_detail, state.end_detail);
+  EXPECT_TRUE(read->start_again);
+  EXPECT_EQ(read->history, state.history);
+}
+
+TEST(Record, OfOrdersAndReportsIsReadAsItWasWritten) {
+  const KeeperOrders orders{1000, "alice", "/usr/bin/gpurota", "/run/gpurota", full()};
+  EXPECT_EQ(*decode_orders(encode(orders)), orders);
+  const KeeperReport report{true, 9, ""};
+  EXPECT_EQ(*decode_report(encode(report)), report);
+}
+
+TEST(Record, ThatIsCutOffIsRefused) {
+  const std::string text = encode(KeeperReport{false, 3, ""});
+  for (std::size_t i = 0; i < text.size(); ++i) EXPECT_FALSE(decode_report(text.substr(0, i))) << i;
+  const std::string spec = encode(full());
+  EXPECT_FALSE(decode_spec(std::string_view(spec).substr(0, spec.size() - 1)));
+}
+
+TEST(Record, OfOrdersWithoutAUidIsRefused) { EXPECT_FALSE(decode_orders(encode(full()))); }
+
+TEST(Record, IgnoresWhatALaterVersionAdds) {
+  using namespace std::string_literals;
+  EXPECT_EQ(*decode_spec(encode(full()) + "colour\0green\0"s), full());
+}
+
+TEST(Record, OfNonsenseIsAnError) {
+  using namespace std::string_literals;
+  for (const std::string& text :
+       {"x"s, "restart\0sometimes\0"s, "timeout_s\0-3\0"s, "variable\0x\0"s}) {
+    EXPECT_FALSE(decode_spec(encode(full()) + text));
+  }
+}
+
+TEST(CheckSpec, RefusesNamesThatWouldBePathsOrOptions) {
+  for (const char* name : {"", "../x", "a/b", "-x", ".x", "a b", "\xff"}) {
+    JobSpec spec = full();
+    spec.name = name;
+    EXPECT_FALSE(check_spec(spec)) << name;
+  }
+}
+
+TEST(CheckSpec, RefusesWhatCouldNotBeExecuted) {
+  JobSpec spec = full();
+  spec.command.clear();
+  EXPECT_FALSE(check_spec(spec));
+  spec = full();
+  spec.workdir = "relative";
+  EXPECT_FALSE(check_spec(spec));
+  spec = full();
+  spec.environment = {{"A=B", "c"}};
+  EXPECT_FALSE(check_spec(spec));
+  spec = full();
+  spec.command[1] = std::string("a\0b", 3);
+  EXPECT_FALSE(check_spec(spec));
+  spec = full();
+  spec.environment = {{"A", std::string(kMaxSpecBytes, 'x')}};
+  EXPECT_FALSE(check_spec(spec));
+}
+
+}  // namespace
+}  // namespace gpurota::jobs

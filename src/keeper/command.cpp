@@ -1,0 +1,198 @@
+#include "keeper/command.h"
+
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <shadow.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpurota::keeper {
+namespace {
+
+struct Account {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string name, home, shell;
+  std::vector<gid_t> groups;
+};
+
+constexpr long kSecondsADay = 86400;
+
+Result<void> check_expiry(const std::string& name) {
+  // Only root may look, and only root starts commands of others.
+  const spwd* shadow = ::getspnam(name.c_str());
+  if (shadow != nullptr && shadow->sp_expire > 0 &&
+      shadow->sp_expire <= ::time(nullptr) / kSecondsADay) {
+    return fail(Code::kDenied, fmt::format("the account {} has expired", display_text(name, 40)));
+  }
+  return {};
+}
+
+Result<Account> find_account(const jobs::KeeperOrders& orders) {
+  const passwd* entry = ::getpwuid(orders.uid);
+  if (entry == nullptr) {
+    return fail(Code::kDenied, fmt::format("there is no account of uid {} any more", orders.uid));
+  }
+  if (orders.user != entry->pw_name) {
+    return fail(Code::kDenied,
+                fmt::format("uid {} was {} when the job was added, and is {} now", orders.uid,
+                            display_text(orders.user, 40), display_text(entry->pw_name, 40)));
+  }
+  Account account{entry->pw_uid, entry->pw_gid, entry->pw_name, entry->pw_dir, entry->pw_shell, {}};
+  GPUROTA_TRY(check_expiry(account.name));
+  int count = 64;
+  account.groups.resize(static_cast<std::size_t>(count));
+  while (::getgrouplist(account.name.c_str(), account.gid, account.groups.data(), &count) < 0) {
+    account.groups.resize(
+        std::max<std::size_t>(static_cast<std::size_t>(count), account.groups.size() * 2));
+    count = static_cast<int>(account.groups.size());
+  }
+  account.groups.resize(static_cast<std::size_t>(count));
+  return account;
+}
+
+// What a login would give, and what the owner asked for. Nothing of the daemon's own.
+std::vector<std::string> environment_for(const Account& account, const jobs::KeeperOrders& orders) {
+  std::vector<std::pair<std::string, std::string>> variables = {
+      {"HOME", account.home},
+      {"LOGNAME", account.name},
+      {"USER", account.name},
+      {"SHELL", account.shell},
+      {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+      {"GPUROTA_RUNTIME_DIR", orders.runtime_dir},
+      {"GPUROTA_JOB", orders.spec.name}};
+  for (const auto& [name, value] : orders.spec.environment) {
+    const std::string& wanted = name;
+    const auto known = std::find_if(variables.begin(), variables.end(),
+                                    [&](const auto& each) { return each.first == wanted; });
+    if (known == variables.end()) {
+      variables.emplace_back(name, value);
+    } else {
+      known->second = value;
+    }
+  }
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+struct Plan {
+  Account account;
+  std::string program, workdir;
+  std::vector<char*> argv, environment;
+  bool change_user = false;
+};
+
+void write_once(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)!::write(fd, text, std::strlen(text));
+  (void)::close(fd);
+}
+
+void forget_our_limits() {
+  // The daemon is spared when memory runs out and has many files open; a job is like any program.
+  write_once("/proc/self/oom_score_adj", "0");
+  rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = std::min<rlim_t>(1024, files.rlim_max);
+    (void)::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  for (int signal = 1; signal < NSIG; ++signal) (void)::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)::umask(022);
+}
+
+// In the child, until it executes. Returns what failed; errno says how.
+const char* become(const Plan& plan, int output, pid_t keeper) {
+  forget_our_limits();
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  if (nothing < 0 || ::dup2(nothing, 0) < 0) return "opening /dev/null";
+  if (::dup2(output, 1) < 0 || ::dup2(output, 2) < 0) return "connecting its output";
+  if (nothing > 2) (void)::close(nothing);
+  if (::setsid() < 0) return "making a session";
+  if (plan.change_user) {
+    const Account& account = plan.account;
+    if (::setgroups(account.groups.size(), account.groups.data()) != 0) return "setting its groups";
+    if (::setresgid(account.gid, account.gid, account.gid) != 0) return "setting its group";
+    if (::setresuid(account.uid, account.uid, account.uid) != 0) return "becoming its user";
+  }
+  // A keeper that is killed leaves nobody to report to: the run ends with it.
+  if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != keeper) return "its keeper ended";
+  // With the owner's rights, not with ours.
+  if (::chdir(plan.workdir.c_str()) != 0) return "entering its working directory";
+  (void)::execve(plan.program.c_str(), plan.argv.data(), plan.environment.data());
+  return "executing gpurota";
+}
+
+struct Failure {
+  int error;
+  char what[64];
+};
+
+}  // namespace
+
+Result<Command> start_command(const jobs::KeeperOrders& orders) {
+  Plan plan;
+  GPUROTA_ASSIGN_OR_RETURN(plan.account, find_account(orders));
+  plan.change_user = ::geteuid() != orders.uid;
+  plan.program = orders.gpurota;
+  plan.workdir = orders.spec.workdir.empty() ? plan.account.home : orders.spec.workdir;
+  std::vector<std::string> words = {"gpurota", "run"};
+  words.insert(words.end(), orders.spec.options.begin(), orders.spec.options.end());
+  words.emplace_back("--");
+  words.insert(words.end(), orders.spec.command.begin(), orders.spec.command.end());
+  const std::vector<std::string> environment = environment_for(plan.account, orders);
+  plan.argv = pointers(words);
+  plan.environment = pointers(environment);
+
+  int output[2], trouble[2];
+  if (::pipe2(output, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  Command command{0, Fd(output[0])};
+  const Fd output_end(output[1]);
+  if (::pipe2(trouble, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  const Fd trouble_read(trouble[0]);
+  Fd trouble_end(trouble[1]);
+  const pid_t keeper = ::getpid();
+  command.pid = ::fork();
+  if (command.pid < 0) return fail_errno("cannot fork", errno);
+  if (command.pid == 0) {
+    Failure failure = {};
+    const char* what = become(plan, output_end.get(), keeper);
+    failure.error = errno;
+    (void)std::strncpy(failure.what, what, sizeof failure.what - 1);
+    (void)!::write(trouble_end.get(), &failure, sizeof failure);
+    ::_exit(127);
+  }
+  trouble_end.reset();
+  Failure failure = {};
+  if (::read(trouble_read.get(), &failure, sizeof failure) == sizeof failure) {
+    return fail_errno(std::string(failure.what) + " failed", failure.error);
+  }
+  return command;
+}
+
+}  // namespace gpurota::keeper

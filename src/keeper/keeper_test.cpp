@@ -1,0 +1,202 @@
+// The keeper as the daemon uses it: the program itself, with a stand-in for `gpurota run`.
+#include "base/fd.h"
+#include "jobs/log_ring.h"
+#include "jobs/record.h"
+#include "keeper/log_fd.h"
+#include "testing/temp_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::keeper {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KeeperTest : public ::testing::Test {
+ protected:
+  KeeperTest() {
+    const std::string script = dir_.file("gpurota");
+    gpurota::testing::write_file(
+        script, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n");
+    (void)::chmod(script.c_str(), 0755);
+    (void)::chmod(dir_.path().c_str(), 0755);
+    orders_.uid = ::geteuid();
+    orders_.user = ::getpwuid(::geteuid())->pw_name;
+    orders_.gpurota = script;
+    orders_.runtime_dir = "/nowhere";
+    orders_.spec.name = "job";
+    orders_.spec.workdir = "/";
+  }
+
+  void start(std::vector<std::string> command) {
+    orders_.spec.command = std::move(command);
+    gpurota::testing::write_file(dir_.file(jobs::kOrdersFile), encode(orders_));
+    keeper_ = ::fork();
+    if (keeper_ == 0) {
+      ::execl(GPUROTA_KEEPER, "gpurota-keeper", dir_.path().c_str(), static_cast<char*>(nullptr));
+      ::_exit(126);
+    }
+  }
+  jobs::KeeperReport wait() {
+    int status = 0;
+    (void)::waitpid(keeper_, &status, 0);
+    EXPECT_EQ(status, 0);
+    const auto report = jobs::decode_report(gpurota::testing::read_file(dir_.file("report")));
+    EXPECT_TRUE(report);
+    return report.value_or(jobs::KeeperReport{});
+  }
+  jobs::KeeperReport run(std::vector<std::string> command) {
+    start(std::move(command));
+    return wait();
+  }
+  std::string log() {
+    const Fd directory(::open(dir_.path().c_str(), O_RDONLY | O_DIRECTORY));
+    auto a = LogFd::open(directory.get(), jobs::kLogFiles[0]);
+    auto b = LogFd::open(directory.get(), jobs::kLogFiles[1]);
+    return *jobs::read_log(*a, *b, SIZE_MAX);
+  }
+
+  gpurota::testing::TempDir dir_;
+  jobs::KeeperOrders orders_;
+  pid_t keeper_ = 0;
+};
+
+TEST_F(KeeperTest, ReportsTheExitCodeAndKeepsTheOutputOfBothStreams) {
+  const auto report = run({"sh", "-c", "echo out; echo err >&2; exit 7"});
+  EXPECT_EQ(report, (jobs::KeeperReport{false, 7, ""}));
+  EXPECT_EQ(log(), "out\nerr\n");
+}
+
+TEST_F(KeeperTest, ReportsTheSignalThatEndedIt) {
+  EXPECT_EQ(run({"sh", "-c", "kill -SEGV $$"}), (jobs::KeeperReport{true, SIGSEGV, ""}));
+}
+
+TEST_F(KeeperTest, PassesArgumentsExactly) {
+  (void)run({"printf", "%s|", "a b", "", "\xff", "$HOME"});
+  EXPECT_EQ(log(), "a b||\xff|$HOME|");
+}
+
+TEST_F(KeeperTest, GivesItACleanEnvironmentAndWhatWasAskedFor) {
+  (void)::setenv("SECRET_OF_THE_DAEMON", "x", 1);
+  orders_.spec.environment = {{"TOKEN", "a=b"}, {"PATH", "/bin:/usr/bin"}};
+  (void)run({"env"});
+  (void)::unsetenv("SECRET_OF_THE_DAEMON");
+  EXPECT_THAT(log(), HasSubstr("TOKEN=a=b\n"));
+  EXPECT_THAT(log(), HasSubstr("PATH=/bin:/usr/bin\n"));
+  EXPECT_THAT(log(), HasSubstr("USER=" + orders_.user + "\n"));
+  EXPECT_THAT(log(), HasSubstr("GPUROTA_RUNTIME_DIR=/nowhere\n"));
+  EXPECT_THAT(log(), Not(HasSubstr("SECRET")));
+}
+
+TEST_F(KeeperTest, ShowsNoVariableInAnyArgv) {
+  orders_.spec.environment = {{"TOKEN", "hush-hush"}};
+  (void)run({"sh", "-c", "tr '\\0' ' ' < /proc/$PPID/cmdline; tr '\\0' ' ' < /proc/$$/cmdline"});
+  EXPECT_THAT(log(), HasSubstr("gpurota-keeper"));
+  EXPECT_THAT(log(), Not(HasSubstr("hush")));
+}
+
+TEST_F(KeeperTest, GivesItSignalsAndLimitsLikeAnyProgramHas) {
+  (void)::signal(SIGPIPE, SIG_IGN);
+  (void)run({"sh", "-c",
+             "grep SigIgn /proc/self/status; grep SigBlk /proc/self/status; umask; ulimit -n"});
+  (void)::signal(SIGPIPE, SIG_DFL);
+  EXPECT_THAT(log(), HasSubstr("SigIgn:\t0000000000000000"));
+  EXPECT_THAT(log(), HasSubstr("SigBlk:\t0000000000000000"));
+  EXPECT_THAT(log(), HasSubstr("0022\n"));
+}
+
+TEST_F(KeeperTest, PassesTheRequestToEndOn) {
+  start({"sh", "-c", "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.05; done"});
+  while (log() != "ready\n") (void)::usleep(5'000);
+  (void)::kill(keeper_, SIGTERM);
+  EXPECT_EQ(wait().code, 3);
+  EXPECT_EQ(log(), "ready\nasked\n");
+}
+
+TEST_F(KeeperTest, KillsWhatDoesNotListen) {
+  start({"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"});
+  while (log() != "ready\n") (void)::usleep(5'000);
+  (void)::kill(keeper_, SIGTERM);
+  (void)::kill(keeper_, SIGQUIT);
+  EXPECT_EQ(wait(), (jobs::KeeperReport{true, SIGKILL, ""}));
+}
+
+TEST_F(KeeperTest, IsNotHeldUpByAnOutputThatStaysOpen) {
+  EXPECT_EQ(run({"sh", "-c", "sleep 20 & echo done"}).code, 0);
+  EXPECT_EQ(log(), "done\n");
+}
+
+TEST_F(KeeperTest, ALogNeverGrowsPastItsBound) {
+  EXPECT_EQ(
+      run({"sh", "-c", "yes 0123456789012345678901234567890123456789 | head -c 60000000; echo end"})
+          .code,
+      0);
+  struct stat a = {}, b = {};
+  (void)::stat(dir_.file("log.a").c_str(), &a);
+  (void)::stat(dir_.file("log.b").c_str(), &b);
+  EXPECT_LE(a.st_size + b.st_size, 16 << 20);
+  EXPECT_TRUE(log().ends_with("end\n"));
+}
+
+TEST_F(KeeperTest, GoesOnInTheLogOfTheLastRun) {
+  (void)run({"echo", "one"});
+  (void)run({"echo", "two"});
+  EXPECT_EQ(log(), "one\ntwo\n");
+}
+
+TEST_F(KeeperTest, SaysWhatIsWrongWithTheWorkingDirectory) {
+  orders_.spec.workdir = "/there/is/none";
+  EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("entering its working directory"));
+}
+
+TEST_F(KeeperTest, DoesNotRunForAUidWhoseNameHasChanged) {
+  orders_.user = "somebody-else";
+  EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("was somebody-else when the job was added"));
+}
+
+TEST_F(KeeperTest, DoesNotRunForAnAccountThatIsGone) {
+  orders_.uid = 3'999'999'999;
+  EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("there is no account"));
+}
+
+TEST_F(KeeperTest, RunsAsItsOwnerAndNothingElse) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const passwd* nobody = ::getpwnam("nobody");
+  ASSERT_NE(nobody, nullptr);
+  orders_.uid = nobody->pw_uid;
+  orders_.user = "nobody";
+  EXPECT_EQ(run({"sh", "-c", "id -u; id -ru; id -g; id -G; grep CapEff /proc/self/status"}).code,
+            0);
+  const std::string uid = std::to_string(nobody->pw_uid), gid = std::to_string(nobody->pw_gid);
+  EXPECT_EQ(log(), uid + "\n" + uid + "\n" + gid + "\n" + gid + "\nCapEff:\t0000000000000000\n");
+}
+
+TEST_F(KeeperTest, TheRunEndsWithAKeeperThatIsKilled) {
+  start({"sh", "-c", "echo $$; exec sleep 60"});
+  while (log().find('\n') == std::string::npos) (void)::usleep(5'000);
+  const pid_t command = std::atoi(log().c_str());
+  (void)::kill(keeper_, SIGKILL);
+  (void)::waitpid(keeper_, nullptr, 0);
+  // It is a zombie or gone: of init, or of whoever collects here.
+  for (int i = 0; i < 2'000 && ::kill(command, 0) == 0; ++i) {
+    const std::string stat =
+        gpurota::testing::read_file("/proc/" + std::to_string(command) + "/stat");
+    if (stat.find(") Z ") != std::string::npos) return;
+    (void)::usleep(5'000);
+  }
+  EXPECT_NE(::kill(command, 0), 0);
+}
+
+}  // namespace
+}  // namespace gpurota::keeper

@@ -1,0 +1,168 @@
+// gpurota-keeper DIR: looks after one run of one job, for gpurotad, which starts it and may come and go
+// meanwhile. It executes `gpurota run` as the job's owner with what DIR/orders says, writes what comes
+// out into the job's bounded log, and at the end writes DIR/report: how it ended.
+//
+// SIGTERM is passed on; SIGQUIT kills the run. DIR belongs to the daemon; the owner's files are touched
+// by the command alone, with the owner's rights.
+#include "keeper/command.h"
+#include "keeper/log_fd.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::keeper {
+namespace {
+
+constexpr Bytes kLogBound = mib(16);
+// What the run leaves behind may hold its output open for as long as it likes.
+constexpr int kDrainMs = 200;
+
+Result<std::string> read_file(int directory, const char* name) {
+  const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return fail_errno(std::string("cannot open ") + name, errno);
+  std::string text;
+  char buffer[4096];
+  ssize_t count = 0;
+  while ((count = ::read(fd.get(), buffer, sizeof buffer)) > 0) {
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  if (count < 0) return fail_errno(std::string("cannot read ") + name, errno);
+  return text;
+}
+
+// Whole or not at all.
+Result<void> write_report(int directory, const jobs::KeeperReport& report) {
+  constexpr const char* kNew = "report.new";
+  const std::string text = encode(report);
+  Fd fd(::openat(directory, kNew, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::fsync(fd.get()) != 0 || ::renameat(directory, kNew, directory, jobs::kReportFile) != 0) {
+    return fail_errno("cannot write the report", errno);
+  }
+  return {};
+}
+
+class Keeper {
+ public:
+  Keeper(Command command, jobs::LogRing& log, int signals)
+      : command_(std::move(command)), log_(log), signals_(signals) {}
+
+  jobs::KeeperReport run() {
+    while (!ended_) {
+      pollfd watched[2] = {{signals_, POLLIN, 0}, {command_.output.get(), POLLIN, 0}};
+      if (::poll(watched, command_.output ? 2 : 1, -1) < 0) continue;
+      if (watched[0].revents != 0) take_signal();
+      if (command_.output && watched[1].revents != 0) take_output();
+    }
+    drain();
+    return report_;
+  }
+
+ private:
+  void take_signal() {
+    signalfd_siginfo info = {};
+    if (::read(signals_, &info, sizeof info) != sizeof info) return;
+    if (info.ssi_signo == SIGTERM) (void)::kill(command_.pid, SIGTERM);
+    if (info.ssi_signo == SIGQUIT) (void)::kill(command_.pid, SIGKILL);
+    if (info.ssi_signo == SIGCHLD) reap();
+  }
+
+  void reap() {
+    int status = 0;
+    while (true) {
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid <= 0) return;
+      if (pid != command_.pid) continue;
+      ended_ = true;
+      report_.signalled = WIFSIGNALED(status);
+      report_.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    }
+  }
+
+  bool take_output() {
+    char buffer[65536];
+    const ssize_t count = ::read(command_.output.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) return true;
+    if (count <= 0) {
+      command_.output.reset();
+      return false;
+    }
+    // A full disk costs output, never the job; the log says how much.
+    (void)log_.write({buffer, static_cast<std::size_t>(count)});
+    return true;
+  }
+
+  void drain() {
+    while (command_.output) {
+      pollfd watched = {command_.output.get(), POLLIN, 0};
+      if (::poll(&watched, 1, kDrainMs) <= 0) return;
+      (void)take_output();
+    }
+  }
+
+  Command command_;
+  jobs::LogRing& log_;
+  int signals_;
+  bool ended_ = false;
+  jobs::KeeperReport report_;
+};
+
+// Held until this process ends; whoever asks for it is told our pid by the kernel.
+Result<Fd> take_lock(int directory) {
+  Fd fd(::openat(directory, jobs::kLockFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return fail_errno("cannot open the lock of a job", errno);
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (::fcntl(fd.get(), F_SETLK, &lock) != 0) return fail_errno("the job runs already", errno);
+  return fd;
+}
+
+Result<jobs::KeeperReport> keep(int directory) {
+  GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_file(directory, jobs::kOrdersFile));
+  GPUROTA_ASSIGN_OR_RETURN(const jobs::KeeperOrders orders, jobs::decode_orders(text));
+  GPUROTA_ASSIGN_OR_RETURN(LogFd a, LogFd::open(directory, jobs::kLogFiles[0]));
+  GPUROTA_ASSIGN_OR_RETURN(LogFd b, LogFd::open(directory, jobs::kLogFiles[1]));
+  jobs::LogRing log(a, b, kLogBound);
+  GPUROTA_TRY(log.open());
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGQUIT, SIGCHLD}) sigaddset(&set, signal);
+  (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
+  for (const int signal : {SIGHUP, SIGINT, SIGPIPE}) (void)std::signal(signal, SIG_IGN);
+  const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC));
+  if (!signals) return fail_errno("cannot wait for signals", errno);
+  // Whatever loses its parent in the run is ours to collect.
+  (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  auto command = start_command(orders);
+  if (!command) return tl::unexpected(std::move(command).error());
+  return Keeper(std::move(*command), log, signals.get()).run();
+}
+
+}  // namespace
+}  // namespace gpurota::keeper
+
+int main(int argc, char** argv) {
+  using namespace gpurota;
+  if (argc != 2) {
+    (void)std::fputs("gpurota-keeper is started by gpurotad\n", stderr);
+    return 2;
+  }
+  const Fd directory(::open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return 1;
+  const auto lock = keeper::take_lock(directory.get());
+  if (!lock) return 1;  // the other one reports
+  auto report = keeper::keep(directory.get());
+  if (!report) report = jobs::KeeperReport{false, 0, report.error().message};
+  const auto written = keeper::write_report(directory.get(), *report);
+  return written ? 0 : 1;
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env bats
+# `gpurota job`: programs that the daemon looks after.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() {
+  remove_jobs >/dev/null 2>&1 || true
+  end_test
+}
+
+remove_jobs() {
+  local name
+  for name in $(gpurota job list --json | python3 -c 'import json,sys; [print(j["name"]) for j in json.load(sys.stdin)["jobs"]]'); do
+    gpurota job remove --force "$name"
+  done
+  wait_until no_jobs
+}
+no_jobs() { [ "$(gpurota job list)" = 'no jobs' ]; }
+
+# add NAME [OPTION…] -- COMMAND…: with what a program needs on a simulated machine.
+add() { gpurota job add "$@"; }
+machine=(--env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR)
+
+# job_is NAME EXPRESSION: of its JSON, j.
+job_is() {
+  gpurota job show "$1" --json | python3 -c '
+import json, sys
+sys.exit(0 if eval(sys.argv[1], {"j": json.load(sys.stdin)["jobs"][0]}) else 1)' "$2"
+}
+in_state() { job_is "$1" "j['state'] == '$2'"; }
+logged() { gpurota job logs "$1" | grep -q -- "$2"; }
+
+@test "a job runs as its owner under a lease, and how it ended and what it printed are kept" {
+  add hello --memory 1G "${machine[@]}" -- sh -c 'id -u; pwd; echo "lease $GPUROTA_LEASE"; exit 3'
+  wait_until in_state hello failed
+  job_is hello 'j["runs"][0]["reason"] == "exited" and j["runs"][0]["code"] == 3 and j["runs"][0]["started"]'
+  gpurota job show hello | grep 'exited 3'
+  [ "$(gpurota job logs hello | head -n 1)" = "$(id -u)" ]
+  logged hello "$PWD"
+  logged hello 'lease L'
+  [ "$(gpurota job logs hello -n 1 | cut -c1-6)" = 'lease ' ]
+}
+
+@test "a job has its limit" {
+  add info --memory 2G "${machine[@]}" -- "$PROGRAM" info
+  wait_until in_state info finished
+  logged info "size=$((2 << 30))"
+}
+
+@test "one that fails is started again, with pauses, until it does not" {
+  add stubborn --memory 1G --restart on-failure -- sh -c 'echo run; [ "$(ls | grep -c mark)" = 2 ] || { touch "mark$$"; exit 1; }'
+  wait_until in_state stubborn finished
+  [ "$(gpurota job logs stubborn | grep -c run)" = 3 ]
+  job_is stubborn '[r["code"] for r in j["runs"]] == [1, 1, 0]'
+}
+
+@test "it survives a kill -9 of the daemon: the same process, taken up and stopped by the next one" {
+  add long --memory 1G "${machine[@]}" -- sh -c 'echo "pid $$"; exec sleep 600'
+  wait_until logged long 'pid '
+  local pid
+  pid=$(gpurota job logs long | sed -n 's/^pid //p')
+  kill_daemon
+  kill -0 "$pid"
+  start_daemon
+  in_state long running
+  kill -0 "$pid"
+  [ "$(gpurota job logs long | grep -c pid)" = 1 ]
+  gpurota job stop long
+  wait_until in_state long stopped
+  wait_until gone "$pid"
+  job_is long 'j["runs"][-1]["reason"] == "stopped" and len(j["runs"]) == 1'
+}
+
+@test "one that ends while there is no daemon has its exit code all the same" {
+  add away --memory 1G "${machine[@]}" -- sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 5'
+  wait_until logged away ready
+  local keeper
+  keeper=$(keepers)
+  kill_daemon
+  touch go
+  wait_until gone "$keeper"
+  start_daemon
+  wait_until in_state away failed
+  job_is away 'j["runs"][0]["code"] == 5'
+}
+# The keepers of this case's daemon.
+keepers() { pgrep -f "^gpurota-keeper $E2E_DIR/"; }
+
+@test "stop is remembered and what has finished is not run again" {
+  add once --memory 1G -- sh -c 'echo ran'
+  add stopped --memory 1G --restart always -- sleep 600
+  wait_until in_state once finished
+  wait_until in_state stopped running
+  gpurota job stop stopped
+  wait_until in_state stopped stopped
+  stop_daemon
+  start_daemon
+  in_state once finished
+  in_state stopped stopped
+  [ "$(gpurota job logs once | grep -c ran)" = 1 ]
+  gpurota job start once
+  wait_until job_is once 'len(j["runs"]) == 2'
+}
+
+@test "what does not listen to TERM is killed" {
+  echo 'grace = "200ms"' >>gpurota.toml
+  stop_daemon
+  start_daemon
+  add deaf --memory 1G "${machine[@]}" -- sh -c 'trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done'
+  wait_until logged deaf 'pid '
+  local pid
+  pid=$(gpurota job logs deaf | sed -n 's/^pid //p')
+  gpurota job stop deaf
+  wait_until in_state deaf stopped
+  wait_until gone "$pid"
+}
+
+@test "restart starts it anew, and remove of one that runs asks for --force" {
+  add web --memory 1G -- sh -c 'echo start; exec sleep 600'
+  wait_until logged web start
+  gpurota job restart web
+  wait_until job_is web 'j["state"] == "running" and len(j["runs"]) == 1'
+  wait_until logged_twice
+  run -1 gpurota job remove web
+  [[ "$output" == *--force* ]]
+  gpurota job remove --force web
+  wait_until no_jobs
+  wait_until no_leases
+  [ -z "$(ls "$E2E_DIR/state/jobs")" ]
+}
+logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
+
+@test "the values of its variables are shown nowhere" {
+  TOKEN=hush-hush gpurota job add secret --memory 1G --env TOKEN -- sh -c 'echo "has ${#TOKEN}"; exec sleep 600'
+  wait_until logged secret 'has 9'
+  gpurota job show secret --json >shown
+  gpurota job list >listed
+  cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' >argv || true
+  lacks hush shown
+  lacks hush listed
+  lacks hush-hush argv
+  lacks hush gpurotad.log
+  grep -q TOKEN shown
+}
+
+@test "what cannot be a job is refused in words" {
+  add a --memory 1G -- sleep 600
+  run -1 gpurota job add a -- true
+  [[ "$output" == *'there is a job a already'* ]]
+  run -1 gpurota job add ../x -- true
+  [[ "$output" == *'is no name of a job'* ]]
+  run -1 gpurota job add x --memory nonsense -- true
+  [[ "$output" == *--memory* ]]
+  run -1 gpurota job add x --after x -- true
+  [[ "$output" == *'wait for each other'* ]]
+  run -1 gpurota job show nobody
+  [[ "$output" == *'no job nobody'* ]]
+  add lost --memory 1G --workdir /there/is/none -- true
+  wait_until in_state lost failed
+  gpurota job show lost | grep 'entering its working directory'
+}
+
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+@test "another user's job is nobody's business; administrators see and stop it" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  as_nobody gpurota job add theirs --workdir / --memory 1G -- sh -c 'id -u; exec sleep 600'
+  wait_until theirs_runs
+  [ "$(gpurota job logs theirs --user nobody | head -n 1)" = 65534 ]
+  add mine --memory 1G -- sleep 600
+  [ "$(as_nobody gpurota job list | grep -c mine)" = 0 ]
+  run -1 as_nobody gpurota job stop mine --user root
+  [[ "$output" == *'only administrators'* ]]
+  run -1 as_nobody gpurota job logs mine --user root
+  [[ "$output" == *'only administrators'* ]]
+  run -1 gpurota job stop theirs
+  gpurota job remove --force theirs --user nobody
+  wait_until theirs_gone
+}
+theirs_runs() { gpurota job logs theirs --user nobody | grep -q 65534; }
+theirs_gone() { ! gpurota job list | grep -q theirs; }
