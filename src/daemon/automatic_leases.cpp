@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "daemon/visible_devices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -59,6 +61,16 @@ bool AutomaticLeases::is_meant(const ipc::Peer& peer) const {
                      [&](const std::string& user) { return user == name || user == uid; }) ||
          std::any_of(groups_.begin(), groups_.end(),
                      [&](gid_t group) { return peer.gid == group || peer.in_group(group); });
+}
+
+std::string AutomaticLeases::describe() const {
+  const config::Automatic& policy = parts_.config.automatic;
+  if (!policy.enabled) return {};
+  const std::string size = policy.memory.percent != 0 ? fmt::format("{}%", policy.memory.percent)
+                                                      : to_string(policy.memory.bytes);
+  return fmt::format("{} of {} GPU{} for each program that has no lease, {}", size, policy.gpus,
+                     policy.gpus == 1 ? "" : "s",
+                     policy.users.empty() ? "of everybody" : "of the users named");
 }
 
 void AutomaticLeases::find_groups() {

@@ -42,6 +42,8 @@ class AutomaticLeases {
   // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy.
   Answer ask(const ipc::Peer& peer);
 
+  // What is given, for doctor; empty while this is off.
+  std::string describe() const;
   // Takes up the configuration, at start and when it has been read again: looks up the groups it names,
   // and says to programs whether to ask, by a file beside the tenant socket that is there while this is on.
   Result<void> publish(const std::string& tenant_socket);

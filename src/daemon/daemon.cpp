@@ -313,6 +313,7 @@ std::vector<proto::Check> Daemon::doctor() {
   std::set<pid_t> counted;  // a process may be on several GPUs
   machine.driver = driver_;
   machine.driver_error = driver_error_;
+  machine.automatic = automatic_.describe();
   machine.preload = places_.preload;
   for (const GpuEntry& gpu : gpus_.entries()) {
     machine.gpus.push_back({gpu.info, lease::name_of(gpu.info, gpus_.infos()), gpu.sample,

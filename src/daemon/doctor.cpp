@@ -143,6 +143,7 @@ std::vector<Check> examine(const Examination& machine) {
                        ? ok("daemon", "runs as root, for everybody")
                        : warning("daemon", "runs unprivileged: for its own user only",
                                  "for all users, start it as root: systemctl start gpurotad"));
+  if (!machine.automatic.empty()) checks.push_back(ok("automatic leases", machine.automatic));
   checks.push_back(
       ok("host memory", fmt::format("{} of {} available", to_string(machine.host_memory_available),
                                     to_string(machine.host_memory))));

@@ -33,6 +33,8 @@ struct Examination {
   Bytes host_memory_available;
   std::string libc;     // "glibc 2.36"
   std::string preload;  // path of libgpurota.so, empty if missing
+  // What programs without a lease get; empty: nothing.
+  std::string automatic;
   // Driver functions handed out that libgpurota has no hook for and should have.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;

@@ -168,6 +168,15 @@ TEST(Automatic, AProcessOfALeaseIsToldThatOneWhateverThePolicy) {
   EXPECT_EQ(leases(daemon).size(), 1u);
 }
 
+TEST(Automatic, DoctorSaysWhatIsGiven) {
+  RunningDaemon daemon(automatic());
+  std::string said;
+  const auto reply = daemon.call(proto::Doctor{});
+  for (const proto::Check& check : reply->checks) said += check.summary + "\n";
+  EXPECT_NE(said.find("8 GiB of 1 GPU for each program that has no lease"), std::string::npos)
+      << said;
+}
+
 TEST(Automatic, AQuestionThatIsNoneEndsTheConnection) {
   RunningDaemon daemon(automatic());
   WireTenant bad(daemon.tenant_socket());
