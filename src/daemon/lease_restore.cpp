@@ -67,8 +67,7 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
                               ports::Urgency::kSafety, [this, id] { on_process_death(id); });
     if (timer) entry.timer = std::move(*timer);
   }
-  const bool reservation = entry.lease.kind == LeaseKind::kReservation;
-  const bool waits = entry.timer != nullptr || reservation;
+  const bool waits = entry.timer != nullptr || entry.lease.kind == LeaseKind::kReservation;
   if (same_boot) restore_commands(entry, stored);
   parts_.grants.open(entry.lease);
   const auto [added, fresh] = entries_.emplace(id, std::move(entry));
