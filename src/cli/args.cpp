@@ -2,6 +2,9 @@
 
 #include "base/text.h"
 #include "cli/exit_codes.h"
+#include "cli/option_parser.h"
+#include "cli/queue_args.h"
+#include "cli/time_text.h"
 #include "proto/text_forms.h"
 
 #include <fmt/format.h>
@@ -12,165 +15,15 @@
 namespace gpurota::cli {
 namespace {
 
-using Words = std::vector<std::string>;
-
-constexpr std::array kCommands = {"run",    "status", "ps",     "release", "update", "version",
-                                  "doctor", "events", "report", "reload",  "help"};
-
-// What the options write into, as it was typed.
-struct Raw {
-  std::optional<std::string> runtime_dir, memory, soft_limit, note, gpus;
-  std::optional<std::string> since, days, by, lease;
-  Words gpu_ids, positional;
-  std::optional<std::string> memory_threshold;
-  bool summary = false, watch = false;
-  bool follow = false, csv = false;
-  bool verbose = false, json = false, all = false, help = false, version = false;
-};
+constexpr std::array kCommands = {"run",   "reserve", "status", "queue",  "cancel", "explain",
+                                  "ps",    "release", "update", "events", "report", "version",
+                                  "drain", "undrain", "doctor", "reload", "help"};
 
 std::string line_of(const Words& words) { return display_command(words, 1000); }
 
-Result<std::optional<SizeSpec>> size_of(const char* option,
-                                        const std::optional<std::string>& text) {
-  if (!text) return std::optional<SizeSpec>();
-  auto size = parse_size_spec(*text);
-  if (!size) return fail(Code::kInvalid, fmt::format("{}: {}", option, size.error().message));
-  return std::optional(*size);
-}
+}  // namespace
 
-Result<LeaseId> lease_of(const std::string& text) {
-  // "12" and "l12" are plainly meant for L12.
-  std::string spelled = text;
-  if (!spelled.empty() && spelled.front() == 'l') spelled.front() = 'L';
-  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9') spelled.insert(0, "L");
-  const auto id = proto::parse_lease_id(spelled);
-  if (!id) {
-    return fail(Code::kInvalid,
-                fmt::format("'{}' is not a lease: they look like L12 ('gpurota status' lists them)",
-                            display_text(text, 40)));
-  }
-  return *id;
-}
-
-// "0,1" and repeated options alike.
-Result<Words> split_ids(const Words& given) {
-  Words ids;
-  for (const std::string& text : given) {
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      if (end == at)
-        return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
-      ids.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-  return ids;
-}
-
-struct Option {
-  char letter;  // '\0': none
-  std::string_view name;
-  bool* flag = nullptr;  // one of the three
-  std::optional<std::string>* value = nullptr;
-  Words* values = nullptr;
-
-  bool takes_value() const { return flag == nullptr; }
-  void set(std::string text) const {
-    if (flag != nullptr) *flag = true;
-    if (value != nullptr) *value = std::move(text);
-    if (values != nullptr) values->push_back(std::move(text));
-  }
-};
-
-std::vector<Option> common_options(Raw& raw) {
-  return {{'h', "--help", &raw.help},
-          {'v', "--verbose", &raw.verbose},
-          {'\0', "--runtime-dir", nullptr, &raw.runtime_dir}};
-}
-
-tl::unexpected<Error> no_such_option(const std::string& word, const std::string& command) {
-  return fail(Code::kInvalid,
-              fmt::format("there is no option '{}' (see 'gpurota {}--help')",
-                          display_text(word, 60), command.empty() ? "" : command + " "));
-}
-
-// Goes through words in order; `take` gives the next one, or nothing at the end.
-class OptionParser {
- public:
-  OptionParser(std::vector<Option> options, std::string command)
-      : options_(std::move(options)), command_(std::move(command)) {}
-
-  // Sets the options. What is neither an option nor its value comes back: the first such word and
-  // all behind it if `stop_at_word`, else each.
-  Result<Words> parse(const Words& words, bool stop_at_word) {
-    Words rest;
-    for (at_ = 0; at_ < words.size(); ++at_) {
-      const std::string& word = words[at_];
-      if (word.size() < 2 || word.front() != '-') {
-        rest.push_back(word);
-        if (!stop_at_word) continue;
-        rest.insert(rest.end(), words.begin() + static_cast<std::ptrdiff_t>(at_) + 1, words.end());
-        break;
-      }
-      GPUROTA_TRY(word[1] == '-' ? parse_long(words) : parse_letters(words));
-    }
-    return rest;
-  }
-
- private:
-  Result<void> parse_long(const Words& words) {
-    const std::string& word = words[at_];
-    const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const auto option = std::find_if(options_.begin(), options_.end(),
-                                     [&](const Option& o) { return o.name == name; });
-    const bool has_value = equals != std::string::npos;
-    if (option == options_.end() || (has_value && !option->takes_value())) {
-      return no_such_option(word, command_);
-    }
-    if (has_value) {
-      option->set(word.substr(equals + 1));
-      return {};
-    }
-    return take_value(*option, words);
-  }
-
-  // "-v", "-m8G", "-vm 8G".
-  Result<void> parse_letters(const Words& words) {
-    const std::string word = words[at_];
-    for (std::size_t i = 1; i < word.size(); ++i) {
-      const auto option = std::find_if(options_.begin(), options_.end(),
-                                       [&](const Option& o) { return o.letter == word[i]; });
-      if (option == options_.end()) return no_such_option(word, command_);
-      if (option->takes_value() && i + 1 < word.size()) {
-        option->set(word.substr(i + 1));
-        return {};
-      }
-      GPUROTA_TRY(take_value(*option, words));
-    }
-    return {};
-  }
-
-  Result<void> take_value(const Option& option, const Words& words) {
-    if (!option.takes_value()) {
-      option.set("");
-    } else if (at_ + 1 < words.size()) {
-      option.set(words[++at_]);
-    } else {
-      return fail(Code::kInvalid,
-                  fmt::format("{} needs a value behind it (see 'gpurota {} --help')", option.name,
-                              command_));
-    }
-    return {};
-  }
-
-  std::vector<Option> options_;
-  std::string command_;
-  std::size_t at_ = 0;
-};
-
-Result<RunOptions> run_options(const Raw& raw, Words command) {
-  RunOptions run;
+Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   if (raw.gpus && !raw.gpu_ids.empty()) {
     return fail(Code::kInvalid, "--gpus says how many, --gpu-ids says which: give one of them");
   }
@@ -193,6 +46,32 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
     return fail(Code::kInvalid, "--soft-limit is a warning line below --memory: give --memory too");
   }
   run.note = raw.note;
+  run.as_name = raw.as_name;
+  run.nonblock = raw.nonblock;
+  if (raw.time) {
+    GPUROTA_ASSIGN_OR_RETURN(run.lasts, parse_duration(*raw.time));
+  }
+  if (raw.wait) {
+    if (raw.nonblock) return fail(Code::kInvalid, "--nonblock waits for nothing: leave out --wait");
+    GPUROTA_ASSIGN_OR_RETURN(run.wait, parse_duration(*raw.wait));
+  }
+  return {};
+}
+
+namespace {
+
+Result<RunOptions> run_options(const Raw& raw, Words command) {
+  RunOptions run;
+  GPUROTA_TRY(read_wishes(raw, run));
+  if (raw.lease) {
+    if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
+        raw.nonblock || raw.as_name) {
+      return fail(Code::kInvalid,
+                  "--lease runs the command under a reservation, which has its GPUs already: only "
+                  "--timeout goes with it");
+    }
+    GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_of(*raw.lease));
+  }
   run.command = std::move(command);
   return run;
 }
@@ -234,7 +113,12 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
                              {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
                              {'m', "--memory", nullptr, &raw.memory},
                              {'\0', "--soft-limit", nullptr, &raw.soft_limit},
-                             {'\0', "--note", nullptr, &raw.note}});
+                             {'\0', "--note", nullptr, &raw.note},
+                             {'\0', "--as", nullptr, &raw.as_name},
+                             {'t', "--timeout", nullptr, &raw.time},
+                             {'\0', "--lease", nullptr, &raw.lease},
+                             {'w', "--wait", nullptr, &raw.wait},
+                             {'\0', "--nonblock", &raw.nonblock}});
   GPUROTA_ASSIGN_OR_RETURN(const Words rest, OptionParser(known, "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
@@ -269,12 +153,16 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words,
   if (name == "release") {
     known.push_back({'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids});
     known.push_back({'a', "--all", &raw.all});
+    known.push_back({'\0', "--all-users", &raw.all_users});
+    known.push_back({'y', "--yes", &raw.yes});
   }
   if (name == "update") {
     known.push_back({'m', "--memory", nullptr, &raw.memory});
     known.push_back({'\0', "--soft-limit", nullptr, &raw.soft_limit});
     known.push_back({'\0', "--note", nullptr, &raw.note});
+    known.push_back({'\0', "--for", nullptr, &raw.time});
   }
+  add_queue_options(name, raw, known);
   GPUROTA_ASSIGN_OR_RETURN(raw.positional, OptionParser(known, name).parse(words, false));
   if (raw.positional.size() > most) {
     return fail(Code::kInvalid, fmt::format("unexpected '{}' (see 'gpurota {} --help')",
@@ -309,10 +197,14 @@ Result<Command> release_command(const Raw& raw) {
   }
   GPUROTA_ASSIGN_OR_RETURN(release.gpu_ids, split_ids(raw.gpu_ids));
   release.all = raw.all;
+  release.all_users = raw.all_users;
+  release.yes = raw.yes;
   const int ways =
-      (release.leases.empty() ? 0 : 1) + (release.gpu_ids.empty() ? 0 : 1) + (release.all ? 1 : 0);
-  if (ways > 1)
-    return fail(Code::kInvalid, "give leases, or --gpu-ids, or --all: only one of them");
+      !release.leases.empty() + !release.gpu_ids.empty() + release.all + release.all_users;
+  if (ways > 1) {
+    return fail(Code::kInvalid,
+                "give leases, or --gpu-ids, or --all, or --all-users: only one of them");
+  }
   return release;
 }
 
@@ -325,8 +217,11 @@ Result<Command> update_command(const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(update.memory, size_of("--memory", raw.memory));
   GPUROTA_ASSIGN_OR_RETURN(update.soft_limit, size_of("--soft-limit", raw.soft_limit));
   update.note = raw.note;
-  if (!update.memory && !update.soft_limit && !update.note) {
-    return fail(Code::kInvalid, "nothing to change: give --memory, --soft-limit or --note");
+  if (raw.time) {
+    GPUROTA_ASSIGN_OR_RETURN(update.lasts, parse_duration(*raw.time));
+  }
+  if (!update.memory && !update.soft_limit && !update.note && !update.lasts) {
+    return fail(Code::kInvalid, "nothing to change: give --memory, --soft-limit, --for or --note");
   }
   return update;
 }
@@ -344,9 +239,12 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
 }
 
 Result<Command> simple_command(Raw& raw, const std::string& name, const Words& words) {
-  const std::size_t most = name == "release" ? 256 : name == "update" || name == "ps" ? 1 : 0;
+  const bool many = name == "release" || name == "cancel" || name == "drain" || name == "undrain";
+  const bool one = name == "update" || name == "ps" || name == "explain";
+  const std::size_t most = many ? 256 : one ? 1 : 0;
   GPUROTA_TRY(parse_simple(raw, name, words, most));
   if (raw.help) return HelpOptions{name};
+  if (is_queue_command(name)) return queue_command(name, raw);
   if (name == "status") return status_command(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{};
@@ -380,8 +278,8 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
   if (raw.version) return finish(raw, VersionOptions{true});
   if (raw.help) return finish(raw, HelpOptions{});
   return fail(Code::kInvalid,
-              "which command? One of run, status, ps, release, update, version, doctor, burn, job "
-              "('gpurota "
+              "which command? One of run, reserve, status, queue, release, update, explain, ps, job, "
+              "doctor ('gpurota "
               "--help' explains them)");
 }
 

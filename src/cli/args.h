@@ -7,6 +7,7 @@
 
 #include <tl/expected.hpp>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <variant>
@@ -14,13 +15,40 @@
 
 namespace gpurota::cli {
 
-struct RunOptions {
+// What a lease is to be, and how long to wait for it.
+struct LeaseWishes {
   std::optional<int> gpus;
   std::vector<std::string> gpu_ids;
   std::optional<SizeSpec> memory;
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
+  std::optional<std::string> as_name;
+  std::optional<std::chrono::seconds> lasts;  // --timeout, --for
+  bool nonblock = false;
+  std::optional<std::chrono::seconds> wait;  // not longer than that
+};
+struct RunOptions : LeaseWishes {
+  std::optional<LeaseId> lease;      // under this reservation: then no wishes but `lasts`
   std::vector<std::string> command;  // never empty
+};
+struct ReserveOptions : LeaseWishes {
+  bool take_over = false;
+  bool is_short = false;  // print just the ids
+};
+struct QueueOptions {
+  bool json = false;
+};
+struct CancelOptions {
+  std::vector<RequestId> requests;
+};
+struct ExplainOptions {
+  std::optional<RequestId> request;
+  std::optional<LeaseId> lease;  // neither: whatever the caller has
+};
+struct DrainOptions {
+  bool drain = true;  // else undrain
+  std::vector<std::string> gpu_ids;
+  std::optional<std::string> reason;
 };
 struct StatusOptions {
   bool json = false;
@@ -35,13 +63,16 @@ struct PsOptions {
 struct ReleaseOptions {
   std::vector<LeaseId> leases;
   std::vector<std::string> gpu_ids;
-  bool all = false;  // of these three exactly one is given, or none
+  bool all = false;
+  bool all_users = false;  // of these four exactly one is given, or none
+  bool yes = false;        // do not ask
 };
 struct UpdateOptions {
   LeaseId lease;
   std::optional<SizeSpec> memory;
   std::optional<SizeSpec> soft_limit;
-  std::optional<std::string> note;  // at least one of the three
+  std::optional<std::string> note;
+  std::optional<std::chrono::seconds> lasts;  // from now on; at least one of the four
 };
 struct VersionOptions {
   bool client_only = false;  // --version
@@ -74,7 +105,8 @@ struct HelpOptions {
 using Command =
     std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
                  VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
-                 BurnOptions, JobOptions, CompleteOptions>;
+                 BurnOptions, JobOptions, CompleteOptions, ReserveOptions, QueueOptions,
+                 CancelOptions, ExplainOptions, DrainOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

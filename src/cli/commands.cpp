@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include <unistd.h>
 
@@ -43,6 +44,21 @@ Error which_lease(const Context& context) {
   }
   error.message += own.empty() ? " (you have none)" : ":" + own;
   return error;
+}
+
+// Whether an administrator really means everybody.
+bool confirm_all(client::Connection& connection) {
+  const auto status = connection.call(proto::Status{});
+  if (!status) return failed(status.error()) == kExitOk;
+  if (::isatty(STDIN_FILENO) == 0) {
+    complain(fmt::format("--all-users would end {} leases and their programs: give --yes too",
+                         status->leases.size()));
+    return false;
+  }
+  complain(fmt::format("end all {} leases, of every user, and their programs? [y/N]",
+                       status->leases.size()));
+  const int answer = std::getchar();
+  return answer == 'y' || answer == 'Y';
 }
 
 }  // namespace
@@ -78,15 +94,22 @@ int release(const Context& context, const ReleaseOptions& options) {
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
   std::vector<proto::Release> calls;
-  for (const LeaseId id : options.leases) calls.push_back({id, std::nullopt, std::nullopt});
-  if (!options.gpu_ids.empty()) calls.push_back({std::nullopt, options.gpu_ids, std::nullopt});
-  if (options.all) calls.push_back({std::nullopt, std::nullopt, true});
-  if (calls.empty()) return failed(which_lease(context));
+  for (const LeaseId id : options.leases) calls.emplace_back().lease_id = id;
+  if (!options.gpu_ids.empty()) calls.emplace_back().gpu_ids = options.gpu_ids;
+  if (options.all) calls.emplace_back().all = true;
+  if (options.all_users) {
+    if (!options.yes && !confirm_all(*connection)) return kExitFailed;
+    calls.emplace_back().all_users = true;
+  }
+  const bool bare = calls.empty();
+  if (bare) calls.emplace_back().reservations = true;
   int code = kExitOk;
   for (const proto::Release& call : calls) {
     const auto reply = connection->call(call);
     if (!reply) {
       code = failed(reply.error());
+    } else if (reply->lease_ids.empty() && bare) {
+      return failed(which_lease(context));
     } else if (reply->lease_ids.empty()) {
       complain("you have no lease there: nothing to release");
     } else if (context.verbose) {
@@ -97,8 +120,13 @@ int release(const Context& context, const ReleaseOptions& options) {
 }
 
 int update(const Context& context, const UpdateOptions& options) {
-  const auto reply =
-      ask(context, proto::Update{options.lease, options.memory, options.soft_limit, options.note});
+  proto::Update call;
+  call.lease_id = options.lease;
+  call.memory = options.memory;
+  call.soft_limit = options.soft_limit;
+  call.note = options.note;
+  if (options.lasts) call.seconds = options.lasts->count();
+  const auto reply = ask(context, call);
   if (!reply) return failed(reply.error());
   if (context.verbose) complain(lease_line(reply->lease));
   return kExitOk;
@@ -125,9 +153,18 @@ int reload(const Context& context) {
 }
 
 int complete(const Context& context, const CompleteOptions& options) {
+  std::string lines;
+  if (options.what == "requests") {
+    const auto requests = ask(context, proto::ListRequests{});
+    if (!requests) return kExitOk;
+    for (const proto::Request& request : requests->requests) {
+      const bool mine = request.uid == ::geteuid() || ::geteuid() == 0;
+      if (mine) lines += fmt::format("{}\n", to_string(request.request_id));
+    }
+    return shown(lines);
+  }
   const auto reply = ask(context, proto::Status{});
   if (!reply) return kExitOk;
-  std::string lines;
   if (options.what == "leases") {
     for (const proto::Lease& lease : reply->leases) {
       const bool mine = lease.uid == ::geteuid() || ::geteuid() == 0;

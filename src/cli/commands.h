@@ -20,6 +20,11 @@ struct Context {
 };
 
 int run(const Context& context, const RunOptions& options);
+int reserve(const Context& context, const ReserveOptions& options);
+int queue(const Context& context, const QueueOptions& options);
+int cancel(const Context& context, const CancelOptions& options);
+int explain(const Context& context, const ExplainOptions& options);
+int drain(const Context& context, const DrainOptions& options);
 int status(const Context& context, const StatusOptions& options);
 int ps(const Context& context, const PsOptions& options);
 int release(const Context& context, const ReleaseOptions& options);

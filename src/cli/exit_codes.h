@@ -7,6 +7,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;           // a command other than run
 inline constexpr int kExitNoGpu = 75;           // nothing free that fits now: try again later
 inline constexpr int kExitLeaseLost = 123;      // run: the lease ended before the command did
+inline constexpr int kExitTimedOut = 124;       // run: its --timeout was over, as timeout(1)
 inline constexpr int kExitRunFailed = 125;      // run: gpurota's own failure
 inline constexpr int kExitCannotExecute = 126;  // run: as a shell
 inline constexpr int kExitNotFound = 127;       // run: as a shell

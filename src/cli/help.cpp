@@ -10,11 +10,16 @@ constexpr std::string_view kGeneral = R"(gpurota: share the GPUs of this machine
 
 usage: gpurota COMMAND [OPTION…]
 
-  run -- COMMAND…      run a program on a GPU that is kept for it
+  run -- COMMAND…      run a program on a GPU that is kept for it; waits if there is none
+  reserve              keep GPUs for some time
   status               which GPU is free, who has which, and how much of it
+  queue                who waits for what
+  explain              why you wait, and when and how a lease ends
   ps                   every process on every GPU
-  release LEASE        end a lease and its processes
-  update LEASE         change the memory limit or the note of a running lease
+  release [LEASE]      end a lease and its processes; without a name, your reservations
+  cancel REQUEST       stop waiting
+  update LEASE         change the end, the memory limit or the note of a lease
+  drain, undrain GPU   take a GPU out of service, and put it back (administrators)
   events               what happened: leases, refusals, findings of the watch
   report               who used how much
   doctor               what would stop gpurota on this machine, and how to mend it
@@ -55,19 +60,28 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
                         size, and an allocation beyond it fails as on a smaller GPU
   --soft-limit SIZE     below --memory: from here on the use is reported
   --note TEXT           shown in 'gpurota status' to you and administrators
+  --as NAME             who you are, where several people share an account
+  -w, --wait TIME       do not wait for GPUs for longer than that: 30s, 10m, 2h, 1h30m
+  --nonblock            do not wait at all
+  -t, --timeout TIME    end the program and all it started after that time (exit status 124). Also
+                        lets it use GPUs that are kept for somebody until then
+  --lease LEASE         under this reservation of yours, which goes on without it
   -v, --verbose         say what is done: the lease, its GPUs, the variables that are overridden
   --runtime-dir DIR     see 'gpurota --help'
 
 SIZE is a number with K, M, G or T (KB, KiB and so on are the same: all are binary, 8G is 8 GiB), a
 bare number of bytes, or a percentage of the GPU.
 
+If no GPU is free it waits, in the order of coming; it says why and until when, and Ctrl-C leaves.
+
 The program has your terminal, its signals and its job control as without gpurota. GPUs come as
 CUDA_VISIBLE_DEVICES, which replaces an inherited one. All processes of the program end with the
 lease, and the lease ends with the program.
 
 exit status: the program's own; if a signal ended the program, the same ends gpurota. Otherwise
-   75   no GPU that fits is free now: try again later
+   75   no GPU that fits was free (--nonblock), or not in time (--wait)
   123   the lease was lost or released before the program ended
+  124   the time of --timeout was over
   125   gpurota itself failed: the message says why
   126   the command cannot be executed      127   there is no such command
 )";
@@ -104,26 +118,31 @@ that succeeded and that the limit refused.
 
 constexpr std::string_view kRelease = R"(gpurota release: end leases and their processes
 
-usage: gpurota release LEASE…
+usage: gpurota release [LEASE…]
        gpurota release --gpu-ids ID,…
        gpurota release --all
+       gpurota release --all-users [--yes]
 
+  gpurota release                 all your reservations
   gpurota release L12             this one
   gpurota release --gpu-ids 0     all of yours on GPU 0
   gpurota release --all           all of yours
+  gpurota release --all-users     everybody's: asks first, for administrators
 
-The processes get SIGTERM and, after a grace, SIGKILL. Administrators may name anybody's lease.
+The processes get SIGTERM and, after a grace, SIGKILL; programs that use a reservation's GPUs
+without having been started under it are left alone. Administrators may name anybody's lease.
 )";
 
 constexpr std::string_view kUpdate = R"(gpurota update: change a running lease
 
-usage: gpurota update LEASE [--memory SIZE] [--soft-limit SIZE] [--note TEXT]
+usage: gpurota update LEASE [--for TIME] [--memory SIZE] [--soft-limit SIZE] [--note TEXT]
 
+  gpurota update L12 --for 2h       ends two hours from now
   gpurota update L12 --memory 12G
   gpurota update L12 --note "until 18:00"
 
-More memory is given if the GPU has it left. Less is refused while the program holds more. SIZE is
-as for 'gpurota run'.
+More time or memory is given if nobody waits for its GPUs, and memory if the GPU has it left. Less
+is refused while the program holds more. SIZE is as for 'gpurota run'.
 )";
 
 constexpr std::string_view kVersion = R"(gpurota version: of this program, the daemon and the driver
@@ -229,6 +248,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTopics 
 }  // namespace
 
 std::string_view help_text(std::string_view topic) {
+  if (const std::string_view text = queue_help_text(topic); !text.empty()) return text;
   for (const auto& [name, text] : kTopics) {
     if (name == topic) return text;
   }

@@ -23,6 +23,11 @@ int main(int argc, char** argv) {
         using Options = std::decay_t<decltype(options)>;
         if constexpr (std::is_same_v<Options, HelpOptions>) return shown(help_text(options.topic));
         if constexpr (std::is_same_v<Options, RunOptions>) return run(context, options);
+        if constexpr (std::is_same_v<Options, ReserveOptions>) return reserve(context, options);
+        if constexpr (std::is_same_v<Options, QueueOptions>) return queue(context, options);
+        if constexpr (std::is_same_v<Options, CancelOptions>) return cancel(context, options);
+        if constexpr (std::is_same_v<Options, ExplainOptions>) return explain(context, options);
+        if constexpr (std::is_same_v<Options, DrainOptions>) return drain(context, options);
         if constexpr (std::is_same_v<Options, StatusOptions>) return status(context, options);
         if constexpr (std::is_same_v<Options, PsOptions>) return ps(context, options);
         if constexpr (std::is_same_v<Options, ReleaseOptions>) return release(context, options);

@@ -1,6 +1,7 @@
 #include "cli/views.h"
 
 #include "base/text.h"
+#include "cli/time_text.h"
 
 #include <fmt/format.h>
 

@@ -126,11 +126,19 @@ GPUROTA_INSTANTIATE(AddJob)
 GPUROTA_INSTANTIATE(ListJobs)
 GPUROTA_INSTANTIATE(ControlJob)
 GPUROTA_INSTANTIATE(ReadJobLog)
+GPUROTA_INSTANTIATE(Enqueue)
+GPUROTA_INSTANTIATE(GetEnvironment)
+GPUROTA_INSTANTIATE(ListRequests)
+GPUROTA_INSTANTIATE(Cancel)
+GPUROTA_INSTANTIATE(Drain)
+GPUROTA_INSTANTIATE(Undrain)
 GPUROTA_INSTANTIATE(ServiceInfo)
 GPUROTA_INSTANTIATE(InterfaceDescription)
 template Result<void> Connection::start_stream(const proto::Hold&, milliseconds);
 template Result<void> Connection::start_stream(const proto::Events&, milliseconds);
 template Result<std::optional<proto::Answer<proto::Events>>> Connection::next_answer();
 template Result<std::optional<proto::Answer<proto::Hold>>> Connection::next_answer();
+template Result<void> Connection::start_stream(const proto::Enqueue&, milliseconds);
+template Result<std::optional<proto::Answer<proto::Enqueue>>> Connection::next_answer();
 
 }  // namespace gpurota::client

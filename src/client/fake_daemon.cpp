@@ -187,6 +187,11 @@ std::string FakeDaemon::default_answer(const proto::Call& call, Peer& peer) {
     ended_.reset();
     return proto::reply_json<proto::Acquire>(acquire_reply_);
   }
+  if (std::holds_alternative<proto::Enqueue>(call.params)) {
+    ended_.reset();
+    return proto::reply_json<proto::Enqueue>(
+        {std::nullopt, acquire_reply_.lease, acquire_reply_.environment, acquire_reply_.preload});
+  }
   if (const auto* start = std::get_if<proto::Start>(&call.params)) {
     command_pid_ = start->pid;
     command_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, start->pid, 0)));

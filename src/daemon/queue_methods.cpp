@@ -55,6 +55,16 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
   return outcome;
 }
 
+Outcome ControlMethods::on(const Caller& caller, const proto::GetEnvironment& call) {
+  const auto entry = own_lease(caller, call.lease_id);
+  if (!entry) return refused(entry.error());
+  proto::GetEnvironment::Reply reply;
+  reply.lease = parts_.views.lease(**entry, caller.uid);
+  reply.environment = environment_of(**entry);
+  if (!(*entry)->lease.exclusive()) reply.preload = parts_.preload;
+  return {proto::reply_json<proto::GetEnvironment>(reply), {}, {}, {}, {}};
+}
+
 Outcome ControlMethods::on(const Caller& caller, const proto::ListRequests&) {
   proto::ListRequests::Reply reply;
   for (const QueueEntry& entry : parts_.queue.entries()) {

@@ -257,7 +257,7 @@ void Planner::keep(const Request& request, const Slots& slots, WallTime from, Wa
   }
 }
 
-// What on this GPU is in the way of the request now: the lease that goes last, else who is before it.
+// What on this GPU is in the way of the request: who is before it, else the lease that goes last.
 std::optional<NextFree> Planner::in_the_way(const Request& request, const Slot& slot) const {
   if (fits(request, slot, now_, until(request, now_), against(request))) return std::nullopt;
   NextFree next;
@@ -279,8 +279,8 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const Slot& 
     next.ending = lease.ending;
   }
   const auto kept = kept_for_.find(slot.room->info.uuid);
-  const bool leased = !fits(request, slot, now_, now_ + kAnyMoment, Against::kAllButPlans);
-  if (kept != kept_for_.end() && (!leased || !found)) {
+  // Whoever came first gets it when the lease ends.
+  if (kept != kept_for_.end()) {
     next = {};
     next.gpu = slot.room->info.index;
     next.behind = kept->second.first;

@@ -242,6 +242,7 @@ void visit(V&& v, X& x) {
   X(Doctor)                        \
   X(Reload)                        \
   X(Enqueue)                       \
+  X(GetEnvironment)                \
   X(ListRequests)                  \
   X(Cancel)                        \
   X(Drain)                         \

@@ -203,7 +203,8 @@ struct InterfaceDescription {
 };
 
 using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
-                            Events, Report, Doctor, Reload, Enqueue, ListRequests, Cancel, Drain,
-                            Undrain, AddJob, ListJobs, ControlJob, ReadJobLog, ServiceInfo, InterfaceDescription>;
+                            Events, Report, Doctor, Reload, Enqueue, GetEnvironment, ListRequests,
+                            Cancel, Drain, Undrain, AddJob, ListJobs, ControlJob, ReadJobLog,
+                            ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

@@ -53,6 +53,18 @@ void visit(V&& v, X& x) {
   v("preload", x.preload);
 }
 
+template <class V, Like<GetEnvironment> X>
+void visit(V&& v, X& x) {
+  v("lease_id", x.lease_id);
+}
+
+template <class V, Like<GetEnvironment::Reply> X>
+void visit(V&& v, X& x) {
+  v("lease", x.lease);
+  v("environment", x.environment);
+  v("preload", x.preload);
+}
+
 template <class V, Like<ListRequests::Reply> X>
 void visit(V&& v, X& x) {
   v("requests", x.requests);

@@ -58,6 +58,18 @@ struct Enqueue {
   bool operator==(const Enqueue&) const = default;
 };
 
+struct GetEnvironment {
+  static constexpr std::string_view kMethod = "dev.gpurota.GetEnvironment";
+  struct Reply {
+    Lease lease;
+    std::vector<Variable> environment;
+    std::optional<std::string> preload;
+    bool operator==(const Reply&) const = default;
+  };
+  LeaseId lease_id;
+  bool operator==(const GetEnvironment&) const = default;
+};
+
 struct ListRequests {
   static constexpr std::string_view kMethod = "dev.gpurota.ListRequests";
   struct Reply {

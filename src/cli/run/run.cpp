@@ -9,6 +9,7 @@
 #include "cli/run/signals.h"
 #include "cli/run/supervise.h"
 #include "cli/views.h"
+#include "cli/waiting.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -33,34 +33,20 @@ int run_failed(const Error& error) {
   return error.code == Code::kNoGpu ? kExitNoGpu : kExitRunFailed;
 }
 
-// As much of a note as the protocol takes, cut between characters.
-std::optional<std::string> sendable_note(const std::optional<std::string>& note) {
-  if (!note) return std::nullopt;
-  std::string text = valid_utf8(*note);
-  if (text.size() <= proto::kMaxNoteBytes) return text;
-  std::size_t end = proto::kMaxNoteBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  complain(fmt::format("the note is longer than {} bytes: it is cut", proto::kMaxNoteBytes));
-  return text.substr(0, end);
-}
-
-proto::Acquire request_of(const RunOptions& options) {
-  proto::Acquire acquire;
-  acquire.gpus = options.gpus;
-  if (!options.gpu_ids.empty()) acquire.gpu_ids = options.gpu_ids;
-  acquire.memory = options.memory;
-  acquire.soft_limit = options.soft_limit;
-  acquire.note = sendable_note(options.note);
-  acquire.command = proto::sendable_command(options.command);
-  return acquire;
-}
+// The lease that the command runs under.
+struct Under {
+  LeaseId lease;
+  std::optional<std::chrono::seconds> lasts;  // of the command, if it has a limit of its own
+  bool shared = false;                        // the lease goes on without the command
+};
 
 // Tells the daemon whose the lease is. Processes that lose their parent become our children, so
 // that none is lost where there is no cgroup to hold them.
-Result<void> start(client::Connection& connection, LeaseId lease, pid_t pid) {
+Result<void> start(client::Connection& connection, const Under& under, pid_t pid) {
   const bool subreaper = ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
   proto::Start call;
-  call.lease_id = lease;
+  call.lease_id = under.lease;
+  if (under.lasts) call.seconds = under.lasts->count();
   call.pid = pid;
   call.subreaper = subreaper;
   GPUROTA_ASSIGN_OR_RETURN(const proto::Start::Reply reply, connection.call(call));
@@ -73,11 +59,19 @@ int exit_as(int status) {
   return WEXITSTATUS(status);
 }
 
-int finish(const Context& context, Supervisor& supervisor, const LeaseWatch& watch) {
+int finish(const Context& context, const Under& under, Supervisor& supervisor,
+           const LeaseWatch& watch) {
+  const auto begun = LeaseWatch::Clock::now();
   const int status = supervisor.wait_for_command();
+  if (under.lasts && WIFSIGNALED(status) && LeaseWatch::Clock::now() - begun >= *under.lasts) {
+    complain("its time limit is over");
+    return kExitTimedOut;
+  }
+  if (under.shared && !supervisor.lease_ended_first()) return exit_as(status);
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
   supervisor.wait_for_lease(kPatience);
   // A daemon that does not know the lease may only have been quicker than we to see the end.
+  if (!under.shared && watch.ended() == proto::Ended::kExpired) return kExitTimedOut;
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;
   if (lost && (!watch.forgotten() || supervisor.lease_ended_first())) {
     complain(fmt::format("the lease ended before the command did: {}",
@@ -89,14 +83,14 @@ int finish(const Context& context, Supervisor& supervisor, const LeaseWatch& wat
 
 // With the lease taken: everything from the fork on.
 int run_command(const Context& context, client::Connection& connection,
-                const client::Location& location, LeaseId lease, const CommandLine& command) {
+                const client::Location& location, const Under& under, const CommandLine& command) {
   const auto signals = Signals::make();
   if (!signals) return run_failed(signals.error());
-  LeaseWatch watch(location, lease);
+  LeaseWatch watch(location, under.lease);
   if (const auto held = watch.begin(); !held) return run_failed(held.error());
   auto child = Child::fork(command, signals->inherited());
   if (!child) return run_failed(child.error());
-  if (const auto started = start(connection, lease, child->pid()); !started) {
+  if (const auto started = start(connection, under, child->pid()); !started) {
     child->abandon();
     return run_failed(started.error());
   }
@@ -107,22 +101,27 @@ int run_command(const Context& context, client::Connection& connection,
                          error == ENOENT ? "it, or the interpreter in its first line, is not there"
                                          : std::strerror(error)));
   }
-  return finish(context, supervisor, watch);
+  return finish(context, under, supervisor, watch);
 }
 
-// A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal
-// brings about; so a refusal is believed when it stands for longer than that takes.
-constexpr int kTries = 4;
-constexpr std::chrono::milliseconds kBetweenTries{150};
+// What the daemon said is to be seen of it, with -v.
+void describe(const Context& context, const proto::Acquire::Reply& reply,
+              const CommandEnvironment& environment) {
+  if (!context.verbose) return;
+  complain("lease " + lease_line(reply.lease));
+  for (const std::string& remark : environment.remarks) complain(remark);
+}
 
-Result<proto::Acquire::Reply> acquire(client::Connection& connection,
-                                      const proto::Acquire& request) {
-  auto reply = connection.call(request);
-  for (int i = 1; i < kTries && !reply && reply.error().code == Code::kNoGpu; ++i) {
-    std::this_thread::sleep_for(kBetweenTries);
-    reply = connection.call(request);
-  }
-  return reply;
+// Under a reservation, which goes on without the command.
+int run_under(const Context& context, const client::Location& location,
+              client::Connection& connection, const RunOptions& options, const std::string& file) {
+  const auto known = connection.call(proto::GetEnvironment{*options.lease});
+  if (!known) return run_failed(known.error());
+  const proto::Acquire::Reply reply{known->lease, known->environment, known->preload};
+  const CommandEnvironment environment = command_environment(::environ, reply);
+  describe(context, reply, environment);
+  return run_command(context, connection, location, {*options.lease, options.lasts, true},
+                     {file, options.command, environment.variables});
 }
 
 }  // namespace
@@ -136,14 +135,13 @@ int run(const Context& context, const RunOptions& options) {
   const client::Location location = context.location();
   auto connection = client::connect(location);
   if (!connection) return run_failed(connection.error());
-  const auto reply = acquire(*connection, request_of(options));
+  if (options.lease) return run_under(context, location, *connection, options, *file);
+  const auto reply = obtain(location, *connection,
+                            {options, "run", proto::sendable_command(options.command), false});
   if (!reply) return run_failed(reply.error());
   const CommandEnvironment environment = command_environment(::environ, *reply);
-  if (context.verbose) {
-    complain("lease " + lease_line(reply->lease));
-    for (const std::string& remark : environment.remarks) complain(remark);
-  }
-  return run_command(context, *connection, location, reply->lease.lease_id,
+  describe(context, *reply, environment);
+  return run_command(context, *connection, location, {reply->lease.lease_id, {}, false},
                      {*file, options.command, environment.variables});
 }
 

@@ -109,7 +109,8 @@ TEST_F(RunTest, TheDaemonHearsWhatWasAskedForAndKnowsTheCommandBeforeItRuns) {
   EXPECT_EQ(exit_code(), 0);
   const auto calls = daemon_.calls();
   ASSERT_EQ(calls.size(), 3u);
-  const auto& acquire = std::get<proto::Acquire>(calls[0]);
+  const auto& acquire = std::get<proto::Enqueue>(calls[0]);
+  EXPECT_EQ(acquire.kind, "run");
   EXPECT_EQ(acquire.memory, (SizeSpec{gib(8), 0}));
   EXPECT_EQ(acquire.note, "n");
   EXPECT_EQ(acquire.command, (Words{"sh", "-c", "echo $$"}));
@@ -143,16 +144,76 @@ TEST_F(RunTest, AGpuThatIsJustBeingLeftIsWaitedForBriefly) {
     ++refusals;
     return proto::error_json(proto::no_gpu_error("in use without a lease", 0, 1));
   });
-  run({"true"});
+  run({"true"}, {"--nonblock"});
   EXPECT_EQ(exit_code(), 0);
   EXPECT_EQ(refusals.load(), 2);
+}
+
+// What a daemon says to somebody who waits.
+std::string waiting_answer(int position) {
+  proto::Enqueue::Reply reply;
+  proto::Request& request = reply.request.emplace();
+  request.request_id = {7};
+  request.position = position;
+  request.reason = "0 of 1 GPU free";
+  return proto::reply_json<proto::Enqueue>(reply, true);
+}
+
+TEST_F(RunTest, WhoeverWaitsSaysSoAndLeavesAtCtrlC) {
+  daemon_.on_call(
+      [](const proto::Call&) -> std::optional<std::string> { return waiting_answer(2); });
+  run({"true"});
+  EXPECT_EQ(read_line(), "gpurota: waiting as R7, position 2: 0 of 1 GPU free");
+  ::kill(pid_, SIGINT);
+  const int status = wait();
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+}
+
+TEST_F(RunTest, WaitingEndsWithItsTimeLimit) {
+  daemon_.on_call(
+      [](const proto::Call&) -> std::optional<std::string> { return waiting_answer(1); });
+  run({"true"}, {"--wait", "1s"});
+  EXPECT_EQ(exit_code(), kExitNoGpu);
+  EXPECT_NE(read_rest().find("waited 1 s in vain: 0 of 1 GPU free"), std::string::npos);
+}
+
+TEST_F(RunTest, WhoeverWaitsComesBackToARestartedDaemonWithTheSameTicket) {
+  std::atomic<bool> restarted = false;  // read on the daemon's thread
+  daemon_.on_call([&](const proto::Call& call) -> std::optional<std::string> {
+    if (restarted || !std::holds_alternative<proto::Enqueue>(call.params)) return std::nullopt;
+    return waiting_answer(1);
+  });
+  run({"sh", "-c", "exit 7"});
+  EXPECT_NE(read_line().find("position 1"), std::string::npos);
+  daemon_.stop();
+  EXPECT_NE(read_line().find("waiting for it to come back"), std::string::npos);
+  restarted = true;
+  daemon_.start_again();
+  EXPECT_EQ(exit_code(), 7);
+  std::vector<std::string> tickets;
+  for (const auto& call : daemon_.calls()) {
+    if (const auto* enqueue = std::get_if<proto::Enqueue>(&call))
+      tickets.push_back(enqueue->ticket);
+  }
+  ASSERT_EQ(tickets.size(), 2u);
+  EXPECT_EQ(tickets[0], tickets[1]);
+  EXPECT_FALSE(tickets[0].empty());
+}
+
+TEST_F(RunTest, ATimeLimitThatIsOverIs124) {
+  run({"sleep", "600"}, {"--timeout", "2h"});
+  ASSERT_TRUE(daemon_.wait_for(proto::Start::kMethod));
+  daemon_.end_lease(proto::Ended::kExpired, "its time limit is over");
+  EXPECT_EQ(exit_code(), kExitTimedOut);
+  EXPECT_EQ(std::get<proto::Enqueue>(daemon_.calls()[0]).seconds, 7200);
 }
 
 TEST_F(RunTest, NoGpuIs75AndOtherRefusalsAre125) {
   daemon_.on_call([](const proto::Call&) -> std::optional<std::string> {
     return proto::error_json(proto::no_gpu_error("all are taken", 0, 8));
   });
-  run({"true"});
+  run({"true"}, {"--nonblock"});
   EXPECT_EQ(exit_code(), kExitNoGpu);
   EXPECT_EQ(read_rest(), "gpurota: all are taken\n");
   daemon_.on_call([](const proto::Call&) -> std::optional<std::string> {

@@ -1,0 +1,130 @@
+#include "cli/option_parser.h"
+
+#include "base/text.h"
+#include "proto/text_forms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::cli {
+namespace {
+
+tl::unexpected<Error> no_such_option(const std::string& word, const std::string& command) {
+  return fail(Code::kInvalid,
+              fmt::format("there is no option '{}' (see 'gpurota {}--help')",
+                          display_text(word, 60), command.empty() ? "" : command + " "));
+}
+
+}  // namespace
+
+void Option::set(std::string text) const {
+  if (flag != nullptr) *flag = true;
+  if (value != nullptr) *value = std::move(text);
+  if (values != nullptr) values->push_back(std::move(text));
+}
+
+std::vector<Option> common_options(Raw& raw) {
+  return {{'h', "--help", &raw.help},
+          {'v', "--verbose", &raw.verbose},
+          {'\0', "--runtime-dir", nullptr, &raw.runtime_dir}};
+}
+
+Result<Words> OptionParser::parse(const Words& words, bool stop_at_word) {
+  Words rest;
+  for (at_ = 0; at_ < words.size(); ++at_) {
+    const std::string& word = words[at_];
+    if (word.size() < 2 || word.front() != '-') {
+      rest.push_back(word);
+      if (!stop_at_word) continue;
+      rest.insert(rest.end(), words.begin() + static_cast<std::ptrdiff_t>(at_) + 1, words.end());
+      break;
+    }
+    GPUROTA_TRY(word[1] == '-' ? parse_long(words) : parse_letters(words));
+  }
+  return rest;
+}
+
+Result<void> OptionParser::parse_long(const Words& words) {
+  const std::string& word = words[at_];
+  const std::size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  const auto option = std::find_if(options_.begin(), options_.end(),
+                                   [&](const Option& o) { return o.name == name; });
+  const bool has_value = equals != std::string::npos;
+  if (option == options_.end() || (has_value && !option->takes_value())) {
+    return no_such_option(word, command_);
+  }
+  if (has_value) {
+    option->set(word.substr(equals + 1));
+    return {};
+  }
+  return take_value(*option, words);
+}
+
+// "-v", "-m8G", "-vm 8G".
+Result<void> OptionParser::parse_letters(const Words& words) {
+  const std::string word = words[at_];
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    const auto option = std::find_if(options_.begin(), options_.end(),
+                                     [&](const Option& o) { return o.letter == word[i]; });
+    if (option == options_.end()) return no_such_option(word, command_);
+    if (option->takes_value() && i + 1 < word.size()) {
+      option->set(word.substr(i + 1));
+      return {};
+    }
+    GPUROTA_TRY(take_value(*option, words));
+  }
+  return {};
+}
+
+Result<void> OptionParser::take_value(const Option& option, const Words& words) {
+  if (!option.takes_value()) {
+    option.set("");
+  } else if (at_ + 1 < words.size()) {
+    option.set(words[++at_]);
+  } else {
+    return fail(Code::kInvalid, fmt::format("{} needs a value behind it (see 'gpurota {} --help')",
+                                            option.name, command_));
+  }
+  return {};
+}
+
+Result<std::optional<SizeSpec>> size_of(const char* option,
+                                        const std::optional<std::string>& text) {
+  if (!text) return std::optional<SizeSpec>();
+  auto size = parse_size_spec(*text);
+  if (!size) return fail(Code::kInvalid, fmt::format("{}: {}", option, size.error().message));
+  return std::optional(*size);
+}
+
+Result<LeaseId> lease_of(const std::string& text) {
+  // "12" and "l12" are plainly meant for L12.
+  std::string spelled = text;
+  if (!spelled.empty() && spelled.front() == 'l') spelled.front() = 'L';
+  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9') spelled = fmt::format("L{}", text);
+  const auto id = proto::parse_lease_id(spelled);
+  if (!id) {
+    return fail(Code::kInvalid,
+                fmt::format("'{}' is not a lease: they look like L12 ('gpurota status' lists them)",
+                            display_text(text, 40)));
+  }
+  return *id;
+}
+
+// "0,1" and repeated options alike.
+Result<Words> split_ids(const Words& given) {
+  Words ids;
+  for (const std::string& text : given) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      if (end == at)
+        return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
+      ids.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return ids;
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,97 @@
+#include "cli/queue_args.h"
+
+#include "base/text.h"
+#include "proto/text_forms.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::cli {
+namespace {
+
+Result<RequestId> request_of(const std::string& text) {
+  // "7" and "r7" are plainly meant for R7.
+  std::string spelled = text;
+  if (!spelled.empty() && spelled.front() == 'r') spelled.front() = 'R';
+  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9') spelled = fmt::format("R{}", text);
+  const auto id = proto::parse_request_id(spelled);
+  if (id) return *id;
+  return fail(Code::kInvalid,
+              fmt::format("'{}' is not a request: they look like R7 ('gpurota queue' lists them)",
+                          display_text(text, 40)));
+}
+
+Result<Command> reserve_command(const Raw& raw) {
+  ReserveOptions reserve;
+  GPUROTA_TRY(read_wishes(raw, reserve));
+  reserve.take_over = raw.force;
+  reserve.is_short = raw.is_short;
+  return reserve;
+}
+
+Result<Command> cancel_command(const Raw& raw) {
+  CancelOptions cancel;
+  for (const std::string& word : raw.positional) {
+    GPUROTA_ASSIGN_OR_RETURN(cancel.requests.emplace_back(), request_of(word));
+  }
+  if (cancel.requests.empty()) {
+    return fail(Code::kInvalid, "which request? For instance: gpurota cancel R7");
+  }
+  return cancel;
+}
+
+Result<Command> explain_command(const Raw& raw) {
+  ExplainOptions explain;
+  if (raw.positional.empty()) return explain;
+  const std::string& word = raw.positional.front();
+  if (word.starts_with("L") || word.starts_with("l")) {
+    GPUROTA_ASSIGN_OR_RETURN(explain.lease, lease_of(word));
+  } else {
+    GPUROTA_ASSIGN_OR_RETURN(explain.request, request_of(word));
+  }
+  return explain;
+}
+
+Result<Command> drain_command(const std::string& name, const Raw& raw) {
+  DrainOptions drain;
+  drain.drain = name == "drain";
+  GPUROTA_ASSIGN_OR_RETURN(drain.gpu_ids, split_ids(raw.positional));
+  drain.reason = raw.reason;
+  if (drain.gpu_ids.empty()) {
+    return fail(Code::kInvalid, fmt::format("which GPU? For instance: gpurota {} 3", name));
+  }
+  return drain;
+}
+
+}  // namespace
+
+bool is_queue_command(const std::string& name) {
+  return name == "reserve" || name == "queue" || name == "cancel" || name == "explain" ||
+         name == "drain" || name == "undrain";
+}
+
+void add_queue_options(const std::string& name, Raw& raw, std::vector<Option>& known) {
+  if (name == "queue") known.push_back({'\0', "--json", &raw.json});
+  if (name == "drain") known.push_back({'\0', "--reason", nullptr, &raw.reason});
+  if (name != "reserve") return;
+  known.insert(known.end(), {{'g', "--gpus", nullptr, &raw.gpus},
+                             {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
+                             {'m', "--memory", nullptr, &raw.memory},
+                             {'\0', "--soft-limit", nullptr, &raw.soft_limit},
+                             {'\0', "--note", nullptr, &raw.note},
+                             {'\0', "--as", nullptr, &raw.as_name},
+                             {'\0', "--for", nullptr, &raw.time},
+                             {'w', "--wait", nullptr, &raw.wait},
+                             {'\0', "--nonblock", &raw.nonblock},
+                             {'f', "--force", &raw.force},
+                             {'s', "--short", &raw.is_short}});
+}
+
+Result<Command> queue_command(const std::string& name, const Raw& raw) {
+  if (name == "reserve") return reserve_command(raw);
+  if (name == "queue") return QueueOptions{raw.json};
+  if (name == "cancel") return cancel_command(raw);
+  if (name == "explain") return explain_command(raw);
+  return drain_command(name, raw);
+}
+
+}  // namespace gpurota::cli

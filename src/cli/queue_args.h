@@ -1,0 +1,17 @@
+// The command lines of reserve, queue, cancel, explain, drain and undrain: part of args.cpp. Pure.
+#pragma once
+
+#include "cli/args.h"
+#include "cli/option_parser.h"
+
+namespace gpurota::cli {
+
+bool is_queue_command(const std::string& name);
+// Their options; none for other commands.
+void add_queue_options(const std::string& name, Raw& raw, std::vector<Option>& known);
+Result<Command> queue_command(const std::string& name, const Raw& raw);
+
+// What the options of a lease say (args.cpp).
+Result<void> read_wishes(const Raw& raw, LeaseWishes& wishes);
+
+}  // namespace gpurota::cli

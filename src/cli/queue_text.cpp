@@ -1,0 +1,163 @@
+#include "cli/queue_text.h"
+
+#include "base/text.h"
+#include "cli/time_text.h"
+#include "cli/views.h"
+#include "cli/waiting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::cli {
+namespace {
+
+std::string indices_of(const proto::Lease& lease) {
+  std::string text;
+  for (const proto::LeaseGpu& gpu : lease.gpus) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", gpu.index);
+  }
+  return text;
+}
+
+// For a POSIX shell, whatever is in it.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+std::string wish_of(const proto::Request& request) {
+  std::string text = request.gpu_ids ? fmt::format("{} named", request.gpu_ids->size())
+                                     : std::to_string(request.gpus);
+  if (request.memory) {
+    text += request.memory->percent ? fmt::format(" x {}%", request.memory->percent)
+                                    : " x " + to_string(request.memory->bytes);
+  }
+  return text;
+}
+
+std::string name_of(const std::string& user, const std::optional<std::string>& as_name) {
+  const std::string shown = display_text(user, 32);
+  return as_name ? fmt::format("{} ({})", shown, display_text(*as_name, 32)) : shown;
+}
+
+std::string explain_request(const proto::Request& request, WallTime now) {
+  std::string text = waiting_text(request, now) + "\n";
+  text +=
+      fmt::format("  asked for by {} at {}: {} GPU{}, {}\n", name_of(request.user, request.as_name),
+                  clock_text(request.since, now), wish_of(request), request.gpus == 1 ? "" : "s",
+                  request.seconds ? "for " + duration_text(std::chrono::seconds(*request.seconds))
+                                  : "without a time limit");
+  if (!request.planned.empty()) {
+    std::string gpus;
+    for (const int index : request.planned)
+      gpus += fmt::format("{}{}", gpus.empty() ? "" : ", ", index);
+    text += fmt::format(
+        "  will start on GPU {} as things stand; what is idle of it is kept for it\n", gpus);
+  }
+  text += request.expected ? fmt::format("  starts at {} at the latest, if nothing changes\n",
+                                         clock_text(*request.expected, now))
+                           : "  nobody knows when it starts\n";
+  return text;
+}
+
+std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Request>& requests,
+                          WallTime now) {
+  std::string text =
+      fmt::format("{}: {} of {}, since {}\n", lease_line(lease), to_string(lease.kind),
+                  name_of(lease.user, lease.as_name), clock_text(lease.since, now));
+  if (lease.state == proto::LeaseState::kExpired) {
+    text +=
+        "  its time is over, but its programs still hold memory: they run on as the site's "
+        "expired_reservation says\n";
+  } else if (lease.state == proto::LeaseState::kEnding) {
+    text += "  it is ending: its processes are being ended, or its memory is not back yet\n";
+  } else if (lease.ends) {
+    text += fmt::format("  ends at {}\n", clock_text(*lease.ends, now));
+  } else {
+    text += "  ends with its command\n";
+  }
+  for (const proto::Request& request : requests) {
+    const bool here = std::any_of(request.planned.begin(), request.planned.end(), [&](int index) {
+      return std::any_of(lease.gpus.begin(), lease.gpus.end(),
+                         [&](const proto::LeaseGpu& gpu) { return gpu.index == index; });
+    });
+    if (here) {
+      text += fmt::format("  {} of {} waits for it\n", to_string(request.request_id),
+                          name_of(request.user, request.as_name));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string short_text(const proto::Lease& lease) { return indices_of(lease) + "\n"; }
+
+std::string reservation_text(const proto::Acquire::Reply& reply, WallTime now) {
+  const proto::Lease& lease = reply.lease;
+  std::string text = fmt::format("# {}", lease_line(lease));
+  if (lease.ends) text += fmt::format(", until {}", clock_text(*lease.ends, now));
+  text += fmt::format("; gpurota release {0} gives it back, gpurota run --lease {0} -- … uses it\n",
+                      to_string(lease.lease_id));
+  text += "export";
+  for (const proto::Variable& variable : reply.environment) {
+    text += fmt::format(" {}={}", variable.name, quoted(variable.value));
+  }
+  if (reply.preload) text += " LD_PRELOAD=" + quoted(*reply.preload);
+  return text + "\n";
+}
+
+std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now) {
+  if (reply.requests.empty()) return "nobody waits\n";
+  Table table({{"", true},
+               {"REQUEST"},
+               {"USER", false, 6},
+               {"GPUS"},
+               {"FREE", true},
+               {"SINCE"},
+               {"EXPECTED"},
+               {"WHY", false, 12}});
+  for (const proto::Request& request : reply.requests) {
+    std::string why = request.reason;
+    if (request.next) why += "; " + *request.next;
+    table.add({{std::to_string(request.position), Colour::kNone},
+               {to_string(request.request_id), Colour::kNone},
+               {name_of(request.user, request.as_name), Colour::kNone},
+               {wish_of(request), Colour::kNone},
+               {fmt::format("{}", request.free), Colour::kNone},
+               {clock_text(request.since, now), Colour::kNone},
+               {request.expected ? clock_text(*request.expected, now) : "?", Colour::kNone},
+               {why, Colour::kDim}});
+  }
+  return table.render(look);
+}
+
+Result<std::string> explain_text(const Explanation& what,
+                                 const std::vector<proto::Request>& requests,
+                                 const proto::Status::Reply& status, WallTime now) {
+  const bool all = !what.request && !what.lease;
+  std::string text;
+  for (const proto::Request& request : requests) {
+    if (all ? request.uid == what.uid : request.request_id == what.request) {
+      text += explain_request(request, now);
+    }
+  }
+  for (const proto::Lease& lease : status.leases) {
+    if (all ? lease.uid == what.uid : lease.lease_id == what.lease) {
+      text += explain_lease(lease, requests, now);
+    }
+  }
+  if (!text.empty()) return text;
+  if (what.request) {
+    return fail(Code::kNotFound,
+                fmt::format("there is no request {}: it has been served, cancelled, "
+                            "or its command has been interrupted",
+                            to_string(*what.request)));
+  }
+  if (what.lease) return fail(Code::kNotFound, "there is no lease " + to_string(*what.lease));
+  return "you wait for nothing, and have no lease\n";
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,130 @@
+#include "cli/queue_text.h"
+
+#include "cli/args.h"
+#include "cli/time_text.h"
+#include "cli/waiting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace gpurota::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const WallTime kNow{1700000000s};
+
+proto::Request request() {
+  proto::Request request;
+  request.request_id = {7};
+  request.position = 2;
+  request.uid = 1000;
+  request.user = "alice";
+  request.since = kNow - 5min;
+  request.gpus = 3;
+  request.free = 2;
+  request.planned = {0, 1};
+  request.reason = "2 of 3 GPUs free";
+  request.next = "when bob's reservation on GPU 1 ends";
+  request.next_at = request.expected = kNow + 40min;
+  return request;
+}
+
+TEST(Duration, ReadsWhatPeopleWrite) {
+  EXPECT_EQ(*parse_duration("30s"), 30s);
+  EXPECT_EQ(*parse_duration("10m"), 10min);
+  EXPECT_EQ(*parse_duration("1.5h"), 90min);
+  EXPECT_EQ(*parse_duration("1h30m"), 90min);
+  EXPECT_EQ(*parse_duration("2d"), 48h);
+}
+
+TEST(Duration, SaysWhatToWriteInstead) {
+  for (const char* text : {"", "10", "-5m", "5x", "m", "0s", "1e9d", "nan", "99999999d", "5 m"}) {
+    const auto parsed = parse_duration(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_THAT(parsed.error().message, HasSubstr("10m"));
+  }
+}
+
+TEST(Duration, IsWrittenAsPeopleReadIt) {
+  EXPECT_EQ(duration_text(90s), "1 min 30 s");
+  EXPECT_EQ(duration_text(90min), "1 h 30 min");
+  EXPECT_EQ(duration_text(25h), "1 d 1 h");
+}
+
+TEST(WaitingText, SaysHowManyAreFreeAndWhenTheNextIsExpected) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  EXPECT_EQ(
+      waiting_text(request(), kNow),
+      "R7, position 2: 2 of 3 GPUs free; next expected 22:53, when bob's reservation on GPU 1 "
+      "ends");
+}
+
+TEST(WaitingText, ForeignTextIsMadeSafe) {
+  proto::Request hostile = request();
+  hostile.reason = "GPU 1 is draining: \x1b[31m";
+  EXPECT_THAT(waiting_text(hostile, kNow), Not(HasSubstr("\x1b")));
+}
+
+TEST(QueueText, HasALineForEachInOrder) {
+  const std::string text = queue_text({{request()}}, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("R7"));
+  EXPECT_THAT(text, HasSubstr("alice"));
+  EXPECT_EQ(queue_text({}, {}, kNow), "nobody waits\n");
+}
+
+TEST(ReservationText, CanBeEvaluatedByAShellWhateverIsInIt) {
+  proto::Acquire::Reply reply;
+  reply.lease.lease_id = {5};
+  reply.lease.gpus = {{.index = 0}, {.index = 2}};
+  reply.environment = {{"CUDA_VISIBLE_DEVICES", "0,2"}, {"X", "it's $(rm)"}};
+  EXPECT_THAT(reservation_text(reply, kNow),
+              HasSubstr("\nexport CUDA_VISIBLE_DEVICES='0,2' X='it'\\''s $(rm)'\n"));
+  EXPECT_EQ(short_text(reply.lease), "0,2\n");
+}
+
+TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
+  proto::Status::Reply status;
+  proto::Lease& lease = status.leases.emplace_back();
+  lease.lease_id = {5};
+  lease.kind = proto::LeaseKind::kReservation;
+  lease.state = proto::LeaseState::kActive;
+  lease.user = "bob";
+  lease.gpus = {{.index = 1}};
+  lease.ends = kNow + 40min;
+  const auto text = explain_text({{}, LeaseId{5}, 0}, {request()}, status, kNow);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, HasSubstr("R7 of alice waits for it"));
+  EXPECT_FALSE(explain_text({RequestId{9}, {}, 0}, {request()}, status, kNow));
+  EXPECT_THAT(*explain_text({{}, {}, 42}, {request()}, status, kNow), HasSubstr("nothing"));
+}
+
+TEST(QueueArguments, AreReadAndMistakesAreExplained) {
+  const auto reserve = parse_arguments({"reserve", "-g", "2", "--for", "4h", "--force", "-s"});
+  ASSERT_TRUE(reserve) << reserve.error().message;
+  const auto& options = std::get<ReserveOptions>(reserve->command);
+  EXPECT_EQ(options.gpus, 2);
+  EXPECT_EQ(options.lasts, 4h);
+  EXPECT_TRUE(options.take_over);
+  EXPECT_TRUE(options.is_short);
+  EXPECT_EQ(std::get<CancelOptions>(parse_arguments({"cancel", "r7", "8"})->command).requests,
+            (std::vector<RequestId>{{7}, {8}}));
+  EXPECT_EQ(
+      std::get<DrainOptions>(parse_arguments({"drain", "0,3", "--reason", "x"})->command).gpu_ids,
+      (std::vector<std::string>{"0", "3"}));
+  const auto run = parse_arguments({"run", "--wait", "10m", "--timeout", "2h", "--", "true"});
+  EXPECT_EQ(std::get<RunOptions>(run->command).wait, 10min);
+  EXPECT_EQ(std::get<RunOptions>(run->command).lasts, 2h);
+  EXPECT_FALSE(parse_arguments({"run", "--wait", "10m", "--nonblock", "--", "true"}));
+  EXPECT_FALSE(parse_arguments({"run", "--lease", "L5", "--memory", "8G", "--", "true"}));
+  EXPECT_FALSE(parse_arguments({"run", "--timeout", "10", "--", "true"}));
+  EXPECT_FALSE(parse_arguments({"cancel", "L7"}));
+}
+
+}  // namespace
+}  // namespace gpurota::cli

@@ -1,0 +1,181 @@
+#include "cli/waiting.h"
+
+#include "base/text.h"
+#include "cli/output.h"
+#include "cli/time_text.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include <poll.h>
+
+namespace gpurota::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
+constexpr milliseconds kRetry{250};
+
+// A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal
+// brings about; so a refusal is believed when it stands for longer than that takes.
+constexpr int kTries = 4;
+constexpr milliseconds kBetweenTries{150};
+
+std::string new_ticket() {
+  std::random_device random;
+  std::string ticket;
+  for (int i = 0; i < 4; ++i) ticket += fmt::format("{:08x}", random());
+  return ticket;
+}
+
+// As much of a note as the protocol takes, cut between characters.
+std::optional<std::string> sendable(const std::optional<std::string>& given, const char* what,
+                                    std::size_t most) {
+  if (!given) return std::nullopt;
+  std::string text = valid_utf8(*given);
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  complain(fmt::format("{} is longer than {} bytes: it is cut", what, most));
+  return text.substr(0, end);
+}
+
+// Fills what Acquire and Enqueue have in common.
+template <class Call>
+Call call_of(const Wanted& wanted) {
+  const LeaseWishes& wishes = wanted.wishes;
+  Call call;
+  call.kind = wanted.kind;
+  call.gpus = wishes.gpus;
+  if (!wishes.gpu_ids.empty()) call.gpu_ids = wishes.gpu_ids;
+  call.memory = wishes.memory;
+  call.soft_limit = wishes.soft_limit;
+  if (wishes.lasts) call.seconds = wishes.lasts->count();
+  if (wanted.take_over) call.take_over = true;
+  call.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);
+  call.as_name = sendable(wishes.as_name, "the name", proto::kMaxNameBytes);
+  if (!wanted.command.empty()) call.command = wanted.command;
+  return call;
+}
+
+Result<proto::Acquire::Reply> acquire(client::Connection& connection,
+                                      const proto::Acquire& request) {
+  auto reply = connection.call(request);
+  for (int i = 1; i < kTries && !reply && reply.error().code == Code::kNoGpu; ++i) {
+    std::this_thread::sleep_for(kBetweenTries);
+    reply = connection.call(request);
+  }
+  return reply;
+}
+
+class Waiter {
+ public:
+  Waiter(const client::Location& location, client::Connection& connection, proto::Enqueue request,
+         std::optional<std::chrono::seconds> longest)
+      : location_(location), connection_(connection), request_(std::move(request)) {
+    if (longest) {
+      longest_ = *longest;
+      until_ = Clock::now() + *longest;
+    }
+  }
+
+  Result<proto::Acquire::Reply> wait() {
+    GPUROTA_TRY(connection_.start_stream(request_));
+    for (;;) {
+      auto answer = connection_.next_answer<proto::Enqueue>();
+      // The daemon's own refusals have other codes.
+      if (!answer && answer.error().code == Code::kGone && waiting_) {
+        GPUROTA_TRY(come_back());
+        continue;
+      }
+      if (!answer) return tl::unexpected(answer.error());
+      if (*answer) {
+        proto::Enqueue::Reply& reply = (*answer)->reply;
+        if (reply.lease) return taken(reply);
+        if (reply.request) show(*reply.request);
+        continue;
+      }
+      if (is_over()) return in_vain();
+      pollfd polled{connection_.fd(), POLLIN, 0};
+      (void)::poll(&polled, 1, time_left());
+    }
+  }
+
+ private:
+  static proto::Acquire::Reply taken(proto::Enqueue::Reply& reply) {
+    return {std::move(*reply.lease), std::move(reply.environment), std::move(reply.preload)};
+  }
+  bool is_over() const { return until_ && Clock::now() >= *until_; }
+  int time_left() const {
+    if (!until_) return -1;
+    const auto left = std::chrono::ceil<milliseconds>(*until_ - Clock::now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60000));
+  }
+  tl::unexpected<Error> in_vain() const {
+    return fail(Code::kNoGpu,
+                fmt::format("waited {} in vain: {}", duration_text(longest_), reason_));
+  }
+
+  void show(const proto::Request& request) {
+    waiting_ = true;
+    std::string text = waiting_text(request, now());
+    if (text == shown_) return;
+    shown_ = text;
+    reason_ = request.reason;
+    complain("waiting as " + text);
+  }
+
+  // Until there is a daemon again.
+  Result<void> come_back() {
+    complain("gpurotad has gone away; waiting for it to come back");
+    shown_.clear();
+    for (;;) {
+      auto connection = client::connect(location_, kRetry);
+      if (connection && connection->start_stream(request_)) {
+        connection_ = std::move(*connection);
+        return {};
+      }
+      if (is_over()) return in_vain();
+      std::this_thread::sleep_for(kRetry);
+    }
+  }
+
+  const client::Location& location_;
+  client::Connection& connection_;
+  proto::Enqueue request_;
+  std::chrono::seconds longest_{};
+  std::optional<Clock::time_point> until_;
+  bool waiting_ = false;
+  std::string shown_, reason_ = "gpurotad has not answered";
+};
+
+}  // namespace
+
+std::string waiting_text(const proto::Request& request, WallTime now) {
+  std::string text = fmt::format("{}, position {}: {}", to_string(request.request_id),
+                                 request.position, display_text(request.reason, 600));
+  const std::string next = display_text(request.next.value_or(""), 300);
+  if (request.next_at) {
+    text += fmt::format("; next expected {}, {}", clock_text(*request.next_at, now), next);
+  } else if (!next.empty()) {
+    text += "; " + next;
+  }
+  return text;
+}
+
+Result<proto::Acquire::Reply> obtain(const client::Location& location,
+                                     client::Connection& connection, const Wanted& wanted) {
+  if (wanted.wishes.nonblock) return acquire(connection, call_of<proto::Acquire>(wanted));
+  auto request = call_of<proto::Enqueue>(wanted);
+  request.ticket = new_ticket();
+  return Waiter(location, connection, std::move(request), wanted.wishes.wait).wait();
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,31 @@
+// Asks for a lease and waits for it in the queue, saying where it stands. One thread.
+//
+// Ctrl-C is left as it is: it ends this process, and the daemon takes the request out of the queue at
+// once. A daemon that goes away is waited for; the request keeps its place by its ticket.
+#pragma once
+
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "proto/methods.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+struct Wanted {
+  const LeaseWishes& wishes;
+  const char* kind;                  // "run", "reservation"
+  std::vector<std::string> command;  // as it may be sent; may be empty
+  bool take_over = false;
+};
+
+// The lease. The connection on which it came is `connection` then: another one than before, if the
+// daemon was restarted meanwhile. kNoGpu if it may not wait, or has waited for as long as it may.
+Result<proto::Acquire::Reply> obtain(const client::Location& location,
+                                     client::Connection& connection, const Wanted& wanted);
+
+// "R7, position 2: 1 of 2 GPUs free; next expected 15:40, when bob's reservation on GPU 1 ends".
+std::string waiting_text(const proto::Request& request, WallTime now);
+
+}  // namespace gpurota::cli

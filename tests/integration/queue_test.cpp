@@ -1,0 +1,345 @@
+// Waiting, reservations and restarts, with real sockets and processes.
+#include "running_daemon.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+// A client that waits in the queue, or has come through it.
+class WaitingClient {
+ public:
+  WaitingClient(const RunningDaemon& daemon, proto::Enqueue request)
+      : request_(std::move(request)), connection_(daemon.connect()) {
+    EXPECT_TRUE(connection_.start_stream(request_));
+  }
+  // After a restart of the daemon.
+  void come_back(const RunningDaemon& daemon) {
+    connection_ = daemon.connect();
+    EXPECT_TRUE(connection_.start_stream(request_));
+  }
+  // The next that the daemon says; aborts the test after some seconds.
+  proto::Enqueue::Reply next() {
+    for (int i = 0; i < 500; ++i) {
+      auto answer = connection_.next_answer<proto::Enqueue>();
+      EXPECT_TRUE(answer) << answer.error().message;
+      if (!answer) return {};
+      if (*answer) return (*answer)->reply;
+      pollfd polled{connection_.fd(), POLLIN, 0};
+      (void)::poll(&polled, 1, 20);
+    }
+    ADD_FAILURE() << "the daemon says nothing";
+    return {};
+  }
+  proto::Lease lease() {
+    for (int i = 0; i < 50; ++i) {
+      auto reply = next();
+      if (reply.lease) return *reply.lease;
+      if (!reply.request) break;
+    }
+    ADD_FAILURE() << "it gets no lease";
+    return {};
+  }
+  client::Connection& connection() { return connection_; }
+
+ private:
+  proto::Enqueue request_;
+  client::Connection connection_;
+};
+
+proto::Enqueue whole(const std::string& ticket) {
+  proto::Enqueue request;
+  request.ticket = ticket;
+  return request;
+}
+
+proto::Enqueue reservation(const std::string& ticket, std::int64_t seconds) {
+  proto::Enqueue request = whole(ticket);
+  request.kind = "reservation";
+  request.seconds = seconds;
+  return request;
+}
+
+bool is_running(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
+}
+
+std::size_t waiting(const RunningDaemon& daemon) {
+  const auto reply = daemon.call(proto::ListRequests{});
+  return reply ? reply->requests.size() : 99;
+}
+
+TEST(QueueTest, WhoeverWaitsIsServedInTurn) {
+  RunningDaemon daemon;
+  WaitingClient first(daemon, reservation("a", 600));
+  const LeaseId taken = first.lease().lease_id;
+  WaitingClient second(daemon, whole("b")), third(daemon, whole("c"));
+  const auto told = second.next();
+  ASSERT_TRUE(told.request);
+  EXPECT_EQ(told.request->position, 1);
+  EXPECT_EQ(told.request->reason, "0 of 1 GPU free");
+  EXPECT_THAT(told.request->next.value_or(""), HasSubstr("reservation on GPU 0 ends"));
+  EXPECT_EQ(third.next().request->position, 2);
+  proto::Release release;
+  release.lease_id = taken;
+  ASSERT_TRUE(daemon.call(release));
+  EXPECT_NE(second.lease().lease_id, taken);
+  EXPECT_EQ(third.next().request->position, 1) << "it moves up";
+}
+
+TEST(QueueTest, WhoeverDoesNotWaitPassesNobody) {
+  RunningDaemon daemon;
+  daemon.stop();
+  daemon.probe.add_gpu(gib(24));
+  daemon.start();
+  WaitingClient holder(daemon, reservation("a", 600));
+  holder.lease();
+  proto::Enqueue both = whole("b");
+  both.gpus = 2;
+  WaitingClient waits(daemon, both);
+  ASSERT_TRUE(waits.next().request);
+  const auto refused = daemon.call(proto::Acquire{});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNoGpu);
+  EXPECT_THAT(refused.error().message, HasSubstr("is kept for R1"));
+  const auto status = daemon.call(proto::Status{});
+  EXPECT_EQ(status->gpus[1].held_for, RequestId{1});
+}
+
+TEST(QueueTest, AClosedConnectionLeavesTheQueueAtOnce) {
+  RunningDaemon daemon;
+  WaitingClient holder(daemon, reservation("a", 600));
+  holder.lease();
+  {
+    WaitingClient gone(daemon, whole("b"));
+    ASSERT_TRUE(gone.next().request);
+    EXPECT_EQ(waiting(daemon), 1u);
+  }
+  EXPECT_TRUE(eventually([&] { return waiting(daemon) == 0; }));
+  EXPECT_TRUE(daemon.store.requests().empty());
+}
+
+TEST(QueueTest, TheImpossibleIsRefusedAtOnce) {
+  RunningDaemon daemon;
+  proto::Enqueue request = whole("a");
+  request.gpus = 2;
+  client::Connection connection = daemon.connect();
+  const auto refused = connection.call(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_EQ(waiting(daemon), 0u);
+}
+
+TEST(QueueTest, ACancelledRequestIsToldSo) {
+  RunningDaemon daemon;
+  WaitingClient holder(daemon, reservation("a", 600));
+  holder.lease();
+  WaitingClient waits(daemon, whole("b"));
+  const RequestId id = waits.next().request->request_id;
+  ASSERT_TRUE(daemon.call(proto::Cancel{id}));
+  EXPECT_TRUE(eventually([&] {
+    const auto answer = waits.connection().next_answer<proto::Enqueue>();
+    return !answer && answer.error().message.find("cancelled") != std::string::npos;
+  }));
+}
+
+TEST(QueueTest, PlacesSurviveTheDaemonAndNobodyJumpsIn) {
+  RunningDaemon daemon;
+  WaitingClient holder(daemon, reservation("a", 600));
+  const LeaseId taken = holder.lease().lease_id;
+  WaitingClient second(daemon, whole("b")), third(daemon, whole("c"));
+  const RequestId place = second.next().request->request_id;
+  third.next();
+  daemon.stop();
+  daemon.start();
+  EXPECT_EQ(waiting(daemon), 2u);
+  EXPECT_FALSE(daemon.call(proto::Acquire{}));
+  third.come_back(daemon);
+  second.come_back(daemon);
+  const auto told = second.next();
+  ASSERT_TRUE(told.request);
+  EXPECT_EQ(told.request->request_id, place);
+  EXPECT_EQ(told.request->position, 1);
+  proto::Release release;
+  release.lease_id = taken;
+  ASSERT_TRUE(daemon.call(release));
+  second.lease();
+}
+
+TEST(QueueTest, WhoWasServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
+  RunningDaemon daemon;
+  WaitingClient holder(daemon, reservation("a", 600));
+  holder.lease();
+  WaitingClient waits(daemon, whole("b"));
+  ASSERT_TRUE(waits.next().request);
+  daemon.stop();
+  // The time of the reservation ended meanwhile.
+  auto lease = daemon.store.leases().begin()->second;
+  lease.ends = WallTime(1s);
+  ASSERT_TRUE(daemon.store.save_lease(lease));
+  daemon.start();
+  ASSERT_TRUE(eventually([&] {
+    const auto status = daemon.call(proto::Status{});
+    return status->leases.size() == 1 && status->leases[0].kind == proto::LeaseKind::kRun;
+  }));
+  const LeaseId made = daemon.call(proto::Status{})->leases[0].lease_id;
+  waits.come_back(daemon);
+  EXPECT_EQ(waits.lease().lease_id, made);
+  EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
+}
+
+TEST(QueueTest, ADrainedGpuIsOutAndTheReasonIsToldUntilItIsBack) {
+  RunningDaemon daemon;
+  ASSERT_TRUE(daemon.call(proto::Drain{{"0"}, "new fan"}));
+  EXPECT_EQ(daemon.call(proto::Status{})->gpus[0].state, proto::GpuState::kDraining);
+  WaitingClient waits(daemon, whole("a"));
+  EXPECT_EQ(waits.next().request->reason, "GPU 0 is draining: new fan");
+  daemon.stop();
+  daemon.start();
+  EXPECT_EQ(daemon.call(proto::Status{})->gpus[0].state, proto::GpuState::kDraining);
+  waits.come_back(daemon);
+  ASSERT_TRUE(daemon.call(proto::Undrain{{"0"}}));
+  waits.lease();
+}
+
+TEST(ReservationTest, ItOutlivesItsConnectionAndADaemonAndEndsAtItsTime) {
+  RunningDaemon daemon;
+  {
+    WaitingClient client(daemon, reservation("a", 600));
+    client.lease();
+  }
+  daemon.stop();
+  daemon.start();
+  ASSERT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
+  const LeaseId id = daemon.call(proto::Status{})->leases[0].lease_id;
+  proto::Update update;
+  update.lease_id = id;
+  update.seconds = 1;
+  ASSERT_TRUE(daemon.call(update));
+  EXPECT_TRUE(eventually([&] { return daemon.call(proto::Status{})->leases.empty(); }));
+}
+
+TEST(ReservationTest, ItsUsersOtherProcessesAreCoveredAndExpiryIsVisibleUntilTheyGo) {
+  RunningDaemon daemon;
+  WaitingClient client(daemon, reservation("a", 600));
+  const proto::Lease lease = client.lease();
+  Child program({"sleep", "600"});
+  daemon.probe.set_process(lease.gpus[0].uuid, program.pid(), gib(4));
+  ASSERT_TRUE(
+      eventually([&] { return daemon.call(proto::Status{})->gpus[0].used_bytes >= gib(4); }));
+  EXPECT_EQ(daemon.call(proto::Status{})->gpus[0].state, proto::GpuState::kInUse)
+      << "it is no use without a lease";
+  proto::Update update;
+  update.lease_id = lease.lease_id;
+  update.seconds = 1;
+  ASSERT_TRUE(daemon.call(update));
+  ASSERT_TRUE(eventually([&] {
+    const auto status = daemon.call(proto::Status{});
+    return status->leases.size() == 1 && status->leases[0].state == proto::LeaseState::kExpired;
+  }));
+  EXPECT_TRUE(is_running(program.pid())) << "nobody waits for the GPU";
+}
+
+TEST(ReservationTest, AnExpiredOneYieldsToWhoWaits) {
+  RunningDaemon daemon;
+  WaitingClient client(daemon, reservation("a", 1));
+  const proto::Lease lease = client.lease();
+  Child program({"sleep", "600"});
+  daemon.probe.set_process(lease.gpus[0].uuid, program.pid(), gib(4));
+  ASSERT_TRUE(eventually([&] {
+    const auto status = daemon.call(proto::Status{});
+    return status->leases.size() == 1 && status->leases[0].state == proto::LeaseState::kExpired;
+  }));
+  WaitingClient next(daemon, whole("b"));
+  ASSERT_TRUE(program.ended());
+  daemon.probe.remove_process(program.pid());
+  next.lease();
+}
+
+TEST(ReservationTest, GivingItBackLeavesAloneWhatItOnlyCovered) {
+  RunningDaemon daemon;
+  WaitingClient client(daemon, reservation("a", 600));
+  const proto::Lease lease = client.lease();
+  Child program({"sleep", "600"});
+  daemon.probe.set_process(lease.gpus[0].uuid, program.pid(), gib(4));
+  ASSERT_TRUE(
+      eventually([&] { return daemon.call(proto::Status{})->gpus[0].used_bytes >= gib(4); }));
+  proto::Release release;
+  release.reservations = true;
+  ASSERT_TRUE(daemon.call(release));
+  ASSERT_TRUE(eventually([&] {
+    const auto status = daemon.call(proto::Status{});
+    return status->leases.empty() && status->gpus[0].state == proto::GpuState::kUnreservedUse;
+  }));
+  EXPECT_TRUE(is_running(program.pid()));
+}
+
+TEST(ReservationTest, ForceTakesOverAGpuThatOnesOwnProcessesUse) {
+  RunningDaemon daemon;
+  Child program({"sleep", "600"});
+  daemon.probe.set_process(daemon.call(proto::Status{})->gpus[0].uuid, program.pid(), gib(4));
+  ASSERT_TRUE(eventually([&] {
+    return daemon.call(proto::Status{})->gpus[0].state == proto::GpuState::kUnreservedUse;
+  }));
+  proto::Acquire plain;
+  plain.kind = "reservation";
+  EXPECT_EQ(daemon.call(plain).error().code, Code::kNoGpu);
+  plain.take_over = true;
+  EXPECT_TRUE(daemon.call(plain));
+}
+
+TEST(ReservationTest, CommandsComeAndGoUnderIt) {
+  RunningDaemon daemon;
+  WaitingClient client(daemon, reservation("a", 600));
+  const LeaseId id = client.lease().lease_id;
+  client::Connection connection = daemon.connect();
+  Child first({"sleep", "600"}), second({"sleep", "600"});
+  ASSERT_TRUE(connection.call(proto::Start{id, first.pid(), {}, {}}));
+  ASSERT_TRUE(connection.call(proto::Start{id, second.pid(), {}, 1}));
+  EXPECT_TRUE(second.ended()) << "it had a second";
+  first.kill();
+  ASSERT_TRUE(eventually([&] { return daemon.store.leases().at(id).commands.empty(); }));
+  EXPECT_EQ(daemon.call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
+}
+
+TEST(ReservationTest, ItsCommandsSurviveADaemonAndEndWithIt) {
+  RunningDaemon daemon;
+  WaitingClient client(daemon, reservation("a", 600));
+  const LeaseId id = client.lease().lease_id;
+  Child command({"sleep", "600"});
+  ASSERT_TRUE(daemon.call(proto::Start{id, command.pid(), {}, {}}));
+  daemon.stop();
+  daemon.start();
+  EXPECT_TRUE(is_running(command.pid()));
+  proto::Release release;
+  release.lease_id = id;
+  ASSERT_TRUE(daemon.call(release));
+  EXPECT_TRUE(command.ended());
+}
+
+TEST(ReservationTest, NobodyExtendsOneThatIsWaitedForButCanShortenIt) {
+  // The daemon's own user is an administrator, and may; the rule itself is held in queue_test of the
+  // daemon. Here: the end moves.
+  RunningDaemon daemon;
+  WaitingClient client(daemon, reservation("a", 600));
+  const proto::Lease lease = client.lease();
+  proto::Update update;
+  update.lease_id = lease.lease_id;
+  update.seconds = 60;
+  const auto updated = daemon.call(update);
+  ASSERT_TRUE(updated);
+  EXPECT_LT(*updated->lease.ends, *lease.ends);
+}
+
+}  // namespace
+}  // namespace gpurota::testing
