@@ -1,0 +1,145 @@
+#!/usr/bin/env bats
+# Waiting: in order, told why and until when, and left at once.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+# Everything there is, for a while: a reservation of all GPUs.
+take_all() { gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h >taken; }
+queue_length() { gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))'; }
+waiting() { [ "$(queue_length)" = "$1" ]; }
+
+@test "run waits for a GPU, says why, and runs when it is its turn" {
+  take_all
+  in_background waits gpurota run -- sh -c 'echo runs on $CUDA_VISIBLE_DEVICES'
+  wait_until says waits 'waiting as R1, position 1: 0 of 1 GPU free; next expected .* reservation on GPU'
+  gpurota release
+  wait "$BACKGROUND_PID"
+  says waits 'runs on [0-9]'
+}
+
+@test "first come, first served: nobody who comes later is faster" {
+  take_all
+  in_background first gpurota run --gpus 2 -- sh -c 'echo first; sleep 0.3'
+  wait_until waiting 1
+  local first=$BACKGROUND_PID
+  in_background second gpurota run -- sh -c 'date +%s.%N >second.at'
+  wait_until waiting 2
+  run -75 gpurota run --nonblock -- true
+  gpurota release
+  wait "$first" "$BACKGROUND_PID"
+  says first first
+}
+
+@test "--nonblock says how many are free and who has the others" {
+  take_all
+  run -75 gpurota run --nonblock -- true
+  grep -q "0 of .* free" <<<"$output"
+  grep -q "$(id -un)" <<<"$output"
+}
+
+@test "--wait is not exceeded" {
+  take_all
+  run -75 gpurota run --wait 1s -- true
+  grep -q 'waited 1 s in vain' <<<"$output"
+  wait_until waiting 0
+}
+
+@test "control-C leaves the queue at once, and so does a kill -9" {
+  take_all
+  in_background one env --default-signal=INT gpurota run -- true
+  wait_until waiting 1
+  kill -INT "$BACKGROUND_PID"
+  wait_until waiting 0
+  in_background two gpurota run -- true
+  wait_until waiting 1
+  kill -KILL "$BACKGROUND_PID"
+  wait_until waiting 0
+}
+
+@test "the impossible fails at once instead of waiting for ever" {
+  run -125 timeout "$PATIENCE" gpurota run --gpus 15 -- true
+  grep -q 'this machine has' <<<"$output"
+  run -125 timeout "$PATIENCE" gpurota run --gpu-ids 99 -- true
+  run -125 timeout "$PATIENCE" gpurota run --memory 4T -- true
+  waiting 0
+}
+
+@test "a mistyped command holds nothing and waits for nothing" {
+  take_all
+  run -127 timeout "$PATIENCE" gpurota run -- no-such-command
+  waiting 0
+}
+
+@test "kill -9 of the daemon: whoever waits keeps its place" {
+  take_all
+  in_background first gpurota run --gpu-ids 0 -- sh -c 'echo first; while [ ! -e go ]; do sleep 0.05; done'
+  wait_until waiting 1
+  local first=$BACKGROUND_PID
+  in_background second gpurota run --gpu-ids 0 -- sh -c 'echo second'
+  wait_until waiting 2
+  kill_daemon
+  wait_until says second 'waiting for it to come back'
+  start_daemon
+  wait_until waiting 2
+  gpurota release
+  wait_until says first '^first'
+  lacks '^second' "$E2E_DIR/second"
+  touch go
+  wait "$first" "$BACKGROUND_PID"
+  says second '^second'
+}
+
+@test "queue, explain and cancel tell of it and end it" {
+  take_all
+  in_background waits gpurota run --as anna -- true
+  wait_until waiting 1
+  gpurota queue >table
+  grep -E "1 +R1 +$(id -un) \(anna\) +1 .*0 of 1 GPU free" table
+  gpurota explain R1 | grep 'at the latest'
+  gpurota explain | grep 'R1, position 1'
+  gpurota explain L1 | grep "R1 of .* waits for it"
+  gpurota cancel R1
+  local code=0
+  wait "$BACKGROUND_PID" || code=$?
+  [ "$code" = 125 ]
+  says waits 'cancelled'
+  [ "$(gpurota queue)" = "nobody waits" ]
+}
+
+@test "what the first one needs is held for it, and shown as held" {
+  gpurota reserve --gpu-ids 0 >taken
+  in_background both gpurota run --gpus "$(value 'len(gpus)')" -- true
+  wait_until waiting 1
+  wait_until holds "gpus[1]['held_for'] == 'R1'"
+  run -75 gpurota run --nonblock --gpu-ids 1 -- true
+  grep -q 'kept for R1' <<<"$output"
+  # What gives it back in time may use it.
+  gpurota run --nonblock --gpu-ids 1 --timeout 10s -- true
+}
+
+@test "a drained GPU gets no new lease until it is back" {
+  gpurota drain 0 --reason "new fan"
+  holds "gpus[0]['state'] == 'draining' and gpus[0]['detail'] == 'new fan'"
+  run -75 gpurota run --nonblock --gpu-ids 0 -- true
+  grep -q 'is draining: new fan' <<<"$output"
+  kill_daemon
+  start_daemon
+  holds "gpus[0]['state'] == 'draining'"
+  in_background waits gpurota run --gpu-ids 0 -- true
+  wait_until says waits 'GPU 0 is draining: new fan'
+  gpurota undrain 0
+  wait "$BACKGROUND_PID"
+}
+
+@test "--timeout ends the whole tree with 124, at once when all heed SIGTERM" {
+  in_background tree gpurota run --timeout 1s -- sh -c 'sleep 600 & echo child $!; wait'
+  local pid=$BACKGROUND_PID code=0
+  wait_until says tree child
+  wait "$pid" || code=$?
+  [ "$code" = 124 ]
+  wait_until gone "$(sed -n 's/^child //p' tree)"
+  wait_until no_leases
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# Reservations: what they print, what runs under them, how they end.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+@test "reserve prints what to export, and --short just the ids" {
+  gpurota reserve --gpu-ids 1 --for 1h --note mine >out
+  grep -E '^# L1 on GPU 1 .*until [0-9]' out
+  # shellcheck disable=SC2016 # for the inner shell
+  [ "$(sh -c '. ./out; echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER')" = "1 PCI_BUS_ID" ]
+  [ "$(gpurota reserve --gpu-ids 0 --short)" = 0 ]
+  holds "[l['kind'] for l in leases] == ['reservation'] * 2 and leases[0]['note'] == 'mine'"
+}
+
+@test "a reservation without a time is over after half an hour" {
+  gpurota reserve --short
+  python3 - <<END
+from datetime import datetime
+import json, subprocess
+lease = json.loads(subprocess.check_output(["gpurota", "status", "--json"]))["leases"][0]
+read = lambda t: datetime.fromisoformat(t.replace("Z", "+00:00"))
+assert (read(lease["ends"]) - read(lease["since"])).total_seconds() == 1800
+END
+}
+
+@test "it outlives the terminal and the daemon" {
+  gpurota reserve --gpu-ids 0 --short
+  kill_daemon
+  start_daemon
+  holds "len(leases) == 1 and leases[0]['state'] == 'active'"
+  run -75 gpurota run --nonblock --gpu-ids 0 -- true
+}
+
+@test "commands run under it, it goes on without them, and ends what is left" {
+  gpurota reserve --gpu-ids 1 >out
+  # shellcheck disable=SC2016 # for the command
+  [ "$(gpurota run --lease L1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = 1 ]
+  run -7 gpurota run --lease L1 -- sh -c 'exit 7'
+  holds "leases[0]['state'] == 'active'"
+  in_background holder gpurota run --lease L1 -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  wait_until holds "leases[0]['gpus'][0]['used_bytes'] >= 100 * 2**20"
+  gpurota release
+  local code=0
+  wait "$BACKGROUND_PID" || code=$?
+  [ "$code" = 123 ]
+  wait_until no_leases
+}
+
+@test "the death of a run under it ends that command only" {
+  gpurota reserve --gpu-ids 0 >out
+  in_background one gpurota run --lease L1 -- sh -c 'echo pid $$; sleep 600'
+  in_background two gpurota run --lease L1 -- sh -c 'echo pid $$; sleep 600'
+  wait_until says one pid
+  wait_until says two pid
+  local one two
+  one=$(sed -n 's/^pid //p' one) two=$(sed -n 's/^pid //p' two)
+  kill -KILL "${BACKGROUND[0]}"
+  wait_until gone "$one"
+  kill -0 "$two"
+  holds "leases[0]['state'] == 'active'"
+}
+
+@test "a command under it has a time limit of its own" {
+  gpurota reserve --gpu-ids 0 >out
+  run -124 gpurota run --lease L1 --timeout 1s -- sleep 600
+  holds "leases[0]['state'] == 'active'"
+}
+
+@test "it ends at its time, and can be given more" {
+  gpurota reserve --gpu-ids 0 --for 1h >out
+  gpurota update L1 --for 2h
+  gpurota explain L1 | grep 'ends at'
+  gpurota update L1 --for 1s
+  wait_until no_leases
+}
+
+@test "what its user runs on its GPUs is covered, and visible as expired after its time" {
+  gpurota reserve --gpu-ids 0 --for 1h >out
+  # shellcheck disable=SC2016 # for the inner shell
+  in_background covered sh -c '. ./out; exec "$0" hold 2000' "$PROGRAM"
+  wait_until says covered holding
+  local pid=$BACKGROUND_PID
+  wait_until holds "gpus[0]['used_bytes'] >= 2000 * 2**20"
+  holds "gpus[0]['state'] == 'in_use'"
+  gpurota update L1 --for 1s
+  wait_until holds "leases[0]['state'] == 'expired'"
+  kill -0 "$pid"
+  gpurota explain L1 | grep 'its time is over'
+  # It yields to who waits.
+  gpurota run --gpu-ids 0 -- true
+  wait_until gone "$pid"
+}
+
+@test "--force takes over a GPU that one's own program uses already" {
+  in_background unmanaged "$PROGRAM" hold 2000
+  wait_until says unmanaged holding
+  wait_until holds "any(g['state'] == 'unreserved_use' for g in gpus)"
+  local gpu
+  gpu=$(value "[g['index'] for g in gpus if g['state'] == 'unreserved_use'][0]")
+  run -75 gpurota reserve --nonblock --gpu-ids "$gpu"
+  gpurota reserve --nonblock --force --gpu-ids "$gpu" >out
+  wait_until holds "gpus[$gpu]['state'] == 'in_use'"
+  gpurota release
+  wait_until holds "gpus[$gpu]['state'] == 'unreserved_use'"
+  kill -0 "$BACKGROUND_PID"
+}
+
+@test "release: bare ends my reservations only, --all-users asks first" {
+  gpurota reserve --gpu-ids 0 >out
+  in_background holder gpurota run --memory 1G --gpu-ids 1 -- "$PROGRAM" hold 10
+  wait_until says holder holding
+  gpurota release
+  wait_until holds "[l['kind'] for l in leases] == ['run']"
+  run -1 gpurota release --all-users </dev/null
+  grep -q -- '--yes' <<<"$output"
+  holds "len(leases) == 1"
+  gpurota release --all-users --yes
+  wait_until no_leases
+}
+
+@test "a slice can be reserved, and its programs are held to it" {
+  gpurota reserve --gpu-ids 0 --memory 1G >out
+  in_background greedy gpurota run --lease L1 -- "$PROGRAM" greedy 32
+  wait_until says greedy 'goes on with'
+  holds "leases[0]['gpus'][0]['used_bytes'] <= 2**30"
+}
