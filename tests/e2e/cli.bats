@@ -44,9 +44,9 @@ import json
 status = json.load(open("status.json"))
 lease = status["leases"][0]
 wanted = {
-    "gpus": (status["gpus"][0], "index uuid name pci parent state memory_bytes used_bytes reserved_bytes leases unreserved_bytes held_for detail"),
-    "leases": (lease, "lease_id kind share state uid user as_name since ends gpus processes pid command note"),
-    "lease gpus": (lease["gpus"][0], "index uuid limit_bytes soft_limit_bytes used_bytes granted_bytes"),
+    "gpus": (status["gpus"][0], "index uuid name pci parent state memory_bytes used_bytes reserved_bytes leases unreserved_bytes held_for idle_since detail"),
+    "leases": (lease, "lease_id kind share state uid user as_name since ends gpus processes pid command note model"),
+    "lease gpus": (lease["gpus"][0], "index uuid limit_bytes soft_limit_bytes used_bytes granted_bytes processes unused_since"),
     "processes": (json.load(open("ps.json"))["processes"][0],
                   "pid uid user gpu gpu_uuid type used_bytes lease_id tenant command allocations refusals unhooked unhooked_names"),
     "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),
@@ -139,7 +139,7 @@ END
     XDG_CONFIG_HOME=$E2E_DIR XDG_DATA_HOME=$E2E_DIR fish --no-config -c \
       "source $SHARE/fish/vendor_completions.d/gpurota.fish; complete -C '$1'" | cut -f1
   }
-  [ "$(completed 'gpurota rel')" = release ]
+  [ "$(completed 'gpurota rele')" = release ]
   [ "$(completed 'gpurota release L')" = L1 ]
   [ "$(completed 'gpurota run --mem')" = --memory ]
   completed 'gpurota run --gpu-ids GPU' | grep -q '^GPU-'

@@ -101,7 +101,7 @@ refused() {
   start_daemon
   in_background holder gpurota run --gpu-ids 0 --memory 75% -- "$PROGRAM" hold 1
   wait_until says holder holding
-  refused 75 'GiB|MiB' gpurota run --gpu-ids 0 --memory 50% -- touch ran
+  refused 75 'GiB|MiB' gpurota run --nonblock --gpu-ids 0 --memory 50% -- touch ran
   grep -qE "L[0-9]|$(id -un)" <<<"$stderr"
   [ ! -e ran ]
 }

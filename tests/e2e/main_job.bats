@@ -47,7 +47,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   in_background holder gpurota run --gpu-ids 0 -- "$PROGRAM" hold 100
   wait_until says holder 'holding'
   holds 'leases[0]["share"] == "exclusive"'
-  run -75 gpurota run --gpu-ids 0 --memory 1G -- true
+  run -75 gpurota run --nonblock --gpu-ids 0 --memory 1G -- true
 }
 
 @test "several GPUs are taken at once or not at all" {
@@ -58,7 +58,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   [ "$(seen gpus out)" = 2 ]
   in_background holder gpurota run --gpu-ids 0 -- "$PROGRAM" hold 100
   wait_until says holder 'holding'
-  run -75 gpurota run --gpus "$count" -- true
+  run -75 gpurota run --nonblock --gpus "$count" -- true
   holds 'len(leases) == 1'
 }
 
@@ -66,7 +66,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   in_background holder gpurota run --gpu-ids 0 --memory 75% -- "$PROGRAM" hold 1
   wait_until says holder 'holding'
   holds 'gpus[0]["reserved_bytes"] > 0.7 * gpus[0]["memory_bytes"]'
-  run gpurota run --gpu-ids 0 --memory 50% -- true
+  run gpurota run --nonblock --gpu-ids 0 --memory 50% -- true
   [ "$status" = 75 ]
   gpurota run --gpu-ids 0 --memory 10% -- true
 }

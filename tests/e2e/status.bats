@@ -107,7 +107,7 @@ marked_at() { gpurota status --memory-threshold "$1" | grep -q 'unreserved use';
   count=$(value 'len(gpus)')
   in_background holder gpurota run --gpus "$count" -- "$PROGRAM" hold 100
   wait_until says holder holding
-  run gpurota run --gpus 1 -- true
+  run gpurota run --nonblock --gpus 1 -- true
   [ "$status" != 0 ]
   [[ $output == *"0 of $count GPU"*"free"* ]]
   [[ $output == *"GPU 0 "*"L1"* ]]

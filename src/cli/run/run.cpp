@@ -27,6 +27,8 @@ namespace {
 
 // Other processes of the lease are being ended; the daemon's own grace is shorter than this.
 constexpr std::chrono::milliseconds kPatience{10000};
+// The daemon tells of a lease's end in the same breath in which it ends its processes.
+constexpr std::chrono::milliseconds kHearsay{200};
 
 int run_failed(const Error& error) {
   complain(display_lines(error.message));
@@ -67,7 +69,11 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
     complain("its time limit is over");
     return kExitTimedOut;
   }
-  if (under.shared && !supervisor.lease_ended_first()) return exit_as(status);
+  if (under.shared) {
+    // What ended it may have been the end of the lease, of which we hear just after.
+    if (WIFSIGNALED(status) && !watch.ending()) supervisor.wait_for_lease(kHearsay);
+    if (!watch.ending() && !watch.ended()) return exit_as(status);
+  }
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
   supervisor.wait_for_lease(kPatience);
   // A daemon that does not know the lease may only have been quicker than we to see the end.
