@@ -241,11 +241,5 @@ void visit(V&& v, X& x) {
   X(Report)                        \
   X(Doctor)                        \
   X(Reload)                        \
-  X(Enqueue)                       \
-  X(GetEnvironment)                \
-  X(ListRequests)                  \
-  X(Cancel)                        \
-  X(Drain)                         \
-  X(Undrain) X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) \
-  X(ServiceInfo)                   \
-  X(InterfaceDescription)
+  GPUROTA_FOR_EACH_QUEUE_METHOD(X) \
+  X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) X(ServiceInfo) X(InterfaceDescription)

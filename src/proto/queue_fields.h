@@ -92,3 +92,12 @@ requires Like<X, ListRequests> || Like<X, Cancel::Reply> || Like<X, Drain::Reply
 void visit(V&&, X&) {}
 
 }  // namespace gpurota::proto
+
+// Part of GPUROTA_FOR_EACH_METHOD.
+#define GPUROTA_FOR_EACH_QUEUE_METHOD(X) \
+  X(Enqueue)                             \
+  X(GetEnvironment)                      \
+  X(ListRequests)                        \
+  X(Cancel)                              \
+  X(Drain)                               \
+  X(Undrain)
