@@ -161,7 +161,6 @@ void TenantServer::carry_out(const lease::AddressedGrantActions& actions) {
 }
 
 void TenantServer::schedule() {
-  for (const GpuUuid& gpu : parts_.grants.awaited_looks()) parts_.look_soon(gpu);
   const auto when = parts_.grants.next_deadline();
   timer_.reset();
   if (!when) return;

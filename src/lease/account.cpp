@@ -82,8 +82,6 @@ void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
 }
 
 std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measurement) {
-  if (looks_.empty() || looks_.back() != measurement.taken) looks_.push_back(measurement.taken);
-  if (looks_.size() > kAgreeingLooks) looks_.pop_front();
   Holder* holder = find(tenant);
   if (!holder) return std::nullopt;
   if (holder->dead) {
@@ -134,11 +132,10 @@ void Account::settle(Holder& holder, const Look& look) {
 bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
   const GrowRequest& request = waiting.request;
   if (request.need <= available()) {
-    if (wait_for_looks(waiting, now) || throttle(waiting, now)) return false;
+    if (throttle(waiting, now)) return false;
     actions.push_back(grant(request, now));
     return true;
   }
-  waiting.look_deadline.reset();
   if (request.need <= limit_) {
     if (!waiting.recall_deadline) {
       waiting.recall_deadline = now + kRecallPatience;
@@ -188,23 +185,6 @@ void Account::recall_all(GrantActions& actions) {
   }
 }
 
-bool Account::wait_for_looks(Waiting& waiting, TimePoint now) {
-  if (waiting.looked) return false;
-  const bool has_code = std::any_of(holders_.begin(), holders_.end(),
-                                    [](const auto& h) { return h.second.contexts > 0; });
-  const bool near = available() < waiting.request.need + kLateCode;
-  const bool fresh = looks_.size() == kAgreeingLooks && looks_.front() + kFresh >= waiting.arrived;
-  if (!has_code || !near || fresh) {
-    waiting.look_deadline.reset();
-    return false;
-  }
-  if (!waiting.look_deadline) waiting.look_deadline = now + kLookPatience;
-  if (now < *waiting.look_deadline) return true;
-  waiting.looked = true;
-  waiting.look_deadline.reset();
-  return false;
-}
-
 GrantReply Account::grant(const GrowRequest& request, TimePoint now) {
   Holder& holder = holders_[request.tenant];
   if (request.context) {
@@ -239,7 +219,6 @@ std::optional<TimePoint> Account::next_deadline() const {
   TimePoint when = linger;
   if (head.recall_deadline && !awaited_.empty()) when = std::min(*head.recall_deadline, linger);
   if (head.throttled_until) when = std::min(*head.throttled_until, when);
-  if (head.look_deadline) when = std::min(*head.look_deadline, when);
   return std::max(when, held_until_);
 }
 

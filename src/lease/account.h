@@ -72,15 +72,6 @@ class Account {
   // How long a request waits for the memory of a dead sibling to come back, or a new context to be
   // measured. Drivers took 0.6 s for 20 GiB after a kill -9 (measured on an H100).
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);
-  // With less than this left after it, a grant waits until the GPU has been looked at afresh: code
-  // that the driver loaded since the last looks would else come on top. Libraries loaded up to 86 MiB
-  // within a watch period (PyTorch with cuDNN, measured on an H200).
-  static constexpr Bytes kLateCode = mib(256);
-  // Looks not older than this are fresh. Programs that allocate often near their limit pay for looks
-  // once in that time.
-  static constexpr Duration kFresh = std::chrono::milliseconds(20);
-  // How long a grant waits for looks: many times what they take (under 1 ms), unless the driver hangs.
-  static constexpr Duration kLookPatience = std::chrono::milliseconds(50);
 
   // A tenant with what it already holds (after a daemon's restart; else zero).
   void add_tenant(TenantId tenant, Bytes held, int contexts);
@@ -126,8 +117,6 @@ class Account {
   Bytes charged(TenantId tenant) const;
   bool has_dead() const;
   bool expects_measurement() const;  // a dead tenant, or a context not yet measured
-  // A grant waits for looks at the GPU: look at once, and again until this is false.
-  bool awaits_look() const { return !waiting_.empty() && waiting_.front().look_deadline; }
 
  private:
   // One measurement: what is held beside what the tenant says it uses.
@@ -155,8 +144,6 @@ class Account {
     TimePoint arrived;
     std::optional<TimePoint> recall_deadline;  // set when its round of recalls began
     std::optional<TimePoint> throttled_until;
-    std::optional<TimePoint> look_deadline;  // set while it waits for fresh looks
-    bool looked = false;                     // it has waited for them long enough
   };
 
   // False while the request has to wait; else its answer is in `actions`.
@@ -165,8 +152,6 @@ class Account {
   bool exceeds_soft_limit(Bytes more) const;
   // Whether the request has to wait for its turn above the soft limit.
   bool throttle(Waiting& waiting, TimePoint now);
-  // Whether the request, which fits by what is known, waits for fresh looks.
-  bool wait_for_looks(Waiting& waiting, TimePoint now);
   GrantReply grant(const GrowRequest& request, TimePoint now);
   // Charged now, but the next looks at the GPU may show that it is free: what the dead held, and
   // what is reserved for contexts beyond what they turn out to cost.
@@ -185,7 +170,6 @@ class Account {
   std::optional<Bytes> soft_limit_;
   Duration throttle_{};
   TimePoint next_above_soft_{};  // when the next grant above the soft limit may be given
-  std::deque<TimePoint> looks_;  // when the last ones began
 };
 
 }  // namespace gpurota::lease

@@ -197,12 +197,4 @@ bool GrantBook::expects_measurement(const GpuUuid& gpu) const {
   });
 }
 
-std::vector<GpuUuid> GrantBook::awaited_looks() const {
-  std::vector<GpuUuid> gpus;
-  for (const auto& [key, account] : accounts_) {
-    if (account.awaits_look()) gpus.push_back(key.second);
-  }
-  return gpus;
-}
-
 }  // namespace gpurota::lease

@@ -75,8 +75,6 @@ class GrantBook {
   bool has_dead(LeaseId lease) const;
   // Something on this GPU waits for the next measurement: look soon.
   bool expects_measurement(const GpuUuid& gpu) const;
-  // GPUs where a grant waits for looks: look at once.
-  std::vector<GpuUuid> awaited_looks() const;
 
  private:
   using Key = std::pair<LeaseId, GpuUuid>;

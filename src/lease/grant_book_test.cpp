@@ -188,40 +188,6 @@ TEST_F(GrantBookTest, ModulesLoadedLaterAreChargedOnceSeveralLooksAgree) {
   EXPECT_EQ(account().charged(), gib(2) + mib(800));
 }
 
-TEST_F(GrantBookTest, CodeLoadedSinceTheLastLooksIsSeenBeforeTheLastOfTheLimitIsGranted) {
-  book.grow(kGpu, want(a, gib(7)), kStart);
-  book.set_contexts(a, kGpu, 1, kStart);
-  for (int i = 1; i <= 4; ++i) measure(a, mib(518), Bytes(), kStart + std::chrono::milliseconds(i));
-  // 506 MiB are left as far as anybody knows; 86 of them the driver took for code meanwhile.
-  const TimePoint later = kStart + 200ms;
-  EXPECT_FALSE(reply_in(book.grow(kGpu, want(a, mib(450)), later)));
-  EXPECT_EQ(book.awaited_looks(), std::vector<GpuUuid>{kGpu});
-  AddressedGrantActions actions;
-  for (int i = 1; i <= 4; ++i) {
-    EXPECT_FALSE(reply_in(actions));
-    actions = measure(a, mib(604), Bytes(), later + std::chrono::milliseconds(i));
-  }
-  EXPECT_TRUE(recall_in(actions, a)) << "it does not fit, so slack is called back as ever";
-  EXPECT_TRUE(book.awaited_looks().empty());
-  EXPECT_EQ(account().charged(), gib(7) + mib(604));
-}
-
-TEST_F(GrantBookTest, FreshLooksServeTheNextRequestsToo) {
-  book.grow(kGpu, want(a, gib(7)), kStart);
-  book.set_contexts(a, kGpu, 1, kStart);
-  for (int i = 1; i <= 4; ++i) measure(a, mib(518), Bytes(), kStart + std::chrono::milliseconds(i));
-  EXPECT_EQ(reply_in(book.grow(kGpu, want(a, mib(400)), kStart + 10ms))->granted, mib(400));
-}
-
-TEST_F(GrantBookTest, ADriverThatHangsDoesNotHoldUpAGrant) {
-  book.grow(kGpu, want(a, gib(7)), kStart);
-  book.set_contexts(a, kGpu, 1, kStart);
-  measure(a, mib(518), Bytes(), kStart + 1ms);
-  EXPECT_FALSE(reply_in(book.grow(kGpu, want(a, mib(400)), kStart + 1s)));
-  EXPECT_EQ(*book.next_deadline(), kStart + 1s + Account::kLookPatience);
-  EXPECT_EQ(reply_in(book.serve(*book.next_deadline()))->granted, mib(400));
-}
-
 TEST_F(GrantBookTest, ATenantThatLiesAboutItsUseGainsNothing) {
   book.grow(kGpu, want(a, gib(1)), kStart);
   measure(a, gib(6), gib(100), kStart + 1ms);
