@@ -170,7 +170,7 @@ stranger() { # stranger FILE MIB
   printf '{"time":"2026-01-01T00:00:00.000Z","operation":"x"}\n{"time":"2026-' >"state/audit/$UID.jsonl"
   start_daemon
   gpurota run --memory 1G -- true
-  wait_until grep -q Acquire "state/audit/$UID.jsonl"
+  wait_until grep -q Enqueue "state/audit/$UID.jsonl"
   python3 -c 'import json,sys; lines=[json.loads(line) for line in open(sys.argv[1])]; assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
 }
 
