@@ -40,6 +40,8 @@ struct Under {
   LeaseId lease;
   std::optional<std::chrono::seconds> lasts;  // of the command, if it has a limit of its own
   bool shared = false;                        // the lease goes on without the command
+  // Not after the daemon begins to count.
+  LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
 };
 
 // Tells the daemon whose the lease is. Processes that lose their parent become our children, so
@@ -63,9 +65,9 @@ int exit_as(int status) {
 
 int finish(const Context& context, const Under& under, Supervisor& supervisor,
            const LeaseWatch& watch) {
-  const auto begun = LeaseWatch::Clock::now();
   const int status = supervisor.wait_for_command();
-  if (under.lasts && WIFSIGNALED(status) && LeaseWatch::Clock::now() - begun >= *under.lasts) {
+  if (under.lasts && WIFSIGNALED(status) &&
+      LeaseWatch::Clock::now() - under.begun >= *under.lasts) {
     complain("its time limit is over");
     return kExitTimedOut;
   }
