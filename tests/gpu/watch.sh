@@ -73,7 +73,7 @@ step "the finding ends with it" within 20 sh -c "'$dist/bin/gpurota' events | gr
 stop
 
 start '[watch]' 'foreign_use = "stop"' 'unreserved_use = "stop"' 'over_limit = "stop"' 'stop_grace = "3s"'
-gpurota run -- python3 -c "$hold" 2000 > "$work/owner" 2>&1 &
+"$dist/bin/gpurota" run -- python3 -c "$hold" 2000 > "$work/owner" 2>&1 &
 owner=$!
 background+=("$owner")
 step "a lease has the GPU whole" within 60 grep -q holding "$work/owner"
@@ -91,7 +91,7 @@ kill "$owner"
 wait "$owner" 2> /dev/null
 within 30 sh -c "! '$dist/bin/gpurota' status --json | grep -q lease_id"
 
-gpurota run --memory 4G -- python3 -c "$hold" 1000 > "$work/innocent" 2>&1 &
+"$dist/bin/gpurota" run --memory 4G -- python3 -c "$hold" 1000 > "$work/innocent" 2>&1 &
 innocent=$!
 background+=("$innocent")
 step "a lease of 4 GiB holds 1 GiB" within 60 grep -q holding "$work/innocent"
@@ -103,7 +103,7 @@ events | grep process_stopped
 step "and nothing else: the lease's program goes on" sh -c "sleep 2; kill -0 $innocent && kill -0 $bystander"
 step "who was stopped is in the audit log" grep -q "\"pid\":$stranger,.*\"operation\":\"terminated\"" "$work/state/audit/$UID.jsonl"
 
-gpurota run --memory 2G -- bash -c "python3 -c $quoted 500 & until grep -q holding '$work/escape'; do sleep 0.05; done; env -u LD_PRELOAD python3 -c $quoted 3000 & wait" > "$work/escape" 2>&1 &
+"$dist/bin/gpurota" run --memory 2G -- bash -c "python3 -c $quoted 500 & until grep -q holding '$work/escape'; do sleep 0.05; done; env -u LD_PRELOAD python3 -c $quoted 3000 & wait" > "$work/escape" 2>&1 &
 escape=$!
 background+=("$escape")
 step "a program that dodges the library is over the limit of its lease and is stopped" within 60 sh -c \
