@@ -64,7 +64,7 @@ for _ in $(seq 200); do [ "$(used_mib)" -gt 60000 ] && break; sleep 0.1; done
 python3 - << 'EOF_NEIGHBOUR' 2> "$results/neighbour_torch.err"
 import torch, time
 free = torch.cuda.mem_get_info()[0]
-held = torch.zeros(max(free - (64 << 20), 1 << 20), dtype=torch.uint8, device='cuda')
+held = torch.empty(max(free - (64 << 20), 1 << 20), dtype=torch.uint8, device='cuda')
 time.sleep(2)
 print('     burn_short: after a neighbour took all but 64 MiB there were', torch.cuda.mem_get_info()[0] >> 20, 'MiB free again')
 EOF_NEIGHBOUR
