@@ -128,7 +128,7 @@ stranger() { # stranger FILE MIB
 @test "events tell a lease's whole life, survive a kill -9, and can be followed" {
   make_folders
   start_daemon
-  in_background follower gpurota events --follow --json
+  in_background follower gpurota events --follow --since 1h --json
   gpurota run --memory 1G --note 'for later' -- "$PROGRAM" info
   for type in lease_made lease_started lease_ending lease_gone; do
     wait_until says follower "\"type\":\"$type\""
