@@ -26,7 +26,10 @@ std::vector<std::string> read_names(const gpurota_page& page) {
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < std::min(said, GPUROTA_PAGE_NAMES); ++i) {
     char copy[GPUROTA_PAGE_NAME_BYTES];
-    std::memcpy(copy, page.unhooked_name[i], sizeof copy);
+    // The tenant may write meanwhile: whole or torn, the characters are checked below.
+    for (std::size_t at = 0; at < sizeof copy; ++at) {
+      copy[at] = __atomic_load_n(&page.unhooked_name[i][at], __ATOMIC_RELAXED);
+    }
     std::string name(copy, ::strnlen(copy, sizeof copy));
     if (is_function_name(name)) names.push_back(std::move(name));
   }

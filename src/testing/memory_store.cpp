@@ -11,6 +11,7 @@ Result<std::vector<ports::StoredLease>> MemoryStore::load_leases() {
 
 Result<void> MemoryStore::save_lease(const ports::StoredLease& lease) {
   if (failure_) return tl::unexpected<Error>(*failure_);
+  const std::lock_guard lock(mutex_);
   leases_[lease.id] = lease;
   ++saves_;
   return {};
@@ -18,6 +19,7 @@ Result<void> MemoryStore::save_lease(const ports::StoredLease& lease) {
 
 Result<void> MemoryStore::remove_lease(LeaseId id) {
   if (failure_) return tl::unexpected<Error>(*failure_);
+  const std::lock_guard lock(mutex_);
   leases_.erase(id);
   return {};
 }

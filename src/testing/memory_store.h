@@ -5,6 +5,7 @@
 #include "ports/store.h"
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,11 @@ class MemoryStore final : public ports::Store {
   // Every call fails with this until it is cleared by an empty one.
   void set_failure(std::optional<Error> error) { failure_ = std::move(error); }
   const std::map<LeaseId, ports::StoredLease>& leases() const { return leases_; }
+  // One lease as it is now; from any thread, also while the daemon's runs.
+  ports::StoredLease lease_now(LeaseId id) const {
+    const std::lock_guard lock(mutex_);
+    return leases_.at(id);
+  }
   const std::map<RequestId, ports::StoredRequest>& requests() const { return requests_; }
   int saves() const { return saves_; }
 
@@ -31,6 +37,7 @@ class MemoryStore final : public ports::Store {
   Result<void> save_gpu(const ports::StoredGpuState& gpu) override;
 
  private:
+  mutable std::mutex mutex_;  // of leases_
   std::map<LeaseId, ports::StoredLease> leases_;
   std::map<RequestId, ports::StoredRequest> requests_;
   std::map<GpuUuid, ports::StoredGpuState> gpus_;

@@ -308,7 +308,7 @@ TEST(ReservationTest, CommandsComeAndGoUnderIt) {
   ASSERT_TRUE(connection.call(proto::Start{id, second.pid(), {}, 1}));
   EXPECT_TRUE(second.ended()) << "it had a second";
   first.kill();
-  ASSERT_TRUE(eventually([&] { return daemon.store.leases().at(id).commands.empty(); }));
+  ASSERT_TRUE(eventually([&] { return daemon.store.lease_now(id).commands.empty(); }));
   EXPECT_EQ(daemon.call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
 }
 
