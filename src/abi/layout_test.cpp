@@ -34,3 +34,17 @@ TEST(Layout, MessagesHaveTheSizesOfVersion1) {
   EXPECT_LE(sizeof(gpurota_msg_hello), GPUROTA_WIRE_MAX);
   EXPECT_LE(sizeof(gpurota_msg_processes), GPUROTA_WIRE_MAX);
 }
+
+TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
+  EXPECT_EQ(sizeof(gpurota_swap_memory), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + 24u * GPUROTA_SLOTS);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_terms), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_grow), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_grown), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_shrink), 40u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_gate), 16u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_status), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_move), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_moved), 40u);
+  EXPECT_LE(sizeof(gpurota_msg_swap_here), GPUROTA_WIRE_MAX);
+}

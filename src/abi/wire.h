@@ -61,10 +61,16 @@ enum gpurota_status {
   GPUROTA_REFUSED_BUSY = 4,    /* too many tenants of this user or lease */
   /* 5 is not used */
   GPUROTA_UNMANAGED = 6, /* to AUTOMATIC: go on without a lease and without limits */
+  /* To SWAP_GROW only (docs/design/turns.md): */
+  GPUROTA_REFUSED_CAPACITY = 7,  /* some lease of the GPU could no longer be resident on its own */
+  GPUROTA_REFUSED_HOST = 8,      /* host memory could not take what would be out at once */
+  GPUROTA_REFUSED_TURNS_OFF = 9, /* it would need turns, and they are off */
 };
 
 /* In the `features` of WELCOME: what the daemon understands beyond version 1. */
 #define GPUROTA_FEATURE_PROCESSES (UINT64_C(1) << 0)
+/* In HELLO: the library can move its memory. In WELCOME: the lease is a swap lease (wire_swap.h). */
+#define GPUROTA_FEATURE_SWAP (UINT64_C(1) << 1)
 
 struct gpurota_msg_header {
   uint16_t type; /* enum gpurota_msg_type */
@@ -83,7 +89,7 @@ struct gpurota_msg_hello {
   struct gpurota_msg_header header;
   uint32_t magic;
   uint32_t version;
-  uint64_t features; /* bit set, none defined for a library yet */
+  uint64_t features; /* GPUROTA_FEATURE_… of the library */
   uint64_t lease;    /* number of the lease */
   char token[GPUROTA_TOKEN_CHARS];
   uint32_t held_count; /* 0 on the first connection of a process */
@@ -185,3 +191,5 @@ struct gpurota_msg_processes {
   uint32_t reserved;
   int32_t pid[GPUROTA_WIRE_PIDS];
 };
+
+#include "abi/wire_swap.h"
