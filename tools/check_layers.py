@@ -33,6 +33,7 @@ ALLOWED = {
     "client": ["base", "core", "proto", "ipc"],
     "cli": ["base", "abi", "core", "proto", "client"],
     "keeper": ["base", "core", "jobs"],
+    "web": ["base", "core", "proto", "client"],
     "interposer": ["abi"],
     "burn": ["base", "abi"],
     "testing": ["base", "core", "ports"],

@@ -295,6 +295,10 @@ Outcome ControlMethods::on(const Caller&, const proto::Doctor&) {
   return replied<proto::Doctor>({parts_.doctor()});
 }
 
+Outcome ControlMethods::on(const Caller&, const proto::Health&) {
+  return replied<proto::Health>(parts_.health());
+}
+
 Outcome ControlMethods::on(const Caller& caller, const proto::Reload&) {
   if (!parts_.views.is_administrator(caller.uid)) {
     return failed(Error{Code::kDenied, 0, "only administrators may reload the configuration"});

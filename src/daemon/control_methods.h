@@ -34,6 +34,7 @@ class ControlMethods {
     std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
     Recorder& recorder;
     std::function<Result<void>()> reload = {};
+    std::function<proto::Health::Reply()> health = {};
     std::function<WallTime()> wall_clock;
     Jobs* jobs = nullptr;
     ports::Processes* processes = nullptr;
@@ -71,6 +72,7 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::Events&);
   Outcome on(const Caller& caller, const proto::Report&);
   Outcome on(const Caller& caller, const proto::Doctor&);
+  Outcome on(const Caller& caller, const proto::Health&);
   Outcome on(const Caller& caller, const proto::Reload&);
   Outcome on(const Caller& caller, const proto::ServiceInfo&);
   Outcome on(const Caller& caller, const proto::InterfaceDescription&);

@@ -37,7 +37,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](LeaseId lease) { return holds_memory(lease); },
                [this](uid_t uid) { return users_.limits_of(uid); },
                [this](uid_t uid) { return queue_.held_by(uid); },
-               [this](const AcquireRequest& request) { return queue_.choose(request); }}),
+               [this](const AcquireRequest& request) { return queue_.choose(request); },
+               [this](uid_t uid, WallTime from) { return gpu_time_of(uid, from); }}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
               [this](const QueueEntry& entry) {
                 recorder_.on_request(entry);
@@ -78,7 +79,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this] { return driver_; }, [this] { return driver_error_; },
                 [this] { return doctor(); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, recorder_,
-                [this] { return reload(); }, world_.wall_clock, &jobs_, &world_.processes}),
+                [this] { return reload(); }, [this] { return health(); }, world_.wall_clock, &jobs_,
+                &world_.processes}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
@@ -111,6 +113,7 @@ Daemon::~Daemon() {
 }
 
 Result<void> Daemon::start() {
+  since_ = world_.wall_clock();
   users_.resolve_now();
   grants_.set_throttle(LimitKeeper::throttle(config_));
   discover();
@@ -306,6 +309,25 @@ void Daemon::keep_house() {
 std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {
   if (!world_.processes.read_info(pid)) return std::nullopt;
   return attribution_.owner_of(pid).lease;
+}
+
+std::optional<std::chrono::seconds> Daemon::gpu_time_of(uid_t uid, WallTime from) {
+  const auto sums = recorder_.usage(ports::UsageBy::kUser, from, world_.wall_clock());
+  if (!sums || sums->empty()) return std::nullopt;
+  std::chrono::milliseconds total{0};
+  for (const ports::UsageSum& sum : *sums) {
+    if (sum.uid == uid) total += std::chrono::milliseconds(sum.gpu_ms);
+  }
+  return std::chrono::duration_cast<std::chrono::seconds>(total);
+}
+
+proto::Health::Reply Daemon::health() const {
+  proto::Health::Reply reply;
+  reply.since = since_;
+  if (driver_error_) reply.driver_error = driver_error_->message;
+  if (const auto& error = leases_.store_error()) reply.store_error = error->message;
+  for (const auto& [type, count] : recorder_.counts()) reply.events.push_back({type, count});
+  return reply;
 }
 
 std::vector<proto::Check> Daemon::doctor() {

@@ -82,11 +82,15 @@ class Daemon {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void keep_house();
   std::vector<proto::Check> doctor();
+  proto::Health::Reply health() const;
+  // GPU time of a user since then, ended leases included. Empty: no history is kept.
+  std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from);
   std::optional<LeaseId> lease_of_process(pid_t pid);
 
   World world_;
   std::unique_ptr<ports::GpuProbe> probe_;
   config::Config config_;
+  WallTime since_;
   Places places_;
   GpuTable gpus_;
   lease::GrantBook grants_;

@@ -45,7 +45,9 @@ const LeaseEntry* LeaseManager::find(LeaseId id) const {
 }
 
 Result<void> LeaseManager::save(const LeaseEntry& entry) {
-  return parts_.store.save_lease(row_of(entry));
+  auto saved = parts_.store.save_lease(row_of(entry));
+  store_error_ = saved ? std::nullopt : std::optional(saved.error());
+  return saved;
 }
 
 ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
@@ -86,14 +88,17 @@ Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool 
   const std::chrono::seconds window = parts_.config.hours_window;
   const WallTime now = parts_.wall_clock();
   lease::Holding held = holding_of(uid, entries_, parts_.gpus, now, now - window);
+  const UserLimits limits = parts_.limits_of ? parts_.limits_of(uid) : default_limits();
+  if (parts_.used && limits.hours != UserLimits::kUnlimited) {
+    held.gpu_time = parts_.used(uid, now - window).value_or(held.gpu_time);
+  }
   held.gpus += waiting.gpus;
   held.memory += waiting.memory;
   held.waiting += waiting.waiting;
   lease::Asking asked = asking_of(request.placement, parts_.gpus);
   asked.waits = waits;
   if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
-  return lease::check_allowance(parts_.limits_of ? parts_.limits_of(uid) : default_limits(), held,
-                                asked, window);
+  return lease::check_allowance(limits, held, asked, window);
 }
 
 std::function<void()> LeaseManager::on_main_death(LeaseId id) {

@@ -106,6 +106,8 @@ class LeaseManager final : public LeaseRoots {
     // Which GPUs a lease gets that is made at once, with regard to those who wait. Empty: to nobody.
     std::function<tl::expected<std::vector<LeaseGpu>, lease::Refusal>(const AcquireRequest&)>
         choose = {};
+    // GPU time that the user has had since then, ended leases included. Empty: only those there are.
+    std::function<std::optional<std::chrono::seconds>(uid_t, WallTime from)> used = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
@@ -153,6 +155,8 @@ class LeaseManager final : public LeaseRoots {
 
   const std::map<LeaseId, LeaseEntry>& entries() const { return entries_; }
   const LeaseEntry* find(LeaseId id) const;
+  // Why the last lease could not be stored.
+  const std::optional<Error>& store_error() const { return store_error_; }
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> rooms() const;
   std::vector<lease::Occupant> occupants() const;
@@ -190,6 +194,7 @@ class LeaseManager final : public LeaseRoots {
   std::function<void()> on_holder_death(LeaseId id);
 
   Parts parts_;
+  std::optional<Error> store_error_;
   std::map<LeaseId, LeaseEntry> entries_;
   std::map<GpuUuid, Bytes> unreserved_;
   std::map<GpuUuid, std::map<uid_t, Bytes>> unreserved_by_;

@@ -97,6 +97,7 @@ Result<void> Recorder::resume_usage(const std::map<LeaseId, LeaseEntry>& leases)
 
 void Recorder::record(Event event) {
   ports::StoredEvent stored;
+  counts_[event.type] += event.count;
   stored.time = parts_.wall_clock();
   stored.type = proto::to_string(event.type);
   stored.lease = event.lease;

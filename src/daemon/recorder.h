@@ -79,6 +79,8 @@ class Recorder {
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
 
   const EventLog& events() const { return events_; }
+  // Events since the daemon started, forgotten ones included.
+  const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
   Result<std::vector<ports::UsageSum>> usage(ports::UsageBy by, WallTime since, WallTime until);
 
  private:
@@ -100,6 +102,7 @@ class Recorder {
 
   Parts parts_;
   EventLog events_;
+  std::map<proto::EventType, std::uint64_t> counts_;
   UsageBook usage_;
   Denials calls_;
   Denials grants_;

@@ -6,6 +6,7 @@
 
 #include "proto/fields_history.h"
 #include "proto/job_fields.h"
+#include "proto/health_fields.h"
 #include "proto/like.h"
 #include "proto/methods.h"
 #include "proto/queue_fields.h"
@@ -240,6 +241,7 @@ void visit(V&& v, X& x) {
   X(Events)                        \
   X(Report)                        \
   X(Doctor)                        \
+  X(Health)                        \
   X(Reload)                        \
   GPUROTA_FOR_EACH_QUEUE_METHOD(X) \
   X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) X(ServiceInfo) X(InterfaceDescription)

@@ -84,6 +84,7 @@ GPUROTA_NAMED(Job, "Job")
 GPUROTA_NAMED(JobRun, "JobRun")
 GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
+GPUROTA_NAMED(EventCount, "EventCount")
 
 template <class T>
 std::string fields_of() {
@@ -121,6 +122,7 @@ Members members_of_codec() {
   members["type JobRun"] = fields_of<JobRun>();
   members["type Variable"] = fields_of<Variable>();
   members["type Check"] = fields_of<Check>();
+  members["type EventCount"] = fields_of<EventCount>();
 #define GPUROTA_ADD(M) add_method<M>(members);
   GPUROTA_FOR_EACH_METHOD(GPUROTA_ADD)
   for (const std::string_view error :

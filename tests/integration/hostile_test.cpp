@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <random>
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace gpurota::testing {
 namespace {
@@ -91,6 +94,127 @@ TEST(Hostile, AStormOfConnectionsThatSayNothingIsOutlived) {
   for (int i = 0; i < 500; ++i) {
     WireTenant tenant(daemon.tenant_socket());
   }
+  EXPECT_TRUE(serves(daemon));
+}
+
+// A raw connection to the control socket.
+class RawClient {
+ public:
+  explicit RawClient(const RunningDaemon& daemon) {
+    auto socket = ipc::connect_unix(daemon.control_socket(), SOCK_STREAM, std::chrono::seconds(5));
+    if (socket) fd_ = std::move(*socket);
+  }
+  // False: the daemon has hung up.
+  bool send(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+  // Sends until neither more can be sent within a moment nor anything is read.
+  void flood(std::string_view bytes) const {
+    for (int i = 0; i < 20000; ++i) {
+      if (::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        pollfd writable{fd_.get(), POLLOUT, 0};
+        if (::poll(&writable, 1, 200) <= 0 || (writable.revents & (POLLHUP | POLLERR))) return;
+      }
+    }
+  }
+  // One answer, or what came before the daemon hung up.
+  std::string answer() const {
+    std::string text;
+    char c = 0;
+    while (::recv(fd_.get(), &c, 1, 0) == 1 && c != '\0') text += c;
+    return text;
+  }
+  int fd() const { return fd_.get(); }
+
+ private:
+  Fd fd_;
+};
+
+TEST(Hostile, WhoAsksWithoutReadingIsCutOffAndOthersAreServed) {
+  RunningDaemon daemon;
+  const RawClient client(daemon);
+  client.flood(std::string("{\"method\":\"dev.gpurota.Status\"}") + '\0');
+  EXPECT_TRUE(serves(daemon));
+}
+
+TEST(Hostile, HalfMessagesOfManyConnectionsHoldNobodyUp) {
+  RunningDaemon daemon;
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 200; ++i) {
+    clients.emplace_back(daemon);
+    EXPECT_TRUE(clients.back().send("{\"method\":\"dev.gpurota.Stat"));
+  }
+  EXPECT_TRUE(serves(daemon));
+  EXPECT_TRUE(clients.front().send(std::string("us\"}") + '\0'));
+  EXPECT_EQ(clients.front().answer().rfind("{\"parameters\":", 0), 0u);
+}
+
+TEST(Hostile, WhatIsNoCallIsAnsweredWithAnErrorAndNothingElse) {
+  RunningDaemon daemon;
+  for (const std::string& text :
+       {std::string("[]"), std::string("{}"), std::string("{\"method\":7}"),
+        std::string("\xff\xfe"),
+        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"note\":\"\xc3\"}}"),
+        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"uid\":0,\"gpus\":-1}}"),
+        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"gpus\":1e99}}"),
+        std::string("{\"method\":\"dev.gpurota.\\u001b[31m\"}"), std::string(20000, '['),
+        "{\"method\":\"dev.gpurota.Update\",\"parameters\":{\"lease_id\":\"L1\",\"note\":\"" +
+            std::string(60000, 'n') + "\"}}"}) {
+    const RawClient client(daemon);
+    ASSERT_TRUE(client.send(text + '\0'));
+    const std::string answer = client.answer();
+    EXPECT_EQ(answer.rfind("{\"error\":", 0), 0u) << text.substr(0, 80) << " -> " << answer;
+    EXPECT_EQ(answer.find('\x1b'), std::string::npos);
+  }
+  EXPECT_TRUE(daemon.call(proto::Status{})->leases.empty());
+}
+
+TEST(Hostile, ANameInAMessageChangesNothingOfWhoAsks) {
+  RunningDaemon daemon;
+  const RawClient client(daemon);
+  ASSERT_TRUE(
+      client.send(std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"uid\":0,"
+                              "\"user\":\"root\",\"as_name\":\"\\u001b[31mroot\"}}") +
+                  '\0'));
+  EXPECT_EQ(client.answer().rfind("{\"parameters\":", 0), 0u);
+  const auto status = daemon.call(proto::Status{});
+  ASSERT_EQ(status->leases.size(), 1u);
+  EXPECT_EQ(status->leases[0].uid, ::geteuid());
+}
+
+TEST(Hostile, DescriptorsThatNobodyAskedForAreNotKept) {
+  RunningDaemon daemon;
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const RawClient client(daemon);
+  ASSERT_TRUE(client.send(std::string("{\"method\":\"dev.gpurota.GetInfo\"}") + '\0'));
+  (void)client.answer();
+  const auto before = open_files();
+  const std::string call = std::string("{\"method\":\"dev.gpurota.GetInfo\"}") + '\0';
+  for (int i = 0; i < 100; ++i) {
+    iovec bytes{const_cast<char*>(call.data()), call.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = client.fd();
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    if (::sendmsg(client.fd(), &message, MSG_NOSIGNAL) < 0 || client.answer().empty()) break;
+  }
+  EXPECT_TRUE(eventually([&] { return open_files() <= before; }));
   EXPECT_TRUE(serves(daemon));
 }
 

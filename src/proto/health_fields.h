@@ -1,0 +1,26 @@
+// The fields of health_methods.h; see fields.h.
+#pragma once
+
+#include "proto/health_methods.h"
+#include "proto/like.h"
+
+namespace gpurota::proto {
+
+template <class V, Like<EventCount> X>
+void visit(V&& v, X& x) {
+  v("type", x.type);
+  v("count", x.count);
+}
+
+template <class V, Like<Health> X>
+void visit(V&&, X&) {}
+
+template <class V, Like<Health::Reply> X>
+void visit(V&& v, X& x) {
+  v("since", x.since);
+  v("driver_error", x.driver_error);
+  v("store_error", x.store_error);
+  v("events", x.events);
+}
+
+}  // namespace gpurota::proto

@@ -1,0 +1,185 @@
+#include "web/metrics.h"
+
+#include "base/text.h"
+#include "proto/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace gpurota::web {
+namespace {
+
+// A label's value: what is shown safely, with the three characters that the format escapes.
+std::string label(const std::string& foreign) {
+  std::string out;
+  for (const char c : display_text(foreign, 100)) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+class Text {
+ public:
+  void begin(const char* name, const char* type, const char* help) {
+    name_ = name;
+    out_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  template <class Value>
+  void add(const std::string& labels, const Value& value) {
+    out_ += labels.empty() ? fmt::format("{} {}\n", name_, value)
+                           : fmt::format("{}{{{}}} {}\n", name_, labels, value);
+  }
+  template <class Value>
+  void one(const char* name, const char* type, const char* help, const Value& value) {
+    begin(name, type, help);
+    add("", value);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string name_;
+  std::string out_;
+};
+
+std::string gpu_label(const proto::Gpu& gpu) {
+  // The instances of a MIG GPU have its index: only the UUID tells them apart.
+  if (!gpu.parent) return fmt::format("gpu=\"{}\"", gpu.index);
+  return fmt::format("gpu=\"{}\",instance=\"{}\"", gpu.index, label(gpu.uuid.value));
+}
+
+double seconds_between(WallTime from, WallTime to) {
+  return std::max(0.0, std::chrono::duration<double>(to - from).count());
+}
+
+// "held" is a state of its own to people: idle, but kept for somebody.
+const char* state_word(const proto::Gpu& gpu) {
+  if (gpu.state == proto::GpuState::kAvailable && gpu.held_for) return "held";
+  return to_string(gpu.state);
+}
+
+void add_gpu_amounts(Text& text, const std::vector<proto::Gpu>& gpus) {
+  const auto amount = [&](const char* name, const char* help, Bytes proto::Gpu::*field) {
+    text.begin(name, "gauge", help);
+    for (const proto::Gpu& gpu : gpus) text.add(gpu_label(gpu), (gpu.*field).count());
+  };
+  amount("gpurota_gpu_memory_bytes", "Size of the GPU's memory.", &proto::Gpu::memory_bytes);
+  amount("gpurota_gpu_memory_used_bytes", "What the driver counts, everybody's together.",
+         &proto::Gpu::used_bytes);
+  amount("gpurota_gpu_memory_reserved_bytes", "Promised to leases.", &proto::Gpu::reserved_bytes);
+  amount("gpurota_gpu_memory_unreserved_bytes", "Held by processes of no lease.",
+         &proto::Gpu::unreserved_bytes);
+}
+
+void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
+  text.begin("gpurota_gpu_info", "gauge", "What the GPU is; always 1.");
+  for (const proto::Gpu& gpu : gpus) {
+    text.add(fmt::format("{},uuid=\"{}\",name=\"{}\"", fmt::format("gpu=\"{}\"", gpu.index),
+                         label(gpu.uuid.value), label(gpu.name)),
+             1);
+  }
+  add_gpu_amounts(text, gpus);
+  text.begin("gpurota_gpu_leases", "gauge", "Leases on the GPU.");
+  for (const proto::Gpu& gpu : gpus) text.add(gpu_label(gpu), gpu.leases.size());
+  text.begin("gpurota_gpu_state", "gauge", "1 for the state that the GPU is in, 0 for the others.");
+  std::vector<std::string> states(std::begin(proto::Words<proto::GpuState>::kAll),
+                                  std::end(proto::Words<proto::GpuState>::kAll));
+  states.emplace_back("held");
+  for (const proto::Gpu& gpu : gpus) {
+    for (const std::string& state : states) {
+      text.add(fmt::format("{},state=\"{}\"", gpu_label(gpu), state), state == state_word(gpu) ? 1 : 0);
+    }
+  }
+}
+
+// How many of `items` have each word of an enum; all words appear, so that series do not come and go.
+template <class Enum, class Items, class WordOf>
+void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of_item) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const char* word : proto::Words<Enum>::kAll) counts[word] = 0;
+  for (const auto& item : items) counts[to_string(word_of_item(item))] += 1;
+  for (const auto& [word, count] : counts) text.add(fmt::format("{}=\"{}\"", key, word), count);
+}
+
+void add_leases(Text& text, const proto::Status::Reply& status) {
+  text.begin("gpurota_leases", "gauge", "Leases there are, by kind.");
+  add_by_word<proto::LeaseKind>(text, "kind", status.leases,
+                                [](const proto::Lease& lease) { return lease.kind; });
+  text.begin("gpurota_leases_by_state", "gauge", "Leases there are, by state.");
+  add_by_word<proto::LeaseState>(text, "state", status.leases,
+                                 [](const proto::Lease& lease) { return lease.state; });
+  text.begin("gpurota_findings", "gauge", "Uses that do not agree with the leases, now.");
+  add_by_word<proto::FindingKind>(text, "kind", status.findings,
+                                  [](const proto::Finding& finding) { return finding.kind; });
+}
+
+void add_queue(Text& text, const std::vector<proto::Request>& requests, WallTime now) {
+  double oldest = 0, sum = 0;
+  int gpus = 0;
+  for (const proto::Request& request : requests) {
+    const double waited = seconds_between(request.since, now);
+    oldest = std::max(oldest, waited);
+    sum += waited;
+    gpus += request.gpus;
+  }
+  text.one("gpurota_queue_requests", "gauge", "Requests that wait.", requests.size());
+  text.one("gpurota_queue_gpus", "gauge", "GPUs that they ask for.", gpus);
+  text.one("gpurota_queue_oldest_wait_seconds", "gauge", "How long the oldest has waited.", oldest);
+  text.one("gpurota_queue_wait_seconds", "gauge", "How long all of them have waited, together.",
+           sum);
+}
+
+void add_daemon(Text& text, const Snapshot& snapshot) {
+  text.begin("gpurota_build_info", "gauge", "Versions; always 1.");
+  text.add(fmt::format("version=\"{}\",driver=\"{}\"", label(snapshot.info.version),
+                       label(snapshot.info.driver_version.value_or(""))),
+           1);
+  text.one("gpurota_start_time_seconds", "gauge", "When the daemon started.",
+           std::chrono::duration<double>(snapshot.health.since.time_since_epoch()).count());
+  text.one("gpurota_driver_ok", "gauge", "Whether the driver answers.",
+           snapshot.health.driver_error ? 0 : 1);
+  text.one("gpurota_store_ok", "gauge", "Whether leases can be stored.",
+           snapshot.health.store_error ? 0 : 1);
+  std::map<std::string, std::uint64_t> counts;
+  for (const char* word : proto::Words<proto::EventType>::kAll) counts[word] = 0;
+  for (const proto::EventCount& event : snapshot.health.events) {
+    counts[to_string(event.type)] += event.count;
+  }
+  counts.erase("unknown");
+  text.begin("gpurota_events_total", "counter",
+             "What happened since the daemon started: leases made, requests granted, calls and "
+             "memory denied, findings begun.");
+  for (const auto& [word, count] : counts) text.add(fmt::format("type=\"{}\"", word), count);
+}
+
+}  // namespace
+
+std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now) {
+  Text text;
+  text.one("gpurota_up", "gauge", "Whether the daemon answers.", snapshot ? 1 : 0);
+  if (!snapshot) return text.take();
+  add_daemon(text, *snapshot);
+  text.one("gpurota_gpus", "gauge", "GPUs of the machine.", snapshot->status.gpus.size());
+  add_gpus(text, snapshot->status.gpus);
+  add_leases(text, snapshot->status);
+  add_queue(text, snapshot->queue.requests, now);
+  return text.take();
+}
+
+std::string not_ready_because(const std::optional<Snapshot>& snapshot) {
+  if (!snapshot) return "the daemon does not answer";
+  if (snapshot->health.driver_error) {
+    return "driver: " + display_text(*snapshot->health.driver_error);
+  }
+  if (snapshot->health.store_error) return "store: " + display_text(*snapshot->health.store_error);
+  const auto& gpus = snapshot->status.gpus;
+  const bool broken = !gpus.empty() && std::all_of(gpus.begin(), gpus.end(), [](const auto& gpu) {
+    return gpu.state == proto::GpuState::kError;
+  });
+  return broken ? "every GPU is in error" : "";
+}
+
+}  // namespace gpurota::web

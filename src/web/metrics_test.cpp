@@ -1,0 +1,134 @@
+#include "web/metrics.h"
+
+#include "base/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::web {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const WallTime kNow{1000s};
+
+Snapshot a_snapshot() {
+  Snapshot snapshot;
+  snapshot.info.version = "0.1";
+  snapshot.info.driver_version = "580";
+  proto::Gpu& gpu = snapshot.status.gpus.emplace_back();
+  gpu.uuid = {"GPU-0"};
+  gpu.name = "H100";
+  gpu.state = proto::GpuState::kInUse;
+  gpu.memory_bytes = gib(80);
+  gpu.used_bytes = gib(2);
+  gpu.leases = {{1}};
+  proto::Lease& lease = snapshot.status.leases.emplace_back();
+  lease.lease_id = {1};
+  lease.user = "alice";
+  lease.note = "secret note";
+  lease.command = {{"secret-command"}};
+  return snapshot;
+}
+
+TEST(Metrics, TellOfEachGpu) {
+  const std::string text = metrics_text(a_snapshot(), kNow);
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_memory_used_bytes{gpu=\"0\"} 2147483648\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_leases{gpu=\"0\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_state{gpu=\"0\",state=\"in_use\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_state{gpu=\"0\",state=\"error\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_up 1\n"));
+}
+
+TEST(Metrics, HoldNothingPrivate) {
+  const std::string text = metrics_text(a_snapshot(), kNow);
+  EXPECT_THAT(text, Not(HasSubstr("alice")));
+  EXPECT_THAT(text, Not(HasSubstr("secret")));
+}
+
+TEST(Metrics, AHostileNameStaysInItsLabel) {
+  Snapshot snapshot = a_snapshot();
+  snapshot.status.gpus[0].name = "a\"} 1\ngpurota_up 0\n\\\x1b[31m\xff";
+  snapshot.status.gpus[0].uuid = {"\"\\\n"};
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, Not(HasSubstr("\ngpurota_up 0")));
+  EXPECT_THAT(text, HasSubstr("name=\"a\\\"} 1"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(valid_utf8(text), text);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    const std::string line = text.substr(at, end - at);
+    EXPECT_TRUE(line.starts_with("# ") || line.starts_with("gpurota_")) << line;
+    at = end + 1;
+  }
+}
+
+TEST(Metrics, TheSeriesOfAMachineDoNotGrowWithItsUsers) {
+  Snapshot snapshot = a_snapshot();
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto before = lines(metrics_text(snapshot, kNow));
+  for (std::uint64_t i = 2; i < 1000; ++i) {
+    snapshot.status.leases.push_back(snapshot.status.leases[0]);
+    snapshot.status.leases.back().lease_id = {i};
+    snapshot.status.leases.back().user = "user" + std::to_string(i);
+    snapshot.queue.requests.emplace_back().request_id = {i};
+    snapshot.status.findings.emplace_back().kind = proto::FindingKind::kUnused;
+    snapshot.health.events.push_back({proto::EventType::kLeaseMade, 1});
+  }
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_EQ(lines(text), before);
+  EXPECT_THAT(text, HasSubstr("gpurota_events_total{type=\"lease_made\"} 998\n"));
+}
+
+TEST(Metrics, TheQueueTellsHowLongItIsAndHowOld) {
+  Snapshot snapshot = a_snapshot();
+  for (const int waited : {30, 10}) {
+    proto::Request& request = snapshot.queue.requests.emplace_back();
+    request.since = kNow - std::chrono::seconds(waited);
+    request.gpus = 2;
+  }
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, HasSubstr("\ngpurota_queue_requests 2\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_queue_gpus 4\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_queue_oldest_wait_seconds 30\n"));
+}
+
+TEST(Metrics, TwoInstancesOfAMigGpuAreTwoSeries) {
+  Snapshot snapshot = a_snapshot();
+  for (const char* uuid : {"MIG-a", "MIG-b"}) {
+    proto::Gpu& gpu = snapshot.status.gpus.emplace_back();
+    gpu.uuid = {uuid};
+    gpu.parent = GpuUuid{"GPU-0"};
+  }
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",instance=\"MIG-a\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",instance=\"MIG-b\"} 0\n"));
+}
+
+TEST(Metrics, WithoutADaemonOnlyThatIsTold) {
+  const std::string text = metrics_text(std::nullopt, kNow);
+  EXPECT_THAT(text, HasSubstr("\ngpurota_up 0\n"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+}
+
+TEST(Ready, NeedsDaemonDriverStoreAndAGpuThatWorks) {
+  EXPECT_EQ(not_ready_because(a_snapshot()), "");
+  EXPECT_THAT(not_ready_because(std::nullopt), HasSubstr("daemon"));
+  Snapshot snapshot = a_snapshot();
+  snapshot.health.driver_error = "no NVIDIA driver\x1b";
+  EXPECT_THAT(not_ready_because(snapshot), HasSubstr("driver: no NVIDIA driver"));
+  EXPECT_THAT(not_ready_because(snapshot), Not(HasSubstr("\x1b")));
+  snapshot = a_snapshot();
+  snapshot.health.store_error = "disk full";
+  EXPECT_THAT(not_ready_because(snapshot), HasSubstr("store: disk full"));
+  snapshot = a_snapshot();
+  snapshot.status.gpus[0].state = proto::GpuState::kError;
+  EXPECT_THAT(not_ready_because(snapshot), HasSubstr("every GPU"));
+}
+
+}  // namespace
+}  // namespace gpurota::web

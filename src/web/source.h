@@ -1,0 +1,34 @@
+// What gpurota-web knows of the daemon: asked for when somebody wants to know, and not more often than
+// once in a while, so that a flood of scrapes costs this process only. Any thread.
+#pragma once
+
+#include "client/locate.h"
+#include "web/metrics.h"
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+
+namespace gpurota::web {
+
+class Source {
+ public:
+  static constexpr std::chrono::milliseconds kAge{1000};
+  static constexpr std::chrono::milliseconds kPatience{5000};
+
+  explicit Source(client::Location location) : location_(std::move(location)) {}
+
+  // Nothing: the daemon does not answer.
+  std::optional<Snapshot> get();
+
+ private:
+  Result<Snapshot> ask();
+
+  client::Location location_;
+  std::mutex mutex_;  // guards all below; others wait for the answer that one has asked for
+  std::optional<client::Connection> connection_;
+  std::optional<Snapshot> last_;
+  std::optional<std::chrono::steady_clock::time_point> asked_;
+};
+
+}  // namespace gpurota::web

@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# gpurota-web: metrics that Prometheus reads, health, and nobody else's pages.
+
+load helpers
+
+setup() {
+  start_daemon
+  in_background web gpurota-web --listen 127.0.0.1:0
+  wait_until says web 'listens on'
+  URL=$(sed -n 's/.*listens on //p' web)
+}
+teardown() { end_test; }
+
+# get PATH [HEADER: VALUE]: prints the status, then the body.
+get() {
+  python3 - "$URL$1" "${2:-}" "${3:-GET}" <<'END'
+import sys, urllib.error, urllib.request
+url, header, method = sys.argv[1:]
+request = urllib.request.Request(url, method=method)
+if header:
+    request.add_header(*header.split(": ", 1))
+try:
+    answer = urllib.request.urlopen(request, timeout=20)
+except urllib.error.HTTPError as error:
+    answer = error
+print(answer.status)
+sys.stdout.write(answer.read().decode())
+END
+}
+
+@test "promtool finds nothing wrong with the metrics, and they tell of the leases" {
+  in_background holder gpurota run --memory 2G --note secret -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  wait_until metrics_say 'gpurota_leases{kind="run"} 1'
+  get /metrics | tail -n +2 >metrics
+  grep -q '^gpurota_gpu_memory_reserved_bytes{gpu="0"} 2147483648$' metrics
+  lacks 'secret|root|alice' metrics
+  command -v promtool >/dev/null || skip "prometheus is not installed"
+  promtool check metrics <metrics
+}
+metrics_say() { get /metrics | grep -qF "$1"; }
+
+@test "a real Prometheus scrapes them" {
+  command -v prometheus >/dev/null || skip "prometheus is not installed"
+  printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpurota\n  static_configs: [{targets: ["%s"]}]\n' \
+    "${URL#http://}" >prometheus.yml
+  local port
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  in_background prometheus prometheus --config.file=prometheus.yml --storage.tsdb.path="$E2E_DIR/tsdb" \
+    --web.listen-address="127.0.0.1:$port"
+  URL=http://127.0.0.1:$port
+  wait_until scraped
+}
+scraped() { get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value":\[[0-9.]*,"[1-9]'; }
+
+@test "healthz is this process, readyz is the daemon, the driver and the store" {
+  [ "$(get /healthz)" = "$(printf '200\nok')" ]
+  [ "$(get /readyz)" = "$(printf '200\nready')" ]
+  kill_daemon
+  wait_until not_ready
+  [ "$(get /healthz | head -n 1)" = 200 ]
+  metrics_say 'gpurota_up 0'
+  start_daemon
+  wait_until ready_again
+}
+not_ready() { get /readyz | grep -q '^503'; }
+ready_again() { get /readyz | grep -q '^200'; }
+
+@test "a name that is not ours, as after DNS rebinding, is refused; so is writing" {
+  [ "$(get /metrics 'Host: evil.example' | head -n 1)" = 421 ]
+  [ "$(get /metrics "Host: localhost:1" | head -n 1)" = 200 ]
+  [ "$(get /metrics '' POST | head -n 1)" = 405 ]
+  [ "$(get /metrics '' DELETE | head -n 1)" = 405 ]
+  [ "$(get /../../etc/passwd | head -n 1)" = 404 ]
+}
+
+@test "what cannot be listened on is said" {
+  run -2 gpurota-web --listen somewhere:1
+  [[ $output == *"write 127.0.0.1:9836"* ]]
+  run -1 gpurota-web --listen "${URL#http://}"
+  [[ $output == *"cannot listen"* ]]
+}
