@@ -34,10 +34,10 @@ class ControlMethods {
     std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
     Recorder& recorder;
     std::function<Result<void>()> reload = {};
-    std::function<proto::Health::Reply()> health = {};
     std::function<WallTime()> wall_clock;
     Jobs* jobs = nullptr;
     ports::Processes* processes = nullptr;
+    std::function<proto::Health::Reply()> health = {};
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}

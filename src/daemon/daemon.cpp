@@ -79,8 +79,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this] { return driver_; }, [this] { return driver_error_; },
                 [this] { return doctor(); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, recorder_,
-                [this] { return reload(); }, [this] { return health(); }, world_.wall_clock, &jobs_,
-                &world_.processes}),
+                [this] { return reload(); }, world_.wall_clock, &jobs_, &world_.processes,
+                [this] { return health(); }}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
