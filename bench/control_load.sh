@@ -14,7 +14,7 @@ ulimit -n 4096
 dir=$(mktemp -d)
 export GPUROTA_RUNTIME_DIR=$dir/run PATH=$build/bin:$PATH
 mkdir -m 700 "$dir/run" "$dir/state"
-printf 'watch_period = "500ms"\nmax_connections_per_user = 2000\n' >"$dir/gpurota.toml"
+printf 'watch_period = "500ms"\nmax_connections_per_user = 2000\n[watch]\nidle_period = "500ms"\n' >"$dir/gpurota.toml"
 gpurotad --runtime-dir "$dir/run" --state-dir "$dir/state" --config "$dir/gpurota.toml" \
   --preload "$build/lib/libgpurota.so" --log-level error &
 daemon=$!
