@@ -115,7 +115,8 @@ int main(int argc, char** argv) {
     const int ready = ::epoll_wait(epoll, events, 256, sent < calls ? 0 : 5000);
     for (int i = 0; i < ready; ++i) read_answers(connections[events[i].data.u64], latencies);
     if (ready == 0 && sent == calls) {
-      std::fprintf(stderr, "%ld answers are missing\n", calls - static_cast<long>(latencies.size()));
+      std::fprintf(stderr, "%ld answers are missing\n",
+                   calls - static_cast<long>(latencies.size()));
       return 1;
     }
   }

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "proto/fields_history.h"
-#include "proto/job_fields.h"
 #include "proto/health_fields.h"
+#include "proto/job_fields.h"
 #include "proto/like.h"
 #include "proto/methods.h"
 #include "proto/queue_fields.h"

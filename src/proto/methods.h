@@ -203,10 +203,9 @@ struct InterfaceDescription {
   bool operator==(const InterfaceDescription&) const = default;
 };
 
-using Params =
-    std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses, Events,
-                 Report, Doctor, Health, Reload, Enqueue, GetEnvironment, ListRequests, Cancel,
-                 Drain, Undrain, AddJob, ListJobs, ControlJob, ReadJobLog, ServiceInfo,
-                 InterfaceDescription>;
+using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
+                            Events, Report, Doctor, Health, Reload, Enqueue, GetEnvironment,
+                            ListRequests, Cancel, Drain, Undrain, AddJob, ListJobs, ControlJob,
+                            ReadJobLog, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

@@ -90,7 +90,8 @@ void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
   states.emplace_back("held");
   for (const proto::Gpu& gpu : gpus) {
     for (const std::string& state : states) {
-      text.add(fmt::format("{},state=\"{}\"", gpu_label(gpu), state), state == state_word(gpu) ? 1 : 0);
+      text.add(fmt::format("{},state=\"{}\"", gpu_label(gpu), state),
+               state == state_word(gpu) ? 1 : 0);
     }
   }
 }
