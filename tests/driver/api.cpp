@@ -1,11 +1,9 @@
 #include "tests/driver/api.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include <dlfcn.h>
 #include <kernels_ptx.h>  // generated from kernels.ptx
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,33 +24,11 @@ std::vector<Entry>& entries() {
 bool g_failed = false;
 std::string g_note;
 
-bool load_functions() {
-  void* library = driver_library();
-  if (library == nullptr) return false;
-  bool found_all = true;
-#define DRIVER_LOAD(name, ...)                                      \
-  name = reinterpret_cast<decltype(name)>(::dlsym(library, #name)); \
-  if (name == nullptr) {                                            \
-    std::printf("FAIL the driver has no %s\n", #name);              \
-    found_all = false;                                              \
-  }
-  DRIVER_FUNCTIONS(DRIVER_LOAD)
-#undef DRIVER_LOAD
-  return found_all;
-}
-
 }  // namespace
 
 CheckEntry::CheckEntry(const char* name, Check run, bool needs_simulator) {
   entries().push_back({name, run, needs_simulator});
 }
-
-void* driver_library() {
-  static void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
-  return library;
-}
-
-bool is_simulated() { return ::getenv("GPUROTA_SIM_DIR") != nullptr; }
 
 void fail_check(const char* file, int line, const std::string& what) {
   const char* base = std::strrchr(file, '/');
@@ -78,8 +54,8 @@ int in_child(int (*body)()) {
 }
 
 int run_checks() {
-  if (!load_functions()) {
-    std::printf("FAIL libcuda.so.1 cannot be used: %s\n", ::dlerror());
+  if (!load_driver()) {
+    std::printf("FAIL the driver cannot be checked\n");
     return 1;
   }
   int failures = 0;

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 namespace turns_test {
@@ -78,17 +77,6 @@ bool pin(void*, void* memory, std::uint64_t size) {
 }
 void unpin(void*, void* memory) { cuMemHostUnregister(memory); }
 
-bool load() {
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) return false;
-#define TURNS_LOAD(name, ...)                                       \
-  name = reinterpret_cast<decltype(name)>(::dlsym(library, #name)); \
-  if (name == nullptr) return false;
-  TURNS_FUNCTIONS(TURNS_LOAD)
-#undef TURNS_LOAD
-  return true;
-}
-
 bool failed(CUresult result, const char* what) {
   if (result != CUDA_SUCCESS) std::fprintf(stderr, "%s fails with %d\n", what, result);
   return result != CUDA_SUCCESS;
@@ -97,10 +85,7 @@ bool failed(CUresult result, const char* what) {
 }  // namespace
 
 bool open_driver() {
-  if (!load()) {
-    std::fprintf(stderr, "there is no libcuda.so.1, or one that is too old\n");
-    return false;
-  }
+  if (!load_driver()) return false;
   CUdevice gpu = 0;
   if (failed(cuInit(0), "cuInit") || failed(cuDeviceGet(&gpu, 0), "cuDeviceGet") ||
       failed(cuDevicePrimaryCtxRetain(&g_context, gpu), "cuDevicePrimaryCtxRetain") ||

@@ -8,33 +8,19 @@ constexpr std::size_t kMostArrays = 16;
 constexpr std::size_t kWidth = 4096;  // floats: 16 KiB a row
 constexpr std::size_t kRows = 128;    // 2 MiB
 
-class Arrays : public Family {
- public:
-  using Family::Family;
+struct ArrayPiece {
+  CUarray array;
+  std::uint64_t size;
+};
 
-  void step(const Dice& dice) override {
-    if (dice.choice % 5 < 3 && made_.size() < kMostArrays) {
-      create(dice);
-    } else if (!made_.empty()) {
-      std::swap(made_[dice.victim % made_.size()], made_.back());
-      destroy(made_.back());
-      made_.pop_back();
-    }
-  }
-  void free_all() override {
-    for (const Made& made : made_) destroy(made);
-    made_.clear();
-  }
+class Arrays : public PieceFamily<ArrayPiece> {
+ public:
+  Arrays(Process& process, Account& account) : PieceFamily(process, account, kMostArrays) {}
 
  private:
-  struct Made {
-    CUarray array;
-    std::uint64_t size;
-  };
-
-  void create(const Dice& dice) {
+  void allocate(const Dice& dice) override {
     const std::size_t blocks = 1 + dice.size % 16;
-    Made made = {nullptr, blocks * kBlock};
+    ArrayPiece made = {nullptr, blocks * kBlock};
     const bool layered = dice.detail % 3 == 0;
     const CUDA_ARRAY_DESCRIPTOR flat = {kWidth, kRows * blocks, CU_AD_FORMAT_FLOAT, 1};
     const CUDA_ARRAY3D_DESCRIPTOR layers = {
@@ -45,15 +31,13 @@ class Arrays : public Family {
     };
     if (!account_.request(Kind::kArray, made.size, call)) return;
     account_.keep(made.size, static_cast<std::int64_t>(made.size));
-    made_.push_back(made);
+    pieces_.push_back(made);
   }
 
-  void destroy(const Made& made) {
+  void release(const ArrayPiece& made) override {
     STRESS_MUST(cuArrayDestroy(made.array));
     account_.gone(static_cast<std::int64_t>(made.size));
   }
-
-  std::vector<Made> made_;
 };
 
 }  // namespace

@@ -2,11 +2,12 @@
 // given, and tells the model.
 #pragma once
 
-#include "tests/stress/families/driver.h"
+#include "tests/driver/functions.h"
 #include "tests/stress/families/model.h"
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace gpurota::stress {
@@ -46,6 +47,36 @@ class Family {
   }
   Process& process_;
   Account& account_;
+};
+
+// A family that takes and gives back pieces, of which a thread holds `most` at a time.
+template <class Piece>
+class PieceFamily : public Family {
+ public:
+  PieceFamily(Process& process, Account& account, std::size_t most)
+      : Family(process, account), most_(most) {}
+
+  void step(const Dice& dice) override {
+    if (dice.choice % 5 < 3 && pieces_.size() < most_) {
+      allocate(dice);
+    } else if (!pieces_.empty()) {
+      std::swap(pieces_[dice.victim % pieces_.size()], pieces_.back());
+      release(pieces_.back());
+      pieces_.pop_back();
+    }
+  }
+  void free_all() override {
+    for (const Piece& piece : pieces_) release(piece);
+    pieces_.clear();
+  }
+
+ protected:
+  virtual void allocate(const Dice& dice) = 0;
+  virtual void release(const Piece& piece) = 0;
+  std::vector<Piece> pieces_;
+
+ private:
+  const std::size_t most_;
 };
 
 // Writes a mark to both ends of memory, and looks whether it is still there.

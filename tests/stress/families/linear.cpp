@@ -22,32 +22,18 @@ namespace {
 
 constexpr std::size_t kMostPieces = 48;
 
-class Linear : public Family {
- public:
-  using Family::Family;
+struct LinearPiece {
+  CUdeviceptr at;
+  std::uint64_t size;
+  std::uint32_t mark;
+};
 
-  void step(const Dice& dice) override {
-    if (dice.choice % 5 < 3 && pieces_.size() < kMostPieces) {
-      allocate(dice);
-    } else if (!pieces_.empty()) {
-      std::swap(pieces_[dice.victim % pieces_.size()], pieces_.back());
-      release(pieces_.back());
-      pieces_.pop_back();
-    }
-  }
-  void free_all() override {
-    for (const Piece& piece : pieces_) release(piece);
-    pieces_.clear();
-  }
+class Linear : public PieceFamily<LinearPiece> {
+ public:
+  Linear(Process& process, Account& account) : PieceFamily(process, account, kMostPieces) {}
 
  private:
-  struct Piece {
-    CUdeviceptr at;
-    std::uint64_t size;
-    std::uint32_t mark;
-  };
-
-  void allocate(const Dice& dice) {
+  void allocate(const Dice& dice) override {
     switch (dice.detail / 8 % 8) {
       case 0:
         return pitched(dice);
@@ -92,15 +78,13 @@ class Linear : public Family {
     mark(at, size, dice.detail);
     pieces_.push_back({at, size, dice.detail});
   }
-  void release(const Piece& piece) {
+  void release(const LinearPiece& piece) override {
     check_mark(piece.at, piece.size, piece.mark);
     // The block is left before it can be anybody's again.
     const std::int64_t left = process_.blocks.leave(piece.at, piece.size);
     STRESS_MUST(cuMemFree_v2(piece.at));
     account_.gone(left);
   }
-
-  std::vector<Piece> pieces_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 //                real GPU: what code and tables the driver adds as it goes is allowed for, kLateMiB)
 //   left         MiB that NVML or cuMemGetInfo show more than at the start, when all has been freed
 #include "tests/stress/families/families.h"
+#include "tests/stress/families/nvml.h"
 
 #include <chrono>
 #include <cstdio>

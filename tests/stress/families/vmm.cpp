@@ -17,31 +17,21 @@ CUmemAllocationProp properties(CUmemLocationType where, CUmemAllocationHandleTyp
   return prop;
 }
 
-class Vmm : public Family {
- public:
-  using Family::Family;
+struct VmmPiece {
+  CUdeviceptr range;
+  std::uint64_t size;
+  CUmemGenericAllocationHandle handle;  // 0: released, only the mapping keeps the memory
+  std::uint32_t mark;
+};
 
-  void step(const Dice& dice) override {
-    if (dice.choice % 5 < 3 && pieces_.size() < kMostPieces) {
-      dice.detail / 8 % 16 == 0 ? host_memory() : create(dice);
-    } else if (!pieces_.empty()) {
-      std::swap(pieces_[dice.victim % pieces_.size()], pieces_.back());
-      release(pieces_.back());
-      pieces_.pop_back();
-    }
-  }
-  void free_all() override {
-    for (const Piece& piece : pieces_) release(piece);
-    pieces_.clear();
-  }
+class Vmm : public PieceFamily<VmmPiece> {
+ public:
+  Vmm(Process& process, Account& account) : PieceFamily(process, account, kMostPieces) {}
 
  private:
-  struct Piece {
-    CUdeviceptr range;
-    std::uint64_t size;
-    CUmemGenericAllocationHandle handle;  // 0: released, only the mapping keeps the memory
-    std::uint32_t mark;
-  };
+  void allocate(const Dice& dice) override {
+    dice.detail / 8 % 16 == 0 ? host_memory() : create(dice);
+  }
 
   void map(CUdeviceptr at, std::uint64_t size, CUmemGenericAllocationHandle handle) {
     const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
@@ -55,7 +45,7 @@ class Vmm : public Family {
     const auto prop =
         properties(CU_MEM_LOCATION_TYPE_DEVICE,
                    exports ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE);
-    Piece piece = {0, whole_blocks(dice), 0, dice.detail};
+    VmmPiece piece = {0, whole_blocks(dice), 0, dice.detail};
     const auto call = [&] { return cuMemCreate(&piece.handle, piece.size, &prop, 0); };
     if (!account_.request(Kind::kVmm, piece.size, call)) return;
     account_.keep(piece.size, static_cast<std::int64_t>(piece.size));
@@ -71,12 +61,12 @@ class Vmm : public Family {
     pieces_.push_back(piece);
   }
 
-  void retain(Piece* piece) {
+  void retain(VmmPiece* piece) {
     STRESS_MUST(cuMemRetainAllocationHandle(&piece->handle, reinterpret_cast<void*>(piece->range)));
   }
 
   // Out and in again while the original lives: the import is no memory of its own.
-  void send_and_take_back(const Piece& piece) {
+  void send_and_take_back(const VmmPiece& piece) {
     int fd = -1;
     CUmemGenericAllocationHandle again = 0;
     CUdeviceptr range = 0;
@@ -99,7 +89,7 @@ class Vmm : public Family {
     if (cuMemCreate(&handle, kBlock, &prop, 0) == CUDA_SUCCESS) STRESS_MUST(cuMemRelease(handle));
   }
 
-  void release(const Piece& piece) {
+  void release(const VmmPiece& piece) override {
     check_mark(piece.range, piece.size, piece.mark);
     const bool unmaps_first = piece.mark % 2 == 0;
     if (unmaps_first) STRESS_MUST(cuMemUnmap(piece.range, piece.size));
@@ -108,8 +98,6 @@ class Vmm : public Family {
     account_.gone(static_cast<std::int64_t>(piece.size));
     STRESS_MUST(cuMemAddressFree(piece.range, piece.size));
   }
-
-  std::vector<Piece> pieces_;
 };
 
 }  // namespace

@@ -1,7 +1,4 @@
-#include "tests/stress/families/driver.h"
-
-#include <cstdio>
-#include <cstdlib>
+#include "tests/stress/families/nvml.h"
 
 #include <dlfcn.h>
 
@@ -14,26 +11,6 @@ void find(F& function, void* library, const char* name) {
 }
 
 }  // namespace
-
-bool load_driver() {
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) {
-    std::fprintf(stderr, "%s\n", ::dlerror());
-    return false;
-  }
-  bool found = true;
-#define STRESS_LOAD(name, ...)                             \
-  find(name, library, #name);                              \
-  if (name == nullptr) {                                   \
-    std::fprintf(stderr, "the driver has no %s\n", #name); \
-    found = false;                                         \
-  }
-  STRESS_FUNCTIONS(STRESS_LOAD)
-#undef STRESS_LOAD
-  return found;
-}
-
-bool is_simulated() { return ::getenv("GPUROTA_SIM_DIR") != nullptr; }
 
 Nvml::Nvml(std::vector<pid_t> pids) : pids_(std::move(pids)) {
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW);
