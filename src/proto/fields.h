@@ -4,8 +4,8 @@
 // visit(v, x) calls v("name", field) for each field of x, in the order of the interface.
 #pragma once
 
-#include "proto/fields_history.h"
 #include "proto/health_fields.h"
+#include "proto/history_fields.h"
 #include "proto/job_fields.h"
 #include "proto/like.h"
 #include "proto/methods.h"
