@@ -109,16 +109,10 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
   Words options = before;
   options.erase(options.begin() + static_cast<std::ptrdiff_t>(run_at));
   std::vector<Option> known = common_options(raw);
-  known.insert(known.end(), {{'g', "--gpus", nullptr, &raw.gpus},
-                             {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
-                             {'m', "--memory", nullptr, &raw.memory},
-                             {'\0', "--soft-limit", nullptr, &raw.soft_limit},
-                             {'\0', "--note", nullptr, &raw.note},
-                             {'\0', "--as", nullptr, &raw.as_name},
-                             {'t', "--timeout", nullptr, &raw.time},
-                             {'\0', "--lease", nullptr, &raw.lease},
-                             {'w', "--wait", nullptr, &raw.wait},
-                             {'\0', "--nonblock", &raw.nonblock}});
+  const std::vector<Option> of_lease = lease_options(raw);
+  known.insert(known.end(), of_lease.begin(), of_lease.end());
+  known.push_back({'t', "--timeout", nullptr, &raw.time});
+  known.push_back({'\0', "--lease", nullptr, &raw.lease});
   GPUROTA_ASSIGN_OR_RETURN(const Words rest, OptionParser(known, "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
@@ -277,10 +271,11 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
   GPUROTA_TRY(OptionParser(known, "").parse(words, false));
   if (raw.version) return finish(raw, VersionOptions{true});
   if (raw.help) return finish(raw, HelpOptions{});
-  return fail(Code::kInvalid,
-              "which command? One of run, reserve, status, queue, release, update, explain, ps, job, "
-              "doctor ('gpurota "
-              "--help' explains them)");
+  return fail(
+      Code::kInvalid,
+      "which command? One of run, reserve, status, queue, release, update, explain, ps, job, "
+      "doctor ('gpurota "
+      "--help' explains them)");
 }
 
 Result<Arguments> parse_job_command(Raw& raw, const Words& words, std::size_t at) {

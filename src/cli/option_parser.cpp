@@ -18,16 +18,24 @@ tl::unexpected<Error> no_such_option(const std::string& word, const std::string&
 
 }  // namespace
 
-void Option::set(std::string text) const {
+void Option::set(const std::string& text) const {
   if (flag != nullptr) *flag = true;
-  if (value != nullptr) *value = std::move(text);
-  if (values != nullptr) values->push_back(std::move(text));
+  if (value != nullptr) *value = text;
+  if (values != nullptr) values->push_back(text);
 }
 
 std::vector<Option> common_options(Raw& raw) {
   return {{'h', "--help", &raw.help},
           {'v', "--verbose", &raw.verbose},
           {'\0', "--runtime-dir", nullptr, &raw.runtime_dir}};
+}
+
+std::vector<Option> lease_options(Raw& raw) {
+  return {
+      {'g', "--gpus", nullptr, &raw.gpus},     {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
+      {'m', "--memory", nullptr, &raw.memory}, {'\0', "--soft-limit", nullptr, &raw.soft_limit},
+      {'\0', "--note", nullptr, &raw.note},    {'\0', "--as", nullptr, &raw.as_name},
+      {'w', "--wait", nullptr, &raw.wait},     {'\0', "--nonblock", &raw.nonblock}};
 }
 
 Result<Words> OptionParser::parse(const Words& words, bool stop_at_word) {
@@ -64,7 +72,7 @@ Result<void> OptionParser::parse_long(const Words& words) {
 
 // "-v", "-m8G", "-vm 8G".
 Result<void> OptionParser::parse_letters(const Words& words) {
-  const std::string word = words[at_];
+  const std::string& word = words[at_];
   for (std::size_t i = 1; i < word.size(); ++i) {
     const auto option = std::find_if(options_.begin(), options_.end(),
                                      [&](const Option& o) { return o.letter == word[i]; });
@@ -102,7 +110,8 @@ Result<LeaseId> lease_of(const std::string& text) {
   // "12" and "l12" are plainly meant for L12.
   std::string spelled = text;
   if (!spelled.empty() && spelled.front() == 'l') spelled.front() = 'L';
-  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9') spelled = fmt::format("L{}", text);
+  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9')
+    spelled = fmt::format("L{}", text);
   const auto id = proto::parse_lease_id(spelled);
   if (!id) {
     return fail(Code::kInvalid,

@@ -34,10 +34,12 @@ struct Option {
   Words* values = nullptr;
 
   bool takes_value() const { return flag == nullptr; }
-  void set(std::string text) const;
+  void set(const std::string& text) const;
 };
 
 std::vector<Option> common_options(Raw& raw);
+// What a lease is asked for with, by run and by reserve.
+std::vector<Option> lease_options(Raw& raw);
 
 // Goes through words in order.
 class OptionParser {

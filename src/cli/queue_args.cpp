@@ -12,7 +12,8 @@ Result<RequestId> request_of(const std::string& text) {
   // "7" and "r7" are plainly meant for R7.
   std::string spelled = text;
   if (!spelled.empty() && spelled.front() == 'r') spelled.front() = 'R';
-  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9') spelled = fmt::format("R{}", text);
+  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9')
+    spelled = fmt::format("R{}", text);
   const auto id = proto::parse_request_id(spelled);
   if (id) return *id;
   return fail(Code::kInvalid,
@@ -73,15 +74,9 @@ void add_queue_options(const std::string& name, Raw& raw, std::vector<Option>& k
   if (name == "queue") known.push_back({'\0', "--json", &raw.json});
   if (name == "drain") known.push_back({'\0', "--reason", nullptr, &raw.reason});
   if (name != "reserve") return;
-  known.insert(known.end(), {{'g', "--gpus", nullptr, &raw.gpus},
-                             {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
-                             {'m', "--memory", nullptr, &raw.memory},
-                             {'\0', "--soft-limit", nullptr, &raw.soft_limit},
-                             {'\0', "--note", nullptr, &raw.note},
-                             {'\0', "--as", nullptr, &raw.as_name},
-                             {'\0', "--for", nullptr, &raw.time},
-                             {'w', "--wait", nullptr, &raw.wait},
-                             {'\0', "--nonblock", &raw.nonblock},
+  const std::vector<Option> of_lease = lease_options(raw);
+  known.insert(known.end(), of_lease.begin(), of_lease.end());
+  known.insert(known.end(), {{'\0', "--for", nullptr, &raw.time},
                              {'f', "--force", &raw.force},
                              {'s', "--short", &raw.is_short}});
 }

@@ -1,8 +1,7 @@
 #include "daemon/lease_manager.h"
 
 #include "base/log.h"
-#include "testing/fake_event_loop.h"
-#include "testing/fake_processes.h"
+#include "daemon/fake_world_test.h"
 #include "testing/memory_store.h"
 
 #include <gmock/gmock.h>
@@ -15,15 +14,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::Contains;
-using testing::FakeEventLoop;
-using testing::FakeProcesses;
 using ::testing::HasSubstr;
 using testing::MemoryStore;
 using ::testing::Pair;
 
-const GpuUuid kGpu{"GPU-00000000-0000-0000-0000-000000000000"};
-
-class LeaseManagerTest : public ::testing::Test {
+class LeaseManagerTest : public FakeWorldTest {
  protected:
   LeaseManagerTest() { restart(); }
 
@@ -49,18 +44,7 @@ class LeaseManagerTest : public ::testing::Test {
     return manager->acquire(request);
   }
 
-  static GpuTable one_gpu() {
-    GpuInfo info;
-    info.uuid = kGpu;
-    info.memory = gib(24);
-    return GpuTable({info});
-  }
-
-  FakeEventLoop loop;
   MemoryStore store;
-  FakeProcesses processes{loop};
-  GpuTable gpus = one_gpu();
-  config::Config config;
   std::optional<lease::GrantBook> grants;
   std::optional<LeaseManager> manager;
   bool holds_memory = false;

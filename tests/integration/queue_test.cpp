@@ -79,10 +79,55 @@ std::size_t waiting(const RunningDaemon& daemon) {
   return reply ? reply->requests.size() : 99;
 }
 
-TEST(QueueTest, WhoeverWaitsIsServedInTurn) {
+// A daemon with one GPU, and a client that may hold a reservation of it.
+class QueueTest : public ::testing::Test {
+ protected:
+  // Reserves the GPU, which stays so after the connection too.
+  LeaseId reserve(std::int64_t seconds = 600) {
+    holder_.emplace(daemon, reservation("holder", seconds));
+    lease = holder_->lease();
+    return lease.lease_id;
+  }
+  void release(LeaseId id) {
+    proto::Release release;
+    release.lease_id = id;
+    ASSERT_TRUE(daemon.call(release));
+  }
+  void end_in(std::int64_t seconds) {
+    proto::Update update;
+    update.lease_id = lease.lease_id;
+    update.seconds = seconds;
+    ASSERT_TRUE(daemon.call(update));
+  }
+  void restart() {
+    daemon.stop();
+    daemon.start();
+  }
+  proto::Status::Reply status() { return *daemon.call(proto::Status{}); }
+  // The one lease there is has expired, and is seen so.
+  bool only_an_expired_lease() {
+    const auto now = status();
+    return now.leases.size() == 1 && now.leases[0].state == proto::LeaseState::kExpired;
+  }
+
   RunningDaemon daemon;
-  WaitingClient first(daemon, reservation("a", 600));
-  const LeaseId taken = first.lease().lease_id;
+  proto::Lease lease;
+
+ private:
+  std::optional<WaitingClient> holder_;
+};
+
+class ReservationTest : public QueueTest {
+ protected:
+  // 4 GiB of the GPU are held by a program of this user, started outside of gpurota.
+  void use(const Child& program) {
+    daemon.probe.set_process(status().gpus[0].uuid, program.pid(), gib(4));
+    ASSERT_TRUE(eventually([&] { return status().gpus[0].used_bytes >= gib(4); }));
+  }
+};
+
+TEST_F(QueueTest, WhoeverWaitsIsServedInTurn) {
+  const LeaseId taken = reserve();
   WaitingClient second(daemon, whole("b")), third(daemon, whole("c"));
   const auto told = second.next();
   ASSERT_TRUE(told.request);
@@ -90,20 +135,16 @@ TEST(QueueTest, WhoeverWaitsIsServedInTurn) {
   EXPECT_EQ(told.request->reason, "0 of 1 GPU free");
   EXPECT_THAT(told.request->next.value_or(""), HasSubstr("reservation on GPU 0 ends"));
   EXPECT_EQ(third.next().request->position, 2);
-  proto::Release release;
-  release.lease_id = taken;
-  ASSERT_TRUE(daemon.call(release));
+  release(taken);
   EXPECT_NE(second.lease().lease_id, taken);
   EXPECT_EQ(third.next().request->position, 1) << "it moves up";
 }
 
-TEST(QueueTest, WhoeverDoesNotWaitPassesNobody) {
-  RunningDaemon daemon;
+TEST_F(QueueTest, WhoeverDoesNotWaitPassesNobody) {
   daemon.stop();
   daemon.probe.add_gpu(gib(24));
   daemon.start();
-  WaitingClient holder(daemon, reservation("a", 600));
-  holder.lease();
+  reserve();
   proto::Enqueue both = whole("b");
   both.gpus = 2;
   WaitingClient waits(daemon, both);
@@ -116,10 +157,8 @@ TEST(QueueTest, WhoeverDoesNotWaitPassesNobody) {
   EXPECT_EQ(status->gpus[1].held_for, RequestId{1});
 }
 
-TEST(QueueTest, AClosedConnectionLeavesTheQueueAtOnce) {
-  RunningDaemon daemon;
-  WaitingClient holder(daemon, reservation("a", 600));
-  holder.lease();
+TEST_F(QueueTest, AClosedConnectionLeavesTheQueueAtOnce) {
+  reserve();
   {
     WaitingClient gone(daemon, whole("b"));
     ASSERT_TRUE(gone.next().request);
@@ -129,8 +168,7 @@ TEST(QueueTest, AClosedConnectionLeavesTheQueueAtOnce) {
   EXPECT_TRUE(daemon.store.requests().empty());
 }
 
-TEST(QueueTest, TheImpossibleIsRefusedAtOnce) {
-  RunningDaemon daemon;
+TEST_F(QueueTest, TheImpossibleIsRefusedAtOnce) {
   proto::Enqueue request = whole("a");
   request.gpus = 2;
   client::Connection connection = daemon.connect();
@@ -140,10 +178,8 @@ TEST(QueueTest, TheImpossibleIsRefusedAtOnce) {
   EXPECT_EQ(waiting(daemon), 0u);
 }
 
-TEST(QueueTest, ACancelledRequestIsToldSo) {
-  RunningDaemon daemon;
-  WaitingClient holder(daemon, reservation("a", 600));
-  holder.lease();
+TEST_F(QueueTest, ACancelledRequestIsToldSo) {
+  reserve();
   WaitingClient waits(daemon, whole("b"));
   const RequestId id = waits.next().request->request_id;
   ASSERT_TRUE(daemon.call(proto::Cancel{id}));
@@ -153,15 +189,12 @@ TEST(QueueTest, ACancelledRequestIsToldSo) {
   }));
 }
 
-TEST(QueueTest, PlacesSurviveTheDaemonAndNobodyJumpsIn) {
-  RunningDaemon daemon;
-  WaitingClient holder(daemon, reservation("a", 600));
-  const LeaseId taken = holder.lease().lease_id;
+TEST_F(QueueTest, PlacesSurviveTheDaemonAndNobodyJumpsIn) {
+  const LeaseId taken = reserve();
   WaitingClient second(daemon, whole("b")), third(daemon, whole("c"));
   const RequestId place = second.next().request->request_id;
   third.next();
-  daemon.stop();
-  daemon.start();
+  restart();
   EXPECT_EQ(waiting(daemon), 2u);
   EXPECT_FALSE(daemon.call(proto::Acquire{}));
   third.come_back(daemon);
@@ -170,110 +203,82 @@ TEST(QueueTest, PlacesSurviveTheDaemonAndNobodyJumpsIn) {
   ASSERT_TRUE(told.request);
   EXPECT_EQ(told.request->request_id, place);
   EXPECT_EQ(told.request->position, 1);
-  proto::Release release;
-  release.lease_id = taken;
-  ASSERT_TRUE(daemon.call(release));
+  release(taken);
   second.lease();
 }
 
-TEST(QueueTest, WhoWasServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
-  RunningDaemon daemon;
-  WaitingClient holder(daemon, reservation("a", 600));
-  holder.lease();
+TEST_F(QueueTest, WhoWasServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
+  reserve();
   WaitingClient waits(daemon, whole("b"));
   ASSERT_TRUE(waits.next().request);
   daemon.stop();
   // The time of the reservation ended meanwhile.
-  auto lease = daemon.store.leases().begin()->second;
-  lease.ends = WallTime(1s);
-  ASSERT_TRUE(daemon.store.save_lease(lease));
+  auto stored = daemon.store.leases().begin()->second;
+  stored.ends = WallTime(1s);
+  ASSERT_TRUE(daemon.store.save_lease(stored));
   daemon.start();
   ASSERT_TRUE(eventually([&] {
     const auto status = daemon.call(proto::Status{});
     return status->leases.size() == 1 && status->leases[0].kind == proto::LeaseKind::kRun;
   }));
-  const LeaseId made = daemon.call(proto::Status{})->leases[0].lease_id;
+  const LeaseId made = status().leases[0].lease_id;
   waits.come_back(daemon);
   EXPECT_EQ(waits.lease().lease_id, made);
-  EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
+  EXPECT_EQ(status().leases.size(), 1u);
 }
 
-TEST(QueueTest, ADrainedGpuIsOutAndTheReasonIsToldUntilItIsBack) {
-  RunningDaemon daemon;
+TEST_F(QueueTest, ADrainedGpuIsOutAndTheReasonIsToldUntilItIsBack) {
   ASSERT_TRUE(daemon.call(proto::Drain{{"0"}, "new fan"}));
-  EXPECT_EQ(daemon.call(proto::Status{})->gpus[0].state, proto::GpuState::kDraining);
+  EXPECT_EQ(status().gpus[0].state, proto::GpuState::kDraining);
   WaitingClient waits(daemon, whole("a"));
   EXPECT_EQ(waits.next().request->reason, "GPU 0 is draining: new fan");
-  daemon.stop();
-  daemon.start();
-  EXPECT_EQ(daemon.call(proto::Status{})->gpus[0].state, proto::GpuState::kDraining);
+  restart();
+  EXPECT_EQ(status().gpus[0].state, proto::GpuState::kDraining);
   waits.come_back(daemon);
   ASSERT_TRUE(daemon.call(proto::Undrain{{"0"}}));
   waits.lease();
 }
 
-TEST(ReservationTest, ItOutlivesItsConnectionAndADaemonAndEndsAtItsTime) {
-  RunningDaemon daemon;
+TEST_F(ReservationTest, ItOutlivesItsConnectionAndADaemonAndEndsAtItsTime) {
   {
     WaitingClient client(daemon, reservation("a", 600));
     client.lease();
   }
-  daemon.stop();
-  daemon.start();
-  ASSERT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
-  const LeaseId id = daemon.call(proto::Status{})->leases[0].lease_id;
+  restart();
+  ASSERT_EQ(status().leases.size(), 1u);
+  const LeaseId id = status().leases[0].lease_id;
   proto::Update update;
   update.lease_id = id;
   update.seconds = 1;
   ASSERT_TRUE(daemon.call(update));
-  EXPECT_TRUE(eventually([&] { return daemon.call(proto::Status{})->leases.empty(); }));
+  EXPECT_TRUE(eventually([&] { return status().leases.empty(); }));
 }
 
-TEST(ReservationTest, ItsUsersOtherProcessesAreCoveredAndExpiryIsVisibleUntilTheyGo) {
-  RunningDaemon daemon;
-  WaitingClient client(daemon, reservation("a", 600));
-  const proto::Lease lease = client.lease();
+TEST_F(ReservationTest, ItsUsersOtherProcessesAreCoveredAndExpiryIsVisibleUntilTheyGo) {
+  reserve();
   Child program({"sleep", "600"});
-  daemon.probe.set_process(lease.gpus[0].uuid, program.pid(), gib(4));
-  ASSERT_TRUE(
-      eventually([&] { return daemon.call(proto::Status{})->gpus[0].used_bytes >= gib(4); }));
-  EXPECT_EQ(daemon.call(proto::Status{})->gpus[0].state, proto::GpuState::kInUse)
-      << "it is no use without a lease";
-  proto::Update update;
-  update.lease_id = lease.lease_id;
-  update.seconds = 1;
-  ASSERT_TRUE(daemon.call(update));
-  ASSERT_TRUE(eventually([&] {
-    const auto status = daemon.call(proto::Status{});
-    return status->leases.size() == 1 && status->leases[0].state == proto::LeaseState::kExpired;
-  }));
+  use(program);
+  EXPECT_EQ(status().gpus[0].state, proto::GpuState::kInUse) << "it is no use without a lease";
+  end_in(1);
+  ASSERT_TRUE(eventually([&] { return only_an_expired_lease(); }));
   EXPECT_TRUE(is_running(program.pid())) << "nobody waits for the GPU";
 }
 
-TEST(ReservationTest, AnExpiredOneYieldsToWhoWaits) {
-  RunningDaemon daemon;
-  WaitingClient client(daemon, reservation("a", 1));
-  const proto::Lease lease = client.lease();
+TEST_F(ReservationTest, AnExpiredOneYieldsToWhoWaits) {
+  reserve(1);
   Child program({"sleep", "600"});
-  daemon.probe.set_process(lease.gpus[0].uuid, program.pid(), gib(4));
-  ASSERT_TRUE(eventually([&] {
-    const auto status = daemon.call(proto::Status{});
-    return status->leases.size() == 1 && status->leases[0].state == proto::LeaseState::kExpired;
-  }));
+  use(program);
+  ASSERT_TRUE(eventually([&] { return only_an_expired_lease(); }));
   WaitingClient next(daemon, whole("b"));
   ASSERT_TRUE(program.ended());
   daemon.probe.remove_process(program.pid());
   next.lease();
 }
 
-TEST(ReservationTest, GivingItBackLeavesAloneWhatItOnlyCovered) {
-  RunningDaemon daemon;
-  WaitingClient client(daemon, reservation("a", 600));
-  const proto::Lease lease = client.lease();
+TEST_F(ReservationTest, GivingItBackLeavesAloneWhatItOnlyCovered) {
+  reserve();
   Child program({"sleep", "600"});
-  daemon.probe.set_process(lease.gpus[0].uuid, program.pid(), gib(4));
-  ASSERT_TRUE(
-      eventually([&] { return daemon.call(proto::Status{})->gpus[0].used_bytes >= gib(4); }));
+  use(program);
   proto::Release release;
   release.reservations = true;
   ASSERT_TRUE(daemon.call(release));
@@ -284,13 +289,11 @@ TEST(ReservationTest, GivingItBackLeavesAloneWhatItOnlyCovered) {
   EXPECT_TRUE(is_running(program.pid()));
 }
 
-TEST(ReservationTest, ForceTakesOverAGpuThatOnesOwnProcessesUse) {
-  RunningDaemon daemon;
+TEST_F(ReservationTest, ForceTakesOverAGpuThatOnesOwnProcessesUse) {
   Child program({"sleep", "600"});
-  daemon.probe.set_process(daemon.call(proto::Status{})->gpus[0].uuid, program.pid(), gib(4));
-  ASSERT_TRUE(eventually([&] {
-    return daemon.call(proto::Status{})->gpus[0].state == proto::GpuState::kUnreservedUse;
-  }));
+  daemon.probe.set_process(status().gpus[0].uuid, program.pid(), gib(4));
+  ASSERT_TRUE(
+      eventually([&] { return status().gpus[0].state == proto::GpuState::kUnreservedUse; }));
   proto::Acquire plain;
   plain.kind = "reservation";
   EXPECT_EQ(daemon.call(plain).error().code, Code::kNoGpu);
@@ -298,10 +301,8 @@ TEST(ReservationTest, ForceTakesOverAGpuThatOnesOwnProcessesUse) {
   EXPECT_TRUE(daemon.call(plain));
 }
 
-TEST(ReservationTest, CommandsComeAndGoUnderIt) {
-  RunningDaemon daemon;
-  WaitingClient client(daemon, reservation("a", 600));
-  const LeaseId id = client.lease().lease_id;
+TEST_F(ReservationTest, CommandsComeAndGoUnderIt) {
+  const LeaseId id = reserve();
   client::Connection connection = daemon.connect();
   Child first({"sleep", "600"}), second({"sleep", "600"});
   ASSERT_TRUE(connection.call(proto::Start{id, first.pid(), {}, {}}));
@@ -309,30 +310,23 @@ TEST(ReservationTest, CommandsComeAndGoUnderIt) {
   EXPECT_TRUE(second.ended()) << "it had a second";
   first.kill();
   ASSERT_TRUE(eventually([&] { return daemon.store.lease_now(id).commands.empty(); }));
-  EXPECT_EQ(daemon.call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
+  EXPECT_EQ(status().leases[0].state, proto::LeaseState::kActive);
 }
 
-TEST(ReservationTest, ItsCommandsSurviveADaemonAndEndWithIt) {
-  RunningDaemon daemon;
-  WaitingClient client(daemon, reservation("a", 600));
-  const LeaseId id = client.lease().lease_id;
+TEST_F(ReservationTest, ItsCommandsSurviveADaemonAndEndWithIt) {
+  const LeaseId id = reserve();
   Child command({"sleep", "600"});
   ASSERT_TRUE(daemon.call(proto::Start{id, command.pid(), {}, {}}));
-  daemon.stop();
-  daemon.start();
+  restart();
   EXPECT_TRUE(is_running(command.pid()));
-  proto::Release release;
-  release.lease_id = id;
-  ASSERT_TRUE(daemon.call(release));
+  release(id);
   EXPECT_TRUE(command.ended());
 }
 
-TEST(ReservationTest, NobodyExtendsOneThatIsWaitedForButCanShortenIt) {
+TEST_F(ReservationTest, NobodyExtendsOneThatIsWaitedForButCanShortenIt) {
   // The daemon's own user is an administrator, and may; the rule itself is held in queue_test of the
   // daemon. Here: the end moves.
-  RunningDaemon daemon;
-  WaitingClient client(daemon, reservation("a", 600));
-  const proto::Lease lease = client.lease();
+  reserve();
   proto::Update update;
   update.lease_id = lease.lease_id;
   update.seconds = 60;
