@@ -41,7 +41,7 @@ ALLOWED = {
 }
 # Folders that test, measure or show the whole may include anything of the project.
 FREE = ("tests", "bench", "demo")
-# What any *_test.cpp may include besides what its module may.
+# What any *_test.cpp or *_test.h may include besides what its module may.
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is heavy or ties to one subsystem: the modules whose .cpp files may include it.
@@ -81,7 +81,7 @@ class File:
         parts = path.split(os.sep)
         self.module = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
         self.is_header = path.endswith((".h", ".inc"))
-        self.is_test = path.endswith(("_test.cpp", "_test.c")) or self.module in FREE
+        self.is_test = path.endswith(("_test.cpp", "_test.c", "_test.h")) or self.module in FREE
         self.is_free = self.module in FREE
         with open(os.path.join(root, path), encoding="utf-8") as text:
             self.includes = [(number, match.group(1), match.group(2))

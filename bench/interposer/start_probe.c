@@ -36,7 +36,9 @@ static long private_kib(void) {
   FILE* file = fopen("/proc/self/smaps_rollup", "r");
   while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
     long kib = 0;
-    if (sscanf(line, "Private_Clean: %ld", &kib) == 1 || sscanf(line, "Private_Dirty: %ld", &kib) == 1) sum += kib;
+    if (sscanf(line, "Private_Clean: %ld", &kib) == 1 ||
+        sscanf(line, "Private_Dirty: %ld", &kib) == 1)
+      sum += kib;
   }
   if (file != NULL) fclose(file);
   return sum;

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "daemon/doctor.h"
 #include "lease/gpu_selector.h"
-#include "sys/accounts.h"
+#include "sys/system_accounts.h"
 #include "watch/classify.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       gpus_({}),
       users_(world_.loop, world_.accounts, config_, ::geteuid()),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
-                 gpus_, world_.wall_clock, [this] { control_.on_news(); }}),
+                 gpus_, world_.wall_clock, [this] { control_.on_news(); },
+                 [this](uid_t uid) { return users_.group_names(uid); }}),
       leases_({world_.loop, world_.store, world_.processes, gpus_, grants_, config_,
                world_.wall_clock, world_.make_token,
                [this](const LeaseEntry& entry, bool gone) { on_lease_change(entry, gone); },
@@ -53,7 +54,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 control_.on_request_gone(entry, why);
               }}),
       attribution_(world_.processes, leases_),
-      automatic_({leases_, attribution_, world_.processes, gpus_, config_, sys::group_id}),
+      automatic_({leases_, attribution_, world_.processes, gpus_, config_,
+                  [](const std::string& name) { return sys::SystemAccounts().read_gid(name); }}),
       limits_({leases_, grants_, config_,
                [this](LeaseId lease, const std::string& text) { notify(lease, text); }}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
@@ -69,7 +71,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](LeaseId lease, const std::string& reason) {
                  leases_.end(lease, EndCause::kReleased, reason);
                },
-               [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock}),
+               [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock,
+               [this](uid_t uid) { return users_.group_names(uid); }}),
       views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
               [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_}),
       jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,

@@ -9,7 +9,6 @@
 #include "nvml/nvml_probe.h"
 #include "proto/service.h"
 #include "store/sqlite_store.h"
-#include "sys/accounts.h"
 #include "sys/clock.h"
 #include "sys/journal.h"
 #include "sys/sd_event_loop.h"
@@ -79,7 +78,7 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
   if (!config.group.empty()) {
-    const auto group = sys::group_id(config.group);
+    const auto group = sys::SystemAccounts().read_gid(config.group);
     if (!group) {
       return fail(Code::kInvalid, group.error().message +
                                       ": make it with groupadd, or change `group` in the "

@@ -2,9 +2,8 @@
 // refusals. A new view that shows a secret fails here as soon as it is asked.
 #include "base/log.h"
 #include "daemon/control_methods.h"
+#include "daemon/fake_world_test.h"
 #include "store/sqlite_store.h"
-#include "testing/fake_event_loop.h"
-#include "testing/fake_processes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,15 +12,13 @@ namespace gpurota::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::FakeEventLoop;
 using testing::FakeProcesses;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const GpuUuid kGpu{"GPU-00000000-0000-0000-0000-000000000000"};
 constexpr uid_t kAlice = 1000, kBob = 1001, kRoot = 0;
 
-class PrivacyTest : public ::testing::Test {
+class PrivacyTest : public FakeWorldTest {
  protected:
   PrivacyTest()
       : store(*store::SqliteStore::open_in_memory()),
@@ -42,7 +39,7 @@ class PrivacyTest : public ::testing::Test {
         keeper({loop, processes, config, gpus, leases, attribution, recorder,
                 [](pid_t) { return std::optional<LeaseId>(); }, [](LeaseId, const std::string&) {},
                 [](LeaseId, const std::string&) {}, [](const GpuUuid&) {},
-                [this] { return wall(); }}),
+                [this] { return wall(); }, [](uid_t) { return std::vector<std::string>(); }}),
         views({config, processes, gpus, leases, queue, grants, tenants, attribution,
                [](uid_t uid) { return uid == kRoot; }, keeper}),
         methods({leases,
@@ -127,17 +124,7 @@ class PrivacyTest : public ::testing::Test {
     return std::any_of(answers.begin(), answers.end(),
                        [&](const std::string& a) { return a.find(text) != a.npos; });
   }
-  static GpuTable one_gpu() {
-    GpuInfo info;
-    info.uuid = kGpu;
-    info.memory = gib(24);
-    return GpuTable({info});
-  }
 
-  FakeEventLoop loop;
-  FakeProcesses processes{loop};
-  GpuTable gpus = one_gpu();
-  config::Config config;
   std::unique_ptr<store::SqliteStore> store;
   lease::GrantBook grants;
   Recorder recorder;

@@ -51,8 +51,8 @@ Recorder::~Recorder() {
 Now Recorder::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
 std::string Recorder::group_of(uid_t uid) const {
-  const std::vector<std::string> groups = parts_.processes.group_names(uid);
-  return groups.empty() ? "" : groups.front();
+  const auto groups = parts_.group_names ? parts_.group_names(uid) : std::nullopt;
+  return groups && !groups->empty() ? groups->front() : "";
 }
 
 Result<void> Recorder::start(const std::map<LeaseId, LeaseEntry>& leases) {

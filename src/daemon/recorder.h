@@ -40,6 +40,8 @@ class Recorder {
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
     std::function<void()> on_event;  // there are new events to be read
+    // Nothing while it is not known.
+    std::function<std::optional<std::vector<std::string>>(uid_t)> group_names = {};
   };
 
   explicit Recorder(Parts parts);

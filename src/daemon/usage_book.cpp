@@ -42,12 +42,12 @@ void UsageBook::update(const Lease& lease, const std::string& group,
       entry.usage.lease = lease.id;
       entry.usage.gpu = share.uuid;
       entry.usage.uid = lease.uid;
-      entry.usage.group = group;
       entry.usage.kind = to_string(lease.kind);
       entry.usage.since = entry.usage.until = now.wall;
       entry.usage.open = true;
     }
     count(entry, now);
+    if (entry.usage.group.empty()) entry.usage.group = group;  // it may be known only later
     entry.usage.note = lease.note;
     entry.part = part_of(share, gpus);
   }

@@ -68,31 +68,52 @@ void Users::resolve_soon() {
 }
 
 void Users::greet(uid_t uid, const std::vector<gid_t>& groups) {
-  const TimePoint now = loop_.now();
+  ask_if_old(uid, meet(uid, groups));
+}
+
+std::optional<std::vector<std::string>> Users::group_names(uid_t uid) {
+  if (!accounts_) return std::vector<std::string>();
+  User& user = meet(uid, {});
+  ask_if_old(uid, user);
+  return user.group_names;
+}
+
+Users::User& Users::meet(uid_t uid, const std::vector<gid_t>& groups) {
   auto it = users_.find(uid);
   if (it == users_.end()) {
     if (users_.size() >= kMostUsers) forget_oldest();
     it = users_.emplace(uid, User{}).first;
-    it->second.groups.insert(groups.begin(), groups.end());
-  } else if (it->second.asking || now - it->second.read < kFresh) {
-    it->second.seen = now;
-    return;
   }
-  it->second.seen = now;
+  it->second.seen = loop_.now();
+  if (!it->second.read) it->second.groups.insert(groups.begin(), groups.end());
+  return it->second;
+}
+
+void Users::ask_if_old(uid_t uid, User& user) {
+  if (user.asking || (user.read && loop_.now() - *user.read < kFresh)) return;
+  user.asking = true;
   ask(uid);
 }
 
 void Users::ask(uid_t uid) {
   if (!accounts_) return;
-  users_[uid].asking = true;
-  worker_->run([accounts = accounts_, uid] { return accounts->read_groups(uid); },
-               [this, uid](Result<std::vector<gid_t>> groups) {
+  worker_->run([accounts = accounts_, uid] { return accounts->read_account(uid); },
+               [this, uid](Result<ports::Account> account) {
                  const auto it = users_.find(uid);
                  if (it == users_.end()) return;
-                 it->second.asking = false;
-                 it->second.read = loop_.now();
-                 // Without an answer what is known goes on to hold.
-                 if (groups) it->second.groups = std::set<gid_t>(groups->begin(), groups->end());
+                 User& user = it->second;
+                 user.asking = false;
+                 user.read = loop_.now();
+                 if (account) {
+                   user.groups.clear();
+                   user.group_names.emplace();
+                   for (ports::Group& group : account->groups) {
+                     user.groups.insert(group.gid);
+                     user.group_names->push_back(std::move(group.name));
+                   }
+                 } else if (account.error().code == Code::kNotFound) {
+                   user.group_names.emplace();  // what the kernel told holds, without names
+                 }                              // else what is known goes on to hold
                });
 }
 

@@ -44,6 +44,9 @@ class Users {
   // Root, the daemon's own user and members of admin_group.
   bool is_administrator(uid_t uid) const;
   UserLimits limits_of(uid_t uid) const;
+  // By name, the primary one first; for any user, connected or not. Nothing until the account database
+  // has answered, which this asks.
+  std::optional<std::vector<std::string>> group_names(uid_t uid);
   std::size_t known_users() const { return users_.size(); }
 
  private:
@@ -54,7 +57,8 @@ class Users {
   };
   struct User {
     std::set<gid_t> groups;
-    TimePoint read{};  // when the database answered last
+    std::optional<std::vector<std::string>> group_names;
+    std::optional<TimePoint> read;  // when the database answered last
     TimePoint seen{};
     bool asking = false;
   };
@@ -62,6 +66,9 @@ class Users {
   static Names resolve(ports::Accounts& accounts, const LimitRules& rules,
                        const std::string& admin_group);
   void adopt(Names names);
+  // The entry for a user; a new one if there is none.
+  User& meet(uid_t uid, const std::vector<gid_t>& groups);
+  void ask_if_old(uid_t uid, User& user);
   void ask(uid_t uid);
   void forget_oldest();
   const std::set<gid_t>& groups_of(uid_t uid) const;

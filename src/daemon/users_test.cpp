@@ -79,6 +79,16 @@ TEST_F(UsersTest, AUserWithoutAnAccountKeepsTheKernelsGroups) {
   EXPECT_TRUE(users.is_administrator(2000));
 }
 
+TEST_F(UsersTest, GroupsHaveNamesAsSoonAsTheDatabaseHasAnswered) {
+  Users users(loop, &accounts, config, 4711);
+  EXPECT_EQ(users.group_names(kAlice), std::nullopt) << "and asks, although alice never connected";
+  EXPECT_TRUE(loop.run_until([&] { return users.group_names(kAlice).has_value(); }));
+  EXPECT_THAT(*users.group_names(kAlice), ::testing::ElementsAre("1000", "students"));
+  EXPECT_EQ(accounts.lookups(), 1);
+  EXPECT_TRUE(loop.run_until([&] { return users.group_names(2000).has_value(); }));
+  EXPECT_THAT(*users.group_names(2000), ::testing::IsEmpty()) << "there is no such account";
+}
+
 TEST_F(UsersTest, WhoEverConnectsIsForgottenInTheEnd) {
   Users users(loop, nullptr, config, 4711);
   users.resolve_now();

@@ -87,13 +87,16 @@ watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid
   const config::Watch& site = parts_.config.watch;
   if (uid && !site.rules.empty()) {
     const std::string name = parts_.processes.user_name(*uid);
-    const std::vector<std::string> groups = parts_.processes.group_names(*uid);
+    const auto groups = parts_.group_names(*uid);
     for (const config::WatchRule& rule : site.rules) {
       if (!rule.finding.empty() && rule.finding != watch::to_string(kind)) continue;
       const bool named = contains(rule.users, name) || contains(rule.users, std::to_string(*uid));
-      const bool member = std::any_of(groups.begin(), groups.end(), [&](const std::string& group) {
-        return contains(rule.groups, group);
-      });
+      // A rule that may be theirs: nobody is stopped before it is known.
+      if (!named && !rule.groups.empty() && !groups) return watch::Action::kReport;
+      const bool member =
+          groups && std::any_of(groups->begin(), groups->end(), [&](const std::string& group) {
+            return contains(rule.groups, group);
+          });
       if (named || member) return action_of(rule.action);
     }
   }

@@ -38,6 +38,8 @@ class WatchKeeper {
     std::function<void(LeaseId, const std::string& reason)> release;
     std::function<void(const GpuUuid&)> look_soon;
     std::function<WallTime()> wall_clock;
+    // Nothing while it is not known.
+    std::function<std::optional<std::vector<std::string>>(uid_t)> group_names;
   };
 
   explicit WatchKeeper(Parts parts) : parts_(std::move(parts)) {}

@@ -1,8 +1,7 @@
 // The watch on fake processes and a fake store: what is told, to whom, and who is signalled.
 #include "daemon/watch_keeper.h"
 
-#include "testing/fake_event_loop.h"
-#include "testing/fake_processes.h"
+#include "daemon/fake_world_test.h"
 #include "testing/memory_store.h"
 
 #include <gmock/gmock.h>
@@ -15,17 +14,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::Contains;
-using testing::FakeEventLoop;
-using testing::FakeProcesses;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::MemoryStore;
 using ::testing::Not;
 using ::testing::Pair;
 
-const GpuUuid kGpu{"GPU-00000000-0000-0000-0000-000000000000"};
-
-class WatchKeeperTest : public ::testing::Test {
+class WatchKeeperTest : public FakeWorldTest {
  protected:
   WatchKeeperTest()
       : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }, [] {}}),
@@ -37,7 +32,8 @@ class WatchKeeperTest : public ::testing::Test {
                 [](pid_t) { return std::optional<LeaseId>(); },
                 [this](LeaseId lease, const std::string& text) { notices[lease] += text; },
                 [this](LeaseId lease, const std::string&) { released.push_back(lease); },
-                [](const GpuUuid&) {}, [] { return WallTime(1h); }}) {
+                [](const GpuUuid&) {}, [] { return WallTime(1h); },
+                [this](uid_t uid) { return groups[uid]; }}) {
     processes.set_user(1000, "alice");
     processes.set_user(1001, "bob\x1b[31m");
     sample.uuid = kGpu;
@@ -71,18 +67,8 @@ class WatchKeeperTest : public ::testing::Test {
     }
     return found;
   }
-  static GpuTable one_gpu() {
-    GpuInfo info;
-    info.uuid = kGpu;
-    info.memory = gib(24);
-    return GpuTable({info});
-  }
 
-  FakeEventLoop loop;
   MemoryStore store;
-  FakeProcesses processes{loop};
-  GpuTable gpus = one_gpu();
-  config::Config config;
   lease::GrantBook grants;
   Recorder recorder;
   LeaseManager leases;
@@ -91,6 +77,7 @@ class WatchKeeperTest : public ::testing::Test {
   GpuSample sample;
   std::map<LeaseId, std::string> notices;
   std::vector<LeaseId> released;
+  std::map<uid_t, std::optional<std::vector<std::string>>> groups;  // none: not known yet
 };
 
 TEST_F(WatchKeeperTest, UnreservedUseIsAnEventWithOwnerPidAndCommand) {
@@ -188,7 +175,8 @@ TEST_F(WatchKeeperTest, AProcessThatJoinedALeaseMeanwhileIsNotStopped) {
 TEST_F(WatchKeeperTest, ARuleForAGroupIsStrongerThanTheGeneralOne) {
   config.watch.unreserved_use = config::WatchAction::kStop;
   config.watch.rules = {{"", {}, {"staff"}, config::WatchAction::kReport}};
-  processes.set_groups(1001, {"users", "staff"});
+  groups[1001] = {{"users", "staff"}};
+  groups[1002] = {{"users"}};
   const pid_t spared = processes.spawn({.uid = 1001});
   const pid_t other = processes.spawn({.uid = 1002});
   use(spared, gib(3));
@@ -196,6 +184,18 @@ TEST_F(WatchKeeperTest, ARuleForAGroupIsStrongerThanTheGeneralOne) {
   for (int i = 0; i < 4; ++i) look();
   EXPECT_TRUE(processes.alive(spared));
   EXPECT_FALSE(processes.alive(other));
+}
+
+TEST_F(WatchKeeperTest, NobodyIsStoppedWhileTheirGroupsAreNotKnown) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  config.watch.rules = {{"", {}, {"staff"}, config::WatchAction::kReport}};
+  const pid_t pid = processes.spawn({.uid = 1001});
+  use(pid, gib(3));
+  for (int i = 0; i < 20; ++i) look();
+  EXPECT_TRUE(processes.alive(pid));
+  groups[1001] = {{"users"}};
+  for (int i = 0; i < 4; ++i) look();
+  EXPECT_FALSE(processes.alive(pid));
 }
 
 TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {

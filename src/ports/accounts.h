@@ -14,6 +14,15 @@
 
 namespace gpurota::ports {
 
+struct Group {
+  gid_t gid = 0;
+  std::string name;  // the number where the group has none
+};
+struct Account {
+  std::string name;
+  std::vector<Group> groups;  // the primary one first
+};
+
 class Accounts {
  public:
   virtual ~Accounts() = default;
@@ -21,8 +30,7 @@ class Accounts {
   // kNotFound where there is no such account. A name may be a number.
   virtual Result<uid_t> read_uid(const std::string& name) = 0;
   virtual Result<gid_t> read_gid(const std::string& name) = 0;
-  // The primary group and all others that the account database has for this user.
-  virtual Result<std::vector<gid_t>> read_groups(uid_t uid) = 0;
+  virtual Result<Account> read_account(uid_t uid) = 0;
 };
 
 }  // namespace gpurota::ports

@@ -54,10 +54,8 @@ class Processes {
   virtual Result<std::vector<std::string>> read_command(pid_t pid) = 0;
   virtual std::vector<ProcessInfo> read_all() = 0;  // a snapshot for ancestry
   virtual std::string boot_id() = 0;
-  // "alice", or the number where there is no such account.
+  // "alice"; the number where there is no such account, and until a slow name service has answered.
   virtual std::string user_name(uid_t uid) = 0;
-  // The groups that the account is in, its primary one first.
-  virtual std::vector<std::string> group_names(uid_t uid) = 0;
   // The path of the program that a process runs; empty if it cannot be told.
   virtual std::string executable_of(pid_t pid) = 0;
 

@@ -38,6 +38,32 @@ Result<void> with_buffer(Read read) {
   return {};
 }
 
+std::string read_group_name(gid_t gid) {
+  std::string name;
+  (void)with_buffer([&](std::vector<char>& buffer) {
+    group entry{};
+    group* found = nullptr;
+    const int r = ::getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found);
+    if (r == 0 && found != nullptr) name = found->gr_name;
+    return r;
+  });
+  return name.empty() ? std::to_string(gid) : name;
+}
+
+Result<std::vector<gid_t>> read_groups(const std::string& user, gid_t primary) {
+  std::vector<gid_t> groups(64);
+  for (;;) {
+    int count = static_cast<int>(groups.size());
+    const int r = ::getgrouplist(user.c_str(), primary, groups.data(), &count);
+    if (r >= 0) {
+      groups.resize(static_cast<std::size_t>(count));
+      return groups;
+    }
+    if (groups.size() >= kMostGroups) return fail(Code::kLimit, "a user is in too many groups");
+    groups.resize(groups.size() * 4);
+  }
+}
+
 }  // namespace
 
 Result<uid_t> SystemAccounts::read_uid(const std::string& name) {
@@ -68,27 +94,28 @@ Result<gid_t> SystemAccounts::read_gid(const std::string& name) {
   return fail(Code::kNotFound, fmt::format("there is no group \"{}\"", display_text(name, 60)));
 }
 
-Result<std::vector<gid_t>> SystemAccounts::read_groups(uid_t uid) {
-  passwd account{};
+Result<ports::Account> SystemAccounts::read_account(uid_t uid) {
+  passwd entry{};
   passwd* found = nullptr;
-  std::optional<std::pair<std::string, gid_t>> user;
+  gid_t primary = 0;
+  ports::Account account;
   GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
-    const int r = ::getpwuid_r(uid, &account, buffer.data(), buffer.size(), &found);
-    if (r == 0 && found != nullptr) user.emplace(found->pw_name, found->pw_gid);
+    const int r = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
+    if (r == 0 && found != nullptr) {
+      account.name = found->pw_name;
+      primary = found->pw_gid;
+    }
     return r;
   }));
-  if (!user) return fail(Code::kNotFound, fmt::format("there is no user with uid {}", uid));
-  std::vector<gid_t> groups(64);
-  for (;;) {
-    int count = static_cast<int>(groups.size());
-    const int r = ::getgrouplist(user->first.c_str(), user->second, groups.data(), &count);
-    if (r >= 0) {
-      groups.resize(static_cast<std::size_t>(count));
-      return groups;
-    }
-    if (groups.size() >= kMostGroups) return fail(Code::kLimit, "a user is in too many groups");
-    groups.resize(groups.size() * 4);
+  if (account.name.empty()) {
+    return fail(Code::kNotFound, fmt::format("there is no user with uid {}", uid));
   }
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<gid_t> gids, read_groups(account.name, primary));
+  account.groups.push_back({primary, read_group_name(primary)});
+  for (const gid_t gid : gids) {
+    if (gid != primary) account.groups.push_back({gid, read_group_name(gid)});
+  }
+  return account;
 }
 
 }  // namespace gpurota::sys

@@ -9,7 +9,7 @@ class SystemAccounts final : public ports::Accounts {
  public:
   Result<uid_t> read_uid(const std::string& name) override;
   Result<gid_t> read_gid(const std::string& name) override;
-  Result<std::vector<gid_t>> read_groups(uid_t uid) override;
+  Result<ports::Account> read_account(uid_t uid) override;
 };
 
 }  // namespace gpurota::sys

@@ -2,11 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include <grp.h>
-#include <unistd.h>
-
 namespace gpurota::sys {
 namespace {
 
@@ -24,13 +19,15 @@ TEST(SystemAccounts, WhoDoesNotExistIsNotFound) {
   EXPECT_EQ(accounts.read_gid("no such group\x1b").error().code, Code::kNotFound);
   EXPECT_EQ(accounts.read_uid("-1").error().code, Code::kNotFound);
   EXPECT_EQ(accounts.read_uid("").error().code, Code::kNotFound);
-  EXPECT_EQ(accounts.read_groups(4294967290u).error().code, Code::kNotFound);
+  EXPECT_EQ(accounts.read_account(4294967290u).error().code, Code::kNotFound);
 }
 
-TEST(SystemAccounts, TheGroupsOfAUserHoldThePrimaryOne) {
-  const auto groups = SystemAccounts().read_groups(0);
-  ASSERT_TRUE(groups) << groups.error().message;
-  EXPECT_NE(std::find(groups->begin(), groups->end(), 0u), groups->end());
+TEST(SystemAccounts, TheGroupsOfAUserBeginWithThePrimaryOne) {
+  const auto account = SystemAccounts().read_account(0);
+  ASSERT_TRUE(account) << account.error().message;
+  EXPECT_EQ(account->name, "root");
+  EXPECT_EQ(account->groups.at(0).gid, 0u);
+  EXPECT_EQ(account->groups.at(0).name, "root");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/proc_stat.h"
 #include "sys/proc_files.h"
+#include "sys/system_accounts.h"
 
 #include <fmt/core.h>
 
@@ -13,9 +14,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,8 +24,6 @@ namespace {
 using ports::EventLoop;
 using ports::ProcessInfo;
 
-constexpr std::size_t kMostAccounts = 1024;
-constexpr auto kAccountAge = std::chrono::minutes(5);
 // As much of a command line as is kept. The kernel allows 2 MiB.
 constexpr std::size_t kMostCommandBytes = 131072;
 
@@ -55,38 +52,6 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
   info.start_ticks = stat->start_ticks;
   info.zombie = stat->state == 'Z' || stat->state == 'X';
   return info;
-}
-
-std::string read_group_name(gid_t gid) {
-  std::vector<char> buffer(65536);
-  group entry{};
-  group* found = nullptr;
-  const int r = ::getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found);
-  return r == 0 && found != nullptr && found->gr_name != nullptr ? found->gr_name
-                                                                 : std::to_string(gid);
-}
-
-// Name and groups; the number and none where there is no such account.
-std::pair<std::string, std::vector<std::string>> read_account(uid_t uid) {
-  std::vector<char> buffer(1024);
-  passwd entry{};
-  passwd* found = nullptr;
-  int r = ERANGE;
-  while ((r = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
-         buffer.size() < (1 << 20)) {
-    buffer.resize(buffer.size() * 2);
-  }
-  if (r != 0 || found == nullptr || found->pw_name == nullptr) return {std::to_string(uid), {}};
-  std::vector<gid_t> gids(256);
-  int count = static_cast<int>(gids.size());
-  // -1: there are more; those that fitted will do.
-  (void)::getgrouplist(found->pw_name, found->pw_gid, gids.data(), &count);
-  gids.resize(std::min<std::size_t>(gids.size(), static_cast<std::size_t>(std::max(count, 0))));
-  std::vector<std::string> groups = {read_group_name(found->pw_gid)};
-  for (const gid_t gid : gids) {
-    if (gid != found->pw_gid) groups.push_back(read_group_name(gid));
-  }
-  return {found->pw_name, std::move(groups)};
 }
 
 // Fires once, even if destroyed in its own callback.
@@ -142,7 +107,8 @@ class SystemProcesses::SystemHandle final : public Handle {
   Fd pidfd_;
 };
 
-SystemProcesses::SystemProcesses(EventLoop& loop) : loop_(loop) {
+SystemProcesses::SystemProcesses(EventLoop& loop)
+    : loop_(loop), names_(loop, std::make_shared<SystemAccounts>()) {
   if (const auto mountinfo = read_whole("/proc/self/mountinfo", 16 << 20)) {
     cgroups_ = parse_cgroup_mount(*mountinfo);
   }
@@ -210,18 +176,7 @@ std::string SystemProcesses::boot_id() {
   return boot_id_;
 }
 
-const SystemProcesses::Account& SystemProcesses::account(uid_t uid) {
-  const auto now = std::chrono::steady_clock::now();
-  const auto known = accounts_.find(uid);
-  if (known != accounts_.end() && now - known->second.read < kAccountAge) return known->second;
-  if (accounts_.size() >= kMostAccounts) accounts_.clear();
-  auto [name, groups] = read_account(uid);
-  return accounts_[uid] = {std::move(name), std::move(groups), now};
-}
-
-std::string SystemProcesses::user_name(uid_t uid) { return account(uid).name; }
-
-std::vector<std::string> SystemProcesses::group_names(uid_t uid) { return account(uid).groups; }
+std::string SystemProcesses::user_name(uid_t uid) { return names_.name_of(uid); }
 
 std::string SystemProcesses::executable_of(pid_t pid) {
   char path[4096];

@@ -5,11 +5,10 @@
 
 #include "ports/processes.h"
 #include "sys/cgroup.h"
+#include "sys/user_names.h"
 
-#include <chrono>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace gpurota::sys {
@@ -27,7 +26,6 @@ class SystemProcesses final : public ports::Processes {
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override;
   std::string user_name(uid_t uid) override;
-  std::vector<std::string> group_names(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
   std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
@@ -37,18 +35,11 @@ class SystemProcesses final : public ports::Processes {
 
  private:
   class SystemHandle;
-  struct Account {
-    std::string name;
-    std::vector<std::string> groups;
-    std::chrono::steady_clock::time_point read;
-  };
-
-  const Account& account(uid_t uid);
 
   ports::EventLoop& loop_;
   std::optional<CgroupMount> cgroups_;
   std::string boot_id_;
-  std::unordered_map<uid_t, Account> accounts_;  // bounded
+  UserNames names_;
 };
 
 }  // namespace gpurota::sys

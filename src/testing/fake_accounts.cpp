@@ -5,12 +5,19 @@ namespace gpurota::testing {
 void FakeAccounts::add_user(const std::string& name, uid_t uid, std::vector<gid_t> groups) {
   const std::lock_guard lock(mutex_);
   users_[name] = uid;
-  groups_[uid] = std::move(groups);
+  accounts_[uid].name = name;
+  accounts_[uid].groups.clear();
+  for (const gid_t gid : groups) accounts_[uid].groups.push_back({gid, std::to_string(gid)});
 }
 
 void FakeAccounts::add_group(const std::string& name, gid_t gid) {
   const std::lock_guard lock(mutex_);
   group_ids_[name] = gid;
+  for (auto& [uid, account] : accounts_) {
+    for (ports::Group& group : account.groups) {
+      if (group.gid == gid) group.name = name;
+    }
+  }
 }
 
 int FakeAccounts::lookups() const {
@@ -32,11 +39,11 @@ Result<gid_t> FakeAccounts::read_gid(const std::string& name) {
   return it->second;
 }
 
-Result<std::vector<gid_t>> FakeAccounts::read_groups(uid_t uid) {
+Result<ports::Account> FakeAccounts::read_account(uid_t uid) {
   const std::lock_guard lock(mutex_);
   ++lookups_;
-  const auto it = groups_.find(uid);
-  if (it == groups_.end()) return fail(Code::kNotFound, "no such user");
+  const auto it = accounts_.find(uid);
+  if (it == accounts_.end()) return fail(Code::kNotFound, "no such user");
   return it->second;
 }
 

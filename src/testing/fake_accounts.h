@@ -12,17 +12,17 @@ class FakeAccounts final : public ports::Accounts {
  public:
   void add_user(const std::string& name, uid_t uid, std::vector<gid_t> groups);
   void add_group(const std::string& name, gid_t gid);
-  int lookups() const;  // of a user's groups so far
+  int lookups() const;  // of users by their uid so far
 
   Result<uid_t> read_uid(const std::string& name) override;
   Result<gid_t> read_gid(const std::string& name) override;
-  Result<std::vector<gid_t>> read_groups(uid_t uid) override;
+  Result<ports::Account> read_account(uid_t uid) override;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, uid_t> users_;
   std::map<std::string, gid_t> group_ids_;
-  std::map<uid_t, std::vector<gid_t>> groups_;
+  std::map<uid_t, ports::Account> accounts_;
   int lookups_ = 0;
 };
 

@@ -41,7 +41,6 @@ class FakeProcesses final : public ports::Processes {
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
 
   void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
-  void set_groups(uid_t uid, std::vector<std::string> names) { groups_[uid] = std::move(names); }
   void set_boot_id(const std::string& id) { boot_id_ = id; }
   // From now on make_child_cgroup fails with kUnavailable, as in a container.
   void set_cgroups_available(bool available) { cgroups_available_ = available; }
@@ -55,7 +54,6 @@ class FakeProcesses final : public ports::Processes {
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override { return boot_id_; }
   std::string user_name(uid_t uid) override;
-  std::vector<std::string> group_names(uid_t uid) override { return groups_[uid]; }
   std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
   std::vector<pid_t> cgroup_members(const std::string& cgroup) override;

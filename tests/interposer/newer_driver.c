@@ -15,10 +15,12 @@ EXPORT int cuMemAlloc_v9(uint64_t* out, size_t size) { return *out = size * 9, 0
 EXPORT int cuMemTeleport(void) { return 42; }
 EXPORT int cuDeviceTotalMem_v2(size_t* out, int device) { return *out = 1u << 30, device; }
 EXPORT int cuDeviceGetUuid_v2(void* out, int device) { return memset(out, 0xee, 16), device; }
-EXPORT int cuGetProcAddress_v2(const char* name, void** out, int version, uint64_t flags, int* status) {
+EXPORT int cuGetProcAddress_v2(const char* name, void** out, int version, uint64_t flags,
+                               int* status) {
   (void)flags, (void)status;
   *out = NULL;
-  if (strcmp(name, "cuMemAlloc") == 0) *out = version >= 99000 ? (void*)cuMemAlloc_v9 : (void*)cuMemAlloc_v2;
+  if (strcmp(name, "cuMemAlloc") == 0)
+    *out = version >= 99000 ? (void*)cuMemAlloc_v9 : (void*)cuMemAlloc_v2;
   if (strncmp(name, "cuNew", 5) == 0) *out = (void*)cuMemTeleport;
   return *out == NULL ? 500 : 0;
 }
@@ -27,8 +29,8 @@ EXPORT int cuGetProcAddress_v2(const char* name, void** out, int version, uint64
 
 #include <dlfcn.h>
 
-#define NEED(condition) \
-  do {                  \
+#define NEED(condition)                                                                \
+  do {                                                                                 \
     if (!(condition)) return fprintf(stderr, "newer_program: line %d\n", __LINE__), 1; \
   } while (0)
 

@@ -1,0 +1,62 @@
+#include "sys/user_names.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+namespace gpurota::sys {
+
+struct UserNames::Answer {
+  std::mutex mutex;
+  std::condition_variable given;
+  bool is_given = false;            // guarded by mutex, as what follows
+  std::optional<std::string> name;  // none: nothing new is known
+
+  void give(std::optional<std::string> text) {
+    const std::lock_guard lock(mutex);
+    is_given = true;
+    name = std::move(text);
+    given.notify_all();
+  }
+  bool wait(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex);
+    return given.wait_for(lock, patience, [this] { return is_given; });
+  }
+};
+
+UserNames::UserNames(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts)
+    : loop_(loop), accounts_(std::move(accounts)), worker_(loop, "user names") {}
+
+std::string UserNames::name_of(uid_t uid) {
+  const TimePoint now = loop_.now();
+  auto it = known_.find(uid);
+  const bool is_new = it == known_.end();
+  if (!is_new && now - it->second.asked < kFresh) return it->second.name;
+  if (is_new) {
+    if (known_.size() >= kMostUsers) known_.clear();
+    it = known_.emplace(uid, Known{std::to_string(uid), now}).first;
+  }
+  it->second.asked = now;
+  const bool answers = !last_ || last_->wait(std::chrono::milliseconds(0));
+  last_ = std::make_shared<Answer>();
+  worker_.run(
+      [accounts = accounts_, uid, answer = last_] {
+        const auto account = accounts->read_account(uid);
+        if (account) {
+          answer->give(account->name);
+        } else if (account.error().code == Code::kNotFound) {
+          answer->give(std::to_string(uid));
+        } else {
+          answer->give(std::nullopt);
+        }
+        return answer;
+      },
+      [this, uid](const std::shared_ptr<Answer>& answer) {
+        const auto known = known_.find(uid);
+        if (known != known_.end() && answer->name) known->second.name = *answer->name;
+      });
+  if (is_new && answers && last_->wait(kPatience) && last_->name) it->second.name = *last_->name;
+  return it->second.name;
+}
+
+}  // namespace gpurota::sys

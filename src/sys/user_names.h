@@ -1,0 +1,48 @@
+// What users are called. State thread only. A name service may be a directory on the network: a worker
+// asks it, and what is known holds meanwhile.
+//
+// Whoever is new is waited for briefly, so that people see names and not numbers; but never while an
+// earlier question has no answer, so a service that hangs costs one such wait. Bounded.
+#pragma once
+
+#include "core/time.h"
+#include "ports/accounts.h"
+#include "ports/event_loop.h"
+#include "sys/worker.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+namespace gpurota::sys {
+
+class UserNames {
+ public:
+  static constexpr std::size_t kMostUsers = 4096;
+  static constexpr Duration kFresh = std::chrono::minutes(1);
+  static constexpr std::chrono::milliseconds kPatience{50};
+
+  // Shared: a call that hangs outlives this.
+  UserNames(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts);
+
+  // "alice"; the number where there is no such account, and until there is an answer.
+  std::string name_of(uid_t uid);
+
+ private:
+  struct Known {
+    std::string name;
+    TimePoint asked{};
+  };
+  struct Answer;
+
+  ports::EventLoop& loop_;
+  std::shared_ptr<ports::Accounts> accounts_;
+  std::map<uid_t, Known> known_;
+  std::shared_ptr<Answer> last_;  // to the latest question; the worker answers in order
+  Worker worker_;
+};
+
+}  // namespace gpurota::sys
