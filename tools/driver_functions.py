@@ -2,6 +2,8 @@
 """src/abi/driver_functions.tsv, the one list of the driver's functions, and what the build makes of it.
 
     driver_functions.py interposer TSV OUTPUT.h    what libgpurota hooks and calls, and all names
+    driver_functions.py gated TSV FOLDER           gated_functions.h and gated_hooks.inc, of the types in
+                                                   src/interposer/gated_functions.txt
     driver_functions.py simulator TSV FOLDER       stubs.c, table.c and libcuda.exports of libcuda.so.1
 
 CMake runs it; other scripts import it. The columns are explained at the top of the list itself.
@@ -87,6 +89,50 @@ def write_interposer(rows, path):
     path.write_text(interposer_table(rows))
 
 
+def read_gated(rows, path):
+    """[(symbol, [types])]. ValueError if it does not agree with the list."""
+    known = {row.symbol: row for row in rows}
+    found = []
+    for line in pathlib.Path(path).read_text().splitlines():
+        if line.startswith("("):
+            types = [t.strip() for t in line.strip()[1:-1].split(",")]
+        elif line.startswith("  "):
+            found += [(symbol, types) for symbol in line.split()]
+    for symbol, _ in found:
+        row = known.get(symbol)
+        if row is None or row.use != "hook" or not {"submits", "residency"} & set(row.classes):
+            raise ValueError(f"{symbol} is no hook that submits or needs residency")
+    return sorted(found)
+
+
+def gated_hook(row, types):
+    """Its way through the gate: what it is, in which stream, and the driver's function."""
+    names = [f"a{i}" for i in range(len(types))]
+    stream = "nullptr"
+    if "CUstream" in types:
+        stream = names[types.index("CUstream")]
+    elif types[0] == "const CUlaunchConfig*":
+        stream = "(a0 != nullptr ? a0->hStream : nullptr)"
+    what = "kSubmits" if "submits" in row.classes else "kResidency"
+    parameters = ", ".join(f"{t} {n}" for t, n in zip(types, names))
+    arguments = ", ".join(names)
+    per_thread = str(row.stream != "legacy").lower()
+    return (f"CUresult {row.symbol}({parameters}) {{\n"
+            f"  GPUROTA_GATED({row.symbol}, {what}, {stream}, {per_thread}, ({arguments}))\n}}\n")
+
+
+def write_gated(rows, out):
+    out.mkdir(parents=True, exist_ok=True)
+    source = pathlib.Path(__file__).parent.parent / "src/interposer/gated_functions.txt"
+    gated = read_gated(rows, source)
+    by_name = {row.symbol: row for row in rows}
+    note = "// Made from src/interposer/gated_functions.txt by tools/driver_functions.py.\n"
+    (out / "gated_functions.h").write_text(note + "#pragma once\n\nextern \"C\" {\n" + "".join(
+        f"GPUROTA_API CUresult {symbol}({', '.join(types)});\n" for symbol, types in gated) + "}\n")
+    (out / "gated_hooks.inc").write_text(
+        note + "\n".join(gated_hook(by_name[symbol], types) for symbol, types in gated))
+
+
 def write_simulator(rows, out):
     """Weak definitions that count and answer NOT_SUPPORTED, which what the simulator implements takes
     the place of; the table behind cuGetProcAddress; the linker's version script."""
@@ -115,7 +161,11 @@ def main():
         rows = read_rows(tsv)
     except ValueError as error:
         sys.exit(f"{tsv}: {error}")
-    {"interposer": write_interposer, "simulator": write_simulator}[what](rows, pathlib.Path(output))
+    try:
+        {"interposer": write_interposer, "gated": write_gated,
+         "simulator": write_simulator}[what](rows, pathlib.Path(output))
+    except ValueError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

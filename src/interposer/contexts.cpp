@@ -9,6 +9,9 @@
 #include "interposer/linear.h"
 #include "interposer/link.h"
 #include "interposer/pools.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
+#include "interposer/swap/worker.h"
 
 namespace gpurota::interposer {
 int reserve_context(CUdevice device) {
@@ -28,6 +31,8 @@ CUresult settle_context(CUresult result, CUcontext context, CUdevice device, int
   if (result == CUDA_SUCCESS) {
     state().slots[slot].contexts.fetch_add(1);
     add_context(context, device, slot, primary, true);
+  } else if (swapping()) {
+    swap_context_returned(slot, state().slots[slot].contexts.load());
   }
   report_contexts(slot);
   return result;
@@ -43,12 +48,18 @@ CUresult create(CUcontext* out, CUdevice device, Call call) {
   return settle_context(result, result == CUDA_SUCCESS ? *out : nullptr, device, slot, false);
 }
 
-void context_is_gone(const ContextInfo& info) {
+void free_all_in(const ContextInfo& info) {
+  if (swapping()) swap_free_context(state(), info.serial);
   credit_context(state(), info.serial);
+}
+
+void context_is_gone(const ContextInfo& info) {
+  free_all_in(info);
   if (info.slot < 0) return;
   settle_pools(info.slot);
   if (!info.charged) return;
-  state().slots[info.slot].contexts.fetch_sub(1);
+  const uint32_t left = state().slots[info.slot].contexts.fetch_sub(1) - 1;
+  if (swapping()) swap_context_returned(info.slot, left);
   report_contexts(info.slot);
 }
 
@@ -56,6 +67,35 @@ CUresult destroyed(CUresult result, CUcontext context) {
   ContextInfo info;
   if (result == CUDA_SUCCESS && remove_context(context, &info)) context_is_gone(info);
   return result;
+}
+
+// Nothing of ours is in the context while it goes, and nothing stays behind.
+template <typename Call>
+CUresult destroy(CUcontext context, Call call) {
+  if (!swapping()) return destroyed(call(), context);
+  CUresult result = CUDA_SUCCESS;
+  {
+    Lock lock(state().swap.contexts_mutex);
+    result = call();
+    if (result == CUDA_SUCCESS) swap_forget_context(context);
+  }
+  return destroyed(result, context);
+}
+
+// The primary context goes with its last reference, or is emptied by a reset.
+template <typename Call>
+CUresult leave_primary(CUdevice device, bool is_reset, Call call) {
+  ContextInfo info;
+  if (!swapping() || !find_primary(device, &info)) return primary_left(call(), device, is_reset);
+  CUresult result = CUDA_SUCCESS;
+  {
+    Lock lock(state().swap.contexts_mutex);
+    result = call();
+    if (result == CUDA_SUCCESS && (is_reset || !primary_is_active(device))) {
+      swap_forget_context(info.context);
+    }
+  }
+  return primary_left(result, device, is_reset);
 }
 
 }  // namespace
@@ -72,7 +112,7 @@ CUresult primary_left(CUresult result, CUdevice device, bool was_reset) {
   ContextInfo info;
   if (result != CUDA_SUCCESS || !find_primary(device, &info)) return result;
   if (primary_is_active(device)) {
-    if (was_reset) credit_context(state(), info.serial);
+    if (was_reset) free_all_in(info);
     if (was_reset && info.slot >= 0) settle_pools(info.slot);
     return result;
   }
@@ -85,8 +125,9 @@ CUresult primary_left(CUresult result, CUdevice device, bool was_reset) {
 }  // namespace gpurota::interposer
 
 using gpurota::interposer::create;
+using gpurota::interposer::destroy;
 using gpurota::interposer::destroyed;
-using gpurota::interposer::primary_left;
+using gpurota::interposer::leave_primary;
 using gpurota::interposer::with_primary;
 
 CUresult cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
@@ -113,12 +154,12 @@ CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned int 
 
 CUresult cuCtxDestroy(CUcontext context) {
   GPUROTA_ENTER(cuCtxDestroy, context);
-  return destroyed(real(context), context);
+  return destroy(context, [=] { return real(context); });
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
   GPUROTA_ENTER(cuCtxDestroy_v2, context);
-  return destroyed(real(context), context);
+  return destroy(context, [=] { return real(context); });
 }
 
 CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
@@ -132,6 +173,7 @@ CUresult cuCtxDetach(CUcontext context) {
   GPUROTA_ENTER(cuCtxDetach, context);
   const CUresult result = real(context);
   if (result != CUDA_SUCCESS || gpurota::interposer::refer(context, -1) != 0) return result;
+  if (gpurota::interposer::swapping()) gpurota::interposer::swap_forget_context(context);
   return destroyed(result, context);
 }
 
@@ -143,20 +185,20 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
   GPUROTA_ENTER(cuDevicePrimaryCtxRelease, device);
-  return primary_left(real(device), device, false);
+  return leave_primary(device, false, [=] { return real(device); });
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   GPUROTA_ENTER(cuDevicePrimaryCtxRelease_v2, device);
-  return primary_left(real(device), device, false);
+  return leave_primary(device, false, [=] { return real(device); });
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   GPUROTA_ENTER(cuDevicePrimaryCtxReset, device);
-  return primary_left(real(device), device, true);
+  return leave_primary(device, true, [=] { return real(device); });
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   GPUROTA_ENTER(cuDevicePrimaryCtxReset_v2, device);
-  return primary_left(real(device), device, true);
+  return leave_primary(device, true, [=] { return real(device); });
 }

@@ -113,6 +113,17 @@ Place place_of_context(CUcontext context) {
                     e->serial.load(std::memory_order_relaxed));
 }
 
+CUcontext context_of_serial(uint32_t serial) {
+  State& s = state();
+  const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    const ContextEntry& e = s.contexts.entries[i];
+    CUcontext context = e.context.load(std::memory_order_acquire);
+    if (context != nullptr && e.serial.load(std::memory_order_relaxed) == serial) return context;
+  }
+  return nullptr;
+}
+
 Place current_place() {
   const auto get_current = GPUROTA_REAL(cuCtxGetCurrent);
   CUcontext context = nullptr;

@@ -25,6 +25,8 @@ struct Place {
 int slot_of_device(CUdevice device);
 
 Place place_of_context(CUcontext context);
+// nullptr if it is gone.
+CUcontext context_of_serial(uint32_t serial);
 Place current_place();
 // Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family.
 Place place_of_stream(CUstream stream, bool per_thread);

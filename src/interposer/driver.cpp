@@ -44,7 +44,7 @@ const char* const kCalled[] = {
 };
 
 // Pointer to hook: open addressing, at most two pointers per hook (see learn_pointers).
-constexpr size_t kPointerSlots = 1024;
+constexpr size_t kPointerSlots = 2048;
 static_assert(kPointerSlots >= 4 * kHookCount, "the pointer table must stay sparse");
 struct PointerSlot {
   void* pointer;
@@ -55,7 +55,7 @@ void* g_driver_handle;
 
 size_t slot_of(void* pointer) {
   const auto bits = reinterpret_cast<uintptr_t>(pointer);
-  return static_cast<size_t>((bits * 0x9e3779b97f4a7c15u) >> 54);
+  return static_cast<size_t>((bits * 0x9e3779b97f4a7c15u) >> 53);
 }
 
 void add_pointer(void* pointer, void* hook) {

@@ -10,6 +10,9 @@
 
 #define GPUROTA_API __attribute__((visibility("default")))
 
+// Those that stand at the gate of a swap lease and need nothing else, made of gated_functions.txt.
+#include "interposer/gated_functions.h"
+
 extern "C" {
 
 GPUROTA_API CUresult cuInit(unsigned int flags);
@@ -114,6 +117,44 @@ GPUROTA_API CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream);
 GPUROTA_API CUresult cuGraphExecDestroy(CUgraphExec exec);
 GPUROTA_API CUresult cuDeviceGraphMemTrim(CUdevice device);
 
+GPUROTA_API CUresult cuStreamCreate(CUstream* out, unsigned int flags);
+GPUROTA_API CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority);
+GPUROTA_API CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx green, unsigned int flags,
+                                            int priority);
+GPUROTA_API CUresult cuStreamDestroy(CUstream stream);
+GPUROTA_API CUresult cuStreamDestroy_v2(CUstream stream);
+GPUROTA_API CUresult cuStreamBeginCapture(CUstream stream);
+GPUROTA_API CUresult cuStreamBeginCapture_ptsz(CUstream stream);
+GPUROTA_API CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
+GPUROTA_API CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode);
+GPUROTA_API CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                                 const CUgraphNode* before,
+                                                 const CUgraphEdgeData* edges, size_t count,
+                                                 CUstreamCaptureMode mode);
+GPUROTA_API CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+                                                      const CUgraphNode* before,
+                                                      const CUgraphEdgeData* edges, size_t count,
+                                                      CUstreamCaptureMode mode);
+GPUROTA_API CUresult cuStreamEndCapture(CUstream stream, CUgraph* out);
+GPUROTA_API CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* out);
+GPUROTA_API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
+GPUROTA_API CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data);
+GPUROTA_API CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* data,
+                                         unsigned int flags);
+GPUROTA_API CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function,
+                                              void* data, unsigned int flags);
+
+GPUROTA_API CUresult cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned int* size,
+                                          CUdeviceptr_v1 ptr);
+GPUROTA_API CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr ptr);
+GPUROTA_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute,
+                                           CUdeviceptr ptr);
+GPUROTA_API CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
+                                            void** out, CUdeviceptr ptr);
+GPUROTA_API CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr);
+GPUROTA_API CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr ptr, size_t size,
+                                                   int type, unsigned long long flags);
+
 GPUROTA_API CUresult cuMemGetInfo(unsigned int* free, unsigned int* total);
 GPUROTA_API CUresult cuMemGetInfo_v2(size_t* free, size_t* total);
 GPUROTA_API CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device);
@@ -122,6 +163,23 @@ GPUROTA_API CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device);
 // Only called; these names have no definition here.
 CUresult cuCtxGetCurrent(CUcontext* out);
 CUresult cuCtxGetDevice(CUdevice* out);
+CUresult cuCtxPopCurrent_v2(CUcontext* out);
+CUresult cuCtxPushCurrent_v2(CUcontext context);
+CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSynchronize(void);
+CUresult cuDeviceCanAccessPeer(int* out, CUdevice device, CUdevice peer);
+CUresult cuEventCreate(CUevent* out, unsigned int flags);
+CUresult cuEventDestroy_v2(CUevent event);
+CUresult cuEventQuery(CUevent event);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
+CUresult cuEventSynchronize(CUevent event);
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
+CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wanted,
+                             unsigned long long flags);
+CUresult cuMemHostRegister_v2(void* memory, size_t size, unsigned int flags);
+CUresult cuMemHostUnregister(void* memory);
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* access, size_t count);
 CUresult cuDeviceGetCount(int* out);
 CUresult cuDeviceGetUuid(CUuuid* out, CUdevice device);
 CUresult cuDeviceGetUuid_v2(CUuuid* out, CUdevice device);

@@ -95,7 +95,7 @@ void Gate::stand(GateClass what) {
   const bool passes_now = state == static_cast<uint32_t>(GateState::kOpen) ||
                           (state == static_cast<uint32_t>(GateState::kShut) &&
                            (what == GateClass::kResidency || passes_.load() > 0));
-  if (!passes_now) futex_wait(&turn_, turn, nullptr);
+  if (!passes_now && refusing_.load() == 0) futex_wait(&turn_, turn, nullptr);
   waiting_.fetch_sub(1);
 }
 
@@ -133,6 +133,13 @@ void Gate::set(GateState state) {
 }
 
 GateState Gate::state() const { return static_cast<GateState>(state_.load() & ~kFence); }
+
+void Gate::set_refusing(bool refuse) {
+  ErrnoGuard guard;
+  if (refusing_.exchange(refuse ? 1 : 0) == (refuse ? 1u : 0u)) return;
+  turn_.fetch_add(1);
+  futex_wake(&turn_, INT32_MAX);
+}
 
 void Gate::let_one_through() {
   ErrnoGuard guard;

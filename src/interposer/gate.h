@@ -39,7 +39,7 @@ class Gate {
   static constexpr uint32_t kMarks = 4096;
 
   // For the program's threads. `captures` answers whether this call is only recorded; it is asked when
-  // the gate is not open.
+  // the gate is not open. nullptr: refused, the call must not be made.
   template <typename Captures>
   GateMark* enter(GateClass what, Captures captures) {
     GateMark* mark = t_gate_mark;
@@ -53,12 +53,15 @@ class Gate {
       mark->depth.store(depth + 1, std::memory_order_relaxed);
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);  // membarrier makes it more than that
-    if (state_.load(std::memory_order_relaxed) != 0) enter_slow(mark, depth, what, captures);
+    if (state_.load(std::memory_order_relaxed) != 0 && !enter_slow(mark, depth, what, captures)) {
+      return nullptr;
+    }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return mark;
   }
 
   void leave(GateMark* mark) {
+    if (mark == nullptr) return;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (mark == &overflow_) {
       mark->depth.fetch_sub(1);
@@ -76,6 +79,9 @@ class Gate {
   // For the helper thread. Takes effect for whoever is not inside yet.
   void set(GateState state);
   GateState state() const;
+  // Nobody is there any more who would open it: while `refuse`, those that wait, and that come, get an
+  // error instead.
+  void set_refusing(bool refuse);
   // Lets one submission that waits, or the next that comes, through.
   void let_one_through();
   // Waits until nobody is inside; false at the deadline.
@@ -84,14 +90,15 @@ class Gate {
   uint32_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   // Changes whenever somebody comes to the gate or leaves it while it is not open: to wait on.
   std::atomic<uint32_t>& changes() { return changes_; }
+  void poke() { tell_closer(); }
 
  private:
   // Without membarrier every thread has to fence for itself: the gate then never looks open.
   static constexpr uint32_t kFence = 1u << 31;
 
   template <typename Captures>
-  void enter_slow(GateMark* mark, uint32_t depth, GateClass what, Captures captures) {
-    if (depth > 0 || mark->callbacks > 0) return;
+  bool enter_slow(GateMark* mark, uint32_t depth, GateClass what, Captures captures) {
+    if (depth > 0 || mark->callbacks > 0) return true;
     ErrnoGuard guard;
     bool asked = false;
     while (!may_pass(what)) {
@@ -99,12 +106,14 @@ class Gate {
       unmark(mark);
       if (!asked && captures()) {
         remark(mark);
-        return;
+        return true;
       }
       asked = true;
+      if (refusing_.load() != 0) return false;
       stand(what);
       remark(mark);
     }
+    return true;
   }
 
   void find_barrier();  // with the mutex held
@@ -119,6 +128,7 @@ class Gate {
   std::atomic<uint32_t> state_;
   std::atomic<uint32_t> turn_;  // futex: changes when somebody may pass
   std::atomic<uint32_t> passes_;
+  std::atomic<uint32_t> refusing_;
   std::atomic<uint32_t> waiting_;
   std::atomic<uint32_t> changes_;
   std::atomic<uint32_t> used_;     // marks [0, used_) have been somebody's
@@ -136,6 +146,7 @@ class GateGuard {
   GateGuard(Gate& gate, GateClass what, Captures captures)
       : gate_(gate), mark_(gate.enter(what, captures)) {}
   ~GateGuard() { gate_.leave(mark_); }
+  bool refused() const { return mark_ == nullptr; }
   GateGuard(const GateGuard&) = delete;
   GateGuard& operator=(const GateGuard&) = delete;
 

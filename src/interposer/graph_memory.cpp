@@ -7,10 +7,12 @@
 // that has its memory is launched without a question to anybody.
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/gated.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
 #include "interposer/pool_charge.h"
 #include "interposer/pools.h"
+#include "interposer/swap/streams.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -194,8 +196,9 @@ CUresult in_room(State& s, GraphNeed* need, uint64_t stream, Call call) {
 }
 
 template <typename Call>
-CUresult instantiate(CUgraphExec* out, CUgraph graph, bool uploads, Call call) {
+CUresult instantiate(CUgraphExec* out, CUgraph graph, bool uploads, Call driver) {
   State& s = state();
+  const auto call = [=] { return gated(GateClass::kResidency, nullptr, false, driver); };
   GraphNeed need{};
   if (!add_needs(s, graph, &need, 0)) return call();
   const CUresult result = uploads ? in_room(s, &need, 0, call) : call();
@@ -209,22 +212,16 @@ void settle_needs(const GraphNeed& need) {
   }
 }
 
-// A launch into a capture is a node of the graph to be, and found there.
-bool is_capturing(CUstream stream, bool per_thread) {
-  const auto ask =
-      per_thread ? GPUROTA_REAL(cuStreamIsCapturing_ptsz) : GPUROTA_REAL(cuStreamIsCapturing);
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return ask != nullptr && ask(stream, &status) == CUDA_SUCCESS &&
-         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
 enum class Task { kUpload, kLaunch };
 
-// Whether an upload brings the memory or only the launch after it is the driver's to decide.
+// Whether an upload brings the memory or only the launch after it is the driver's to decide. A launch into a
+// capture is a node of the graph to be, and found there.
 template <typename Real>
 CUresult submit(Task task, CUgraphExec exec, CUstream stream, bool per_thread, Real real) {
   State& s = state();
-  const auto call = [=] { return real(exec, stream); };
+  const auto call = [=] {
+    return gated(GateClass::kSubmits, stream, per_thread, [=] { return real(exec, stream); });
+  };
   GraphNeed need;
   if (s.graphs.with_memory.load(std::memory_order_relaxed) == 0) return call();
   if (!find_exec(s, exec, &need) || is_capturing(stream, per_thread)) return call();

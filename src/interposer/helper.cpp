@@ -4,20 +4,19 @@
 // It takes no signals, calls no CUDA function, and takes Link::mutex only by trying: a RECALL must be
 // answered while another thread holds that lock, waiting for a GROW which waits for this very answer.
 #include "interposer/debug.h"
-#include "interposer/elf_symbols.h"
 #include "interposer/ledger.h"
 #include "interposer/link.h"
 #include "interposer/socket.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/orders.h"
+#include "interposer/threads.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 namespace gpurota::interposer {
 namespace {
 
-constexpr size_t kStackBytes = 256 * 1024;  // static TLS of large programs comes out of it
 constexpr int64_t kFirstRetryMs = 50;
 constexpr int64_t kLastRetryMs = 1000;
 constexpr int64_t kRefusedRetryMs = 30000;  // the lease is over; perhaps that was a mistake
@@ -45,6 +44,7 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size) 
   gpurota_msg_header header;
   if (size < static_cast<long>(sizeof(header))) return false;
   memcpy(&header, packet, sizeof(header));
+  if (s.swap.on.load() != 0) return take_swap_order(s, packet, size);
   if (header.type != GPUROTA_MSG_RECALL) return true;  // of a newer daemon
   gpurota_msg_recall recall;
   if (size < static_cast<long>(sizeof(recall))) return false;
@@ -95,7 +95,10 @@ void* run(void* argument) {
     }
     delay_ms = kFirstRetryMs;
     Socket event{next - 1, s.link.event_inode.load(), true};
+    const bool swaps = s.swap.on.load() != 0;
+    if (swaps) swap_connected(s, event.fd, event.inode);
     serve(s, event);
+    if (swaps) swap_lost(s);
     int mine = next;
     s.link.event_fd.compare_exchange_strong(mine, 0);
     close_socket(&event);
@@ -103,55 +106,13 @@ void* run(void* argument) {
   return nullptr;
 }
 
-struct Threads {
-  decltype(&pthread_create) create;
-  decltype(&pthread_attr_init) attr_init;
-  decltype(&pthread_attr_setstacksize) set_stack;
-  decltype(&pthread_attr_setdetachstate) set_detached;
-};
-
-template <typename F>
-bool find(F* out, const char* name) {
-  *out = reinterpret_cast<F>(find_libc_symbol(name));
-  return *out != nullptr;
-}
-
-// All signals but the two that glibc uses between its own threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    const uint64_t mask = ~((uint64_t{1} << 31) | (uint64_t{1} << 32));
-    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &saved_, sizeof(mask));
-  }
-  ~SignalsBlocked() {
-    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved_, nullptr, sizeof(saved_));
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  uint64_t saved_ = 0;
-};
-
 }  // namespace
 
 // Without the thread the program still works; its slack then waits for its next question, and the
 // daemon counts it in full.
 void start_helper(State& s) {
   if (s.link.helper_started) return;
-  Threads t;
-  if (!find(&t.create, "pthread_create") || !find(&t.attr_init, "pthread_attr_init") ||
-      !find(&t.set_stack, "pthread_attr_setstacksize") ||
-      !find(&t.set_detached, "pthread_attr_setdetachstate")) {
-    return;
-  }
-  pthread_attr_t attributes;
-  if (t.attr_init(&attributes) != 0) return;
-  t.set_stack(&attributes, kStackBytes);
-  t.set_detached(&attributes, PTHREAD_CREATE_DETACHED);
-  SignalsBlocked blocked;
-  pthread_t thread;
-  s.link.helper_started = t.create(&thread, &attributes, run, &s) == 0;
+  s.link.helper_started = start_thread(run, &s);
   if (!s.link.helper_started) GPUROTA_DEBUG("could not start the helper thread");
 }
 

@@ -3,6 +3,7 @@
 #include "interposer/debug.h"
 #include "interposer/link.h"
 #include "interposer/pools.h"
+#include "interposer/swap/grants.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -49,7 +50,7 @@ bool reserve(int slot, int64_t bytes) {
 void put(int slot, int64_t bytes) {
   State& s = state();
   const int64_t now = s.slots[slot].headroom.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (now > kExcess) give_back_excess(slot);
+  if (now > (swapping() ? 0 : kExcess)) give_back_excess(slot);
   s.mirror(slot);
 }
 

@@ -5,6 +5,8 @@
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
 #include "interposer/pools.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -91,6 +93,17 @@ CUresult allocate(uint64_t estimate, Call call) {
   return CUDA_SUCCESS;
 }
 
+// In a swap lease: whether `out` is filled in with memory that moves, or `result` is why not.
+template <typename Size, typename Make>
+bool made_to_move(Size* out, CUresult* result, Make make) {
+  if (!swapping()) return false;
+  const Place place = current_place();
+  if (place.kind == Place::Kind::kNoContext) return false;
+  if (place.kind == Place::Kind::kForeign || out == nullptr) return false;
+  *result = make(place);
+  return true;
+}
+
 // The pitch is the driver's to choose; it rounds rows up to no more than this.
 constexpr uint64_t kPitchBytes = 512;
 
@@ -105,6 +118,8 @@ template <typename Ptr, typename Real>
 CUresult free_linear(Ptr ptr, Real real) {
   State& s = state();
   Allocation allocation{};
+  CUresult swapped = CUDA_SUCCESS;
+  if (swapping() && swap_free(s, ptr, &swapped)) return swapped;
   const bool known = forget(s, ptr, &allocation);
   const CUresult result = real(ptr);
   if (!known) return result;
@@ -146,10 +161,19 @@ void remember(State& s, uint64_t ptr, const Allocation& allocation) {
   if (stale.size != 0) credit(s, ptr, stale);
 }
 
+bool find_allocation(State& s, uint64_t ptr, Allocation* out) {
+  PointerShard& shard = pointer_shard(s, ptr);
+  if (ptr == 0 || shard.live.load(std::memory_order_relaxed) == 0) return false;
+  Lock lock(shard.mutex);
+  const Allocation* entry = shard.map.find(ptr);
+  if (entry != nullptr) *out = *entry;
+  return entry != nullptr;
+}
+
 // Who frees a pointer has it from who allocated it, so an entry of its cannot be missed.
 bool forget(State& s, uint64_t ptr, Allocation* out) {
   PointerShard& shard = pointer_shard(s, ptr);
-  if (shard.live.load(std::memory_order_relaxed) == 0) return false;
+  if (ptr == 0 || shard.live.load(std::memory_order_relaxed) == 0) return false;  // 0 is no key
   Lock lock(shard.mutex);
   const bool known = shard.map.take(ptr, out);
   shard.live.store(shard.map.size(), std::memory_order_relaxed);
@@ -157,6 +181,7 @@ bool forget(State& s, uint64_t ptr, Allocation* out) {
 }
 
 void credit(State& s, uint64_t ptr, const Allocation& allocation) {
+  if (allocation.pool == kSwapped) return;  // swap/memory.cpp frees and tells
   if (allocation.pool == kArray) {
     put(allocation.slot, static_cast<int64_t>(allocation.size));
   } else if (allocation.pool != 0) {
@@ -181,10 +206,17 @@ void credit_context(State& s, uint32_t serial) {
 using gpurota::interposer::allocate;
 using gpurota::interposer::free_linear;
 using gpurota::interposer::Made;
+using gpurota::interposer::made_to_move;
 using gpurota::interposer::pitched_estimate;
+using gpurota::interposer::Place;
+using gpurota::interposer::swap_allocate;
+using gpurota::interposer::swap_allocate_pitch;
 
 CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size) {
   GPUROTA_ENTER(cuMemAlloc_v2, out, size);
+  CUresult moving = CUDA_SUCCESS;
+  const auto make = [=](const Place& place) { return swap_allocate(place, size, out); };
+  if (made_to_move(out, &moving, make)) return moving;
   return allocate(size, [=](Made* made) {
     const CUresult result = real(out, size);
     if (result == CUDA_SUCCESS) *made = {*out, size};
@@ -204,6 +236,11 @@ CUresult cuMemAlloc(CUdeviceptr_v1* out, unsigned int size) {
 CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
                             unsigned int element) {
   GPUROTA_ENTER(cuMemAllocPitch_v2, out, pitch, width, height, element);
+  CUresult moving = CUDA_SUCCESS;
+  const auto make = [=](const Place& place) {
+    return swap_allocate_pitch(place, width, height, element, out, pitch);
+  };
+  if (made_to_move(out, &moving, make)) return moving;
   return allocate(pitched_estimate(width, height), [=](Made* made) {
     const CUresult result = real(out, pitch, width, height, element);
     if (result == CUDA_SUCCESS) *made = {*out, *pitch * height};

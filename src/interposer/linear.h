@@ -28,6 +28,8 @@ int64_t most_for(uint64_t size);
 void remember(State& s, uint64_t ptr, const Allocation& allocation);
 // Forgets and returns it; false for a pointer that is not ours.
 bool forget(State& s, uint64_t ptr, Allocation* out);
+// Looks it up; false for a pointer that is not ours.
+bool find_allocation(State& s, uint64_t ptr, Allocation* out);
 // Credits what has been freed.
 void credit(State& s, uint64_t ptr, const Allocation& allocation);
 // Credits everything that lived in a context that is gone.

@@ -4,6 +4,8 @@
 #include "interposer/debug.h"
 #include "interposer/ledger.h"
 #include "interposer/socket.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/worker.h"
 
 #include <string.h>
 
@@ -22,6 +24,7 @@ gpurota_msg_hello make_hello(State& s) {
   hello.header = {GPUROTA_MSG_HELLO, sizeof(hello), ++s.link.sequence};
   hello.magic = GPUROTA_WIRE_MAGIC;
   hello.version = GPUROTA_WIRE_VERSION;
+  hello.features = GPUROTA_FEATURE_SWAP;
   hello.lease = config().lease;
   memcpy(hello.token, config().token, sizeof(hello.token));
   for (uint32_t i = 0; i < s.link.slot_count; ++i) {
@@ -78,7 +81,10 @@ bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
         message.status == GPUROTA_REFUSED_LEASE || message.status == GPUROTA_REFUSED_VERSION;
     return false;
   }
+  const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
+  if (attached() && swaps != (s.swap.on.load() != 0)) return false;  // what it is, it stays
   if (fds[0] < 0 || fds[1] < 0 || !map_page(s, fds[0]) || !learn_slots(s)) return false;
+  if (swaps && !begin_swapping(s)) return false;
   Socket event;
   const bool adopted = adopt_socket(fds[1], &event);
   fds[1] = -1;
@@ -262,9 +268,21 @@ bool attach_now() {
   return s.attached.load(std::memory_order_acquire) != 0 || reconnect_once(s);
 }
 
+// In a swap lease: what cannot move, exactly.
+static Answer grow_wired(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
+  if (need >= kSaneBytes) return Answer::kNo;
+  if (kind == GPUROTA_GROW_CONTEXT) return swap_grow(slot, GPUROTA_SWAP_CONTEXT, 0, nullptr);
+  const Answer answer = swap_grow(slot, GPUROTA_SWAP_WIRED, need, nullptr);
+  if (answer == Answer::kYes) {
+    receive_grant(s, slot, static_cast<int64_t>(need), static_cast<int64_t>(need));
+  }
+  return answer;
+}
+
 Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
   State& s = state();
   ErrnoGuard guard;
+  if (swapping()) return grow_wired(s, slot, kind, need);
   Lock lock(s.link.mutex);
   // Whoever had the lock before may have brought enough for both.
   if (kind == GPUROTA_GROW_MEMORY && take(s, slot, static_cast<int64_t>(need))) return Answer::kYes;
@@ -340,6 +358,10 @@ int keep_members(int32_t* pids, int count) {
 
 void give_back_excess(int slot) {
   State& s = state();
+  if (swapping()) {
+    ErrnoGuard guard;
+    return swap_shrink(slot, 0, 0, static_cast<uint64_t>(surrender(s, slot)));
+  }
   if (!s.link.mutex.try_lock()) return;
   ErrnoGuard guard;
   const int64_t excess = take_above(s, slot, static_cast<int64_t>(kGrantPiece));

@@ -3,9 +3,12 @@
 #include "interposer/debug.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/gated.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
 #include "interposer/pool_charge.h"
+#include "interposer/swap/memory.h"
+#include "interposer/swap/streams.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -23,16 +26,6 @@ Pool* current_pool(State& s, const Place& place) {
     s.slots[place.slot].current_pool.store(handle, std::memory_order_relaxed);
   }
   return known_pool(s, handle);
-}
-
-// What is allocated while a stream captures becomes a node of its graph (graph_memory.cpp). Asked before
-// anything else: other questions about a capturing stream could end the capture.
-bool is_capturing(CUstream stream, bool per_thread) {
-  const auto ask =
-      per_thread ? GPUROTA_REAL(cuStreamIsCapturing_ptsz) : GPUROTA_REAL(cuStreamIsCapturing);
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return ask != nullptr && ask(stream, &status) == CUDA_SUCCESS &&
-         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 constexpr int64_t kSmallGrowth = int64_t{32} << 20;
@@ -136,14 +129,19 @@ CUresult allocate_from(const Request& request, Call call) {
   return attempt(s, request, growth, call);
 }
 
+// What is allocated while a stream captures becomes a node of its graph (graph_memory.cpp). Asked before
+// anything else: other questions about a capturing stream could end the capture.
 template <typename Real>
 CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool per_thread,
                         Real real) {
-  const auto call = [=] { return real(out, size, stream); };
+  const auto call = [=] {
+    return gated(GateClass::kSubmits, stream, per_thread, [=] { return real(out, size, stream); });
+  };
   if (is_capturing(stream, per_thread)) return call();
   const Place place = place_of_stream(stream, per_thread);
   if (place.kind == Place::Kind::kNoContext || size == 0) return call();
   if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (swapping()) return swap_allocate_async(place, size, stream, per_thread, out);
   Pool* pool = current_pool(state(), place);
   if (pool == nullptr) return call();
   return allocate_from({pool, out, size, stream, per_thread, false}, call);
@@ -152,17 +150,30 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
 template <typename Real>
 CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle, CUstream stream,
                             bool per_thread, Real real) {
-  const auto call = [=] { return real(out, size, handle, stream); };
+  const auto call = [=] {
+    return gated(GateClass::kSubmits, stream, per_thread,
+                 [=] { return real(out, size, handle, stream); });
+  };
   if (is_capturing(stream, per_thread)) return call();
   Pool* pool = handle != nullptr && size != 0 ? known_pool(state(), handle) : nullptr;
   if (pool == nullptr) return call();  // host memory, imported, or an error to be
+  if (swapping() && !pool->shared) {
+    const Place here = current_place();
+    const Place place{Place::Kind::kSlot, pool->slot, here.slot == pool->slot ? here.context : 0};
+    return swap_allocate_async(place, size, stream, per_thread, out);
+  }
   return allocate_from({pool, out, size, stream, per_thread, false}, call);
 }
 
 // Linear memory may be freed this way too, and tracked pools want to know.
 template <typename Real>
-CUresult free_async(CUdeviceptr ptr, CUstream stream, Real real) {
+CUresult free_async(CUdeviceptr ptr, CUstream stream, bool per_thread, Real driver) {
   State& s = state();
+  CUresult swapped = CUDA_SUCCESS;
+  if (swapping() && swap_free_async(s, ptr, stream, per_thread, &swapped)) return swapped;
+  const auto real = [=](CUdeviceptr p, CUstream in) {
+    return gated(GateClass::kSubmits, in, per_thread, [=] { return driver(p, in); });
+  };
   Allocation allocation{};
   const bool known = forget(s, ptr, &allocation);
   const CUresult result = real(ptr, stream);
@@ -216,12 +227,12 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t size, CUmemoryPoo
 
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
   GPUROTA_ENTER(cuMemFreeAsync, ptr, stream);
-  return interposer::free_async(ptr, stream, real);
+  return interposer::free_async(ptr, stream, false, real);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream) {
   GPUROTA_ENTER(cuMemFreeAsync_ptsz, ptr, stream);
-  return interposer::free_async(ptr, stream, real);
+  return interposer::free_async(ptr, stream, true, real);
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
@@ -229,7 +240,9 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   const CUresult result = real(out, props);
   if (result != CUDA_SUCCESS || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
   const int slot = interposer::slot_of_device(props->location.id);
-  if (slot >= 0) interposer::add_pool(interposer::state(), *out, slot, true);
+  if (slot < 0) return result;
+  interposer::Pool* pool = interposer::add_pool(interposer::state(), *out, slot, true);
+  if (pool != nullptr) pool->shared = props->handleTypes != 0;
   return result;
 }
 

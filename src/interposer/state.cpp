@@ -59,7 +59,9 @@ void State::mirror(int slot) {
   int64_t headroom = from.headroom.load();
   int64_t granted = from.granted.load();
   for (;;) {
-    const int64_t used = granted - headroom;
+    const auto moving =
+        static_cast<int64_t>(__atomic_load_n(&swap.books[slot].movable, __ATOMIC_RELAXED));
+    const int64_t used = granted - headroom + moving;
     store(&to.headroom_bytes, headroom > 0 ? static_cast<uint64_t>(headroom) : 0);
     // Exchanged rather than stored: the loads below must not come first.
     __atomic_exchange_n(&to.used_bytes, used > 0 ? static_cast<uint64_t>(used) : uint64_t{0},

@@ -9,6 +9,7 @@
 #include "abi/cuda_abi.h"
 #include "abi/limits.h"
 #include "abi/page.h"
+#include "interposer/swap/tenant.h"
 #include "interposer/sys.h"
 #include "interposer/va_map.h"
 
@@ -22,8 +23,8 @@ namespace gpurota::interposer {
 struct Slot {
   std::atomic<int64_t>
       headroom;  // granted and not charged; below zero only inside a pool settlement
-  std::atomic<int64_t> granted;    // what the daemon has granted and not got back
-  std::atomic<int32_t> inside;     // calls of the driver that may make a pool grow
+  std::atomic<int64_t> granted;  // what the daemon has granted and not got back
+  std::atomic<int32_t> inside;   // calls of the driver that may make a pool grow
   std::atomic<uint64_t> allocations;
   std::atomic<uint64_t> refusals;
   std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
@@ -63,11 +64,12 @@ struct Link {
 struct Allocation {
   uint64_t size;
   uint32_t context;  // serial of the context it dies with; 0: of none
-  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle
+  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle; kSwapped
   uint8_t slot;
 };
 
 inline constexpr uint16_t kArray = 0xffff;
+inline constexpr uint16_t kSwapped = 0xfffe;  // memory that moves (swap/memory.h)
 
 inline constexpr size_t kShards = 16;
 
@@ -154,6 +156,7 @@ struct Pool {
   std::atomic<int32_t> inside;  // calls of the driver that may make it grow
   int32_t slot;
   bool tracked;    // can be destroyed: its allocations are in the pointer table
+  bool shared;     // can be given to other processes: its memory does not move
   bool destroyed;  // by the program, while allocations live
 };
 
@@ -206,6 +209,7 @@ struct State {
   Vmm vmm;
   Pools pools;
   Graphs graphs;
+  Swap swap;
 
   void mirror(int slot);  // shows the ledger of one GPU in the page; a hint
   void count_unhooked(const char* name);

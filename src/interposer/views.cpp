@@ -6,6 +6,7 @@
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
 #include "interposer/link.h"
+#include "interposer/swap/grants.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -32,6 +33,7 @@ MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
   const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
   if (headroom > 0) available += static_cast<uint64_t>(headroom);
   const uint64_t size = smaller(total, limit);
+  if (swapping()) return {size, smaller(available, size)};  // what others have makes way
   return {size, smaller(smaller(free, available), size)};
 }
 

@@ -4,6 +4,8 @@
 #include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -185,6 +187,11 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
   GPUROTA_ENTER(cuMemRetainAllocationHandle, out, address);
+  interposer::SwapFound found;
+  if (interposer::swapping() &&
+      interposer::swap_find(interposer::state(), reinterpret_cast<uint64_t>(address), &found)) {
+    return CUDA_ERROR_INVALID_VALUE;  // as for what cuMemAlloc gave
+  }
   const CUresult result = real(out, address);
   if (result == CUDA_SUCCESS) {
     interposer::vmm_retained(interposer::state(), *out, reinterpret_cast<uint64_t>(address));

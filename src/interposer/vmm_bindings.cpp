@@ -2,6 +2,8 @@
 // mapped as a part of a sparse array. It lives until it is unbound or its owner is gone.
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/gated.h"
+#include "interposer/swap/memory.h"
 #include "interposer/vmm.h"
 
 namespace gpurota::interposer {
@@ -60,8 +62,10 @@ void note_array_parts(State& s, const CUarrayMapInfo* list, unsigned count) {
 }
 
 template <typename Real>
-CUresult map_array(CUarrayMapInfo* list, unsigned count, CUstream stream, Real real) {
-  const CUresult result = real(list, count, stream);
+CUresult map_array(CUarrayMapInfo* list, unsigned count, CUstream stream, bool per_thread,
+                   Real real) {
+  const CUresult result =
+      gated(GateClass::kSubmits, stream, per_thread, [=] { return real(list, count, stream); });
   if (result == CUDA_SUCCESS && list != nullptr) note_array_parts(state(), list, count);
   return result;
 }
@@ -140,7 +144,9 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offse
                             CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                             unsigned long long flags) {
   GPUROTA_ENTER(cuMulticastBindMem, multicast, offset, memory, memory_offset, size, flags);
-  const CUresult result = real(multicast, offset, memory, memory_offset, size, flags);
+  const CUresult result = interposer::gated(interposer::GateClass::kResidency, nullptr, false, [=] {
+    return real(multicast, offset, memory, memory_offset, size, flags);
+  });
   interposer::State& s = interposer::state();
   const uint64_t owner = result == CUDA_SUCCESS ? interposer::vmm_id(s, multicast) : 0;
   if (owner != 0) interposer::vmm_bound(s, owner, offset, memory);
@@ -150,7 +156,13 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offse
 CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
                              CUdeviceptr memory, size_t size, unsigned long long flags) {
   GPUROTA_ENTER(cuMulticastBindAddr, multicast, offset, memory, size, flags);
-  const CUresult result = real(multicast, offset, memory, size, flags);
+  interposer::SwapFound found;
+  if (interposer::swapping() && interposer::swap_find(interposer::state(), memory, &found)) {
+    return CUDA_ERROR_INVALID_VALUE;  // as for any memory that is not the program's own mapping
+  }
+  const CUresult result = interposer::gated(interposer::GateClass::kResidency, nullptr, false, [=] {
+    return real(multicast, offset, memory, size, flags);
+  });
   interposer::State& s = interposer::state();
   const uint64_t owner = result == CUDA_SUCCESS ? interposer::vmm_id(s, multicast) : 0;
   if (owner != 0) interposer::vmm_bound_range(s, owner, offset, memory, size);
@@ -172,10 +184,10 @@ CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice devi
 
 CUresult cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned int count, CUstream stream) {
   GPUROTA_ENTER(cuMemMapArrayAsync, list, count, stream);
-  return interposer::map_array(list, count, stream, real);
+  return interposer::map_array(list, count, stream, false, real);
 }
 
 CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned int count, CUstream stream) {
   GPUROTA_ENTER(cuMemMapArrayAsync_ptsz, list, count, stream);
-  return interposer::map_array(list, count, stream, real);
+  return interposer::map_array(list, count, stream, true, real);
 }

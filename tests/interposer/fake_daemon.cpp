@@ -1,5 +1,7 @@
 #include "fake_daemon.h"
 
+#include "fake_wire.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,17 +19,6 @@ namespace {
 
 constexpr int kAnswerMs = 2000;
 
-Fd listen_at(const std::string& path) {
-  Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ::unlink(path.c_str());
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return Fd();
-  ::listen(fd.get(), 64);
-  return fd;
-}
-
 // What a newer daemon has appended to each of its messages.
 std::atomic<std::size_t> g_tail{0};
 
@@ -37,50 +28,6 @@ bool send(const Fd& fd, const Message& message) {
   std::memcpy(packet.data(), &message, sizeof(message));
   return ::send(fd.get(), packet.data(), packet.size(), MSG_NOSIGNAL) ==
          static_cast<ssize_t>(packet.size());
-}
-
-bool send_with_fds(const Fd& fd, const gpurota_msg_welcome& message, int first, int second) {
-  const int fds[2] = {first, second};
-  std::vector<unsigned char> packet(sizeof(message) + g_tail, 0xee);
-  std::memcpy(packet.data(), &message, sizeof(message));
-  iovec part{packet.data(), packet.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
-  msghdr out{};
-  out.msg_iov = &part;
-  out.msg_iovlen = 1;
-  out.msg_control = control;
-  out.msg_controllen = sizeof(control);
-  cmsghdr* c = CMSG_FIRSTHDR(&out);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof(fds));
-  std::memcpy(CMSG_DATA(c), fds, sizeof(fds));
-  return ::sendmsg(fd.get(), &out, MSG_NOSIGNAL) > 0;
-}
-
-template <typename Message>
-bool parse(const unsigned char* packet, long size, Message* out) {
-  if (size < static_cast<long>(sizeof(Message))) return false;
-  std::memcpy(out, packet, sizeof(Message));
-  return true;
-}
-
-gpurota_page* make_page(const std::vector<FakeGpu>& gpus, Fd* fd) {
-  *fd = Fd(::memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (::ftruncate(fd->get(), GPUROTA_PAGE_BYTES) != 0) return nullptr;
-  ::fcntl(fd->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
-  void* memory =
-      ::mmap(nullptr, GPUROTA_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* page = static_cast<gpurota_page*>(memory);
-  page->magic = GPUROTA_PAGE_MAGIC;
-  page->version = GPUROTA_PAGE_VERSION;
-  page->slots = static_cast<std::uint32_t>(gpus.size());
-  page->size = sizeof(gpurota_page);
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    std::memcpy(page->grant[i].uuid, gpus[i].uuid.data(), GPUROTA_UUID_BYTES);
-  }
-  return page;
 }
 
 }  // namespace
@@ -310,7 +257,7 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   answer.header = {GPUROTA_MSG_WELCOME, sizeof(answer), message.header.seq};
   answer.version = GPUROTA_WIRE_VERSION;
   if (mischief_ == Mischief::kNewerDaemon) answer.version = 9;
-  answer.features = mischief_ == Mischief::kNewerDaemon ? ~std::uint64_t{0}
+  answer.features = mischief_ == Mischief::kNewerDaemon ? ~GPUROTA_FEATURE_SWAP
                     : mischief_ == Mischief::kOldDaemon ? 0
                                                         : GPUROTA_FEATURE_PROCESSES;
   if (mischief_ == Mischief::kRefuseHello) {
@@ -344,7 +291,9 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
     send(tenant.event, unheard_of);
   }
   publish();
-  return send_with_fds(tenant.call, answer, page_fd.get(), theirs.get());
+  std::vector<unsigned char> packet(sizeof(answer) + g_tail, 0xee);
+  std::memcpy(packet.data(), &answer, sizeof(answer));
+  return send_with_fds(tenant.call, packet.data(), packet.size(), page_fd.get(), theirs.get());
 }
 
 bool FakeDaemon::grow(Tenant& tenant, const gpurota_msg_grow& message) {

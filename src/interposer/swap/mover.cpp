@@ -32,7 +32,7 @@ void Mover::let_go(uint32_t index, Moved* moved) {
     block.moving = false;
     if (!block.doomed) return;
     range = block.range;
-    moved->freed += block.size;
+    (block.handle != 0 ? moved->freed_here : moved->freed_out) += block.size;
     remains = space_.take_block(index);
   }
   bool address_free = true;

@@ -12,8 +12,11 @@
 namespace gpurota::interposer {
 
 struct Moved {
-  uint64_t bytes;    // came free (evict), or are back (restore)
-  uint64_t freed;    // of blocks that the program freed meanwhile: they are nowhere now
+  uint64_t bytes;  // came free (evict), or are back (restore)
+  // Of blocks that the program freed meanwhile, and that the mover ended: what was in GPU memory then, and
+  // what was out.
+  uint64_t freed_here;
+  uint64_t freed_out;
   CUresult result;   // of the first step that failed
   bool out_of_host;  // it failed for want of host memory
 };

@@ -117,13 +117,17 @@ CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out)
   return CUDA_SUCCESS;
 }
 
-CUresult SwapSpace::allocate(uint64_t size, uint64_t* address) {
+CUresult SwapSpace::allocate(uint64_t size, uint64_t* address, uint64_t* took) {
+  uint64_t needed = 0;
+  if (took == nullptr) took = &needed;
+  *took = 0;
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
   if (cost(size) == UINT64_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (size < kSmall) return allocate_small(size, address);
+  if (size < kSmall) return allocate_small(size, address, took);
   uint32_t index = 0;
   const CUresult result = make_range(whole_pages(size), size, &index);
   if (result != CUDA_SUCCESS) return result;
+  *took = whole_pages(size);
   Lock lock(mutex_);
   *address = ranges_[index].address;
   return CUDA_SUCCESS;
@@ -150,7 +154,13 @@ bool SwapSpace::carve(uint64_t size, uint64_t* address) {
   return false;
 }
 
-CUresult SwapSpace::allocate_small(uint64_t size, uint64_t* address) {
+bool SwapSpace::allocate_shared(uint64_t size, uint64_t* address) {
+  if (size == 0 || size >= kSmall) return false;
+  Lock lock(mutex_);
+  return carve(size, address);
+}
+
+CUresult SwapSpace::allocate_small(uint64_t size, uint64_t* address, uint64_t* took) {
   for (;;) {
     {
       Lock lock(mutex_);
@@ -169,6 +179,7 @@ CUresult SwapSpace::allocate_small(uint64_t size, uint64_t* address) {
         slabs_[s].free = kGranules;
         slabs_[s].next = open_slab_;
         open_slab_ = s;
+        *took += kPageBytes;
         continue;
       }
     }

@@ -75,8 +75,11 @@ class SwapSpace {
  public:
   void set_calls(const SwapCalls* calls) { calls_ = calls; }
 
-  // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`).
-  CUresult allocate(uint64_t size, uint64_t* address);
+  // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`). `took`: how much
+  // of that it needed; a small one may find a page with room.
+  CUresult allocate(uint64_t size, uint64_t* address, uint64_t* took = nullptr);
+  // A small one, in a page that others share already. False: it needs memory.
+  bool allocate_shared(uint64_t size, uint64_t* address);
   // The most physical memory that an allocation of `size` takes; UINT64_MAX: more than can be.
   static uint64_t cost(uint64_t size);
   // The allocation that begins there. CUDA_ERROR_INVALID_VALUE if none does. `released` tells how much
@@ -102,7 +105,7 @@ class SwapSpace {
   // Ends a range that has no blocks any more.
   void end_range(uint32_t index);
   CUresult free_range(uint32_t index, uint64_t* released, uint64_t* dropped);
-  CUresult allocate_small(uint64_t size, uint64_t* address);
+  CUresult allocate_small(uint64_t size, uint64_t* address, uint64_t* took);
   bool carve(uint64_t size, uint64_t* address);
   // Takes the allocation out of its slab; whether the slab is empty now.
   bool uncarve(Slab& slab, uint64_t address, bool* empty);

@@ -1,0 +1,276 @@
+// Streams of a swap tenant from their creation to their end, captures from begin to end, and host functions:
+// what must be known to say whether the tenant has anything in flight, and whether its memory may move.
+#include "interposer/gated.h"
+#include "interposer/pool_charge.h"
+#include "interposer/state.h"
+#include "interposer/swap/memory.h"
+#include "interposer/swap/streams.h"
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
+
+CUcontext current_context() {
+  const auto get = GPUROTA_REAL(cuCtxGetCurrent);
+  CUcontext context = nullptr;
+  if (get != nullptr) get(&context);
+  return context;
+}
+
+CUresult stream_created(CUresult result, const CUstream* out) {
+  if (result != CUDA_SUCCESS || !swapping()) return result;
+  SwapStreams& known = state().swap.streams;
+  CUcontext context = nullptr;
+  const auto get = GPUROTA_REAL(cuStreamGetCtx);
+  if (get == nullptr || get(*out, &context) != CUDA_SUCCESS) context = current_context();
+  Lock lock(known.mutex);
+  KnownStream* entry = known.streams.put(reinterpret_cast<uint64_t>(*out));
+  if (entry != nullptr) *entry = {context, false};
+  return result;
+}
+
+// Its work goes on without it: an event of ours tells when that is done. With the streams' mutex held.
+void leave_event(SwapStreams& known, CUstream stream, const KnownStream& gone) {
+  const auto query = GPUROTA_REAL(cuStreamQuery);
+  const auto create = GPUROTA_REAL(cuEventCreate);
+  const auto record = GPUROTA_REAL(cuEventRecord);
+  if (gone.capturing || query == nullptr || create == nullptr || record == nullptr) return;
+  const RelaxedCapture relaxed;
+  CUevent event = nullptr;
+  if (query(stream) != CUDA_ERROR_NOT_READY || create(&event, kDisableTiming) != CUDA_SUCCESS ||
+      record(event, stream) != CUDA_SUCCESS) {
+    return;
+  }
+  KnownEvent* entry = known.events.put(reinterpret_cast<uint64_t>(event));
+  if (entry != nullptr) *entry = {event, gone.context, 0};
+}
+
+template <typename Real>
+CUresult destroy(CUstream stream, Real real) {
+  if (!swapping()) return real(stream);
+  SwapStreams& known = state().swap.streams;
+  Lock lock(known.mutex);  // the worker asks streams under it: none may go meanwhile
+  const KnownStream* found = known.streams.find(reinterpret_cast<uint64_t>(stream));
+  const KnownStream stays = found != nullptr ? *found : KnownStream{nullptr, false};
+  if (found != nullptr) leave_event(known, stream, stays);
+  const CUresult result = real(stream);
+  KnownStream gone{};
+  if (result != CUDA_SUCCESS || !known.streams.take(reinterpret_cast<uint64_t>(stream), &gone)) {
+    return result;
+  }
+  if (gone.capturing) known.captures.fetch_sub(1);
+  swap_stream_gone(state(), reinterpret_cast<uint64_t>(stream));
+  return result;
+}
+
+// With the streams' mutex held: a question of the worker's to a stream that begins to capture would end that.
+template <typename Call>
+CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
+  if (!swapping()) return call();
+  const GatePass pass(GateClass::kResidency, stream, per_thread);
+  if (pass.refused()) return kNotLet;
+  SwapStreams& known = state().swap.streams;
+  Lock lock(known.mutex);
+  const CUresult result = call();
+  if (result != CUDA_SUCCESS) return result;
+  KnownStream* entry = known.streams.put(key_of_stream(stream, per_thread));
+  if (entry == nullptr || entry->capturing) return result;
+  if (entry->context == nullptr) entry->context = current_context();
+  entry->capturing = true;
+  known.captures.fetch_add(1);
+  return result;
+}
+
+template <typename Call>
+CUresult end_capture(CUstream stream, bool per_thread, Call call) {
+  const CUresult result = call();
+  if (!swapping() || is_capturing(stream, per_thread)) return result;
+  SwapStreams& known = state().swap.streams;
+  const uint64_t key = key_of_stream(stream, per_thread);
+  Lock lock(known.mutex);
+  KnownStream* entry = known.streams.find(key);
+  if (entry == nullptr || !entry->capturing) return result;
+  entry->capturing = false;
+  known.captures.fetch_sub(1);
+  // A thread's own stream is no stream that others could ask: it is known while it captures only.
+  KnownStream gone{};
+  if (key % 2 != 0) known.streams.take(key, &gone);
+  return result;
+}
+
+// A host function of the program's, on its way through the driver.
+struct HostCall {
+  CUhostFn function;
+  CUstreamCallback callback;
+  void* data;
+  uint32_t index;
+};
+
+struct HostCalls {
+  Mutex mutex;
+  Table<HostCall> calls;
+};
+
+// Not of the forked child's concern: the driver's threads, which use it, are not there.
+HostCalls g_host_calls;
+
+HostCall* keep(const HostCall& call) {
+  Lock lock(g_host_calls.mutex);
+  const uint32_t index = g_host_calls.calls.take();
+  if (index == 0) return nullptr;
+  HostCall& kept = g_host_calls.calls[index];
+  kept = call;
+  kept.index = index;
+  return &kept;
+}
+
+HostCall let_go(void* data) {
+  const HostCall call = *static_cast<HostCall*>(data);
+  Lock lock(g_host_calls.mutex);
+  g_host_calls.calls.give_back(call.index);
+  return call;
+}
+
+// What the function calls passes the gate: whoever waited in here would wait for itself.
+void run_function(void* data) {
+  const HostCall call = let_go(data);
+  Gate& gate = state().swap.gate;
+  gate.begin_callback();
+  call.function(call.data);
+  gate.end_callback();
+}
+
+void run_callback(CUstream stream, CUresult status, void* data) {
+  const HostCall call = let_go(data);
+  Gate& gate = state().swap.gate;
+  gate.begin_callback();
+  call.callback(stream, status, call.data);
+  gate.end_callback();
+}
+
+// A captured one becomes a node, which runs any number of times: it stays as it is.
+template <typename Real>
+CUresult launch_function(CUstream stream, bool per_thread, CUhostFn function, void* data,
+                         Real real) {
+  if (!swapping()) return real(stream, function, data);
+  const GatePass pass(GateClass::kSubmits, stream, per_thread);
+  if (pass.refused()) return kNotLet;
+  const bool recorded = function == nullptr || is_capturing(stream, per_thread);
+  HostCall* kept = recorded ? nullptr : keep({function, nullptr, data, 0});
+  if (kept == nullptr) return real(stream, function, data);
+  const CUresult result = real(stream, run_function, kept);
+  if (result != CUDA_SUCCESS) let_go(kept);
+  return result;
+}
+
+template <typename Real>
+CUresult add_callback(CUstream stream, bool per_thread, CUstreamCallback function, void* data,
+                      unsigned flags, Real real) {
+  if (!swapping()) return real(stream, function, data, flags);
+  const GatePass pass(GateClass::kSubmits, stream, per_thread);
+  if (pass.refused()) return kNotLet;
+  HostCall* kept = function == nullptr ? nullptr : keep({nullptr, function, data, 0});
+  if (kept == nullptr) return real(stream, function, data, flags);
+  const CUresult result = real(stream, run_callback, kept, flags);
+  if (result != CUDA_SUCCESS) let_go(kept);
+  return result;
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+
+CUresult cuStreamCreate(CUstream* out, unsigned int flags) {
+  GPUROTA_ENTER(cuStreamCreate, out, flags);
+  return interposer::stream_created(real(out, flags), out);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
+  GPUROTA_ENTER(cuStreamCreateWithPriority, out, flags, priority);
+  return interposer::stream_created(real(out, flags, priority), out);
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx green, unsigned int flags, int priority) {
+  GPUROTA_ENTER(cuGreenCtxStreamCreate, out, green, flags, priority);
+  return interposer::stream_created(real(out, green, flags, priority), out);
+}
+
+CUresult cuStreamDestroy(CUstream stream) {
+  GPUROTA_ENTER(cuStreamDestroy, stream);
+  return interposer::destroy(stream, real);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  GPUROTA_ENTER(cuStreamDestroy_v2, stream);
+  return interposer::destroy(stream, real);
+}
+
+CUresult cuStreamBeginCapture(CUstream stream) {
+  GPUROTA_ENTER(cuStreamBeginCapture, stream);
+  return interposer::begin_capture(stream, false, [=] { return real(stream); });
+}
+
+CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
+  GPUROTA_ENTER(cuStreamBeginCapture_ptsz, stream);
+  return interposer::begin_capture(stream, true, [=] { return real(stream); });
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  GPUROTA_ENTER(cuStreamBeginCapture_v2, stream, mode);
+  return interposer::begin_capture(stream, false, [=] { return real(stream, mode); });
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+  GPUROTA_ENTER(cuStreamBeginCapture_v2_ptsz, stream, mode);
+  return interposer::begin_capture(stream, true, [=] { return real(stream, mode); });
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* before,
+                                     const CUgraphEdgeData* edges, size_t count,
+                                     CUstreamCaptureMode mode) {
+  GPUROTA_ENTER(cuStreamBeginCaptureToGraph, stream, graph, before, edges, count, mode);
+  return interposer::begin_capture(stream, false,
+                                   [=] { return real(stream, graph, before, edges, count, mode); });
+}
+
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* before,
+                                          const CUgraphEdgeData* edges, size_t count,
+                                          CUstreamCaptureMode mode) {
+  GPUROTA_ENTER(cuStreamBeginCaptureToGraph_ptsz, stream, graph, before, edges, count, mode);
+  return interposer::begin_capture(stream, true,
+                                   [=] { return real(stream, graph, before, edges, count, mode); });
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* out) {
+  GPUROTA_ENTER(cuStreamEndCapture, stream, out);
+  return interposer::end_capture(stream, false, [=] { return real(stream, out); });
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* out) {
+  GPUROTA_ENTER(cuStreamEndCapture_ptsz, stream, out);
+  return interposer::end_capture(stream, true, [=] { return real(stream, out); });
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  GPUROTA_ENTER(cuLaunchHostFunc, stream, function, data);
+  return interposer::launch_function(stream, false, function, data, real);
+}
+
+CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
+  GPUROTA_ENTER(cuLaunchHostFunc_ptsz, stream, function, data);
+  return interposer::launch_function(stream, true, function, data, real);
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* data,
+                             unsigned int flags) {
+  GPUROTA_ENTER(cuStreamAddCallback, stream, function, data, flags);
+  return interposer::add_callback(stream, false, function, data, flags, real);
+}
+
+CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, void* data,
+                                  unsigned int flags) {
+  GPUROTA_ENTER(cuStreamAddCallback_ptsz, stream, function, data, flags);
+  return interposer::add_callback(stream, true, function, data, flags, real);
+}

@@ -1,0 +1,47 @@
+// A driver call's way through the gate of a swap lease (gate.h). Who is not a swap tenant pays two loads.
+//
+// What is inside the gate counts as being submitted. So nobody waits for memory in here: that comes first.
+#pragma once
+
+#include "interposer/driver.h"
+#include "interposer/gate.h"
+#include "interposer/swap/grants.h"
+
+namespace gpurota::interposer {
+
+// What a call gets that may not be made, as the daemon who would let it is gone for good.
+inline constexpr CUresult kNotLet = CUDA_ERROR_DEVICE_UNAVAILABLE;
+
+class GatePass {
+ public:
+  GatePass(GateClass what, CUstream stream, bool per_thread);
+  ~GatePass();
+  GatePass(const GatePass&) = delete;
+  GatePass& operator=(const GatePass&) = delete;
+
+  bool refused() const { return refused_; }
+
+ private:
+  GateMark* mark_ = nullptr;
+  bool refused_ = false;
+  bool marks_thread_stream_ = false;
+};
+
+// `call()` inside the gate.
+template <typename Call>
+CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call) {
+  if (!swapping()) return call();
+  const GatePass pass(what, stream, per_thread);
+  return pass.refused() ? kNotLet : call();
+}
+
+}  // namespace gpurota::interposer
+
+// The body of a hook that only waits. `arguments` in parentheses.
+#define GPUROTA_GATED(symbol, what, stream, per_thread, arguments)                           \
+  const auto real = GPUROTA_REAL(symbol);                                                    \
+  if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol);              \
+  if (!::gpurota::interposer::swapping()) return real arguments;                             \
+  const ::gpurota::interposer::GatePass pass(::gpurota::interposer::GateClass::what, stream, \
+                                             per_thread);                                    \
+  return pass.refused() ? ::gpurota::interposer::kNotLet : real arguments;

@@ -1,0 +1,133 @@
+// What a program is told of memory that moves: from our tables, so that it need not be there, and as of memory
+// that cuMemAlloc gave.
+#include "interposer/device.h"
+#include "interposer/driver.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr unsigned kReadWrite = 3;  // CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+
+template <typename T>
+CUresult put(void* out, T value) {
+  *static_cast<T*>(out) = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult answer(State& s, const SwapFound& found, uint64_t address, CUpointer_attribute attribute,
+                void* out) {
+  const Allocation& allocation = found.allocation;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return put(out, context_of_serial(allocation.context));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put<unsigned>(out, CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return put<CUdeviceptr>(out, address);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return put<unsigned char>(out, 0);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return put<unsigned char>(out, 1);
+    // Unique among what lives.
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return put<unsigned long long>(out, found.base);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return put<int>(out, s.swap.devices[allocation.slot].device);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put<CUdeviceptr>(out, found.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return put<size_t>(out, allocation.size);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put<unsigned>(out, 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put<unsigned>(out, kReadWrite);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put<CUmemoryPool>(out, nullptr);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+// What the question after several attributes gets for one that does not apply.
+void answer_none(CUpointer_attribute attribute, void* out) {
+  if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER) put<void*>(out, nullptr);
+}
+
+template <typename Ptr, typename Size>
+void tell_range(const SwapFound& found, Ptr* base, Size* size) {
+  if (base != nullptr) *base = static_cast<Ptr>(found.base);
+  if (size != nullptr) *size = static_cast<Size>(found.allocation.size);
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+using interposer::state;
+using interposer::swap_find;
+using interposer::SwapFound;
+using interposer::swapping;
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr ptr) {
+  GPUROTA_ENTER(cuMemGetAddressRange_v2, base, size, ptr);
+  SwapFound found;
+  if (!swapping() || !swap_find(state(), ptr, &found)) return real(base, size, ptr);
+  interposer::tell_range(found, base, size);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned int* size, CUdeviceptr_v1 ptr) {
+  GPUROTA_ENTER(cuMemGetAddressRange, base, size, ptr);
+  SwapFound found;
+  if (!swapping() || !swap_find(state(), ptr, &found)) return real(base, size, ptr);
+  interposer::tell_range(found, base, size);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  GPUROTA_ENTER(cuPointerGetAttribute, out, attribute, ptr);
+  SwapFound found;
+  if (!swapping() || out == nullptr || !swap_find(state(), ptr, &found)) {
+    return real(out, attribute, ptr);
+  }
+  return interposer::answer(state(), found, ptr, attribute, out);
+}
+
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** out,
+                                CUdeviceptr ptr) {
+  GPUROTA_ENTER(cuPointerGetAttributes, count, attributes, out, ptr);
+  SwapFound found;
+  if (!swapping() || count == 0 || attributes == nullptr || out == nullptr ||
+      !swap_find(state(), ptr, &found)) {
+    return real(count, attributes, out, ptr);
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    if (interposer::answer(state(), found, ptr, attributes[i], out[i]) != CUDA_SUCCESS) {
+      interposer::answer_none(attributes[i], out[i]);
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+// Another process would hold on to memory that moves.
+CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr) {
+  GPUROTA_ENTER(cuIpcGetMemHandle, out, ptr);
+  SwapFound found;
+  return swapping() && swap_find(state(), ptr, &found) ? CUDA_ERROR_NOT_SUPPORTED : real(out, ptr);
+}
+
+CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr ptr, size_t size, int type,
+                                       unsigned long long flags) {
+  GPUROTA_ENTER(cuMemGetHandleForAddressRange, out, ptr, size, type, flags);
+  SwapFound found;
+  if (swapping() && swap_find(state(), ptr, &found)) return CUDA_ERROR_NOT_SUPPORTED;
+  return real(out, ptr, size, type, flags);
+}

@@ -1,0 +1,33 @@
+// The GPUs of a swap tenant, and the driver as swap memory uses it there (SwapCalls, driver_calls.cpp).
+//
+// Our copies run in a non-blocking stream of our own in a context of the program's, on any thread, in relaxed
+// capture mode: nothing here ends a capture of the program's, waits for its work, or is waited for by it.
+#pragma once
+
+#include "interposer/state.h"
+
+namespace gpurota::interposer {
+
+// The device of a slot, ready to allocate, with `context` for its copies if it has none. nullptr: the
+// driver cannot.
+SwapDevice* swap_device(State& s, int slot, CUcontext context);
+
+// Makes sure that there is a stream for copies, in any context of the slot that lives.
+bool have_stream(State& s, int slot);
+
+// The context is gone, and with it what we had there.
+void forget_device_context(State& s, CUcontext context);
+
+// While it lives, `context` is current on this thread.
+class InContext {
+ public:
+  explicit InContext(CUcontext context);
+  ~InContext();
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+
+ private:
+  bool pushed_ = false;
+};
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,212 @@
+#include "interposer/device.h"
+#include "interposer/driver.h"
+#include "interposer/pool_charge.h"
+#include "interposer/swap/devices.h"
+
+#include <string.h>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr unsigned kPortable = 1;       // CU_MEMHOSTREGISTER_PORTABLE
+constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
+
+SwapDevice& device_of(void* self) { return *static_cast<SwapDevice*>(self); }
+
+template <typename F, typename... Arguments>
+CUresult call(F* function, Arguments... arguments) {
+  return function != nullptr ? function(arguments...) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult reserve(void*, uint64_t size, uint64_t* address) {
+  CUdeviceptr at = 0;
+  const CUresult result =
+      call(GPUROTA_REAL(cuMemAddressReserve), &at, size, size_t{0}, CUdeviceptr{0}, 0ull);
+  *address = at;
+  return result;
+}
+
+CUresult unreserve(void*, uint64_t address, uint64_t size) {
+  return call(GPUROTA_REAL(cuMemAddressFree), CUdeviceptr{address}, size);
+}
+
+CUresult create(void* self, uint64_t size, uint64_t* handle) {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_of(self).device};
+  CUmemGenericAllocationHandle made = 0;
+  const CUresult result = call(GPUROTA_REAL(cuMemCreate), &made, size, &prop, 0ull);
+  *handle = made;
+  return result;
+}
+
+CUresult release(void*, uint64_t handle) {
+  return call(GPUROTA_REAL(cuMemRelease), CUmemGenericAllocationHandle{handle});
+}
+
+CUresult map(void*, uint64_t address, uint64_t size, uint64_t handle) {
+  return call(GPUROTA_REAL(cuMemMap), CUdeviceptr{address}, size, size_t{0},
+              CUmemGenericAllocationHandle{handle}, 0ull);
+}
+
+CUresult unmap(void*, uint64_t address, uint64_t size) {
+  return call(GPUROTA_REAL(cuMemUnmap), CUdeviceptr{address}, size);
+}
+
+// For all GPUs of the lease that can reach it at once: a call for each would take as long again.
+CUresult set_access(void* self, uint64_t address, uint64_t size) {
+  const SwapDevice& device = device_of(self);
+  State& s = state();
+  const auto can = GPUROTA_REAL(cuDeviceCanAccessPeer);
+  CUmemAccessDesc access[GPUROTA_SLOTS] = {};
+  size_t count = 0;
+  access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, device.device},
+                     CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  for (CUdevice d = 0; s.link.slot_count > 1 && d < static_cast<CUdevice>(kDevices); ++d) {
+    if (d == device.device || count == GPUROTA_SLOTS) continue;
+    if (s.device_slot[d].load(std::memory_order_relaxed) <= 0) continue;
+    int reaches = 0;
+    if (call(can, &reaches, d, device.device) != CUDA_SUCCESS || reaches == 0) continue;
+    access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, d}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  }
+  return call(GPUROTA_REAL(cuMemSetAccess), CUdeviceptr{address}, size,
+              static_cast<const CUmemAccessDesc*>(access), count);
+}
+
+CUresult copy_out(void* self, void* host, uint64_t address, uint64_t size) {
+  const SwapDevice& device = device_of(self);
+  const InContext in(device.context);
+  return call(GPUROTA_REAL(cuMemcpyDtoHAsync_v2), host, CUdeviceptr{address}, size, device.stream);
+}
+
+CUresult copy_in(void* self, uint64_t address, const void* host, uint64_t size) {
+  const SwapDevice& device = device_of(self);
+  const InContext in(device.context);
+  return call(GPUROTA_REAL(cuMemcpyHtoDAsync_v2), CUdeviceptr{address}, host, size, device.stream);
+}
+
+CUresult fence(void* self, uint64_t* token) {
+  SwapDevice& device = device_of(self);
+  const InContext in(device.context);
+  *token = device.last_fence.fetch_add(1) + 1;
+  return call(GPUROTA_REAL(cuEventRecord), device.events[*token % kSwapFences], device.stream);
+}
+
+CUresult wait(void* self, uint64_t token) {
+  SwapDevice& device = device_of(self);
+  const InContext in(device.context);
+  return call(GPUROTA_REAL(cuEventSynchronize), device.events[token % kSwapFences]);
+}
+
+// Huge pages are pinned in a fraction of the time. Not inherited, or a fork would copy all of it; not in
+// core dumps, as GPU memory is not.
+void* map_host(void*, uint64_t size) {
+  ErrnoGuard guard;
+  void* p = map_memory(size, MADV_DONTFORK);
+  if (p == nullptr) return nullptr;
+  ::madvise(p, size, MADV_HUGEPAGE);
+  ::madvise(p, size, MADV_DONTDUMP);
+  return p;
+}
+
+void unmap_host(void*, void* memory, uint64_t size) {
+  ErrnoGuard guard;
+  ::munmap(memory, size);
+}
+
+bool pin(void* self, void* memory, uint64_t size) {
+  const InContext in(device_of(self).context);
+  const RelaxedCapture relaxed;
+  return call(GPUROTA_REAL(cuMemHostRegister_v2), memory, size, kPortable) == CUDA_SUCCESS;
+}
+
+void unpin(void* self, void* memory) {
+  const InContext in(device_of(self).context);
+  const RelaxedCapture relaxed;
+  call(GPUROTA_REAL(cuMemHostUnregister), memory);
+}
+
+SwapCalls make_calls(SwapDevice* device) {
+  return {device,   reserve, unreserve, create, release,  map,        unmap, set_access,
+          copy_out, copy_in, fence,     wait,   map_host, unmap_host, pin,   unpin};
+}
+
+// With the device's mutex held.
+bool make_stream(SwapDevice& device, CUcontext context) {
+  const InContext in(context);
+  const RelaxedCapture relaxed;
+  CUstream stream = nullptr;
+  if (call(GPUROTA_REAL(cuStreamCreate), &stream, unsigned{CU_STREAM_NON_BLOCKING}) !=
+      CUDA_SUCCESS) {
+    return false;
+  }
+  for (CUevent& event : device.events) {
+    if (call(GPUROTA_REAL(cuEventCreate), &event, kDisableTiming) != CUDA_SUCCESS) return false;
+  }
+  device.stream = stream;
+  device.context = context;
+  return true;
+}
+
+CUdevice device_of_slot(State& s, int slot) {
+  for (CUdevice d = 0; d < static_cast<CUdevice>(kDevices); ++d) {
+    if (s.device_slot[d].load(std::memory_order_relaxed) == slot + 1) return d;
+  }
+  return -1;
+}
+
+}  // namespace
+
+InContext::InContext(CUcontext context) {
+  const auto get = GPUROTA_REAL(cuCtxGetCurrent);
+  CUcontext current = nullptr;
+  if (context == nullptr || get == nullptr) return;
+  if (get(&current) == CUDA_SUCCESS && current == context) return;
+  pushed_ = call(GPUROTA_REAL(cuCtxPushCurrent_v2), context) == CUDA_SUCCESS;
+}
+
+InContext::~InContext() {
+  CUcontext popped = nullptr;
+  if (pushed_) call(GPUROTA_REAL(cuCtxPopCurrent_v2), &popped);
+}
+
+SwapDevice* swap_device(State& s, int slot, CUcontext context) {
+  SwapDevice& device = s.swap.devices[slot];
+  if (device.ready.load(std::memory_order_acquire) != 0) return &device;
+  Lock lock(device.mutex);
+  if (device.ready.load() != 0) return &device;
+  device.device = device_of_slot(s, slot);
+  if (device.device < 0) return nullptr;
+  if (device.context == nullptr && (context == nullptr || !make_stream(device, context))) {
+    return nullptr;
+  }
+  device.calls = make_calls(&device);
+  device.space.set_calls(&device.calls);
+  device.ready.store(1, std::memory_order_release);
+  return &device;
+}
+
+bool have_stream(State& s, int slot) {
+  SwapDevice& device = s.swap.devices[slot];
+  Lock lock(device.mutex);
+  if (device.context != nullptr) return true;
+  const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    const ContextEntry& entry = s.contexts.entries[i];
+    CUcontext context = entry.context.load(std::memory_order_acquire);
+    if (context == nullptr || entry.slot.load() != slot) continue;
+    if (make_stream(device, context)) return true;
+  }
+  return false;
+}
+
+void forget_device_context(State& s, CUcontext context) {
+  for (SwapDevice& device : s.swap.devices) {
+    Lock lock(device.mutex);
+    if (device.context != context) continue;
+    device.context = nullptr;
+    device.stream = nullptr;
+  }
+}
+
+}  // namespace gpurota::interposer

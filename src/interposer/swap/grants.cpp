@@ -1,0 +1,218 @@
+#include "interposer/swap/grants.h"
+
+#include "abi/wire.h"
+#include "interposer/config.h"
+#include "interposer/debug.h"
+#include "interposer/socket.h"
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr int64_t kSendMs = 1000;
+constexpr int64_t kLookMs = 100;  // at whether the daemon has been away too long
+
+void take_off(uint64_t* from, uint64_t bytes) { *from -= bytes < *from ? bytes : *from; }
+
+bool send_ask(Swap& swap, const SwapAsk& ask) {
+  gpurota_msg_swap_grow question{};
+  question.slot = ask.slot;
+  question.kind = ask.kind;
+  question.bytes = ask.bytes;
+  return swap_send(swap, &question, sizeof(question), GPUROTA_MSG_SWAP_GROW, ask.seq);
+}
+
+// More at once than there are threads that wait: the next waits for one of them.
+SwapAsk* take_ask(Swap& swap) {
+  for (;;) {
+    for (SwapAsk& ask : swap.asks) {
+      uint32_t free = kAskFree;
+      if (ask.state.compare_exchange_strong(free, kAskTaken)) return &ask;
+    }
+    sleep_ms(1);
+  }
+}
+
+Answer wait_for_answer(State& s, SwapAsk* ask) {
+  for (;;) {
+    const timespec wait = to_timespec(kLookMs);
+    futex_wait(&ask->state, kAskWaits, &wait);
+    if (ask->state.load(std::memory_order_acquire) == kAskAnswered) {
+      return ask->status == GPUROTA_OK ? Answer::kYes : Answer::kNo;
+    }
+    if (!swap_gone(s)) continue;
+    Lock lock(s.swap.books_mutex);
+    if (ask->state.load() != kAskWaits) continue;
+    ask->state.store(kAskTaken);
+    return s.link.lease_refused ? Answer::kNo : Answer::kAway;
+  }
+}
+
+}  // namespace
+
+void swap_lose(Swap& swap) {
+  if (!swap.connected) return;
+  swap.connected = false;
+  if (swap.away_since.load() == 0) swap.away_since.store(now_ms());
+  if (swap.event_fd > 0 && is_ours(swap.event_fd - 1, swap.event_inode)) {
+    ::syscall(SYS_shutdown, swap.event_fd - 1, SHUT_RDWR);  // the helper sees it, and comes back
+  }
+}
+
+bool swap_send(Swap& swap, void* message, size_t size, uint16_t type, uint32_t seq) {
+  if (!swap.connected) return false;
+  ErrnoGuard guard;
+  auto* header = static_cast<gpurota_msg_header*>(message);
+  *header = {type, static_cast<uint16_t>(size), seq};
+  const Socket event{swap.event_fd - 1, swap.event_inode, true};
+  if (send_packet(event, message, size, now_ms() + kSendMs)) return true;
+  swap_lose(swap);
+  return false;
+}
+
+bool swap_gone(const State& s) {
+  if (!s.swap.worker_started || s.link.lease_refused) return true;
+  const int64_t since = s.swap.away_since.load();
+  return since != 0 && now_ms() - since >= config().wait_ms;
+}
+
+Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
+  State& s = state();
+  ErrnoGuard guard;
+  SwapAsk* ask = take_ask(s.swap);
+  {
+    Lock lock(s.swap.books_mutex);
+    ask->seq = ++s.swap.ask_seq;
+    ask->slot = static_cast<uint32_t>(slot);
+    ask->kind = kind;
+    ask->bytes = bytes;
+    ask->granted = 0;
+    ask->state.store(kAskWaits);
+    send_ask(s.swap, *ask);  // what could not be said is said again after the next SWAP_HERE
+  }
+  const Answer answer = wait_for_answer(s, ask);
+  if (answer == Answer::kYes && granted != nullptr) *granted = ask->granted;
+  if (answer != Answer::kYes) {
+    GPUROTA_DEBUG("slot %d: %llu bytes are refused (status %u)", slot,
+                  static_cast<unsigned long long>(bytes), ask->status);
+  }
+  ask->state.store(kAskFree, std::memory_order_release);
+  s.mirror(slot);
+  return answer;
+}
+
+void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired) {
+  if (resident == 0 && out == 0 && wired == 0) return;
+  State& s = state();
+  {
+    Lock lock(s.swap.books_mutex);
+    SwapBooks& books = s.swap.books[slot];
+    take_off(&books.movable, resident + out);
+    take_off(&books.out, out);
+    take_off(&books.wired, wired);
+    gpurota_msg_swap_shrink message{};
+    message.slot = static_cast<uint32_t>(slot);
+    message.resident_bytes = resident;
+    message.out_bytes = out;
+    message.wired_bytes = wired;
+    swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_SHRINK, 0);
+  }
+  s.mirror(slot);
+}
+
+// The daemon told one sum at a time; all contexts of a GPU cost the same.
+void swap_context_returned(int slot, uint32_t left) {
+  State& s = state();
+  uint64_t bytes = 0;
+  {
+    Lock lock(s.swap.books_mutex);
+    SwapBooks& books = s.swap.books[slot];
+    bytes = books.contexts / (left + 1);
+    books.contexts -= bytes;
+  }
+  swap_shrink(slot, 0, 0, bytes);
+}
+
+void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes) {
+  State& s = state();
+  Lock lock(s.swap.books_mutex);
+  SwapBooks& books = s.swap.books[slot];
+  if (direction == GPUROTA_SWAP_EVICT) {
+    books.out += bytes;
+  } else {
+    take_off(&books.out, bytes);
+  }
+  gpurota_msg_swap_moved message{};
+  message.slot = static_cast<uint32_t>(slot);
+  message.direction = direction;
+  message.bytes = bytes;
+  swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
+}
+
+void swap_order_ended(int slot, gpurota_swap_direction direction, bool failed, uint64_t returned) {
+  if (!failed && returned == 0) return;
+  State& s = state();
+  Lock lock(s.swap.books_mutex);
+  gpurota_msg_swap_moved message{};
+  message.slot = static_cast<uint32_t>(slot);
+  message.direction = direction;
+  message.failed = failed ? 1 : 0;
+  message.returned = returned;
+  swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
+}
+
+bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready) {
+  State& s = state();
+  Lock lock(s.swap.books_mutex);
+  gpurota_msg_swap_status message{};
+  message.gate_seq = gate_seq;
+  message.busy = busy ? 1 : 0;
+  message.waiting = waiting;
+  message.ready = ready;
+  return swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_STATUS, 0);
+}
+
+void swap_say_here() {
+  State& s = state();
+  Swap& swap = s.swap;
+  Lock lock(swap.books_mutex);
+  if (!swap.hello_due || swap.event_fd == 0) return;
+  swap.hello_due = false;
+  swap.connected = true;
+  gpurota_msg_swap_here here{};
+  here.gate_open = swap.gate.state() == GateState::kOpen ? 1 : 0;
+  here.slots = s.link.slot_count;
+  for (uint32_t i = 0; i < s.link.slot_count; ++i) {
+    const SwapBooks& books = swap.books[i];
+    here.memory[i] = {books.movable, books.movable - books.out, books.wired};
+  }
+  if (!swap_send(swap, &here, sizeof(here), GPUROTA_MSG_SWAP_HERE, 0)) return;
+  for (const SwapAsk& ask : swap.asks) {
+    if (ask.state.load() == kAskWaits && !send_ask(swap, ask)) return;
+  }
+  swap.away_since.store(0);
+  swap.gate.set_refusing(false);
+}
+
+void swap_connected(State& s, int fd, uint64_t inode) {
+  Lock lock(s.swap.books_mutex);
+  s.swap.event_fd = fd + 1;
+  s.swap.event_inode = inode;
+  s.swap.connected = false;
+  s.swap.hello_due = true;
+  for (SwapDevice& device : s.swap.devices) {
+    device.evict.store(0);  // orders of the last daemon's
+    device.restore.store(0);
+  }
+  s.swap.gate_seq.store(0);
+  s.swap.gate.poke();
+}
+
+void swap_lost(State& s) {
+  Lock lock(s.swap.books_mutex);
+  s.swap.connected = false;
+  s.swap.event_fd = 0;
+  s.swap.hello_due = false;
+  if (s.swap.away_since.load() == 0) s.swap.away_since.store(now_ms());
+}
+
+}  // namespace gpurota::interposer

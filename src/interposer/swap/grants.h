@@ -1,0 +1,49 @@
+// What a swap tenant says to the daemon, and waits for (abi/wire_swap.h), and the books that both keep.
+//
+// Every change of the books and the message that tells it are one step under Swap::books_mutex, so that what
+// SWAP_HERE says to the next daemon is what the last one knew. While no daemon is there the books change all
+// the same. Any thread.
+#pragma once
+
+#include "interposer/link.h"
+#include "interposer/state.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// Whether this process is a swap tenant. What every launch pays who is not: two loads.
+inline bool swapping() {
+  const State* s = g_state.load(std::memory_order_acquire);
+  return s != nullptr && s->swap.on.load(std::memory_order_relaxed) != 0;
+}
+
+// Asks for memory and waits, for a turn if need be; while the daemon is away no longer than GPUROTA_WAIT_MS,
+// counted from when it was missed. `granted` (may be nullptr): what a context is taken for.
+Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
+// Memory was freed, or what was granted is not needed.
+void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired);
+// A context that was granted is not there, or not any more; `left`: contexts that are.
+void swap_context_returned(int slot, uint32_t left);
+
+// The worker's: a block has moved; and how an order ended.
+void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes);
+void swap_order_ended(int slot, gpurota_swap_direction direction, bool failed, uint64_t returned);
+// False if it could not be said.
+bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready);
+// Says SWAP_HERE on a new connection, if that is due; nothing may be on its way between the books and the
+// GPU, so the worker does it between moves.
+void swap_say_here();
+
+// The daemon has been away for longer than anybody is to wait for it.
+bool swap_gone(const State& s);
+
+// The helper's: a connection begins, and ends.
+void swap_connected(State& s, int fd, uint64_t inode);
+void swap_lost(State& s);
+
+// With Swap::books_mutex held.
+bool swap_send(Swap& swap, void* message, size_t size, uint16_t type, uint32_t seq);
+void swap_lose(Swap& swap);
+
+}  // namespace gpurota::interposer

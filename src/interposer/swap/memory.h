@@ -1,0 +1,41 @@
+// A swap tenant's allocations: memory that moves, asked for at the daemon, freed as the driver frees.
+//
+// Any thread of the program. A pointer is remembered in State::pointers with kSwapped, so that who frees it, or
+// asks about it, finds out. Nothing here waits inside the gate for the daemon.
+#pragma once
+
+#include "interposer/device.h"
+#include "interposer/state.h"
+
+namespace gpurota::interposer {
+
+// Where `place` is current.
+CUresult swap_allocate(const Place& place, uint64_t size, CUdeviceptr* out);
+CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height, unsigned element,
+                             CUdeviceptr* out, size_t* pitch);
+// In stream order: what the stream itself freed before may be had again at once.
+CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream, bool per_thread,
+                             CUdeviceptr* out);
+
+// False: not memory that moves. Else `result` is the answer.
+bool swap_free(State& s, uint64_t address, CUresult* result);
+bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_thread,
+                     CUresult* result);
+
+void swap_stream_gone(State& s, uint64_t key);
+
+// Ends what was freed in stream order and is done; and of what was freed during a capture, up to `done`: all
+// work that was there then is over.
+void swap_end_freed(State& s, uint64_t done);
+
+// The context is gone: frees what lived in it.
+void swap_free_context(State& s, uint32_t serial);
+
+// The allocation that `address` lies in.
+struct SwapFound {
+  uint64_t base;
+  Allocation allocation;
+};
+bool swap_find(State& s, uint64_t address, SwapFound* out);
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,113 @@
+#include "interposer/swap/orders.h"
+
+#include "abi/wire.h"
+#include "interposer/debug.h"
+#include "interposer/swap/grants.h"
+
+#include <string.h>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
+
+template <typename Message>
+bool parse(const void* packet, long size, Message* out) {
+  if (size < static_cast<long>(sizeof(Message))) return false;
+  memcpy(out, packet, sizeof(Message));
+  return true;
+}
+
+// Books the grant in the same step in which the daemon's word of it arrives.
+bool on_grown(State& s, const gpurota_msg_swap_grown& answer) {
+  Lock lock(s.swap.books_mutex);
+  for (SwapAsk& ask : s.swap.asks) {
+    if (ask.state.load() != kAskWaits || ask.seq != answer.header.seq) continue;
+    const bool context = ask.kind == GPUROTA_SWAP_CONTEXT;
+    if (answer.slot != ask.slot || answer.bytes >= kSaneBytes) return false;
+    if (answer.status == GPUROTA_OK) {
+      if (!context && answer.bytes != ask.bytes) return false;
+      SwapBooks& books = s.swap.books[ask.slot];
+      (ask.kind == GPUROTA_SWAP_MOVABLE ? books.movable : books.wired) += answer.bytes;
+      if (context) books.contexts += answer.bytes;
+    }
+    ask.granted = answer.bytes;
+    ask.status = answer.status;
+    ask.state.store(kAskAnswered, std::memory_order_release);
+    futex_wake(&ask.state, 1);
+    return true;
+  }
+  return true;  // of a thread that gave up
+}
+
+// Opening is the worker's: it sees whether all memory is there.
+bool on_gate(State& s, const gpurota_msg_swap_gate& message) {
+  Swap& swap = s.swap;
+  {
+    Lock lock(swap.gate_mutex);
+    switch (message.order) {
+      case GPUROTA_GATE_OPEN:
+        swap.open_wanted = true;
+        break;
+      case GPUROTA_GATE_CLOSE:
+        swap.open_wanted = false;
+        if (swap.gate.state() == GateState::kOpen) swap.gate.set(GateState::kShut);
+        swap.last_close_ms.store(now_ms());
+        break;
+      case GPUROTA_GATE_LET_ONE_THROUGH:
+        swap.gate.let_one_through();
+        break;
+      default:
+        return true;  // of a newer daemon
+    }
+    swap.gate_seq.store(message.header.seq);
+  }
+  GPUROTA_DEBUG("gate order %u: %s", message.header.seq,
+                message.order == GPUROTA_GATE_OPEN    ? "open"
+                : message.order == GPUROTA_GATE_CLOSE ? "close"
+                                                      : "let one through");
+  swap.gate.poke();
+  return true;
+}
+
+bool on_move(State& s, const gpurota_msg_swap_move& message) {
+  if (message.slot >= s.link.slot_count || message.bytes >= kSaneBytes) return false;
+  SwapDevice& device = s.swap.devices[message.slot];
+  (message.direction == GPUROTA_SWAP_EVICT ? device.evict : device.restore)
+      .fetch_add(message.bytes);
+  s.swap.gate.poke();
+  return true;
+}
+
+}  // namespace
+
+bool take_swap_order(State& s, const void* packet, long size) {
+  gpurota_msg_header header;
+  if (!parse(packet, size, &header)) return false;
+  switch (header.type) {
+    case GPUROTA_MSG_SWAP_TERMS: {
+      gpurota_msg_swap_terms terms;
+      if (!parse(packet, size, &terms)) return false;
+      s.swap.host_bytes.store(terms.host_bytes);
+      s.swap.pinned_bytes.store(terms.pinned_bytes);
+      s.swap.gate.poke();
+      return true;
+    }
+    case GPUROTA_MSG_SWAP_GROWN: {
+      gpurota_msg_swap_grown answer;
+      return parse(packet, size, &answer) && on_grown(s, answer);
+    }
+    case GPUROTA_MSG_SWAP_GATE: {
+      gpurota_msg_swap_gate order;
+      return parse(packet, size, &order) && on_gate(s, order);
+    }
+    case GPUROTA_MSG_SWAP_MOVE: {
+      gpurota_msg_swap_move order;
+      return parse(packet, size, &order) && on_move(s, order);
+    }
+    default:
+      return true;
+  }
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,29 @@
+// What a swap tenant has in flight: its streams, and whether any of them captures.
+//
+// Streams are known from their creation. They are asked (cuStreamQuery) rather than marked with events at each
+// launch; while anything captures nothing is asked, as a question may end a capture, and the tenant is busy.
+// What cannot be asked, the default streams of threads, is marked with an event at each submission.
+#pragma once
+
+#include "interposer/state.h"
+
+namespace gpurota::interposer {
+
+// Whether all that was submitted is done. The worker's, with Swap::contexts_mutex held.
+bool streams_idle(State& s);
+
+// The thread has submitted something to its own default stream.
+void mark_thread_stream(State& s);
+
+// Waits until what the GPUs were given so far is done, as the driver does before it frees. False: something
+// captures, and asking could end that.
+bool wait_for_work(State& s);
+
+// A context is gone, and with it its streams.
+void forget_streams(State& s, CUcontext context);
+
+bool is_capturing(CUstream stream, bool per_thread);
+// What names a stream among all threads.
+uint64_t key_of_stream(CUstream stream, bool per_thread);
+
+}  // namespace gpurota::interposer

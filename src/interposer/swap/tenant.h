@@ -1,0 +1,135 @@
+// What a process is as a tenant of a swap lease (docs/design/turns.md): its memory that moves, its gate, and
+// the books that it shares with the daemon. A part of State, so wiped in a forked child.
+//
+// Three kinds of threads meet here. The program's allocate, free and stand at the gate. The helper (helper.cpp)
+// takes the daemon's messages and calls no CUDA function. The worker (worker.cpp) looks what is in
+// flight, moves memory, and is the only one that says SWAP_HERE and SWAP_STATUS.
+#pragma once
+
+#include "abi/limits.h"
+#include "interposer/gate.h"
+#include "interposer/swap/space.h"
+#include "interposer/va_map.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+inline constexpr uint32_t kSwapFences = 64;  // more than blocks are ever under way
+inline constexpr uint32_t kSwapAsks = 512;
+
+// Memory that moves, of one GPU of the lease.
+struct SwapDevice {
+  SwapSpace space;
+  SwapCalls calls;              // self: this device
+  std::atomic<uint32_t> ready;  // `calls` can be used
+  CUdevice device;
+  Mutex mutex;  // over making and forgetting what follows
+  CUcontext
+      context;  // of the program's, in which the two below live; nullptr: none yet, or destroyed
+  CUstream stream;
+  CUevent events[kSwapFences];
+  std::atomic<uint64_t> last_fence;
+  std::atomic<uint64_t> evict;    // ordered, and not begun
+  std::atomic<uint64_t> restore;  // room that was told of since the worker last looked
+  uint64_t room;                  // what is left of it; the worker's
+};
+
+// What the daemon has in its books of this process and one GPU.
+struct SwapBooks {
+  uint64_t movable;   // granted and not returned; here or out
+  uint64_t out;       // of these, as told
+  uint64_t wired;     // contexts included
+  uint64_t contexts;  // bytes, of `wired`
+};
+
+// A question for memory. Its thread owns it until it is free again.
+struct SwapAsk {
+  std::atomic<uint32_t> state;  // futex; kAskFree, …
+  uint32_t seq;
+  uint32_t slot;
+  uint32_t kind;
+  uint64_t bytes;
+  uint64_t granted;
+  uint32_t status;
+};
+inline constexpr uint32_t kAskFree = 0;
+inline constexpr uint32_t kAskTaken = 1;
+inline constexpr uint32_t kAskWaits = 2;
+inline constexpr uint32_t kAskAnswered = 3;
+
+// A stream of the program's.
+struct KnownStream {
+  CUcontext context;
+  bool capturing;
+};
+
+// Work in a stream that cannot be asked by us: one that was destroyed before its work was done, or the
+// default stream of a thread.
+struct KnownEvent {
+  CUevent event;
+  CUcontext context;
+  int32_t tid;  // of whose default stream it is; 0: of a stream that is gone
+};
+
+struct SwapStreams {
+  Mutex
+      mutex;  // held while streams are asked: they must not be destroyed, or begin to capture, meanwhile
+  std::atomic<uint32_t> captures;
+  VaMap<KnownStream> streams;  // by handle
+  VaMap<KnownEvent> events;    // by a hash of what it is of
+};
+
+// Memory that was freed in stream order: its stream may have it again at once, everybody else once `event`
+// is done.
+struct FreedLater {
+  uint64_t address;
+  uint64_t size;    // that it was allocated with
+  uint64_t stream;  // key of the stream
+  CUevent event;    // nullptr: freed during a capture, ends when nothing captures and all is done
+  CUcontext context;
+  uint32_t serial;  // of the context it dies with
+  uint64_t number;  // counts what is freed later
+  uint8_t slot;
+};
+
+struct Swap {
+  std::atomic<uint32_t> on;  // the lease is a swap lease: from the first WELCOME on, for life
+  Gate gate;
+  SwapDevice devices[GPUROTA_SLOTS];
+  SwapStreams streams;
+
+  Mutex
+      books_mutex;  // over all down to `asks`, and held while a message that changes the books is sent
+  bool connected;  // SWAP_HERE has been said on this connection
+  bool hello_due;
+  int event_fd;  // + 1; the helper's
+  uint64_t event_inode;
+  uint32_t ask_seq;
+  SwapBooks books[GPUROTA_SLOTS];
+  SwapAsk asks[kSwapAsks];
+
+  std::atomic<int64_t> away_since;  // ms; 0: the daemon is there
+  std::atomic<uint64_t> host_bytes;
+  std::atomic<uint64_t> pinned_bytes;
+
+  std::atomic<uint32_t>
+      drained;  // nothing is in flight, and nothing can be submitted: memory moves
+
+  Mutex gate_mutex;                    // over who sets the gate
+  bool open_wanted;                    // the daemon has ordered so
+  std::atomic<uint32_t> gate_seq;      // of the last order
+  std::atomic<int64_t> last_close_ms;  // when a turn was last taken away; 0: never
+
+  // Held while contexts are used from the worker: they are not destroyed meanwhile.
+  Mutex contexts_mutex;
+  bool worker_started;
+
+  Mutex freed_mutex;
+  Table<FreedLater> freed;
+  std::atomic<uint32_t> freed_count;
+  std::atomic<uint64_t> freed_last;  // FreedLater::number
+};
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,299 @@
+#include "interposer/swap/worker.h"
+
+#include "interposer/debug.h"
+#include "interposer/driver.h"
+#include "interposer/pool_charge.h"
+#include "interposer/swap/devices.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
+#include "interposer/swap/mover.h"
+#include "interposer/swap/streams.h"
+#include "interposer/threads.h"
+
+#include <sys/prctl.h>
+
+namespace gpurota::interposer {
+namespace {
+
+// How often it looks: while it drains; while turns are taken, as the end of the work gives the turn away; while
+// nobody took a turn for a while; while the gate is shut and nothing is in flight.
+constexpr int64_t kDrainingMs = 1;
+constexpr int64_t kTurnsMs = 2;
+constexpr int64_t kCalmMs = 50;
+constexpr int64_t kShutMs = 20;
+constexpr int64_t kTurnsAreTakenMs = 10000;  // after the last one was taken away
+// What was submitted in the moment in which the daemon saw everything drained.
+constexpr int64_t kDrainMs = 2000;
+
+// The worker's own; dies with its thread, so a fork needs nothing.
+struct Worker {
+  State& s;
+  Swap& swap;
+  bool told = false;
+  uint32_t told_seq = 0;
+  bool told_busy = false;
+  uint32_t told_waiting = 0;
+  int moving = 0;  // the slot
+  bool busy = true;
+};
+
+void use_no_context() {
+  const auto set = GPUROTA_REAL(cuCtxSetCurrent);
+  if (set != nullptr) set(nullptr);
+}
+
+uint64_t out_bytes(Swap& swap) {
+  uint64_t out = 0;
+  for (SwapDevice& device : swap.devices) out += device.space.out_bytes();
+  return out;
+}
+
+bool is_busy(Worker& w) {
+  if (!w.swap.gate.wait_inside(now_ms())) return true;
+  if (!driver_ready()) return false;
+  Lock lock(w.swap.contexts_mutex);
+  return !streams_idle(w.s);
+}
+
+void tell(Worker& w, uint32_t seq) {
+  const uint32_t waiting = w.swap.gate.waiting();
+  if (w.told && seq == w.told_seq && w.busy == w.told_busy && waiting == w.told_waiting) return;
+  w.told = swap_say_status(seq, w.busy, waiting, w.busy ? 0 : waiting);
+  w.told_seq = seq;
+  w.told_busy = w.busy;
+  w.told_waiting = waiting;
+}
+
+// Moves.
+
+// All shares of the budget that other GPUs of the process do not use.
+void set_limits(Swap& swap, SwapDevice& device) {
+  const uint64_t budget = swap.host_bytes.load();
+  const uint64_t pinned = swap.pinned_bytes.load();
+  uint64_t others = 0;
+  uint64_t others_pinned = 0;
+  for (SwapDevice& other : swap.devices) {
+    if (&other == &device || other.ready.load() == 0) continue;
+    others += other.space.host().total_bytes();
+    others_pinned += other.space.host().pinned_bytes();
+  }
+  device.space.host().set_limits(&device.calls, budget > others ? budget - others : 0,
+                                 pinned > others_pinned ? pinned - others_pinned : 0);
+}
+
+void on_evicted(void* self, uint64_t bytes) {
+  Worker& w = *static_cast<Worker*>(self);
+  swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes);
+  if (w.told) tell(w, w.told_seq);  // who comes to the gate meanwhile
+}
+
+void on_restored(void* self, uint64_t bytes) {
+  Worker& w = *static_cast<Worker*>(self);
+  swap_moved(w.moving, GPUROTA_SWAP_RESTORE, bytes);
+  if (w.told) tell(w, w.told_seq);
+}
+
+// Nobody can submit from here on, and nothing is in flight. False: something still was, and does not end.
+bool drain(Worker& w) {
+  if (w.swap.drained.load() != 0) return true;
+  {
+    Lock lock(w.swap.gate_mutex);
+    w.swap.gate.set(GateState::kAway);
+  }
+  const int64_t deadline = now_ms() + kDrainMs;
+  while (!w.swap.gate.wait_inside(deadline) || is_busy(w)) {
+    if (now_ms() >= deadline) return false;
+    sleep_ms(kDrainingMs);
+  }
+  w.swap.drained.store(1, std::memory_order_release);
+  return true;
+}
+
+// All memory is there again: what only needs that may go on.
+void end_moving(Worker& w) {
+  if (out_bytes(w.swap) != 0 || w.swap.gate.state() != GateState::kAway) return;
+  w.swap.drained.store(0, std::memory_order_release);
+  Lock lock(w.swap.gate_mutex);
+  w.swap.gate.set(GateState::kShut);
+}
+
+void evict(Worker& w, int slot, uint64_t bytes) {
+  SwapDevice& device = w.swap.devices[slot];
+  if (device.ready.load() == 0 || device.space.resident_bytes() == 0) {
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, false, bytes);
+  }
+  const bool open = w.swap.gate.state() == GateState::kOpen;
+  if (open || !drain(w)) {
+    GPUROTA_DEBUG("slot %d: cannot evict: %s", slot,
+                  open ? "the gate is open" : "it does not drain");
+    end_moving(w);
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
+  }
+  Lock lock(w.swap.contexts_mutex);
+  if (!have_stream(w.s, slot)) return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
+  set_limits(w.swap, device);
+  w.moving = slot;
+  const int64_t begun = now_ms();
+  const Moved moved = Mover(device.space, on_evicted, &w).evict(bytes);
+  swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+  GPUROTA_DEBUG("slot %d: evicted %llu of %llu bytes in %lld ms (result %d)", slot,
+                static_cast<unsigned long long>(moved.bytes),
+                static_cast<unsigned long long>(bytes), static_cast<long long>(now_ms() - begun),
+                moved.result);
+  const uint64_t left = moved.bytes < bytes ? bytes - moved.bytes : 0;
+  swap_order_ended(slot, GPUROTA_SWAP_EVICT, moved.result != CUDA_SUCCESS, left);
+}
+
+// Room that no block fits in is kept for when more comes.
+void restore(Worker& w, int slot) {
+  SwapDevice& device = w.swap.devices[slot];
+  device.room += device.restore.exchange(0);
+  Moved moved{};
+  if (device.ready.load() != 0 && device.space.out_bytes() != 0) {
+    Lock lock(w.swap.contexts_mutex);
+    if (!have_stream(w.s, slot)) {
+      moved.result = CUDA_ERROR_INVALID_CONTEXT;
+    } else {
+      w.moving = slot;
+      const int64_t begun = now_ms();
+      moved = Mover(device.space, on_restored, &w).restore(device.room);
+      swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+      GPUROTA_DEBUG("slot %d: restored %llu bytes in %lld ms (result %d)", slot,
+                    static_cast<unsigned long long>(moved.bytes),
+                    static_cast<long long>(now_ms() - begun), moved.result);
+    }
+  }
+  device.room -= moved.bytes;
+  const bool failed = moved.result != CUDA_SUCCESS;
+  if (device.room == 0 || (device.space.out_bytes() != 0 && !failed)) return;
+  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, failed, device.room);
+  device.room = 0;
+}
+
+void move(Worker& w) {
+  bool any = false;
+  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
+    const int slot = static_cast<int>(i);
+    SwapDevice& device = w.swap.devices[i];
+    if (const uint64_t bytes = device.evict.exchange(0)) {
+      evict(w, slot, bytes);
+      any = true;
+    }
+    if (device.restore.load() != 0) {
+      restore(w, slot);
+      any = true;
+    }
+  }
+  if (!any) return;
+  end_moving(w);
+  use_no_context();
+}
+
+// The gate.
+
+// Whether the last order has been carried out: opening waits until all memory is there.
+bool carry_out_order(Worker& w, uint32_t* seq) {
+  Lock lock(w.swap.gate_mutex);
+  *seq = w.swap.gate_seq.load();
+  if (!w.swap.open_wanted || w.swap.gate.state() == GateState::kOpen) return true;
+  if (out_bytes(w.swap) != 0) return false;
+  for (SwapDevice& device : w.swap.devices) {
+    if (device.ready.load() != 0) Mover(device.space, nullptr, nullptr).forget_copies();
+  }
+  w.swap.drained.store(0, std::memory_order_release);
+  w.swap.gate.set(GateState::kOpen);
+  return true;
+}
+
+void refuse_if_gone(Worker& w) {
+  if (w.swap.away_since.load() == 0 || w.swap.gate.state() == GateState::kOpen) return;
+  if (swap_gone(w.s)) w.swap.gate.set_refusing(true);
+}
+
+// Host memory.
+
+// One region, ahead of the evictions that are to be expected once turns are taken. True: there is more to do.
+bool prepare(Worker& w) {
+  if (w.swap.last_close_ms.load() == 0 || w.swap.gate.state() != GateState::kOpen) return false;
+  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
+    SwapDevice& device = w.swap.devices[i];
+    if (device.ready.load() == 0) continue;
+    HostMemory& host = device.space.host();
+    set_limits(w.swap, device);
+    uint64_t wanted = device.space.resident_bytes();
+    const uint64_t pinned = w.swap.pinned_bytes.load();
+    if (wanted > pinned) wanted = pinned;
+    if (host.total_bytes() >= wanted) continue;
+    Lock lock(w.swap.contexts_mutex);
+    if (have_stream(w.s, static_cast<int>(i)) && host.prepare(host.free_bytes() + 1)) return true;
+  }
+  return false;
+}
+
+int64_t pause_ms(Worker& w, bool more) {
+  if (more) return kDrainingMs;
+  const bool open = w.swap.gate.state() == GateState::kOpen;
+  if (!open) return w.busy ? kDrainingMs : kShutMs;
+  const int64_t last = w.swap.last_close_ms.load();
+  return last != 0 && now_ms() - last < kTurnsAreTakenMs ? kTurnsMs : kCalmMs;
+}
+
+// What was told belongs to a connection, and so does room to restore into.
+void begin_connection(Worker& w) {
+  {
+    Lock lock(w.swap.books_mutex);
+    if (!w.swap.hello_due || w.swap.event_fd == 0) return;
+    for (SwapDevice& device : w.swap.devices) device.room = 0;
+  }
+  w.told = false;
+  swap_say_here();
+}
+
+void* run(void* argument) {
+  State& s = *static_cast<State*>(argument);
+  ::syscall(SYS_prctl, PR_SET_NAME, "gpurota-swap", 0, 0, 0);
+  Worker w{s, s.swap};
+  for (;;) {
+    const uint32_t seen = s.swap.gate.changes().load();
+    bool more = false;
+    uint32_t seq = 0;
+    begin_connection(w);
+    refuse_if_gone(w);
+    {
+      const RelaxedCapture relaxed;
+      move(w);
+      const bool done = carry_out_order(w, &seq);
+      const uint64_t freed = s.swap.freed_last.load();
+      w.busy = is_busy(w);
+      if (done) tell(w, seq);
+      swap_end_freed(s, w.busy ? 0 : freed);
+      more = prepare(w);
+    }
+    const timespec wait = to_timespec(pause_ms(w, more));
+    futex_wait(&s.swap.gate.changes(), seen, &wait);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool begin_swapping(State& s) {
+  if (s.swap.on.load() != 0) return true;
+  s.swap.gate.set(GateState::kShut);
+  s.swap.away_since.store(now_ms());
+  s.swap.worker_started = start_thread(run, &s);
+  if (!s.swap.worker_started) {
+    GPUROTA_DEBUG("no thread for the swap lease: %s", "it cannot be used");
+    return false;
+  }
+  s.swap.on.store(1, std::memory_order_release);
+  return true;
+}
+
+void swap_forget_context(CUcontext context) {
+  State& s = state();
+  forget_streams(s, context);
+  forget_device_context(s, context);
+}
+
+}  // namespace gpurota::interposer

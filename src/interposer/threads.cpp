@@ -1,0 +1,62 @@
+#include "interposer/threads.h"
+
+#include "interposer/elf_symbols.h"
+#include "interposer/sys.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr size_t kStackBytes = 256 * 1024;  // static TLS of large programs comes out of it
+
+struct Threads {
+  decltype(&pthread_create) create;
+  decltype(&pthread_attr_init) attr_init;
+  decltype(&pthread_attr_setstacksize) set_stack;
+  decltype(&pthread_attr_setdetachstate) set_detached;
+};
+
+template <typename F>
+bool find(F* out, const char* name) {
+  *out = reinterpret_cast<F>(find_libc_symbol(name));
+  return *out != nullptr;
+}
+
+// All signals but the two that glibc uses between its own threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    const uint64_t mask = ~((uint64_t{1} << 31) | (uint64_t{1} << 32));
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &saved_, sizeof(mask));
+  }
+  ~SignalsBlocked() {
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved_, nullptr, sizeof(saved_));
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  uint64_t saved_ = 0;
+};
+
+}  // namespace
+
+bool start_thread(void* (*run)(void*), void* argument) {
+  Threads t;
+  if (!find(&t.create, "pthread_create") || !find(&t.attr_init, "pthread_attr_init") ||
+      !find(&t.set_stack, "pthread_attr_setstacksize") ||
+      !find(&t.set_detached, "pthread_attr_setdetachstate")) {
+    return false;
+  }
+  pthread_attr_t attributes;
+  if (t.attr_init(&attributes) != 0) return false;
+  t.set_stack(&attributes, kStackBytes);
+  t.set_detached(&attributes, PTHREAD_CREATE_DETACHED);
+  const SignalsBlocked blocked;
+  pthread_t thread;
+  return t.create(&thread, &attributes, run, argument) == 0;
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,9 @@
+// Threads of our own in somebody else's program: they take no signals, and nobody waits for them.
+#pragma once
+
+namespace gpurota::interposer {
+
+// False if there is none to be had.
+bool start_thread(void* (*run)(void*), void* argument);
+
+}  // namespace gpurota::interposer

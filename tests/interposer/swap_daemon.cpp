@@ -1,0 +1,431 @@
+#include "swap_daemon.h"
+
+#include "fake_wire.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace gpurota::interposer_test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int kLookMs = 2;
+constexpr int kPatienceMs =
+    10;  // of a tenant that does not drain, before a submission is let through
+constexpr std::uint64_t kBlock = std::uint64_t{64} << 20;
+
+void take_off(std::uint64_t* from, std::uint64_t bytes) { *from -= std::min(*from, bytes); }
+
+}  // namespace
+
+SwapDaemon::SwapDaemon(std::string path, std::vector<FakeGpu> gpus, SwapBehaviour behaviour)
+    : path_(std::move(path)),
+      gpus_(std::move(gpus)),
+      behaviour_(behaviour),
+      random_(behaviour.seed),
+      listener_(listen_at(path_)) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) == 0) {
+    wake_read_ = Fd(ends[0]);
+    wake_write_ = Fd(ends[1]);
+  }
+  thread_ = std::thread([this] { serve(); });
+}
+
+SwapDaemon::~SwapDaemon() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_write_.reset();
+  thread_.join();
+  ::unlink(path_.c_str());
+  for (Tenant& tenant : tenants_) {
+    if (tenant.page != nullptr) ::munmap(tenant.page, GPUROTA_PAGE_BYTES);
+  }
+}
+
+void SwapDaemon::set(const SwapBehaviour& behaviour) {
+  std::lock_guard lock(mutex_);
+  behaviour_ = behaviour;
+}
+
+std::uint64_t SwapDaemon::evictions() const {
+  std::lock_guard lock(mutex_);
+  return evictions_;
+}
+
+std::uint64_t SwapDaemon::evicted_bytes() const {
+  std::lock_guard lock(mutex_);
+  return evicted_;
+}
+
+std::uint64_t SwapDaemon::let_through() const {
+  std::lock_guard lock(mutex_);
+  return let_through_;
+}
+
+std::string SwapDaemon::bad() const {
+  std::lock_guard lock(mutex_);
+  return bad_;
+}
+
+gpurota_swap_memory SwapDaemon::memory(int slot) const {
+  std::lock_guard lock(mutex_);
+  gpurota_swap_memory sum{};
+  for (const Tenant& tenant : tenants_) {
+    if (!tenant.here) continue;
+    const gpurota_swap_memory& memory = tenant.gpus[static_cast<std::size_t>(slot)].memory;
+    sum.movable_bytes += memory.movable_bytes;
+    sum.resident_bytes += memory.resident_bytes;
+    sum.wired_bytes += memory.wired_bytes;
+  }
+  return sum;
+}
+
+bool SwapDaemon::wait(const std::function<bool()>& done) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::seconds(30), done);
+}
+
+bool SwapDaemon::wait_for_evictions(std::uint64_t count) const {
+  return wait([=, this] { return evictions_ >= count; });
+}
+
+bool SwapDaemon::wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const {
+  return wait([=, this] {
+    std::uint64_t has = 0;
+    std::uint64_t has_wired = 0;
+    for (const Tenant& tenant : tenants_) {
+      if (!tenant.here) continue;
+      has += tenant.gpus[static_cast<std::size_t>(slot)].memory.movable_bytes;
+      has_wired += tenant.gpus[static_cast<std::size_t>(slot)].memory.wired_bytes;
+    }
+    return has == movable && has_wired == wired;
+  });
+}
+
+bool SwapDaemon::wait_for_waiting_submission() const {
+  return wait([this] {
+    return std::ranges::any_of(tenants_, [](const Tenant& t) { return t.status.waiting > 0; });
+  });
+}
+
+bool SwapDaemon::wait_for_question() const {
+  return wait([this] {
+    return std::ranges::any_of(tenants_, [](const Tenant& t) { return !t.questions.empty(); });
+  });
+}
+
+void SwapDaemon::wrong(const std::string& what) { bad_ += what + "\n"; }
+
+void SwapDaemon::serve() {
+  for (;;) {
+    std::vector<pollfd> polled = {{wake_read_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (Tenant& t : tenants_) {
+      polled.push_back({t.call.get(), POLLIN, 0});
+      polled.push_back({t.event ? t.event.get() : -1, POLLIN, 0});
+    }
+    ::poll(polled.data(), polled.size(), kLookMs);
+    std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    std::size_t i = 2;
+    for (auto t = tenants_.begin(); t != tenants_.end(); i += 2) {
+      const bool stays =
+          (polled[i].revents == 0 || on_call(*t)) && (polled[i + 1].revents == 0 || on_event(*t));
+      if (stays && t->here) step(*t);
+      if (!stays && t->page != nullptr) ::munmap(t->page, GPUROTA_PAGE_BYTES);
+      t = stays ? std::next(t) : tenants_.erase(t);
+    }
+    if (polled[1].revents != 0) accept_tenant();
+    changed_.notify_all();
+  }
+}
+
+void SwapDaemon::accept_tenant() {
+  Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!fd) return;
+  tenants_.emplace_back();
+  tenants_.back().call = std::move(fd);
+  tenants_.back().gpus.resize(gpus_.size());
+}
+
+bool SwapDaemon::on_call(Tenant& tenant) {
+  alignas(8) unsigned char packet[GPUROTA_WIRE_MAX];
+  const long size = ::recv(tenant.call.get(), packet, sizeof(packet), MSG_DONTWAIT);
+  gpurota_msg_header header{};
+  if (size <= 0 || !parse(packet, size, &header)) return false;
+  gpurota_msg_hello hello_message;
+  gpurota_msg_query query;
+  gpurota_msg_processes processes;
+  if (header.type == GPUROTA_MSG_HELLO && parse(packet, size, &hello_message)) {
+    return hello(tenant, hello_message);
+  }
+  const bool asks = header.type == GPUROTA_MSG_QUERY || header.type == GPUROTA_MSG_CONTEXTS;
+  if (asks && parse(packet, size, &query)) return info(tenant, query.slot, header.seq);
+  if (header.type == GPUROTA_MSG_PROCESSES && parse(packet, size, &processes)) {
+    processes.header.type = GPUROTA_MSG_MEMBERS;
+    return send_plain(tenant.call, processes);
+  }
+  wrong("message " + std::to_string(header.type) + " on the call socket");
+  return false;
+}
+
+bool SwapDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
+  if ((message.features & GPUROTA_FEATURE_SWAP) == 0) wrong("a HELLO that cannot swap");
+  gpurota_msg_welcome answer{};
+  answer.header = {GPUROTA_MSG_WELCOME, sizeof(answer), message.header.seq};
+  answer.version = GPUROTA_WIRE_VERSION;
+  answer.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_SWAP;
+  Fd page_fd;
+  tenant.page = make_page(gpus_, &page_fd);
+  int ends[2] = {-1, -1};
+  if (tenant.page == nullptr ||
+      ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return false;
+  }
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    tenant.page->grant[i].limit_bytes = gpus_[i].limit;
+  }
+  tenant.event = Fd(ends[0]);
+  const Fd theirs(ends[1]);
+  return send_with_fds(tenant.call, &answer, sizeof(answer), page_fd.get(), theirs.get());
+}
+
+std::uint64_t SwapDaemon::charged(std::size_t slot) const {
+  std::uint64_t sum = 0;
+  for (const Tenant& tenant : tenants_) {
+    sum += tenant.gpus[slot].memory.movable_bytes + tenant.gpus[slot].memory.wired_bytes;
+  }
+  return sum;
+}
+
+bool SwapDaemon::info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) {
+  if (slot >= gpus_.size()) return false;
+  gpurota_msg_info info{};
+  info.header = {GPUROTA_MSG_INFO, sizeof(info), seq};
+  info.slot = slot;
+  info.limit_bytes = gpus_[slot].limit;
+  info.available_bytes = info.limit_bytes - std::min(info.limit_bytes, charged(slot));
+  return send_plain(tenant.call, info);
+}
+
+bool SwapDaemon::on_event(Tenant& tenant) {
+  alignas(8) unsigned char packet[GPUROTA_WIRE_MAX];
+  for (;;) {
+    const long size = ::recv(tenant.event.get(), packet, sizeof(packet), MSG_DONTWAIT);
+    if (size < 0) return true;
+    if (size == 0 || !take(tenant, packet, size)) return false;
+  }
+}
+
+bool SwapDaemon::take(Tenant& tenant, const unsigned char* packet, long size) {
+  gpurota_msg_header header{};
+  gpurota_msg_swap_here here_message;
+  gpurota_msg_swap_grow question;
+  gpurota_msg_swap_shrink shrink_message;
+  gpurota_msg_swap_status status;
+  gpurota_msg_swap_moved moved_message;
+  if (!parse(packet, size, &header)) return false;
+  if (!tenant.here && header.type != GPUROTA_MSG_SWAP_HERE) wrong("SWAP_HERE is not the first");
+  if (header.type == GPUROTA_MSG_SWAP_HERE && parse(packet, size, &here_message)) {
+    here(tenant, here_message);
+  } else if (header.type == GPUROTA_MSG_SWAP_GROW && parse(packet, size, &question)) {
+    answer(tenant, question);
+  } else if (header.type == GPUROTA_MSG_SWAP_SHRINK && parse(packet, size, &shrink_message)) {
+    shrink(tenant, shrink_message);
+  } else if (header.type == GPUROTA_MSG_SWAP_STATUS && parse(packet, size, &status)) {
+    if (status.gate_seq > tenant.gate_seq) wrong("a status of an order to come");
+    tenant.status = status;
+  } else if (header.type == GPUROTA_MSG_SWAP_MOVED && parse(packet, size, &moved_message)) {
+    moved(tenant, moved_message);
+  } else {
+    wrong("message " + std::to_string(header.type) + " on the event socket");
+    return false;
+  }
+  return true;
+}
+
+void SwapDaemon::here(Tenant& tenant, const gpurota_msg_swap_here& message) {
+  if (tenant.here) wrong("SWAP_HERE twice");
+  if (message.slots != gpus_.size()) wrong("SWAP_HERE of other slots");
+  tenant.here = true;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    tenant.gpus[i].memory = message.memory[i];
+    if (message.memory[i].resident_bytes > message.memory[i].movable_bytes) wrong("too much here");
+  }
+  gpurota_msg_swap_terms terms{};
+  terms.header = {GPUROTA_MSG_SWAP_TERMS, sizeof(terms), 0};
+  terms.host_bytes = std::uint64_t{1} << 30;
+  terms.pinned_bytes = std::uint64_t{256} << 20;
+  if (random_() % 4 == 0) terms.pinned_bytes = std::uint64_t{32} << 20;  // the rest through a ring
+  send_plain(tenant.event, terms);
+  tenant.phase = message.gate_open != 0 ? Phase::kOpen : Phase::kShut;
+  after(tenant, 50);
+}
+
+void SwapDaemon::answer(Tenant& tenant, const gpurota_msg_swap_grow& question) {
+  const bool context = question.kind == GPUROTA_SWAP_CONTEXT;
+  const bool waits = !context && (tenant.phase != Phase::kOpen && tenant.phase != Phase::kClosing);
+  if (!behaviour_.answers || waits) {
+    tenant.questions.push_back(question);
+    return;
+  }
+  gpurota_msg_swap_grown grown{};
+  grown.header = {GPUROTA_MSG_SWAP_GROWN, sizeof(grown), question.header.seq};
+  grown.slot = question.slot;
+  grown.bytes = context ? behaviour_.context_cost : question.bytes;
+  if (question.slot >= gpus_.size()) return wrong("a question for no slot");
+  if (charged(question.slot) + grown.bytes > gpus_[question.slot].limit) {
+    grown.status = GPUROTA_REFUSED_LIMIT;
+    grown.bytes = 0;
+  }
+  gpurota_swap_memory& memory = tenant.gpus[question.slot].memory;
+  if (question.kind == GPUROTA_SWAP_MOVABLE) {
+    memory.movable_bytes += grown.bytes;
+    memory.resident_bytes += grown.bytes;
+  } else {
+    memory.wired_bytes += grown.bytes;
+  }
+  send_plain(tenant.event, grown);
+}
+
+void SwapDaemon::answer_all(Tenant& tenant) {
+  const std::vector<gpurota_msg_swap_grow> questions = std::move(tenant.questions);
+  tenant.questions.clear();
+  for (const gpurota_msg_swap_grow& question : questions) answer(tenant, question);
+}
+
+void SwapDaemon::shrink(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
+  if (message.slot >= gpus_.size()) return wrong("SWAP_SHRINK of no slot");
+  gpurota_swap_memory& memory = tenant.gpus[message.slot].memory;
+  const std::uint64_t out = memory.movable_bytes - memory.resident_bytes;
+  if (message.resident_bytes > memory.resident_bytes) wrong("freed more than was here");
+  if (message.out_bytes > out) wrong("freed more than was out");
+  if (message.wired_bytes > memory.wired_bytes) wrong("freed more than was wired");
+  take_off(&memory.movable_bytes, message.resident_bytes + message.out_bytes);
+  take_off(&memory.resident_bytes, message.resident_bytes);
+  take_off(&memory.wired_bytes, message.wired_bytes);
+}
+
+void SwapDaemon::moved(Tenant& tenant, const gpurota_msg_swap_moved& message) {
+  if (message.slot >= gpus_.size()) return wrong("SWAP_MOVED of no slot");
+  Gpu& gpu = tenant.gpus[message.slot];
+  const bool evicts = message.direction == GPUROTA_SWAP_EVICT;
+  std::uint64_t& ordered = evicts ? gpu.evict : gpu.restore;
+  if (ordered == 0) wrong("moved without an order");
+  if (message.bytes + message.returned > ordered + kBlock) wrong("moved more than was ordered");
+  if (message.failed != 0) wrong("a move failed");
+  take_off(&ordered, message.bytes + message.returned);
+  if (evicts) {
+    if (message.bytes > gpu.memory.resident_bytes) wrong("evicted more than was here");
+    take_off(&gpu.memory.resident_bytes, message.bytes);
+    evicted_ += message.bytes;
+  } else {
+    gpu.memory.resident_bytes += message.bytes;
+    if (gpu.memory.resident_bytes > gpu.memory.movable_bytes) wrong("restored more than was out");
+  }
+}
+
+void SwapDaemon::order(Tenant& tenant, std::uint32_t what) {
+  gpurota_msg_swap_gate message{};
+  message.header = {GPUROTA_MSG_SWAP_GATE, sizeof(message), ++tenant.gate_seq};
+  message.order = what;
+  send_plain(tenant.event, message);
+}
+
+bool SwapDaemon::moves(const Tenant& tenant) const {
+  return std::ranges::any_of(tenant.gpus,
+                             [](const Gpu& g) { return g.evict != 0 || g.restore != 0; });
+}
+
+bool SwapDaemon::after(Tenant& tenant, int most_ms) {
+  tenant.next = Clock::now() + milliseconds(random_() % static_cast<unsigned>(most_ms));
+  return true;
+}
+
+void SwapDaemon::evict_some(Tenant& tenant) {
+  for (std::uint32_t slot = 0; slot < gpus_.size(); ++slot) {
+    Gpu& gpu = tenant.gpus[slot];
+    const std::uint64_t here = gpu.memory.resident_bytes;
+    if (here == 0) continue;
+    gpurota_msg_swap_move message{};
+    message.header = {GPUROTA_MSG_SWAP_MOVE, sizeof(message), 0};
+    message.slot = slot;
+    message.direction = GPUROTA_SWAP_EVICT;
+    message.bytes = random_() % 3 == 0 ? here : random_() % here + 1;
+    gpu.evict = message.bytes;
+    send_plain(tenant.event, message);
+  }
+}
+
+void SwapDaemon::restore_all(Tenant& tenant) {
+  for (std::uint32_t slot = 0; slot < gpus_.size(); ++slot) {
+    Gpu& gpu = tenant.gpus[slot];
+    const std::uint64_t out = gpu.memory.movable_bytes - gpu.memory.resident_bytes;
+    if (out == 0) continue;
+    gpurota_msg_swap_move message{};
+    message.header = {GPUROTA_MSG_SWAP_MOVE, sizeof(message), 0};
+    message.slot = slot;
+    message.direction = GPUROTA_SWAP_RESTORE;
+    message.bytes = out;
+    gpu.restore = out;
+    send_plain(tenant.event, message);
+  }
+}
+
+// What comes next for one tenant, if it is time for it.
+void SwapDaemon::step(Tenant& tenant) {
+  const bool in_time = Clock::now() >= tenant.next;
+  const bool drained = tenant.status.gate_seq == tenant.gate_seq && tenant.status.busy == 0;
+  switch (tenant.phase) {
+    case Phase::kShut:
+      if (!behaviour_.opens || !in_time) return;
+      [[fallthrough]];
+    case Phase::kOut:
+      if (!in_time) return;
+      restore_all(tenant);
+      tenant.phase = Phase::kRestoring;
+      return;
+    case Phase::kRestoring: {
+      if (moves(tenant)) return;
+      order(tenant, GPUROTA_GATE_OPEN);
+      tenant.phase = Phase::kOpen;
+      answer_all(tenant);
+      after(tenant, 60);
+      return;
+    }
+    case Phase::kOpen:
+      if (!behaviour_.disturbs || !in_time) return;
+      order(tenant, GPUROTA_GATE_CLOSE);
+      tenant.phase = Phase::kClosing;
+      tenant.next = Clock::now() + milliseconds(kPatienceMs);
+      return;
+    case Phase::kClosing:
+      if (drained) {
+        tenant.phase = Phase::kEvicting;
+        evict_some(tenant);
+        ++evictions_;
+        return;
+      }
+      if (!in_time || tenant.status.waiting == 0) return;
+      order(tenant, GPUROTA_GATE_LET_ONE_THROUGH);
+      ++let_through_;
+      tenant.next = Clock::now() + milliseconds(kPatienceMs);
+      return;
+    case Phase::kEvicting:
+      if (moves(tenant)) return;
+      tenant.phase = Phase::kOut;
+      after(tenant, 20);
+      return;
+  }
+}
+
+}  // namespace gpurota::interposer_test

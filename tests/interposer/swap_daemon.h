@@ -1,0 +1,114 @@
+// A daemon for the tests of swap tenants: speaks abi/wire_swap.h on a real socket from a thread of the test, and
+// if it is to disturb, takes the turn away from its tenants at random: closes the gate, lets submissions through
+// while it does not drain, evicts some or all memory, restores it, opens again.
+//
+// It keeps books as the daemon does, and counts what does not agree with them.
+#pragma once
+
+#include "abi/page.h"
+#include "abi/wire.h"
+#include "base/fd.h"
+#include "fake_daemon.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gpurota::interposer_test {
+
+struct SwapBehaviour {
+  bool opens = true;      // else the gates stay shut
+  bool disturbs = false;  // takes turns away at random
+  bool answers = true;    // else questions for memory wait for ever
+  std::uint64_t context_cost = std::uint64_t{100} << 20;
+  unsigned seed = 1;
+};
+
+class SwapDaemon {
+ public:
+  SwapDaemon(std::string path, std::vector<FakeGpu> gpus, SwapBehaviour behaviour);
+  // Is gone at once, whatever is under way.
+  ~SwapDaemon();
+  SwapDaemon(const SwapDaemon&) = delete;
+  SwapDaemon& operator=(const SwapDaemon&) = delete;
+
+  void set(const SwapBehaviour& behaviour);
+  std::uint64_t evictions() const;
+  std::uint64_t evicted_bytes() const;
+  std::uint64_t let_through() const;
+  std::string bad() const;  // what was wrong, "" if nothing
+  // Of all tenants that are connected.
+  gpurota_swap_memory memory(int slot) const;
+  bool wait_for_evictions(std::uint64_t count) const;
+  bool wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const;
+  bool wait_for_waiting_submission() const;
+  bool wait_for_question() const;
+
+ private:
+  enum class Phase { kShut, kOpen, kClosing, kEvicting, kOut, kRestoring };
+  struct Gpu {
+    gpurota_swap_memory memory{};
+    std::uint64_t evict = 0;  // ordered and not reported yet
+    std::uint64_t restore = 0;
+  };
+  struct Tenant {
+    Fd call;
+    Fd event;
+    gpurota_page* page = nullptr;
+    bool here = false;
+    std::vector<Gpu> gpus;
+    Phase phase = Phase::kShut;
+    std::uint32_t gate_seq = 0;
+    gpurota_msg_swap_status status{};
+    std::vector<gpurota_msg_swap_grow> questions;
+    std::chrono::steady_clock::time_point next;  // when something happens to it by itself
+  };
+
+  void serve();
+  void accept_tenant();
+  bool on_call(Tenant& tenant);
+  bool on_event(Tenant& tenant);
+  bool take(Tenant& tenant, const unsigned char* packet, long size);
+  bool hello(Tenant& tenant, const gpurota_msg_hello& message);
+  bool info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
+  void here(Tenant& tenant, const gpurota_msg_swap_here& message);
+  void shrink(Tenant& tenant, const gpurota_msg_swap_shrink& message);
+  void moved(Tenant& tenant, const gpurota_msg_swap_moved& message);
+  void answer(Tenant& tenant, const gpurota_msg_swap_grow& question);
+  void answer_all(Tenant& tenant);
+  void step(Tenant& tenant);
+  void order(Tenant& tenant, std::uint32_t what);
+  void evict_some(Tenant& tenant);
+  void restore_all(Tenant& tenant);
+  bool moves(const Tenant& tenant) const;
+  std::uint64_t charged(std::size_t slot) const;
+  void wrong(const std::string& what);
+  bool after(Tenant& tenant, int most_ms);
+  bool wait(const std::function<bool()>& done) const;
+
+  const std::string path_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<FakeGpu> gpus_;
+  SwapBehaviour behaviour_;
+  std::mt19937 random_;
+  std::list<Tenant> tenants_;
+  std::uint64_t evictions_ = 0;
+  std::uint64_t evicted_ = 0;
+  std::uint64_t let_through_ = 0;
+  std::string bad_;
+  Fd listener_;
+  Fd wake_read_;
+  Fd wake_write_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gpurota::interposer_test

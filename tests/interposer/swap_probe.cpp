@@ -1,0 +1,322 @@
+// A CUDA program whose memory is taken away and brought back while it works: what it reads must be what it
+// wrote. One scenario per run; prints what was wrong.
+#include "tests/driver/api.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+using Clock = std::chrono::steady_clock;
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  unsigned operator()() { return static_cast<unsigned>(engine_()); }
+
+ private:
+  std::mt19937 engine_;
+};
+
+std::atomic<bool> g_wrong{false};
+std::atomic<std::uint64_t> g_checks{0};
+Clock::time_point g_end;
+
+bool goes_on() { return !g_wrong && Clock::now() < g_end; }
+
+bool ok(CUresult result, const char* what, int line) {
+  if (result == CUDA_SUCCESS) return true;
+  std::printf("line %d: %s is %s\n", line, what, code_name(result).c_str());
+  g_wrong = true;
+  return false;
+}
+#define OK(call) ok(call, #call, __LINE__)
+
+bool same(unsigned read, unsigned wanted, int line) {
+  ++g_checks;
+  if (read == wanted) return true;
+  std::printf("line %d: a wrong byte: %08x instead of %08x\n", line, read, wanted);
+  g_wrong = true;
+  return false;
+}
+#define SAME(read, wanted) same(read, wanted, __LINE__)
+
+struct Buffer {
+  CUdeviceptr address = 0;
+  std::size_t size = 0;
+  unsigned value = 0;
+};
+
+// Reads the first, the last and some words in between.
+bool check(const Buffer& buffer, CUstream stream, Random& random) {
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t words = buffer.size / 4;
+    const std::size_t at = i == 0 ? 0 : i == 1 ? words - 1 : random() % words;
+    unsigned read = 0;
+    if (!OK(cuMemcpyDtoHAsync_v2(&read, buffer.address + at * 4, 4, stream)) ||
+        !OK(cuStreamSynchronize(stream)) || !SAME(read, buffer.value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::size_t any_size(Random& random) {
+  switch (random() % 4) {
+    case 0:
+      return 4 + random() % 5000 * 4;  // shares a page
+    case 1:
+      return 64 * 1024 + random() % 1000 * 64;
+    case 2:
+      return kMiB + random() % 64 * 4096;
+    default:
+      return (1 + random() % 70) * kMiB;  // more than one block
+  }
+}
+
+// Allocates, fills, copies, checks and frees at random.
+void use_linear(CUcontext context, unsigned seed) {
+  Random random(seed);
+  CUstream stream = nullptr;
+  if (!OK(cuCtxSetCurrent(context)) || !OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) return;
+  std::vector<Buffer> buffers;
+  while (goes_on()) {
+    if (buffers.size() < 6) {
+      Buffer b{0, any_size(random), random()};
+      if (!OK(cuMemAlloc_v2(&b.address, b.size))) return;
+      if (!OK(cuMemsetD32Async(b.address, b.value, b.size / 4, stream))) return;
+      buffers.push_back(b);
+    }
+    Buffer& from = buffers[random() % buffers.size()];
+    Buffer& to = buffers[random() % buffers.size()];
+    if (!check(from, stream, random)) return;
+    if (from.size == to.size || random() % 2 == 0) {
+      to.value = random();
+      if (!OK(cuMemsetD32Async(to.address, to.value, to.size / 4, stream))) return;
+    }
+    if (random() % 3 != 0) continue;
+    // What is still in flight must be over when it is freed.
+    const std::size_t gone = random() % buffers.size();
+    if (!OK(cuMemsetD32Async(buffers[gone].address, 0, buffers[gone].size / 4, stream))) return;
+    if (!OK(cuMemFree_v2(buffers[gone].address))) return;
+    buffers.erase(buffers.begin() + static_cast<long>(gone));
+  }
+  for (const Buffer& b : buffers) OK(cuMemFree_v2(b.address));
+  OK(cuStreamDestroy_v2(stream));
+}
+
+// The same in stream order; the stream is destroyed with work in it now and then.
+void use_async(CUcontext context, unsigned seed) {
+  Random random(seed);
+  if (!OK(cuCtxSetCurrent(context))) return;
+  while (goes_on()) {
+    CUstream stream = nullptr;
+    if (!OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) return;
+    for (int i = 0; i < 20 && goes_on(); ++i) {
+      Buffer a{0, any_size(random) / 4 * 4, random()};
+      Buffer b{0, a.size, a.value};
+      if (!OK(cuMemAllocAsync(&a.address, a.size, stream))) return;
+      if (!OK(cuMemsetD32Async(a.address, a.value, a.size / 4, stream))) return;
+      if (!OK(cuMemAllocAsync(&b.address, b.size, stream))) return;
+      if (!OK(cuMemcpyDtoDAsync_v2(b.address, a.address, a.size, stream))) return;
+      if (!OK(cuMemFreeAsync(a.address, stream))) return;
+      if (!check(b, stream, random)) return;
+      if (!OK(random() % 2 == 0 ? cuMemFree_v2(b.address) : cuMemFreeAsync(b.address, stream))) {
+        return;
+      }
+    }
+    if (!OK(cuStreamDestroy_v2(stream))) return;
+  }
+}
+
+// A captured graph is launched again and again: its addresses stay what they are.
+void use_graph(CUcontext context, unsigned seed) {
+  Random random(seed);
+  CUstream stream = nullptr;
+  if (!OK(cuCtxSetCurrent(context)) || !OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) return;
+  while (goes_on()) {
+    Buffer a{0, 3 * kMiB, random()};
+    Buffer b{0, 3 * kMiB, a.value};
+    if (!OK(cuMemAlloc_v2(&a.address, a.size)) || !OK(cuMemAlloc_v2(&b.address, b.size))) return;
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    if (!OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)) ||
+        !OK(cuMemsetD32Async(a.address, a.value, a.size / 4, stream))) {
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 15));  // a turn ends meanwhile
+    if (!OK(cuMemcpyDtoDAsync_v2(b.address, a.address, a.size, stream)) ||
+        !OK(cuStreamEndCapture(stream, &graph)) ||
+        !OK(cuGraphInstantiateWithFlags(&exec, graph, 0))) {
+      return;
+    }
+    for (int i = 0; i < 10 && goes_on(); ++i) {
+      if (!OK(cuMemsetD32Async(a.address, 1, a.size / 4, stream)) ||
+          !OK(cuMemsetD32Async(b.address, 2, b.size / 4, stream)) ||
+          !OK(cuGraphLaunch(exec, stream)) || !check(b, stream, random)) {
+        return;
+      }
+    }
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    if (!OK(cuMemFree_v2(a.address)) || !OK(cuMemFree_v2(b.address))) return;
+  }
+  OK(cuStreamDestroy_v2(stream));
+}
+
+// Contexts of its own, destroyed with memory in them; kernels in the default stream.
+void use_contexts(unsigned seed) {
+  Random random(seed);
+  while (goes_on()) {
+    WithContext with;
+    CUfunction add = with.kernel("add_u32");
+    for (int i = 0; i < 10 && goes_on(); ++i) {
+      Buffer b{0, (1 + random() % 8) * kMiB, random()};
+      if (!OK(cuMemAlloc_v2(&b.address, b.size))) return;
+      if (!OK(cuMemsetD32_v2(b.address, b.value, b.size / 4))) return;
+      for (unsigned round = 0; round < 5; ++round) {
+        unsigned by = random() % 1000;
+        std::uint64_t count = b.size / 4;
+        void* arguments[] = {&b.address, &by, &count};
+        if (!OK(launch(add, nullptr, arguments))) return;
+        b.value += by;
+      }
+      if (!check(b, nullptr, random)) return;
+      if (i % 2 == 0 && !OK(cuMemFree_v2(b.address))) return;
+    }
+  }
+}
+
+// Children that use nothing, and host functions that run while the gate is shut.
+void fork_and_call(CUcontext context) {
+  CUstream stream = nullptr;
+  if (!OK(cuCtxSetCurrent(context)) || !OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) return;
+  while (goes_on()) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(7);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (WEXITSTATUS(status) != 7) g_wrong = true;
+    int called = 0;
+    const auto call = [](void* data) { ++*static_cast<int*>(data); };
+    if (!OK(cuLaunchHostFunc(stream, call, &called)) || !OK(cuStreamSynchronize(stream))) return;
+    SAME(static_cast<unsigned>(called), 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  OK(cuStreamDestroy_v2(stream));
+}
+
+void wait_for_line() {
+  char c = 0;
+  while (::read(0, &c, 1) == 1 && c != '\n') {
+  }
+}
+
+void say(const char* word) {
+  std::printf("%s\n", word);
+  std::fflush(stdout);
+}
+
+int torture(double seconds, unsigned seed) {
+  g_end = Clock::now() + std::chrono::milliseconds(static_cast<long>(seconds * 1000));
+  if (!OK(cuInit(0))) return 1;
+  {
+    const WithContext with;
+    std::vector<std::thread> threads;
+    threads.emplace_back(use_linear, with.context(), seed);
+    threads.emplace_back(use_linear, with.context(), seed + 1);
+    threads.emplace_back(use_async, with.context(), seed + 2);
+    threads.emplace_back(use_graph, with.context(), seed + 3);
+    threads.emplace_back(use_contexts, seed + 4);
+    threads.emplace_back(fork_and_call, with.context());
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::printf("%llu checks\n", static_cast<unsigned long long>(g_checks.load()));
+  if (g_wrong) return 1;
+  say("done");
+  wait_for_line();
+  return 0;
+}
+
+// What the program is told of its memory, resident or not.
+int answers() {
+  if (!OK(cuInit(0))) return 1;
+  const WithContext with;
+  std::size_t free = 0, total = 0;
+  OK(cuMemGetInfo_v2(&free, &total));
+  SAME(static_cast<unsigned>(total / kMiB), 1024);
+  SAME(static_cast<unsigned>(free / kMiB), 924);  // the context
+  CUdeviceptr big = 0, small = 0, pitched = 0;
+  std::size_t pitch = 0;
+  OK(cuMemAlloc_v2(&big, 70 * kMiB + 4));
+  OK(cuMemAlloc_v2(&small, 1000));
+  OK(cuMemAllocPitch_v2(&pitched, &pitch, 1000, 10, 4));
+  SAME(static_cast<unsigned>(pitch), 1024);
+  say("allocated");
+  wait_for_line();
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  OK(cuMemGetAddressRange_v2(&base, &size, big + 65 * kMiB));
+  if (base != big || size != 70 * kMiB + 4) g_wrong = true;
+  OK(cuMemGetAddressRange_v2(&base, &size, small + 999));
+  if (base != small || size != 1000) g_wrong = true;
+  CUcontext context = nullptr;
+  int device = -1;
+  unsigned type = 0;
+  OK(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, big));
+  OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, small));
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pitched + pitch));
+  if (context != with.context() || device != 0 || type != CU_MEMORYTYPE_DEVICE) g_wrong = true;
+  OK(cuMemGetInfo_v2(&free, &total));
+  SAME(static_cast<unsigned>(free / kMiB), 924 - 72 - 2);
+  // Freed while it is away, or not.
+  OK(cuMemFree_v2(big));
+  OK(cuMemFree_v2(small));
+  OK(cuMemFree_v2(pitched));
+  if (cuMemFree_v2(big) == CUDA_SUCCESS) g_wrong = true;
+  if (g_wrong) return 1;
+  say("freed");
+  wait_for_line();
+  return 0;
+}
+
+// One call that stands at the gate, one allocation that waits for memory: what they get.
+int stand() {
+  if (!OK(cuInit(0))) return 1;
+  const WithContext with;
+  std::thread grows([&] {
+    CUdeviceptr p = 0;
+    cuCtxSetCurrent(with.context());
+    std::printf("allocation: %s\n", code_name(cuMemAlloc_v2(&p, kMiB)).c_str());
+  });
+  void* host = nullptr;
+  cuMemHostAlloc(&host, 4096, 0);
+  const CUresult result = cuMemsetD8_v2(reinterpret_cast<CUdeviceptr>(host), 0, 16);
+  grows.join();
+  std::printf("submission: %s\n", code_name(result).c_str());
+  say("end");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string scenario = argc > 1 ? argv[1] : "";
+  if (!load_driver()) return 2;
+  if (scenario == "torture")
+    return torture(std::atof(argv[2]), static_cast<unsigned>(std::atoi(argv[3])));
+  if (scenario == "answers") return answers();
+  if (scenario == "stand") return stand();
+  return 2;
+}

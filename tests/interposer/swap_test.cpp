@@ -1,0 +1,133 @@
+// Swap tenants on the simulated driver: programs whose memory is evicted and restored while they work, in whose
+// captures, forks, contexts and frees that falls, and whose daemon goes and comes back.
+#include "fixture.h"
+#include "swap_daemon.h"
+
+#include <chrono>
+#include <thread>
+
+namespace gpurota::interposer_test {
+namespace {
+
+constexpr std::uint64_t kContext = 100 * kMiB;
+
+class SwapTest : public InterposerTest {
+ protected:
+  void SetUp() override {
+    InterposerTest::SetUp();
+    daemon_.reset();
+  }
+
+  void start_swap_daemon(const SwapBehaviour& behaviour, std::uint64_t limit = 1024 * kMiB) {
+    swap_.reset();
+    swap_ = std::make_unique<SwapDaemon>(socket_path(), std::vector<FakeGpu>{{uuids_[0], limit}},
+                                         behaviour);
+  }
+
+  std::unique_ptr<Program> start_probe(std::vector<std::string> words,
+                                       const std::string& wait_ms = "20000") {
+    std::vector<std::string> argv = {foreign(PROBE_SIM), "--dir", dir_.file("machine"),
+                                     PROBE_MACHINE,      "--",    foreign(PROBE_SWAP)};
+    argv.insert(argv.end(), words.begin(), words.end());
+    auto extra = lease();
+    extra["GPUROTA_WAIT_MS"] = wait_ms;
+    return std::make_unique<Program>(argv, extra);
+  }
+
+  // Reads up to the line that ends what the probe does; what it said before.
+  static std::string read_until(Program& probe, const std::string& last) {
+    std::string said;
+    for (std::string line; !(line = probe.read_line()).empty();) {
+      if (line == last) return said;
+      said += line + "\n";
+    }
+    return said + "(ended)";
+  }
+
+  std::unique_ptr<SwapDaemon> swap_;
+};
+
+TEST_F(SwapTest, MemoryIsEvictedAndRestoredWhileAProgramWorks) {
+  start_swap_daemon({.disturbs = true, .seed = 5});
+  const auto probe = start_probe({"torture", "8", "1"});
+  const std::string said = read_until(*probe, "done");
+  EXPECT_NE(said.find("checks"), std::string::npos) << said;
+  EXPECT_EQ(said.find("line"), std::string::npos) << said;
+  EXPECT_EQ(said.find("ended"), std::string::npos) << said;
+  EXPECT_GT(swap_->evictions(), 3u);
+  EXPECT_GT(swap_->evicted_bytes(), 10 * kMiB);
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0))
+      << swap_->memory(0).movable_bytes << " movable, " << swap_->memory(0).wired_bytes << " wired";
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
+  SwapBehaviour behaviour{.disturbs = true, .seed = 7};
+  start_swap_daemon(behaviour);
+  const auto probe = start_probe({"torture", "9", "2"});
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(swap_->wait_for_evictions(1 + static_cast<unsigned>(i) % 3));
+    EXPECT_EQ(swap_->bad(), "");
+    ++behaviour.seed;
+    start_swap_daemon(behaviour);
+  }
+  const std::string said = read_until(*probe, "done");
+  EXPECT_EQ(said.find("line"), std::string::npos) << said;
+  EXPECT_EQ(said.find("ended"), std::string::npos) << said;
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0))
+      << swap_->memory(0).movable_bytes << " movable, " << swap_->memory(0).wired_bytes << " wired";
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+TEST_F(SwapTest, AProgramIsToldOfItsMemoryWhileThatIsAwayAndFreesItThere) {
+  SwapBehaviour behaviour{};
+  start_swap_daemon(behaviour);
+  const auto probe = start_probe({"answers"});
+  ASSERT_EQ(read_until(*probe, "allocated"), "");
+  // 72 and a page for the small ones; nothing is told until all is out.
+  ASSERT_TRUE(swap_->wait_for_memory(0, 74 * kMiB, kContext));
+  behaviour.disturbs = true;
+  swap_->set(behaviour);
+  ASSERT_TRUE(swap_->wait_for_evictions(2));
+  probe->write_line("");
+  EXPECT_EQ(read_until(*probe, "freed"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+TEST_F(SwapTest, WhoWaitsForADaemonThatIsGoneForGoodGetsAnError) {
+  start_swap_daemon({.opens = false});
+  const auto probe = start_probe({"stand"}, "1500");
+  ASSERT_TRUE(swap_->wait_for_waiting_submission());
+  ASSERT_TRUE(swap_->wait_for_question());
+  EXPECT_EQ(swap_->bad(), "");
+  swap_.reset();
+  const std::string said = read_until(*probe, "end");
+  EXPECT_NE(said.find("allocation: CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << said;
+  EXPECT_NE(said.find("submission: CUDA_ERROR_DEVICE_UNAVAILABLE"), std::string::npos) << said;
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+TEST_F(SwapTest, WaitingForATurnHasNoBound) {
+  SwapBehaviour behaviour{.opens = false};
+  start_swap_daemon(behaviour);
+  const auto probe = start_probe({"stand"}, "300");
+  ASSERT_TRUE(swap_->wait_for_waiting_submission());
+  ASSERT_TRUE(swap_->wait_for_question());
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));  // three times what it would wait
+  behaviour.opens = true;
+  swap_->set(behaviour);
+  const std::string said = read_until(*probe, "end");
+  EXPECT_NE(said.find("allocation: CUDA_SUCCESS"), std::string::npos) << said;
+  EXPECT_NE(said.find("submission: CUDA_SUCCESS"), std::string::npos) << said;
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+}  // namespace
+}  // namespace gpurota::interposer_test
