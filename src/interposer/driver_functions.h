@@ -166,7 +166,6 @@ CUresult cuCtxGetDevice(CUdevice* out);
 CUresult cuCtxPopCurrent_v2(CUcontext* out);
 CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
-CUresult cuCtxSynchronize(void);
 CUresult cuDeviceCanAccessPeer(int* out, CUdevice device, CUdevice peer);
 CUresult cuEventCreate(CUevent* out, unsigned int flags);
 CUresult cuEventDestroy_v2(CUevent event);

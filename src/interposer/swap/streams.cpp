@@ -182,6 +182,7 @@ bool wait_for_work(State& s) {
   Marks marks;
   for (;;) {
     {
+      Lock contexts(s.swap.contexts_mutex);  // none of them goes while it is asked
       Lock lock(s.swap.streams.mutex);
       if (s.swap.streams.captures.load() != 0) return false;
       const RelaxedCapture relaxed;
@@ -193,6 +194,7 @@ bool wait_for_work(State& s) {
   // Another thread's own stream cannot be marked; the event of its last submission is looked at.
   for (;;) {
     {
+      Lock contexts(s.swap.contexts_mutex);
       Lock lock(s.swap.streams.mutex);
       if (thread_events_done(s.swap.streams)) return true;
     }
