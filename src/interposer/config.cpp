@@ -1,6 +1,7 @@
 #include "interposer/config.h"
 
 #include "abi/env.h"
+#include "interposer/socket.h"
 #include "interposer/sys.h"
 
 #include <atomic>
@@ -114,7 +115,10 @@ void decide() {
                               false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-__attribute__((constructor)) void on_load() { read_once(); }
+__attribute__((constructor)) void on_load() {
+  read_once();
+  if (mode() == kModeActive) widen_descriptor_table();
+}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include "interposer/config.h"
 
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/un.h>
 
 namespace gpurota::interposer {
@@ -44,6 +45,16 @@ void take_descriptors(msghdr* message, int fds[2]) {
 }  // namespace
 
 bool is_ours(int fd, uint64_t inode) { return inode != 0 && inode_of(fd) == inode; }
+
+void widen_descriptor_table() {
+  ErrnoGuard guard;
+  // A file of our own: closing a duplicate of one of the program's would end its locks on that file.
+  const int fd = static_cast<int>(::syscall(SYS_eventfd2, 0, EFD_CLOEXEC));
+  if (fd < 0) return;
+  const int high = sys_fcntl(fd, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (high >= 0) sys_close(high);
+  sys_close(fd);
+}
 
 bool adopt_socket(int fd, Socket* out) {
   const int high = sys_fcntl(fd, F_DUPFD_CLOEXEC, kLowestDescriptor);

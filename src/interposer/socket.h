@@ -12,6 +12,11 @@
 
 namespace gpurota::interposer {
 
+// Makes the process's table of descriptors large enough for ours. With several threads the kernel waits for
+// an RCU grace period with that (9 ms seen between cuInit and the first context, Linux 6.18), with one it
+// costs a microsecond: to be called while the program has not begun.
+void widen_descriptor_table();
+
 // Takes over `fd`, moved out of the range that programs use for their own. False if it is no file.
 bool adopt_socket(int fd, Socket* out);
 bool is_ours(int fd, uint64_t inode);

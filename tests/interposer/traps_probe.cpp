@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -340,6 +341,24 @@ void descriptors_closed_before() {
   exhaust();
 }
 
+// The kernel makes a table of descriptors larger for a process of several threads only after an RCU grace
+// period: milliseconds in the middle of a program.
+long descriptor_table() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word && word != "FDSize:") continue;
+  long size = 0;
+  status >> size;
+  EXPECT(size > 0);
+  return size;
+}
+
+void descriptor_table_does_not_grow() {
+  const long size = descriptor_table();
+  exhaust();
+  EXPECT(descriptor_table() == size);
+}
+
 void environment_and_umask() {
   EXPECT(cu.init(0) == CUDA_SUCCESS);
   ::clearenv();
@@ -439,6 +458,7 @@ constexpr Scenario kScenarios[] = {
     {"missing_functions", missing_functions},
     {"signals_reset", signals_reset},
     {"descriptors_closed_before", descriptors_closed_before},
+    {"descriptor_table_does_not_grow", descriptor_table_does_not_grow},
     {"environment_and_umask", environment_and_umask},
     {"two_gpus", two_gpus},
     {"busy", busy},

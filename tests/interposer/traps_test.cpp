@@ -25,15 +25,15 @@ TEST_P(EachTrap, IsSurvivedAndHeldToTheLimit) {
   EXPECT_EQ(trap("exhaust")->wait(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Traps, EachTrap,
-                         ::testing::Values("fork_then_exec", "vfork_then_exec", "spawned",
-                                           "many_forks_at_once", "fork_while_others_allocate",
-                                           "raw_clone", "thousands_of_threads", "lookups_at_once",
-                                           "deepbind_on_the_driver", "dlmopen_of_the_driver",
-                                           "opened_by_path", "asked_with_a_version", "closed_again",
-                                           "missing_functions", "signals_reset",
-                                           "descriptors_closed_before", "environment_and_umask"),
-                         [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Traps, EachTrap,
+    ::testing::Values("fork_then_exec", "vfork_then_exec", "spawned", "many_forks_at_once",
+                      "fork_while_others_allocate", "raw_clone", "thousands_of_threads",
+                      "lookups_at_once", "deepbind_on_the_driver", "dlmopen_of_the_driver",
+                      "opened_by_path", "asked_with_a_version", "closed_again", "missing_functions",
+                      "signals_reset", "descriptors_closed_before",
+                      "descriptor_table_does_not_grow", "environment_and_umask"),
+    [](const auto& each) { return std::string(each.param); });
 
 TEST_F(TrapTest, EachGpuOfALeaseHasItsOwnLimit) {
   daemon_.reset();

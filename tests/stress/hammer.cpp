@@ -92,6 +92,7 @@ bool allocate(const Cuda& cuda, int self, std::uint64_t size, std::uint32_t mark
   const std::int64_t held = shared->held.fetch_add(bytes) + bytes;
   for (int i = 0; i < threads_in_all; ++i) raise_to(shared->peak[i], held);
   out = {0, size, mark};
+  const auto asked = std::chrono::steady_clock::now();
   const CUresult result = cuda.alloc(&out.at, size);
   if (result == CUDA_SUCCESS) {
     shared->allocations.fetch_add(1);
@@ -104,7 +105,15 @@ bool allocate(const Cuda& cuda, int self, std::uint64_t size, std::uint32_t mark
   if (result != CUDA_ERROR_OUT_OF_MEMORY) shared->failures.fetch_add(1);
   shared->refusals.fetch_add(1);
   const std::int64_t fits = shared->fits.load();
-  if (fits > 0 && peak <= fits) shared->wrongly.fetch_add(1);
+  if (fits > 0 && peak <= fits) {
+    shared->wrongly.fetch_add(1);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - asked;
+    std::fprintf(stderr,
+                 "wrongly refused: %llu MiB, after %.1f ms; at most %lld of %lld MiB held\n",
+                 static_cast<unsigned long long>(size / kMiB), took.count(),
+                 static_cast<long long>(peak) / static_cast<long long>(kMiB),
+                 static_cast<long long>(fits) / static_cast<long long>(kMiB));
+  }
   return false;
 }
 
