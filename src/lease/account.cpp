@@ -66,6 +66,7 @@ GrantActions Account::give_back(TenantId tenant, Bytes bytes, std::uint32_t reca
     } else {
       awaited_.erase(tenant);
     }
+    round_brought_ = round_brought_ || !bytes.is_zero();
   }
   GrantActions served = serve(now);
   actions.insert(actions.end(), served.begin(), served.end());
@@ -137,16 +138,29 @@ bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
     return true;
   }
   if (request.need <= limit_) {
-    if (!waiting.recall_deadline) {
-      waiting.recall_deadline = now + kRecallPatience;
-      recall_all(actions);
-    }
-    if (!awaited_.empty() && now < *waiting.recall_deadline) return false;
+    if (!recalled(waiting, now, actions)) return false;
     const bool time_will_do = request.need <= available() + unsettled();
     if (time_will_do && now < waiting.arrived + kLingerPatience) return false;
   }
   actions.push_back(
       GrantReply{request.tenant, request.seq, GrantStatus::kRefused, {}, available()});
+  return true;
+}
+
+// Tenants answer at different times: one may free what another has just taken out of its headroom, and
+// both would be counted. Such a sum is seen through by asking all again, so of several tenants nothing
+// is believed that only one round says.
+bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
+  if (!waiting.recall_deadline) {
+    waiting.recall_deadline = now + kRecallPatience;
+    recall_all(actions);
+  }
+  while (now < *waiting.recall_deadline) {
+    if (!awaited_.empty()) return false;
+    waiting.empty_rounds = round_brought_ ? 0 : waiting.empty_rounds + 1;
+    if (waiting.empty_rounds >= (round_size_ > 1 ? 2 : 1)) return true;
+    recall_all(actions);
+  }
   return true;
 }
 
@@ -177,12 +191,14 @@ GrantActions Account::recall_excess() {
 void Account::recall_all(GrantActions& actions) {
   awaited_.clear();
   ++round_;
+  round_brought_ = false;
   // The asker too: its other threads may have freed something since it gave its headroom back.
   for (const auto& [tenant, holder] : holders_) {
     if (!holder.connected || holder.dead || holder.granted.is_zero()) continue;
     awaited_.insert(tenant);
     actions.push_back(GrantRecall{tenant, round_});
   }
+  round_size_ = awaited_.size();
 }
 
 GrantReply Account::grant(const GrowRequest& request, TimePoint now) {

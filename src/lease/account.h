@@ -142,13 +142,16 @@ class Account {
   struct Waiting {
     GrowRequest request;
     TimePoint arrived;
-    std::optional<TimePoint> recall_deadline;  // set when its round of recalls began
+    std::optional<TimePoint> recall_deadline;  // set when its first round of recalls began
+    int empty_rounds = 0;                      // of recalls in a row that brought nothing
     std::optional<TimePoint> throttled_until;
   };
 
   // False while the request has to wait; else its answer is in `actions`.
   bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
   void recall_all(GrantActions& actions);
+  // Whether all that others do not need has been called back for it; else asks for more.
+  bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
   bool exceeds_soft_limit(Bytes more) const;
   // Whether the request has to wait for its turn above the soft limit.
   bool throttle(Waiting& waiting, TimePoint now);
@@ -166,6 +169,8 @@ class Account {
   std::deque<Waiting> waiting_;
   std::set<TenantId> awaited_;  // not yet answered in the current round
   std::uint32_t round_ = 0;
+  std::size_t round_size_ = 0;  // tenants that were asked in it
+  bool round_brought_ = false;  // anything
   TimePoint held_until_{};
   std::optional<Bytes> soft_limit_;
   Duration throttle_{};
