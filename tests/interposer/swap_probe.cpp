@@ -198,6 +198,26 @@ void use_contexts(unsigned seed) {
   }
 }
 
+// Memory of two GPUs, and copies from one to the other.
+void use_two_gpus(CUcontext first, unsigned seed) {
+  Random random(seed);
+  CUcontext second = nullptr;
+  if (!OK(cuCtxCreate_v2(&second, 0, 1))) return;
+  while (goes_on()) {
+    Buffer there{0, (1 + random() % 40) * kMiB, random()};
+    Buffer here{0, there.size, there.value};
+    if (!OK(cuCtxSetCurrent(second)) || !OK(cuMemAlloc_v2(&there.address, there.size)) ||
+        !OK(cuMemsetD32_v2(there.address, there.value, there.size / 4)) ||
+        !OK(cuCtxSetCurrent(first)) || !OK(cuMemAlloc_v2(&here.address, here.size)) ||
+        !OK(cuMemsetD32_v2(here.address, 0, here.size / 4)) ||
+        !OK(cuMemcpy(here.address, there.address, here.size)) || !check(here, nullptr, random)) {
+      return;
+    }
+    if (!OK(cuMemFree_v2(here.address)) || !OK(cuMemFree_v2(there.address))) return;
+  }
+  OK(cuCtxDestroy_v2(second));
+}
+
 // Children that use nothing, and host functions that run while the gate is shut.
 void fork_and_call(CUcontext context) {
   CUstream stream = nullptr;
@@ -228,7 +248,7 @@ void say(const char* word) {
   std::fflush(stdout);
 }
 
-int torture(double seconds, unsigned seed) {
+int torture(double seconds, unsigned seed, bool two_gpus) {
   g_end = Clock::now() + std::chrono::milliseconds(static_cast<long>(seconds * 1000));
   if (!OK(cuInit(0))) return 1;
   {
@@ -240,6 +260,7 @@ int torture(double seconds, unsigned seed) {
     threads.emplace_back(use_graph, with.context(), seed + 3);
     threads.emplace_back(use_contexts, seed + 4);
     threads.emplace_back(fork_and_call, with.context());
+    if (two_gpus) threads.emplace_back(use_two_gpus, with.context(), seed + 5);
     for (std::thread& thread : threads) thread.join();
   }
   std::printf("%llu checks\n", static_cast<unsigned long long>(g_checks.load()));
@@ -315,7 +336,7 @@ int main(int argc, char** argv) {
   const std::string scenario = argc > 1 ? argv[1] : "";
   if (!load_driver()) return 2;
   if (scenario == "torture")
-    return torture(std::atof(argv[2]), static_cast<unsigned>(std::atoi(argv[3])));
+    return torture(std::atof(argv[2]), static_cast<unsigned>(std::atoi(argv[3])), argc > 4);
   if (scenario == "answers") return answers();
   if (scenario == "stand") return stand();
   return 2;
