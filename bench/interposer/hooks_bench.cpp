@@ -51,6 +51,11 @@ void install(Fn id, F* function) {
   g_real_functions[id] = reinterpret_cast<void*>(function);
 }
 
+CUresult launch(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                CUstream, void**, void**) {
+  return CUDA_SUCCESS;
+}
+
 void set_up() {
   alignas(4096) static gpurota_page page;
   install(kFn_cuCtxGetCurrent, get_current);
@@ -63,6 +68,7 @@ void set_up() {
   install(kFn_cuMemPoolGetAttribute, attribute);
   install(kFn_cuMemAllocAsync, alloc_async);
   install(kFn_cuMemFreeAsync, release_async);
+  install(kFn_cuLaunchKernel, launch);
   g_driver_found.store(true);
   State& s = state();
   if (s.attached.exchange(1) != 0) return;
@@ -92,6 +98,19 @@ void BM_AllocAsyncAndFreeAsync(benchmark::State& bench) {
   }
 }
 BENCHMARK(BM_AllocAsyncAndFreeAsync)->ThreadRange(1, 2);
+
+// Through our hook: 0: of a slice, 1: of a swap lease whose gate is open; 2: without the hook.
+void BM_Launch(benchmark::State& bench) {
+  set_up();
+  state().swap.on.store(bench.range(0) == 1 ? 1 : 0);
+  auto* function = bench.range(0) == 2 ? &launch : &cuLaunchKernel;
+  benchmark::DoNotOptimize(function);
+  for (auto _ : bench) {
+    benchmark::DoNotOptimize(function(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  }
+  state().swap.on.store(0);
+}
+BENCHMARK(BM_Launch)->Arg(2)->Arg(0)->Arg(1);
 
 }  // namespace
 
