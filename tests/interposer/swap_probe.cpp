@@ -33,7 +33,9 @@ std::atomic<bool> g_wrong{false};
 std::atomic<std::uint64_t> g_checks{0};
 Clock::time_point g_end;
 
-bool goes_on() { return !g_wrong && Clock::now() < g_end; }
+std::atomic<bool> g_told{false};
+
+bool goes_on() { return !g_wrong && !g_told && Clock::now() < g_end; }
 
 bool ok(CUresult result, const char* what, int line) {
   if (result == CUDA_SUCCESS) return true;
@@ -249,7 +251,9 @@ void say(const char* word) {
 }
 
 int torture(double seconds, unsigned seed, bool two_gpus) {
-  g_end = Clock::now() + std::chrono::milliseconds(static_cast<long>(seconds * 1000));
+  const bool until_told = seconds == 0;
+  g_end = Clock::now() +
+          std::chrono::milliseconds(static_cast<long>(until_told ? 120000 : seconds * 1000));
   if (!OK(cuInit(0))) return 1;
   {
     const WithContext with;
@@ -261,6 +265,10 @@ int torture(double seconds, unsigned seed, bool two_gpus) {
     threads.emplace_back(use_contexts, seed + 4);
     threads.emplace_back(fork_and_call, with.context());
     if (two_gpus) threads.emplace_back(use_two_gpus, with.context(), seed + 5);
+    if (until_told) {
+      wait_for_line();
+      g_told = true;
+    }
     for (std::thread& thread : threads) thread.join();
   }
   std::printf("%llu checks\n", static_cast<unsigned long long>(g_checks.load()));

@@ -84,13 +84,15 @@ TEST_F(SwapTest, MemoryOfTwoGpusMoves) {
 TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 7};
   start_swap_daemon(behaviour);
-  const auto probe = start_probe({"torture", "9", "2"});
+  const auto probe = start_probe({"torture", "0", "2"});
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(swap_->wait_for_evictions(1 + static_cast<unsigned>(i) % 3));
     EXPECT_EQ(swap_->bad(), "");
     ++behaviour.seed;
     start_swap_daemon(behaviour);
   }
+  ASSERT_TRUE(swap_->wait_for_evictions(1));
+  probe->write_line("");
   const std::string said = read_until(*probe, "done");
   EXPECT_EQ(said.find("line"), std::string::npos) << said;
   EXPECT_EQ(said.find("ended"), std::string::npos) << said;

@@ -12,8 +12,9 @@ namespace gpurota::interposer {
 // driver cannot.
 SwapDevice* swap_device(State& s, int slot, CUcontext context);
 
-// Makes sure that there is a stream for copies, in any context of the slot that lives.
-bool have_stream(State& s, int slot);
+// Makes sure that there is a stream for copies, in any context of the slot that lives. CUDA_SUCCESS: there
+// is; CUDA_ERROR_INVALID_CONTEXT: there is no context, so nobody can use the memory either.
+CUresult have_stream(State& s, int slot);
 
 // The context is gone, and with it what we had there.
 void forget_device_context(State& s, CUcontext context);

@@ -186,18 +186,20 @@ SwapDevice* swap_device(State& s, int slot, CUcontext context) {
   return &device;
 }
 
-bool have_stream(State& s, int slot) {
+CUresult have_stream(State& s, int slot) {
   SwapDevice& device = s.swap.devices[slot];
   Lock lock(device.mutex);
-  if (device.context != nullptr) return true;
+  if (device.context != nullptr) return CUDA_SUCCESS;
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
   const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     const ContextEntry& entry = s.contexts.entries[i];
     CUcontext context = entry.context.load(std::memory_order_acquire);
     if (context == nullptr || entry.slot.load() != slot) continue;
-    if (make_stream(device, context)) return true;
+    if (make_stream(device, context)) return CUDA_SUCCESS;
+    result = CUDA_ERROR_NOT_SUPPORTED;
   }
-  return false;
+  return result;
 }
 
 void forget_device_context(State& s, CUcontext context) {

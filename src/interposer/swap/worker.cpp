@@ -130,7 +130,11 @@ void evict(Worker& w, int slot, uint64_t bytes) {
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
   }
   Lock lock(w.swap.contexts_mutex);
-  if (!have_stream(w.s, slot)) return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
+  const CUresult can = have_stream(w.s, slot);
+  if (can != CUDA_SUCCESS) {  // without a context it is being freed
+    const bool failed = can != CUDA_ERROR_INVALID_CONTEXT;
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, failed, bytes);
+  }
   set_limits(w.swap, device);
   w.moving = slot;
   const int64_t begun = now_ms();
@@ -149,10 +153,13 @@ void restore(Worker& w, int slot) {
   SwapDevice& device = w.swap.devices[slot];
   device.room += device.restore.exchange(0);
   Moved moved{};
+  bool no_context = false;
   if (device.ready.load() != 0 && device.space.out_bytes() != 0) {
     Lock lock(w.swap.contexts_mutex);
-    if (!have_stream(w.s, slot)) {
-      moved.result = CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult can = have_stream(w.s, slot);
+    if (can != CUDA_SUCCESS) {
+      if (can != CUDA_ERROR_INVALID_CONTEXT) moved.result = can;
+      no_context = can == CUDA_ERROR_INVALID_CONTEXT;
     } else {
       w.moving = slot;
       const int64_t begun = now_ms();
@@ -165,7 +172,8 @@ void restore(Worker& w, int slot) {
   }
   device.room -= moved.bytes;
   const bool failed = moved.result != CUDA_SUCCESS;
-  if (device.room == 0 || (device.space.out_bytes() != 0 && !failed)) return;
+  const bool waits = device.space.out_bytes() != 0 && !no_context;
+  if (device.room == 0 || (waits && !failed)) return;
   swap_order_ended(slot, GPUROTA_SWAP_RESTORE, failed, device.room);
   device.room = 0;
 }
@@ -225,7 +233,9 @@ bool prepare(Worker& w) {
     if (wanted > pinned) wanted = pinned;
     if (host.total_bytes() >= wanted) continue;
     Lock lock(w.swap.contexts_mutex);
-    if (have_stream(w.s, static_cast<int>(i)) && host.prepare(host.free_bytes() + 1)) return true;
+    if (have_stream(w.s, static_cast<int>(i)) == CUDA_SUCCESS &&
+        host.prepare(host.free_bytes() + 1))
+      return true;
   }
   return false;
 }
