@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/ids.h"
+#include "core/time.h"
 
 #include <optional>
 #include <vector>
@@ -15,6 +16,12 @@ struct Candidate {
   std::optional<int> instances;  // at most so many at once; empty: one on each idle GPU
   int running = 0;
   bool may_start = true;  // false: paused, or it waits after a failure
+  Duration idle_after{};  // not before nobody has been there for so long
+};
+
+struct FreeGpu {
+  GpuUuid gpu;
+  Duration idle_for{};
 };
 
 struct Placement {
@@ -24,6 +31,6 @@ struct Placement {
 };
 
 // `free`: GPUs where one may start now, in the order of their indices.
-std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vector<GpuUuid>& free);
+std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vector<FreeGpu>& free);
 
 }  // namespace gpurota::filler

@@ -33,6 +33,8 @@ const char* to_string(Why why) {
       return "load";
     case Why::kPaused:
       return "paused";
+    case Why::kRemoved:
+      return "removed";
   }
   return "unknown";
 }
@@ -54,7 +56,7 @@ const char* to_string(State state) {
 }
 
 std::optional<TimePoint> TurnTaking::start_at() const {
-  if (paused_ || !idle_since_ || (state_ != State::kBusy && state_ != State::kResting)) {
+  if (!idle_since_ || (state_ != State::kBusy && state_ != State::kResting)) {
     return std::nullopt;
   }
   const TimePoint idle = *idle_since_ + rules_.idle_after;
@@ -68,16 +70,11 @@ bool TurnTaking::look(const Sight& sight, TimePoint now) {
     idle_since_.reset();
     if (state_ == State::kOn) return leave(there);
     if (state_ == State::kFree) state_ = State::kBusy;
-    if (!paused_ || state_ == State::kLeaving) why_ = there;
+    if (state_ != State::kLeaving) why_ = there;
     return false;
   }
   if (!idle_since_) idle_since_ = now;
   if (is_on) return false;
-  if (paused_) {
-    why_ = Why::kPaused;
-    state_ = State::kBusy;
-    return false;
-  }
   why_ = Why::kNobody;
   const auto start = start_at();
   if (start && now >= *start) state_ = State::kFree;
@@ -98,33 +95,26 @@ void TurnTaking::on_started(TimePoint now) {
   rest_until_.reset();
 }
 
+void TurnTaking::on_found(TimePoint now) {
+  state_ = State::kOn;
+  on_since_ = now;
+  rest_until_.reset();
+}
+
 void TurnTaking::on_gone(TimePoint now, bool had_to_leave) {
   const bool was_long = on_since_ && now - *on_since_ >= rules_.good_stay;
   on_since_.reset();
   // One that ends by itself at once, again and again, is as much of a nuisance.
-  const bool was_paused = had_to_leave && why_ == Why::kPaused;
-  if (!was_paused) short_stays_ = was_long ? 0 : std::min(short_stays_ + 1, 30);
-  Duration rest = rules_.idle_after;
+  const bool by_order = had_to_leave && (why_ == Why::kPaused || why_ == Why::kRemoved);
+  if (!by_order) short_stays_ = was_long ? 0 : std::min(short_stays_ + 1, 30);
+  Duration rest = std::max(rules_.idle_after, rules_.least_rest);
   for (int i = 1; i < short_stays_ && rest < rules_.longest_rest; ++i) rest *= 2;
   rest_until_ = now + std::min(rest, std::max(rules_.longest_rest, rules_.idle_after));
-  state_ = State::kResting;
+  if (by_order) rest_until_.reset();
+  state_ = by_order ? State::kBusy : State::kResting;
   if (had_to_leave) idle_since_.reset();
 }
 
-bool TurnTaking::pause(TimePoint) {
-  paused_ = true;
-  if (state_ == State::kOn) return leave(Why::kPaused);
-  if (state_ == State::kFree) state_ = State::kBusy;
-  if (state_ != State::kLeaving) why_ = Why::kPaused;
-  return false;
-}
-
-void TurnTaking::resume(TimePoint now) {
-  if (!paused_) return;
-  paused_ = false;
-  // Whether anybody is there counts from now on.
-  if (idle_since_) idle_since_ = now;
-  why_ = Why::kNobody;
-}
+bool TurnTaking::dismiss(Why why) { return state_ == State::kOn && leave(why); }
 
 }  // namespace gpurota::filler

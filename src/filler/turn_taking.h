@@ -24,6 +24,7 @@ struct Rules {
   // A filler that was on for less than this, and had to leave, rests twice as long the next time.
   Duration good_stay = std::chrono::minutes(5);
   Duration longest_rest = std::chrono::minutes(15);
+  Duration least_rest = std::chrono::seconds(1);  // however short the idle time is
 };
 
 // What there is to see on the GPU. Desktop and ignored processes, fillers and what they start are
@@ -36,7 +37,7 @@ struct Sight {
   int load_percent = 0;    // meaningful only while no filler is on
 };
 
-enum class Why { kNobody, kOutOfService, kLeased, kWanted, kForeign, kLoad, kPaused };
+enum class Why { kNobody, kOutOfService, kLeased, kWanted, kForeign, kLoad, kPaused, kRemoved };
 const char* to_string(Why why);  // "leased", "foreign process", …
 
 enum class State { kBusy, kFree, kOn, kLeaving, kResting };
@@ -46,21 +47,27 @@ class TurnTaking {
  public:
   explicit TurnTaking(Rules rules) : rules_(rules) {}
 
+  // Hold from the next look on.
+  void set_rules(Rules rules) { rules_ = rules; }
+
   State state() const { return state_; }
   // Why it is not on, or has to leave.
   Why why() const { return why_; }
   // When a filler may start if all stays as it is; only in kBusy and kResting, and only if it can.
   std::optional<TimePoint> start_at() const;
+  // How long nobody has been there, as far as it is known.
+  Duration idle_for(TimePoint now) const { return idle_since_ ? now - *idle_since_ : Duration(0); }
 
   // True if the filler must leave now. It says so once; the daemon sees to it and calls on_gone().
   bool look(const Sight& sight, TimePoint now);
-  // A filler has been started (only in kFree), or a start has failed.
+  // A filler has been started (only in kFree).
   void on_started(TimePoint now);
+  // One is on that an earlier daemon started.
+  void on_found(TimePoint now);
   // It is off the GPU, its memory too; whether it had to leave, ended by itself or never started.
   void on_gone(TimePoint now, bool had_to_leave);
-  // An administrator or its owner: no filler here until resumed. True if it must leave now.
-  bool pause(TimePoint now);
-  void resume(TimePoint now);
+  // Its owner or an administrator pauses or removes the filler that is on. True if it must leave now.
+  bool dismiss(Why why);
 
  private:
   bool leave(Why why);
@@ -68,7 +75,6 @@ class TurnTaking {
   Rules rules_;
   State state_ = State::kBusy;
   Why why_ = Why::kNobody;
-  bool paused_ = false;
   std::optional<TimePoint> idle_since_;  // nobody has been seen since; empty: somebody is there
   std::optional<TimePoint> on_since_;
   std::optional<TimePoint> rest_until_;

@@ -171,18 +171,35 @@ TEST(TurnTaking, AFillerThatEndsAtOnceIsNotStartedAllTheTime) {
   EXPECT_GE(gpu.starts, 4);
 }
 
-TEST(TurnTaking, PausedItLeavesAndStaysAway) {
+TEST(TurnTaking, DismissedItLeavesOnceAndThatIsNoShortStay) {
   Gpu gpu;
+  EXPECT_FALSE(gpu.turns.dismiss(Why::kPaused)) << "there is none";
   gpu.pass(seconds(31), kNobodyThere);
-  EXPECT_TRUE(gpu.turns.pause(gpu.now));
-  gpu.turns.on_gone(gpu.now, true);
-  gpu.pass(minutes(10), kNobodyThere);
-  EXPECT_EQ(gpu.starts, 1);
+  EXPECT_TRUE(gpu.turns.dismiss(Why::kPaused));
   EXPECT_EQ(gpu.turns.why(), Why::kPaused);
-  EXPECT_FALSE(gpu.turns.start_at());
-  gpu.turns.resume(gpu.now);
+  EXPECT_FALSE(gpu.turns.dismiss(Why::kPaused));
+  gpu.turns.on_gone(gpu.now, true);
   gpu.pass(seconds(31), kNobodyThere);
   EXPECT_EQ(gpu.starts, 2);
+}
+
+TEST(TurnTaking, OneThatAnEarlierDaemonStartedIsOn) {
+  Gpu gpu;
+  gpu.turns.on_found(gpu.now);
+  EXPECT_EQ(gpu.turns.state(), State::kOn);
+  EXPECT_TRUE(gpu.look(foreign()));
+  gpu.pass(seconds(31), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 1);
+}
+
+TEST(TurnTaking, HowLongNobodyHasBeenThereIsKnown) {
+  Gpu gpu;
+  EXPECT_EQ(gpu.turns.idle_for(gpu.now), Duration(0));
+  gpu.look(kNobodyThere);
+  gpu.now += seconds(7);
+  EXPECT_EQ(gpu.turns.idle_for(gpu.now), seconds(7));
+  gpu.look(foreign());
+  EXPECT_EQ(gpu.turns.idle_for(gpu.now), Duration(0));
 }
 
 TEST(TurnTaking, SaysWhenItMayStart) {
