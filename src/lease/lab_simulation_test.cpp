@@ -207,7 +207,7 @@ class LabSimulation {
       if (!fillers && lease.kind == LeaseKind::kFiller) continue;
       for (const LeaseGpu& share : lease.gpus) {
         if (share.uuid != gpu) continue;
-        if (share.limit) {
+        if (share.limit && lease.kind != LeaseKind::kFiller) {
           load.sliced += *share.limit;
         } else {
           ++load.whole;
@@ -235,7 +235,8 @@ class LabSimulation {
     if (room.draining) return false;
     const Load load = load_of(room.info.uuid, leases, at, fillers);
     if (load.whole > 0) return false;
-    if (!request.placement.memory) return !room.in_unreserved_use && load.sliced.is_zero();
+    const bool whole = !request.placement.memory || request.kind == LeaseKind::kFiller;
+    if (whole) return !room.in_unreserved_use && load.sliced.is_zero();
     return load.sliced + request.placement.memory->bytes + room.unreserved_use <= kSize;
   }
   int fitting(const Request& request, const std::vector<Occupant>& leases, WallTime at,

@@ -28,7 +28,9 @@ class Planner {
       const auto source = lease.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
       for (const LeaseGpu& share : lease.gpus) {
         if (Slot* slot = find(share.uuid)) {
-          slot->timeline.add({now, end_of(lease), share.limit, source});
+          const bool whole = source == Source::kFiller;
+          slot->timeline.add(
+              {now, end_of(lease), whole ? std::optional<Bytes>() : share.limit, source});
         }
       }
     }
@@ -54,7 +56,7 @@ class Planner {
     return lease.ends ? std::max(*lease.ends, now_ + kAnyMoment) : kNever;
   }
   static std::optional<Bytes> size_on(const Request& request, const Slot& slot) {
-    if (!request.placement.memory) return std::nullopt;
+    if (!request.placement.memory || request.kind == LeaseKind::kFiller) return std::nullopt;
     return request.placement.memory->of(slot.room->info.memory);
   }
   static bool fits(const Request& request, const Slot& slot, WallTime from, WallTime until,
@@ -98,13 +100,15 @@ Planner::Slots Planner::usable(const Request& request, Waiting& waiting) {
   Slots slots;
   std::string why;
   const auto& named = request.placement.gpus;
+  PlacementRequest asked = request.placement;
+  if (request.kind == LeaseKind::kFiller) asked.memory.reset();
   for (Slot& slot : slots_) {
     const GpuRoom& room = *slot.room;
     if (!leasable(room)) continue;
     if (!named.empty() && std::find(named.begin(), named.end(), room.info.uuid) == named.end()) {
       continue;
     }
-    const std::string out = out_of_service(request.placement, room);
+    const std::string out = out_of_service(asked, room);
     const auto size = size_on(request, slot);
     if (!out.empty() || (size && *size > capacity_for(request.placement, room))) {
       why += (why.empty() ? "GPU " : "; GPU ") + std::to_string(room.info.index) + " " +
@@ -211,6 +215,7 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
     for (const Slot* slot : slots) {
       if (fits(request, *slot, now_, end, Against::kAllButPlans)) continue;
       clear = false;
+      waiting.way_made = slot->room->info.index;
       for (const Occupant& lease : view_.leases) {
         const bool here =
             std::any_of(lease.gpus.begin(), lease.gpus.end(),

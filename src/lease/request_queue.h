@@ -10,7 +10,8 @@
 //
 // A GPU that is broken, draining or in unreserved use is not planned with: a request that cannot do
 // without it waits, but holds nothing meanwhile. Fillers go when somebody needs their GPU, so for the
-// others they are not there; they themselves take what nobody has, held or not.
+// others they are not there; they themselves take what nobody has, held or not. A filler
+// has its GPU to itself, whatever its limit is: nobody shares one with it.
 #pragma once
 
 #include "core/lease.h"
@@ -79,7 +80,8 @@ struct Waiting {
   std::vector<GpuUuid> planned;      // where it will start, as things stand
   std::optional<WallTime> expected;  // when, at the latest, as things stand; empty: nobody knows
   std::optional<NextFree> next;
-  std::string out_of_service;  // not empty: it needs a GPU that is, and why
+  std::optional<int> way_made;  // its turn has come: a filler on this GPU (index) makes way for it
+  std::string out_of_service;   // not empty: it needs a GPU that is, and why
 };
 
 struct QueueDecision {

@@ -186,6 +186,30 @@ TEST(RequestQueue, AFillerIsOnlyAskedToGoWhereNothingElseIsFree) {
   EXPECT_THAT(lab.decide().evict, IsEmpty());
 }
 
+TEST(RequestQueue, WhoHasAFillerMakeWayIsToldSo) {
+  Lab lab(1);
+  lab.lease({0}).kind = LeaseKind::kFiller;
+  lab.whole(1);
+  EXPECT_EQ(lab.decide().waiting.front().way_made, 0);
+  EXPECT_EQ(lab.reason(1), "a filler makes way on GPU 0");
+}
+
+TEST(RequestQueue, NobodySharesAGpuWithAFillerHoweverSmallBothAre) {
+  Lab lab(1);
+  lab.lease({0}, {}, gib(8)).kind = LeaseKind::kFiller;
+  lab.slice(gib(8));
+  EXPECT_THAT(lab.granted(), IsEmpty());
+  EXPECT_THAT(lab.decide().evict, ElementsAre(LeaseId{1}));
+  Lab taken(1);
+  taken.lease({0}, {}, gib(8));
+  taken.wait({1, {}, SizeSpec{gib(8), 0}, {}}, {}, LeaseKind::kFiller);
+  EXPECT_THAT(taken.granted(), IsEmpty());
+  Lab idle(1);
+  idle.wait({1, {}, SizeSpec{gib(8), 0}, {}}, {}, LeaseKind::kFiller);
+  ASSERT_THAT(idle.granted(), ElementsAre(1));
+  EXPECT_EQ(idle.decide().grants.front().gpus.front().limit, gib(8));
+}
+
 TEST(RequestQueue, ASliceMayNotKeepAWholeGpuAwayFromTheHead) {
   Lab lab(1);
   lab.lease({0}, {}, gib(8));

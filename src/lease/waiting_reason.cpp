@@ -27,6 +27,9 @@ Reason waiting_reason(const Waiting& waiting) {
   if (waiting.planned.empty() && !waiting.next) {
     return {fmt::format("{} requests are before it", waiting.position - 1), {}, {}};
   }
+  if (waiting.way_made) {
+    return {fmt::format("a filler makes way on GPU {}", *waiting.way_made), {}, {}};
+  }
   Reason reason;
   reason.text = fmt::format("{} of {} GPU{} free", waiting.free, waiting.wanted,
                             waiting.wanted == 1 ? "" : "s");
