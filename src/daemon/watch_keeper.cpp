@@ -66,6 +66,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.ending = entry.cause.has_value();
     seen.takes_all_of_user = parts_.leases.reservation_for(entry.lease.uid, sample.uuid) == id;
     seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
+    seen.filler = entry.lease.kind == LeaseKind::kFiller;
     look.leases.push_back(seen);
   }
   return look;
@@ -81,6 +82,14 @@ WatchKeeper::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
     if (process.uid) sums.by_user[*process.uid] += used;
   }
   return sums;
+}
+
+bool WatchKeeper::has_foreign(const watch::Look& look) const {
+  const watch::Policy rules = policy();
+  return std::any_of(look.processes.begin(), look.processes.end(), [&](const auto& process) {
+    return !process.gone && !watch::is_ignored(process, rules) &&
+           !watch::owning_lease(process, look);
+  });
 }
 
 watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid_t> uid) const {

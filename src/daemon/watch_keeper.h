@@ -61,6 +61,8 @@ class WatchKeeper {
     std::map<uid_t, Bytes> by_user;
   };
   Unreserved unreserved(const watch::Look& look) const;
+  // Whether anything computes there that is in no lease of this GPU and is not ignored.
+  bool has_foreign(const watch::Look& look) const;
 
  private:
   watch::Policy policy() const;

@@ -28,7 +28,7 @@ const SeenLease* owning_lease(const SeenProcess& process, const Look& look) {
 const SeenLease* covering_lease(const SeenProcess& process, const Look& look) {
   if (const SeenLease* owner = owning_lease(process, look)) return owner;
   for (const SeenLease& lease : look.leases) {
-    if (!lease.limit && process.uid == lease.uid) return &lease;
+    if (!lease.limit && !lease.filler && process.uid == lease.uid) return &lease;
   }
   return nullptr;
 }

@@ -54,6 +54,8 @@ struct SeenLease {
   bool takes_all_of_user = false;
   // Its command talks to a container engine: what that starts is not in the lease.
   bool starts_containers = false;
+  // It makes way for whoever comes: its user's other processes are not in it, and it has no claim.
+  bool filler = false;
 };
 
 // One look at one GPU that answered.

@@ -16,7 +16,7 @@ constexpr Bytes kUnaccountedNoise = gib(1);
 
 const SeenLease* exclusive_lease(const Look& look) {
   for (const SeenLease& lease : look.leases) {
-    if (!lease.limit) return &lease;
+    if (!lease.limit && !lease.filler) return &lease;
   }
   return nullptr;
 }
@@ -182,7 +182,7 @@ void Watcher::add_unused(const Look& look, const Policy& policy, TimePoint now, 
         look.processes.begin(), look.processes.end(),
         [&](const SeenProcess& process) { return covering_lease(process, look) == &lease; });
     if (used) last = now;
-    if (lease.ending || policy.unused_after == Duration::zero()) continue;
+    if (lease.ending || lease.filler || policy.unused_after == Duration::zero()) continue;
     if (now - last < policy.unused_after) continue;
     const Key key{look.gpu, FindingKind::kUnused, lease.uid, lease.id};
     Candidate& candidate = out[key];

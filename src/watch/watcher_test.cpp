@@ -81,6 +81,33 @@ TEST_F(WatcherTest, UseWithoutALeaseIsFoundAtTheFirstLookWithItsOwner) {
   EXPECT_EQ(found.since, now);
 }
 
+SeenLease filler(LeaseId id, uid_t uid) {
+  SeenLease lease = exclusive(id, uid);
+  lease.filler = true;
+  return lease;
+}
+
+TEST_F(WatcherTest, AFillerIsWithinItsLeaseAndNeverUnused) {
+  look.leases = {filler(kLease, kAlice)};
+  look.processes = {process(10, kAlice, gib(70), kLease)};
+  EXPECT_THAT(see(), IsEmpty());
+  look.processes.clear();
+  policy.unused_after = 1min;
+  policy.unused_grace = 1min;
+  action = Action::kStop;
+  EXPECT_THAT(see_until(5min), IsEmpty());
+}
+
+// The filler makes way for it: it is not the one who is where they should not be.
+TEST_F(WatcherTest, AProcessBesideAFillerIsNotForeignUseNotEvenItsUsers) {
+  look.leases = {filler(kLease, kAlice)};
+  look.processes = {process(10, kAlice, gib(70), kLease), process(11, kAlice, gib(3))};
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.kind, FindingKind::kUnreservedUse);
+  EXPECT_EQ(steps[0].finding.processes.size(), 1u);
+}
+
 TEST_F(WatcherTest, AFindingIsReportedOnceHoweverLongItLasts) {
   look.processes = {process(10, kBob, gib(3))};
   EXPECT_EQ(see_until(1min).size(), 1u);
