@@ -148,6 +148,23 @@ CREATE TABLE job (
   boot_id TEXT NOT NULL            -- the boot in which the above is meant
 ) STRICT;
 )sql",
+    R"sql(
+INSERT INTO sequence VALUES ('filler', 0);
+CREATE TABLE filler (
+  id INTEGER PRIMARY KEY,
+  uid INTEGER NOT NULL,
+  user BLOB NOT NULL,
+  spec BLOB NOT NULL,              -- a record of src/jobs/record.h
+  gpus TEXT NOT NULL,              -- UUIDs between commas; none: all
+  instances INTEGER,
+  memory_bytes INTEGER,            -- null, as is the percentage: whole GPUs
+  memory_percent INTEGER,
+  idle_ms INTEGER NOT NULL,
+  grace_ms INTEGER NOT NULL,
+  state TEXT NOT NULL,             -- active, paused, removed
+  places TEXT NOT NULL             -- UUIDs between commas
+) STRICT;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/fd.h"
+#include "ports/filler_store.h"
 #include "ports/history.h"
 #include "ports/job_store.h"
 #include "ports/store.h"
@@ -17,7 +18,10 @@
 
 namespace gpurota::store {
 
-class SqliteStore final : public ports::Store, public ports::History, public ports::JobStore {
+class SqliteStore final : public ports::Store,
+                          public ports::History,
+                          public ports::JobStore,
+                          public ports::FillerStore {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
   // wrote it; kDenied if others could write to it; kIo if the database is damaged.
@@ -43,6 +47,11 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   Result<void> save_job(const ports::StoredJob& job) override;
   Result<void> remove_job(std::uint64_t id) override;
   Result<std::uint64_t> next_job_id() override;
+
+  Result<std::vector<ports::StoredFiller>> load_fillers() override;
+  Result<void> save_filler(const ports::StoredFiller& filler) override;
+  Result<void> remove_filler(std::uint64_t id) override;
+  Result<std::uint64_t> next_filler_id() override;
 
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override;
