@@ -81,6 +81,18 @@ const char* sample_text<Undrain>() {
   return R"({"gpu_ids":["0"]})";
 }
 template <>
+const char* sample_text<AddFiller>() {
+  return R"({"name":"fold","command":["./fold"],"environment":[],"memory":{"percent":88},"gpu_ids":["1"],"idle_seconds":30})";
+}
+template <>
+const char* sample_text<ControlFiller>() {
+  return R"({"name":"fold","action":"pause","user":"alice"})";
+}
+template <>
+const char* sample_text<ReadFillerLog>() {
+  return R"({"name":"fold","bytes":1000})";
+}
+template <>
 const char* sample_text<AddJob>() {
   return R"({"name":"web","command":["./a.out"],"options":["--memory","8G"],"environment":[{"name":"A","value":"b"}]})";
 }

@@ -185,6 +185,10 @@ const char* oversized(const Drain& drain) {
   if (drain.gpu_ids.size() > kMaxGpuIds) return "gpu_ids";
   return drain.reason && drain.reason->size() > kMaxNoteBytes ? "reason" : "";
 }
+const char* oversized(const AddFiller& filler) {
+  if (filler.gpu_ids && filler.gpu_ids->size() > kMaxGpuIds) return "gpu_ids";
+  return filler.name.size() > kMaxNameBytes ? "name" : "";
+}
 const char* oversized(const AddJob& job) { return job.name.size() > kMaxNameBytes ? "name" : ""; }
 const char* oversized(const Undrain& undrain) {
   return undrain.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";

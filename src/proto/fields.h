@@ -4,6 +4,7 @@
 // visit(v, x) calls v("name", field) for each field of x, in the order of the interface.
 #pragma once
 
+#include "proto/filler_fields.h"
 #include "proto/health_fields.h"
 #include "proto/history_fields.h"
 #include "proto/job_fields.h"
@@ -229,19 +230,20 @@ void visit(V&& v, X& x) {
 }  // namespace gpurota::proto
 
 // For explicit instantiation: X(Method) for each.
-#define GPUROTA_FOR_EACH_METHOD(X) \
-  X(GetInfo)                       \
-  X(Acquire)                       \
-  X(Start)                         \
-  X(Hold)                          \
-  X(Release)                       \
-  X(Update)                        \
-  X(Status)                        \
-  X(ListProcesses)                 \
-  X(Events)                        \
-  X(Report)                        \
-  X(Doctor)                        \
-  X(Health)                        \
-  X(Reload)                        \
-  GPUROTA_FOR_EACH_QUEUE_METHOD(X) \
-  X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) X(ServiceInfo) X(InterfaceDescription)
+#define GPUROTA_FOR_EACH_METHOD(X)                                                    \
+  X(GetInfo)                                                                          \
+  X(Acquire)                                                                          \
+  X(Start)                                                                            \
+  X(Hold)                                                                             \
+  X(Release)                                                                          \
+  X(Update)                                                                           \
+  X(Status)                                                                           \
+  X(ListProcesses)                                                                    \
+  X(Events)                                                                           \
+  X(Report)                                                                           \
+  X(Doctor)                                                                           \
+  X(Health)                                                                           \
+  X(Reload)                                                                           \
+  GPUROTA_FOR_EACH_QUEUE_METHOD(X)                                                    \
+  GPUROTA_FOR_EACH_FILLER_METHOD(X) X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) \
+      X(ServiceInfo) X(InterfaceDescription)

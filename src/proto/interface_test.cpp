@@ -82,6 +82,8 @@ GPUROTA_NAMED(ReportRow, "ReportRow")
 GPUROTA_NAMED(Request, "Request")
 GPUROTA_NAMED(Job, "Job")
 GPUROTA_NAMED(JobRun, "JobRun")
+GPUROTA_NAMED(Filler, "Filler")
+GPUROTA_NAMED(FillerPlace, "FillerPlace")
 GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
 GPUROTA_NAMED(EventCount, "EventCount")
@@ -118,6 +120,8 @@ Members members_of_codec() {
   members["type Event"] = fields_of<Event>();
   members["type ReportRow"] = fields_of<ReportRow>();
   members["type Request"] = fields_of<Request>();
+  members["type Filler"] = fields_of<Filler>();
+  members["type FillerPlace"] = fields_of<FillerPlace>();
   members["type Job"] = fields_of<Job>();
   members["type JobRun"] = fields_of<JobRun>();
   members["type Variable"] = fields_of<Variable>();

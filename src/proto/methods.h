@@ -4,6 +4,7 @@
 // alternative of `Params`, and answers with reply_json<Method>(). Plain data, any thread.
 #pragma once
 
+#include "proto/filler_methods.h"
 #include "proto/health_methods.h"
 #include "proto/job_methods.h"
 #include "proto/queue_methods.h"
@@ -203,9 +204,10 @@ struct InterfaceDescription {
   bool operator==(const InterfaceDescription&) const = default;
 };
 
-using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
-                            Events, Report, Doctor, Health, Reload, Enqueue, GetEnvironment,
-                            ListRequests, Cancel, Drain, Undrain, AddJob, ListJobs, ControlJob,
-                            ReadJobLog, ServiceInfo, InterfaceDescription>;
+using Params =
+    std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses, Events,
+                 Report, Doctor, Health, Reload, Enqueue, GetEnvironment, ListRequests, Cancel,
+                 Drain, Undrain, AddFiller, ListFillers, ControlFiller, ReadFillerLog, AddJob,
+                 ListJobs, ControlJob, ReadJobLog, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

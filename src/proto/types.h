@@ -48,7 +48,10 @@ enum class EventType {
   kGpuUndrained,
   kConfigReloaded,
   kDaemonStarted,
-  kDaemonStopped
+  kDaemonStopped,
+  kFillerStarted,
+  kFillerYielded,
+  kFillerEnded
 };
 enum class CheckStatus { kUnknown, kOk, kWarning, kError };
 

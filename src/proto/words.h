@@ -50,12 +50,12 @@ struct Words<FindingAction> {
 };
 template <>
 struct Words<EventType> {
-  static constexpr std::array<const char*, 21> kAll = {
-      "unknown",       "lease_made",     "lease_started",   "lease_updated",     "lease_ending",
-      "lease_gone",    "request_queued", "request_granted", "request_cancelled", "call_denied",
-      "grant_denied",  "finding_begun",  "finding_ended",   "process_stopped",   "gpu_error",
-      "gpu_recovered", "gpu_drained",    "gpu_undrained",   "config_reloaded",   "daemon_started",
-      "daemon_stopped"};
+  static constexpr std::array<const char*, 24> kAll = {
+      "unknown",        "lease_made",     "lease_started",   "lease_updated",     "lease_ending",
+      "lease_gone",     "request_queued", "request_granted", "request_cancelled", "call_denied",
+      "grant_denied",   "finding_begun",  "finding_ended",   "process_stopped",   "gpu_error",
+      "gpu_recovered",  "gpu_drained",    "gpu_undrained",   "config_reloaded",   "daemon_started",
+      "daemon_stopped", "filler_started", "filler_yielded",  "filler_ended"};
 };
 template <>
 struct Words<CheckStatus> {
