@@ -60,7 +60,7 @@ _gpurota() {
     --since | --days | -d | --memory | -m | --memory-threshold | --soft-limit | --note | --gpus | -g | --for) return ;;
   esac
   case $command in
-    '') _gpurota_words "run reserve status queue cancel explain drain undrain ps release update events report doctor burn job reload version help $common --version" "$current" ;;
+    '') _gpurota_words "run reserve status queue cancel explain drain undrain ps release update events report doctor burn filler job reload version help $common --version" "$current" ;;
     run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --note $common" "$current" ;;
     status) _gpurota_words "--json --summary --watch --memory-threshold $common" "$current" ;;
     doctor) _gpurota_words "--json $common" "$current" ;;
@@ -69,8 +69,9 @@ _gpurota() {
     ps) _gpurota_words "$(_gpurota_names leases) --json $common" "$current" ;;
     release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all --all-users --yes $common" "$current" ;;
     update) _gpurota_words "$(_gpurota_names leases) --memory --soft-limit --note $common" "$current" ;;
-    help) _gpurota_words 'run reserve status queue cancel explain drain undrain ps release update events report doctor burn job reload version' "$current" ;;
+    help) _gpurota_words 'run reserve status queue cancel explain drain undrain ps release update events report doctor burn filler job reload version' "$current" ;;
     job) _gpurota_words "add list show logs start stop restart remove --json --user --force --lines --restart --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note -- $common" "$current" ;;
+    filler) _gpurota_words "add list logs pause resume remove --json --user --lines --gpu-ids --instances --memory --idle-after --grace --on-yield --env --env-file --workdir -- $common" "$current" ;;
     burn) _gpurota_words "--gpu-ids --memory --for --hold --self-test --json --help" "$current" ;;
     *) _gpurota_words "$common" "$current" ;;
   esac

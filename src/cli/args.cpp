@@ -65,13 +65,14 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   GPUROTA_TRY(read_wishes(raw, run));
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
-        raw.nonblock || raw.as_name) {
+        raw.nonblock || raw.as_name || raw.filler) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which has its GPUs already: only "
                   "--timeout goes with it");
     }
     GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_of(*raw.lease));
   }
+  run.filler = raw.filler;
   run.command = std::move(command);
   return run;
 }
@@ -113,6 +114,7 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
   known.insert(known.end(), of_lease.begin(), of_lease.end());
   known.push_back({'t', "--timeout", nullptr, &raw.time});
   known.push_back({'\0', "--lease", nullptr, &raw.lease});
+  known.push_back({'\0', "--filler", &raw.filler});
   GPUROTA_ASSIGN_OR_RETURN(const Words rest, OptionParser(known, "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
@@ -274,7 +276,7 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
   return fail(
       Code::kInvalid,
       "which command? One of run, reserve, status, queue, release, update, explain, ps, job, "
-      "doctor ('gpurota "
+      "filler, doctor ('gpurota "
       "--help' explains them)");
 }
 
@@ -296,6 +298,16 @@ Result<Arguments> parse_job_command(Raw& raw, const Words& words, std::size_t at
   return finish(raw, std::move(*job));
 }
 
+Result<Arguments> parse_filler_command(Raw& raw, const Words& words, std::size_t at) {
+  const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
+  GPUROTA_TRY(
+      OptionParser(common_options(raw), "filler").parse(Words(words.begin(), behind), false));
+  if (raw.help) return finish(raw, HelpOptions{"filler"});
+  GPUROTA_ASSIGN_OR_RETURN(auto filler, parse_filler(Words(behind + 1, words.end())));
+  if (!filler) return finish(raw, HelpOptions{"filler"});
+  return finish(raw, std::move(*filler));
+}
+
 Result<Arguments> parse(const Words& words) {
   Raw raw;
   const std::size_t at = command_at(words);
@@ -308,6 +320,7 @@ Result<Arguments> parse(const Words& words) {
     return finish(
         raw, BurnOptions{Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end())});
   if (name == "job") return parse_job_command(raw, words, at);
+  if (name == "filler") return parse_filler_command(raw, words, at);
   if (name == "help") {
     const std::string topic = at + 1 < words.size() ? words[at + 1] : "";
     if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "cli/filler_args.h"
 #include "cli/job_args.h"
 
 #include <tl/expected.hpp>
@@ -29,6 +30,7 @@ struct LeaseWishes {
 };
 struct RunOptions : LeaseWishes {
   std::optional<LeaseId> lease;      // under this reservation: then no wishes but `lasts`
+  bool filler = false;               // makes way for whoever needs the GPU
   std::vector<std::string> command;  // never empty
 };
 struct ReserveOptions : LeaseWishes {
@@ -105,7 +107,7 @@ struct HelpOptions {
 using Command =
     std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
                  VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
-                 BurnOptions, JobOptions, CompleteOptions, ReserveOptions, QueueOptions,
+                 BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions, QueueOptions,
                  CancelOptions, ExplainOptions, DrainOptions>;
 
 struct Arguments {

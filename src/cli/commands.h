@@ -35,6 +35,7 @@ int events(const Context& context, const EventsOptions& options);
 int report(const Context& context, const ReportOptions& options);
 int reload(const Context& context);
 int job(const Context& context, const JobOptions& options);
+int filler(const Context& context, const FillerOptions& options);
 // Becomes gpurota-burn.
 int burn(const Context& context, const BurnOptions& options);
 // Names for the shell's completion, one a line; says nothing at all when there is no daemon.

@@ -25,6 +25,7 @@ usage: gpurota COMMAND [OPTION…]
   doctor               what would stop gpurota on this machine, and how to mend it
   reload               let the daemon read its configuration again (administrators)
   job                  programs that are looked after: started again, after a reboot too
+  filler               programs that use what nobody needs, and go when somebody does
   burn                 keep GPUs busy and check what they compute
   version              of this program and of the daemon
 
@@ -62,7 +63,8 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
   --note TEXT           shown in 'gpurota status' to you and administrators
   --as NAME             who you are, where several people share an account
   -w, --wait TIME       do not wait for GPUs for longer than that: 30s, 10m, 2h, 1h30m
-  --nonblock            do not wait at all
+  --nonblock            do not wait at all, but for fillers that make way
+  --filler              make way for whoever needs the GPU, and end then (see 'gpurota filler')
   -t, --timeout TIME    end the program and all it started after that time (exit status 124). Also
                         lets it use GPUs that are kept for somebody until then
   --lease LEASE         under this reservation of yours, which goes on without it
@@ -231,8 +233,35 @@ queue like everybody. It survives your logout and a restart of the daemon. After
 started again; what was stopped or has finished is not. --user is for administrators.
 )";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTopics = {{
+constexpr std::string_view kFiller =
+    R"(gpurota filler: programs that use GPUs which nobody needs
+
+usage: gpurota filler add NAME [OPTION…] -- COMMAND [ARGUMENT…]
+       gpurota filler list [NAME] [--user USER] [--json]
+       gpurota filler logs | pause | resume | remove NAME [--user USER]
+
+  gpurota filler add fold --memory 88% -- ./fold
+  gpurota filler list           where it is, and what keeps it off the other GPUs
+  gpurota filler logs fold      the end of what it printed on each GPU
+  gpurota filler pause fold     remembered, over a reboot too
+
+  -i, --gpu-ids ID,…   only on these GPUs
+      --instances N    on so many at once (if not given, on each idle GPU)
+  -m, --memory SIZE    its limit on each: 88%, 8G (if not given, none)
+      --idle-after T   only where nobody has been for so long: 30s (if not given), 10m
+      --grace T        from TERM to KILL when it has to leave: 2s (if not given)
+      --on-yield stop  what becomes of it then: it is ended
+      --env NAME, --env-file FILE, --workdir DIR   as for 'gpurota job'
+
+It runs as you, one on a GPU, and is ended as soon as anybody asks for a lease that needs the GPU, who
+gets it when its memory is free, or any other program computes there. It comes back when nobody has been
+there for long enough, later each time it had to leave soon. A GPU with a filler is shown as available,
+and does not count against your limits. One that ends by itself is started again, with pauses.
+)";
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTopics = {{
     {"job", kJob},
+    {"filler", kFiller},
     {"run", kRun},
     {"status", kStatus},
     {"ps", kPs},

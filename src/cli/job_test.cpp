@@ -1,4 +1,5 @@
 #include "cli/args.h"
+#include "cli/command_parts.h"
 #include "cli/job_view.h"
 
 #include <gmock/gmock.h>

@@ -71,15 +71,4 @@ std::string job_text(const proto::Job& job) {
   return text;
 }
 
-std::string_view last_lines(std::string_view text, int lines) {
-  std::size_t at = text.size();
-  if (at > 0 && text[at - 1] == '\n') --at;
-  for (; lines > 0; --lines) {
-    const auto newline = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
-    if (newline == std::string_view::npos) return text;
-    at = newline;
-  }
-  return text.substr(at + 1);
-}
-
 }  // namespace gpurota::cli

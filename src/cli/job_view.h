@@ -5,7 +5,6 @@
 #include "proto/methods.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gpurota::cli {
@@ -14,6 +13,5 @@ std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look);
 std::string job_text(const proto::Job& job);
 // "exited 3", "killed by signal 9", "stopped".
 std::string run_text(const proto::JobRun& run);
-std::string_view last_lines(std::string_view text, int lines);
 
 }  // namespace gpurota::cli

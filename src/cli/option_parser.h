@@ -23,6 +23,7 @@ struct Raw {
   Words gpu_ids, positional;
   bool summary = false, watch = false, follow = false, csv = false;
   bool verbose = false, json = false, all = false, help = false, version = false;
+  bool filler = false;
   bool nonblock = false, force = false, is_short = false, all_users = false, yes = false;
 };
 

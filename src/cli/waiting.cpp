@@ -27,6 +27,8 @@ constexpr milliseconds kRetry{250};
 // brings about; so a refusal is believed when it stands for longer than that takes.
 constexpr int kTries = 4;
 constexpr milliseconds kBetweenTries{150};
+// A filler may have to make way, and its memory to come back.
+constexpr milliseconds kPatience{120000};
 
 std::string new_ticket() {
   std::random_device random;
@@ -67,10 +69,10 @@ Call call_of(const Wanted& wanted) {
 
 Result<proto::Acquire::Reply> acquire(client::Connection& connection,
                                       const proto::Acquire& request) {
-  auto reply = connection.call(request);
+  auto reply = connection.call(request, kPatience);
   for (int i = 1; i < kTries && !reply && reply.error().code == Code::kNoGpu; ++i) {
     std::this_thread::sleep_for(kBetweenTries);
-    reply = connection.call(request);
+    reply = connection.call(request, kPatience);
   }
   return reply;
 }

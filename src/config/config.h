@@ -102,6 +102,14 @@ struct Automatic {
   bool operator==(const Automatic&) const = default;
 };
 
+// [filler]: programs that use what nobody needs.
+struct Filler {
+  int load_percent = 10;  // a GPU this busy is needed by somebody, whom we cannot see
+  bool count_against_limits = false;
+
+  bool operator==(const Filler&) const = default;
+};
+
 // What becomes of a reservation whose time is over while its programs hold memory.
 enum class Expired {
   kYield,  // they run on until somebody waits for the GPUs
@@ -143,6 +151,7 @@ struct Config {
   Automatic automatic;
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;
+  Filler filler;
 
   bool operator==(const Config&) const = default;
 };

@@ -320,6 +320,8 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"soft_limit.tell_owner", flag(config.soft_limit.tell_owner)},
       {"lowered_limit.policy", lowered_policy(config.lowered_limit.policy)},
       {"lowered_limit.grace", duration(config.lowered_limit.grace, Milliseconds(0))},
+      {"filler.load_percent", count(config.filler.load_percent, 1, 101)},
+      {"filler.count_against_limits", flag(config.filler.count_against_limits)},
       {"automatic.enabled", flag(config.automatic.enabled)},
       {"automatic.users", names(config.automatic.users)},
       {"automatic.memory", size(config.automatic.memory)},

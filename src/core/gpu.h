@@ -43,6 +43,7 @@ struct GpuSample {
   Bytes total;
   std::vector<GpuProcess> processes;  // one entry per pid
   std::string error;                  // empty: healthy; else what NVML said, and the rest is stale
+  std::optional<int> load_percent{};  // how busy it was lately; empty where NVML cannot say
 };
 
 // "GPU-6f1f…" or "MIG-…" -> the 16 raw bytes that cuDeviceGetUuid gives; nullopt if malformed.

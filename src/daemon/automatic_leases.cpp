@@ -44,6 +44,11 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
   if (auto command = parts_.processes.read_command(peer.pid)) request.command = std::move(*command);
   const auto made = parts_.leases.acquire(request);
   if (made) return under(**made);
+  if (parts_.make_way(request)) {
+    Answer answer;
+    answer.later = true;
+    return answer;
+  }
   const bool goes_on = policy.when_full == WhenFull::kUnmanaged;
   log::warn(goes_on ? "no lease for a program that asked, it goes on without"
                     : "no lease for a program that asked, it gets no GPU",

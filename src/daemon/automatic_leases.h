@@ -29,6 +29,8 @@ class AutomaticLeases {
     const GpuTable& gpus;
     const config::Config& config;
     std::function<Result<gid_t>(const std::string&)> group_id;
+    // Whether fillers are all that is in its way; then they are told to go.
+    std::function<bool(const AcquireRequest&)> make_way;
   };
 
   explicit AutomaticLeases(Parts parts) : parts_(std::move(parts)) {}
@@ -38,6 +40,7 @@ class AutomaticLeases {
     LeaseId lease;
     std::string token;
     std::string visible;  // for CUDA_VISIBLE_DEVICES; empty: as it is
+    bool later = false;   // no answer yet: fillers make way, and the program asks again
   };
   // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy.
   Answer ask(const ipc::Peer& peer);

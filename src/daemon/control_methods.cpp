@@ -157,11 +157,15 @@ std::vector<proto::Variable> ControlMethods::environment_of(const LeaseEntry& en
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
   if (const auto error = parts_.driver_error()) return failed(*error);
-  const auto request = request_of(caller, call);
+  auto request = request_of(caller, call);
   if (!request) return failed(request.error());
-  const auto made = parts_.leases.acquire(*request);
-  if (!made) {
-    const lease::Refusal& refusal = made.error();
+  request->at_once = true;
+  // Like no other, of this daemon or of an earlier one.
+  request->ticket = fmt::format("acquire-{}-{}-{}", caller.pid,
+                                parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);
+  const auto place = parts_.queue.enqueue(*request);
+  if (!place) {
+    const lease::Refusal& refusal = place.error();
     if (refusal.error.code != Code::kNoGpu) return failed(refusal.error);
     for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
     return {
@@ -171,7 +175,9 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
         {},
         {}};
   }
-  const LeaseEntry& entry = **made;
+  // A filler makes way: the answer comes when it has gone.
+  if (!place->lease) return {{}, {}, {}, {}, place->entry->id};
+  const LeaseEntry& entry = *place->lease;
   proto::Acquire::Reply reply;
   reply.lease = parts_.views.lease(entry, caller.uid);
   reply.environment = environment_of(entry);

@@ -15,7 +15,9 @@
 
 namespace gpurota::daemon {
 
+class Fillers;
 class Jobs;
+struct FillerEntry;
 struct JobEntry;
 
 class ControlMethods {
@@ -38,6 +40,7 @@ class ControlMethods {
     Jobs* jobs = nullptr;
     ports::Processes* processes = nullptr;
     std::function<proto::Health::Reply()> health = {};
+    Fillers* fillers = nullptr;
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
@@ -65,6 +68,10 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::Cancel&);
   Outcome on(const Caller& caller, const proto::Drain&);
   Outcome on(const Caller& caller, const proto::Undrain&);
+  Outcome on(const Caller& caller, const proto::AddFiller&);
+  Outcome on(const Caller& caller, const proto::ListFillers&);
+  Outcome on(const Caller& caller, const proto::ControlFiller&);
+  Outcome on(const Caller& caller, const proto::ReadFillerLog&);
   Outcome on(const Caller& caller, const proto::AddJob&);
   Outcome on(const Caller& caller, const proto::ListJobs&);
   Outcome on(const Caller& caller, const proto::ControlJob&);
@@ -89,6 +96,10 @@ class ControlMethods {
                                              const proto::Release& call) const;
   std::vector<proto::Variable> environment_of(const LeaseEntry& entry) const;
 
+  proto::FillerPlace describe_place(const FillerEntry& filler, const GpuEntry& gpu) const;
+  proto::Filler describe_filler(const FillerEntry& filler) const;
+  Result<const FillerEntry*> own_filler(const Caller& caller, const std::string& name,
+                                        const std::optional<std::string>& user) const;
   bool is_of_job(const JobEntry& job, pid_t pid) const;
   proto::Job describe_job(const JobEntry& job) const;
   // kNotFound, or kDenied if it is somebody else's.
@@ -96,6 +107,7 @@ class ControlMethods {
                                   const std::optional<std::string>& user) const;
 
   Parts parts_;
+  std::uint64_t last_acquire_ = 0;
 };
 
 }  // namespace gpurota::daemon

@@ -103,7 +103,8 @@ void ControlServer::serve(Connection& connection) {
       pump(connection);
       continue;
     }
-    if (!call->oneway) answer(connection, outcome.answer);
+    // Who waits may be answered later.
+    if (!call->oneway && !outcome.answer.empty()) answer(connection, outcome.answer);
   }
 }
 
@@ -200,6 +201,7 @@ void ControlServer::resume_soon(const Connection& connection) {
 void ControlServer::on_request_change(const QueueEntry& entry) {
   for (const auto& [key, connection] : connections_) {
     if (connection->waits != entry.id) continue;
+    if (entry.asked.at_once) continue;  // wants one answer
     answer(*connection, parts_.waits(connection->caller, entry));
     if (connection->broken) resume_soon(*connection);
   }

@@ -39,7 +39,11 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](uid_t uid) { return users_.limits_of(uid); },
                [this](uid_t uid) { return queue_.held_by(uid); },
                [this](const AcquireRequest& request) { return queue_.choose(request); },
-               [this](uid_t uid, WallTime from) { return gpu_time_of(uid, from); }}),
+               [this](uid_t uid, WallTime from) { return gpu_time_of(uid, from); },
+               [this](const LeaseEntry& entry) {
+                 const bool filler = entry.lease.kind == LeaseKind::kFiller;
+                 return filler ? fillers_.grace_of(entry) : Duration(config_.grace);
+               }}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
               [this](const QueueEntry& entry) {
                 recorder_.on_request(entry);
@@ -55,7 +59,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
               }}),
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_,
-                  [](const std::string& name) { return sys::SystemAccounts().read_gid(name); }}),
+                  [](const std::string& name) { return sys::SystemAccounts().read_gid(name); },
+                  [this](const AcquireRequest& request) { return queue_.make_way(request); }}),
       limits_({leases_, grants_, config_,
                [this](LeaseId lease, const std::string& text) { notify(lease, text); }}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
@@ -78,12 +83,17 @@ Daemon::Daemon(World world, config::Config config, Places places)
       jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,
              [this] { return Duration(config_.grace); }, places_.jobs, places_.keeper,
              places_.gpurota, places_.runtime_dir, ::geteuid()}),
+      fillers_({world_.loop, world_.fillers, world_.processes, config_, gpus_, leases_, recorder_,
+                world_.wall_clock,
+                [this](const GpuUuid& gpu, Duration period) { sampler_.glimpse(gpu, period); },
+                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, places_.fillers,
+                places_.keeper, places_.gpurota, places_.runtime_dir, ::geteuid()}),
       methods_({leases_, queue_, gpus_, views_, places_.tenant_socket, places_.preload,
                 [this] { return driver_; }, [this] { return driver_error_; },
                 [this] { return doctor(); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, recorder_,
                 [this] { return reload(); }, world_.wall_clock, &jobs_, &world_.processes,
-                [this] { return health(); }}),
+                [this] { return health(); }, &fillers_}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
@@ -106,7 +116,10 @@ Daemon::Daemon(World world, config::Config config, Places places)
                {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
                 [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
                 [this](const GpuUuid& gpu) { return hurried(gpu); },
-                [this](const GpuUuid& gpu) { return period_of(gpu); }}) {}
+                [this](const GpuUuid& gpu) { return period_of(gpu); },
+                [this](const GpuUuid& gpu, const std::vector<pid_t>& pids) {
+                  fillers_.on_glimpse(gpu, pids);
+                }}) {}
 
 Daemon::~Daemon() {
   Recorder::Event event;
@@ -136,6 +149,7 @@ Result<void> Daemon::start() {
   control.type = SOCK_STREAM;
   GPUROTA_TRY(control_.listen(places_.control_socket, control));
   GPUROTA_TRY(jobs_.restore());
+  GPUROTA_TRY(fillers_.restore());
   keep_house();
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStarted;
@@ -222,7 +236,7 @@ Duration Daemon::period_of(const GpuUuid& gpu) const {
   const GpuEntry* const entry = gpus_.find(gpu);
   const auto& leases = leases_.entries();
   const bool busy = !entry || !entry->sample.processes.empty() || !entry->sample.error.empty() ||
-                    keeper_.has_open(gpu) ||
+                    keeper_.has_open(gpu) || fillers_.is_of_interest(gpu) ||
                     std::any_of(leases.begin(), leases.end(), [&](const auto& each) {
                       return each.second.lease.find_gpu(gpu) != nullptr;
                     });
@@ -249,9 +263,11 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   if (!sample.error.empty()) {
     entry->sample.error = sample.error;  // the rest keeps the last good look
     tenants_.after_failed_look(entry->info.uuid);
+    fillers_.on_failed_look(entry->info.uuid);
     return;
   }
   entry->sample = std::move(sample);
+  entry->taken = taken;
   const watch::Look look = keeper_.look_at(entry->sample);
   const Shares shares = share_out(look);
   const GpuUuid gpu = entry->info.uuid;
@@ -268,6 +284,7 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   recorder_.on_use(gpu, shares.used);
   // The parents of MIG instances list the processes of all of them: those are looked at there.
   if (!entry->info.mig_enabled) keeper_.on_look(look);
+  fillers_.on_look(gpu, keeper_.has_foreign(look));
 }
 
 bool Daemon::holds_memory(LeaseId lease) const {
@@ -293,6 +310,7 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
     tenants_.carry_out(grants_.recall_excess(entry.lease.id));
   }
   control_.on_lease_change(entry, gone);
+  fillers_.on_lease_change(entry, gone);
   queue_.poke();
 }
 
@@ -315,10 +333,12 @@ std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {
 }
 
 std::optional<std::chrono::seconds> Daemon::gpu_time_of(uid_t uid, WallTime from) {
-  const auto sums = recorder_.usage(ports::UsageBy::kUser, from, world_.wall_clock());
+  const auto sums = recorder_.usage(ports::UsageBy::kKind, from, world_.wall_clock());
   if (!sums || sums->empty()) return std::nullopt;
   std::chrono::milliseconds total{0};
   for (const ports::UsageSum& sum : *sums) {
+    const bool filler = sum.key == to_string(LeaseKind::kFiller);
+    if (filler && !config_.filler.count_against_limits) continue;
     if (sum.uid == uid) total += std::chrono::milliseconds(sum.gpu_ms);
   }
   return std::chrono::duration_cast<std::chrono::seconds>(total);

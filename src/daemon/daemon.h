@@ -6,6 +6,7 @@
 #include "daemon/automatic_leases.h"
 #include "daemon/control_methods.h"
 #include "daemon/control_server.h"
+#include "daemon/fillers.h"
 #include "daemon/gpu_table.h"
 #include "daemon/jobs.h"
 #include "daemon/lease_manager.h"
@@ -41,6 +42,7 @@ class Daemon {
     std::function<Result<config::Config>()> load_config = {};  // for reload()
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
     ports::JobStore* jobs = nullptr;    // null: there are no jobs
+    ports::FillerStore* fillers = nullptr;
   };
   struct Places {
     std::string control_socket;
@@ -53,6 +55,7 @@ class Daemon {
     std::string jobs{};             // directory of their files
     std::string keeper{};           // gpurota-keeper; empty: not found
     std::string gpurota{};          // the same
+    std::string fillers{};          // directory of their files
   };
 
   Daemon(World world, config::Config config, Places places);
@@ -108,6 +111,7 @@ class Daemon {
   WatchKeeper keeper_;
   Views views_;
   Jobs jobs_;
+  Fillers fillers_;
   ControlMethods methods_;
   ControlServer control_;
   Sampler sampler_;

@@ -12,12 +12,13 @@ struct GpuEntry {
   GpuInfo info;
   GpuSample sample;
   WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
+  TimePoint taken{};      // when the look of `sample` began
 };
 
 class GpuTable {
  public:
   explicit GpuTable(std::vector<GpuInfo> infos) {
-    for (GpuInfo& info : infos) entries_.push_back({std::move(info), {}, {}});
+    for (GpuInfo& info : infos) entries_.push_back({std::move(info), {}, {}, {}});
   }
 
   const std::vector<GpuEntry>& entries() const { return entries_; }

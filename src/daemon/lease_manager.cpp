@@ -18,6 +18,10 @@ constexpr Duration kEndingPace = std::chrono::milliseconds(10);
 // driver took 4.7 s when a forked child lived on (measured), so this is several times that.
 constexpr Duration kMemoryPatience = std::chrono::seconds(60);
 
+// What a driver keeps for itself, and how long more than that is taken for memory on its way back.
+constexpr Bytes kUnlistedNoise = gib(1);
+constexpr Duration kUnlistedPatience = std::chrono::seconds(2);
+
 const char* name_of(EndCause cause) {
   switch (cause) {
     case EndCause::kFinished:
@@ -77,8 +81,12 @@ ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
 
 Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool waits) const {
   const uid_t uid = request.uid;
-  const auto count = std::count_if(entries_.begin(), entries_.end(),
-                                   [&](const auto& e) { return e.second.lease.uid == uid; });
+  // There is at most one on a GPU, and it goes when anybody else needs that.
+  const bool fillers = parts_.config.filler.count_against_limits;
+  if (request.kind == LeaseKind::kFiller && !fillers) return {};
+  const auto count = std::count_if(entries_.begin(), entries_.end(), [&](const auto& e) {
+    return e.second.lease.uid == uid && (fillers || e.second.lease.kind != LeaseKind::kFiller);
+  });
   const lease::Holding waiting = parts_.waiting ? parts_.waiting(uid) : lease::Holding();
   if (count + waiting.waiting >= parts_.config.max_leases_per_user) {
     return fail(Code::kLimit, fmt::format("you have {} leases and requests, the site allows no "
@@ -87,7 +95,7 @@ Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool 
   }
   const std::chrono::seconds window = parts_.config.hours_window;
   const WallTime now = parts_.wall_clock();
-  lease::Holding held = holding_of(uid, entries_, parts_.gpus, now, now - window);
+  lease::Holding held = holding_of(uid, entries_, parts_.gpus, now, now - window, fillers);
   const UserLimits limits = parts_.limits_of ? parts_.limits_of(uid) : default_limits();
   if (parts_.used && limits.hours != UserLimits::kUnlimited) {
     held.gpu_time = parts_.used(uid, now - window).value_or(held.gpu_time);
@@ -228,7 +236,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
 
 void LeaseManager::watch_endings(LeaseEntry& entry) {
   const TimePoint now = parts_.loop.now();
-  entry.kill_at = now + parts_.config.grace;
+  entry.kill_at = now + (parts_.grace_of ? parts_.grace_of(entry) : Duration(parts_.config.grace));
   entry.give_up_at = entry.kill_at + kMemoryPatience;
   entry.expiry.reset();
   entry.members.ask_to_end();
@@ -257,8 +265,7 @@ void LeaseManager::step_ending(LeaseId id) {
     if (entry.cause == EndCause::kExpired) entry.covered.kill();
   }
   if (!living) {
-    const bool holding = parts_.holds_memory(id);
-    if (!holding) return finish(id);
+    if (memory_is_back(entry)) return finish(id);
     if (now >= entry.give_up_at) {
       log::error("the driver still counts memory of an ended lease, giving up on it",
                  {{"lease", to_string(id)}});
@@ -269,6 +276,26 @@ void LeaseManager::step_ending(LeaseId id) {
   auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
                                      [this, id] { step_ending(id); });
   if (timer) entry.timer = std::move(*timer);
+}
+
+// Somebody may wait for what a filler held, and will take all of it: its last processes may have
+// allocated after the last look, and the driver may list them no more before it has taken it back.
+bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
+  if (parts_.holds_memory(entry.lease.id)) return false;
+  if (entry.lease.kind != LeaseKind::kFiller) return true;
+  if (!entry.empty_since) entry.empty_since = parts_.loop.now();
+  return std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
+    const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
+    if (!gpu || !gpu->sample.error.empty()) return true;
+    if (gpu->taken < *entry.empty_since) return false;
+    Bytes listed;
+    for (const GpuProcess& process : gpu->sample.processes) {
+      if (!process.used) return true;
+      listed += *process.used;
+    }
+    return gpu->sample.used - listed <= kUnlistedNoise ||
+           parts_.loop.now() - *entry.empty_since >= kUnlistedPatience;
+  });
 }
 
 bool LeaseManager::is_alive(LeaseEntry& entry) const {

@@ -58,6 +58,7 @@ struct LeaseEntry {
   TimePoint kill_at{};
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;
+  std::optional<TimePoint> empty_since;  // its last process has ended
   ports::EventLoop::SourcePtr timer;
   ports::EventLoop::SourcePtr expiry;  // at lease.ends
 };
@@ -73,6 +74,7 @@ struct AcquireRequest {
   std::optional<std::chrono::milliseconds> lasts{};  // enforced, from when it is made
   std::string as_name{};
   std::string ticket{};
+  bool at_once = false;  // waits for nothing but fillers that make way
 };
 
 struct UpdateRequest {
@@ -108,6 +110,8 @@ class LeaseManager final : public LeaseRoots {
         choose = {};
     // GPU time that the user has had since then, ended leases included. Empty: only those there are.
     std::function<std::optional<std::chrono::seconds>(uid_t, WallTime from)> used = {};
+    // From SIGTERM to SIGKILL when this lease ends. Empty: what the configuration says.
+    std::function<Duration(const LeaseEntry&)> grace_of = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
@@ -184,6 +188,7 @@ class LeaseManager final : public LeaseRoots {
   void step_ending(LeaseId id);
   void finish(LeaseId id);
   bool is_alive(LeaseEntry& entry) const;
+  bool memory_is_back(LeaseEntry& entry) const;
   void remember_use(const LeaseEntry& entry);
   void follow_command(LeaseId id, LeaseCommand& command);
   void stop_command(LeaseId id, pid_t pid, const std::string& why);

@@ -110,6 +110,45 @@ TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
   EXPECT_TRUE(manager->entries().empty());
 }
 
+// Whoever comes next takes all of the GPU: what the filler allocated after the last look, or what the
+// driver has unlisted and not yet taken back, would make its first allocation fail.
+TEST_F(LeaseManagerTest, AFillerIsGoneWhenALaterLookShowsThatItsMemoryIsBack) {
+  AcquireRequest request;
+  request.uid = 1000;
+  request.pid = processes.spawn();
+  request.kind = LeaseKind::kFiller;
+  const LeaseId id = (*manager->acquire(request))->lease.id;
+  const pid_t command = processes.spawn({.parent = request.pid});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager->end(id, EndCause::kReleased, "somebody needs its GPU");
+  loop.advance(100ms);
+  EXPECT_FALSE(processes.alive(command));
+  EXPECT_TRUE(manager->find(id)) << "nobody has looked since";
+  GpuEntry* const gpu = gpus.find(kGpu);
+  gpu->taken = loop.now();
+  gpu->sample.used = gib(20);
+  loop.advance(50ms);
+  EXPECT_TRUE(manager->find(id)) << "20 GiB are still on their way";
+  gpu->sample.used = mib(300);
+  loop.advance(50ms);
+  EXPECT_FALSE(manager->find(id));
+  EXPECT_EQ(manager->gpu_state(kGpu).idle_since, WallTime()) << "for others it was idle";
+}
+
+TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
+  config.max_leases_per_user = 1;
+  AcquireRequest request;
+  request.uid = 1000;
+  request.pid = processes.spawn();
+  request.kind = LeaseKind::kFiller;
+  const LeaseId filler = (*manager->acquire(request))->lease.id;
+  request.kind = LeaseKind::kRun;
+  EXPECT_TRUE(manager->check_user_limit(request, false));
+  config.filler.count_against_limits = true;
+  EXPECT_FALSE(manager->check_user_limit(request, false));
+  EXPECT_TRUE(manager->find(filler));
+}
+
 TEST_F(LeaseManagerTest, TheDeathOfTheHolderEndsItsCommand) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;

@@ -83,6 +83,8 @@ std::vector<GpuUuid> LeaseManager::last_gpus(uid_t uid) const {
 }
 
 void LeaseManager::remember_use(const LeaseEntry& entry) {
+  // For everybody else the GPU was idle meanwhile.
+  if (entry.lease.kind == LeaseKind::kFiller) return;
   const WallTime now = parts_.wall_clock();
   for (const LeaseGpu& gpu : entry.lease.gpus) {
     if (GpuEntry* known = parts_.gpus.find(gpu.uuid)) known->idle_since = now;

@@ -73,6 +73,7 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.preload = options.preload ? ipc::absolute(*options.preload) : find_preload();
   places.runtime_dir = paths.runtime_dir;
   places.jobs = paths.state_dir + "/jobs";
+  places.fillers = paths.state_dir + "/fillers";
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");
   const bool root = ::geteuid() == 0;
@@ -115,6 +116,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
       &accounts,     [&] { return load_config(options, paths); }};
   world.history = store.get();
   world.jobs = store.get();
+  world.fillers = store.get();
   Daemon daemon(world, config, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
                            loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));

@@ -79,21 +79,44 @@ lease::QueueDecision Queue::decide(const std::vector<lease::Request>& requests) 
 }
 
 tl::expected<std::vector<LeaseGpu>, lease::Refusal> Queue::choose(const AcquireRequest& asked) {
+  Answer answer = ask(asked);
+  if (answer.refusal) return tl::unexpected(std::move(*answer.refusal));
+  return std::move(answer.gpus);
+}
+
+bool Queue::make_way(const AcquireRequest& asked) {
+  settle();
+  std::vector<lease::Request> all = requests();
+  all.push_back(request_of(kNewcomer, asked));
+  const lease::QueueDecision decision = decide(all);
+  for (const lease::Waiting& waiting : decision.waiting) {
+    if (waiting.request != kNewcomer || !waiting.way_made) continue;
+    const std::string user = display_text(parts_.processes.user_name(asked.uid), 32);
+    for (const LeaseId id : decision.evict) {
+      parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
+    }
+    return true;
+  }
+  return false;
+}
+
+Queue::Answer Queue::ask(const AcquireRequest& asked) {
   settle();
   std::vector<lease::Request> all = requests();
   all.push_back(request_of(kNewcomer, asked));
   lease::QueueDecision decision = decide(all);
   for (lease::Grant& grant : decision.grants) {
-    if (grant.request == kNewcomer) return std::move(grant.gpus);
+    if (grant.request == kNewcomer) return {std::move(grant.gpus), {}, false};
   }
   // Why not: the machine's state tells more than the queue, unless it is the queue.
   const auto rooms = parts_.leases.rooms();
-  auto placed = lease::place(asked.placement, rooms, topology_);
-  if (!placed) return tl::unexpected(std::move(placed).error());
   const lease::Waiting* waiting = nullptr;
   for (const lease::Waiting& each : decision.waiting) {
     if (each.request == kNewcomer) waiting = &each;
   }
+  const bool way_is_made = waiting && waiting->way_made;
+  auto placed = lease::place(asked.placement, rooms, topology_);
+  if (!placed) return {{}, std::move(placed).error(), way_is_made};
   lease::Refusal refusal{{Code::kNoGpu, 0, "what is free is kept for those who wait already"},
                          0,
                          static_cast<int>(rooms.size())};
@@ -102,10 +125,11 @@ tl::expected<std::vector<LeaseGpu>, lease::Refusal> Queue::choose(const AcquireR
     refusal.free = waiting->free;
     refusal.error.message = reason.text + (reason.next.empty() ? "" : ": " + reason.next);
   }
-  return tl::unexpected(std::move(refusal));
+  return {{}, std::move(refusal), way_is_made};
 }
 
 std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
+  if (request.ticket.empty()) return std::nullopt;
   for (const auto& [id, lease] : parts_.leases.entries()) {
     if (lease.ticket == request.ticket && lease.lease.uid == request.uid) return Place{&lease, {}};
   }
@@ -123,14 +147,16 @@ tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& 
   if (auto within = parts_.leases.check_user_limit(request, false); !within) {
     return refuse(within.error());
   }
-  auto gpus = choose(request);
-  if (gpus) {
-    auto made = parts_.leases.make(request, std::move(*gpus), std::nullopt);
+  Answer answer = ask(request);
+  if (!answer.refusal) {
+    auto made = parts_.leases.make(request, std::move(answer.gpus), std::nullopt);
     if (!made) return tl::unexpected(std::move(made).error());
     return Place{*made, nullptr};
   }
-  if (gpus.error().error.code != Code::kNoGpu) return tl::unexpected(std::move(gpus).error());
-  if (auto within = parts_.leases.check_user_limit(request, true); !within) {
+  const bool may_wait =
+      answer.refusal->error.code == Code::kNoGpu && (!request.at_once || answer.way_is_made);
+  if (!may_wait) return tl::unexpected(std::move(*answer.refusal));
+  if (auto within = parts_.leases.check_user_limit(request, !request.at_once); !within) {
     return refuse(within.error());
   }
   return add(request);
@@ -177,7 +203,8 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   row.command = request.command;
   row.holder = {entry.holder.pid(), entry.holder.start_ticks};
   row.boot_id = parts_.processes.boot_id();
-  if (auto saved = parts_.store.save_request(row); !saved) {
+  // One that does not wait does not wait for another daemon either.
+  if (auto saved = request.at_once ? Result<void>() : parts_.store.save_request(row); !saved) {
     return refuse(std::move(saved).error().context("cannot store the request"));
   }
   entries_.push_back(std::move(entry));
@@ -230,7 +257,7 @@ bool Queue::carry_out(const lease::QueueDecision& decision) {
   for (const auto& [id, error] : decision.impossible) leave(id, error);
   for (const lease::Grant& each : decision.grants) grant(each);
   for (const LeaseId id : decision.evict) {
-    parts_.leases.end(id, EndCause::kReleased, "somebody needs its GPU");
+    parts_.leases.end(id, EndCause::kReleased, who_needs(id, decision) + " needs its GPU");
   }
   for (const lease::Waiting& waiting : decision.waiting) {
     if (waiting.planned.empty()) continue;
@@ -258,8 +285,35 @@ void Queue::grant(const lease::Grant& grant) {
   parts_.on_gone(entry, made.error().error);
 }
 
+// Whom the filler makes way for.
+std::string Queue::who_needs(LeaseId filler, const lease::QueueDecision& decision) const {
+  const LeaseEntry* const lease = parts_.leases.find(filler);
+  for (const lease::Waiting& waiting : decision.waiting) {
+    const QueueEntry* const entry = waiting.way_made ? find(waiting.request) : nullptr;
+    if (!entry || !lease) continue;
+    for (const GpuUuid& gpu : waiting.planned) {
+      if (!lease->lease.find_gpu(gpu)) continue;
+      const std::string user = display_text(parts_.processes.user_name(entry->asked.uid), 32);
+      return fmt::format("{} ({})", user, to_string(entry->id));
+    }
+  }
+  return "somebody";
+}
+
+// Those who wait for nothing but fillers, and would now have to wait for somebody else.
+void Queue::drop_impatient(const lease::QueueDecision& decision) {
+  for (const lease::Waiting& waiting : decision.waiting) {
+    const QueueEntry* const entry = find(waiting.request);
+    if (!entry || !entry->asked.at_once || waiting.way_made) continue;
+    const lease::Reason reason = lease::waiting_reason(waiting);
+    leave(waiting.request,
+          Error{Code::kNoGpu, 0, reason.text + (reason.next.empty() ? "" : ": " + reason.next)});
+  }
+}
+
 void Queue::remember(const lease::QueueDecision& decision) {
   held_ = decision.held;
+  drop_impatient(decision);
   // By id: those who are told may leave.
   std::vector<RequestId> changed;
   for (const lease::Waiting& waiting : decision.waiting) {

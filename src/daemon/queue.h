@@ -57,8 +57,12 @@ class Queue {
   };
   // The same user with the same ticket gets what they have already.
   tl::expected<Place, lease::Refusal> enqueue(const AcquireRequest& request);
-  // For a lease that is wanted now or not at all; nobody who waits is passed.
+  // For a lease that is wanted now or not at all; nobody who waits is passed. It does not wait for
+  // fillers either.
   tl::expected<std::vector<LeaseGpu>, lease::Refusal> choose(const AcquireRequest& request);
+
+  // For one that asks again by itself. True if fillers are all that is in its way: they are told to go.
+  bool make_way(const AcquireRequest& request);
 
   // Out of the queue: cancelled, its connection closed, its process gone.
   void leave(RequestId id, const Error& why);
@@ -76,6 +80,14 @@ class Queue {
   void set_topology(Topology topology) { topology_ = std::move(topology); }
 
  private:
+  struct Answer {
+    std::vector<LeaseGpu> gpus;
+    std::optional<lease::Refusal> refusal;
+    bool way_is_made = false;  // fillers are all that is in its way
+  };
+  Answer ask(const AcquireRequest& request);
+  std::string who_needs(LeaseId filler, const lease::QueueDecision& decision) const;
+  void drop_impatient(const lease::QueueDecision& decision);
   lease::Request request_of(RequestId id, const AcquireRequest& asked) const;
   std::vector<lease::Request> requests() const;
   lease::QueueDecision decide(const std::vector<lease::Request>& requests) const;

@@ -20,12 +20,12 @@ constexpr auto kPrunePeriod = std::chrono::hours(1);
 
 // Only to look; not worth a line unless refused.
 bool only_looks(std::string_view method) {
-  constexpr std::array<std::string_view, 14> kLooks = {
+  constexpr std::array<std::string_view, 15> kLooks = {
       "GetInfo",       "Hold",    "Status",
       "ListProcesses", "Events",  "Report",
       "Doctor",        "Explain", "GetInterfaceDescription",
       "Queue",         "Metrics", "ListJobs",
-      "ListRequests",  "Health"};
+      "ListRequests",  "Health",  "ListFillers"};
   return std::find(kLooks.begin(), kLooks.end(), method) != kLooks.end();
 }
 

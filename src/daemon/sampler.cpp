@@ -78,6 +78,30 @@ void Sampler::on_look(Watched& gpu, Look seen) {
   schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period) : period));
 }
 
+void Sampler::glimpse(const GpuUuid& gpu, Duration period) {
+  const auto it = gpus_.find(gpu);
+  if (it == gpus_.end() || it->second.glimpse_period == period) return;
+  it->second.glimpse_period = period;
+  if (period > Duration(0) && !it->second.glimpse_timer) glimpse(it->second);
+}
+
+void Sampler::glimpse(Watched& gpu) {
+  const auto this_timer = std::move(gpu.glimpse_timer);
+  if (gpu.glimpse_period <= Duration(0)) return;
+  // A look that is under way shows more; a driver that hangs is told by the looks.
+  if (!gpu.looking && !gpu.glimpsing) {
+    gpu.glimpsing = true;
+    gpu.worker->run([probe = gpu.probe, info = gpu.info] { return probe->read_compute_pids(info); },
+                    [this, &gpu](const Result<std::vector<pid_t>>& pids) {
+                      gpu.glimpsing = false;
+                      if (pids) hooks_.glimpsed(gpu.info.uuid, *pids);
+                    });
+  }
+  auto timer = loop_.add_timer(loop_.now() + gpu.glimpse_period, ports::Urgency::kSafety,
+                               [this, &gpu] { glimpse(gpu); });
+  if (timer) gpu.glimpse_timer = std::move(*timer);
+}
+
 void Sampler::schedule(Watched& gpu, TimePoint when) {
   auto timer =
       loop_.add_timer(when, ports::Urgency::kHousekeeping, [this, &gpu] { on_timer(gpu); });

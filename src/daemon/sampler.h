@@ -25,6 +25,8 @@ class Sampler {
     std::function<bool(const GpuUuid&)> hurried;
     // Until the next look; empty: the period of the constructor.
     std::function<Duration(const GpuUuid&)> period = {};
+    // The compute processes that a glimpse showed.
+    std::function<void(const GpuUuid&, const std::vector<pid_t>&)> glimpsed = {};
   };
 
   // Each GPU is looked at through a probe of its own.
@@ -37,6 +39,8 @@ class Sampler {
   void set_period(Duration period) { period_ = period; }
   // Looks as soon as the look under way, if there is one, is over.
   void look_soon(const GpuUuid& gpu);
+  // Between the looks, glimpses: only which processes compute there, so often. Zero: no more.
+  void glimpse(const GpuUuid& gpu, Duration period);
   // The GPU's settings, at most a few seconds old while it answers.
   std::vector<ports::GpuProbe::Setting> settings(const GpuUuid& gpu) const;
 
@@ -58,12 +62,16 @@ class Sampler {
     bool again = false;
     bool reported_hang = false;
     TimePoint begun{};
+    Duration glimpse_period{};
+    ports::EventLoop::SourcePtr glimpse_timer;
+    bool glimpsing = false;
   };
 
   void look(Watched& gpu);
   void on_look(Watched& gpu, Look seen);
   void schedule(Watched& gpu, TimePoint when);
   void on_timer(Watched& gpu);
+  void glimpse(Watched& gpu);
 
   ports::EventLoop& loop_;
   MakeProbe make_probe_;

@@ -155,6 +155,11 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
 
 bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& question) {
   const AutomaticLeases::Answer found = parts_.automatic.ask(session.peer);
+  if (found.later) {
+    // The library asks again, for as long as it is told to wait for a daemon.
+    close_session(session, "");
+    return true;
+  }
   auto answer = make_message<gpurota_msg_lease>(GPUROTA_MSG_LEASE, question.header.seq);
   answer.version = GPUROTA_WIRE_VERSION;
   answer.status = found.status;

@@ -21,10 +21,11 @@ Bytes largest(const GpuTable& gpus) {
 }  // namespace
 
 lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
-                          const GpuTable& gpus, WallTime now, WallTime from) {
+                          const GpuTable& gpus, WallTime now, WallTime from, bool fillers) {
   lease::Holding held;
   for (const auto& [id, entry] : entries) {
     if (entry.lease.uid != uid) continue;
+    if (entry.lease.kind == LeaseKind::kFiller && !fillers) continue;
     held.gpus += static_cast<int>(entry.lease.gpus.size());
     for (const LeaseGpu& share : entry.lease.gpus) {
       held.memory += share.limit.value_or(size_of(gpus, share.uuid));

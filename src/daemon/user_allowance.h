@@ -13,9 +13,9 @@ namespace gpurota::daemon {
 struct LeaseEntry;
 
 // All leases of `uid`, those that are ending included: they still hold what they held. `gpu_time` is
-// what they have used since `from`.
+// what they have used since `from`. Without fillers unless `fillers`.
 lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
-                          const GpuTable& gpus, WallTime now, WallTime from);
+                          const GpuTable& gpus, WallTime now, WallTime from, bool fillers = false);
 
 // Before it is known which GPUs it gets: where that matters, the largest of the machine.
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);

@@ -45,6 +45,14 @@ TEST_F(UserAllowance, CountsSlicesByTheirLimitAndWholeGpusBySize) {
   EXPECT_EQ(held.memory, gib(96));
 }
 
+TEST_F(UserAllowance, FillersCountOnlyIfTheSiteSaysSo) {
+  add(1, 1000, WallTime(0s), {{{"GPU-0"}, {}, {}}});
+  entries.at(LeaseId{1}).lease.kind = LeaseKind::kFiller;
+  EXPECT_EQ(holding_of(1000, entries, gpus, WallTime(1h), WallTime(0s)).gpus, 0);
+  EXPECT_EQ(holding_of(1000, entries, gpus, WallTime(1h), WallTime(0s)).gpu_time, 0s);
+  EXPECT_EQ(holding_of(1000, entries, gpus, WallTime(1h), WallTime(0s), true).gpus, 1);
+}
+
 TEST_F(UserAllowance, CountsGpuTimeWithinTheWindowOnly) {
   add(1, 1000, WallTime(10h), {{{"GPU-0"}, {}, {}}, {{"GPU-1"}, {}, {}}});
   add(2, 1000, WallTime(90h), {{{"GPU-0"}, {}, {}}});

@@ -233,7 +233,23 @@ GpuSample NvmlProbe::read_sample(const GpuInfo& gpu) {
   }
   if (!memory.total.is_zero()) sample.total = memory.total;
   sample.used = memory.used;
+  nvmlUtilization_t load{};
+  if (table_->utilization != nullptr && table_->utilization(device, &load) == NVML_SUCCESS) {
+    sample.load_percent = static_cast<int>(load.gpu);
+  }
   return sample;
+}
+
+Result<std::vector<pid_t>> NvmlProbe::read_compute_pids(const GpuInfo& gpu) {
+  GPUROTA_TRY(begin());
+  Device device = nullptr;
+  std::vector<pid_t> pids;
+  nvmlReturn_t r = table_->device_by_uuid(gpu.uuid.value.c_str(), &device);
+  if (r == NVML_SUCCESS) {
+    r = nvml::read_compute_pids(*table_, device, driver_version_, pids);
+  }
+  if (r != NVML_SUCCESS) return tl::unexpected<Error>(describe(r, "cannot list its processes"));
+  return pids;
 }
 
 std::vector<ports::GpuProbe::Setting> NvmlProbe::read_settings(const GpuInfo& gpu) {

@@ -30,6 +30,7 @@ class NvmlProbe final : public ports::GpuProbe {
   // The index of a MIG instance is its number within its parent.
   Result<std::vector<GpuInfo>> read_gpus() override;
   GpuSample read_sample(const GpuInfo& gpu) override;
+  Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
 
  private:

@@ -96,6 +96,14 @@ nvmlReturn_t read_processes(const NvmlTable& table, Device device,
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t read_compute_pids(const NvmlTable& table, Device device,
+                               const std::string& driver_version, std::vector<pid_t>& pids) {
+  Figures compute;
+  const nvmlReturn_t r = list_any(table.compute, device, has_odd_v3(driver_version), compute);
+  for (const auto& [pid, used] : compute) pids.push_back(pid);
+  return r;
+}
+
 std::optional<std::size_t> count_mps_clients(const NvmlTable& table, Device device,
                                              const std::string& driver_version) {
   Figures clients;

@@ -21,6 +21,10 @@ namespace gpurota::nvml {
 nvmlReturn_t read_processes(const NvmlTable& table, Device device,
                             const std::string& driver_version, std::vector<GpuProcess>& processes);
 
+// The pids of its compute processes alone.
+nvmlReturn_t read_compute_pids(const NvmlTable& table, Device device,
+                               const std::string& driver_version, std::vector<pid_t>& pids);
+
 // How many processes are on this GPU through an MPS server; nullopt if the driver cannot say.
 std::optional<std::size_t> count_mps_clients(const NvmlTable& table, Device device,
                                              const std::string& driver_version);

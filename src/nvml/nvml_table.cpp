@@ -33,6 +33,7 @@ void look_up_optional(void* library, NvmlTable& table) {
   look_up(library, "nvmlDeviceGetMigDeviceHandleByIndex", table.mig_by_index);
   look_up(library, "nvmlDeviceGetComputeMode", table.compute_mode);
   look_up(library, "nvmlDeviceGetPersistenceMode", table.persistence_mode);
+  look_up(library, "nvmlDeviceGetUtilizationRates", table.utilization);
   look_up_lister(library, "nvmlDeviceGetComputeRunningProcesses", table.compute);
   look_up_lister(library, "nvmlDeviceGetGraphicsRunningProcesses", table.graphics);
   look_up_lister(library, "nvmlDeviceGetMPSComputeRunningProcesses", table.mps);

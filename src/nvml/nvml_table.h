@@ -41,6 +41,7 @@ struct NvmlTable {
   nvmlReturn_t (*mig_by_index)(Device, unsigned, Device*) = nullptr;
   nvmlReturn_t (*compute_mode)(Device, nvmlComputeMode_t*) = nullptr;
   nvmlReturn_t (*persistence_mode)(Device, nvmlEnableState_t*) = nullptr;
+  nvmlReturn_t (*utilization)(Device, nvmlUtilization_t*) = nullptr;
   ProcessLister compute;
   ProcessLister graphics;
   ProcessLister mps;

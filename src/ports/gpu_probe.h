@@ -29,6 +29,8 @@ class GpuProbe {
   virtual Result<std::vector<GpuInfo>> read_gpus() = 0;
   // A failing GPU is a sample with `error` set, not an error of the call.
   virtual GpuSample read_sample(const GpuInfo& gpu) = 0;
+  // The pids of its compute processes and nothing else: for looks that must cost little.
+  virtual Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) = 0;
   // Settings that matter to gpurota and how they stand: "mps", "compute_mode", "mig", … for doctor.
   struct Setting {
     std::string name;

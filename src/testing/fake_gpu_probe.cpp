@@ -137,6 +137,16 @@ GpuSample FakeGpuProbe::read_sample(const GpuInfo& gpu) {
   return sample;
 }
 
+Result<std::vector<pid_t>> FakeGpuProbe::read_compute_pids(const GpuInfo& gpu) {
+  const GpuSample sample = read_sample(gpu);
+  if (!sample.error.empty()) return fail(Code::kUnavailable, sample.error);
+  std::vector<pid_t> pids;
+  for (const GpuProcess& process : sample.processes) {
+    if (!process.graphics) pids.push_back(process.pid);
+  }
+  return pids;
+}
+
 std::vector<ports::GpuProbe::Setting> FakeGpuProbe::read_settings(const GpuInfo& gpu) {
   std::unique_lock lock(mutex_);
   unblocked_.wait(lock, [&] {

@@ -39,6 +39,7 @@ class FakeGpuProbe final : public ports::GpuProbe {
   Result<ports::DriverInfo> read_driver() override;
   Result<std::vector<GpuInfo>> read_gpus() override;
   GpuSample read_sample(const GpuInfo& gpu) override;
+  Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
 
  private:

@@ -5,7 +5,7 @@ set -euo pipefail
 build=${1:?usage: pack.sh BUILD_DIR OUT_DIR} out=${2:?usage: pack.sh BUILD_DIR OUT_DIR}
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib/bundled"
-for program in gpurotad gpurota; do
+for program in gpurotad gpurota gpurota-keeper; do
   [ -x "$build/bin/$program" ] || continue
   strip -o "$out/bin/$program.real" "$build/bin/$program"
   ldd "$build/bin/$program" | awk '/=>/ {print $3}' |
@@ -26,7 +26,8 @@ cat > "$out/bin/gpurota" << 'EOF_WRAPPER'
 here=$(dirname "$(readlink -f "$0")")
 PATH=$PATH:$here exec /lib64/ld-linux-x86-64.so.2 --library-path "$here/../lib/bundled" "$here/gpurota.real" "$@"
 EOF_WRAPPER
-chmod +x "$out/bin/gpurota" "$out/bin/gpurotad"
+sed s/gpurota.real/gpurota-keeper.real/ "$out/bin/gpurota" > "$out/bin/gpurota-keeper"
+chmod +x "$out/bin/gpurota" "$out/bin/gpurotad" "$out/bin/gpurota-keeper"
 mkdir -p "$out/tests/driver"
 for program in hammer families; do
   [ -x "$build/tests/bin/$program" ] && strip -o "$out/tests/$program" "$build/tests/bin/$program"

@@ -120,6 +120,7 @@ check families families
 check watch "$here/watch.sh" "$dist"
 check turns turns
 check frameworks frameworks
+check fillers python3 "$here/../../bench/gpu/filler.py" "$dist" 3
 check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"

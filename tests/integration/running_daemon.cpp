@@ -24,6 +24,9 @@ class RunningDaemon::SharedProbe final : public ports::GpuProbe {
   Result<ports::DriverInfo> read_driver() override { return probe_.read_driver(); }
   Result<std::vector<GpuInfo>> read_gpus() override { return probe_.read_gpus(); }
   GpuSample read_sample(const GpuInfo& gpu) override { return probe_.read_sample(gpu); }
+  Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override {
+    return probe_.read_compute_pids(gpu);
+  }
   std::vector<Setting> read_settings(const GpuInfo& gpu) override {
     return probe_.read_settings(gpu);
   }

@@ -145,7 +145,7 @@ int run(const Context& context, const RunOptions& options) {
   if (!connection) return run_failed(connection.error());
   if (options.lease) return run_under(context, location, *connection, options, *file);
   const auto reply = obtain(location, *connection,
-                            {options, "run", proto::sendable_command(options.command), false});
+                            {options, options.filler ? "filler" : "run", proto::sendable_command(options.command), false});
   if (!reply) return run_failed(reply.error());
   const CommandEnvironment environment = command_environment(::environ, *reply);
   describe(context, *reply, environment);

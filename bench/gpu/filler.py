@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""filler.py DIST [ROUNDS]: how soon a filler makes way, on the GPU that is there (or on the simulated one, inside gpurota-sim).
+
+DIST is what tests/gpu/pack.sh made, or the prefix of an installation. A filler (`gpurota burn --hold`, 88 % of the
+first GPU) is on; then, in turns,
+  lease    `gpurota run` of a program that allocates 90 % at once: from the request to that allocation, beside the same without
+           a filler. It must never be refused.
+  foreign  a process without a lease makes a context: from that to the end of the filler's process, and until the driver
+           lists it no more and its memory is back.
+A daemon of its own; prints a Markdown table; the exit status is the number of newcomers that were refused, or of
+fillers that did not leave within 10 s.
+"""
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+NEWCOMER = r'''
+import ctypes, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+def check(code, what):
+    if code != 0:
+        print("refused", what, code, flush=True)
+        sys.exit(1)
+begun = time.monotonic()
+check(cuda.cuInit(0), "cuInit")
+context, device, size, address = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_size_t(), ctypes.c_uint64()
+check(cuda.cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
+check(cuda.cuDeviceTotalMem_v2(ctypes.byref(size), device), "cuDeviceTotalMem")
+check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
+check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+made = time.monotonic()
+wanted = int(size.value * float(sys.argv[1]))
+if wanted:
+    check(cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(wanted)), "cuMemAlloc")
+print("ok", begun, made, time.monotonic(), flush=True)
+if len(sys.argv) > 2:
+    sys.stdin.read()
+'''
+
+
+class Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("a", ctypes.c_uint), ("b", ctypes.c_uint)]
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class Gpu:
+    """The first GPU as NVML tells it."""
+
+    def __init__(self):
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        if self.nvml.nvmlInit_v2() != 0:
+            sys.exit("no driver")
+        self.device = ctypes.c_void_p()
+        self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+
+    def pids(self):
+        count, list_ = ctypes.c_uint(64), (Process * 64)()
+        code = self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count), list_)
+        return {list_[i].pid for i in range(count.value)} if code == 0 else None
+
+    def used(self):
+        memory = Memory()
+        self.nvml.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(memory))
+        return memory.used
+
+    def name(self):
+        text = ctypes.create_string_buffer(96)
+        self.nvml.nvmlDeviceGetName(self.device, text, 96)
+        return text.value.decode()
+
+
+def until(what, seconds=60.0, pace=0.001):
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(pace)
+    return True
+
+
+class Bench:
+    def __init__(self, dist, rounds):
+        self.rounds, self.gpu, self.failed = rounds, Gpu(), 0
+        self.work = tempfile.mkdtemp()
+        os.environ["GPUROTA_RUNTIME_DIR"] = self.work + "/run"
+        self.cli = dist + "/bin/gpurota"
+        self.program = next(p for p in (dist + "/bin/gpurotad", dist + "/sbin/gpurotad") if os.path.exists(p))
+        self.burn = next(p for p in (dist + "/bin/gpurota-burn", dist + "/libexec/gpurota/gpurota-burn", self.cli)
+                         if os.path.exists(p))
+        self.log = open(self.work + "/log", "w")
+        self.start_daemon()
+        self.foreign_environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUROTA_RUNTIME")}
+        self.foreign_environment["CUDA_VISIBLE_DEVICES"] = "0"
+
+    def call(self, *words):
+        return subprocess.run([self.cli, *words], capture_output=True, text=True, timeout=120)
+
+    def start_daemon(self):
+        self.daemon = subprocess.Popen([self.program, "--runtime-dir", self.work + "/run", "--state-dir", self.work + "/state",
+                                        "--config", "/dev/null"], stdout=self.log, stderr=self.log)
+        if not until(lambda: self.call("status").returncode == 0, 20, 0.05):
+            sys.exit("the daemon does not start: " + open(self.work + "/log").read()[-500:])
+
+    def filler_pid(self):
+        answer = self.call("ps", "--json")
+        if answer.returncode != 0:
+            return None
+        return next((p["pid"] for p in json.loads(answer.stdout)["processes"]
+                     if p["gpu"] == 0 and p.get("lease_id") and p["used_bytes"] > self.target), None)
+
+    def add_filler(self):
+        total = json.loads(self.call("status", "--json").stdout)["gpus"][0]["memory_bytes"]
+        self.target = total * 0.8
+        env = [w for name in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if name in os.environ for w in ("--env", name)]
+        command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory", "88%"]
+        added = self.call("filler", "add", "hold", "--gpu-ids", "0", "--idle-after", "1s", *env, "--", *command)
+        if added.returncode != 0:
+            sys.exit("no filler: " + added.stderr)
+
+    # Another daemon does not know how often the filler had to leave, so that it does not rest for minutes.
+    def filler_on(self):
+        self.daemon.terminate()
+        self.daemon.wait()
+        self.start_daemon()
+        if not until(lambda: self.filler_pid(), 60, 0.05):
+            sys.exit("the filler does not start: " + self.call("filler", "list").stdout + self.call("filler", "logs", "hold").stdout)
+
+    def newcomer(self, fraction):
+        begun = time.monotonic()
+        run = subprocess.run([self.cli, "run", "--gpu-ids", "0", "--", sys.executable, "-c", NEWCOMER, fraction],
+                             capture_output=True, text=True, timeout=120)
+        words = run.stdout.split()
+        if not words or words[0] != "ok":
+            self.failed += 1
+            print("REFUSED:", run.stdout, run.stderr, file=sys.stderr)
+            return None
+        started, made, allocated = map(float, words[1:4])
+        return {"granted": started - begun, "allocated": allocated - begun}
+
+    def foreign(self):
+        pid = self.filler_pid()
+        process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True, env=self.foreign_environment)
+        words = process.stdout.readline().split()
+        result = None
+        if words and words[0] == "ok":
+            begun = float(words[2])
+            here = lambda: os.path.exists(f"/proc/{pid}") and open(f"/proc/{pid}/stat").read().split(") ")[1][0] not in "ZX"
+            gone = until(lambda: not here(), 10)
+            ended = time.monotonic()
+            free = until(lambda: pid not in (self.gpu.pids() or ()) and self.gpu.used() < self.bare + (2 << 30), 10)
+            result = {"ended": ended - begun, "free": time.monotonic() - begun} if gone and free else None
+        if result is None:
+            self.failed += 1
+            print("the filler did not leave, or the stranger has no context:", words, file=sys.stderr)
+        process.communicate("")
+        return result
+
+    def finish(self):
+        self.call("filler", "remove", "hold")
+        until(lambda: '"leases": []' in self.call("status", "--json").stdout or
+              not json.loads(self.call("status", "--json").stdout or "{}").get("leases"), 20, 0.05)
+        self.daemon.terminate()
+        self.daemon.wait()
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def row(title, values):
+    values = sorted(1000 * v for v in values)
+    if values:
+        print(f"| {title} | {statistics.median(values):.0f} | {values[0]:.0f} | {values[-1]:.0f} | {len(values)} |")
+
+
+def main():
+    dist, rounds = os.path.realpath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    bench = Bench(dist, rounds)
+    try:
+        time.sleep(0.5)
+        bench.bare = bench.gpu.used()
+        without = [bench.newcomer("0.9") for _ in range(rounds)]
+        bench.add_filler()
+        with_filler, foreign = [], []
+        for _ in range(rounds):
+            bench.filler_on()
+            with_filler.append(bench.newcomer("0.9"))
+        for _ in range(rounds):
+            bench.filler_on()
+            foreign.append(bench.foreign())
+        print(f"{bench.gpu.name()}, a filler that holds 88 %\n")
+        print("| ms | median | least | most | rounds |\n|---|---|---|---|---|")
+        row("no filler: request to the program's start", [r["granted"] for r in without if r])
+        row("no filler: request to its allocation of 90 %", [r["allocated"] for r in without if r])
+        row("filler: request to the program's start", [r["granted"] for r in with_filler if r])
+        row("filler: request to its allocation of 90 %", [r["allocated"] for r in with_filler if r])
+        row("a foreign process's context to the end of the filler's process", [r["ended"] for r in foreign if r])
+        row("a foreign process's context to the filler's memory being back", [r["free"] for r in foreign if r])
+    finally:
+        bench.finish()
+    sys.exit(bench.failed)
+
+
+main()

@@ -1,0 +1,122 @@
+#include "cli/filler_args.h"
+
+#include "base/text.h"
+#include "cli/option_parser.h"
+#include "cli/time_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace gpurota::cli {
+namespace {
+
+constexpr std::array kActions = {"add", "list", "logs", "pause", "resume", "remove"};
+
+// What the options write into, as it was typed.
+struct Typed {
+  std::optional<std::string> user, lines, instances, memory, idle_after, grace;
+  Words gpu_ids;
+  bool help = false;
+};
+
+std::vector<Option> options_of(const std::string& action, FillerOptions& filler, Typed& typed) {
+  std::vector<Option> known = {{'h', "--help", &typed.help}};
+  if (action == "add") {
+    known.insert(known.end(), {{'i', "--gpu-ids", nullptr, nullptr, &typed.gpu_ids},
+                               {'\0', "--instances", nullptr, &typed.instances},
+                               {'m', "--memory", nullptr, &typed.memory},
+                               {'\0', "--idle-after", nullptr, &typed.idle_after},
+                               {'\0', "--grace", nullptr, &typed.grace},
+                               {'\0', "--on-yield", nullptr, &filler.on_yield},
+                               {'\0', "--workdir", nullptr, &filler.workdir},
+                               {'\0', "--env", nullptr, nullptr, &filler.variables},
+                               {'\0', "--env-file", nullptr, nullptr, &filler.variable_files}});
+    return known;
+  }
+  known.push_back({'\0', "--user", nullptr, &filler.user});
+  if (action == "list") known.push_back({'\0', "--json", &filler.json});
+  if (action == "logs") known.push_back({'n', "--lines", nullptr, &typed.lines});
+  return known;
+}
+
+Result<std::optional<int>> number_of(const char* option, const std::optional<std::string>& text,
+                                     int most) {
+  if (!text) return std::optional<int>();
+  int number = 0;
+  const char* const end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, number);
+  if (error != std::errc() || stop != end || number < 1 || number > most) {
+    return fail(Code::kInvalid, fmt::format("{}: '{}' is no number from 1 to {}", option,
+                                            display_text(*text, 40), most));
+  }
+  return std::optional(number);
+}
+
+Result<std::optional<std::chrono::seconds>> time_of(const char* option,
+                                                    const std::optional<std::string>& text) {
+  using Time = std::optional<std::chrono::seconds>;
+  if (!text) return Time();
+  auto time = parse_duration(*text);
+  if (!time) return fail(Code::kInvalid, fmt::format("{}: {}", option, time.error().message));
+  return Time(*time);
+}
+
+Result<void> check_add(const FillerOptions& filler) {
+  if (filler.name.empty() || filler.command.empty()) {
+    return fail(Code::kInvalid,
+                "write the name of the filler first and its command last, behind two dashes:\n"
+                "  gpurota filler add fold --memory 88% -- ./fold");
+  }
+  for (const std::string& variable : filler.variables) {
+    if (variable.find('=') == std::string::npos) continue;
+    return fail(Code::kInvalid,
+                "--env takes the name of a variable, whose value is taken from your environment: "
+                "everybody could read it on the command line. Or use --env-file");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
+  using Parsed = std::optional<FillerOptions>;
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") return Parsed();
+  FillerOptions filler;
+  filler.action = words[0];
+  if (std::find(kActions.begin(), kActions.end(), filler.action) == kActions.end()) {
+    return fail(Code::kInvalid, fmt::format("'{}' is nothing to do with a filler: add, list, logs, "
+                                            "pause, resume, remove",
+                                            display_text(filler.action, 40)));
+  }
+  const bool add = filler.action == "add";
+  const auto dashes = add ? std::find(words.begin(), words.end(), "--") : words.end();
+  if (dashes != words.end()) filler.command.assign(dashes + 1, words.end());
+  Typed typed;
+  OptionParser parser(options_of(filler.action, filler, typed), "filler");
+  GPUROTA_ASSIGN_OR_RETURN(const Words rest,
+                           parser.parse(Words(words.begin() + 1, dashes), false));
+  if (typed.help) return Parsed();
+  if (!rest.empty()) filler.name = rest[0];
+  if (rest.size() > 1) {
+    return fail(Code::kInvalid,
+                fmt::format("unexpected '{}'{}", display_text(rest[1], 60),
+                            add ? ": the command comes last, behind two dashes" : ""));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(filler.gpu_ids, split_ids(typed.gpu_ids));
+  GPUROTA_ASSIGN_OR_RETURN(filler.memory, size_of("--memory", typed.memory));
+  GPUROTA_ASSIGN_OR_RETURN(filler.instances, number_of("--instances", typed.instances, 1024));
+  GPUROTA_ASSIGN_OR_RETURN(filler.lines, number_of("--lines", typed.lines, 10'000'000));
+  GPUROTA_ASSIGN_OR_RETURN(filler.idle_after, time_of("--idle-after", typed.idle_after));
+  GPUROTA_ASSIGN_OR_RETURN(filler.grace, time_of("--grace", typed.grace));
+  if (add) {
+    GPUROTA_TRY(check_add(filler));
+  } else if (filler.name.empty() && filler.action != "list") {
+    return fail(Code::kInvalid, "which filler? 'gpurota filler list' shows them");
+  }
+  return Parsed(std::move(filler));
+}
+
+}  // namespace gpurota::cli

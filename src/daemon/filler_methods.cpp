@@ -1,0 +1,215 @@
+// The calls about fillers: another part of control_methods.cpp. A user sees and changes their own;
+// administrators see all, and say whose they mean.
+#include "daemon/control_methods.h"
+#include "daemon/fillers.h"
+#include "lease/gpu_selector.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr std::size_t kMostLogBytes = std::size_t{16} << 20;
+constexpr std::int64_t kMostIdleSeconds = 7 * 86400;
+constexpr std::int64_t kMostGraceSeconds = 60;
+
+Outcome refused(const Error& error) {
+  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
+}
+
+template <class Method>
+Outcome replied(const typename Method::Reply& reply) {
+  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
+}
+
+jobs::JobSpec spec_of(const proto::AddFiller& call) {
+  jobs::JobSpec spec;
+  spec.name = call.name;
+  spec.command = call.command;
+  spec.workdir = call.workdir.value_or("");
+  for (const proto::Variable& variable : call.environment) {
+    spec.environment.emplace_back(variable.name, variable.value);
+  }
+  return spec;
+}
+
+Result<std::chrono::seconds> seconds_within(const char* what, std::optional<std::int64_t> given,
+                                            std::chrono::milliseconds usual, std::int64_t most) {
+  if (!given) return std::chrono::duration_cast<std::chrono::seconds>(usual);
+  if (*given < 1 || *given > most) {
+    return fail(Code::kInvalid, fmt::format("{} is from 1 s to {} s", what, most));
+  }
+  return std::chrono::seconds(*given);
+}
+
+std::int64_t seconds_of(std::chrono::milliseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpus) {
+  FillerWishes wishes;
+  if (call.on_yield && *call.on_yield != "stop") {
+    return fail(
+        Code::kInvalid,
+        *call.on_yield == "evict"
+            ? "a filler cannot be moved out of a GPU and back, which takes a swap lease: it is "
+              "ended when it has to leave (--on-yield stop)"
+            : "when it has to leave, a filler is stopped: --on-yield stop");
+  }
+  if (call.instances && (*call.instances < 1 || *call.instances > 1024)) {
+    return fail(Code::kInvalid, "--instances: a filler has from 1 to 1024");
+  }
+  wishes.instances = call.instances;
+  wishes.memory = call.memory;
+  GPUROTA_ASSIGN_OR_RETURN(wishes.idle_after, seconds_within("--idle-after", call.idle_seconds,
+                                                             wishes.idle_after, kMostIdleSeconds));
+  GPUROTA_ASSIGN_OR_RETURN(
+      wishes.grace, seconds_within("--grace", call.grace_seconds, wishes.grace, kMostGraceSeconds));
+  const std::vector<GpuInfo> infos = gpus.infos();
+  for (const std::string& name : call.gpu_ids.value_or(std::vector<std::string>())) {
+    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, infos));
+    const GpuEntry* const gpu = gpus.find(uuid);
+    if (gpu && gpu->info.mig_enabled) {
+      return fail(Code::kInvalid, fmt::format("GPU {} is split into MIG instances: name those "
+                                              "(see gpurota status)",
+                                              gpu->info.index));
+    }
+    wishes.gpus.push_back(std::move(uuid));
+  }
+  return wishes;
+}
+
+}  // namespace
+
+proto::FillerPlace ControlMethods::describe_place(const FillerEntry& filler,
+                                                  const GpuEntry& gpu) const {
+  proto::FillerPlace place;
+  place.gpu = gpu.info.index;
+  place.gpu_uuid = gpu.info.uuid;
+  place.state = to_string(filler::State::kBusy);
+  const auto& spots = parts_.fillers->spots();
+  const auto at = spots.find(gpu.info.uuid);
+  if (at == spots.end()) return place;
+  const FillerSpot& spot = at->second;
+  const filler::State state = spot.turns.state();
+  place.state = to_string(state);
+  place.why = to_string(spot.turns.why());
+  if (spot.filler == filler.id) {
+    place.since = parts_.fillers->wall_time(spot.since);
+    place.lease_id = spot.lease;
+  } else if (spot.filler) {
+    place.state = to_string(filler::State::kBusy);
+    place.why = "another filler";
+  } else if (const auto start = spot.turns.start_at()) {
+    place.start_at = parts_.fillers->wall_time(*start);
+  }
+  return place;
+}
+
+proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
+  proto::Filler shown;
+  shown.name = filler.spec.name;
+  shown.uid = filler.uid;
+  shown.user = filler.user;
+  shown.command = filler.spec.command;
+  shown.workdir = filler.spec.workdir;
+  for (const auto& [name, value] : filler.spec.environment) shown.variables.push_back(name);
+  if (!filler.wishes.gpus.empty()) shown.gpu_ids = filler.wishes.gpus;
+  shown.instances = filler.wishes.instances;
+  shown.memory = filler.wishes.memory;
+  shown.idle_seconds = seconds_of(filler.wishes.idle_after);
+  shown.grace_seconds = seconds_of(filler.wishes.grace);
+  bool on = false;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    if (gpu.info.mig_enabled || !filler.may_use(gpu.info.uuid)) continue;
+    shown.places.push_back(describe_place(filler, gpu));
+    on |= shown.places.back().since.has_value();
+  }
+  shown.state = on ? "on" : filler.paused ? "paused" : filler.failures > 0 ? "failing" : "waiting";
+  if (!filler.problem.empty() && filler.failures > 0) shown.detail = filler.problem;
+  return shown;
+}
+
+Result<const FillerEntry*> ControlMethods::own_filler(
+    const Caller& caller, const std::string& name, const std::optional<std::string>& user) const {
+  const FillerEntry* found = nullptr;
+  for (const auto& [id, filler] : parts_.fillers->entries()) {
+    if (filler.spec.name != name || filler.removed) continue;
+    const bool meant = user ? filler.user == *user || std::to_string(filler.uid) == *user
+                            : filler.uid == caller.uid;
+    if (meant) found = &filler;
+  }
+  // Whether somebody else has a filler of that name is nobody's business.
+  const bool others =
+      user && *user != parts_.views.user_name(caller.uid) && *user != std::to_string(caller.uid);
+  if (others && !parts_.views.is_administrator(caller.uid)) {
+    return fail(Code::kDenied, "only administrators see and change the fillers of others");
+  }
+  if (!found) {
+    return fail(Code::kNotFound,
+                fmt::format("{} no filler {}", user ? "they have" : "you have", name));
+  }
+  return found;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
+  if (const auto error = parts_.driver_error()) return refused(*error);
+  if (call.memory && parts_.preload.empty()) {
+    return refused(
+        {Code::kUnavailable, 0,
+         "libgpurota.so is not installed, so no limit could be held: leave out --memory, "
+         "or see gpurota doctor"});
+  }
+  auto wishes = wishes_of(call, parts_.gpus);
+  if (!wishes) return refused(wishes.error());
+  const auto added = parts_.fillers->add(caller.uid, spec_of(call), std::move(*wishes));
+  if (!added) return refused(added.error());
+  return replied<proto::AddFiller>({describe_filler(**added)});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ListFillers& call) {
+  if (call.name) {
+    const auto filler = own_filler(caller, *call.name, call.user);
+    if (!filler) return refused(filler.error());
+    return replied<proto::ListFillers>({{describe_filler(**filler)}});
+  }
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  proto::ListFillers::Reply reply;
+  for (const auto& [id, filler] : parts_.fillers->entries()) {
+    if (filler.removed || (filler.uid != caller.uid && !administrator)) continue;
+    if (call.user && filler.user != *call.user && std::to_string(filler.uid) != *call.user) {
+      continue;
+    }
+    reply.fillers.push_back(describe_filler(filler));
+  }
+  return replied<proto::ListFillers>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ControlFiller& call) {
+  const auto filler = own_filler(caller, call.name, call.user);
+  if (!filler) return refused(filler.error());
+  Fillers::What what = Fillers::What::kPause;
+  if (call.action == "resume") {
+    what = Fillers::What::kResume;
+  } else if (call.action == "remove") {
+    what = Fillers::What::kRemove;
+  } else if (call.action != "pause") {
+    return refused({Code::kInvalid, 0, "a filler can be paused, resumed or removed"});
+  }
+  parts_.fillers->control((*filler)->id, what);
+  return replied<proto::ControlFiller>({});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ReadFillerLog& call) {
+  const auto filler = own_filler(caller, call.name, call.user);
+  if (!filler) return refused(filler.error());
+  const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
+  const auto text = parts_.fillers->read_log((*filler)->id, std::min(most, kMostLogBytes));
+  if (!text) return refused(text.error());
+  return replied<proto::ReadFillerLog>({*text});
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,361 @@
+#include "daemon/fillers.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "jobs/supervision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+namespace gpurota::daemon {
+namespace {
+
+// One that was on for so long was no false start: failures are counted anew.
+constexpr Duration kGoodRun = std::chrono::minutes(10);
+// What the keeper and its `gpurota run` need beside the grace of the program itself.
+constexpr Duration kKeeperGrace = std::chrono::seconds(2);
+
+std::string reason_of(filler::Why why) {
+  switch (why) {
+    case filler::Why::kForeign:
+      return "a process without a lease is on it";
+    case filler::Why::kLeased:
+      return "somebody has a lease of it";
+    case filler::Why::kOutOfService:
+      return "it is out of service";
+    case filler::Why::kPaused:
+      return "its owner paused it";
+    case filler::Why::kRemoved:
+      return "its owner removed it";
+    case filler::Why::kWanted:
+    case filler::Why::kLoad:
+    case filler::Why::kNobody:
+      break;
+  }
+  return "somebody needs it";
+}
+
+}  // namespace
+
+bool FillerEntry::may_use(const GpuUuid& gpu) const {
+  return wishes.gpus.empty() ||
+         std::find(wishes.gpus.begin(), wishes.gpus.end(), gpu) != wishes.gpus.end();
+}
+
+Fillers::Fillers(Parts parts)
+    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper) {}
+
+WallTime Fillers::wall_time(TimePoint when) const {
+  return parts_.wall_clock() +
+         std::chrono::duration_cast<std::chrono::milliseconds>(when - parts_.loop.now());
+}
+
+std::string Fillers::gpu_name(const GpuUuid& gpu) const {
+  const GpuEntry* const entry = parts_.gpus.find(gpu);
+  return entry ? fmt::format("GPU {}", entry->info.index) : "a GPU";
+}
+
+void Fillers::record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
+                     const std::string& what) {
+  const std::string user = display_text(entry.user, 32);
+  Recorder::Event event;
+  event.type = type;
+  event.gpu = gpu;
+  event.uid = entry.uid;
+  const auto spot = spots_.find(gpu);
+  if (spot != spots_.end()) event.lease = spot->second.lease;
+  event.message = fmt::format("a filler of {} {}", user, what);
+  event.detail = fmt::format("{}: {}", display_text(entry.spec.name, 64),
+                             display_command(entry.spec.command, 200));
+  log::info("filler", {{"what", event.message}, {"name", entry.spec.name}});
+  parts_.recorder.record(std::move(event));
+}
+
+filler::Rules Fillers::rules_for(const GpuUuid& gpu) const {
+  filler::Rules rules;
+  rules.load_percent = parts_.config.filler.load_percent;
+  std::optional<Duration> least;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.removed || entry.paused || !entry.may_use(gpu)) continue;
+    if (!least || entry.wishes.idle_after < *least) least = entry.wishes.idle_after;
+  }
+  if (least) rules.idle_after = *least;
+  return rules;
+}
+
+bool Fillers::is_of_interest(const GpuUuid& gpu) const {
+  const auto spot = spots_.find(gpu);
+  if (spot != spots_.end() && spot->second.filler) return true;
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& each) {
+    return !each.second.paused && !each.second.removed && each.second.may_use(gpu);
+  });
+}
+
+Duration Fillers::grace_of(const LeaseEntry& entry) const {
+  const Duration usual = FillerWishes().grace;
+  if (entry.lease.gpus.empty()) return usual;
+  const auto spot = spots_.find(entry.lease.gpus.front().uuid);
+  if (spot == spots_.end() || !spot->second.filler) return usual;
+  const auto it = entries_.find(*spot->second.filler);
+  return it == entries_.end() ? usual : Duration(it->second.wishes.grace);
+}
+
+filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
+  filler::Sight sight;
+  const GpuEntry* const entry = parts_.gpus.find(gpu);
+  sight.in_service = entry && entry->sample.error.empty() && !entry->info.mig_enabled &&
+                     !parts_.leases.gpu_state(gpu).draining;
+  sight.foreign = foreign;
+  sight.load_percent = entry ? entry->sample.load_percent.value_or(0) : 0;
+  const auto spot = spots_.find(gpu);
+  for (const auto& [id, lease] : parts_.leases.entries()) {
+    const bool own = spot != spots_.end() && spot->second.lease == id;
+    if (!own && lease.lease.find_gpu(gpu)) sight.leased = true;
+  }
+  return sight;
+}
+
+void Fillers::on_look(const GpuUuid& gpu, bool foreign) {
+  if (foreign) {
+    // Those that somebody started with `gpurota run --filler`.
+    std::vector<LeaseId> others;
+    for (const auto& [id, lease] : parts_.leases.entries()) {
+      const auto spot = spots_.find(gpu);
+      const bool ours = spot != spots_.end() && spot->second.lease == id;
+      if (lease.lease.kind == LeaseKind::kFiller && lease.lease.find_gpu(gpu) && !ours) {
+        others.push_back(id);
+      }
+    }
+    for (const LeaseId id : others) {
+      parts_.leases.end(id, EndCause::kReleased, reason_of(filler::Why::kForeign));
+    }
+  }
+  if (is_of_interest(gpu)) evaluate(gpu, sight_of(gpu, foreign));
+}
+
+void Fillers::on_failed_look(const GpuUuid& gpu) {
+  if (is_of_interest(gpu)) evaluate(gpu, sight_of(gpu, false));
+}
+
+void Fillers::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
+  const GpuEntry* const entry = parts_.gpus.find(gpu);
+  if (!entry) return;
+  const auto& known = entry->sample.processes;
+  const bool news = std::any_of(pids.begin(), pids.end(), [&](pid_t pid) {
+    return std::none_of(known.begin(), known.end(),
+                        [&](const GpuProcess& process) { return process.pid == pid; });
+  });
+  if (news) parts_.look_soon(gpu);
+}
+
+void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
+  FillerSpot& spot = spots_[gpu];
+  spot.turns.set_rules(rules_for(gpu));
+  if (spot.turns.look(sight, parts_.loop.now())) {
+    leave(gpu, reason_of(spot.turns.why()));
+  } else if (spot.turns.state() == filler::State::kFree && !spot.filler) {
+    start_one(gpu);
+  }
+}
+
+void Fillers::start_one(const GpuUuid& gpu) {
+  const TimePoint now = parts_.loop.now();
+  FillerSpot& spot = spots_[gpu];
+  std::vector<filler::Candidate> candidates;
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, entry] : entries_) {
+    filler::Candidate candidate{
+        entry.spec.name,        entry.wishes.gpus, entry.wishes.instances, 0, true,
+        entry.wishes.idle_after};
+    candidate.may_start =
+        !entry.paused && !entry.removed && (!entry.retry_at || now >= *entry.retry_at);
+    for (const auto& [other, taken] : spots_) candidate.running += taken.filler == id ? 1 : 0;
+    candidates.push_back(std::move(candidate));
+    ids.push_back(id);
+  }
+  const Duration idle = spot.turns.idle_for(now);
+  const auto chosen = filler::choose(std::move(candidates), {{gpu, idle}});
+  if (chosen.empty()) return;
+  FillerEntry& entry = entries_.at(ids[chosen.front().candidate]);
+  if (auto launched = launch(entry, gpu); !launched) {
+    entry.problem = launched.error().message;
+    entry.retry_at = now + jobs::back_off(++entry.failures);
+    log::warn("a filler cannot be started",
+              {{"name", entry.spec.name}, {"error", launched.error().message}});
+    return;
+  }
+  spot.turns.on_started(now);
+  parts_.glimpse(gpu, filler::kSampleEvery);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
+  record(proto::EventType::kFillerStarted, entry, gpu,
+         fmt::format("starts on {}: nobody has used it for {} s", gpu_name(gpu), seconds));
+}
+
+std::uint64_t Fillers::files_of(const FillerEntry& entry, std::size_t place) {
+  return entry.id * kMostPlaces + place;
+}
+
+Result<std::uint64_t> Fillers::number_of(FillerEntry& entry, const GpuUuid& gpu) {
+  const auto at = std::find(entry.places.begin(), entry.places.end(), gpu);
+  const auto place = static_cast<std::size_t>(at - entry.places.begin());
+  if (at == entry.places.end()) {
+    if (place >= kMostPlaces) return fail(Code::kLimit, "it has been on too many GPUs");
+    entry.places.push_back(gpu);
+    GPUROTA_TRY(save(entry));
+  }
+  return files_of(entry, place);
+}
+
+Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, number_of(entry, gpu));
+  jobs::JobSpec spec = entry.spec;
+  spec.options = {"--filler", "--nonblock", "--gpu-ids", gpu.value};
+  if (entry.wishes.memory) {
+    const SizeSpec& memory = *entry.wishes.memory;
+    spec.options.emplace_back("--memory");
+    spec.options.push_back(memory.percent != 0 ? fmt::format("{}%", memory.percent)
+                                               : std::to_string(memory.bytes.count()));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const pid_t pid,
+                           launcher_.start(number, {entry.uid, entry.user, parts_.gpurota,
+                                                    parts_.runtime_dir, std::move(spec)}));
+  FillerSpot& spot = spots_[gpu];
+  spot.filler = entry.id;
+  spot.since = parts_.loop.now();
+  auto keeper = track(parts_.processes, pid, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
+  if (keeper) {
+    spot.keeper = std::move(*keeper);
+  } else {
+    launcher_.collect(pid);
+    parts_.loop.post([this, gpu] { on_keeper_death(gpu); });
+  }
+  return {};
+}
+
+void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
+  FillerSpot& spot = spots_[gpu];
+  const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
+  if (it == entries_.end()) return;
+  record(proto::EventType::kFillerYielded, it->second, gpu,
+         fmt::format("leaves {}: {}", gpu_name(gpu), reason));
+  if (spot.lease) {
+    parts_.leases.end(*spot.lease, EndCause::kReleased, reason);
+  } else if (spot.keeper) {
+    (void)spot.keeper->handle->send_signal(SIGTERM);
+  }
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + it->second.wishes.grace + kKeeperGrace,
+                                     ports::Urgency::kSafety, [this, gpu] {
+                                       FillerSpot& late = spots_[gpu];
+                                       const auto this_timer = std::move(late.kill_timer);
+                                       if (late.keeper) {
+                                         (void)late.keeper->handle->send_signal(SIGQUIT);
+                                       }
+                                     });
+  if (timer) spot.kill_timer = std::move(*timer);
+}
+
+bool Fillers::is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const {
+  if (!spot.keeper || !lease.holder) return false;
+  const auto info = parts_.processes.read_info(lease.holder->pid());
+  return info && info->parent == spot.keeper->pid();
+}
+
+void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
+  if (entry.lease.kind != LeaseKind::kFiller || entry.lease.gpus.empty()) return;
+  const GpuUuid gpu = entry.lease.gpus.front().uuid;
+  const LeaseId id = entry.lease.id;
+  parts_.glimpse(gpu, gone ? Duration(0) : filler::kSampleEvery);
+  const auto it = spots_.find(gpu);
+  if (it == spots_.end()) return;
+  FillerSpot& spot = it->second;
+  if (!spot.lease && !gone && is_kept_by(entry, spot)) {
+    spot.lease = id;
+    // It had to leave while it was still starting.
+    if (spot.turns.state() == filler::State::kLeaving) {
+      parts_.loop.post([this, id, why = spot.turns.why()] {
+        parts_.leases.end(id, EndCause::kReleased, reason_of(why));
+      });
+    }
+  }
+  if (spot.lease != id) return;
+  if (gone) {
+    spot.lease.reset();
+    return settle_spot(gpu);
+  }
+  // The queue ended it, or somebody who may.
+  const bool asked_to = entry.cause == EndCause::kReleased || entry.cause == EndCause::kExpired;
+  if (asked_to && spot.turns.state() == filler::State::kOn) {
+    filler::Sight sight;
+    sight.wanted = true;
+    if (spot.turns.look(sight, parts_.loop.now())) leave(gpu, entry.reason);
+  }
+}
+
+void Fillers::on_keeper_death(const GpuUuid& gpu) {
+  FillerSpot& spot = spots_[gpu];
+  if (spot.keeper) launcher_.collect(spot.keeper->pid());
+  spot.keeper.reset();
+  const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
+  if (it != entries_.end() && spot.turns.state() == filler::State::kOn) {
+    if (const auto number = number_of(it->second, gpu)) ended_by_itself(it->second, gpu, *number);
+  }
+  settle_spot(gpu);
+}
+
+void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number) {
+  constexpr int kNoGpuLeft = 75;  // `gpurota run --nonblock`: somebody was quicker
+  const TimePoint now = parts_.loop.now();
+  const auto report = launcher_.read_report(number);
+  std::string how = "its keeper left no word";
+  bool failed = true;
+  if (report && !report->cannot_start.empty()) {
+    how = report->cannot_start;
+  } else if (report) {
+    how = fmt::format("{} {}", report->signalled ? "killed by signal" : "exited", report->code);
+    failed = report->signalled || (report->code != 0 && report->code != kNoGpuLeft);
+  }
+  const TimePoint since = spots_[gpu].since;
+  if (!failed || now - since >= kGoodRun) entry.failures = 0;
+  if (failed) {
+    entry.problem = how;
+    entry.retry_at = now + jobs::back_off(++entry.failures);
+  } else {
+    entry.problem.clear();
+  }
+  record(proto::EventType::kFillerEnded, entry, gpu,
+         fmt::format("has ended on {} by itself: {}", gpu_name(gpu), display_text(how, 200)));
+}
+
+// Off the GPU: no keeper, no lease.
+void Fillers::settle_spot(const GpuUuid& gpu) {
+  FillerSpot& spot = spots_[gpu];
+  if (!spot.filler || spot.keeper || spot.lease) return;
+  const std::uint64_t id = *spot.filler;
+  spot.turns.on_gone(parts_.loop.now(), spot.turns.state() == filler::State::kLeaving);
+  spot.filler.reset();
+  spot.kill_timer.reset();
+  parts_.glimpse(gpu, Duration(0));
+  drop_if_removed(id);
+}
+
+void Fillers::drop_if_removed(std::uint64_t id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second.removed) return;
+  for (const auto& [gpu, spot] : spots_) {
+    if (spot.filler == id) return;
+  }
+  if (auto removed = parts_.store->remove_filler(id); !removed) {
+    log::error("cannot remove a filler from the store", {{"error", removed.error().message}});
+  }
+  for (std::size_t i = 0; i < it->second.places.size(); ++i) {
+    if (auto gone = launcher_.forget(files_of(it->second, i)); !gone) {
+      log::warn("cannot remove what a filler left", {{"error", gone.error().message}});
+    }
+  }
+  log::info("filler removed", {{"name", it->second.spec.name}, {"uid", it->second.uid}});
+  entries_.erase(it);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,149 @@
+// The fillers: programs that use GPUs which nobody needs. When one may be on a GPU, and which, is decided
+// by src/filler; here it is carried out. State thread only.
+//
+// A filler on a GPU is a keeper (src/keeper), which executes `gpurota run --filler` as its owner: a lease of
+// kind filler, one to a GPU. It ends when
+//   somebody's turn for the GPU has come: the queue ends its lease, and the newcomer is served when
+//     the driver counts no memory of it any more (lease_manager.cpp);
+//   anything else is on the GPU: seen within kSampleEvery, and then its lease is ended here;
+//   it is paused or removed.
+// Keepers and leases outlive the daemon; the next one finds both (fillers_restore.cpp).
+#pragma once
+
+#include "daemon/gpu_table.h"
+#include "daemon/lease_manager.h"
+#include "daemon/recorder.h"
+#include "daemon/tracked_process.h"
+#include "filler/choice.h"
+#include "filler/turn_taking.h"
+#include "jobs/record.h"
+#include "keeper/launcher.h"
+#include "ports/event_loop.h"
+#include "ports/filler_store.h"
+#include "watch/finding.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// What its owner said of it, beside the command.
+struct FillerWishes {
+  std::vector<GpuUuid> gpus;     // empty: all
+  std::optional<int> instances;  // empty: one on each idle GPU
+  std::optional<SizeSpec> memory;
+  std::chrono::milliseconds idle_after{30000};
+  std::chrono::milliseconds grace{2000};
+};
+
+struct FillerEntry {
+  std::uint64_t id = 0;
+  uid_t uid = 0;
+  std::string user;
+  jobs::JobSpec spec;
+  FillerWishes wishes;
+  bool paused = false;
+  bool removed = false;         // goes as soon as it is on no GPU any more
+  std::vector<GpuUuid> places;  // where it has ever been: their positions name its files
+  int failures = 0;             // ends by itself, in a row
+  std::optional<TimePoint> retry_at;
+  std::string problem;  // how it last ended by itself, if not well
+
+  bool may_use(const GpuUuid& gpu) const;
+};
+
+// One GPU.
+struct FillerSpot {
+  filler::TurnTaking turns{filler::Rules{}};
+  std::optional<std::uint64_t> filler;   // which is on, or on its way out
+  std::optional<TrackedProcess> keeper;  // of it, until it ends
+  std::optional<LeaseId> lease;          // of it, until the memory is back
+  TimePoint since{};
+  ports::EventLoop::SourcePtr kill_timer;
+};
+
+class Fillers {
+ public:
+  // Of one user.
+  static constexpr std::size_t kMostFillers = 32;
+
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::FillerStore* store = nullptr;  // null: there are none
+    ports::Processes& processes;
+    const config::Config& config;
+    const GpuTable& gpus;
+    LeaseManager& leases;
+    Recorder& recorder;
+    std::function<WallTime()> wall_clock;
+    std::function<void(const GpuUuid&, Duration)> glimpse;  // look so often who computes there
+    std::function<void(const GpuUuid&)> look_soon;
+    std::string directory;    // of their files
+    std::string keeper;       // gpurota-keeper; empty: not installed
+    std::string gpurota;      // empty: not installed
+    std::string runtime_dir;  // where `gpurota run` finds us
+    uid_t own_uid = 0;
+  };
+
+  explicit Fillers(Parts parts);
+
+  // After the leases; when the sockets are open.
+  Result<void> restore();
+
+  Result<const FillerEntry*> add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes);
+  enum class What { kPause, kResume, kRemove };
+  void control(std::uint64_t id, What what);
+  // At most so many bytes of each GPU's, with a line above each if there are several.
+  Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
+
+  // What a good look shows; `foreign`: something there is in no lease and does count.
+  void on_look(const GpuUuid& gpu, bool foreign);
+  // The GPU is in error.
+  void on_failed_look(const GpuUuid& gpu);
+  // Which processes compute there now: an unknown one is looked at.
+  void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids);
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+
+  // From TERM to KILL of a lease of kind filler.
+  Duration grace_of(const LeaseEntry& entry) const;
+  // Whether a filler may go on this GPU some day, so that it is looked at often enough.
+  bool is_of_interest(const GpuUuid& gpu) const;
+
+  const std::map<std::uint64_t, FillerEntry>& entries() const { return entries_; }
+  const std::map<GpuUuid, FillerSpot>& spots() const { return spots_; }
+  WallTime wall_time(TimePoint when) const;
+
+ private:
+  void evaluate(const GpuUuid& gpu, const filler::Sight& sight);
+  filler::Sight sight_of(const GpuUuid& gpu, bool foreign) const;
+  filler::Rules rules_for(const GpuUuid& gpu) const;
+  void start_one(const GpuUuid& gpu);
+  Result<void> launch(FillerEntry& entry, const GpuUuid& gpu);
+  void leave(const GpuUuid& gpu, const std::string& reason);
+  void on_keeper_death(const GpuUuid& gpu);
+  void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number);
+  void settle_spot(const GpuUuid& gpu);
+  void drop_if_removed(std::uint64_t id);
+  bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
+  void take_up(const ports::StoredFiller& stored);
+  void find_running(FillerEntry& entry);
+  Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
+  Result<void> save(const FillerEntry& entry);
+  void record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
+              const std::string& what);
+  std::string gpu_name(const GpuUuid& gpu) const;
+  // Names the files of a filler on one GPU, for the launcher.
+  static constexpr std::size_t kMostPlaces = 1024;
+  static std::uint64_t files_of(const FillerEntry& entry, std::size_t place);
+  Result<std::uint64_t> number_of(FillerEntry& entry, const GpuUuid& gpu);
+
+  Parts parts_;
+  keeper::Launcher launcher_;
+  std::map<std::uint64_t, FillerEntry> entries_;
+  std::map<GpuUuid, FillerSpot> spots_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,168 @@
+// What users do with fillers, and what a daemon does with those that the last one left: the other half
+// of fillers.cpp.
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/fillers.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::daemon {
+
+Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
+  if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
+    return fail(Code::kUnavailable, "this daemon has no fillers: gpurota-keeper is not installed");
+  }
+  if (parts_.own_uid != 0 && uid != parts_.own_uid) {
+    return fail(Code::kDenied,
+                fmt::format("this daemon runs as uid {} and can run no filler of another user",
+                            parts_.own_uid));
+  }
+  GPUROTA_TRY(jobs::check_spec(spec));
+  std::size_t count = 0;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.uid != uid) continue;
+    ++count;
+    if (entry.spec.name != spec.name) continue;
+    return fail(
+        Code::kInvalid,
+        entry.removed
+            ? fmt::format("{} is just being removed: try again", spec.name)
+            : fmt::format("there is a filler {0} already: gpurota filler remove {0}", spec.name));
+  }
+  if (count >= kMostFillers) {
+    return fail(Code::kLimit, fmt::format("you have {} fillers, there can be no more", count));
+  }
+  return {};
+}
+
+Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes) {
+  GPUROTA_TRY(check_new(uid, spec));
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_filler_id());
+  FillerEntry entry;
+  entry.id = id;
+  entry.uid = uid;
+  entry.user = parts_.processes.user_name(uid);
+  entry.spec = std::move(spec);
+  entry.wishes = std::move(wishes);
+  GPUROTA_TRY(save(entry));
+  const auto [it, added] = entries_.emplace(id, std::move(entry));
+  log::info("filler added", {{"name", it->second.spec.name}, {"uid", uid}});
+  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+  return &it->second;
+}
+
+void Fillers::control(std::uint64_t id, What what) {
+  FillerEntry& entry = entries_.at(id);
+  const bool leaves = what != What::kResume;
+  if (what == What::kRemove) {
+    entry.removed = true;
+  } else {
+    entry.paused = leaves;
+  }
+  if (what == What::kResume) {
+    entry.failures = 0;
+    entry.retry_at.reset();
+  }
+  if (auto saved = save(entry); !saved) {
+    log::error("cannot store what becomes of a filler, going on",
+               {{"name", entry.spec.name}, {"error", saved.error().message}});
+  }
+  for (auto& [gpu, spot] : spots_) {
+    if (!leaves || spot.filler != id) continue;
+    const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
+    if (spot.turns.dismiss(why)) {
+      leave(gpu, entry.removed ? "it is being removed" : "it is paused");
+    }
+  }
+  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+  drop_if_removed(id);
+}
+
+Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const {
+  const FillerEntry& entry = entries_.at(id);
+  std::string text;
+  for (std::size_t i = 0; i < entry.places.size(); ++i) {
+    GPUROTA_ASSIGN_OR_RETURN(const std::string part,
+                             launcher_.read_log(files_of(entry, i), most / entry.places.size()));
+    if (entry.places.size() > 1) text += fmt::format("==> {} <==\n", gpu_name(entry.places[i]));
+    text += part;
+  }
+  return text;
+}
+
+Result<void> Fillers::save(const FillerEntry& entry) {
+  ports::StoredFiller row;
+  row.id = entry.id;
+  row.uid = entry.uid;
+  row.user = entry.user;
+  row.spec = encode(entry.spec);
+  row.gpus = entry.wishes.gpus;
+  row.instances = entry.wishes.instances;
+  row.memory = entry.wishes.memory;
+  row.idle_after = entry.wishes.idle_after;
+  row.grace = entry.wishes.grace;
+  row.state = entry.removed ? "removed" : entry.paused ? "paused" : "active";
+  row.places = entry.places;
+  return parts_.store->save_filler(row);
+}
+
+Result<void> Fillers::restore() {
+  if (parts_.store == nullptr) return {};
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredFiller> fillers,
+                           parts_.store->load_fillers());
+  for (const ports::StoredFiller& stored : fillers) take_up(stored);
+  return {};
+}
+
+void Fillers::take_up(const ports::StoredFiller& stored) {
+  auto spec = jobs::decode_spec(stored.spec);
+  if (!spec) {
+    log::error("a stored filler cannot be read, ignoring it", {{"id", stored.id}});
+    return;
+  }
+  FillerEntry entry;
+  entry.id = stored.id;
+  entry.uid = stored.uid;
+  entry.user = stored.user;
+  entry.spec = std::move(*spec);
+  entry.wishes = {stored.gpus, stored.instances, stored.memory, stored.idle_after, stored.grace};
+  entry.paused = stored.state == "paused";
+  entry.removed = stored.state == "removed";
+  entry.places = stored.places;
+  const auto [it, added] = entries_.emplace(stored.id, std::move(entry));
+  find_running(it->second);
+  drop_if_removed(stored.id);
+}
+
+// A keeper holds the lock of its directory: the kernel tells which process that is, and none is left
+// after a reboot.
+void Fillers::find_running(FillerEntry& entry) {
+  for (std::size_t i = 0; i < entry.places.size(); ++i) {
+    const GpuUuid gpu = entry.places[i];
+    const auto holder = launcher_.holder(files_of(entry, i));
+    if (!holder) continue;
+    auto keeper =
+        track(parts_.processes, *holder, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
+    if (!keeper) continue;
+    FillerSpot& spot = spots_[gpu];
+    spot.keeper = std::move(*keeper);
+    spot.filler = entry.id;
+    spot.since = parts_.loop.now();
+    spot.turns.on_found(parts_.loop.now());
+    parts_.glimpse(gpu, filler::kSampleEvery);
+    log::info("filler taken up", {{"name", entry.spec.name}, {"gpu", gpu.value}});
+    for (const auto& [id, lease] : parts_.leases.entries()) {
+      if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
+      if (!is_kept_by(lease, spot)) continue;
+      spot.lease = id;
+      filler::Sight wanted;
+      wanted.wanted = lease.cause.has_value();
+      if (wanted.wanted) (void)spot.turns.look(wanted, parts_.loop.now());
+    }
+    const bool unwanted = entry.paused || entry.removed;
+    const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
+    if (unwanted && spot.turns.dismiss(why)) leave(gpu, "it was to end when the daemon stopped");
+  }
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# `gpurota filler`: programs that use what nobody needs.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() {
+  remove_fillers >/dev/null 2>&1 || true
+  end_test
+}
+
+remove_fillers() {
+  local name
+  for name in $(gpurota filler list --json | python3 -c 'import json,sys; [print(f["name"]) for f in json.load(sys.stdin)["fillers"]]'); do
+    gpurota filler remove "$name"
+  done
+  wait_until is_off
+}
+
+# What a program needs on a simulated machine.
+machine=(--env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR)
+# add NAME [OPTION…] -- COMMAND…: on GPU 0, as soon as it may.
+add() { gpurota filler add "$1" --gpu-ids 0 --idle-after 1s "${machine[@]}" "${@:2}"; }
+# A filler that takes nearly all there is.
+add_holder() { add hold "$@" -- "$(command -v gpurota)" burn --hold --memory 88%; }
+
+# filler_is NAME EXPRESSION: of its JSON, f; p is its first GPU.
+filler_is() {
+  gpurota filler list "$1" --json | python3 -c '
+import json, sys
+f = json.load(sys.stdin)["fillers"][0]
+sys.exit(0 if eval(sys.argv[1], {"f": f, "p": f["places"][0]}) else 1)' "$2"
+}
+is_on() { filler_is "$1" 'p["state"] == "on" and p["lease_id"]'; }
+holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'; }
+is_off() { holds 'not any(l["kind"] == "filler" for l in leases)'; }
+count_of() { gpurota events --json | grep -c "\"$1\"" || true; }
+event_is() { gpurota events | grep -q -- "$1"; }
+in_state() { filler_is "$1" "f['state'] == '$2'"; }
+
+# Runs a program on GPU 0 that the daemon knows nothing of.
+stranger() { # stranger FILE MIB
+  CUDA_VISIBLE_DEVICES=0 in_background "$1" env -u GPUROTA_RUNTIME_DIR "$PROGRAM" hold "$2"
+  STRANGER=$BACKGROUND_PID
+}
+
+@test "a GPU with a filler is available, and is free when the newcomer's first allocation comes" {
+  add_holder
+  wait_until holds_memory
+  gpurota status | grep -q 'available (filler)'
+  holds 's["findings"] == []'
+  # 90 % of the GPU: while the filler holds 88 % this would be refused.
+  in_background newcomer gpurota run --gpu-ids 0 -- "$PROGRAM" hold 7372
+  wait_until says newcomer holding
+  is_off
+  event_is 'filler_started.*nobody has used it for'
+  event_is 'filler_yielded.*leaves GPU 0: .* needs its GPU'
+  filler_is hold 'p["state"] in ("busy", "resting") and f["state"] == "waiting"'
+  gpurota filler list | grep -q 'leased'
+}
+
+@test "it comes back when nobody needs the GPU any more" {
+  add_holder
+  wait_until holds_memory
+  gpurota run --gpu-ids 0 -- true
+  wait_until is_on hold
+  [ "$(count_of filler_started)" = 2 ]
+}
+
+@test "--nonblock counts a GPU with a filler as free, and a slice has it to itself" {
+  add_holder
+  wait_until holds_memory
+  gpurota run --nonblock --gpu-ids 0 --memory 90% -- "$PROGRAM" info >info
+  grep -q 'size=' info
+  is_off
+}
+
+@test "a request that needs another GPU leaves the filler alone" {
+  add_holder
+  wait_until is_on hold
+  gpurota run -- sh -c 'echo $CUDA_VISIBLE_DEVICES >where'
+  [ "$(cat where)" = 1 ]
+  is_on hold
+}
+
+@test "a process without a lease makes it leave, and it does not flap when that comes and goes" {
+  add_holder
+  wait_until holds_memory
+  local i
+  for i in 1 2 3 4 5; do
+    stranger "stranger$i" 100
+    wait_until says "stranger$i" holding
+    wait_until is_off
+    kill -KILL "$STRANGER"
+    sleep 0.5
+  done
+  event_is 'filler_yielded.*a process without a lease'
+  # It rests longer than the stranger stays away.
+  [ "$(count_of filler_started)" -le 2 ]
+  [ "$(count_of filler_yielded)" = "$(count_of filler_started)" ]
+}
+
+@test "what is ignored does not make it leave" {
+  printf '[[watch.ignore]]\nexecutable = "%s"\n' "$(readlink -f "$PROGRAM")" >>gpurota.toml
+  stop_daemon
+  start_daemon
+  add_holder
+  wait_until holds_memory
+  stranger desktop 50
+  wait_until says desktop holding
+  wait_until sh -c "gpurota ps --json | grep -q '\"pid\": *$STRANGER'"
+  is_on hold
+  [ "$(count_of filler_yielded)" = 0 ]
+}
+
+@test "kill -9 of the daemon: the next one finds it, and it makes way as before" {
+  add_holder
+  wait_until holds_memory
+  local lease
+  lease=$(value 'leases[0]["lease_id"]')
+  kill_daemon
+  start_daemon
+  is_on hold
+  [ "$(value 'leases[0]["lease_id"]')" = "$lease" ]
+  wait_until holds_memory
+  in_background newcomer gpurota run --gpu-ids 0 -- "$PROGRAM" hold 7372
+  wait_until says newcomer holding
+  [ "$(count_of filler_started)" = 1 ]
+}
+
+@test "pause, resume, logs, remove" {
+  add talk -- sh -c 'echo "pid $$ on $CUDA_VISIBLE_DEVICES"; exec sleep 600'
+  wait_until talked
+  local pid
+  pid=$(gpurota filler logs talk | sed -n 's/^pid \([0-9]*\) on 0$/\1/p')
+  gpurota filler pause talk
+  wait_until gone "$pid"
+  wait_until in_state talk paused
+  wait_until is_off
+  stop_daemon
+  start_daemon
+  in_state talk paused
+  gpurota filler resume talk
+  wait_until is_on talk
+  wait_until talked_twice
+  gpurota filler remove talk
+  wait_until is_off
+  wait_until no_fillers
+  wait_until no_files
+}
+talked() { gpurota filler logs talk | grep -q 'pid '; }
+talked_twice() { [ "$(gpurota filler logs talk | grep -c 'pid ')" = 2 ]; }
+no_fillers() { [ "$(gpurota filler list)" = 'no fillers' ]; }
+no_files() { [ -z "$(ls "$E2E_DIR/state/fillers")" ]; }
+
+@test "what does not listen to TERM is killed when its grace is over" {
+  add deaf --grace 1s -- sh -c 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
+  wait_until deaf_is_ready
+  gpurota run --gpu-ids 0 -- true
+  is_off
+}
+deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
+
+@test "one that fails is started again with pauses, and says how it ended" {
+  add broken -- sh -c 'exit 7'
+  wait_until in_state broken failing
+  filler_is broken 'f["detail"] == "exited 7"'
+  event_is 'filler_ended.*by itself: exited 7'
+}
+
+@test "it has its limit, and one instance is on one GPU at a time" {
+  gpurota filler add one --instances 1 --idle-after 1s --memory 1G "${machine[@]}" -- "$PROGRAM" greedy 100
+  wait_until one_is_on
+  wait_until limited
+  sleep 1.5
+  [ "$(value 'len(leases)')" = 1 ]
+}
+one_is_on() { holds 'len(leases) == 1 and leases[0]["gpus"][0]["used_bytes"] > 0'; }
+limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[0]["share"] == "slice"'; }
+
+@test "it is in reports as a filler, and counts against no limit" {
+  printf '[limits]\ngpus = 0\n' >>gpurota.toml
+  stop_daemon
+  start_daemon
+  add_holder
+  wait_until holds_memory
+  gpurota report --by kind | grep -q filler
+}
+
+@test "what cannot be a filler is refused in words" {
+  add a -- sleep 600
+  run -1 gpurota filler add a -- true
+  [[ "$output" == *'there is a filler a already'* ]]
+  run -1 gpurota filler add x --on-yield evict -- true
+  [[ "$output" == *'swap lease'* ]]
+  run -1 gpurota filler add x --gpu-ids 9 -- true
+  [[ "$output" == *9* ]]
+  run -1 gpurota filler add ../x -- true
+  run -1 gpurota filler pause nobody
+  [[ "$output" == *'no filler nobody'* ]]
+  run -1 gpurota filler add x
+  [[ "$output" == *'two dashes'* ]]
+}
+
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+@test "another user's filler is nobody's business; administrators see and remove it" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  as_nobody gpurota filler add theirs --workdir / --idle-after 1s --gpu-ids 0 -- sh -c 'id -u; exec sleep 600'
+  wait_until theirs_runs
+  add mine -- sleep 600
+  [ "$(as_nobody gpurota filler list | grep -c mine)" = 0 ]
+  run -1 as_nobody gpurota filler pause mine --user root
+  [[ "$output" == *'only administrators'* ]]
+  run -1 as_nobody gpurota filler logs mine --user root
+  [[ "$output" == *'only administrators'* ]]
+  gpurota filler remove theirs --user nobody
+  wait_until theirs_gone
+}
+theirs_runs() { gpurota filler logs theirs --user nobody | grep -q 65534; }
+theirs_gone() { ! gpurota filler list | grep -q theirs; }
