@@ -129,6 +129,31 @@ TEST_F(GateTest, OnePassLetsOneThrough) {
   for (std::thread& t : program) t.join();
 }
 
+TEST_F(GateTest, WhoWaitsAndWhoComesIsRefusedWhileNobodyIsThereToOpen) {
+  gate->set(GateState::kShut);
+  std::atomic<bool> refused{false};
+  std::thread program([&] {
+    GateGuard guard(*gate, GateClass::kSubmits, submits);
+    refused = guard.refused();
+  });
+  until([&] { return gate->waiting() == 1; });
+  gate->set_refusing(true);
+  program.join();
+  EXPECT_TRUE(refused);
+  EXPECT_EQ(gate->waiting(), 0u);
+  EXPECT_TRUE(nobody_inside());
+  {
+    GateGuard comes(*gate, GateClass::kSubmits, submits);
+    EXPECT_TRUE(comes.refused());
+    GateGuard recorded(*gate, GateClass::kSubmits, captured);
+    EXPECT_FALSE(recorded.refused());
+  }
+  gate->set_refusing(false);
+  gate->set(GateState::kOpen);
+  GateGuard again(*gate, GateClass::kSubmits, submits);
+  EXPECT_FALSE(again.refused());
+}
+
 TEST_F(GateTest, WhatIsRecordedIntoAGraphPassesAShutGate) {
   gate->set(GateState::kShut);
   GateGuard guard(*gate, GateClass::kSubmits, captured);

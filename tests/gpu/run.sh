@@ -101,6 +101,20 @@ families() { # every family of device memory, with a model beside it; the seed i
 turns() { # two processes of 24 GiB each on 25 GiB: each switch, what it moved and what that took
   LD_LIBRARY_PATH=$dist/lib/bundled "$dist/tests/turns_machine" --memory 24G --capacity 25G --quantum 2 --seconds 90
 }
+swap_torch() { # two trainings that do not fit together take turns: losses bit for bit those of a run alone
+  python3 "$here/swap_torch.py" "$dist/bin/gpurota" --results "$results"
+}
+swap_probe() { # memory comes and goes under threads, graphs, contexts and forks, and is what it was
+  gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
+  local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" torture 30)
+  gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 1 > "$results/swap_probe1.out" &
+  local other=$!
+  gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 2 && wait "$other"
+  local code=$?
+  gpurota turns
+  gpurota set --gpu-ids 0 --reset
+  return "$code"
+}
 hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
 
 trap cleanup EXIT
@@ -119,6 +133,8 @@ check hammer hammer
 check families families
 check watch "$here/watch.sh" "$dist"
 check turns turns
+check swap_probe swap_probe
+check swap_torch swap_torch
 check frameworks frameworks
 check fillers python3 "$here/../../bench/gpu/filler.py" "$dist" 3
 check burn "$here/burn.sh" "$dist" "$results"

@@ -299,6 +299,19 @@ TEST_F(Swap, SmallOnesShareAPageAndAreFoundByAnyAddressInThem) {
   EXPECT_EQ(driver.ranges(), 0u);
 }
 
+TEST_F(Swap, ASmallOneTellsWhetherItTookAPageOfItsOwn) {
+  std::uint64_t address = 0;
+  std::uint64_t took = 1;
+  EXPECT_FALSE(space->allocate_shared(1000, &address)) << "there is no page yet";
+  ASSERT_EQ(space->allocate(1000, &address, &took), CUDA_SUCCESS);
+  EXPECT_EQ(took, kPageBytes);
+  ASSERT_EQ(space->allocate(1000, &address, &took), CUDA_SUCCESS);
+  EXPECT_EQ(took, 0u);
+  EXPECT_TRUE(space->allocate_shared(1000, &address));
+  EXPECT_FALSE(space->allocate_shared(kSmall, &address)) << "that is no small one";
+  EXPECT_EQ(space->resident_bytes(), kPageBytes);
+}
+
 TEST_F(Swap, AFreeWorksWhileEvicted) {
   const std::uint64_t a = add(100 * kMiB);
   mover().evict(UINT64_MAX);

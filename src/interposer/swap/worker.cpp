@@ -17,10 +17,12 @@ namespace {
 
 // How often it looks: while it drains; while turns are taken, as the end of the work gives the turn away; while
 // nobody took a turn for a while; while the gate is shut and nothing is in flight.
-constexpr int64_t kDrainingMs = 1;
-constexpr int64_t kTurnsMs = 2;
-constexpr int64_t kCalmMs = 50;
-constexpr int64_t kShutMs = 20;
+constexpr int64_t kDrainingUs = 100;
+constexpr int64_t kSlowDrainingUs = 1000;  // once that takes longer than kQuickMs
+constexpr int64_t kQuickMs = 20;
+constexpr int64_t kTurnsUs = 2000;
+constexpr int64_t kCalmUs = 50000;
+constexpr int64_t kShutUs = 20000;
 constexpr int64_t kTurnsAreTakenMs = 10000;  // after the last one was taken away
 // What was submitted in the moment in which the daemon saw everything drained.
 constexpr int64_t kDrainMs = 2000;
@@ -103,7 +105,7 @@ bool drain(Worker& w) {
   const int64_t deadline = now_ms() + kDrainMs;
   while (!w.swap.gate.wait_inside(deadline) || is_busy(w)) {
     if (now_ms() >= deadline) return false;
-    sleep_ms(kDrainingMs);
+    sleep_ms(1);
   }
   w.swap.drained.store(1, std::memory_order_release);
   return true;
@@ -240,12 +242,14 @@ bool prepare(Worker& w) {
   return false;
 }
 
-int64_t pause_ms(Worker& w, bool more) {
-  if (more) return kDrainingMs;
+timespec pause(Worker& w, bool more) {
   const bool open = w.swap.gate.state() == GateState::kOpen;
-  if (!open) return w.busy ? kDrainingMs : kShutMs;
   const int64_t last = w.swap.last_close_ms.load();
-  return last != 0 && now_ms() - last < kTurnsAreTakenMs ? kTurnsMs : kCalmMs;
+  const int64_t since = last != 0 ? now_ms() - last : kTurnsAreTakenMs;
+  int64_t us = since < kTurnsAreTakenMs ? kTurnsUs : kCalmUs;
+  if (!open) us = !w.busy ? kShutUs : since < kQuickMs ? kDrainingUs : kSlowDrainingUs;
+  if (more) us = kSlowDrainingUs;
+  return {0, static_cast<long>(us) * 1000};
 }
 
 // What was told belongs to a connection, and so does room to restore into.
@@ -279,7 +283,7 @@ void* run(void* argument) {
       swap_end_freed(s, w.busy ? 0 : freed);
       more = prepare(w);
     }
-    const timespec wait = to_timespec(pause_ms(w, more));
+    const timespec wait = pause(w, more);
     futex_wait(&s.swap.gate.changes(), seen, &wait);
   }
   return nullptr;
