@@ -1,5 +1,6 @@
 // Streams of a swap tenant from their creation to their end, captures from begin to end, and host functions:
 // what must be known to say whether the tenant has anything in flight, and whether its memory may move.
+#include "interposer/device.h"
 #include "interposer/gated.h"
 #include "interposer/pool_charge.h"
 #include "interposer/state.h"
@@ -18,6 +19,12 @@ CUcontext current_context() {
   return context;
 }
 
+// Of a context that came about without us the current one tells the GPU.
+int slot_of(CUcontext context) {
+  const Place place = place_of_context(context);
+  return place.kind == Place::Kind::kNoContext ? current_place().slot : place.slot;
+}
+
 CUresult stream_created(CUresult result, const CUstream* out) {
   if (result != CUDA_SUCCESS || !swapping()) return result;
   SwapStreams& known = state().swap.streams;
@@ -26,7 +33,7 @@ CUresult stream_created(CUresult result, const CUstream* out) {
   if (get == nullptr || get(*out, &context) != CUDA_SUCCESS) context = current_context();
   Lock lock(known.mutex);
   KnownStream* entry = known.streams.put(reinterpret_cast<uint64_t>(*out));
-  if (entry != nullptr) *entry = {context, false};
+  if (entry != nullptr) *entry = {context, slot_of(context), false};
   return result;
 }
 
@@ -43,7 +50,7 @@ void leave_event(SwapStreams& known, CUstream stream, const KnownStream& gone) {
     return;
   }
   KnownEvent* entry = known.events.put(reinterpret_cast<uint64_t>(event));
-  if (entry != nullptr) *entry = {event, gone.context, 0};
+  if (entry != nullptr) *entry = {event, gone.context, gone.slot, 0};
 }
 
 template <typename Real>
@@ -52,7 +59,7 @@ CUresult destroy(CUstream stream, Real real) {
   SwapStreams& known = state().swap.streams;
   Lock lock(known.mutex);  // the worker asks streams under it: none may go meanwhile
   const KnownStream* found = known.streams.find(reinterpret_cast<uint64_t>(stream));
-  const KnownStream stays = found != nullptr ? *found : KnownStream{nullptr, false};
+  const KnownStream stays = found != nullptr ? *found : KnownStream{nullptr, -1, false};
   if (found != nullptr) leave_event(known, stream, stays);
   const CUresult result = real(stream);
   KnownStream gone{};
@@ -76,7 +83,10 @@ CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
   if (result != CUDA_SUCCESS) return result;
   KnownStream* entry = known.streams.put(key_of_stream(stream, per_thread));
   if (entry == nullptr || entry->capturing) return result;
-  if (entry->context == nullptr) entry->context = current_context();
+  if (entry->context == nullptr) {
+    entry->context = current_context();
+    entry->slot = slot_of(entry->context);
+  }
   entry->capturing = true;
   known.captures.fetch_add(1);
   return result;

@@ -1,5 +1,6 @@
 #include "interposer/swap/streams.h"
 
+#include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/pool_charge.h"
 #include "interposer/swap/devices.h"
@@ -15,48 +16,49 @@ int32_t own_tid() { return static_cast<int32_t>(::syscall(SYS_gettid)); }
 
 bool is_done(CUresult result) { return result != CUDA_ERROR_NOT_READY; }
 
-// What is not ready is in flight; an error means that nothing will come any more.
-bool known_streams_idle(SwapStreams& known) {
+// Work on a GPU that is not of the lease is somebody else's to wait for.
+uint32_t bit_of(int slot) { return slot >= 0 ? 1u << slot : 0; }
+
+// What is not ready is in flight; an error means that nothing will come any more. A GPU that is known to be
+// busy is not asked again.
+void ask_known_streams(SwapStreams& known, uint32_t* busy) {
   const auto query = GPUROTA_REAL(cuStreamQuery);
   const auto set = GPUROTA_REAL(cuCtxSetCurrent);
-  if (query == nullptr || set == nullptr) return true;
-  bool idle = true;
+  if (query == nullptr || set == nullptr) return;
   CUcontext current = nullptr;
   known.streams.for_each([&](uint64_t key, const KnownStream& stream) {
-    if (!idle) return;
+    const uint32_t bit = bit_of(stream.slot);
+    if ((*busy & bit) == bit) return;
     if (stream.context != current && set(stream.context) == CUDA_SUCCESS) current = stream.context;
-    idle = is_done(query(reinterpret_cast<CUstream>(key)));
+    if (!is_done(query(reinterpret_cast<CUstream>(key)))) *busy |= bit;
   });
-  return idle;
 }
 
-bool default_streams_idle(State& s) {
+void ask_default_streams(State& s, uint32_t* busy) {
   const auto query = GPUROTA_REAL(cuStreamQuery);
   const auto set = GPUROTA_REAL(cuCtxSetCurrent);
-  if (query == nullptr || set == nullptr) return true;
-  bool idle = true;
+  if (query == nullptr || set == nullptr) return;
   const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < used && idle; ++i) {
+  for (uint32_t i = 0; i < used; ++i) {
     CUcontext context = s.contexts.entries[i].context.load(std::memory_order_acquire);
-    if (context == nullptr || s.contexts.entries[i].slot.load() < 0) continue;
-    if (set(context) == CUDA_SUCCESS) idle = is_done(query(CU_STREAM_LEGACY));
+    const uint32_t bit = bit_of(s.contexts.entries[i].slot.load());
+    if (context == nullptr || (*busy & bit) == bit) continue;
+    if (set(context) == CUDA_SUCCESS && !is_done(query(CU_STREAM_LEGACY))) *busy |= bit;
   }
   set(nullptr);
-  return idle;
 }
 
 // Ends those of streams that are gone once they are done.
-bool events_idle(SwapStreams& known) {
+void ask_events(SwapStreams& known, uint32_t* busy) {
   const auto query = GPUROTA_REAL(cuEventQuery);
   const auto destroy = GPUROTA_REAL(cuEventDestroy_v2);
-  if (query == nullptr || destroy == nullptr) return true;
+  if (query == nullptr || destroy == nullptr) return;
   uint64_t done[kMostForgotten];
   uint32_t count = 0;
-  bool idle = true;
   known.events.for_each([&](uint64_t key, const KnownEvent& known_event) {
     const InContext in(known_event.context);
     if (!is_done(query(known_event.event))) {
-      idle = false;
+      *busy |= bit_of(known_event.slot);
     } else if (known_event.tid == 0 && count < kMostForgotten) {
       done[count++] = key;
     }
@@ -65,7 +67,6 @@ bool events_idle(SwapStreams& known) {
     KnownEvent gone{};
     if (known.events.take(done[i], &gone)) destroy(gone.event);
   }
-  return idle;
 }
 
 // Events of ours behind the work that streams have now. Waiting for them harms no capture that begins
@@ -151,11 +152,15 @@ uint64_t key_of_stream(CUstream stream, bool per_thread) {
   return mix_key(reinterpret_cast<uint64_t>(context) + mix_key(thread + 1)) | 1;
 }
 
-bool streams_idle(State& s) {
+uint32_t busy_slots(State& s) {
   SwapStreams& known = s.swap.streams;
   Lock lock(known.mutex);
-  if (known.captures.load() != 0) return false;
-  return known_streams_idle(known) && events_idle(known) && default_streams_idle(s);
+  if (known.captures.load() != 0) return kAllBusy;
+  uint32_t busy = 0;
+  ask_known_streams(known, &busy);
+  ask_events(known, &busy);
+  ask_default_streams(s, &busy);
+  return busy;
 }
 
 void mark_thread_stream(State& s) {
@@ -174,6 +179,7 @@ void mark_thread_stream(State& s) {
   if (entry == nullptr) return;
   if (entry->event == nullptr && create(&entry->event, kDisableTiming) != CUDA_SUCCESS) return;
   entry->context = context;
+  entry->slot = place_of_context(context).slot;
   entry->tid = own_tid();
   record(entry->event, CU_STREAM_PER_THREAD);
 }

@@ -9,8 +9,10 @@
 
 namespace gpurota::interposer {
 
-// Whether all that was submitted is done. The worker's, with Swap::contexts_mutex held.
-bool streams_idle(State& s);
+// On which GPUs, a bit for each slot, something that was submitted is not done; on all while something
+// captures. The worker's, with Swap::contexts_mutex held.
+uint32_t busy_slots(State& s);
+inline constexpr uint32_t kAllBusy = UINT32_MAX;
 
 // The thread has submitted something to its own default stream.
 void mark_thread_stream(State& s);

@@ -62,6 +62,7 @@ inline constexpr uint32_t kAskAnswered = 3;
 // A stream of the program's.
 struct KnownStream {
   CUcontext context;
+  int32_t slot;  // below zero: of no GPU of the lease
   bool capturing;
 };
 
@@ -70,6 +71,7 @@ struct KnownStream {
 struct KnownEvent {
   CUevent event;
   CUcontext context;
+  int32_t slot;
   int32_t tid;  // of whose default stream it is; 0: of a stream that is gone
 };
 
@@ -97,6 +99,7 @@ struct FreedLater {
 struct Swap {
   std::atomic<uint32_t> on;  // the lease is a swap lease: from the first WELCOME on, for life
   Gate gate;
+  std::atomic<uint32_t> standing[GPUROTA_SLOTS];  // submissions at the gate, by where they want to go
   SwapDevice devices[GPUROTA_SLOTS];
   SwapStreams streams;
 

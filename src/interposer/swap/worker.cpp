@@ -35,8 +35,10 @@ struct Worker {
   uint32_t told_seq = 0;
   bool told_busy = false;
   uint32_t told_waiting = 0;
+  uint32_t told_ready = 0;
   int moving = 0;  // the slot
   bool busy = true;
+  uint32_t busy_slots = 0;
 };
 
 void use_no_context() {
@@ -50,17 +52,34 @@ uint64_t out_bytes(Swap& swap) {
   return out;
 }
 
+// Nobody inside first: what was submitted is then in a stream.
 bool is_busy(Worker& w) {
-  if (!w.swap.gate.wait_inside(now_ms())) return true;
-  if (!driver_ready()) return false;
+  const bool inside = !w.swap.gate.wait_inside(now_ms());
+  if (!driver_ready()) return inside;
   Lock lock(w.swap.contexts_mutex);
-  return !streams_idle(w.s);
+  w.busy_slots = busy_slots(w.s);
+  return inside || w.busy_slots != 0;
+}
+
+// Of those that stand at the gate, for a GPU on which nothing is in flight: something on another may wait for
+// them, and they cannot prolong it.
+uint32_t count_ready(const Worker& w, uint32_t waiting) {
+  uint32_t ready = 0;
+  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
+    if ((w.busy_slots >> i & 1) == 0) ready += w.swap.standing[i].load(std::memory_order_relaxed);
+  }
+  return ready < waiting ? ready : waiting;
 }
 
 void tell(Worker& w, uint32_t seq) {
   const uint32_t waiting = w.swap.gate.waiting();
-  if (w.told && seq == w.told_seq && w.busy == w.told_busy && waiting == w.told_waiting) return;
-  w.told = swap_say_status(seq, w.busy, waiting, w.busy ? 0 : waiting);
+  const uint32_t ready = count_ready(w, waiting);
+  if (w.told && seq == w.told_seq && w.busy == w.told_busy && waiting == w.told_waiting &&
+      ready == w.told_ready) {
+    return;
+  }
+  w.told = swap_say_status(seq, w.busy, waiting, ready);
+  w.told_ready = ready;
   w.told_seq = seq;
   w.told_busy = w.busy;
   w.told_waiting = waiting;
