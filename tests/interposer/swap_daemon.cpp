@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -391,7 +392,8 @@ void SwapDaemon::step(Tenant& tenant) {
       [[fallthrough]];
     case Phase::kOut:
       if (!in_time) return;
-      restore_all(tenant);
+      tenant.forgotten = std::exchange(behaviour_.forgets, false);
+      if (!tenant.forgotten) restore_all(tenant);
       tenant.phase = Phase::kRestoring;
       return;
     case Phase::kRestoring: {
@@ -400,6 +402,7 @@ void SwapDaemon::step(Tenant& tenant) {
       tenant.phase = Phase::kOpen;
       answer_all(tenant);
       after(tenant, 60);
+      if (tenant.forgotten) tenant.next += std::chrono::minutes(1);  // only a new connection helps
       return;
     }
     case Phase::kOpen:

@@ -26,6 +26,7 @@ namespace gpurota::interposer_test {
 struct SwapBehaviour {
   bool opens = true;      // else the gates stay shut
   bool disturbs = false;  // takes turns away at random
+  bool forgets = false;   // opens without restoring, once
   bool answers = true;    // else questions for memory wait for ever
   std::uint64_t context_cost = std::uint64_t{100} << 20;
   unsigned seed = 1;
@@ -63,6 +64,7 @@ class SwapDaemon {
     Fd event;
     gpurota_page* page = nullptr;
     bool here = false;
+    bool forgotten = false;  // its memory was not restored
     std::vector<Gpu> gpus;
     Phase phase = Phase::kShut;
     std::uint32_t gate_seq = 0;

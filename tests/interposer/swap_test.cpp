@@ -121,6 +121,26 @@ TEST_F(SwapTest, AProgramIsToldOfItsMemoryWhileThatIsAwayAndFreesItThere) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
+// Its books are wrong, whyever: the tenant does not run without its memory, and sets them right.
+TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
+  SwapBehaviour behaviour{.disturbs = true, .seed = 3};
+  start_swap_daemon(behaviour);
+  const auto probe = start_probe({"torture", "0", "4"});
+  ASSERT_TRUE(swap_->wait_for_evictions(1));
+  behaviour.forgets = true;
+  swap_->set(behaviour);
+  const std::uint64_t before = swap_->evictions();
+  ASSERT_TRUE(swap_->wait_for_evictions(before + 4));
+  probe->write_line("");
+  const std::string said = read_until(*probe, "done");
+  EXPECT_EQ(said.find("line"), std::string::npos) << said;
+  EXPECT_EQ(said.find("ended"), std::string::npos) << said;
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
 TEST_F(SwapTest, WhoWaitsForADaemonThatIsGoneForGoodGetsAnError) {
   start_swap_daemon({.opens = false});
   const auto probe = start_probe({"stand"}, "1500");

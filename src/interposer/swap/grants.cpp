@@ -194,6 +194,10 @@ void swap_say_here() {
 }
 
 void swap_connected(State& s, int fd, uint64_t inode) {
+  {
+    Lock lock(s.swap.gate_mutex);  // an order to open that was not carried out is no order any more
+    if (s.swap.gate.state() != GateState::kOpen) s.swap.open_wanted = false;
+  }
   Lock lock(s.swap.books_mutex);
   s.swap.event_fd = fd + 1;
   s.swap.event_inode = inode;

@@ -26,6 +26,8 @@ constexpr int64_t kShutUs = 20000;
 constexpr int64_t kTurnsAreTakenMs = 10000;  // after the last one was taken away
 // What was submitted in the moment in which the daemon saw everything drained.
 constexpr int64_t kDrainMs = 2000;
+// An order to open while memory is out, and no room for it: the daemon's books are wrong.
+constexpr int64_t kWrongBooksMs = 2000;
 
 // The worker's own; dies with its thread, so a fork needs nothing.
 struct Worker {
@@ -39,6 +41,7 @@ struct Worker {
   int moving = 0;  // the slot
   bool busy = true;
   uint32_t busy_slots = 0;
+  int64_t cannot_open_since = 0;
 };
 
 void use_no_context() {
@@ -208,7 +211,8 @@ void move(Worker& w) {
       evict(w, slot, bytes);
       any = true;
     }
-    if (device.restore.load() != 0) {
+    // Also when the program has freed what the room was for.
+    if (device.restore.load() != 0 || (device.room != 0 && device.space.out_bytes() == 0)) {
       restore(w, slot);
       any = true;
     }
@@ -224,14 +228,29 @@ void move(Worker& w) {
 bool carry_out_order(Worker& w, uint32_t* seq) {
   Lock lock(w.swap.gate_mutex);
   *seq = w.swap.gate_seq.load();
-  if (!w.swap.open_wanted || w.swap.gate.state() == GateState::kOpen) return true;
-  if (out_bytes(w.swap) != 0) return false;
+  const bool opens = w.swap.open_wanted && w.swap.gate.state() != GateState::kOpen;
+  if (!opens || out_bytes(w.swap) == 0) w.cannot_open_since = 0;
+  if (!opens) return true;
+  if (out_bytes(w.swap) != 0) {
+    if (w.cannot_open_since == 0) w.cannot_open_since = now_ms();
+    return false;
+  }
   for (SwapDevice& device : w.swap.devices) {
     if (device.ready.load() != 0) Mover(device.space, nullptr, nullptr).forget_copies();
   }
   w.swap.drained.store(0, std::memory_order_release);
   w.swap.gate.set(GateState::kOpen);
   return true;
+}
+
+// A new connection begins with SWAP_HERE, which puts them right.
+void correct_books(Worker& w) {
+  if (w.cannot_open_since == 0 || now_ms() - w.cannot_open_since < kWrongBooksMs) return;
+  GPUROTA_DEBUG("told to open the gate while %llu bytes are out: connecting anew",
+                static_cast<unsigned long long>(out_bytes(w.swap)));
+  w.cannot_open_since = 0;
+  Lock lock(w.swap.books_mutex);
+  swap_lose(w.swap);
 }
 
 void refuse_if_gone(Worker& w) {
@@ -292,6 +311,7 @@ void* run(void* argument) {
     uint32_t seq = 0;
     begin_connection(w);
     refuse_if_gone(w);
+    correct_books(w);
     {
       const RelaxedCapture relaxed;
       move(w);
