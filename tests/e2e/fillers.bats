@@ -100,6 +100,17 @@ stranger() { # stranger FILE MIB
   [ "$(count_of filler_yielded)" = "$(count_of filler_started)" ]
 }
 
+@test "a program that asks for an automatic lease gets it when the filler has made way" {
+  printf '[automatic]\nenabled = true\nmemory = "90%%"\n' >>gpurota.toml
+  stop_daemon
+  start_daemon
+  gpurota filler add both --idle-after 1s "${machine[@]}" -- "$(command -v gpurota)" burn --hold --memory 88%
+  wait_until holds 'len(leases) == 2 and all(l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'
+  LD_PRELOAD=$(find "$E2E_PREFIX" -name libgpurota.so) in_background newcomer "$PROGRAM" hold 6000
+  wait_until says newcomer holding
+  holds 'sorted(l["kind"] for l in leases) == ["filler", "run"]'
+}
+
 @test "what is ignored does not make it leave" {
   printf '[[watch.ignore]]\nexecutable = "%s"\n' "$(readlink -f "$PROGRAM")" >>gpurota.toml
   stop_daemon
@@ -126,6 +137,21 @@ stranger() { # stranger FILE MIB
   in_background newcomer gpurota run --gpu-ids 0 -- "$PROGRAM" hold 7372
   wait_until says newcomer holding
   [ "$(count_of filler_started)" = 1 ]
+}
+
+@test "one that is gone when the daemon comes back is started anew, as after a reboot" {
+  add_holder
+  wait_until holds_memory
+  local lease keeper
+  lease=$(value 'leases[0]["lease_id"]')
+  keeper=$(pgrep -f "^gpurota-keeper $E2E_DIR/")
+  kill_daemon
+  kill -KILL "$keeper"
+  start_daemon
+  wait_until is_on hold
+  wait_until holds_memory
+  [ "$(value 'leases[0]["lease_id"]')" != "$lease" ]
+  [ "$(count_of filler_started)" = 2 ]
 }
 
 @test "pause, resume, logs, remove" {

@@ -1,0 +1,109 @@
+// Leases of kind filler: who needs their GPU gets it when they have gone, and they are seen to be in
+// somebody's way. The programs that the daemon itself runs as fillers are in tests/e2e/fillers.bats.
+#include "running_daemon.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <future>
+
+namespace gpurota::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+config::Config seldom_looking() {
+  config::Config config = RunningDaemon::quick();
+  config.watch_period = 60s;
+  config.watch.idle_period = 60s;
+  return config;
+}
+
+class FillerTest : public ::testing::Test {
+ protected:
+  // With a program in it that holds nearly all there is.
+  void fill() {
+    proto::Acquire request;
+    request.kind = "filler";
+    const auto lease = connection.call(request);
+    ASSERT_TRUE(lease) << lease.error().message;
+    id = lease->lease.lease_id;
+    ASSERT_TRUE(connection.call(proto::Start{id, program.pid(), {}, {}}));
+    gpu = lease->lease.gpus.front().uuid;
+    daemon.probe.set_process(gpu, program.pid(), gib(21));
+  }
+  bool is_there() const {
+    const auto status = daemon.call(proto::Status{});
+    for (const proto::Lease& lease : status->leases) {
+      if (lease.lease_id == id) return true;
+    }
+    return false;
+  }
+
+  RunningDaemon daemon{seldom_looking()};
+  client::Connection connection = daemon.connect();
+  Child program{{"sleep", "600"}};
+  LeaseId id;
+  GpuUuid gpu;
+};
+
+TEST_F(FillerTest, WhoWaitsForNothingElseGetsTheGpuWhenItsMemoryIsBack) {
+  fill();
+  auto newcomer = std::async(std::launch::async, [this] { return daemon.call(proto::Acquire{}); });
+  ASSERT_TRUE(program.ended());
+  EXPECT_EQ(newcomer.wait_for(100ms), std::future_status::timeout) << "21 GiB are still held";
+  EXPECT_EQ(daemon.call(proto::ListRequests{})->requests.front().reason,
+            "a filler makes way on GPU 0");
+  daemon.probe.remove_process(program.pid());
+  const auto lease = newcomer.get();
+  ASSERT_TRUE(lease) << lease.error().message;
+  EXPECT_EQ(lease->lease.kind, proto::LeaseKind::kRun);
+  EXPECT_FALSE(is_there());
+}
+
+TEST_F(FillerTest, WhoWaitsForNothingElseIsRefusedWhenSomethingElseGetsInTheWay) {
+  fill();
+  auto newcomer = std::async(std::launch::async, [this] { return daemon.call(proto::Acquire{}); });
+  ASSERT_TRUE(program.ended());
+  ASSERT_TRUE(daemon.call(proto::Drain{{"0"}, "fan"}));
+  const auto lease = newcomer.get();
+  ASSERT_FALSE(lease);
+  EXPECT_EQ(lease.error().code, Code::kNoGpu);
+  EXPECT_THAT(lease.error().message, HasSubstr("fan"));
+  EXPECT_TRUE(daemon.call(proto::ListRequests{})->requests.empty());
+}
+
+TEST_F(FillerTest, AStrangerIsSeenBetweenTheLooks) {
+  fill();
+  Child stranger({"sleep", "600"});
+  daemon.probe.set_process(gpu, stranger.pid(), mib(300));
+  EXPECT_TRUE(program.ended()) << "the next look is a minute away";
+  daemon.probe.remove_process(program.pid());
+  EXPECT_TRUE(eventually([this] { return !is_there(); }));
+  EXPECT_EQ(::kill(stranger.pid(), 0), 0) << "it may stay";
+}
+
+TEST_F(FillerTest, ADesktopDoesNotMakeItGo) {
+  fill();
+  Child desktop({"sleep", "600"});
+  daemon.probe.set_process(gpu, desktop.pid(), mib(300), true);
+  const int looks = daemon.probe.samples_read();
+  EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > looks + 5; }));
+  EXPECT_TRUE(is_there());
+}
+
+TEST_F(FillerTest, NeitherFillersNorTheirGpusKeepOthersFromWhatIsAllowed) {
+  fill();
+  proto::Acquire slice;
+  slice.memory = SizeSpec{gib(1), 0};
+  auto newcomer = std::async(std::launch::async, [&] { return daemon.call(slice); });
+  EXPECT_TRUE(program.ended()) << "nobody shares a GPU with a filler";
+  daemon.probe.remove_process(program.pid());
+  (void)newcomer.get();
+}
+
+}  // namespace
+}  // namespace gpurota::testing
