@@ -256,17 +256,6 @@ void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
   if (timer) spot.kill_timer = std::move(*timer);
 }
 
-bool Fillers::follow_keeper(FillerSpot& spot, const GpuUuid& gpu, pid_t pid) {
-  auto keeper = track(parts_.processes, pid, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
-  if (!keeper) return false;
-  spot.keeper = std::move(*keeper);
-  for (const auto& [id, lease] : parts_.leases.entries()) {
-    if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
-    if (is_kept_by(lease, spot)) spot.lease = id;
-  }
-  return true;
-}
-
 bool Fillers::is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const {
   if (!spot.keeper || !lease.holder) return false;
   const auto info = parts_.processes.read_info(lease.holder->pid());
@@ -309,12 +298,8 @@ void Fillers::on_keeper_death(const GpuUuid& gpu) {
   if (spot.keeper) launcher_.collect(spot.keeper->pid());
   spot.keeper.reset();
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
-  const auto number = it == entries_.end() ? Result<std::uint64_t>(0) : number_of(it->second, gpu);
-  if (it != entries_.end() && number) {
-    // What we started may only have started the keeper.
-    const auto holder = launcher_.holder(*number);
-    if (holder && follow_keeper(spot, gpu, *holder)) return;
-    if (spot.turns.state() == filler::State::kOn) ended_by_itself(it->second, gpu, *number);
+  if (it != entries_.end() && spot.turns.state() == filler::State::kOn) {
+    if (const auto number = number_of(it->second, gpu)) ended_by_itself(it->second, gpu, *number);
   }
   settle_spot(gpu);
 }

@@ -127,8 +127,6 @@ class Fillers {
   void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number);
   void settle_spot(const GpuUuid& gpu);
   void drop_if_removed(std::uint64_t id);
-  // Waits for this keeper, and takes up the lease that it has made already.
-  bool follow_keeper(FillerSpot& spot, const GpuUuid& gpu, pid_t pid);
   bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
   void take_up(const ports::StoredFiller& stored);
   void find_running(FillerEntry& entry);

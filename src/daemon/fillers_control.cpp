@@ -141,17 +141,24 @@ void Fillers::find_running(FillerEntry& entry) {
     const GpuUuid gpu = entry.places[i];
     const auto holder = launcher_.holder(files_of(entry, i));
     if (!holder) continue;
+    auto keeper =
+        track(parts_.processes, *holder, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
+    if (!keeper) continue;
     FillerSpot& spot = spots_[gpu];
-    if (!follow_keeper(spot, gpu, *holder)) continue;
+    spot.keeper = std::move(*keeper);
     spot.filler = entry.id;
     spot.since = parts_.loop.now();
     spot.turns.on_found(parts_.loop.now());
     parts_.glimpse(gpu, filler::kSampleEvery);
     log::info("filler taken up", {{"name", entry.spec.name}, {"gpu", gpu.value}});
-    const LeaseEntry* const lease = spot.lease ? parts_.leases.find(*spot.lease) : nullptr;
-    filler::Sight wanted;
-    wanted.wanted = lease && lease->cause;
-    if (wanted.wanted) (void)spot.turns.look(wanted, parts_.loop.now());
+    for (const auto& [id, lease] : parts_.leases.entries()) {
+      if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
+      if (!is_kept_by(lease, spot)) continue;
+      spot.lease = id;
+      filler::Sight wanted;
+      wanted.wanted = lease.cause.has_value();
+      if (wanted.wanted) (void)spot.turns.look(wanted, parts_.loop.now());
+    }
     const bool unwanted = entry.paused || entry.removed;
     const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
     if (unwanted && spot.turns.dismiss(why)) leave(gpu, "it was to end when the daemon stopped");
