@@ -23,7 +23,7 @@ shell() {
   command -v shellcheck >/dev/null || { echo "shellcheck is not installed"; exit 77; }
   local script list=()
   while read -r script; do [ -e "$script" ] && list+=("$script"); done < <(scripts)
-  shellcheck -x "${list[@]}"
+  shellcheck -x "${list[@]}" || return 1
   echo "shellcheck: ${#list[@]} scripts"
 }
 

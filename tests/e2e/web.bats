@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # gpurota-web: metrics that Prometheus reads, health, and nobody else's pages.
 
+# shellcheck disable=SC2030,SC2031,SC2094 # each case is a process of its own; promtool reads its input
 load helpers
 
 setup() {
