@@ -44,6 +44,9 @@ pid_t make_child(bool nobody) {
   const pid_t child = ::fork();
   if (child != 0) return child;
   if (nobody && ::setuid(65534) != 0) ::_exit(1);
+  // Where there is no cgroup that ends it with the lease, it holds up nobody who waits for our output.
+  for (int fd = 0; fd < 3; ++fd) ::close(fd);
+  ::alarm(60);
   ::pause();
   ::_exit(0);
 }
