@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -71,6 +72,20 @@ void prepend(const char* variable, const std::string& value) {
   const char* before = ::getenv(variable);
   const std::string joined = before != nullptr && *before ? value + ":" + before : value;
   ::setenv(variable, joined.c_str(), 1);
+}
+
+// execvp says EACCES also if only a folder of PATH may not be searched; to a shell nothing is there then.
+bool is_on_path(const std::string& name) {
+  if (name.find('/') != std::string::npos) return true;
+  const char* path = ::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "";
+  for (;;) {
+    const std::size_t colon = rest.find(':');
+    struct stat info {};
+    if (::stat((std::string(rest.substr(0, colon)) + "/" + name).c_str(), &info) == 0) return true;
+    if (colon == std::string_view::npos) return false;
+    rest.remove_prefix(colon + 1);
+  }
 }
 
 // The simulated libraries: beside the program in a build tree, else where they were installed.
@@ -155,7 +170,7 @@ int run_command(const std::string& machine, const std::string& dir, char** comma
   ::execvp(command[0], command);
   const int error = errno;
   (void)say(fmt::format("cannot run {}: {}", command[0], std::strerror(error)));
-  return error == ENOENT ? 127 : 126;
+  return error == ENOENT || (error == EACCES && !is_on_path(command[0])) ? 127 : 126;
 }
 
 }  // namespace gpurota::sim

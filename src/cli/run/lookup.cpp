@@ -27,6 +27,12 @@ int why_not(const std::string& file) {
   return ::access(file.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
+// A folder that may not be searched holds nothing, as far as its user is concerned.
+bool exists(const std::string& file) {
+  struct stat info {};
+  return ::stat(file.c_str(), &info) == 0;
+}
+
 bool missing(int error) { return error == ENOENT || error == ENOTDIR; }
 
 }  // namespace
@@ -51,7 +57,7 @@ tl::expected<std::string, LookupError> find_command(const std::string& name, con
     const std::string file = (folder.empty() ? "." : folder) + "/" + name;
     const int error = why_not(file);
     if (error == 0) return file;
-    if (error == EACCES && refused == 0) {
+    if (error == EACCES && refused == 0 && exists(file)) {
       refused = error;
       refused_file = file;
     }
