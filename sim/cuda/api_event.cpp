@@ -11,6 +11,7 @@ using gpurota::sim::Event;
 using gpurota::sim::EventRecordOp;
 using gpurota::sim::EventWaitOp;
 using gpurota::sim::GraphNode;
+using gpurota::sim::SharedEvent;
 using gpurota::sim::Stream;
 using gpurota::sim::StreamCall;
 
@@ -29,6 +30,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
   if (event->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
   if (stream.capture) {
     if (!stream.capture->is_valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (event->shared) return gpurota::sim::unsupported("an interprocess event in a capture");
     if (flags == CU_EVENT_RECORD_EXTERNAL) {
       return call.submit(EventRecordOp{handle}, StreamCall::Wait::kNo);
     }
@@ -43,6 +45,14 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
   }
   event->capture = nullptr;
   event->capture_nodes.clear();
+  if (event->shared) {
+    const std::uint64_t number = event->shared->begin();
+    event->recorded = gpurota::sim::append(call.driver(), stream, [shared = event->shared, number] {
+      shared->done(number);
+      return CUDA_SUCCESS;
+    });
+    return CUDA_SUCCESS;
+  }
   event->recorded = gpurota::sim::append(call.driver(), stream, nullptr);
   return CUDA_SUCCESS;
 }
@@ -64,6 +74,9 @@ CUresult wait_for(CUstream stream_handle, CUevent handle, unsigned flags) {
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if ((flags & ~1U) != 0) return CUDA_ERROR_INVALID_VALUE;
   Stream& stream = call.stream();
+  if (stream.capture && event->shared) {
+    return gpurota::sim::unsupported("an interprocess event in a capture");
+  }
   if (stream.capture && flags == CU_EVENT_WAIT_EXTERNAL) {
     return call.submit(EventWaitOp{handle}, StreamCall::Wait::kNo);
   }
@@ -82,6 +95,15 @@ CUresult wait_for(CUstream stream_handle, CUevent handle, unsigned flags) {
   if (stream.is_legacy) {
     const CUresult legacy = gpurota::sim::check_legacy_stream(call.driver(), *stream.context);
     if (legacy != CUDA_SUCCESS) return legacy;
+  }
+  if (event->shared) {
+    const std::uint64_t number = event->shared->latest();
+    if (event->shared->is_done(number)) return CUDA_SUCCESS;
+    gpurota::sim::append(call.driver(), stream, [shared = event->shared, number] {
+      shared->wait(number);
+      return CUDA_SUCCESS;
+    });
+    return CUDA_SUCCESS;
   }
   if (event->recorded && !event->recorded->is_done()) {
     stream.extra.push_back(event->recorded);
@@ -123,9 +145,11 @@ GPUROTA_SIM_API cuEventCreate(CUevent* out, unsigned flags) {
   const ContextCall call;
   if (call.failed()) return call.error();
   if (out == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  const bool interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
-  if (interprocess) return gpurota::sim::unsupported("cuEventCreate with CU_EVENT_INTERPROCESS");
+  const bool is_shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+  if (is_shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   auto event = std::make_unique<Event>();
+  if (is_shared) event->shared = SharedEvent::create();
+  if (is_shared && !event->shared) return CUDA_ERROR_OUT_OF_MEMORY;
   event->context = call.context();
   event->flags = flags;
   *out = reinterpret_cast<CUevent>(call.driver().events.add(std::move(event)));
@@ -158,7 +182,8 @@ GPUROTA_SIM_API cuEventQuery(CUevent handle) {
     event->capture->is_valid = false;
     return CUDA_ERROR_CAPTURED_EVENT;
   }
-  const bool is_done = !event->recorded || event->recorded->is_done();
+  const bool is_done = event->shared ? event->shared->is_done(event->shared->latest())
+                                     : !event->recorded || event->recorded->is_done();
   return is_done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -171,7 +196,14 @@ GPUROTA_SIM_API cuEventSynchronize(CUevent handle) {
     event->capture->is_valid = false;
     return CUDA_ERROR_CAPTURED_EVENT;
   }
-  call.driver().wait_all({event->recorded}, call.lock());
+  if (const auto shared = event->shared) {
+    const std::uint64_t number = shared->latest();
+    call.lock().unlock();
+    shared->wait(number);
+    call.lock().lock();
+  } else {
+    call.driver().wait_all({event->recorded}, call.lock());
+  }
   const bool alive = call.driver().contexts.find(call.context()) != nullptr;
   return alive ? call.context()->error.load() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

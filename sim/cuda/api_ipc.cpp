@@ -1,6 +1,6 @@
-// Sharing linear memory with other processes by handle.
+// Sharing linear memory and events with other processes by handle.
 //
-// The other process opens our memory through /proc/PID/fd, so it needs the same user, as CUDA's own
+// The other process opens our file of it through /proc/PID/fd, so it needs the same user, as CUDA's own
 // IPC does in effect. The owner stays charged; the memory goes when the owner frees it or ends.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
@@ -14,8 +14,10 @@
 using gpurota::Fd;
 using gpurota::sim::Allocation;
 using gpurota::sim::ContextCall;
+using gpurota::sim::Event;
 using gpurota::sim::Mapping;
 using gpurota::sim::Physical;
+using gpurota::sim::SharedEvent;
 using Kind = gpurota::sim::Allocation::Kind;
 
 namespace {
@@ -28,6 +30,24 @@ struct Handle {
   std::uint64_t start_time, offset, bytes, offset_in_memory;
 };
 static_assert(sizeof(Handle) <= CU_IPC_HANDLE_SIZE);
+
+constexpr std::uint32_t kEventMagic = 0x45504947;  // "GIPE"
+
+struct EventHandle {
+  std::uint32_t magic;
+  std::int32_t pid, fd;
+  std::uint64_t start_time;
+};
+static_assert(sizeof(EventHandle) <= CU_IPC_HANDLE_SIZE);
+
+// What another process has open as `fd`; nothing if that process is gone.
+template <class H>
+Fd file_of(const H& handle) {
+  if (gpurota::sim::process_start_time(handle.pid) != handle.start_time) return Fd();
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.pid, handle.fd);
+  return Fd(::open(path, O_RDWR | O_CLOEXEC));
+}
 
 }  // namespace
 
@@ -62,9 +82,7 @@ GPUROTA_SIM_API cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle shared, u
   if (gpurota::sim::process_start_time(handle.pid) != handle.start_time) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.pid, handle.fd);
-  Fd file(::open(path, O_RDWR | O_CLOEXEC));
+  Fd file = file_of(handle);
   if (!file) return CUDA_ERROR_MAP_FAILED;
   auto memory =
       Physical::borrow(call.machine(), handle.device, std::move(file), handle.offset, handle.bytes);
@@ -96,4 +114,36 @@ GPUROTA_SIM_API cuIpcCloseMemHandle(CUdeviceptr address) {
     return CUDA_ERROR_INVALID_VALUE;
   call.driver().wait_all(call.driver().tails(*call.context()), call.lock());
   return call.driver().space.remove(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+GPUROTA_SIM_API cuIpcGetEventHandle(CUipcEventHandle* out, CUevent handle) {
+  const ContextCall call;
+  if (call.failed()) return call.error();
+  const Event* event = call.driver().events.find(handle);
+  if (event == nullptr || !event->shared) return CUDA_ERROR_INVALID_HANDLE;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  EventHandle shared = {};
+  shared.magic = kEventMagic;
+  shared.pid = ::getpid();
+  shared.fd = event->shared->fd();
+  shared.start_time = gpurota::sim::process_start_time(shared.pid);
+  *out = {};
+  std::memcpy(out->reserved, &shared, sizeof shared);
+  return CUDA_SUCCESS;
+}
+
+GPUROTA_SIM_API cuIpcOpenEventHandle(CUevent* out, CUipcEventHandle given) {
+  const ContextCall call;
+  if (call.failed()) return call.error();
+  EventHandle handle = {};
+  std::memcpy(&handle, given.reserved, sizeof handle);
+  if (out == nullptr || handle.magic != kEventMagic) return CUDA_ERROR_INVALID_VALUE;
+  if (handle.pid == ::getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+  auto event = std::make_unique<Event>();
+  event->shared = SharedEvent::open(file_of(handle));
+  if (!event->shared) return CUDA_ERROR_MAP_FAILED;
+  event->context = call.context();
+  event->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+  *out = reinterpret_cast<CUevent>(call.driver().events.add(std::move(event)));
+  return CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include "abi/cuda_abi.h"
 #include "sim/cuda/heap.h"
 #include "sim/cuda/operation.h"
+#include "sim/cuda/shared_event.h"
 #include "sim/cuda/work.h"
 
 #include <atomic>
@@ -39,8 +40,9 @@ struct Stream {
 struct Event {
   Context* context = nullptr;
   unsigned flags = 0;
-  WorkPtr recorded;                  // null: never recorded
-  std::shared_ptr<Capture> capture;  // recorded in a capture: stands for these nodes of it
+  WorkPtr recorded;                     // null: never recorded
+  std::shared_ptr<SharedEvent> shared;  // of several processes: what counts instead
+  std::shared_ptr<Capture> capture;     // recorded in a capture: stands for these nodes of it
   std::vector<GraphNode*> capture_nodes;
 };
 

@@ -110,6 +110,8 @@
   X(cuEventQuery, CUevent)                                                                        \
   X(cuEventSynchronize, CUevent)                                                                  \
   X(cuEventElapsedTime, float*, CUevent, CUevent)                                                 \
+  X(cuIpcGetEventHandle, CUipcEventHandle*, CUevent)                                              \
+  X(cuIpcOpenEventHandle, CUevent*, CUipcEventHandle)                                             \
   X(cuModuleLoadData, CUmodule*, const void*)                                                     \
   X(cuModuleUnload, CUmodule)                                                                     \
   X(cuModuleGetFunction, CUfunction*, CUmodule, const char*)                                      \

@@ -1,6 +1,7 @@
 // Entry points by version, several processes, fork, and what NVML says of it all.
 #include "tests/driver/api.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,7 +9,9 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +87,73 @@ DRIVER_CHECK(a_child_made_before_cuInit_uses_the_driver_as_its_own) {
     return good ? 0 : 1;
   });
   EXPECT_SAME(code, 0);
+}
+
+// What two processes that share an event see of each other.
+struct Shared {
+  CUipcEventHandle handle;
+  std::atomic<bool> is_given, work_done;
+};
+
+// Records the event behind work that takes a while, gives its handle away, and stays until it is over.
+int record_for_another(Shared& shared, int until) {
+  WithContext with;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  const unsigned flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+  bool good = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+              cuEventCreate(&event, CU_EVENT_INTERPROCESS) == CUDA_ERROR_INVALID_VALUE &&
+              cuEventCreate(&event, flags) == CUDA_SUCCESS &&
+              cuIpcGetEventHandle(&shared.handle, event) == CUDA_SUCCESS &&
+              spin(with.kernel("spin_us"), stream, 300'000) == CUDA_SUCCESS &&
+              cuLaunchHostFunc(
+                  stream, [](void* p) { static_cast<Shared*>(p)->work_done = true; }, &shared) ==
+                  CUDA_SUCCESS &&
+              cuEventRecord(event, stream) == CUDA_SUCCESS;
+  shared.is_given = true;
+  char byte = 0;
+  good &= ::read(until, &byte, 1) == 0 && cuStreamSynchronize(stream) == CUDA_SUCCESS;
+  return good ? 0 : 1;
+}
+
+int wait_for_another(Shared& shared) {
+  const WithContext with;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  const bool good = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                    cuIpcOpenEventHandle(&event, shared.handle) == CUDA_SUCCESS &&
+                    cuStreamWaitEvent(stream, event, 0) == CUDA_SUCCESS &&
+                    cuStreamSynchronize(stream) == CUDA_SUCCESS && shared.work_done &&
+                    cuEventSynchronize(event) == CUDA_SUCCESS &&
+                    cuEventQuery(event) == CUDA_SUCCESS && cuEventDestroy_v2(event) == CUDA_SUCCESS;
+  return good ? 0 : 1;
+}
+
+DRIVER_CHECK(an_event_of_another_process_is_waited_for) {
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  EXPECT_SAME(memory != MAP_FAILED, true);
+  auto& shared = *static_cast<Shared*>(memory);
+  int ends[2];
+  EXPECT_SAME(::pipe2(ends, O_CLOEXEC), 0);
+  const pid_t recorder = ::fork();
+  if (recorder == 0) {
+    ::close(ends[1]);
+    ::_exit(record_for_another(shared, ends[0]));
+  }
+  const pid_t waiter = ::fork();
+  if (waiter == 0) {
+    while (!shared.is_given) ::usleep(1000);
+    ::_exit(wait_for_another(shared));
+  }
+  int waited = -1, recorded = -1;
+  ::waitpid(waiter, &waited, 0);
+  ::close(ends[1]);
+  ::close(ends[0]);
+  ::waitpid(recorder, &recorded, 0);
+  ::munmap(memory, sizeof(Shared));
+  EXPECT_SAME(waited, 0);
+  EXPECT_SAME(recorded, 0);
 }
 
 DRIVER_CHECK(an_entry_point_is_the_newest_that_the_version_allows) {
