@@ -15,9 +15,23 @@ namespace {
 std::string indices_of(const proto::Lease& lease) {
   std::string text;
   for (const proto::LeaseGpu& gpu : lease.gpus) {
-    text += fmt::format("{}{}", text.empty() ? "" : ",", gpu.index);
+    // A MIG instance is known to programs by its UUID alone.
+    const bool is_mig = gpu.label && gpu.label->find(':') != std::string::npos;
+    text += (text.empty() ? "" : ",") + (is_mig ? gpu.uuid.value : std::to_string(gpu.index));
   }
   return text;
+}
+
+std::vector<std::string> planned_names(const proto::Request& request) {
+  std::vector<std::string> names;
+  if (request.planned_labels) {
+    for (const std::string& label : *request.planned_labels) {
+      names.push_back(display_text(label, 20));
+    }
+    return names;
+  }
+  for (const int index : request.planned) names.push_back(std::to_string(index));
+  return names;
 }
 
 // For a POSIX shell, whatever is in it.
@@ -51,8 +65,9 @@ std::string explain_request(const proto::Request& request, WallTime now) {
                                   : "without a time limit");
   if (!request.planned.empty()) {
     std::string gpus;
-    for (const int index : request.planned)
-      gpus += fmt::format("{}{}", gpus.empty() ? "" : ", ", index);
+    for (const std::string& name : planned_names(request)) {
+      gpus += (gpus.empty() ? "" : ", ") + name;
+    }
     text += fmt::format(
         "  will start on GPU {} as things stand; what is idle of it is kept for it\n", gpus);
   }
@@ -79,9 +94,9 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
     text += "  ends with its command\n";
   }
   for (const proto::Request& request : requests) {
-    const bool here = std::any_of(request.planned.begin(), request.planned.end(), [&](int index) {
-      return std::any_of(lease.gpus.begin(), lease.gpus.end(),
-                         [&](const proto::LeaseGpu& gpu) { return gpu.index == index; });
+    const std::vector<std::string> planned = planned_names(request);
+    const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const auto& gpu) {
+      return std::find(planned.begin(), planned.end(), label_of(gpu)) != planned.end();
     });
     if (here) {
       text += fmt::format("  {} of {} waits for it\n", to_string(request.request_id),

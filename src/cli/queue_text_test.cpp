@@ -88,6 +88,12 @@ TEST(ReservationText, CanBeEvaluatedByAShellWhateverIsInIt) {
   EXPECT_EQ(short_text(reply.lease), "0,2\n");
 }
 
+TEST(ReservationText, AMigInstanceIsNamedAsProgramsKnowIt) {
+  proto::Lease lease;
+  lease.gpus = {{.index = 0, .label = "0:0", .uuid = GpuUuid{"MIG-1"}}, {.index = 2, .label = "2"}};
+  EXPECT_EQ(short_text(lease), "MIG-1,2\n");
+}
+
 TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   proto::Status::Reply status;
   proto::Lease& lease = status.leases.emplace_back();

@@ -1,6 +1,7 @@
 #include "cli/status_view.h"
 
 #include "base/text.h"
+#include "cli/views.h"
 
 #include <fmt/format.h>
 
@@ -150,7 +151,7 @@ class Rows {
     }
     if (rows.empty()) rows.push_back(idle_row(gpu));
     std::vector<Cell>& first = rows.front();
-    first[kGpu].text = name_of(gpu);
+    first[kGpu].text = label_of(gpu);
     first[kName].text = (gpu.parent ? "  " : "") + short_name(gpu.name);
     first[kState] = state_cell(gpu, reply_);
     if (first[kDetails].text.empty()) first[kDetails] = detail_cell(gpu);
@@ -158,14 +159,6 @@ class Rows {
   }
 
  private:
-  // A MIG instance as "0:1": its own index would be that of a GPU.
-  std::string name_of(const proto::Gpu& gpu) const {
-    for (const proto::Gpu& other : reply_.gpus) {
-      if (other.uuid == gpu.parent) return fmt::format("{}:{}", other.index, gpu.index);
-    }
-    return std::to_string(gpu.index);
-  }
-
   std::vector<Cell> lease_row(const proto::Gpu& gpu, const proto::Lease& lease,
                               const proto::LeaseGpu& share) const {
     std::vector<Cell> row(kColumns);

@@ -198,6 +198,7 @@ TEST(StatusView, AMigInstanceIsNamedBesideItsGpuNotLikeOne) {
   proto::Status::Reply reply = a_status();
   reply.gpus[2].parent = reply.gpus[1].uuid;
   reply.gpus[2].index = 0;
+  reply.gpus[2].label = "1:0";
   EXPECT_THAT(status_text(reply, {200, false}, kNow), HasSubstr("\n1:0 "));
 }
 

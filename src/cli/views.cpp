@@ -10,6 +10,10 @@
 namespace gpurota::cli {
 namespace {
 
+std::string label_or_index(const std::optional<std::string>& label, int index) {
+  return label ? display_text(*label, 20) : std::to_string(index);
+}
+
 std::string amount(const std::optional<Bytes>& bytes, const char* none) {
   return bytes ? to_string(*bytes) : none;
 }
@@ -52,7 +56,7 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {"REFUSED", true},
                {"COMMAND", false, 8}});
   for (const proto::Process& process : reply.processes) {
-    table.add({{std::to_string(process.gpu), Colour::kNone},
+    table.add({{label_or_index(process.gpu_label, process.gpu), Colour::kNone},
                {process.pid ? std::to_string(*process.pid) : "-", Colour::kNone},
                {process.user.value_or("?"), Colour::kNone},
                {to_string(process.type), Colour::kNone},
@@ -89,11 +93,14 @@ std::string doctor_text(const std::vector<proto::Check>& checks, const Look& loo
   return text;
 }
 
+std::string label_of(const proto::Gpu& gpu) { return label_or_index(gpu.label, gpu.index); }
+std::string label_of(const proto::LeaseGpu& gpu) { return label_or_index(gpu.label, gpu.index); }
+
 std::string lease_line(const proto::Lease& lease) {
   std::string gpus;
   for (const proto::LeaseGpu& gpu : lease.gpus) {
     if (!gpus.empty()) gpus += ", ";
-    gpus += fmt::format("GPU {} ({})", gpu.index, amount(gpu.limit_bytes, "whole"));
+    gpus += fmt::format("GPU {} ({})", label_of(gpu), amount(gpu.limit_bytes, "whole"));
   }
   return fmt::format("{} on {}", to_string(lease.lease_id), gpus);
 }

@@ -12,6 +12,10 @@ namespace gpurota::cli {
 std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look);
 std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look);
 
+// "0"; a MIG instance "0:1". A daemon that says no label is asked for the index.
+std::string label_of(const proto::Gpu& gpu);
+std::string label_of(const proto::LeaseGpu& gpu);
+
 // "8 GiB on GPU 0", "GPUs 0 and 1": what a lease has, for one line.
 std::string lease_line(const proto::Lease& lease);
 

@@ -1,5 +1,6 @@
 #include "cli/views.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gpurota::cli {
@@ -33,6 +34,16 @@ TEST(Views, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
             "GPU   PID  USER  TYPE      MEMORY  LEASE  LIMITED  ALLOCS  REFUSED  COMMAND\n"
             "  0  4711  ?     compute  518 MiB  -      yes          12        3\n"
             "4711 uses driver functions newer than this gpurota: cuMemAlloc_v9, cuMemTeleport\n");
+}
+
+TEST(Views, AMigInstanceIsNotNamedLikeAGpu) {
+  proto::ListProcesses::Reply reply;
+  reply.processes.emplace_back().gpu_label = "0:1";
+  EXPECT_THAT(ps_text(reply, {}), ::testing::HasSubstr("\n0:1  "));
+  proto::Lease lease;
+  lease.lease_id = {3};
+  lease.gpus = {{.index = 1, .label = "0:1"}, {.index = 1}};
+  EXPECT_EQ(lease_line(lease), "L3 on GPU 0:1 (whole), GPU 1 (whole)") << "an older daemon's index";
 }
 
 TEST(Views, DoctorShowsTheRemedyOfWhatIsWrongOnly) {

@@ -3,7 +3,9 @@
 
 #include "core/gpu.h"
 #include "core/time.h"
+#include "lease/gpu_selector.h"
 
+#include <string>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -30,6 +32,13 @@ class GpuTable {
   }
   const GpuEntry* find(const GpuUuid& uuid) const {
     return const_cast<GpuTable*>(this)->find(uuid);
+  }
+  // What people call it: "0", a MIG instance "0:1"; "?" for one that is gone.
+  std::string name_of(const GpuUuid& uuid) const {
+    const GpuEntry* const entry = find(uuid);
+    if (!entry) return "?";
+    const GpuEntry* const parent = find(entry->info.parent);
+    return lease::name_of(entry->info, parent ? &parent->info : nullptr);
   }
   std::vector<GpuInfo> infos() const {
     std::vector<GpuInfo> infos;

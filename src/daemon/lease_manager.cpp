@@ -349,7 +349,7 @@ Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
       if (limit > most && limit > *gpu.limit) {
         return fail(Code::kLimit,
                     fmt::format("{} is more than GPU {} has left: up to {} can be had",
-                                to_string(limit), room->info.index, to_string(most)));
+                                to_string(limit), lease::name_of(*room, now), to_string(most)));
       }
       gpu.limit = limit;
       if (gpu.soft_limit && *gpu.soft_limit > limit) gpu.soft_limit = limit;

@@ -101,11 +101,10 @@ Result<void> ControlMethods::set_draining(const Caller& caller,
   }
   for (const GpuUuid& gpu : gpus) {
     GPUROTA_TRY(parts_.leases.set_draining(gpu, draining, reason));
-    const GpuEntry* const entry = parts_.gpus.find(gpu);
     Recorder::Event event;
     event.type = draining ? proto::EventType::kGpuDrained : proto::EventType::kGpuUndrained;
     event.gpu = gpu;
-    event.message = fmt::format("GPU {} is {}{}{}", entry ? entry->info.index : -1,
+    event.message = fmt::format("GPU {} is {}{}{}", parts_.gpus.name_of(gpu),
                                 draining ? "out of service" : "in service again",
                                 reason.empty() ? "" : ": ", reason);
     parts_.recorder.record(std::move(event));

@@ -34,10 +34,9 @@ bool only_looks(std::string_view method) {
 std::string describe_share(const Lease& lease, const GpuTable& gpus) {
   std::string text;
   for (const LeaseGpu& share : lease.gpus) {
-    const GpuEntry* gpu = gpus.find(share.uuid);
-    text += fmt::format("{}{}GPU {}", text.empty() ? "" : ", ",
-                        share.limit ? to_string(*share.limit) + " of " : "",
-                        gpu ? std::to_string(gpu->info.index) : "?");
+    text +=
+        fmt::format("{}{}GPU {}", text.empty() ? "" : ", ",
+                    share.limit ? to_string(*share.limit) + " of " : "", gpus.name_of(share.uuid));
   }
   return text;
 }

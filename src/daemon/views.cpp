@@ -47,6 +47,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
     shown.soft_limit_bytes = share.soft_limit;
     if (const GpuEntry* gpu = parts_.gpus.find(share.uuid)) {
       shown.index = gpu->info.index;
+      shown.label = parts_.gpus.name_of(share.uuid);
       shown.used_bytes = used_by(entry.lease.id, *gpu);
       for (const GpuProcess& process : gpu->sample.processes) {
         if (parts_.attribution.owner_of(process.pid).lease == entry.lease.id) {
@@ -77,6 +78,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
 proto::Gpu Views::gpu(const GpuEntry& entry) const {
   proto::Gpu gpu;
   gpu.index = entry.info.index;
+  gpu.label = parts_.gpus.name_of(entry.info.uuid);
   gpu.uuid = entry.info.uuid;
   gpu.name = entry.info.name;
   gpu.pci = entry.info.pci;
@@ -131,8 +133,12 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }
   request.free = entry.waiting.free;
+  std::vector<std::string>& labels = request.planned_labels.emplace();
   for (const GpuUuid& uuid : entry.waiting.planned) {
-    if (const GpuEntry* gpu = parts_.gpus.find(uuid)) request.planned.push_back(gpu->info.index);
+    const GpuEntry* const gpu = parts_.gpus.find(uuid);
+    if (!gpu) continue;
+    request.planned.push_back(gpu->info.index);
+    labels.push_back(parts_.gpus.name_of(uuid));
   }
   request.expected = entry.waiting.expected;
   request.reason = entry.reason.text;
@@ -241,6 +247,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   shown.uid = owner.uid;
   if (owner.uid) shown.user = parts_.processes.user_name(*owner.uid);
   shown.gpu = gpu.info.index;
+  shown.gpu_label = parts_.gpus.name_of(gpu.info.uuid);
   shown.gpu_uuid = gpu.info.uuid;
   shown.type = process.graphics ? proto::ProcessType::kGraphics : proto::ProcessType::kCompute;
   shown.used_bytes = process.used;

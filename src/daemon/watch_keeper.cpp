@@ -163,8 +163,7 @@ std::string WatchKeeper::user(std::optional<uid_t> uid) const {
 }
 
 std::string WatchKeeper::describe(const watch::Finding& finding) const {
-  const GpuEntry* gpu = parts_.gpus.find(finding.gpu);
-  const std::string where = fmt::format("GPU {}", gpu ? std::to_string(gpu->info.index) : "?");
+  const std::string where = "GPU " + parts_.gpus.name_of(finding.gpu);
   const std::string who =
       finding.processes.empty()
           ? "no process that can be seen"
@@ -243,11 +242,10 @@ void WatchKeeper::begun(const watch::Finding& finding) {
 }
 
 void WatchKeeper::ended(const watch::Finding& finding) {
-  const GpuEntry* gpu = parts_.gpus.find(finding.gpu);
   parts_.recorder.record(
       event_of(finding, proto::EventType::kFindingEnded,
                fmt::format("{} of GPU {} on account of {} is over", watch::to_string(finding.kind),
-                           gpu ? std::to_string(gpu->info.index) : "?", user(finding.uid))));
+                           parts_.gpus.name_of(finding.gpu), user(finding.uid))));
 }
 
 // Those whose lease is concerned, and those on whose account it is if they have a lease anywhere.

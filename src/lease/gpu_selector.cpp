@@ -42,12 +42,15 @@ std::string list_of(const std::vector<GpuInfo>& gpus) {
 
 }  // namespace
 
-std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus) {
+std::string name_of(const GpuInfo& gpu, const GpuInfo* parent) {
   if (gpu.parent.value.empty()) return std::to_string(gpu.index);
-  for (const GpuInfo& other : gpus) {
-    if (other.uuid == gpu.parent) return fmt::format("{}:{}", other.index, gpu.index);
-  }
-  return gpu.uuid.value;
+  return parent ? fmt::format("{}:{}", parent->index, gpu.index) : gpu.uuid.value;
+}
+
+std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus) {
+  const auto parent = std::find_if(gpus.begin(), gpus.end(),
+                                   [&](const GpuInfo& g) { return g.uuid == gpu.parent; });
+  return name_of(gpu, parent == gpus.end() ? nullptr : &*parent);
 }
 
 Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gpus) {

@@ -12,6 +12,8 @@
 namespace gpurota::lease {
 
 // "0"; a MIG instance is "0:1", the second one of GPU 0: its own index would be that of a GPU.
+// `parent`: of a MIG instance the GPU it is part of, null if that is not known.
+std::string name_of(const GpuInfo& gpu, const GpuInfo* parent);
 std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus);
 
 // kInvalid if `text` fits no GPU of `gpus` or more than one; the message lists what there is.

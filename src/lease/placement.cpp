@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "lease/gpu_choice.h"
+#include "lease/gpu_selector.h"
 
 #include <fmt/format.h>
 
@@ -36,14 +37,6 @@ std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
     text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
   }
   return text;
-}
-
-std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms) {
-  const auto parent = std::find_if(rooms.begin(), rooms.end(), [&](const GpuRoom& other) {
-    return other.info.uuid == room.info.parent;
-  });
-  if (parent == rooms.end()) return std::to_string(room.info.index);
-  return fmt::format("{}:{}", parent->info.index, room.info.index);
 }
 
 // What no amount of waiting would change, of one GPU.
@@ -168,6 +161,13 @@ std::optional<Refusal> soft_limit_above(const PlacementRequest& request, const G
 }
 
 }  // namespace
+
+std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms) {
+  const auto parent = std::find_if(rooms.begin(), rooms.end(), [&](const GpuRoom& other) {
+    return other.info.uuid == room.info.parent;
+  });
+  return name_of(room.info, parent == rooms.end() ? nullptr : &parent->info);
+}
 
 bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
 

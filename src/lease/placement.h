@@ -60,6 +60,8 @@ tl::expected<std::vector<LeaseGpu>, Refusal> place(const PlacementRequest& reque
 std::optional<Refusal> impossible(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 
+// What people call it (gpu_selector.h).
+std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 // Of one GPU, the parts that the queue plans with.
 bool leasable(const GpuRoom& room);
 // Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".

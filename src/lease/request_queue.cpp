@@ -111,7 +111,7 @@ Planner::Slots Planner::usable(const Request& request, Waiting& waiting) {
     const std::string out = out_of_service(asked, room);
     const auto size = size_on(request, slot);
     if (!out.empty() || (size && *size > capacity_for(request.placement, room))) {
-      why += (why.empty() ? "GPU " : "; GPU ") + std::to_string(room.info.index) + " " +
+      why += (why.empty() ? "GPU " : "; GPU ") + name_of(room, view_.rooms) + " " +
              (out.empty() ? "has too little left beside what runs there without a lease" : out);
     } else {
       slots.push_back(&slot);
@@ -266,7 +266,7 @@ void Planner::keep(const Request& request, const Slots& slots, WallTime from, Wa
 std::optional<NextFree> Planner::in_the_way(const Request& request, const Slot& slot) const {
   if (fits(request, slot, now_, until(request, now_), against(request))) return std::nullopt;
   NextFree next;
-  next.gpu = slot.room->info.index;
+  next.gpu = name_of(*slot.room, view_.rooms);
   bool found = false;
   for (const Occupant& lease : view_.leases) {
     if (lease.kind == LeaseKind::kFiller) continue;
@@ -287,7 +287,7 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const Slot& 
   // Whoever came first gets it when the lease ends.
   if (kept != kept_for_.end()) {
     next = {};
-    next.gpu = slot.room->info.index;
+    next.gpu = name_of(*slot.room, view_.rooms);
     next.behind = kept->second.first;
     next.user = kept->second.second;
   }

@@ -62,7 +62,7 @@ struct Grant {
 
 // What a waiting request waits for next: a lease that is in its way, or an earlier request.
 struct NextFree {
-  int gpu = 0;                 // index
+  std::string gpu;             // what people call it
   std::optional<WallTime> at;  // empty: nobody knows
   std::string user;
   std::optional<LeaseId> lease;  // empty: it is kept for `behind`

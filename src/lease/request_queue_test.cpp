@@ -373,5 +373,15 @@ TEST(GpuChoice, ACardThatIsTooSmallIsNotConsidered) {
   EXPECT_EQ(lab.decide().grants[1].gpus[0].uuid, gpu(1));
 }
 
+TEST(WaitingReason, NamesAMigInstanceByItsGpuAndItsPlace) {
+  Lab lab(2);
+  lab.rooms[0].info.mig_enabled = true;
+  lab.rooms[1].info.parent = gpu(0);
+  lab.rooms[1].info.index = 0;
+  lab.lease({1});
+  lab.whole(1);
+  EXPECT_THAT(lab.reason(1), HasSubstr("on GPU 0:0 "));
+}
+
 }  // namespace
 }  // namespace gpurota::lease

@@ -17,6 +17,7 @@ namespace gpurota::proto {
 template <class V, Like<Gpu> X>
 void visit(V&& v, X& x) {
   v("index", x.index);
+  v("label", x.label);
   v("uuid", x.uuid);
   v("name", x.name);
   v("pci", x.pci);
@@ -35,6 +36,7 @@ void visit(V&& v, X& x) {
 template <class V, Like<LeaseGpu> X>
 void visit(V&& v, X& x) {
   v("index", x.index);
+  v("label", x.label);
   v("uuid", x.uuid);
   v("limit_bytes", x.limit_bytes);
   v("soft_limit_bytes", x.soft_limit_bytes);
@@ -69,6 +71,7 @@ void visit(V&& v, X& x) {
   v("uid", x.uid);
   v("user", x.user);
   v("gpu", x.gpu);
+  v("gpu_label", x.gpu_label);
   v("gpu_uuid", x.gpu_uuid);
   v("type", x.type);
   v("used_bytes", x.used_bytes);

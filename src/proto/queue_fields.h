@@ -21,6 +21,7 @@ void visit(V&& v, X& x) {
   v("seconds", x.seconds);
   v("free", x.free);
   v("planned", x.planned);
+  v("planned_labels", x.planned_labels);
   v("expected", x.expected);
   v("reason", x.reason);
   v("next", x.next);

@@ -25,6 +25,7 @@ struct Request {
   std::optional<std::int64_t> seconds;
   int free = 0;
   std::vector<int> planned;
+  std::optional<std::vector<std::string>> planned_labels;
   std::optional<WallTime> expected;
   std::string reason;
   std::optional<std::string> next;

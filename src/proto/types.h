@@ -71,6 +71,7 @@ const char* to_string(EventType type);
 
 struct Gpu {
   int index = 0;
+  std::optional<std::string> label;
   GpuUuid uuid;
   std::string name;
   std::string pci;
@@ -89,6 +90,7 @@ struct Gpu {
 
 struct LeaseGpu {
   int index = 0;
+  std::optional<std::string> label;
   GpuUuid uuid;
   std::optional<Bytes> limit_bytes;
   std::optional<Bytes> soft_limit_bytes;
@@ -123,6 +125,7 @@ struct Process {
   std::optional<uid_t> uid;
   std::optional<std::string> user;
   int gpu = 0;
+  std::optional<std::string> gpu_label;
   GpuUuid gpu_uuid;
   ProcessType type = ProcessType::kUnknown;
   std::optional<Bytes> used_bytes;
