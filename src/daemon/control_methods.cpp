@@ -5,6 +5,7 @@
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 #include "proto/service.h"
+#include "proto/words.h"
 
 #include <fmt/format.h>
 
@@ -89,6 +90,20 @@ std::string ControlMethods::describe(const Caller& caller, const LeaseEntry& ent
   if (entry.cause) reply.reason = entry.reason;
   if (!notice.empty()) reply.notice = notice;
   return proto::reply_json<proto::Hold>(reply, !gone);
+}
+
+void ControlMethods::on_lease_gone(const LeaseEntry& entry) {
+  if (!entry.cause) return;
+  proto::Hold::Reply reply;
+  reply.lease.lease_id = entry.lease.id;
+  reply.lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
+  reply.lease.state = proto::LeaseState::kEnding;
+  reply.lease.uid = entry.lease.uid;
+  reply.lease.user = parts_.views.user_name(entry.lease.uid);
+  reply.lease.since = entry.lease.since;
+  reply.ended = ended(*entry.cause);
+  reply.reason = entry.reason;
+  ended_.add(std::move(reply));
 }
 
 Result<const LeaseEntry*> ControlMethods::own_lease(const Caller& caller, LeaseId id) const {
@@ -205,8 +220,11 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Start& call) {
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Hold& call) {
   const auto entry = own_lease(caller, call.lease_id);
-  if (!entry) return failed(entry.error());
-  return {describe(caller, **entry, false), {}, {}, call.lease_id, {}};
+  if (entry) return {describe(caller, **entry, false), {}, {}, call.lease_id, {}};
+  const proto::Hold::Reply* const last = ended_.find(call.lease_id);
+  const bool may_know =
+      last && (last->lease.uid == caller.uid || parts_.views.is_administrator(caller.uid));
+  return may_know ? replied<proto::Hold>(*last) : failed(entry.error());
 }
 
 Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,

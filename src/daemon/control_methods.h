@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/control_server.h"
+#include "daemon/ended_leases.h"
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
 #include "daemon/recorder.h"
@@ -49,6 +50,8 @@ class ControlMethods {
   // `notice`: something to say beside it.
   std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone,
                        const std::string& notice = {}) const;
+  // Whoever asks after it from now on hears how it ended.
+  void on_lease_gone(const LeaseEntry& entry);
   // The answers to Enqueue: a lease, at last; and until then how it stands.
   std::string granted(const Caller& caller, const LeaseEntry& lease) const;
   std::string waits(const Caller& caller, const QueueEntry& entry) const;
@@ -108,6 +111,7 @@ class ControlMethods {
 
   Parts parts_;
   std::uint64_t last_acquire_ = 0;
+  EndedLeases ended_;
 };
 
 }  // namespace gpurota::daemon

@@ -223,12 +223,12 @@ Daemon::Shares Daemon::share_out(const watch::Look& look) {
 
 void Daemon::record_state(const GpuEntry& gpu, const std::string& error) {
   log::warn(error.empty() ? "GPU answers again" : "GPU in error",
-            {{"gpu", gpu.info.index}, {"error", error}});
+            {{"gpu", gpus_.name_of(gpu.info.uuid)}, {"error", error}});
   Recorder::Event event;
   event.type = error.empty() ? proto::EventType::kGpuRecovered : proto::EventType::kGpuError;
   event.gpu = gpu.info.uuid;
-  event.message = error.empty() ? fmt::format("GPU {} answers again", gpu.info.index)
-                                : fmt::format("GPU {} is in error: {}", gpu.info.index, error);
+  event.message = "GPU " + gpus_.name_of(gpu.info.uuid) +
+                  (error.empty() ? " answers again" : " is in error: " + error);
   recorder_.record(std::move(event));
 }
 
@@ -305,6 +305,7 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
   recorder_.on_lease_change(entry, gone);
   tenants_.on_lease_change(entry, gone);
   if (gone) {
+    methods_.on_lease_gone(entry);
     limits_.forget(entry.lease.id);
   } else {
     tenants_.carry_out(grants_.recall_excess(entry.lease.id));
@@ -361,8 +362,8 @@ std::vector<proto::Check> Daemon::doctor() {
   machine.automatic = automatic_.describe();
   machine.preload = places_.preload;
   for (const GpuEntry& gpu : gpus_.entries()) {
-    machine.gpus.push_back({gpu.info, lease::name_of(gpu.info, gpus_.infos()), gpu.sample,
-                            sampler_.settings(gpu.info.uuid)});
+    machine.gpus.push_back(
+        {gpu.info, gpus_.name_of(gpu.info.uuid), gpu.sample, sampler_.settings(gpu.info.uuid)});
     for (const GpuProcess& process : gpu.sample.processes) {
       const auto use = tenants_.use_of(process.pid, gpu.info.uuid);
       if (use && counted.insert(process.pid).second) {

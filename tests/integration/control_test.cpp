@@ -75,6 +75,26 @@ TEST(Control, AStartedLeaseLivesAsLongAsItsCommand) {
   EXPECT_TRUE(daemon.call(proto::Status{})->leases.empty());
 }
 
+TEST(Control, WhoAsksAfterALeaseTooLateHearsHowItEnded) {
+  RunningDaemon daemon;
+  Child command({"sleep", "600"});
+  LeaseId id;
+  {
+    auto connection = daemon.connect();
+    id = daemon.acquire_slice(connection, gib(8)).lease.lease_id;
+    ASSERT_TRUE(connection.call(proto::Start{id, command.pid(), {}}));
+  }
+  proto::Release release;
+  release.lease_id = id;
+  ASSERT_TRUE(daemon.call(release));
+  ASSERT_TRUE(eventually([&] { return daemon.call(proto::Status{})->leases.empty(); }));
+  const auto last = daemon.call(proto::Hold{id});
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(last->ended, proto::Ended::kReleased);
+  EXPECT_TRUE(last->reason);
+  EXPECT_EQ(daemon.call(proto::Hold{LeaseId{999}}).error().code, Code::kNotFound);
+}
+
 TEST(Control, ReleaseEndsTheCommand) {
   RunningDaemon daemon;
   auto connection = daemon.connect();

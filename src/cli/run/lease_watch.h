@@ -24,6 +24,8 @@ class LeaseWatch {
 
   // Connects and asks; waits for neither answer nor daemon.
   Result<void> begin();
+  // A daemon that went away is to be tried again at the next step.
+  void hurry() { retry_at_ = {}; }
   // Call when fd() is readable or retry_at() is past.
   void step();
 

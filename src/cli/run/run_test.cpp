@@ -260,6 +260,17 @@ TEST_F(RunTest, ARestartedDaemonIsFoundAgainQuietly) {
   EXPECT_EQ(exit_code(), kExitLeaseLost);
 }
 
+TEST_F(RunTest, AReleaseWhileTheDaemonIsNotYetFoundAgainIsALostLeaseToo) {
+  run({"sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_EQ(read_line(), "ready");
+  ASSERT_TRUE(daemon_.wait_for(proto::Hold::kMethod));
+  daemon_.stop();
+  daemon_.end_lease(proto::Ended::kReleased, "released right after the restart");
+  daemon_.start_again();
+  EXPECT_NE(read_line().find("released right after"), std::string::npos);
+  EXPECT_EQ(exit_code(), kExitLeaseLost);
+}
+
 TEST_F(RunTest, ALeaseThatANewDaemonDoesNotKnowEndsTheCommand) {
   run({"sh", "-c", "echo ready; exec sleep 1000"});
   ASSERT_EQ(read_line(), "ready");

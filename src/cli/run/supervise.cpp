@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -19,6 +20,13 @@ using Clock = LeaseWatch::Clock;
 
 // Between SIGTERM and SIGKILL for a command that nobody but us can end.
 constexpr milliseconds kGrace{10000};
+// In which a service manager has a daemon running again.
+constexpr milliseconds kRestart{2000};
+
+// As the daemon ends the processes of a lease that is over.
+bool ended_from_outside(int status) {
+  return WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
+}
 
 }  // namespace
 
@@ -106,8 +114,16 @@ int Supervisor::wait_for_command() {
 
 void Supervisor::wait_for_lease(milliseconds patience) {
   const Clock::time_point until = Clock::now() + patience;
-  while (!watch_.ended() && !interrupted_ && watch_.fd() >= 0) {
-    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+  const milliseconds restart =
+      status_ && ended_from_outside(*status_) ? std::min(kRestart, patience) : milliseconds(0);
+  const Clock::time_point comes_back = Clock::now() + restart;
+  if (watch_.fd() < 0) {
+    watch_.hurry();
+    watch_.step();
+  }
+  while (!watch_.ended() && !interrupted_) {
+    const Clock::time_point end = watch_.fd() >= 0 ? until : comes_back;
+    const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
     if (left <= milliseconds::zero()) return;
     poll_once(left);
   }

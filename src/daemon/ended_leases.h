@@ -1,0 +1,32 @@
+// How the leases that ended last did, for holders that come back too late: their connection was cut, by a
+// restart or by chance, when their lease ended. State thread only; forgotten with the daemon. Bounded.
+#pragma once
+
+#include "base/ids.h"
+#include "proto/methods.h"
+
+#include <deque>
+
+namespace gpurota::daemon {
+
+class EndedLeases {
+ public:
+  static constexpr std::size_t kMost = 256;
+
+  void add(proto::Hold::Reply last_word) {
+    if (last_words_.size() >= kMost) last_words_.pop_front();
+    last_words_.push_back(std::move(last_word));
+  }
+  // Null for one that never was, or is long gone.
+  const proto::Hold::Reply* find(LeaseId id) const {
+    for (const proto::Hold::Reply& each : last_words_) {
+      if (each.lease.lease_id == id) return &each;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::deque<proto::Hold::Reply> last_words_;
+};
+
+}  // namespace gpurota::daemon
