@@ -138,7 +138,7 @@ TEST(StatusView, ValidationTellsAnOwnersUseFromNoneAndFromTooMuch) {
   EXPECT_THAT(lines[1], HasSubstr("over its limit for 5m"));
   EXPECT_THAT(lines[2], HasSubstr("unused for 3h00m"));
   reply = a_status();
-  reply.leases[0].gpus[1] = {1, {"GPU-1"}, {}, {}, {}, {}, 0, {}};
+  reply.leases[0].gpus[1] = {1, {}, {"GPU-1"}, {}, {}, {}, {}, 0, {}};
   EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[2], HasSubstr("no use seen"));
 }
 
