@@ -75,7 +75,7 @@ Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpu
     if (gpu && gpu->info.mig_enabled) {
       return fail(Code::kInvalid, fmt::format("GPU {} is split into MIG instances: name those "
                                               "(see gpurota status)",
-                                              gpu->info.index));
+                                              gpus.name_of(uuid)));
     }
     wishes.gpus.push_back(std::move(uuid));
   }

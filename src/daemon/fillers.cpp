@@ -53,8 +53,7 @@ WallTime Fillers::wall_time(TimePoint when) const {
 }
 
 std::string Fillers::gpu_name(const GpuUuid& gpu) const {
-  const GpuEntry* const entry = parts_.gpus.find(gpu);
-  return entry ? fmt::format("GPU {}", entry->info.index) : "a GPU";
+  return parts_.gpus.find(gpu) ? "GPU " + parts_.gpus.name_of(gpu) : "a GPU";
 }
 
 void Fillers::record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,

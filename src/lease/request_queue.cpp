@@ -215,7 +215,7 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
     for (const Slot* slot : slots) {
       if (fits(request, *slot, now_, end, Against::kAllButPlans)) continue;
       clear = false;
-      waiting.way_made = slot->room->info.index;
+      waiting.way_made = name_of(*slot->room, view_.rooms);
       for (const Occupant& lease : view_.leases) {
         const bool here =
             std::any_of(lease.gpus.begin(), lease.gpus.end(),

@@ -80,8 +80,8 @@ struct Waiting {
   std::vector<GpuUuid> planned;      // where it will start, as things stand
   std::optional<WallTime> expected;  // when, at the latest, as things stand; empty: nobody knows
   std::optional<NextFree> next;
-  std::optional<int> way_made;  // its turn has come: a filler on this GPU (index) makes way for it
-  std::string out_of_service;   // not empty: it needs a GPU that is, and why
+  std::optional<std::string> way_made;  // its turn has come: a filler on this GPU makes way
+  std::string out_of_service;           // not empty: it needs a GPU that is, and why
 };
 
 struct QueueDecision {

@@ -190,7 +190,7 @@ TEST(RequestQueue, WhoHasAFillerMakeWayIsToldSo) {
   Lab lab(1);
   lab.lease({0}).kind = LeaseKind::kFiller;
   lab.whole(1);
-  EXPECT_EQ(lab.decide().waiting.front().way_made, 0);
+  EXPECT_EQ(lab.decide().waiting.front().way_made, "0");
   EXPECT_EQ(lab.reason(1), "a filler makes way on GPU 0");
 }
 

@@ -11,6 +11,7 @@
 #include "proto/like.h"
 #include "proto/methods.h"
 #include "proto/queue_fields.h"
+#include "proto/service_fields.h"
 
 namespace gpurota::proto {
 
@@ -211,42 +212,23 @@ void visit(V&& v, X& x) {
   v("checks", x.checks);
 }
 
-template <class V, Like<ServiceInfo::Reply> X>
-void visit(V&& v, X& x) {
-  v("vendor", x.vendor);
-  v("product", x.product);
-  v("version", x.version);
-  v("url", x.url);
-  v("interfaces", x.interfaces);
-}
-
-template <class V, Like<InterfaceDescription> X>
-void visit(V&& v, X& x) {
-  v("interface", x.interface);
-}
-
-template <class V, Like<InterfaceDescription::Reply> X>
-void visit(V&& v, X& x) {
-  v("description", x.description);
-}
-
 }  // namespace gpurota::proto
 
 // For explicit instantiation: X(Method) for each.
-#define GPUROTA_FOR_EACH_METHOD(X)                                                    \
-  X(GetInfo)                                                                          \
-  X(Acquire)                                                                          \
-  X(Start)                                                                            \
-  X(Hold)                                                                             \
-  X(Release)                                                                          \
-  X(Update)                                                                           \
-  X(Status)                                                                           \
-  X(ListProcesses)                                                                    \
-  X(Events)                                                                           \
-  X(Report)                                                                           \
-  X(Doctor)                                                                           \
-  X(Health)                                                                           \
-  X(Reload)                                                                           \
-  GPUROTA_FOR_EACH_QUEUE_METHOD(X)                                                    \
-  GPUROTA_FOR_EACH_FILLER_METHOD(X) X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) \
-      X(ServiceInfo) X(InterfaceDescription)
+#define GPUROTA_FOR_EACH_METHOD(X)  \
+  X(GetInfo)                        \
+  X(Acquire)                        \
+  X(Start)                          \
+  X(Hold)                           \
+  X(Release)                        \
+  X(Update)                         \
+  X(Status)                         \
+  X(ListProcesses)                  \
+  X(Events)                         \
+  X(Report)                         \
+  X(Doctor)                         \
+  X(Health)                         \
+  X(Reload)                         \
+  GPUROTA_FOR_EACH_QUEUE_METHOD(X)  \
+  GPUROTA_FOR_EACH_FILLER_METHOD(X) \
+  X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) X(ServiceInfo) X(InterfaceDescription)
