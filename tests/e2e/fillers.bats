@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # `gpurota filler`: programs that use what nobody needs.
 
+# shellcheck disable=SC2094 # a word of the command, and a file
 load helpers
 
 setup() { start_daemon; }
@@ -22,7 +23,7 @@ machine=(--env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR)
 # add NAME [OPTION…] -- COMMAND…: on GPU 0, as soon as it may.
 add() { gpurota filler add "$1" --gpu-ids 0 --idle-after 1s "${machine[@]}" "${@:2}"; }
 # A filler that takes nearly all there is.
-add_holder() { add hold "$@" -- "$(command -v gpurota)" burn --hold --memory 88%; }
+add_holder() { add hold -- "$(command -v gpurota)" burn --hold --memory 88%; }
 
 # filler_is NAME EXPRESSION: of its JSON, f; p is its first GPU.
 filler_is() {
