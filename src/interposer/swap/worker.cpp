@@ -58,7 +58,6 @@ uint64_t out_bytes(Swap& swap) {
 // Nobody inside first: what was submitted is then in a stream.
 bool is_busy(Worker& w) {
   const bool inside = !w.swap.gate.wait_inside(now_ms());
-  if (!driver_ready()) return inside;
   Lock lock(w.swap.contexts_mutex);
   w.busy_slots = busy_slots(w.s);
   return inside || w.busy_slots != 0;
@@ -301,28 +300,36 @@ void begin_connection(Worker& w) {
   swap_say_here();
 }
 
+// One look. True: there is more to prepare. The driver is not looked for here: that takes the loader's lock,
+// and before the program has come to it there is nothing in flight.
+bool look(Worker& w) {
+  uint32_t seq = 0;
+  if (!g_driver_found.load(std::memory_order_acquire)) {
+    const bool done = carry_out_order(w, &seq);
+    w.busy = !w.swap.gate.wait_inside(now_ms());
+    if (done) tell(w, seq);
+    return false;
+  }
+  const RelaxedCapture relaxed;
+  move(w);
+  const bool done = carry_out_order(w, &seq);
+  const uint64_t freed = w.swap.freed_last.load();
+  w.busy = is_busy(w);
+  if (done) tell(w, seq);
+  swap_end_freed(w.s, w.busy ? 0 : freed);
+  return prepare(w);
+}
+
 void* run(void* argument) {
   State& s = *static_cast<State*>(argument);
   ::syscall(SYS_prctl, PR_SET_NAME, "gpurota-swap", 0, 0, 0);
   Worker w{s, s.swap};
   for (;;) {
     const uint32_t seen = s.swap.gate.changes().load();
-    bool more = false;
-    uint32_t seq = 0;
     begin_connection(w);
     refuse_if_gone(w);
     correct_books(w);
-    {
-      const RelaxedCapture relaxed;
-      move(w);
-      const bool done = carry_out_order(w, &seq);
-      const uint64_t freed = s.swap.freed_last.load();
-      w.busy = is_busy(w);
-      if (done) tell(w, seq);
-      swap_end_freed(s, w.busy ? 0 : freed);
-      more = prepare(w);
-    }
-    const timespec wait = pause(w, more);
+    const timespec wait = pause(w, look(w));
     futex_wait(&s.swap.gate.changes(), seen, &wait);
   }
   return nullptr;
