@@ -68,7 +68,7 @@ Cell state_cell(const proto::Gpu& gpu, const proto::Status::Reply& reply) {
   switch (gpu.state) {
     case proto::GpuState::kAvailable:
       if (gpu.held_for) return {"held", Colour::kYellow};
-      return {"available", Colour::kGreen};
+      return {gpu.leases.empty() ? "available" : "available (filler)", Colour::kGreen};
     case proto::GpuState::kDraining:
       return {"draining", Colour::kYellow};
     case proto::GpuState::kInUse:
@@ -285,7 +285,7 @@ void apply_threshold(proto::Status::Reply& reply, Bytes threshold) {
                         gpu.state == proto::GpuState::kUnreservedUse;
     if (!judged) continue;
     gpu.state = gpu.unreserved_bytes > threshold ? proto::GpuState::kUnreservedUse
-                : gpu.leases.empty()             ? proto::GpuState::kAvailable
+                : only_fillers(gpu, reply)       ? proto::GpuState::kAvailable
                                                  : proto::GpuState::kInUse;
   }
 }

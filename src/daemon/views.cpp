@@ -86,16 +86,19 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   gpu.memory_bytes = entry.info.memory;
   gpu.used_bytes = entry.sample.used;
   gpu.unreserved_bytes = parts_.leases.unreserved_use(entry.info.uuid);
+  bool taken = false;
   for (const auto& [id, lease] : parts_.leases.entries()) {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
     if (!share) continue;
     gpu.leases.push_back(id);
     gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
+    taken |= lease.lease.kind != LeaseKind::kFiller;
   }
   const Bytes unreserved = parts_.leases.unreserved_use(entry.info.uuid);
   const std::string strangers = strangers_on(entry.info.uuid);
   gpu.unreserved_bytes = unreserved;
-  gpu.state = gpu.leases.empty() ? proto::GpuState::kAvailable : proto::GpuState::kInUse;
+  // Fillers go the moment somebody needs it.
+  gpu.state = taken ? proto::GpuState::kInUse : proto::GpuState::kAvailable;
   if (unreserved > parts_.config.unreserved_threshold) {
     gpu.state = proto::GpuState::kUnreservedUse;
     gpu.detail = fmt::format("{} in use without a lease{}", to_string(unreserved), strangers);

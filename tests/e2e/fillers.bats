@@ -49,7 +49,7 @@ stranger() { # stranger FILE MIB
   add_holder
   wait_until holds_memory
   gpurota status | grep -q 'available (filler)'
-  holds 's["findings"] == []'
+  holds 's["findings"] == [] and gpus[0]["state"] == "available" and len(gpus[0]["leases"]) == 1'
   # 90 % of the GPU: while the filler holds 88 % this would be refused.
   in_background newcomer gpurota run --gpu-ids 0 -- "$PROGRAM" hold 7372
   wait_until says newcomer holding
