@@ -152,6 +152,16 @@ Result<void> read_place(const Table& table, DeviceConfig& gpu) {
   return {};
 }
 
+// The `position`th of the `count` GPUs of one table, `index` on the machine.
+Result<void> read_links(const Table& table, int position, int count, int index, DeviceConfig& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(const int joined, table.number("nvlink_joins", 0, 0, kMaxDevices));
+  if (joined == 1) return table.wrong("nvlink_joins", "one GPU has nobody to be joined with");
+  if (joined > 0) gpu.nvlink_group = index - position % joined + 1;
+  GPUROTA_ASSIGN_OR_RETURN(const int nodes, table.number("numa_nodes", 1, 1, kMaxDevices));
+  gpu.numa_node = position * nodes / count;
+  return {};
+}
+
 Result<void> read_speed(const Table& table, DeviceConfig& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(const std::string capability, table.text("capability", "9.0"));
   if (std::sscanf(capability.c_str(), "%d.%d", &gpu.capability_major, &gpu.capability_minor) != 2) {
@@ -236,6 +246,8 @@ Result<void> add_gpu(const Table& table, MachineState& state) {
                           "ecc",
                           "peer_access",
                           "compute_mode",
+                          "nvlink_joins",
+                          "numa_nodes",
                           "mig"}));
   GPUROTA_ASSIGN_OR_RETURN(const int count, table.number("count", 1, 1, kMaxDevices));
   for (int i = 0; i < count; ++i) {
@@ -249,6 +261,7 @@ Result<void> add_gpu(const Table& table, MachineState& state) {
     GPUROTA_TRY(read_sizes(table, gpu));
     GPUROTA_TRY(read_place(table, gpu));
     GPUROTA_TRY(read_speed(table, gpu));
+    GPUROTA_TRY(read_links(table, i, count, index, gpu));
     gpu.pci_bus += static_cast<std::uint32_t>(i) * 8;
     make_uuid(gpu, state.machine, index, "GPU");
     GPUROTA_TRY(add_instances(table, state, index));

@@ -172,7 +172,25 @@ GPUROTA_SIM_NVML nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_
   const NvmlDevice first(a), second(b);
   if (first.failed() || second.failed()) return first.failed() ? first.error() : second.error();
   if (level == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  *level = first.index() == second.index() ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_NODE;
+  const bool one_node = first.config().numa_node == second.config().numa_node;
+  *level = first.index() == second.index() ? NVML_TOPOLOGY_INTERNAL
+           : one_node                      ? NVML_TOPOLOGY_NODE
+                                           : NVML_TOPOLOGY_SYSTEM;
+  return NVML_SUCCESS;
+}
+
+GPUROTA_SIM_NVML nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int way, int* status) {
+  const NvmlDevice first(a), second(b);
+  if (first.failed() || second.failed()) return first.failed() ? first.error() : second.error();
+  if (status == nullptr || first.is_instance() || second.is_instance()) {
+    return NVML_ERROR_INVALID_ARGUMENT;
+  }
+  const DeviceConfig& one = first.config();
+  const DeviceConfig& other = second.config();
+  const bool joined = one.nvlink_group != 0 && one.nvlink_group == other.nvlink_group;
+  const bool peers = one.peer_access != 0 && other.peer_access != 0;
+  *status = (way == NVML_P2P_CAPS_INDEX_NVLINK ? joined : peers) ? NVML_P2P_STATUS_OK
+                                                                 : NVML_P2P_STATUS_NOT_SUPPORTED;
   return NVML_SUCCESS;
 }
 

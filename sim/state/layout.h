@@ -14,7 +14,7 @@
 namespace gpurota::sim {
 
 constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
-constexpr std::uint32_t kStateVersion = 2;
+constexpr std::uint32_t kStateVersion = 3;
 constexpr int kMaxDevices = 32;     // GPUs and MIG instances
 constexpr int kMaxProcesses = 512;  // at a time, held dead ones included
 constexpr int kMaxShared = 1024;    // exported or imported physical allocations
@@ -46,6 +46,8 @@ struct DeviceConfig {
   std::int32_t threads_per_multiprocessor, blocks_per_multiprocessor, copy_engines;
   std::int32_t compute_mode, persistence, ecc, peer_access;
   std::int32_t temperature_c, power_mw, power_limit_mw;
+  std::int32_t nvlink_group;  // those with the same one are joined; 0: to nobody
+  std::int32_t numa_node;
 };
 
 // What can be changed while the machine runs (gpurota-sim set).

@@ -156,5 +156,22 @@ TEST(NvmlOnSim, ALostGpuIsAnErrorOfItsSample) {
   EXPECT_EQ(probe.read_sample(gpus[4]).error, "");
 }
 
+// On another machine, a100x8-pcie: ctest runs it there alone.
+TEST(NvmlOnSim, DISABLED_ReadsTheLinksOfPairsOnTwoNodes) {
+  NvmlProbe probe;
+  const auto gpus = read_gpus(probe);
+  ASSERT_EQ(gpus.size(), 8u);
+  const auto links = probe.read_links(gpus);
+  EXPECT_EQ(links.size(), 28u);
+  const Topology topology(links);
+  const auto between = [&](std::size_t a, std::size_t b) {
+    return topology.between(gpus[a].uuid, gpus[b].uuid);
+  };
+  EXPECT_EQ(between(0, 1), Closeness::kNvlink);
+  EXPECT_EQ(between(7, 6), Closeness::kNvlink);
+  EXPECT_EQ(between(1, 2), Closeness::kSameNode);
+  EXPECT_EQ(between(3, 4), Closeness::kAcrossNodes);
+}
+
 }  // namespace
 }  // namespace gpurota::nvml

@@ -1,6 +1,7 @@
 #include "nvml/nvml_probe.h"
 
 #include "nvml/nvml_processes.h"
+#include "nvml/nvml_topology.h"
 
 #include <fmt/core.h>
 
@@ -204,6 +205,18 @@ Result<std::vector<GpuInfo>> NvmlProbe::read_gpus() {
     std::move(instances.begin(), instances.end(), std::back_inserter(gpus));
   }
   return gpus;
+}
+
+std::vector<GpuLink> NvmlProbe::read_links(const std::vector<GpuInfo>& gpus) {
+  std::vector<std::pair<GpuUuid, Device>> devices;
+  for (const GpuInfo& gpu : gpus) {
+    Device device = nullptr;
+    if (gpu.parent.value.empty() && begin() &&
+        table_->device_by_uuid(gpu.uuid.value.c_str(), &device) == NVML_SUCCESS) {
+      devices.emplace_back(gpu.uuid, device);
+    }
+  }
+  return devices.size() < 2 ? std::vector<GpuLink>() : nvml::read_links(*table_, devices);
 }
 
 GpuSample NvmlProbe::read_sample(const GpuInfo& gpu) {

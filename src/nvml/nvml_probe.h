@@ -29,6 +29,7 @@ class NvmlProbe final : public ports::GpuProbe {
   Result<ports::DriverInfo> read_driver() override;
   // The index of a MIG instance is its number within its parent.
   Result<std::vector<GpuInfo>> read_gpus() override;
+  std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) override;
   GpuSample read_sample(const GpuInfo& gpu) override;
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;

@@ -169,6 +169,39 @@ TEST_F(NvmlProbeTest, ListsGpusInPciOrderWithWhatCanBePromised) {
   EXPECT_EQ(probe_.read_driver()->driver_version, "580.159.04");
 }
 
+TEST_F(NvmlProbeTest, ADriverThatTellsNoLinksMakesAllEquallyFar) {
+  const auto gpus = probe_.read_gpus();
+  const auto links = probe_.read_links(*gpus);
+  ASSERT_EQ(links.size(), 1u);
+  EXPECT_EQ(links[0].closeness, Closeness::kUnknown);
+}
+
+TEST_F(NvmlProbeTest, NvlinkCountsBeforeTheWayOverPcie) {
+  table_.common_ancestor = [](Device, Device, nvmlGpuTopologyLevel_t* level) {
+    *level = NVML_TOPOLOGY_SYSTEM;
+    return NVML_SUCCESS;
+  };
+  NvmlProbe before{[this] { return Result<NvmlTable>(table_); }};
+  const auto gpus = before.read_gpus();
+  EXPECT_EQ(before.read_links(*gpus).at(0).closeness, Closeness::kAcrossNodes);
+  table_.p2p_status = [](Device, Device, int way, int* status) {
+    *status = way == NVML_P2P_CAPS_INDEX_NVLINK ? NVML_P2P_STATUS_OK : 1;
+    return NVML_SUCCESS;
+  };
+  NvmlProbe again{[this] { return Result<NvmlTable>(table_); }};
+  EXPECT_EQ(again.read_links(*gpus).at(0).closeness, Closeness::kNvlink);
+}
+
+TEST_F(NvmlProbeTest, ASampleTellsUtilisationWhereTheDriverDoes) {
+  EXPECT_EQ(sample_of("GPU-a").load_percent, std::nullopt);
+  table_.utilization = [](Device, nvmlUtilization_t* out) {
+    *out = {37, 12};
+    return NVML_SUCCESS;
+  };
+  NvmlProbe again{[this] { return Result<NvmlTable>(table_); }};
+  EXPECT_EQ(again.read_sample(gpu("GPU-a")).load_percent, 37);
+}
+
 TEST_F(NvmlProbeTest, MigInstancesFollowTheirParent) {
   fake.devices[1].mig = true;
   fake.devices[1].instances.resize(2);

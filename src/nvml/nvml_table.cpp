@@ -34,6 +34,8 @@ void look_up_optional(void* library, NvmlTable& table) {
   look_up(library, "nvmlDeviceGetComputeMode", table.compute_mode);
   look_up(library, "nvmlDeviceGetPersistenceMode", table.persistence_mode);
   look_up(library, "nvmlDeviceGetUtilizationRates", table.utilization);
+  look_up(library, "nvmlDeviceGetTopologyCommonAncestor", table.common_ancestor);
+  look_up(library, "nvmlDeviceGetP2PStatus", table.p2p_status);
   look_up_lister(library, "nvmlDeviceGetComputeRunningProcesses", table.compute);
   look_up_lister(library, "nvmlDeviceGetGraphicsRunningProcesses", table.graphics);
   look_up_lister(library, "nvmlDeviceGetMPSComputeRunningProcesses", table.mps);

@@ -42,6 +42,8 @@ struct NvmlTable {
   nvmlReturn_t (*compute_mode)(Device, nvmlComputeMode_t*) = nullptr;
   nvmlReturn_t (*persistence_mode)(Device, nvmlEnableState_t*) = nullptr;
   nvmlReturn_t (*utilization)(Device, nvmlUtilization_t*) = nullptr;
+  nvmlReturn_t (*common_ancestor)(Device, Device, nvmlGpuTopologyLevel_t*) = nullptr;
+  nvmlReturn_t (*p2p_status)(Device, Device, int way, int* status) = nullptr;
   ProcessLister compute;
   ProcessLister graphics;
   ProcessLister mps;

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "core/gpu.h"
+#include "core/topology.h"
 
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ class GpuProbe {
   virtual Result<DriverInfo> read_driver() = 0;
   // All GPUs in PCI order; a GPU in MIG mode is followed by its instances.
   virtual Result<std::vector<GpuInfo>> read_gpus() = 0;
+  // How close each two of them are; MIG instances are left out. Empty: the driver does not tell.
+  virtual std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) = 0;
   // A failing GPU is a sample with `error` set, not an error of the call.
   virtual GpuSample read_sample(const GpuInfo& gpu) = 0;
   // The pids of its compute processes and nothing else: for looks that must cost little.

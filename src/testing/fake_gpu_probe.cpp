@@ -94,6 +94,16 @@ void FakeGpuProbe::set_settings(std::vector<Setting> settings) {
   settings_ = std::move(settings);
 }
 
+void FakeGpuProbe::set_links(std::vector<GpuLink> links) {
+  const std::lock_guard lock(mutex_);
+  links_ = std::move(links);
+}
+
+std::vector<GpuLink> FakeGpuProbe::read_links(const std::vector<GpuInfo>&) {
+  const std::lock_guard lock(mutex_);
+  return links_;
+}
+
 int FakeGpuProbe::samples_read() const {
   const std::lock_guard lock(mutex_);
   return samples_read_;

@@ -36,8 +36,11 @@ class FakeGpuProbe final : public ports::GpuProbe {
   void set_problems(std::vector<std::string> problems);  // of DriverInfo
   void set_settings(std::vector<Setting> settings);      // of all GPUs
 
+  void set_links(std::vector<GpuLink> links);
+
   Result<ports::DriverInfo> read_driver() override;
   Result<std::vector<GpuInfo>> read_gpus() override;
+  std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) override;
   GpuSample read_sample(const GpuInfo& gpu) override;
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
@@ -58,6 +61,7 @@ class FakeGpuProbe final : public ports::GpuProbe {
   std::optional<Error> failure_;
   int samples_read_ = 0;
   std::vector<std::string> problems_;
+  std::vector<GpuLink> links_;
   std::vector<Setting> settings_{{"compute_mode", "default"}, {"mps", "off"}};
 };
 

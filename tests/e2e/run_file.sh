@@ -2,7 +2,8 @@
 # Runs one .bats file inside a simulated machine: run_file.sh FILE.bats BUILD
 #
 # By hand: tests/e2e/run_file.sh tests/e2e/main_job.bats build/dev [-f NAME…]
-# GPUROTA_E2E_MACHINE chooses the machine ("real": no simulation, the GPUs that are there).
+# A line "# machine: NAME" in the file says which machine, else it is `demo`; GPUROTA_E2E_MACHINE
+# chooses another ("real": no simulation, the GPUs that are there).
 set -euo pipefail
 file=$(realpath "$1") build=$(realpath "$2")
 shift 2
@@ -13,7 +14,8 @@ export E2E_FAMILIES=$build/tests/bin/families E2E_SWAP_PROBE=$build/tests/interp
 results=$build/test-results/$(basename "$file" .bats)
 mkdir -p "$results"
 
-machine=${GPUROTA_E2E_MACHINE:-demo}
+machine=${GPUROTA_E2E_MACHINE:-$(sed -n 's/^# machine: //p' "$file")}
+machine=${machine:-demo}
 inside=("$E2E_PREFIX/bin/gpurota-sim" "$machine" --)
 if [ "$machine" = real ]; then inside=(); fi
 rm -f "$results/report.xml"

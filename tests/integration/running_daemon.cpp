@@ -23,6 +23,9 @@ class RunningDaemon::SharedProbe final : public ports::GpuProbe {
   explicit SharedProbe(FakeGpuProbe& probe) : probe_(probe) {}
   Result<ports::DriverInfo> read_driver() override { return probe_.read_driver(); }
   Result<std::vector<GpuInfo>> read_gpus() override { return probe_.read_gpus(); }
+  std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) override {
+    return probe_.read_links(gpus);
+  }
   GpuSample read_sample(const GpuInfo& gpu) override { return probe_.read_sample(gpu); }
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override {
     return probe_.read_compute_pids(gpu);
