@@ -25,8 +25,10 @@ class EventLoop {
   class Source {
    public:
     virtual ~Source() = default;
-    // Of watch_fd: whether to call back while the descriptor is writable too.
+    // Of watch_fd: whether to call back while the descriptor is writable too, and whether while it
+    // is readable (at first: yes). Hang-ups are told always.
     virtual void set_writable(bool /*writable*/) {}
+    virtual void set_readable(bool /*readable*/) {}
   };
   using SourcePtr = std::unique_ptr<Source>;
 

@@ -87,18 +87,30 @@ class SdEventLoop::SdSource final : public Source {
   Registration* get() const { return registration_.get(); }
 
   void set_writable(bool writable) override {
-    const std::uint32_t events = EPOLLIN | (writable ? EPOLLOUT : 0u);
-    (void)::sd_event_source_set_io_events(registration_->source, events);
+    writable_ = writable;
+    apply();
+  }
+  void set_readable(bool readable) override {
+    readable_ = readable;
+    apply();
   }
 
  private:
+  void apply() {
+    const std::uint32_t events = (readable_ ? EPOLLIN : 0u) | (writable_ ? EPOLLOUT : 0u);
+    (void)::sd_event_source_set_io_events(registration_->source, events);
+  }
+
   std::shared_ptr<Registration> registration_;
+  bool readable_ = true;
+  bool writable_ = false;
 };
 
 SdEventLoop::SdEventLoop(sd_event* event, Fd wake) : event_(event), wake_(std::move(wake)) {}
 
 SdEventLoop::~SdEventLoop() {
   wake_source_.reset();
+  clients_source_.reset();
   ::sd_event_unref(event_);
 }
 
@@ -110,13 +122,24 @@ Result<std::unique_ptr<SdEventLoop>> SdEventLoop::make() {
   std::unique_ptr<SdEventLoop> loop(new SdEventLoop(event, std::move(wake)));
   if (!loop->wake_) return fail_errno("cannot make an eventfd", error_number);
   GPUROTA_ASSIGN_OR_RETURN(loop->wake_source_,
-                           loop->watch_fd(loop->wake_.get(), false, Urgency::kSchedule,
-                                          [self = loop.get()](unsigned) { self->run_posted(); }));
+                           loop->watch_one(loop->wake_.get(), false, Urgency::kSchedule,
+                                           [self = loop.get()](unsigned) { self->run_posted(); }));
+  GPUROTA_ASSIGN_OR_RETURN(loop->clients_, PollSet::make());
+  GPUROTA_ASSIGN_OR_RETURN(
+      loop->clients_source_,
+      loop->watch_one(loop->clients_->fd(), false, Urgency::kClient,
+                      [self = loop.get()](unsigned) { self->clients_->dispatch(); }));
   return loop;
 }
 
 Result<ports::EventLoop::SourcePtr> SdEventLoop::watch_fd(int fd, bool writable, Urgency urgency,
                                                           std::function<void(unsigned)> callback) {
+  if (urgency == Urgency::kClient) return clients_->watch(fd, writable, std::move(callback));
+  return watch_one(fd, writable, urgency, std::move(callback));
+}
+
+Result<ports::EventLoop::SourcePtr> SdEventLoop::watch_one(int fd, bool writable, Urgency urgency,
+                                                           std::function<void(unsigned)> callback) {
   auto source = std::make_unique<SdSource>(std::move(callback));
   const std::uint32_t events = EPOLLIN | (writable ? EPOLLOUT : 0u);
   int r = ::sd_event_add_io(event_, &(*source)->source, fd, events, &Registration::on_io,

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "ports/event_loop.h"
+#include "sys/poll_set.h"
 
 #include <deque>
 #include <functional>
@@ -39,12 +40,16 @@ class SdEventLoop final : public ports::EventLoop {
   struct Registration;
   class SdSource;
   SdEventLoop(sd_event* event, Fd wake);
+  Result<SourcePtr> watch_one(int fd, bool writable, ports::Urgency urgency,
+                              std::function<void(unsigned events)> callback);
   void run_posted();
 
   sd_event* event_;
   bool stopped_ = false;
   Fd wake_;  // an eventfd: tasks have been posted
   SourcePtr wake_source_;
+  std::unique_ptr<PollSet> clients_;  // descriptors of Urgency::kClient
+  SourcePtr clients_source_;
   std::mutex mutex_;
   std::deque<std::function<void()>> posted_;  // guarded by mutex_
 };

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <thread>
@@ -115,6 +116,69 @@ TEST_F(SdEventLoopTest, TellsOfWritableOnlyWhenAsked) {
   source->set_writable(true);
   run();
   EXPECT_EQ(seen, static_cast<unsigned>(EPOLLOUT));
+}
+
+TEST_F(SdEventLoopTest, OfTwoReadyClientsTheFirstMayEndTheSecond) {
+  EventLoop::SourcePtr first, second;
+  int called = 0;
+  const auto end_both = [&](unsigned) {
+    ++called;
+    first.reset();
+    second.reset();
+    loop_->post([&] { loop_->stop(); });
+  };
+  first = *loop_->watch_fd(a_.get(), false, Urgency::kClient, end_both);
+  second = *loop_->watch_fd(b_.get(), false, Urgency::kClient, end_both);
+  ASSERT_EQ(::write(a_.get(), "x", 1), 1);
+  ASSERT_EQ(::write(b_.get(), "x", 1), 1);
+  run();
+  EXPECT_EQ(called, 1);
+}
+
+// Never read, so always ready, all of them.
+TEST_F(SdEventLoopTest, ManyReadyClientsTakeTurnsAndHoldUpNothingUrgent) {
+  constexpr std::size_t kClients = 200;
+  std::vector<Fd> ends;
+  std::vector<EventLoop::SourcePtr> sources;
+  std::vector<std::size_t> served(kClients, 0);
+  std::size_t total = 0, total_when_urgent = 0;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    int pair[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    ends.emplace_back(pair[0]);
+    ends.emplace_back(pair[1]);
+    ASSERT_EQ(::write(pair[1], "x", 1), 1);
+    sources.push_back(*loop_->watch_fd(pair[0], false, Urgency::kClient, [&, i](unsigned) {
+      ++served[i];
+      if (++total == 100) loop_->post([&] { total_when_urgent = total; });
+      if (total == 5 * kClients) loop_->stop();
+    }));
+  }
+  run();
+  const auto [least, most] = std::minmax_element(served.begin(), served.end());
+  EXPECT_GE(*least, 4u);
+  EXPECT_LE(*most, *least + 1);
+  EXPECT_GE(total_when_urgent, 100u);
+  EXPECT_LT(total_when_urgent, 150u);
+}
+
+TEST_F(SdEventLoopTest, TellsOfReadableOnlyWhileAsked) {
+  for (const Urgency urgency : {Urgency::kClient, Urgency::kHousekeeping}) {
+    int called = 0;
+    auto source = *loop_->watch_fd(a_.get(), false, urgency, [&](unsigned) {
+      ++called;
+      loop_->stop();
+    });
+    source->set_readable(false);
+    const bool first = urgency == Urgency::kClient;
+    ASSERT_EQ(first ? ::write(b_.get(), "x", 1) : 1, 1);
+    auto quiet = loop_->add_timer(loop_->now() + 5ms, Urgency::kClient, [&] { loop_->stop(); });
+    run();
+    EXPECT_EQ(called, 0);
+    source->set_readable(true);
+    run();
+    EXPECT_EQ(called, 1);
+  }
 }
 
 TEST_F(SdEventLoopTest, TellsWhenThePeerIsGone) {

@@ -30,6 +30,7 @@ struct Registration {
   TimePoint when;
   std::function<void(unsigned)> callback;
   bool active = true;
+  bool readable = true;
 };
 using RegistrationPtr = std::shared_ptr<Registration>;
 
@@ -96,7 +97,8 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
     for (const RegistrationPtr& r : registrations_) {
       if (r->kind != Registration::Kind::kFd) continue;
       watched.push_back(r);
-      polls.push_back({r->number, static_cast<short>(POLLIN | (r->writable ? POLLOUT : 0)), 0});
+      const int wanted = (r->readable ? POLLIN : 0) | (r->writable ? POLLOUT : 0);
+      polls.push_back({r->number, static_cast<short>(wanted), 0});
     }
     if (::poll(polls.data(), polls.size(), wait_ms) <= 0) return false;
     std::size_t best = polls.size();
@@ -144,6 +146,7 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
       registration_->active = false;
     }
     void set_writable(bool writable) override { registration_->writable = writable; }
+    void set_readable(bool readable) override { registration_->readable = readable; }
 
    private:
     std::weak_ptr<State> state_;
