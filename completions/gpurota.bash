@@ -55,20 +55,27 @@ _gpurota() {
       return
       ;;
     --gpu-ids | -i) _gpurota_gpu_ids "$current" && return ;;
+    --restart) _gpurota_words 'no on-failure always' "$current" && return ;;
     --lease) _gpurota_words "$(_gpurota_names leases)" "$current" && return ;;
     --by) _gpurota_words 'user group note gpu kind' "$current" && return ;;
-    --since | --days | -d | --memory | -m | --memory-threshold | --soft-limit | --note | --gpus | -g | --for) return ;;
+    --since | --days | -d | --memory | -m | --memory-threshold | --soft-limit | --note | --gpus | -g | --for | --as | --wait | -w | --timeout | -t | --reason) return ;;
   esac
   case $command in
     '') _gpurota_words "run reserve status queue cancel explain drain undrain ps release update events report doctor burn filler job reload version help $common --version" "$current" ;;
-    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --note $common" "$current" ;;
+    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --note --as --wait --nonblock --timeout --lease $common" "$current" ;;
+    reserve) _gpurota_words "--gpus --gpu-ids --memory --soft-limit --for --note --as --force --wait --nonblock --short $common" "$current" ;;
+    queue) _gpurota_words "--json $common" "$current" ;;
+    cancel) _gpurota_words "$(_gpurota_names requests) $common" "$current" ;;
+    explain) _gpurota_words "$(_gpurota_names requests) $(_gpurota_names leases) $common" "$current" ;;
+    drain) if [ "${current#-}" = "$current" ]; then _gpurota_gpu_ids "$current"; else _gpurota_words "--reason $common" "$current"; fi ;;
+    undrain) if [ "${current#-}" = "$current" ]; then _gpurota_gpu_ids "$current"; else _gpurota_words "$common" "$current"; fi ;;
     status) _gpurota_words "--json --summary --watch --memory-threshold $common" "$current" ;;
     doctor) _gpurota_words "--json $common" "$current" ;;
     events) _gpurota_words "--follow --since --lease --json $common" "$current" ;;
     report) _gpurota_words "--days --since --by --json --csv $common" "$current" ;;
     ps) _gpurota_words "$(_gpurota_names leases) --json $common" "$current" ;;
     release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all --all-users --yes $common" "$current" ;;
-    update) _gpurota_words "$(_gpurota_names leases) --memory --soft-limit --note $common" "$current" ;;
+    update) _gpurota_words "$(_gpurota_names leases) --for --memory --soft-limit --note $common" "$current" ;;
     help) _gpurota_words 'run reserve status queue cancel explain drain undrain ps release update events report doctor burn filler job reload version' "$current" ;;
     job) _gpurota_words "add list show logs start stop restart remove --json --user --force --lines --restart --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note -- $common" "$current" ;;
     filler) _gpurota_words "add list logs pause resume remove --json --user --lines --gpu-ids --instances --memory --idle-after --grace --on-yield --env --env-file --workdir -- $common" "$current" ;;

@@ -124,6 +124,13 @@ END
   [ "$(completed gpurota relea)" = release ]
   [ "$(completed gpurota run --mem)" = --memory ]
   [ "$(completed gpurota release L)" = L1 ]
+  [ "$(completed gpurota reserve --sho)" = --short ]
+  [ "$(completed gpurota queue --js)" = --json ]
+  [ "$(completed gpurota drain 0,1)" = 0,1 ]
+  in_background waiter gpurota run --gpus 2 -- true
+  wait_until says waiter waiting
+  [ "$(completed gpurota cancel R)" = R1 ]
+  completed gpurota explain '' | grep -q '^L1$'
   [ "$(completed gpurota run --gpu-ids 0,1)" = 0,1 ]
   completed gpurota run --gpu-ids GPU | grep -q '^GPU-'
   completed gpurota run -- prin | grep -q '^printf$'
@@ -142,6 +149,10 @@ END
   [ "$(completed 'gpurota rele')" = release ]
   [ "$(completed 'gpurota release L')" = L1 ]
   [ "$(completed 'gpurota run --mem')" = --memory ]
+  [ "$(completed 'gpurota reserve --sho')" = --short ]
+  in_background waiter gpurota run --gpus 2 -- true
+  wait_until says waiter waiting
+  [ "$(completed 'gpurota cancel R')" = R1 ]
   completed 'gpurota run --gpu-ids GPU' | grep -q '^GPU-'
   completed 'gpurota run -- prin' | grep -q '^printf$'
 }
@@ -162,7 +173,9 @@ END
   local line uuid
   uuid=$(value 'gpus[0]["uuid"]')
   # Behind the bar: what zsh adds to the typed words.
-  for line in 'gpurota rel|ease' 'gpurota release |L1' 'gpurota run --mem|ory' "gpurota run --gpu-ids 1,${uuid%????}|${uuid: -4}"; do
+  in_background waiter gpurota run --gpus 2 -- true
+  wait_until says waiter waiting
+  for line in 'gpurota rel|ease' 'gpurota release |L1' 'gpurota cancel |R1' 'gpurota reserve --sh|ort' 'gpurota run --mem|ory' "gpurota run --gpu-ids 1,${uuid%????}|${uuid: -4}"; do
     timeout "$PATIENCE" zsh -f complete.zsh "$SHARE/zsh/vendor-completions" "${line%|*}" "${line#*|}" | grep completed
   done
 }
