@@ -161,7 +161,7 @@ usage: gpurota events [--follow] [--since TIME] [--lease LEASE] [--json]
   gpurota events --follow           what comes, until control-C
   gpurota events --lease L12        of one lease
 
-  -f, --follow      go on for as long as this runs
+  -f, --follow      go on for as long as this runs, over restarts of the daemon
   --since TIME      30m, 2h or 7d (ago), 2026-11-21, "2026-11-21 14:05"
   --lease LEASE
   --json            one JSON object on each line, for programs

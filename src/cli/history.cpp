@@ -1,4 +1,5 @@
 // gpurota events, gpurota report.
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/history_views.h"
@@ -8,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 
@@ -15,6 +18,9 @@
 
 namespace gpurota::cli {
 namespace {
+
+// Between two tries to reach a daemon that is being restarted.
+constexpr int kRetryMs = 250;
 
 WallTime now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -40,8 +46,47 @@ Result<void> wait_for(int fd) {
   return {};
 }
 
-Result<void> stream_events(const Context& context, const EventsOptions& options) {
+// What is left of a stream of events when its connection ends: where to go on.
+struct Stream {
   proto::Events call;
+  bool over = false;
+};
+
+// Prints what comes until the stream is over, or the connection is.
+Result<void> read_stream(client::Connection& connection, const EventsOptions& options,
+                         Stream& stream) {
+  GPUROTA_TRY(connection.start_stream(stream.call));
+  const Look look{terminal_width(), wants_colour()};
+  while (!stream.over) {
+    GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::Events>());
+    if (!answer) {
+      GPUROTA_TRY(wait_for(connection.fd()));
+      continue;
+    }
+    GPUROTA_TRY(print_events(answer->reply, options.json, look));
+    if (!answer->reply.events.empty()) stream.call.after = answer->reply.events.back().event_id;
+    stream.over = !answer->continues;
+  }
+  return {};
+}
+
+bool is_away(const Error& error) {
+  return error.code == Code::kGone || error.code == Code::kUnavailable;
+}
+
+// As long as it takes.
+Result<client::Connection> connect_again(const Context& context) {
+  complain("gpurotad is gone; waiting for it to come back");
+  for (;;) {
+    (void)::poll(nullptr, 0, kRetryMs);
+    auto connection = context.connect();
+    if (connection || !is_away(connection.error())) return connection;
+  }
+}
+
+Result<void> stream_events(const Context& context, const EventsOptions& options) {
+  Stream stream;
+  proto::Events& call = stream.call;
   call.lease_id = options.lease;
   if (options.since) {
     GPUROTA_ASSIGN_OR_RETURN(call.since, parse_since("--since", *options.since, now()));
@@ -50,22 +95,23 @@ Result<void> stream_events(const Context& context, const EventsOptions& options)
   }
   if (options.follow) call.follow = true;
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
-  GPUROTA_TRY(connection.start_stream(call));
-  const Look look{terminal_width(), wants_colour()};
   for (;;) {
-    GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::Events>());
-    if (!answer) {
-      GPUROTA_TRY(wait_for(connection.fd()));
-      continue;
-    }
-    GPUROTA_TRY(print_events(answer->reply, options.json, look));
-    if (!answer->continues) return {};
+    const auto read = read_stream(connection, options, stream);
+    if (read || !options.follow || !is_away(read.error())) return read;
+    GPUROTA_ASSIGN_OR_RETURN(connection, connect_again(context));
   }
 }
 
 Result<proto::Report> report_call(const ReportOptions& options) {
   proto::Report call;
   call.by = options.by;
+  constexpr std::array<std::string_view, 5> kBy = {"user", "group", "note", "gpu", "kind"};
+  if (options.by && std::find(kBy.begin(), kBy.end(), *options.by) == kBy.end()) {
+    return fail(
+        Code::kInvalid,
+        fmt::format("--by: '{}' is nothing to sum up by: write user, group, note, gpu or kind",
+                    display_text(*options.by, 40)));
+  }
   if (options.days && options.since) {
     return fail(Code::kInvalid, "--days and --since both say from when: give one of them");
   }

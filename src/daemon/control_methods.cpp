@@ -39,6 +39,17 @@ proto::Ended ended(EndCause cause) {
   return proto::Ended::kUnknown;
 }
 
+// Calls after which every view is as before. One that is not named costs the making of an answer.
+template <class Method>
+constexpr bool changes_nothing() {
+  return std::is_same_v<Method, proto::GetInfo> || std::is_same_v<Method, proto::Status> ||
+         std::is_same_v<Method, proto::ListProcesses> || std::is_same_v<Method, proto::Health> ||
+         std::is_same_v<Method, proto::ListRequests> || std::is_same_v<Method, proto::Hold> ||
+         std::is_same_v<Method, proto::Events> || std::is_same_v<Method, proto::Report> ||
+         std::is_same_v<Method, proto::Doctor> || std::is_same_v<Method, proto::ServiceInfo> ||
+         std::is_same_v<Method, proto::InterfaceDescription>;
+}
+
 // A reservation that nobody thinks of any more is over soon.
 constexpr std::chrono::minutes kDefaultReservation{30};
 // Some years: so that no sum of times overflows.
@@ -75,8 +86,10 @@ Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
         if constexpr (requires { lease = params.lease_id; }) {
           if (!lease) lease = params.lease_id;
         }
-        parts_.recorder.on_call(caller.uid, caller.pid, Method::kMethod, lease,
-                                proto::error_word(outcome.answer));
+        const std::string_view error = proto::error_word(outcome.answer);
+        if (parts_.answers && error.empty() && !changes_nothing<Method>())
+          parts_.answers->changed();
+        parts_.recorder.on_call(caller.uid, caller.pid, Method::kMethod, lease, error);
         return outcome;
       },
       call.params);
@@ -304,15 +317,30 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Update& call) {
   return replied<proto::Update>({parts_.views.lease(**entry, caller.uid)});
 }
 
+template <class Method, class View>
+Outcome ControlMethods::shared(const Caller& caller, SharedAnswers::About about, const View& view) {
+  if (!parts_.answers) return replied<Method>(view());
+  Outcome outcome;
+  outcome.shared = parts_.answers->get(about, parts_.views.like(caller.uid), parts_.grant_changes(),
+                                       [&] { return proto::reply_json<Method>(view()); });
+  return outcome;
+}
+
 Outcome ControlMethods::on(const Caller& caller, const proto::Status&) {
-  return replied<proto::Status>(parts_.views.status(caller.uid));
+  return shared<proto::Status>(caller, SharedAnswers::About::kStatus,
+                               [&] { return parts_.views.status(caller.uid); });
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::ListProcesses& call) {
   if (call.lease_id && !parts_.leases.find(*call.lease_id)) {
     return failed(Error{Code::kNotFound, 0, "there is no lease " + to_string(*call.lease_id)});
   }
-  return replied<proto::ListProcesses>(parts_.views.processes(caller.uid, call.lease_id));
+  if (call.lease_id) {
+    return replied<proto::ListProcesses>(parts_.views.processes(caller.uid, call.lease_id));
+  }
+  return shared<proto::ListProcesses>(caller, SharedAnswers::About::kProcesses, [&] {
+    return parts_.views.processes(caller.uid, std::nullopt);
+  });
 }
 
 Outcome ControlMethods::on(const Caller&, const proto::Doctor&) {

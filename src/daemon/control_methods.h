@@ -6,6 +6,7 @@
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
 #include "daemon/recorder.h"
+#include "daemon/shared_answers.h"
 #include "daemon/views.h"
 #include "ports/gpu_probe.h"
 #include "proto/methods.h"
@@ -42,6 +43,8 @@ class ControlMethods {
     ports::Processes* processes = nullptr;
     std::function<proto::Health::Reply()> health = {};
     Fillers* fillers = nullptr;
+    SharedAnswers* answers = nullptr;                   // empty: each answer is made anew
+    std::function<std::uint64_t()> grant_changes = {};  // of the grant book; with `answers`
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
@@ -57,6 +60,9 @@ class ControlMethods {
   std::string waits(const Caller& caller, const QueueEntry& entry) const;
 
  private:
+  // The answer `Method` makes of what the views give, or the one that was made before.
+  template <class Method, class View>
+  Outcome shared(const Caller& caller, SharedAnswers::About about, const View& view);
   Outcome on(const Caller& caller, const proto::GetInfo&);
   Outcome on(const Caller& caller, const proto::Acquire&);
   Outcome on(const Caller& caller, const proto::Start&);

@@ -15,6 +15,8 @@ namespace {
 
 // What may wait for a reader that is slow: a few full status replies.
 constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
+// So many calls of one client, then it is the others' turn.
+constexpr int kCallsInATurn = 16;
 
 }  // namespace
 
@@ -28,8 +30,8 @@ struct ControlServer::Connection {
   std::optional<LeaseId> held;
   std::optional<RequestId> waits;
   std::shared_ptr<AnswerStream> stream;
-  bool writable = false;  // watched for
-  bool broken = false;    // to be closed by whoever holds it on the stack
+  bool blocked = false;  // watched for writable instead of readable: what comes next waits for that
+  bool broken = false;   // to be closed by whoever holds it on the stack
 };
 
 ControlServer::ControlServer(Parts parts)
@@ -62,7 +64,11 @@ void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
 
 void ControlServer::on_ready(Connection& connection, unsigned events) {
   if (events & EPOLLOUT) flush(connection);
-  if (!connection.broken && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) read(connection);
+  if (!connection.broken && !connection.blocked && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) {
+    read(connection);
+  }
+  // Nobody is left to read the answers.
+  if (connection.blocked && (events & (EPOLLHUP | EPOLLERR))) connection.broken = true;
   if (!connection.broken) pump(connection);
   if (!connection.broken) serve(connection);
   if (connection.broken) close(connection);
@@ -85,9 +91,12 @@ void ControlServer::read(Connection& connection) {
 }
 
 void ControlServer::serve(Connection& connection) {
-  while (!connection.broken && !connection.held && !connection.waits && !connection.stream) {
+  for (int served = 0; !connection.broken && !connection.blocked && !connection.held &&
+                       !connection.waits && !connection.stream;
+       ++served) {
     const auto text = connection.in.next();
     if (!text) return;
+    if (served == kCallsInATurn) block(connection, true);
     const auto call = proto::parse_call(*text);
     if (!call) {
       if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
@@ -104,12 +113,23 @@ void ControlServer::serve(Connection& connection) {
       continue;
     }
     // Who waits may be answered later.
-    if (!call->oneway && !outcome.answer.empty()) answer(connection, outcome.answer);
+    const std::string& text = outcome.shared ? *outcome.shared : outcome.answer;
+    if (!call->oneway && !text.empty()) answer(connection, text);
   }
 }
 
 void ControlServer::answer(Connection& connection, const std::string& message) {
-  if (!connection.out.append_message(message)) {
+  // With the NUL that ends it, which every string has.
+  std::string_view rest(message.c_str(), message.size() + 1);
+  if (connection.out.empty()) {
+    // Straight to the socket: only what does not fit there is kept.
+    const auto sent = ipc::send_some(connection.fd.get(), rest);
+    connection.broken |= !sent || sent->state == ipc::IoState::kClosed;
+    if (connection.broken) return;
+    rest.remove_prefix(sent->size);
+    if (rest.empty()) return;
+  }
+  if (!connection.out.append(rest)) {
     log::warn("a client does not read, closing the connection", {{"uid", connection.caller.uid}});
     connection.broken = true;
     return;
@@ -128,10 +148,14 @@ void ControlServer::flush(Connection& connection) {
     connection.out.consume(sent->size);
     if (sent->state == ipc::IoState::kWouldBlock) break;
   }
-  if (connection.writable == connection.out.empty()) {
-    connection.writable = !connection.out.empty();
-    connection.source->set_writable(connection.writable);
-  }
+  block(connection, !connection.out.empty());
+}
+
+void ControlServer::block(Connection& connection, bool blocked) {
+  if (connection.blocked == blocked) return;
+  connection.blocked = blocked;
+  connection.source->set_writable(blocked);
+  connection.source->set_readable(!blocked);
 }
 
 void ControlServer::pump(Connection& connection) {

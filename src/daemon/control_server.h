@@ -1,7 +1,8 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
 // One call at a time on a connection, answered in order. A Hold call keeps its connection until its
-// lease has ended; calls sent behind it wait.
+// lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
+// nothing more is read from it, and what is kept for it is one answer.
 #pragma once
 
 #include "config/config.h"
@@ -44,6 +45,8 @@ struct Outcome {
   std::optional<RequestId> waits;  // and of this request, which ends with the connection
   // To a call with `more`: the answers, instead of `answer`.
   std::shared_ptr<AnswerStream> stream{};
+  // Instead of `answer`: a text that is the same for many.
+  std::shared_ptr<const std::string> shared{};
 };
 
 class ControlServer {
@@ -87,6 +90,8 @@ class ControlServer {
   void serve(Connection& connection);
   void answer(Connection& connection, const std::string& message);
   void flush(Connection& connection);
+  // Waits until the client takes what is there for it, or for its next turn, and reads nothing meanwhile.
+  void block(Connection& connection, bool blocked);
   // Sends what the stream has, as far as the reader keeps up.
   void pump(Connection& connection);
   void close(Connection& connection);

@@ -56,7 +56,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
               [this](const QueueEntry& entry, const Error& why) {
                 recorder_.on_request_gone(entry, why);
                 control_.on_request_gone(entry, why);
-              }}),
+              },
+              [this] { answers_.changed(); }}),
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_,
                   [](const std::string& name) { return sys::SystemAccounts().read_gid(name); },
@@ -93,7 +94,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this] { return doctor(); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, recorder_,
                 [this] { return reload(); }, world_.wall_clock, &jobs_, &world_.processes,
-                [this] { return health(); }, &fillers_}),
+                [this] { return health(); }, &fillers_, &answers_,
+                [this] { return grants_.changes(); }}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
@@ -173,6 +175,7 @@ Result<void> Daemon::reload() {
     config.group = config_.group;
   }
   config_ = std::move(config);
+  answers_.changed();
   users_.resolve_soon();
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
@@ -203,6 +206,8 @@ void Daemon::discover() {
 
 void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
   gpus_ = GpuTable(infos);
+  queue_.set_topology(Topology(probe_->read_links(infos)));
+  answers_.changed();
   log::info("GPUs found", {{"count", infos.size()}, {"driver", driver_->driver_version}});
   for (const GpuInfo& info : infos) sampler_.watch(info);
   queue_.poke();
@@ -214,6 +219,7 @@ Daemon::Shares Daemon::share_out(const watch::Look& look) {
     const watch::SeenLease* lease = watch::owning_lease(process, look);
     if (!lease) continue;
     shares.used[lease->id] += process.used.value_or(Bytes());
+    shares.by_process[process.pid] = process.used.value_or(Bytes());
     if (!process.tenant) shares.outsiders[lease->id] += process.used.value_or(Bytes());
     // What its user started elsewhere is in a reservation too.
     if (!process.lease && !process.gone) leases_.cover(lease->id, process.pid);
@@ -256,6 +262,7 @@ void Daemon::notify(LeaseId lease, const std::string& message) {
 void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   GpuEntry* const entry = gpus_.find(sample.uuid);
   if (!entry) return;
+  answers_.changed();
   if (sample.error != entry->sample.error) {
     record_state(*entry, sample.error);
     queue_.poke();
@@ -269,7 +276,8 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   entry->sample = std::move(sample);
   entry->taken = taken;
   const watch::Look look = keeper_.look_at(entry->sample);
-  const Shares shares = share_out(look);
+  Shares shares = share_out(look);
+  recovered_.on_look(entry->sample, std::move(shares.by_process));
   const GpuUuid gpu = entry->info.uuid;
   const WatchKeeper::Unreserved unreserved = keeper_.unreserved(look);
   // Whoever waits may have waited for just that.
@@ -302,6 +310,7 @@ bool Daemon::hurried(const GpuUuid& gpu) const {
 }
 
 void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
+  answers_.changed();
   recorder_.on_lease_change(entry, gone);
   tenants_.on_lease_change(entry, gone);
   if (gone) {
@@ -316,6 +325,7 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 void Daemon::keep_house() {
+  answers_.changed();
   if (driver_error_) discover();
   leases_.follow_processes();
   std::set<pid_t> listed;
@@ -351,6 +361,8 @@ proto::Health::Reply Daemon::health() const {
   if (driver_error_) reply.driver_error = driver_error_->message;
   if (const auto& error = leases_.store_error()) reply.store_error = error->message;
   for (const auto& [type, count] : recorder_.counts()) reply.events.push_back({type, count});
+  reply.waits = recorder_.waits();
+  reply.recovered_bytes = recovered_.total();
   return reply;
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/limit_keeper.h"
 #include "daemon/queue.h"
 #include "daemon/recorder.h"
+#include "daemon/recovered_memory.h"
 #include "daemon/sampler.h"
 #include "daemon/tenant_server.h"
 #include "daemon/users.h"
@@ -74,7 +75,8 @@ class Daemon {
   // What the processes of a sample mean: whose they are.
   struct Shares {
     std::map<LeaseId, Bytes> outsiders;
-    std::map<LeaseId, Bytes> used;  // by all of a lease's processes
+    std::map<LeaseId, Bytes> used;      // by all of a lease's processes
+    std::map<pid_t, Bytes> by_process;  // of leases
   };
   Shares share_out(const watch::Look& look);
   void record_state(const GpuEntry& gpu, const std::string& error);
@@ -99,6 +101,8 @@ class Daemon {
   lease::GrantBook grants_;
   std::optional<ports::DriverInfo> driver_;
   std::optional<Error> driver_error_;
+  RecoveredMemory recovered_;
+  SharedAnswers answers_;
   std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
   Users users_;
   Recorder recorder_;

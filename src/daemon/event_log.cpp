@@ -11,6 +11,7 @@ void EventLog::load(std::vector<ports::StoredEvent> events) {
     by_owner_[event.uid].push_back(event.id);
     events_.emplace(event.id, std::move(event));
   }
+  stored_id_ = last_id_;
 }
 
 std::vector<std::uint64_t> EventLog::add(ports::StoredEvent event) {
@@ -39,10 +40,12 @@ std::optional<std::uint64_t> EventLog::forget_one() {
 }
 
 EventCursor::Batch EventCursor::next(std::size_t most,
-                                     const std::function<bool(const ports::StoredEvent&)>& wanted) {
+                                     const std::function<bool(const ports::StoredEvent&)>& wanted,
+                                     std::uint64_t last) {
   Batch batch;
+  last = std::min(last, log_.last_id());
   auto it = log_.events().upper_bound(at_);
-  for (; it != log_.events().end() && batch.events.size() < most; ++it) {
+  for (; it != log_.events().end() && it->first <= last && batch.events.size() < most; ++it) {
     const auto& [id, event] = *it;
     // Numbers without an event: forgotten before this reader came to them.
     const std::uint64_t expected = std::max(at_, from_) + 1;
@@ -50,10 +53,10 @@ EventCursor::Batch EventCursor::next(std::size_t most,
     at_ = id;
     if (wanted(event)) batch.events.push_back(&event);
   }
-  if (it == log_.events().end()) {
+  if (it == log_.events().end() || it->first > last) {
     const std::uint64_t seen = std::max(at_, from_);
-    if (log_.last_id() > seen) batch.missed += log_.last_id() - seen;
-    at_ = std::max(at_, log_.last_id());
+    if (last > seen) batch.missed += last - seen;
+    at_ = std::max(at_, last);
   }
   return batch;
 }

@@ -26,6 +26,10 @@ class EventLog {
 
   const std::map<std::uint64_t, ports::StoredEvent>& events() const { return events_; }
   std::uint64_t last_id() const { return last_id_; }
+  // Up to here they are in the store: a number that was told from there is never used again, even if
+  // the daemon is killed. The recorder says so.
+  void set_stored(std::uint64_t id) { stored_id_ = id; }
+  std::uint64_t stored_id() const { return stored_id_; }
 
  private:
   using Owner = std::optional<uid_t>;
@@ -33,6 +37,7 @@ class EventLog {
 
   std::size_t most_;
   std::uint64_t last_id_ = 0;
+  std::uint64_t stored_id_ = 0;
   std::map<std::uint64_t, ports::StoredEvent> events_;
   std::map<Owner, std::deque<std::uint64_t>> by_owner_;
 };
@@ -42,13 +47,20 @@ class EventCursor {
  public:
   // Begins with the oldest event. What is forgotten later than now counts as missed.
   explicit EventCursor(const EventLog& log) : log_(log), from_(log.last_id()) {}
+  // Goes on behind this one; what has been forgotten since counts as missed. A number that was never
+  // given (the store is a new one): begins with the oldest.
+  EventCursor(const EventLog& log, std::uint64_t after) : EventCursor(log) {
+    if (after <= log.last_id()) from_ = at_ = after;
+  }
 
   struct Batch {
     std::vector<const ports::StoredEvent*> events;
     std::uint64_t missed = 0;
   };
-  // The next events that `wanted` likes, up to `most`. Empty: the reader has seen all.
-  Batch next(std::size_t most, const std::function<bool(const ports::StoredEvent&)>& wanted);
+  // The next events that `wanted` likes, up to `most`, none behind `last`. Empty: the reader has seen
+  // all.
+  Batch next(std::size_t most, const std::function<bool(const ports::StoredEvent&)>& wanted,
+             std::uint64_t last = UINT64_MAX);
   bool at_end() const { return at_ >= log_.last_id(); }
 
  private:

@@ -69,6 +69,32 @@ TEST(EventCursor, WhatWasForgottenBeforeItCameIsNotMissed) {
   EXPECT_EQ(cursor.next(100, any).missed, 0u);
 }
 
+TEST(EventCursor, GoesOnWhereAnEarlierReaderWas) {
+  EventLog log(10);
+  for (int i = 0; i < 10; ++i) log.add(event_of(1000));
+  EventCursor cursor(log, 8);
+  const auto rest = cursor.next(100, any);
+  ASSERT_EQ(rest.events.size(), 2u);
+  EXPECT_EQ(rest.events[0]->id, 9u);
+  EXPECT_EQ(rest.missed, 0u);
+  for (int i = 0; i < 100; ++i) log.add(event_of(1000));
+  EXPECT_EQ(EventCursor(log, 10).next(100, any).missed, 90u) << "forgotten while it was away";
+  EXPECT_EQ(EventCursor(log, 1000000).next(100, any).events.size(), 10u) << "another store";
+}
+
+TEST(EventCursor, TellsNothingBehindTheLastThatMayBeTold) {
+  EventLog log(10);
+  for (int i = 0; i < 5; ++i) log.add(event_of(1000));
+  log.set_stored(3);
+  EventCursor cursor(log);
+  EXPECT_EQ(cursor.next(100, any, log.stored_id()).events.size(), 3u);
+  EXPECT_TRUE(cursor.next(100, any, log.stored_id()).events.empty());
+  log.set_stored(5);
+  const auto rest = cursor.next(100, any, log.stored_id());
+  EXPECT_EQ(rest.events.size(), 2u);
+  EXPECT_EQ(rest.missed, 0u);
+}
+
 TEST(EventCursor, GivesOnlyWhatIsWanted) {
   EventLog log(100);
   for (uid_t uid = 0; uid < 10; ++uid) log.add(event_of(uid));

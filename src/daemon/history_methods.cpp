@@ -14,7 +14,7 @@ namespace {
 
 // So many in one answer: some ten kilobytes.
 constexpr std::size_t kBatch = 100;
-// The newest that a caller without `more` gets.
+// What a caller without `more` gets.
 constexpr std::size_t kMostAtOnce = 1000;
 constexpr std::size_t kMostRows = 10000;
 constexpr auto kUsualTime = std::chrono::hours(24 * 30);
@@ -27,13 +27,20 @@ bool is_wanted(const proto::Events& call, const ports::StoredEvent& event) {
 class EventStream final : public AnswerStream {
  public:
   EventStream(const EventLog& log, const Views& views, uid_t viewer, proto::Events call)
-      : views_(views), viewer_(viewer), call_(std::move(call)), cursor_(log) {}
+      : log_(log),
+        views_(views),
+        viewer_(viewer),
+        call_(std::move(call)),
+        cursor_(call_.after ? EventCursor(log, *call_.after) : EventCursor(log)) {}
 
   std::optional<std::string> next() override {
     if (over_) return std::nullopt;
+    const bool follows = call_.follow.value_or(false);
+    // Who follows will ask again with the number of the last one, perhaps the next daemon.
     const EventCursor::Batch batch = cursor_.next(
-        kBatch, [this](const ports::StoredEvent& event) { return is_wanted(call_, event); });
-    over_ = cursor_.at_end() && !call_.follow.value_or(false);
+        kBatch, [this](const ports::StoredEvent& event) { return is_wanted(call_, event); },
+        follows ? log_.stored_id() : log_.last_id());
+    over_ = cursor_.at_end() && !follows;
     if (batch.events.empty() && batch.missed == 0 && !over_ && begun_) return std::nullopt;
     begun_ = true;
     proto::Events::Reply reply;
@@ -46,6 +53,7 @@ class EventStream final : public AnswerStream {
   bool over() const override { return over_; }
 
  private:
+  const EventLog& log_;
   const Views& views_;
   uid_t viewer_;
   proto::Events call_;
@@ -66,15 +74,20 @@ std::optional<ports::UsageBy> usage_by(std::string_view word) {
 Outcome ControlMethods::on(const Caller& caller, const proto::Events& call) {
   const EventLog& log = parts_.recorder.events();
   Outcome outcome;
-  proto::Events::Reply newest;
-  for (auto it = log.events().rbegin();
-       it != log.events().rend() && newest.events.size() < kMostAtOnce; ++it) {
-    if (is_wanted(call, it->second)) {
-      newest.events.push_back(parts_.views.event(it->second, caller.uid));
-    }
+  std::vector<const ports::StoredEvent*> wanted;
+  auto it = call.after ? log.events().upper_bound(*call.after) : log.events().begin();
+  for (; it != log.events().end(); ++it) {
+    if (is_wanted(call, it->second)) wanted.push_back(&it->second);
   }
-  std::reverse(newest.events.begin(), newest.events.end());
-  outcome.answer = proto::reply_json<proto::Events>(newest);
+  proto::Events::Reply page;
+  const std::size_t count = std::min(wanted.size(), kMostAtOnce);
+  page.left_out = wanted.size() - count;
+  const auto first =
+      call.after ? wanted.begin() : wanted.end() - static_cast<std::ptrdiff_t>(count);
+  for (auto each = first; each != first + static_cast<std::ptrdiff_t>(count); ++each) {
+    page.events.push_back(parts_.views.event(**each, caller.uid));
+  }
+  outcome.answer = proto::reply_json<proto::Events>(page);
   outcome.stream = std::make_shared<EventStream>(log, parts_.views, caller.uid, call);
   return outcome;
 }

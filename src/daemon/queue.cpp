@@ -238,6 +238,11 @@ void Queue::poke() {
 }
 
 void Queue::settle() {
+  settle_now();
+  if (parts_.on_settled) parts_.on_settled();
+}
+
+void Queue::settle_now() {
   if (entries_.empty()) {
     held_.clear();
     return;

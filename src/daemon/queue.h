@@ -43,6 +43,8 @@ class Queue {
     // It is no more: it has become this lease, or it ended for this reason.
     std::function<void(const QueueEntry&, const LeaseEntry&)> on_granted;
     std::function<void(const QueueEntry&, const Error&)> on_gone;
+    // What is held for whom may have changed.
+    std::function<void()> on_settled = {};
   };
 
   explicit Queue(Parts parts) : parts_(std::move(parts)) {}
@@ -93,6 +95,7 @@ class Queue {
   lease::QueueDecision decide(const std::vector<lease::Request>& requests) const;
   std::optional<Place> known(const AcquireRequest& request);
   tl::expected<Place, lease::Refusal> add(const AcquireRequest& request);
+  void settle_now();
   bool carry_out(const lease::QueueDecision& decision);
   void grant(const lease::Grant& grant);
   void remember(const lease::QueueDecision& decision);

@@ -12,7 +12,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// Events are in the store so soon after.
+// Events are in the store so soon after, and then told to those who follow them.
+constexpr Duration kEventDelay = std::chrono::milliseconds(100);
 constexpr Duration kFlushDelay = std::chrono::milliseconds(500);
 // While leases go on, what they used is written this often.
 constexpr Duration kUsagePeriod = std::chrono::seconds(60);
@@ -44,6 +45,7 @@ std::string describe_share(const Lease& lease, const GpuTable& gpus) {
 Recorder::Recorder(Parts parts) : parts_(std::move(parts)), events_(kMostEvents) {}
 
 Recorder::~Recorder() {
+  closing_ = true;
   if (started_) write(true);
 }
 
@@ -113,8 +115,9 @@ void Recorder::record(Event event) {
   if (parts_.history) {
     batch_.events.push_back(events_.events().at(events_.last_id()));
     batch_.forgotten.insert(batch_.forgotten.end(), forgotten.begin(), forgotten.end());
-    schedule(kFlushDelay);
+    return schedule(kEventDelay);
   }
+  events_.set_stored(events_.last_id());
   parts_.on_event();
 }
 
@@ -191,6 +194,7 @@ void Recorder::on_request(const QueueEntry& entry) {
 
 void Recorder::on_request_granted(const QueueEntry& entry, LeaseId lease) {
   if (waiting_.erase(entry.id) == 0) return;
+  waits_.add(parts_.wall_clock() - entry.since);
   Event event;
   event.type = proto::EventType::kRequestGranted;
   event.lease = lease;
@@ -331,13 +335,7 @@ void Recorder::write(bool all_usage) {
     closed_usage_ = false;
     usage_written_ = time.mono;
   }
-  if (!batch_.empty()) {
-    if (const auto saved = parts_.history->save(batch_); !saved) {
-      log::error("history cannot be written, this part of it is lost",
-                 {{"error", saved.error().message}});
-    }
-    batch_ = {};
-  }
+  if (!batch_.empty()) write_batch();
   if (time.wall - pruned_ >= kPrunePeriod) {
     pruned_ = time.wall;
     const auto age = std::chrono::hours(24) * parts_.config.history_days;
@@ -345,6 +343,17 @@ void Recorder::write(bool all_usage) {
       log::warn("old usage cannot be removed, ignoring", {{"error", done.error().message}});
     }
   }
+}
+
+void Recorder::write_batch() {
+  if (const auto saved = parts_.history->save(batch_); !saved) {
+    log::error("history cannot be written, this part of it is lost",
+               {{"error", saved.error().message}});
+  }
+  const bool news = !batch_.events.empty();
+  batch_ = {};
+  events_.set_stored(events_.last_id());
+  if (news && !closing_) parts_.on_event();
 }
 
 Result<std::vector<ports::UsageSum>> Recorder::usage(ports::UsageBy by, WallTime since,

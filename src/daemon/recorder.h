@@ -13,6 +13,7 @@
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
 #include "daemon/usage_book.h"
+#include "daemon/wait_times.h"
 #include "ports/event_loop.h"
 #include "ports/history.h"
 #include "ports/processes.h"
@@ -39,7 +40,7 @@ class Recorder {
     ports::Processes& processes;
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
-    std::function<void()> on_event;  // there are new events to be read
+    std::function<void()> on_event;  // there are new events to be read, and stored if they can be
     // Nothing while it is not known.
     std::function<std::optional<std::vector<std::string>>(uid_t)> group_names = {};
   };
@@ -83,6 +84,7 @@ class Recorder {
   const EventLog& events() const { return events_; }
   // Events since the daemon started, forgotten ones included.
   const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
+  proto::Waits waits() const { return waits_.get(); }
   Result<std::vector<ports::UsageSum>> usage(ports::UsageBy by, WallTime since, WallTime until);
 
  private:
@@ -98,6 +100,7 @@ class Recorder {
   void schedule(Duration delay);
   void on_timer();
   void write(bool all_usage);
+  void write_batch();
   void tell_denials();
   void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
   std::string group_of(uid_t uid) const;
@@ -111,10 +114,12 @@ class Recorder {
   std::optional<AuditLog> audit_;
   std::map<LeaseId, Told> told_;
   std::set<RequestId> waiting_;
+  WaitTimes waits_;
   std::map<GpuUuid, std::set<LeaseId>> in_use_;
   ports::HistoryBatch batch_;
   bool started_ = false;  // before it, nothing is news
   bool closed_usage_ = false;
+  bool closing_ = false;  // nobody reads any more
   bool complained_ = false;
   TimePoint usage_written_{};
   WallTime pruned_{};

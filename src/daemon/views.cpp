@@ -20,10 +20,15 @@ constexpr std::ptrdiff_t kMostAsked = 2;
 Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
   Bytes sum;
   for (const GpuProcess& process : gpu.sample.processes) {
-    if (parts_.attribution.owner_of(process.pid).lease == lease)
-      sum += process.used.value_or(Bytes());
+    if (lease_of(process.pid, gpu.info.uuid) == lease) sum += process.used.value_or(Bytes());
   }
   return sum;
+}
+
+std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
+  const Attribution::Owner& owner = parts_.attribution.owner_of(pid);
+  if (owner.lease || !owner.uid) return owner.lease;
+  return parts_.leases.reservation_for(*owner.uid, gpu);
 }
 
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
@@ -50,7 +55,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
       shown.label = parts_.gpus.name_of(share.uuid);
       shown.used_bytes = used_by(entry.lease.id, *gpu);
       for (const GpuProcess& process : gpu->sample.processes) {
-        if (parts_.attribution.owner_of(process.pid).lease == entry.lease.id) {
+        if (lease_of(process.pid, share.uuid) == entry.lease.id) {
           pids.insert(process.pid);
           ++shown.processes;
         }
@@ -112,6 +117,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     gpu.detail = state.drain_reason;
   }
   if (gpu.leases.empty() && state.idle_since != WallTime()) gpu.idle_since = state.idle_since;
+  gpu.utilisation_percent = entry.sample.utilisation;
   if (!entry.sample.error.empty()) {
     gpu.state = proto::GpuState::kError;
     gpu.detail = entry.sample.error;
@@ -254,7 +260,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   shown.gpu_uuid = gpu.info.uuid;
   shown.type = process.graphics ? proto::ProcessType::kGraphics : proto::ProcessType::kCompute;
   shown.used_bytes = process.used;
-  shown.lease_id = owner.lease;
+  shown.lease_id = lease_of(process.pid, gpu.info.uuid);
   const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
   shown.tenant = use.has_value();
   if (!sees_all(viewer, owner.uid)) return shown;
@@ -275,7 +281,7 @@ proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId
   proto::ListProcesses::Reply reply;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     for (const GpuProcess& seen : gpu.sample.processes) {
-      if (lease && parts_.attribution.owner_of(seen.pid).lease != lease) continue;
+      if (lease && lease_of(seen.pid, gpu.info.uuid) != lease) continue;
       reply.processes.push_back(process(gpu, seen, viewer));
     }
   }

@@ -44,6 +44,10 @@ class Views {
     return viewer == owner || is_administrator(viewer) ||
            parts_.config.privacy == config::Privacy::kOpen;
   }
+  // Whose views this viewer's are like: everything (nothing here), or what that user may see.
+  std::optional<uid_t> like(uid_t viewer) const {
+    return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
+  }
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
   proto::Request request(const QueueEntry& entry, uid_t viewer) const;
@@ -57,6 +61,8 @@ class Views {
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
   Bytes used_by(LeaseId lease, const GpuEntry& gpu) const;
+  // The process's own lease, or the reservation of its user that covers it on this GPU.
+  std::optional<LeaseId> lease_of(pid_t pid, const GpuUuid& gpu) const;
 
   Parts parts_;
 };

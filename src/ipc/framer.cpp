@@ -7,6 +7,9 @@
 namespace gpurota::ipc {
 namespace {
 
+// What an empty buffer keeps for what comes next.
+constexpr std::size_t kKeptRoom = 4096;
+
 // Drops the used front of a buffer when that moves fewer bytes than have been used: each byte is
 // moved at most once on average.
 void compact(std::string& buffer, std::size_t& used) {
@@ -42,6 +45,7 @@ std::optional<std::string> Framer::next() {
   std::string message = buffer_.substr(taken_, end - taken_);
   taken_ = end + 1;
   compact(buffer_, taken_);
+  if (buffer_.empty() && buffer_.capacity() > kKeptRoom) std::string().swap(buffer_);
   scanned_ = taken_;
   return message;
 }
@@ -62,6 +66,8 @@ bool OutputBuffer::append_message(std::string_view message) {
 void OutputBuffer::consume(std::size_t count) {
   written_ = std::min(written_ + count, buffer_.size());
   compact(buffer_, written_);
+  // A large answer was; a thousand connections that keep its room would be a lot.
+  if (buffer_.empty() && buffer_.capacity() > kKeptRoom) std::string().swap(buffer_);
 }
 
 }  // namespace gpurota::ipc

@@ -13,6 +13,7 @@ constexpr Bytes kUnseenContext = mib(600);
 
 template <class Visit>
 void GrantBook::for_each_account(LeaseId lease, Visit visit) {
+  ++changes_;
   for (auto it = accounts_.lower_bound(Key{lease, GpuUuid{}});
        it != accounts_.end() && it->first.first == lease; ++it) {
     visit(it->first.second, it->second);
@@ -24,6 +25,7 @@ void GrantBook::collect(const GpuUuid& gpu, GrantActions actions, AddressedGrant
 }
 
 Account* GrantBook::account(TenantId tenant, const GpuUuid& gpu) {
+  ++changes_;
   const auto lease = tenants_.find(tenant);
   if (lease == tenants_.end()) return nullptr;
   const auto it = accounts_.find(Key{lease->second, gpu});
@@ -31,6 +33,7 @@ Account* GrantBook::account(TenantId tenant, const GpuUuid& gpu) {
 }
 
 void GrantBook::open(const Lease& lease) {
+  ++changes_;
   for (const LeaseGpu& gpu : lease.gpus) {
     if (!gpu.limit) continue;
     const auto [it, added] = accounts_.try_emplace(Key{lease.id, gpu.uuid}, *gpu.limit);
@@ -54,6 +57,7 @@ AddressedGrantActions GrantBook::recall_excess(LeaseId lease) {
 }
 
 void GrantBook::close(LeaseId lease) {
+  ++changes_;
   std::erase_if(accounts_, [&](const auto& entry) { return entry.first.first == lease; });
   std::erase_if(tenants_, [&](const auto& entry) { return entry.second == lease; });
 }
@@ -132,6 +136,7 @@ AddressedGrantActions GrantBook::measure(LeaseId lease, const GpuUuid& gpu,
                                          const std::vector<TenantMeasurement>& tenants,
                                          Bytes outsiders, TimePoint now) {
   AddressedGrantActions actions;
+  ++changes_;
   const auto it = accounts_.find(Key{lease, gpu});
   if (it == accounts_.end()) return actions;
   for (const TenantMeasurement& entry : tenants) {
@@ -152,6 +157,7 @@ void GrantBook::hold_until(LeaseId lease, TimePoint when) {
 AddressedGrantActions GrantBook::serve(TimePoint now) {
   AddressedGrantActions actions;
   for (auto& [key, account] : accounts_) collect(key.second, account.serve(now), actions);
+  if (!actions.empty()) ++changes_;
   return actions;
 }
 

@@ -73,6 +73,8 @@ class GrantBook {
   bool counts(TenantId tenant) const;
   // Tenants that are counted though dead: their memory has not come back yet.
   bool has_dead(LeaseId lease) const;
+  // Grows with everything that may have changed a figure above: what was made of them is then old.
+  std::uint64_t changes() const { return changes_; }
   // Something on this GPU waits for the next measurement: look soon.
   bool expects_measurement(const GpuUuid& gpu) const;
 
@@ -86,6 +88,7 @@ class GrantBook {
   void for_each_account(LeaseId lease, Visit visit);
 
   std::map<Key, Account> accounts_;
+  std::uint64_t changes_ = 0;
   Duration throttle_{};
   std::unordered_map<TenantId, LeaseId> tenants_;
   std::unordered_map<GpuUuid, Bytes> context_costs_;

@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "proto/codec.h"
 #include "proto/fields.h"
+#include "proto/json_writer.h"
 #include "proto/text_forms.h"
 #include "proto/words.h"
 
@@ -87,10 +88,11 @@ std::string shortened(const std::string& text, std::size_t max) {
 
 template <class Method>
 std::string reply_json(const typename Method::Reply& reply, bool continues) {
-  Json message = Json::object();
-  message["parameters"] = Encoder{Nulls::kShown}.value(reply);
-  if (continues) message["continues"] = true;
-  return dump(message);
+  JsonWriter writer;
+  writer.raw("{\"parameters\":");
+  writer.value(reply);
+  writer.raw(continues ? ",\"continues\":true}" : "}");
+  return writer.take();
 }
 
 template <class Method>
@@ -129,7 +131,9 @@ std::string error_json(const WireError& error) {
 }
 
 std::string event_json(const Event& event) {
-  return dump(Encoder{Nulls::kShown}.value(event)) + "\n";
+  JsonWriter writer;
+  writer.value(event);
+  return writer.take() + "\n";
 }
 
 std::string_view error_word(std::string_view message) {

@@ -31,6 +31,7 @@ void visit(V&& v, X& x) {
   v("unreserved_bytes", x.unreserved_bytes);
   v("held_for", x.held_for);
   v("idle_since", x.idle_since);
+  v("utilisation_percent", x.utilisation_percent);
   v("detail", x.detail);
 }
 

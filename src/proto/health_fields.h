@@ -12,6 +12,13 @@ void visit(V&& v, X& x) {
   v("count", x.count);
 }
 
+template <class V, Like<Waits> X>
+void visit(V&& v, X& x) {
+  v("bounds_seconds", x.bounds_seconds);
+  v("counts", x.counts);
+  v("seconds", x.seconds);
+}
+
 template <class V, Like<Health> X>
 void visit(V&&, X&) {}
 
@@ -21,6 +28,8 @@ void visit(V&& v, X& x) {
   v("driver_error", x.driver_error);
   v("store_error", x.store_error);
   v("events", x.events);
+  v("waits", x.waits);
+  v("recovered_bytes", x.recovered_bytes);
 }
 
 }  // namespace gpurota::proto

@@ -18,6 +18,13 @@ struct EventCount {
   bool operator==(const EventCount&) const = default;
 };
 
+struct Waits {
+  std::vector<std::int64_t> bounds_seconds;
+  std::vector<std::uint64_t> counts;
+  std::int64_t seconds = 0;
+  bool operator==(const Waits&) const = default;
+};
+
 struct Health {
   static constexpr std::string_view kMethod = "dev.gpurota.Health";
   struct Reply {
@@ -25,6 +32,8 @@ struct Health {
     std::optional<std::string> driver_error;
     std::optional<std::string> store_error;
     std::vector<EventCount> events;
+    Waits waits;
+    Bytes recovered_bytes;
     bool operator==(const Reply&) const = default;
   };
   bool operator==(const Health&) const = default;

@@ -61,12 +61,14 @@ void visit(V&& v, X& x) {
   v("since", x.since);
   v("lease_id", x.lease_id);
   v("follow", x.follow);
+  v("after", x.after);
 }
 
 template <class V, Like<Events::Reply> X>
 void visit(V&& v, X& x) {
   v("events", x.events);
   v("missed", x.missed);
+  v("left_out", x.left_out);
 }
 
 template <class V, Like<Report> X>

@@ -87,6 +87,7 @@ GPUROTA_NAMED(FillerPlace, "FillerPlace")
 GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
 GPUROTA_NAMED(EventCount, "EventCount")
+GPUROTA_NAMED(Waits, "Waits")
 
 template <class T>
 std::string fields_of() {

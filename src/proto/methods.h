@@ -138,11 +138,13 @@ struct Events {
   struct Reply {
     std::vector<Event> events;
     std::uint64_t missed = 0;
+    std::uint64_t left_out = 0;
     bool operator==(const Reply&) const = default;
   };
   std::optional<WallTime> since;
   std::optional<LeaseId> lease_id;
   std::optional<bool> follow;
+  std::optional<std::uint64_t> after;
   bool operator==(const Events&) const = default;
 };
 

@@ -84,6 +84,7 @@ struct Gpu {
   Bytes unreserved_bytes;
   std::optional<RequestId> held_for;
   std::optional<WallTime> idle_since;
+  std::optional<int> utilisation_percent;
   std::optional<std::string> detail;
   bool operator==(const Gpu&) const = default;
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 namespace gpurota::web {
 namespace {
@@ -32,6 +33,12 @@ class Text {
   void add(const std::string& labels, const Value& value) {
     out_ += labels.empty() ? fmt::format("{} {}\n", name_, value)
                            : fmt::format("{}{{{}}} {}\n", name_, labels, value);
+  }
+  template <class Value>
+  void add_part(const char* suffix, const std::string& labels, const Value& value) {
+    const std::string name = std::exchange(name_, name_ + suffix);
+    add(labels, value);
+    name_ = name;
   }
   template <class Value>
   void one(const char* name, const char* type, const char* help, const Value& value) {
@@ -82,6 +89,11 @@ void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
              1);
   }
   add_gpu_amounts(text, gpus);
+  text.begin("gpurota_gpu_utilisation_ratio", "gauge",
+             "Share of the last moments in which something ran; none where the driver tells none.");
+  for (const proto::Gpu& gpu : gpus) {
+    if (gpu.utilisation_percent) text.add(gpu_label(gpu), *gpu.utilisation_percent / 100.0);
+  }
   text.begin("gpurota_gpu_leases", "gauge", "Leases on the GPU.");
   for (const proto::Gpu& gpu : gpus) text.add(gpu_label(gpu), gpu.leases.size());
   text.begin("gpurota_gpu_state", "gauge", "1 for the state that the GPU is in, 0 for the others.");
@@ -133,6 +145,24 @@ void add_queue(Text& text, const std::vector<proto::Request>& requests, WallTime
            sum);
 }
 
+void add_waits(Text& text, const proto::Waits& waits) {
+  // Whatever the daemon sends, the series are no more than its bounds.
+  const std::size_t steps = std::min(waits.bounds_seconds.size(), waits.counts.size());
+  const char* name = "gpurota_queue_waited_seconds";
+  text.begin(
+      name, "histogram",
+      "How long those waited in the queue that have got their lease since the daemon started.");
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < steps; ++i) {
+    count += waits.counts[i];
+    text.add_part("_bucket", fmt::format("le=\"{}\"", waits.bounds_seconds[i]), count);
+  }
+  for (std::size_t i = steps; i < waits.counts.size(); ++i) count += waits.counts[i];
+  text.add_part("_bucket", "le=\"+Inf\"", count);
+  text.add_part("_sum", "", waits.seconds);
+  text.add_part("_count", "", count);
+}
+
 void add_daemon(Text& text, const Snapshot& snapshot) {
   text.begin("gpurota_build_info", "gauge", "Versions; always 1.");
   text.add(fmt::format("version=\"{}\",driver=\"{}\"", label(snapshot.info.version),
@@ -142,6 +172,9 @@ void add_daemon(Text& text, const Snapshot& snapshot) {
            std::chrono::duration<double>(snapshot.health.since.time_since_epoch()).count());
   text.one("gpurota_driver_ok", "gauge", "Whether the driver answers.",
            snapshot.health.driver_error ? 0 : 1);
+  text.one("gpurota_recovered_bytes_total", "counter",
+           "GPU memory that came back when processes of leases died or were ended.",
+           snapshot.health.recovered_bytes.count());
   text.one("gpurota_store_ok", "gauge", "Whether leases can be stored.",
            snapshot.health.store_error ? 0 : 1);
   std::map<std::string, std::uint64_t> counts;
@@ -167,6 +200,7 @@ std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now) 
   add_gpus(text, snapshot->status.gpus);
   add_leases(text, snapshot->status);
   add_queue(text, snapshot->queue.requests, now);
+  add_waits(text, snapshot->health.waits);
   return text.take();
 }
 

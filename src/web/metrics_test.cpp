@@ -97,6 +97,27 @@ TEST(Metrics, TheQueueTellsHowLongItIsAndHowOld) {
   EXPECT_THAT(text, HasSubstr("\ngpurota_queue_oldest_wait_seconds 30\n"));
 }
 
+TEST(Metrics, WaitsAreACumulativeHistogram) {
+  Snapshot snapshot = a_snapshot();
+  snapshot.health.waits = {{1, 60}, {3, 4, 5}, 700};
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, HasSubstr("gpurota_queue_waited_seconds_bucket{le=\"1\"} 3\n"
+                              "gpurota_queue_waited_seconds_bucket{le=\"60\"} 7\n"
+                              "gpurota_queue_waited_seconds_bucket{le=\"+Inf\"} 12\n"
+                              "gpurota_queue_waited_seconds_sum 700\n"
+                              "gpurota_queue_waited_seconds_count 12\n"));
+}
+
+TEST(Metrics, UtilisationIsThereWhereTheDriverTellsIt) {
+  Snapshot snapshot = a_snapshot();
+  EXPECT_THAT(metrics_text(snapshot, kNow), Not(HasSubstr("gpurota_gpu_utilisation_ratio{")));
+  snapshot.status.gpus[0].utilisation_percent = 37;
+  snapshot.health.recovered_bytes = gib(3);
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_utilisation_ratio{gpu=\"0\"} 0.37\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_recovered_bytes_total 3221225472\n"));
+}
+
 TEST(Metrics, TwoInstancesOfAMigGpuAreTwoSeries) {
   Snapshot snapshot = a_snapshot();
   for (const char* uuid : {"MIG-a", "MIG-b"}) {

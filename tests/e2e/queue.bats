@@ -143,3 +143,16 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   wait_until gone "$(sed -n 's/^child //p' tree)"
   wait_until no_leases
 }
+
+@test "--timeout ends with SIGKILL, after the grace, what ignores SIGTERM or has left its session" {
+  printf 'grace = "1s"\n' >gpurota.toml
+  gpurota reload
+  in_background tree gpurota run --timeout 1s -- sh -c \
+    'trap "" TERM; setsid sh -c '"'"'trap "" TERM; echo child $$; while :; do sleep 1; done'"'"' & while :; do sleep 1; done'
+  local pid=$BACKGROUND_PID code=0
+  wait_until says tree child
+  wait "$pid" || code=$?
+  [ "$code" = 124 ]
+  wait_until gone "$(sed -n 's/^child //p' tree)"
+  wait_until no_leases
+}

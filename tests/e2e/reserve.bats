@@ -104,6 +104,9 @@ END
   run -75 gpurota reserve --nonblock --gpu-ids "$gpu"
   gpurota reserve --nonblock --force --gpu-ids "$gpu" >out
   wait_until holds "gpus[$gpu]['state'] == 'in_use'"
+  # Its memory and the program are now the reservation's.
+  wait_until holds "leases[0]['gpus'][0]['used_bytes'] >= 2000 * 2**20"
+  gpurota ps L1 | grep -q "hold 2000"
   gpurota release
   wait_until holds "gpus[$gpu]['state'] == 'unreserved_use'"
   kill -0 "$BACKGROUND_PID"

@@ -191,3 +191,22 @@ stranger() { # stranger FILE MIB
   run -1 gpurota report --by colour
   run -1 gpurota report --since never
 }
+
+@test "events --follow goes on after a kill -9 of the daemon and shows each event once" {
+  in_background follower gpurota events --follow --since 1h --json
+  gpurota run --memory 1G -- true
+  wait_until says follower '"type":"lease_gone"'
+  kill_daemon
+  wait_until says follower 'waiting for it to come back'
+  start_daemon
+  gpurota run --memory 1G -- true
+  wait_until both_leases_are_gone
+  python3 - <<'END'
+import json
+lines = [json.loads(line) for line in open("follower") if line.startswith("{")]
+ids = [line["event_id"] for line in lines]
+assert ids == list(range(ids[0], ids[0] + len(ids))), ids
+assert [line["type"] for line in lines].count("lease_made") == 2, lines
+END
+}
+both_leases_are_gone() { [ "$(grep -c '"type":"lease_gone"' follower)" = 2 ]; }

@@ -73,3 +73,25 @@ as() {
   as 54002 54002 54002,54321 gpurota release L1
   wait_until no_leases
 }
+
+@test "more time or memory than others wait for is for administrators to give" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  start_daemon
+  as 54001 54001 54001 gpurota reserve --gpu-ids 0 --memory 2G --for 1h --short
+  as 54001 54001 54001 gpurota update L1 --for 2h
+  as 54001 54001 54001 gpurota update L1 --memory 3G
+  in_background waiter as 54002 54002 54002 gpurota run --gpu-ids 0 -- true
+  wait_until says waiter waiting
+  run -1 as 54001 54001 54001 gpurota update L1 --for 5h
+  [[ $output == *"R1 waits for a GPU of L1"* ]]
+  run -1 as 54001 54001 54001 gpurota update L1 --memory 4G
+  [[ $output == *"R1 waits for a GPU of L1"* ]]
+  # Less is nobody's loss, and who waits does not gain by the note.
+  as 54001 54001 54001 gpurota update L1 --for 30m --note shorter
+  run -1 as 54002 54002 54002 gpurota update L1 --for 1m
+  [[ $output == *"somebody else's lease"* ]]
+  gpurota update L1 --for 5h
+  gpurota cancel R1
+  as 54001 54001 54001 gpurota update L1 --for 6h
+}

@@ -72,6 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_reply<ListProcesses>(input);
   check_reply<Events>(input);
   check_reply<Report>(input);
+  check_reply<Health>(input);
+  check_reply<ListRequests>(input);
+  check_reply<ListJobs>(input);
   check_reply<ServiceInfo>(input);
   return 0;
 }

@@ -178,6 +178,60 @@ TEST(Control, DoctorShowsSettingsAndGpusThatDidNotAnswerAtDiscovery) {
   EXPECT_THAT(said, HasSubstr("GPU 3 does not answer: GPU is lost"));
 }
 
+TEST(Control, EventsWithoutMoreComeInPagesThatSayWhatIsLeftOut) {
+  RunningDaemon daemon;
+  auto connection = daemon.connect();
+  proto::Update update;
+  update.lease_id = daemon.acquire_slice(connection, gib(1)).lease.lease_id;
+  for (int i = 0; i < 1100; ++i) {
+    update.note = std::to_string(i);
+    ASSERT_TRUE(connection.call(update));
+  }
+  proto::Events call;
+  const auto newest = connection.call(call);
+  ASSERT_TRUE(newest) << newest.error().message;
+  EXPECT_EQ(newest->events.size(), 1000u);
+  EXPECT_GE(newest->left_out, 100u);
+  std::uint64_t last = 0, seen = 0, left = 1;
+  while (left > 0) {
+    call.after = last;
+    const auto page = connection.call(call);
+    ASSERT_TRUE(page && !page->events.empty());
+    for (const proto::Event& event : page->events) {
+      EXPECT_GT(event.event_id, last);
+      last = event.event_id;
+    }
+    seen += page->events.size();
+    left = page->left_out;
+  }
+  EXPECT_EQ(seen, newest->left_out + 1000);
+}
+
+// What is asked before a change and again after it: the answer that was kept must not be shown.
+TEST(Control, AStatusIsNeverOlderThanAChange) {
+  RunningDaemon daemon;
+  auto connection = daemon.connect();
+  const auto status = [&] { return *connection.call(proto::Status{}); };
+  EXPECT_TRUE(status().leases.empty());
+  const auto slice = daemon.keep_slice(gib(4));
+  ASSERT_EQ(status().leases.size(), 1u);
+  for (int i = 0; i < 50; ++i) {
+    proto::Update update;
+    update.lease_id = slice.lease.lease_id;
+    update.note = std::to_string(i);
+    ASSERT_TRUE(connection.call(update));
+    ASSERT_EQ(status().leases[0].note, update.note);
+  }
+  proto::Drain drain;
+  drain.gpu_ids = {"0"};
+  ASSERT_TRUE(connection.call(drain));
+  EXPECT_EQ(status().gpus[0].state, proto::GpuState::kDraining);
+  proto::Undrain undrain;
+  undrain.gpu_ids = {"0"};
+  ASSERT_TRUE(connection.call(undrain));
+  EXPECT_NE(status().gpus[0].state, proto::GpuState::kDraining);
+}
+
 TEST(Control, UseWithoutALeaseIsShownAndLeftOut) {
   RunningDaemon daemon;
   const GpuUuid gpu = daemon.call(proto::Status{})->gpus[0].uuid;

@@ -1,0 +1,27 @@
+// How much GPU memory has come back from the processes of leases: what each held at the last look that
+// listed it, counted once it is listed no more. State thread only.
+#pragma once
+
+#include "core/gpu.h"
+
+#include <map>
+
+namespace gpurota::daemon {
+
+class RecoveredMemory {
+ public:
+  // One look at one GPU. `of_leases`: what those of its processes hold that belong to a lease.
+  void on_look(const GpuSample& sample, std::map<pid_t, Bytes> of_leases) {
+    std::map<pid_t, Bytes>& last = last_[sample.uuid];
+    for (const GpuProcess& process : sample.processes) last.erase(process.pid);
+    for (const auto& [pid, bytes] : last) total_ += bytes;
+    last = std::move(of_leases);
+  }
+  Bytes total() const { return total_; }
+
+ private:
+  std::map<GpuUuid, std::map<pid_t, Bytes>> last_;
+  Bytes total_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,36 @@
+// How long those waited that got their lease from the queue, counted in a few steps: for metrics. Waits
+// that ended otherwise are not counted. State thread only.
+#pragma once
+
+#include "core/time.h"
+#include "proto/health_methods.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace gpurota::daemon {
+
+class WaitTimes {
+ public:
+  static constexpr std::array<std::int64_t, 8> kBounds = {1, 10, 60, 300, 1800, 7200, 28800, 86400};
+
+  void add(std::chrono::milliseconds waited) {
+    // A clock that was set back makes no wait negative.
+    const auto ms = std::max<std::int64_t>(waited.count(), 0);
+    std::size_t step = 0;
+    while (step < kBounds.size() && ms > kBounds[step] * 1000) ++step;
+    ++counts_[step];
+    total_ms_ += ms;
+  }
+  proto::Waits get() const {
+    return {{kBounds.begin(), kBounds.end()}, {counts_.begin(), counts_.end()}, total_ms_ / 1000};
+  }
+
+ private:
+  std::array<std::uint64_t, kBounds.size() + 1> counts_{};
+  std::int64_t total_ms_ = 0;
+};
+
+}  // namespace gpurota::daemon
