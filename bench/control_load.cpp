@@ -112,7 +112,13 @@ int main(int argc, char** argv) {
       ++sent;
     }
     epoll_event events[256];
-    const int ready = ::epoll_wait(epoll, events, 256, sent < calls ? 0 : 5000);
+    // Asleep until the next call is due: this program must not take the CPU from the daemon.
+    const auto next = begin + std::chrono::nanoseconds(1000000000L / rate * sent);
+    const auto wait = sent < calls ? std::max(std::chrono::nanoseconds(next - Clock::now()),
+                                              std::chrono::nanoseconds(0))
+                                   : std::chrono::nanoseconds(std::chrono::seconds(5));
+    const timespec timeout{wait.count() / 1000000000L, wait.count() % 1000000000L};
+    const int ready = ::epoll_pwait2(epoll, events, 256, &timeout, nullptr);
     for (int i = 0; i < ready; ++i) read_answers(connections[events[i].data.u64], latencies);
     if (ready == 0 && sent == calls) {
       std::fprintf(stderr, "%ld answers are missing\n",

@@ -85,7 +85,7 @@ complete -c gpurota -n 'not __gpurota_behind_dashes' -l runtime-dir -x -a '(__fi
 complete -c gpurota -n '__gpurota_at status ps doctor burn events report queue' -l json -d 'for programs'
 complete -c gpurota -n '__gpurota_at status' -s s -l summary -d 'one line'
 complete -c gpurota -n '__gpurota_at status' -s w -l watch -d 'again and again'
-complete -c gpurota -n '__gpurota_at status' -l memory-threshold -x -d 'unreserved use from here on'
+complete -c gpurota -n '__gpurota_at status run reserve' -l memory-threshold -x -d 'unreserved use from here on'
 complete -c gpurota -n '__gpurota_at run reserve job' -s g -l gpus -x -d 'how many GPUs'
 complete -c gpurota -n '__gpurota_at run reserve release burn job' -s i -l gpu-ids -x -a '(__gpurota_gpu_ids)' -d 'which GPUs'
 complete -c gpurota -n '__gpurota_at run reserve update burn job' -s m -l memory -x -d 'memory of each GPU: 8G, 50%'

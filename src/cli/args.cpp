@@ -23,6 +23,15 @@ std::string line_of(const Words& words) { return display_command(words, 1000); }
 
 }  // namespace
 
+// Zero is the way to see every process.
+Result<std::optional<Bytes>> threshold_of(const Raw& raw) {
+  if (!raw.memory_threshold) return std::optional<Bytes>();
+  if (*raw.memory_threshold == "0") return std::optional(Bytes());
+  const auto threshold = parse_bytes(*raw.memory_threshold);
+  if (!threshold) return fail(Code::kInvalid, "--memory-threshold: " + threshold.error().message);
+  return std::optional(*threshold);
+}
+
 Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   if (raw.gpus && !raw.gpu_ids.empty()) {
     return fail(Code::kInvalid, "--gpus says how many, --gpu-ids says which: give one of them");
@@ -45,6 +54,7 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   if (run.soft_limit && !run.memory) {
     return fail(Code::kInvalid, "--soft-limit is a warning line below --memory: give --memory too");
   }
+  GPUROTA_ASSIGN_OR_RETURN(run.memory_threshold, threshold_of(raw));
   run.note = raw.note;
   run.as_name = raw.as_name;
   run.nonblock = raw.nonblock;
@@ -65,7 +75,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   GPUROTA_TRY(read_wishes(raw, run));
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
-        raw.nonblock || raw.as_name || raw.filler) {
+        raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which has its GPUs already: only "
                   "--timeout goes with it");
@@ -174,15 +184,7 @@ Result<Command> status_command(const Raw& raw) {
                 "--json is for programs, --summary and --watch are for people: "
                 "give one of them");
   }
-  if (!raw.memory_threshold) return status;
-  // Zero is the way to see every process.
-  if (*raw.memory_threshold == "0") {
-    status.memory_threshold = Bytes();
-    return status;
-  }
-  auto threshold = parse_bytes(*raw.memory_threshold);
-  if (!threshold) return fail(Code::kInvalid, "--memory-threshold: " + threshold.error().message);
-  status.memory_threshold = *threshold;
+  GPUROTA_ASSIGN_OR_RETURN(status.memory_threshold, threshold_of(raw));
   return status;
 }
 

@@ -27,6 +27,7 @@ struct LeaseWishes {
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for
   bool nonblock = false;
   std::optional<std::chrono::seconds> wait;  // not longer than that
+  std::optional<Bytes> memory_threshold;     // of unreserved use
 };
 struct RunOptions : LeaseWishes {
   std::optional<LeaseId> lease;      // under this reservation: then no wishes but `lasts`

@@ -60,6 +60,8 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
   -m, --memory SIZE     a slice of each GPU instead of the whole. The program sees a GPU of that
                         size, and an allocation beyond it fails as on a smaller GPU
   --soft-limit SIZE     below --memory: from here on the use is reported
+  --memory-threshold SIZE  take a whole GPU although programs without a lease hold up to SIZE of it,
+                        instead of what the site has set; 0: only if there are none
   --note TEXT           shown in 'gpurota status' to you and administrators
   --as NAME             who you are, where several people share an account
   -w, --wait TIME       do not wait for GPUs for longer than that: 30s, 10m, 2h, 1h30m

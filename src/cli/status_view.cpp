@@ -64,7 +64,16 @@ bool only_fillers(const proto::Gpu& gpu, const proto::Status::Reply& reply) {
   });
 }
 
+// A GPU that is divided by MIG: its instances are what can be had.
+bool is_split(const proto::Gpu& gpu, const proto::Status::Reply& reply) {
+  return std::any_of(reply.gpus.begin(), reply.gpus.end(),
+                     [&](const proto::Gpu& other) { return other.parent == gpu.uuid; });
+}
+
 Cell state_cell(const proto::Gpu& gpu, const proto::Status::Reply& reply) {
+  if (gpu.state == proto::GpuState::kAvailable && is_split(gpu, reply)) {
+    return {"split", Colour::kNone};
+  }
   switch (gpu.state) {
     case proto::GpuState::kAvailable:
       if (gpu.held_for) return {"held", Colour::kYellow};
@@ -253,7 +262,10 @@ std::string summary_text(const proto::Status::Reply& reply, const std::string& h
                          const Look& look) {
   std::map<std::string, int> models;
   std::map<proto::GpuState, int> states;
+  int count_all = 0;
   for (const proto::Gpu& gpu : reply.gpus) {
+    if (is_split(gpu, reply)) continue;
+    ++count_all;
     ++models[short_name(gpu.name)];
     ++states[gpu.state];
   }
@@ -261,8 +273,8 @@ std::string summary_text(const proto::Status::Reply& reply, const std::string& h
   for (const auto& [name, count] : models) {
     kinds += fmt::format("{}{} x {}", kinds.empty() ? "" : ", ", count, display_text(name, 40));
   }
-  const auto other = static_cast<int>(reply.gpus.size()) - states[proto::GpuState::kAvailable] -
-                     states[proto::GpuState::kInUse];
+  const int other =
+      count_all - states[proto::GpuState::kAvailable] - states[proto::GpuState::kInUse];
   Table table({{"HOST"},
                {"GPUS", true},
                {"AVAILABLE", true},
@@ -270,7 +282,7 @@ std::string summary_text(const proto::Status::Reply& reply, const std::string& h
                {"OTHER", true},
                {"MODELS", false, 10}});
   table.add({{host, Colour::kNone},
-             {std::to_string(reply.gpus.size()), Colour::kNone},
+             {std::to_string(count_all), Colour::kNone},
              {std::to_string(states[proto::GpuState::kAvailable]), Colour::kGreen},
              {std::to_string(states[proto::GpuState::kInUse]), Colour::kNone},
              {std::to_string(other), other > 0 ? Colour::kYellow : Colour::kNone},

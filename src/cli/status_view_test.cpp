@@ -199,7 +199,11 @@ TEST(StatusView, AMigInstanceIsNamedBesideItsGpuNotLikeOne) {
   reply.gpus[2].parent = reply.gpus[1].uuid;
   reply.gpus[2].index = 0;
   reply.gpus[2].label = "1:0";
-  EXPECT_THAT(status_text(reply, {200, false}, kNow), HasSubstr("\n1:0 "));
+  reply.gpus[1].state = proto::GpuState::kAvailable;
+  const std::string text = status_text(reply, {200, false}, kNow);
+  EXPECT_THAT(text, HasSubstr("\n1:0 "));
+  EXPECT_THAT(text, HasSubstr(" split "));
+  EXPECT_THAT(summary_text(reply, "node7", {}), HasSubstr("node7     2 "));
 }
 
 TEST(StatusView, NoGpuPointsToDoctor) {

@@ -59,6 +59,7 @@ Call call_of(const Wanted& wanted) {
   if (!wishes.gpu_ids.empty()) call.gpu_ids = wishes.gpu_ids;
   call.memory = wishes.memory;
   call.soft_limit = wishes.soft_limit;
+  call.unreserved_threshold = wishes.memory_threshold;
   if (wishes.lasts) call.seconds = wishes.lasts->count();
   if (wanted.take_over) call.take_over = true;
   call.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);

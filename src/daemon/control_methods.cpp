@@ -155,6 +155,7 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   request.placement.count = call.gpus.value_or(1);
   request.placement.memory = call.memory;
   request.placement.soft_limit = call.soft_limit;
+  request.placement.threshold = call.unreserved_threshold;
   if (call.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(call, request));
   request.as_name = call.as_name.value_or("");

@@ -113,8 +113,8 @@ void ControlServer::serve(Connection& connection) {
       continue;
     }
     // Who waits may be answered later.
-    const std::string& text = outcome.shared ? *outcome.shared : outcome.answer;
-    if (!call->oneway && !text.empty()) answer(connection, text);
+    const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
+    if (!call->oneway && !reply.empty()) answer(connection, reply);
   }
 }
 

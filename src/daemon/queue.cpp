@@ -197,6 +197,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   row.memory = request.placement.memory;
   row.soft_limit = request.placement.soft_limit;
   row.lasts = request.lasts;
+  row.threshold = request.placement.threshold;
   row.take_over = request.placement.take_over.has_value();
   row.as_name = request.as_name;
   row.note = request.note;

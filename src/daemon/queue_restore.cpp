@@ -56,6 +56,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked.placement.gpus = stored.gpus;
   entry.asked.placement.memory = stored.memory;
   entry.asked.placement.soft_limit = stored.soft_limit;
+  entry.asked.placement.threshold = stored.threshold;
   if (stored.take_over) entry.asked.placement.take_over = stored.uid;
   entry.asked.note = stored.note;
   entry.asked.command = stored.command;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "proto/text_forms.h"
 #include "proto/words.h"
 
 #include <fmt/format.h>
@@ -158,8 +159,14 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   const std::string share = describe_share(lease, parts_.gpus);
   if (made) {
     tell(entry, EventType::kLeaseMade, "made: " + share);
-  } else if (told.lease.gpus != lease.gpus || told.lease.note != lease.note) {
-    tell(entry, EventType::kLeaseUpdated, "changed: " + share);
+  } else if (told.lease.gpus != lease.gpus || told.lease.note != lease.note ||
+             told.lease.ends != lease.ends) {
+    tell(entry, EventType::kLeaseUpdated,
+         "changed: " + share + (lease.ends ? ", until " + proto::format_time(*lease.ends) : ""));
+  }
+  if (lease.state == LeaseState::kExpired && told.lease.state != LeaseState::kExpired) {
+    tell(entry, EventType::kLeaseUpdated,
+         "is expired: its time is over, but its programs hold memory still");
   }
   if (entry.main && !told.started) tell(entry, EventType::kLeaseStarted, "started its command");
   if (entry.cause && !told.ending) {

@@ -117,7 +117,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     gpu.detail = state.drain_reason;
   }
   if (gpu.leases.empty() && state.idle_since != WallTime()) gpu.idle_since = state.idle_since;
-  gpu.utilisation_percent = entry.sample.utilisation;
+  gpu.utilisation_percent = entry.sample.load_percent;
   if (!entry.sample.error.empty()) {
     gpu.state = proto::GpuState::kError;
     gpu.detail = entry.sample.error;

@@ -186,7 +186,9 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
     const std::string reason = display_text(room.drain_reason, 200);
     return reason.empty() ? "is draining" : "is draining: " + reason;
   }
-  if (request.memory || !room.in_unreserved_use) return {};
+  const bool in_use =
+      request.threshold ? room.unreserved_use > *request.threshold : room.in_unreserved_use;
+  if (request.memory || !in_use) return {};
   // With all of it the user's own, nobody else is in the way.
   if (request.take_over && capacity_for(request, room) == room.capacity) return {};
   return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));

@@ -41,6 +41,8 @@ struct PlacementRequest {
   std::optional<SizeSpec> memory;  // empty: exclusive
   std::optional<SizeSpec> soft_limit;
   std::vector<GpuUuid> preferred{};  // what the user had last: taken first, if whole and free
+  // Use without a lease counts above so much; empty: above the site's threshold.
+  std::optional<Bytes> threshold{};
   std::optional<uid_t> take_over{};  // use without a lease by this user's processes is no obstacle
 };
 

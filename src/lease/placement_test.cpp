@@ -131,5 +131,19 @@ TEST(Placement, ASoftLimitLiesBelowALimit) {
             Code::kInvalid);
 }
 
+TEST(Placement, ARequestMaySayFromWhenOnUseWithoutALeaseCounts) {
+  auto used = room(0);
+  used.unreserved_use = mib(700);  // below what the site has set
+  PlacementRequest request;
+  EXPECT_TRUE(place(request, {used}));
+  request.threshold = mib(500);
+  EXPECT_EQ(place(request, {used}).error().error.code, Code::kNoGpu);
+  request.threshold = Bytes();
+  EXPECT_EQ(place(request, {used}).error().error.code, Code::kNoGpu);
+  used.in_unreserved_use = true;  // above it
+  request.threshold = gib(1);
+  EXPECT_TRUE(place(request, {used}));
+}
+
 }  // namespace
 }  // namespace gpurota::lease

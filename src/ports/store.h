@@ -78,6 +78,7 @@ struct StoredRequest {
   std::vector<std::string> command;  // foreign bytes, kept exact
   StoredProcess holder;              // who waits
   std::string boot_id;
+  std::optional<Bytes> threshold{};  // of unreserved use
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -128,6 +128,7 @@ void visit(V&& v, X& x) {
   v("seconds", x.seconds);
   v("take_over", x.take_over);
   v("as_name", x.as_name);
+  v("unreserved_threshold", x.unreserved_threshold);
 }
 
 template <class V, Like<Acquire::Reply> X>

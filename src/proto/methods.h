@@ -55,6 +55,7 @@ struct Acquire {
   std::optional<std::int64_t> seconds;
   std::optional<bool> take_over;
   std::optional<std::string> as_name;
+  std::optional<Bytes> unreserved_threshold;
   bool operator==(const Acquire&) const = default;
 };
 

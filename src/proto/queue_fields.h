@@ -44,6 +44,7 @@ void visit(V&& v, X& x) {
   v("as_name", x.as_name);
   v("note", x.note);
   v("command", x.command);
+  v("unreserved_threshold", x.unreserved_threshold);
 }
 
 template <class V, Like<Enqueue::Reply> X>

@@ -56,6 +56,7 @@ struct Enqueue {
   std::optional<std::string> as_name;
   std::optional<std::string> note;
   std::optional<std::vector<std::string>> command;
+  std::optional<Bytes> unreserved_threshold;
   bool operator==(const Enqueue&) const = default;
 };
 

@@ -43,7 +43,8 @@ std::optional<SizeSpec> size_at(const Statement& row, int column) {
 
 constexpr const char* kSelectRequests =
     "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
-    " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id"
+    " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
+    " threshold_bytes"
     " FROM request ORDER BY id";
 
 ports::StoredRequest request_at(const Statement& row) {
@@ -62,6 +63,7 @@ ports::StoredRequest request_at(const Statement& row) {
   request.note = row.bytes(13);
   request.holder = process_at(row, 14);
   request.boot_id = row.bytes(16);
+  if (!row.is_null(17)) request.threshold = Bytes(static_cast<std::uint64_t>(row.integer(17)));
   return request;
 }
 
@@ -132,7 +134,7 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   GPUROTA_TRY(remove_request(request.id));
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert, database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                                     " ?, ?, ?, ?, ?, ?)"));
+                                     " ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
   insert.bind(request.since.time_since_epoch().count()).bind(request.count);
   bind_size(insert, request.memory);
@@ -140,7 +142,9 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   insert.bind(request.lasts ? Number(request.lasts->count()) : Number());
   insert.bind(request.take_over ? 1 : 0).bind_blob(request.as_name).bind_blob(request.note);
   insert.bind(request.holder.pid).bind(to_integer(request.holder.start_ticks));
-  GPUROTA_TRY(insert.bind_text(request.boot_id).run());
+  insert.bind_text(request.boot_id);
+  insert.bind(request.threshold ? Number(to_integer(request.threshold->count())) : Number());
+  GPUROTA_TRY(insert.run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     GPUROTA_TRY(gpu.bind(id).bind(to_integer(i)).bind_text(request.gpus[i].value).run());

@@ -14,6 +14,7 @@ using ::testing::IsEmpty;
 
 ports::StoredRequest make_request(std::uint64_t id) {
   ports::StoredRequest request;
+  request.threshold = mib(700);
   request.id = RequestId{id};
   request.uid = 4000000000u;
   request.kind = "reservation";

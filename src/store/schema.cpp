@@ -165,6 +165,9 @@ CREATE TABLE filler (
   places TEXT NOT NULL             -- UUIDs between commas
 ) STRICT;
 )sql",
+    R"sql(
+ALTER TABLE request ADD COLUMN threshold_bytes INTEGER;  -- of unreserved use; null: the site's
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {
