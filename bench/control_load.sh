@@ -53,7 +53,10 @@ for _ in range(100):
 took.sort()
 print("gpurota status, 8 GPUs, 64 leases: p50 %.1f ms, p90 %.1f, least %.1f" % (took[50], took[90], took[0]))
 END
+# At real-time priority where that is allowed: a machine that is busy measures its scheduler otherwise.
+first=()
+if chrt -a -r -p 1 "$daemon" 2>/dev/null; then first=(chrt -r 1); fi
 control_load=$build/bench/control_load
 rss=$(resident)
-"$control_load" "$dir/run/control.sock" 1000 10000 10
+"${first[@]}" "$control_load" "$dir/run/control.sock" 1000 10000 10
 echo "resident: $rss KiB before, $(resident) KiB after"
