@@ -122,7 +122,7 @@ END
       "$SHARE/bash-completion/completions/gpurota" "$@"
   }
   [ "$(completed gpurota relea)" = release ]
-  [ "$(completed gpurota run --mem)" = --memory ]
+  [ "$(completed gpurota run --sof)" = --soft-limit ]
   [ "$(completed gpurota release L)" = L1 ]
   [ "$(completed gpurota reserve --sho)" = --short ]
   [ "$(completed gpurota queue --js)" = --json ]
@@ -148,7 +148,7 @@ END
   }
   [ "$(completed 'gpurota rele')" = release ]
   [ "$(completed 'gpurota release L')" = L1 ]
-  [ "$(completed 'gpurota run --mem')" = --memory ]
+  [ "$(completed 'gpurota run --sof')" = --soft-limit ]
   [ "$(completed 'gpurota reserve --sho')" = --short ]
   in_background waiter gpurota run --gpus 2 -- true
   wait_until says waiter waiting

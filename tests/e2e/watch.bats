@@ -193,6 +193,7 @@ stranger() { # stranger FILE MIB
 }
 
 @test "events --follow goes on after a kill -9 of the daemon and shows each event once" {
+  start_daemon
   in_background follower gpurota events --follow --since 1h --json
   gpurota run --memory 1G -- true
   wait_until says follower '"type":"lease_gone"'

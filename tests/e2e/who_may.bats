@@ -94,4 +94,5 @@ as() {
   gpurota update L1 --for 5h
   gpurota cancel R1
   as 54001 54001 54001 gpurota update L1 --for 6h
+  gpurota release --all-users --yes
 }
