@@ -128,6 +128,7 @@ Members members_of_codec() {
   members["type Variable"] = fields_of<Variable>();
   members["type Check"] = fields_of<Check>();
   members["type EventCount"] = fields_of<EventCount>();
+  members["type Waits"] = fields_of<Waits>();
 #define GPUROTA_ADD(M) add_method<M>(members);
   GPUROTA_FOR_EACH_METHOD(GPUROTA_ADD)
   for (const std::string_view error :
