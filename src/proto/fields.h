@@ -92,14 +92,6 @@ void visit(V&& v, X& x) {
   v("value", x.value);
 }
 
-template <class V, Like<Check> X>
-void visit(V&& v, X& x) {
-  v("name", x.name);
-  v("status", x.status);
-  v("summary", x.summary);
-  v("remedy", x.remedy);
-}
-
 // Methods without parameters, and their parameters.
 template <class V, class X>
 requires Like<X, GetInfo> || Like<X, Status> || Like<X, Doctor> || Like<X, Reload> ||

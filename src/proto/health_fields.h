@@ -1,10 +1,18 @@
-// The fields of health_methods.h; see fields.h.
+// The fields of health_methods.h, and of what doctor checks; see fields.h.
 #pragma once
 
 #include "proto/health_methods.h"
 #include "proto/like.h"
 
 namespace gpurota::proto {
+
+template <class V, Like<Check> X>
+void visit(V&& v, X& x) {
+  v("name", x.name);
+  v("status", x.status);
+  v("summary", x.summary);
+  v("remedy", x.remedy);
+}
 
 template <class V, Like<EventCount> X>
 void visit(V&& v, X& x) {
