@@ -87,6 +87,14 @@ def until(what, seconds=60.0, pace=0.001):
     return True
 
 
+def runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(") ", 1)[1][0] not in "ZX"
+    except OSError:
+        return False
+
+
 class Bench:
     def __init__(self, dist, rounds):
         self.rounds, self.gpu, self.failed = rounds, Gpu(), 0
@@ -154,8 +162,7 @@ class Bench:
         result = None
         if words and words[0] == "ok":
             begun = float(words[2])
-            here = lambda: os.path.exists(f"/proc/{pid}") and open(f"/proc/{pid}/stat").read().split(") ")[1][0] not in "ZX"
-            gone = until(lambda: not here(), 10)
+            gone = until(lambda: not runs(pid), 10)
             ended = time.monotonic()
             free = until(lambda: pid not in (self.gpu.pids() or ()) and self.gpu.used() < self.bare + (2 << 30), 10)
             result = {"ended": ended - begun, "free": time.monotonic() - begun} if gone and free else None
