@@ -57,26 +57,31 @@ _gpurota() {
     --gpu-ids | -i) _gpurota_gpu_ids "$current" && return ;;
     --restart) _gpurota_words 'no on-failure always' "$current" && return ;;
     --lease) _gpurota_words "$(_gpurota_names leases)" "$current" && return ;;
+    --priority) _gpurota_words 'high normal low' "$current" && return ;;
+    --turns) _gpurota_words 'auto on off' "$current" && return ;;
+    --quantum) _gpurota_words 'auto' "$current" && return ;;
     --by) _gpurota_words 'user group note gpu kind' "$current" && return ;;
-    --since | --days | -d | --memory | -m | --memory-threshold | --soft-limit | --note | --gpus | -g | --for | --as | --wait | -w | --timeout | -t | --reason) return ;;
+    --since | --days | -d | --memory | -m | --memory-threshold | --soft-limit | --capacity | --note | --gpus | -g | --for | --as | --wait | -w | --timeout | -t | --reason) return ;;
   esac
   case $command in
-    '') _gpurota_words "run reserve status queue cancel explain drain undrain ps release update events report doctor burn filler job reload version help $common --version" "$current" ;;
-    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --note --as --wait --nonblock --timeout --lease --filler --memory-threshold $common" "$current" ;;
-    reserve) _gpurota_words "--gpus --gpu-ids --memory --soft-limit --for --note --as --force --wait --nonblock --short --memory-threshold $common" "$current" ;;
+    '') _gpurota_words "run reserve status queue cancel explain drain undrain turns set ps release update events report doctor burn filler job reload version help $common --version" "$current" ;;
+    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --swap --priority --note --as --wait --nonblock --timeout --lease --filler --memory-threshold $common" "$current" ;;
+    reserve) _gpurota_words "--gpus --gpu-ids --memory --soft-limit --swap --priority --for --note --as --force --wait --nonblock --short --memory-threshold $common" "$current" ;;
     queue) _gpurota_words "--json $common" "$current" ;;
     cancel) _gpurota_words "$(_gpurota_names requests) $common" "$current" ;;
     explain) _gpurota_words "$(_gpurota_names requests) $(_gpurota_names leases) $common" "$current" ;;
     drain) if [ "${current#-}" = "$current" ]; then _gpurota_gpu_ids "$current"; else _gpurota_words "--reason $common" "$current"; fi ;;
     undrain) if [ "${current#-}" = "$current" ]; then _gpurota_gpu_ids "$current"; else _gpurota_words "$common" "$current"; fi ;;
     status) _gpurota_words "--json --summary --watch --memory-threshold $common" "$current" ;;
+    turns) _gpurota_words "--gpu-ids --json $common" "$current" ;;
+    set) _gpurota_words "--gpu-ids --capacity --quantum --turns --reset $common" "$current" ;;
     doctor) _gpurota_words "--json $common" "$current" ;;
     events) _gpurota_words "--follow --since --lease --json $common" "$current" ;;
     report) _gpurota_words "--days --since --by --json --csv $common" "$current" ;;
     ps) _gpurota_words "$(_gpurota_names leases) --json $common" "$current" ;;
     release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all --all-users --yes $common" "$current" ;;
     update) _gpurota_words "$(_gpurota_names leases) --for --memory --soft-limit --note $common" "$current" ;;
-    help) _gpurota_words 'run reserve status queue cancel explain drain undrain ps release update events report doctor burn filler job reload version' "$current" ;;
+    help) _gpurota_words 'run reserve status queue cancel explain drain undrain turns set ps release update events report doctor burn filler job reload version' "$current" ;;
     job) _gpurota_words "add list show logs start stop restart remove --json --user --force --lines --restart --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note -- $common" "$current" ;;
     filler) _gpurota_words "add list logs pause resume remove --json --user --lines --gpu-ids --instances --memory --idle-after --grace --on-yield --env --env-file --workdir -- $common" "$current" ;;
     burn) _gpurota_words "--gpu-ids --memory --for --hold --self-test --json --help" "$current" ;;

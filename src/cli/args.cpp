@@ -5,6 +5,7 @@
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
 #include "cli/time_text.h"
+#include "cli/turns_args.h"
 #include "proto/text_forms.h"
 
 #include <fmt/format.h>
@@ -15,9 +16,10 @@
 namespace gpurota::cli {
 namespace {
 
-constexpr std::array kCommands = {"run",   "reserve", "status", "queue",  "cancel", "explain",
-                                  "ps",    "release", "update", "events", "report", "version",
-                                  "drain", "undrain", "doctor", "reload", "help"};
+constexpr std::array kCommands = {"run",     "reserve", "status",  "queue",  "cancel",
+                                  "explain", "ps",      "release", "update", "events",
+                                  "report",  "version", "turns",   "set",    "drain",
+                                  "undrain", "doctor",  "reload",  "help"};
 
 std::string line_of(const Words& words) { return display_command(words, 1000); }
 
@@ -55,6 +57,12 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
     return fail(Code::kInvalid, "--soft-limit is a warning line below --memory: give --memory too");
   }
   GPUROTA_ASSIGN_OR_RETURN(run.memory_threshold, threshold_of(raw));
+  run.swap = raw.swap;
+  if (run.swap && run.soft_limit) {
+    return fail(Code::kInvalid,
+                "--soft-limit is of slices: what a swap lease holds gives way in its turn");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
   run.as_name = raw.as_name;
   run.nonblock = raw.nonblock;
@@ -75,7 +83,8 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   GPUROTA_TRY(read_wishes(raw, run));
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
-        raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold) {
+        raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold || raw.swap ||
+        raw.priority) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which has its GPUs already: only "
                   "--timeout goes with it");
@@ -169,6 +178,7 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words,
     known.push_back({'\0', "--for", nullptr, &raw.time});
   }
   add_queue_options(name, raw, known);
+  add_turns_options(name, raw, known);
   GPUROTA_ASSIGN_OR_RETURN(raw.positional, OptionParser(known, name).parse(words, false));
   if (raw.positional.size() > most) {
     return fail(Code::kInvalid, fmt::format("unexpected '{}' (see 'gpurota {} --help')",
@@ -243,6 +253,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   GPUROTA_TRY(parse_simple(raw, name, words, most));
   if (raw.help) return HelpOptions{name};
   if (is_queue_command(name)) return queue_command(name, raw);
+  if (name == "turns" || name == "set") return turns_command(name, raw);
   if (name == "status") return status_command(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{};

@@ -24,6 +24,8 @@ struct LeaseWishes {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::string> as_name;
+  bool swap = false;  // in turns with others
+  std::optional<int> priority;
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for
   bool nonblock = false;
   std::optional<std::chrono::seconds> wait;  // not longer than that
@@ -77,6 +79,16 @@ struct UpdateOptions {
   std::optional<std::string> note;
   std::optional<std::chrono::seconds> lasts;  // from now on; at least one of the four
 };
+struct TurnsOptions {
+  bool json = false;
+  std::vector<std::string> gpu_ids;  // empty: all
+};
+struct SetOptions {
+  std::vector<std::string> gpu_ids;
+  std::optional<SizeSpec> capacity;
+  std::optional<std::string> quantum, turns;  // as written
+  bool reset = false;                         // at least one of the four
+};
 struct VersionOptions {
   bool client_only = false;  // --version
 };
@@ -105,11 +117,11 @@ struct HelpOptions {
   std::string topic;  // a command, or empty
 };
 
-using Command =
-    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
-                 VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
-                 BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions, QueueOptions,
-                 CancelOptions, ExplainOptions, DrainOptions>;
+using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
+                             UpdateOptions, VersionOptions, DoctorOptions, EventsOptions,
+                             ReportOptions, ReloadOptions, BurnOptions, JobOptions, FillerOptions,
+                             CompleteOptions, ReserveOptions, QueueOptions, CancelOptions,
+                             ExplainOptions, DrainOptions, TurnsOptions, SetOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

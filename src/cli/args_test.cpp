@@ -158,8 +158,40 @@ TEST(Arguments, ForeignTextInMistakesIsHarmless) {
   }
 }
 
+template <class Options>
+Options parsed(const Words& words) {
+  auto arguments = parse_arguments(words);
+  EXPECT_TRUE(arguments) << arguments.error().message;
+  return std::get<Options>(arguments->command);
+}
+
+TEST(Arguments, SwapLeasesAndTheirPriority) {
+  const auto run =
+      parsed<RunOptions>({"run", "--swap", "--memory", "20G", "--priority", "high", "--", "a.out"});
+  EXPECT_TRUE(run.swap);
+  EXPECT_EQ(run.priority, 10);
+  EXPECT_EQ(parsed<ReserveOptions>({"reserve", "--swap", "--priority", "-7"}).priority, -7);
+  EXPECT_TRUE(says(refused({"run", "--swap", "-m", "2G", "--soft-limit", "1G", "--", "a"}),
+                   "--soft-limit"));
+  EXPECT_TRUE(says(refused({"run", "--priority", "101", "--", "a"}), "--priority"));
+  EXPECT_TRUE(says(refused({"run", "--lease", "L1", "--swap", "--", "a"}), "--lease"));
+}
+
+TEST(Arguments, TurnsAreShownAndSet) {
+  EXPECT_TRUE(parsed<TurnsOptions>({"turns", "--json"}).json);
+  const auto set = parsed<SetOptions>(
+      {"set", "--gpu-ids", "0,1", "--capacity", "24G", "--quantum", "5s", "--turns", "off"});
+  EXPECT_EQ(set.gpu_ids.size(), 2u);
+  EXPECT_EQ(set.capacity->bytes, gib(24));
+  EXPECT_EQ(set.quantum, "5s");
+  EXPECT_EQ(set.turns, "off");
+  EXPECT_TRUE(says(refused({"set", "--gpu-ids", "0"}), "nothing to set"));
+  EXPECT_TRUE(says(refused({"set", "--turns", "on"}), "which GPU"));
+}
+
 TEST(Help, FitsATerminalAndExplainsEveryCommand) {
-  for (const char* topic : {"", "run", "status", "ps", "release", "update", "version", "doctor"}) {
+  for (const char* topic :
+       {"", "run", "status", "ps", "release", "update", "version", "doctor", "turns", "set"}) {
     const std::string_view text = help_text(topic);
     EXPECT_NE(text.find("usage: gpurota"), std::string_view::npos) << topic;
     EXPECT_EQ(text.back(), '\n');

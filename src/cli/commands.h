@@ -25,6 +25,8 @@ int queue(const Context& context, const QueueOptions& options);
 int cancel(const Context& context, const CancelOptions& options);
 int explain(const Context& context, const ExplainOptions& options);
 int drain(const Context& context, const DrainOptions& options);
+int turns(const Context& context, const TurnsOptions& options);
+int set(const Context& context, const SetOptions& options);
 int status(const Context& context, const StatusOptions& options);
 int ps(const Context& context, const PsOptions& options);
 int release(const Context& context, const ReleaseOptions& options);

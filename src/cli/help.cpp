@@ -16,10 +16,12 @@ usage: gpurota COMMAND [OPTION…]
   queue                who waits for what
   explain              why you wait, and when and how a lease ends
   ps                   every process on every GPU
+  turns                leases that share a GPU in turns: whose it is, and what moved
   release [LEASE]      end a lease and its processes; without a name, your reservations
   cancel REQUEST       stop waiting
   update LEASE         change the end, the memory limit or the note of a lease
   drain, undrain GPU   take a GPU out of service, and put it back (administrators)
+  set                  what leases may have of a GPU, and its turns (administrators)
   events               what happened: leases, refusals, findings of the watch
   report               who used how much
   doctor               what would stop gpurota on this machine, and how to mend it
@@ -33,6 +35,7 @@ usage: gpurota COMMAND [OPTION…]
 
   gpurota run -- python train.py                 a whole GPU, for this program only
   gpurota run --memory 8G -- python serve.py     8 GiB of a GPU; others may have the rest
+  gpurota run --swap -- python train.py          nearly all of its memory, in turns with others
   gpurota run --gpus 2 -- torchrun train.py      two whole GPUs
 
 options of every command:
@@ -62,6 +65,11 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
   --soft-limit SIZE     below --memory: from here on the use is reported
   --memory-threshold SIZE  take a whole GPU although programs without a lease hold up to SIZE of it,
                         instead of what the site has set; 0: only if there are none
+  --swap                share the GPU in turns: the program may have nearly all of its memory (or
+                        --memory) while others do too. When they do not fit together one runs at a
+                        time, and what it needs of the others' moves to host memory
+  --priority WHICH      high, normal, low, or a number, up to what the site allows you: who goes first
+                        in turns, and who is stopped last
   --note TEXT           shown in 'gpurota status' to you and administrators
   --as NAME             who you are, where several people share an account
   -w, --wait TIME       do not wait for GPUs for longer than that: 30s, 10m, 2h, 1h30m
@@ -280,6 +288,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTopics 
 
 std::string_view help_text(std::string_view topic) {
   if (const std::string_view text = queue_help_text(topic); !text.empty()) return text;
+  if (const std::string_view text = turns_help_text(topic); !text.empty()) return text;
   for (const auto& [name, text] : kTopics) {
     if (name == topic) return text;
   }

@@ -10,5 +10,7 @@ namespace gpurota::cli {
 std::string_view help_text(std::string_view topic);
 // Of the commands about waiting and reserving; empty for others.
 std::string_view queue_help_text(std::string_view topic);
+// Of those about turns.
+std::string_view turns_help_text(std::string_view topic);
 
 }  // namespace gpurota::cli

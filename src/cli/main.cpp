@@ -28,6 +28,8 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, CancelOptions>) return cancel(context, options);
         if constexpr (std::is_same_v<Options, ExplainOptions>) return explain(context, options);
         if constexpr (std::is_same_v<Options, DrainOptions>) return drain(context, options);
+        if constexpr (std::is_same_v<Options, TurnsOptions>) return turns(context, options);
+        if constexpr (std::is_same_v<Options, SetOptions>) return set(context, options);
         if constexpr (std::is_same_v<Options, StatusOptions>) return status(context, options);
         if constexpr (std::is_same_v<Options, PsOptions>) return ps(context, options);
         if constexpr (std::is_same_v<Options, ReleaseOptions>) return release(context, options);

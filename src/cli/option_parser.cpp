@@ -31,12 +31,17 @@ std::vector<Option> common_options(Raw& raw) {
 }
 
 std::vector<Option> lease_options(Raw& raw) {
-  return {
-      {'g', "--gpus", nullptr, &raw.gpus},     {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
-      {'m', "--memory", nullptr, &raw.memory}, {'\0', "--soft-limit", nullptr, &raw.soft_limit},
-      {'\0', "--note", nullptr, &raw.note},    {'\0', "--as", nullptr, &raw.as_name},
-      {'w', "--wait", nullptr, &raw.wait},     {'\0', "--nonblock", &raw.nonblock},
-      {'\0', "--memory-threshold", nullptr, &raw.memory_threshold}};
+  return {{'g', "--gpus", nullptr, &raw.gpus},
+          {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
+          {'m', "--memory", nullptr, &raw.memory},
+          {'\0', "--soft-limit", nullptr, &raw.soft_limit},
+          {'\0', "--note", nullptr, &raw.note},
+          {'\0', "--as", nullptr, &raw.as_name},
+          {'w', "--wait", nullptr, &raw.wait},
+          {'\0', "--nonblock", &raw.nonblock},
+          {'\0', "--swap", &raw.swap},
+          {'\0', "--priority", nullptr, &raw.priority},
+          {'\0', "--memory-threshold", nullptr, &raw.memory_threshold}};
 }
 
 Result<Words> OptionParser::parse(const Words& words, bool stop_at_word) {

@@ -19,12 +19,13 @@ using Words = std::vector<std::string>;
 struct Raw {
   std::optional<std::string> runtime_dir, memory, soft_limit, note, gpus;
   std::optional<std::string> since, days, by, as_name, lease, reason, time, wait;
-  std::optional<std::string> memory_threshold;
+  std::optional<std::string> memory_threshold, priority, capacity, quantum, turns;
   Words gpu_ids, positional;
   bool summary = false, watch = false, follow = false, csv = false;
   bool verbose = false, json = false, all = false, help = false, version = false;
   bool filler = false;
   bool nonblock = false, force = false, is_short = false, all_users = false, yes = false;
+  bool swap = false, reset = false;
 };
 
 struct Option {

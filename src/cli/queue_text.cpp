@@ -48,6 +48,7 @@ std::string wish_of(const proto::Request& request) {
     text += request.memory->percent ? fmt::format(" x {}%", request.memory->percent)
                                     : " x " + to_string(request.memory->bytes);
   }
+  if (request.swap.value_or(false)) text += " in turns";
   return text;
 }
 

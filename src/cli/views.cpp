@@ -102,6 +102,7 @@ std::string lease_line(const proto::Lease& lease) {
     if (!gpus.empty()) gpus += ", ";
     gpus += fmt::format("GPU {} ({})", label_of(gpu), amount(gpu.limit_bytes, "whole"));
   }
+  if (lease.share == proto::Share::kSwap) gpus += ", in turns";
   return fmt::format("{} on {}", to_string(lease.lease_id), gpus);
 }
 

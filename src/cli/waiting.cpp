@@ -60,6 +60,8 @@ Call call_of(const Wanted& wanted) {
   call.memory = wishes.memory;
   call.soft_limit = wishes.soft_limit;
   call.unreserved_threshold = wishes.memory_threshold;
+  if (wishes.swap) call.swap = true;
+  call.priority = wishes.priority;
   if (wishes.lasts) call.seconds = wishes.lasts->count();
   if (wanted.take_over) call.take_over = true;
   call.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);

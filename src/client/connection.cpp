@@ -137,6 +137,8 @@ GPUROTA_INSTANTIATE(ListRequests)
 GPUROTA_INSTANTIATE(Cancel)
 GPUROTA_INSTANTIATE(Drain)
 GPUROTA_INSTANTIATE(Undrain)
+GPUROTA_INSTANTIATE(ListTurns)
+GPUROTA_INSTANTIATE(SetGpus)
 GPUROTA_INSTANTIATE(ServiceInfo)
 GPUROTA_INSTANTIATE(InterfaceDescription)
 template Result<void> Connection::start_stream(const proto::Hold&, milliseconds);

@@ -7,6 +7,7 @@
 #include "core/user_limits.h"
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -110,6 +111,30 @@ struct Filler {
   bool operator==(const Filler&) const = default;
 };
 
+// [turns]: swap leases that do not fit together (docs/design/turns.md).
+struct Turns {
+  enum class Mode { kAuto, kOn, kOff };
+  // Of one GPU; what is empty is as for all of them.
+  struct Gpu {
+    std::optional<SizeSpec> capacity;  // what leases of all kinds may have of it
+    std::optional<Mode> mode;
+    std::optional<std::chrono::milliseconds> quantum;  // zero: from the cost of moving
+    bool operator==(const Gpu&) const = default;
+  };
+
+  Gpu every;                        // capacity: the whole GPU; mode: auto; quantum: zero
+  std::map<std::string, Gpu> gpus;  // by index or UUID
+  SizeSpec host_budget{{}, 50};     // of the machine's RAM, for what is evicted
+  SizeSpec pinned{{}, 50};          // of that RAM, for what of it is pinned
+  int moving_percent = 5;           // of the time, with a quantum from the cost
+  int priority_percent = 50;        // of the time that higher priorities may take from lower ones
+  std::chrono::milliseconds idle_release{5};
+  std::chrono::milliseconds yield_deadline{30000};
+  bool stop_at_deadline = false;
+
+  bool operator==(const Turns&) const = default;
+};
+
 // What becomes of a reservation whose time is over while its programs hold memory.
 enum class Expired {
   kYield,  // they run on until somebody waits for the GPUs
@@ -152,9 +177,14 @@ struct Config {
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;
   Filler filler;
+  Turns turns;
 
   bool operator==(const Config&) const = default;
 };
+
+std::optional<Turns::Mode> parse_turns_mode(std::string_view word);  // "auto", "on", "off"
+// "5s", "250ms"; "auto" is zero.
+Result<std::chrono::milliseconds> parse_quantum(std::string_view text);
 
 // The text of a gpurota.toml. `file` names it in errors: "gpurota.toml:12: watch_period: …". Unknown
 // keys are errors: a misspelt limit must not silently not hold.

@@ -270,6 +270,22 @@ Setter delay(Milliseconds& into) {
   };
 }
 
+Setter turns_mode(std::optional<Turns::Mode>& into) {
+  return [&into](const toml::node& node) -> std::string {
+    into = parse_turns_mode(node.value<std::string>().value_or(""));
+    return into ? "" : "write \"auto\", \"on\" or \"off\"";
+  };
+}
+
+Setter quantum(std::optional<Milliseconds>& into) {
+  return [&into](const toml::node& node) -> std::string {
+    const auto parsed = parse_quantum(node.value<std::string>().value_or(""));
+    if (!parsed) return parsed.error().message;
+    into = *parsed;
+    return {};
+  };
+}
+
 Setter names(std::vector<std::string>& into) {
   return [&into](const toml::node& node) { return parse_names(node, into); };
 }
@@ -328,6 +344,13 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"automatic.soft_limit", size(config.automatic.soft_limit)},
       {"automatic.gpus", count(config.automatic.gpus, 1, kMaxLeaseGpus)},
       {"automatic.when_full", when_full(config.automatic.when_full)},
+      {"turns.host_budget", size(config.turns.host_budget)},
+      {"turns.pinned", size(config.turns.pinned)},
+      {"turns.moving_percent", count(config.turns.moving_percent, 1, 100)},
+      {"turns.priority_percent", count(config.turns.priority_percent, 0, 95)},
+      {"turns.idle_release", duration(config.turns.idle_release, Milliseconds(1))},
+      {"turns.yield_deadline", duration(config.turns.yield_deadline, Milliseconds(100))},
+      {"turns.stop_at_deadline", flag(config.turns.stop_at_deadline)},
   };
 }
 
@@ -395,7 +418,43 @@ void add_named_limits(Setters& known, const toml::table& file, const std::string
   }
 }
 
+void add_turns(Setters& known, const std::string& prefix, Turns::Gpu& gpu) {
+  const Setters settings = {
+      {"capacity", size(gpu.capacity)},
+      {"mode", turns_mode(gpu.mode)},
+      {"quantum", quantum(gpu.quantum)},
+  };
+  for (const auto& [name, setter] : settings) known[prefix + name] = setter;
+}
+
+// The names behind [turns.gpu] are those of GPUs.
+void add_gpu_turns(Setters& known, const toml::table& file, Turns& turns) {
+  add_turns(known, "turns.", turns.every);
+  const toml::table* const gpus = file["turns"]["gpu"].as_table();
+  if (!gpus) return;
+  for (const auto& [name, node] : *gpus) {
+    const std::string spelled(name.str());
+    add_turns(known, "turns.gpu." + spelled + ".", turns.gpus[spelled]);
+  }
+}
+
 }  // namespace
+
+std::optional<Turns::Mode> parse_turns_mode(std::string_view word) {
+  if (word == "auto") return Turns::Mode::kAuto;
+  if (word == "on") return Turns::Mode::kOn;
+  if (word == "off") return Turns::Mode::kOff;
+  return std::nullopt;
+}
+
+Result<std::chrono::milliseconds> parse_quantum(std::string_view text) {
+  if (text == "auto") return Milliseconds(0);
+  const auto parsed = parse_duration(text);
+  if (!parsed || *parsed < Milliseconds(10) || *parsed > Milliseconds(3600000)) {
+    return fail(Code::kInvalid, "write \"auto\", or a time from \"10ms\" to \"1h\"");
+  }
+  return *parsed;
+}
 
 Result<Config> parse(std::string_view source, const std::string& file) {
   const toml::parse_result parsed = toml::parse(source);
@@ -407,6 +466,7 @@ Result<Config> parse(std::string_view source, const std::string& file) {
   add_limits(known, "limits.", config.limits.everyone);
   add_named_limits(known, parsed.table(), "user", config.limits.users);
   add_named_limits(known, parsed.table(), "group", config.limits.groups);
+  add_gpu_turns(known, parsed.table(), config.turns);
   GPUROTA_TRY(apply(parsed.table(), "", known, file));
   GPUROTA_TRY(check_together(config, file));
   return config;

@@ -207,6 +207,27 @@ TEST(Config, ASizeMayBeNothing) {
   EXPECT_EQ(config->audit_size_per_user, Bytes());
 }
 
+TEST(Config, TurnsAreSetForAllGpusAndForEach) {
+  const auto config = parse(
+      "[turns]\nquantum = \"auto\"\nmode = \"on\"\ncapacity = \"90%\"\nhost_budget = \"64G\"\n"
+      "stop_at_deadline = true\n[turns.gpu.0]\ncapacity = \"24G\"\nquantum = \"5s\"\n"
+      "[turns.gpu.\"GPU-12\"]\nmode = \"off\"",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->turns.every.mode, Turns::Mode::kOn);
+  EXPECT_EQ(config->turns.every.quantum, std::chrono::milliseconds(0));
+  EXPECT_EQ(config->turns.every.capacity->percent, 90);
+  EXPECT_EQ(config->turns.host_budget.bytes, gib(64));
+  EXPECT_TRUE(config->turns.stop_at_deadline);
+  EXPECT_EQ(config->turns.gpus.at("0").capacity->bytes, gib(24));
+  EXPECT_EQ(config->turns.gpus.at("0").quantum, std::chrono::seconds(5));
+  EXPECT_EQ(config->turns.gpus.at("GPU-12").mode, Turns::Mode::kOff);
+  EXPECT_THAT(error_of("[turns]\nquantum = \"1us\""), HasSubstr("turns.quantum"));
+  EXPECT_THAT(error_of("[turns]\nmode = \"maybe\""), HasSubstr("auto"));
+  EXPECT_THAT(error_of("[turns.gpu.0]\nsize = \"1G\""), HasSubstr("turns.gpu.0.size"));
+  EXPECT_THAT(error_of("[turns]\npriority_percent = 100"), HasSubstr("0 to 95"));
+}
+
 TEST(Config, NamesTheKeyInsideATableThatIsWrong) {
   EXPECT_THAT(error_of("[watch]\nforeign = \"stop\""), HasSubstr("\"watch.foreign\""));
   EXPECT_THAT(error_of("[watch]\nunused = \"kill\""), HasSubstr("gpurota.toml:2: watch.unused"));

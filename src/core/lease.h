@@ -22,6 +22,7 @@ struct LeaseGpu {
   GpuUuid uuid;
   std::optional<Bytes> limit;       // empty: the whole GPU, exclusively
   std::optional<Bytes> soft_limit;  // never above the limit
+  bool swap = false;  // the limit is no share of its own: swap leases take turns with it
   bool operator==(const LeaseGpu&) const = default;
 };
 
@@ -45,11 +46,13 @@ struct Lease {
   WallTime since;
   std::optional<WallTime> ends;  // its enforced end; empty: when what it is for has ended
   std::vector<LeaseGpu> gpus;
+  int priority = 0;                  // higher goes first: turns, and who is stopped last
   std::string as_name;               // foreign bytes: who of a shared account, shown beside the uid
   std::string note;                  // foreign bytes
   std::vector<std::string> command;  // foreign bytes
 
   bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }
+  bool swap() const { return !gpus.empty() && gpus.front().swap; }
   const LeaseGpu* find_gpu(const GpuUuid& uuid) const {
     for (const LeaseGpu& gpu : gpus) {
       if (gpu.uuid == uuid) return &gpu;

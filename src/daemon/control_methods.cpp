@@ -144,7 +144,8 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   if (call.gpus && call.gpu_ids) {
     return fail(Code::kInvalid, "name GPUs or say how many, not both");
   }
-  if (call.memory && parts_.preload.empty()) {
+  const bool swap = call.swap.value_or(false);
+  if ((call.memory || swap) && parts_.preload.empty()) {
     return fail(Code::kUnavailable,
                 "libgpurota.so is not installed, so no limit could be held: "
                 "see gpurota doctor");
@@ -156,6 +157,11 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   request.placement.memory = call.memory;
   request.placement.soft_limit = call.soft_limit;
   request.placement.threshold = call.unreserved_threshold;
+  request.placement.swap = swap;
+  request.priority = call.priority.value_or(0);
+  if (request.priority < -100 || request.priority > 100) {
+    return fail(Code::kInvalid, "a priority is from -100 to 100");
+  }
   if (call.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(call, request));
   request.as_name = call.as_name.value_or("");

@@ -18,6 +18,8 @@
 namespace gpurota::daemon {
 
 class Fillers;
+class TurnKeeper;
+
 class Jobs;
 struct FillerEntry;
 struct JobEntry;
@@ -45,6 +47,8 @@ class ControlMethods {
     Fillers* fillers = nullptr;
     SharedAnswers* answers = nullptr;                   // empty: each answer is made anew
     std::function<std::uint64_t()> grant_changes = {};  // of the grant book; with `answers`
+    TurnKeeper* turns = nullptr;
+    const config::Config* config = nullptr;
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
@@ -81,6 +85,8 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::ListFillers&);
   Outcome on(const Caller& caller, const proto::ControlFiller&);
   Outcome on(const Caller& caller, const proto::ReadFillerLog&);
+  Outcome on(const Caller& caller, const proto::ListTurns&);
+  Outcome on(const Caller& caller, const proto::SetGpus&);
   Outcome on(const Caller& caller, const proto::AddJob&);
   Outcome on(const Caller& caller, const proto::ListJobs&);
   Outcome on(const Caller& caller, const proto::ControlJob&);
@@ -109,6 +115,9 @@ class ControlMethods {
   proto::Filler describe_filler(const FillerEntry& filler) const;
   Result<const FillerEntry*> own_filler(const Caller& caller, const std::string& name,
                                         const std::optional<std::string>& user) const;
+  Result<std::vector<GpuUuid>> select(const std::vector<std::string>& names) const;
+  Result<void> set_gpus(const Caller& caller, const proto::SetGpus& call);
+
   bool is_of_job(const JobEntry& job, pid_t pid) const;
   proto::Job describe_job(const JobEntry& job) const;
   // kNotFound, or kDenied if it is somebody else's.

@@ -43,6 +43,11 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](const LeaseEntry& entry) {
                  const bool filler = entry.lease.kind == LeaseKind::kFiller;
                  return filler ? fillers_.grace_of(entry) : Duration(config_.grace);
+               },
+               [this](const Lease& lease) { return turns_.admit(lease); },
+               [this](const GpuUuid& gpu) {
+                 const TurnKeeper::Need need = turns_.need(gpu);
+                 return std::pair(need.most, need.wired);
                }}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
               [this](const QueueEntry& entry) {
@@ -64,7 +69,17 @@ Daemon::Daemon(World world, config::Config config, Places places)
                   [this](const AcquireRequest& request) { return queue_.make_way(request); }}),
       limits_({leases_, grants_, config_,
                [this](LeaseId lease, const std::string& text) { notify(lease, text); }}),
-      tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_,
+      turns_({world_.loop, config_, gpus_, leases_, recorder_,
+              [this](uid_t uid) { return users_.limits_of(uid); },
+              [this](LeaseId lease, const std::string& text) { notify(lease, text); }}),
+      swap_({world_.loop, world_.processes, turns_, grants_, config_,
+             [this](uid_t uid) { return users_.limits_of(uid); },
+             [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+             [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
+               const LeaseEntry* entry = leases_.find(lease);
+               if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
+             }}),
+      tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_, swap_,
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                 [this](pid_t pid) { return lease_of_process(pid); },
                 [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
@@ -80,7 +95,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock,
                [this](uid_t uid) { return users_.group_names(uid); }}),
       views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
-              [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_}),
+              [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_, turns_,
+              [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
       jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,
              [this] { return Duration(config_.grace); }, places_.jobs, places_.keeper,
              places_.gpurota, places_.runtime_dir, ::geteuid()}),
@@ -89,13 +105,27 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this](const GpuUuid& gpu, Duration period) { sampler_.glimpse(gpu, period); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, places_.fillers,
                 places_.keeper, places_.gpurota, places_.runtime_dir, ::geteuid()}),
-      methods_({leases_, queue_, gpus_, views_, places_.tenant_socket, places_.preload,
-                [this] { return driver_; }, [this] { return driver_error_; },
+      methods_({leases_,
+                queue_,
+                gpus_,
+                views_,
+                places_.tenant_socket,
+                places_.preload,
+                [this] { return driver_; },
+                [this] { return driver_error_; },
                 [this] { return doctor(); },
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, recorder_,
-                [this] { return reload(); }, world_.wall_clock, &jobs_, &world_.processes,
-                [this] { return health(); }, &fillers_, &answers_,
-                [this] { return grants_.changes(); }}),
+                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+                recorder_,
+                [this] { return reload(); },
+                world_.wall_clock,
+                &jobs_,
+                &world_.processes,
+                [this] { return health(); },
+                &fillers_,
+                &answers_,
+                [this] { return grants_.changes() + turns_.changes(); },
+                &turns_,
+                &config_}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
@@ -142,6 +172,7 @@ Result<void> Daemon::start() {
   // of their lease is granted what they may hold already.
   const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
   for (const auto& [id, entry] : leases_.entries()) grants_.hold_until(id, settled);
+  turns_.restore(settled);
   const ipc::ListenOptions options{0, places_.socket_mode, places_.group, 256};
   ipc::ListenOptions tenant = options;
   tenant.type = SOCK_SEQPACKET;
@@ -179,6 +210,9 @@ Result<void> Daemon::reload() {
   users_.resolve_soon();
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
+  turns_.refresh();
+  swap_.update_terms();
+  queue_.poke();
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   log::info("the configuration has been read again");
   Recorder::Event event;
@@ -210,6 +244,7 @@ void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
   answers_.changed();
   log::info("GPUs found", {{"count", infos.size()}, {"driver", driver_->driver_version}});
   for (const GpuInfo& info : infos) sampler_.watch(info);
+  turns_.refresh();
   queue_.poke();
 }
 
@@ -220,7 +255,11 @@ Daemon::Shares Daemon::share_out(const watch::Look& look) {
     if (!lease) continue;
     shares.used[lease->id] += process.used.value_or(Bytes());
     shares.by_process[process.pid] = process.used.value_or(Bytes());
-    if (!process.tenant) shares.outsiders[lease->id] += process.used.value_or(Bytes());
+    if (!process.tenant || swap_.is_about_to_tell(process.pid)) {
+      shares.outsiders[lease->id] += process.used.value_or(Bytes());
+      const LeaseEntry* entry = leases_.find(lease->id);
+      if (entry && entry->lease.swap()) shares.swap_outsiders += process.used.value_or(Bytes());
+    }
     // What its user started elsewhere is in a reservation too.
     if (!process.lease && !process.gone) leases_.cover(lease->id, process.pid);
   }
@@ -287,6 +326,7 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   holders.clear();
   for (const auto& [lease, used] : shares.used) holders.insert(lease);
   tenants_.after_look(entry->sample, taken, shares.outsiders);
+  turns_.set_outsiders(gpu, shares.swap_outsiders, unreserved.all);
   limits_.after_look(gpu, world_.loop.now());
   leases_.check_endings();
   recorder_.on_use(gpu, shares.used);
@@ -296,13 +336,13 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
 }
 
 bool Daemon::holds_memory(LeaseId lease) const {
-  if (grants_.has_dead(lease)) return true;
+  if (grants_.has_dead(lease) || swap_.has_dead(lease)) return true;
   return std::any_of(holders_.begin(), holders_.end(),
                      [&](const auto& gpu) { return gpu.second.contains(lease); });
 }
 
 bool Daemon::hurried(const GpuUuid& gpu) const {
-  if (grants_.expects_measurement(gpu)) return true;
+  if (grants_.expects_measurement(gpu) || swap_.expects_look(gpu)) return true;
   const auto& entries = leases_.entries();
   return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
     return entry.second.cause && entry.second.lease.find_gpu(gpu);
@@ -312,6 +352,7 @@ bool Daemon::hurried(const GpuUuid& gpu) const {
 void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
   answers_.changed();
   recorder_.on_lease_change(entry, gone);
+  turns_.on_lease_change(entry, gone);
   tenants_.on_lease_change(entry, gone);
   if (gone) {
     methods_.on_lease_gone(entry);

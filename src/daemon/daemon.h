@@ -15,7 +15,9 @@
 #include "daemon/recorder.h"
 #include "daemon/recovered_memory.h"
 #include "daemon/sampler.h"
+#include "daemon/swap_tenants.h"
 #include "daemon/tenant_server.h"
+#include "daemon/turn_keeper.h"
 #include "daemon/users.h"
 #include "daemon/views.h"
 #include "daemon/watch_keeper.h"
@@ -77,6 +79,7 @@ class Daemon {
     std::map<LeaseId, Bytes> outsiders;
     std::map<LeaseId, Bytes> used;      // by all of a lease's processes
     std::map<pid_t, Bytes> by_process;  // of leases
+    Bytes swap_outsiders;               // of `outsiders`, of swap leases
   };
   Shares share_out(const watch::Look& look);
   void record_state(const GpuEntry& gpu, const std::string& error);
@@ -111,6 +114,8 @@ class Daemon {
   Attribution attribution_;
   AutomaticLeases automatic_;
   LimitKeeper limits_;
+  TurnKeeper turns_;
+  SwapTenants swap_;
   TenantServer tenants_;
   WatchKeeper keeper_;
   Views views_;

@@ -68,8 +68,9 @@ ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
   row.note = entry.lease.note;
   row.command = entry.lease.command;
   for (const LeaseGpu& gpu : entry.lease.gpus) {
-    row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit});
+    row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap});
   }
+  row.priority = entry.lease.priority;
   row.holder = stored(entry.holder);
   row.main = stored(entry.main);
   row.cgroup = entry.members.cgroup();
@@ -105,6 +106,7 @@ Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool 
   held.waiting += waiting.waiting;
   lease::Asking asked = asking_of(request.placement, parts_.gpus);
   asked.waits = waits;
+  asked.priority = request.priority;
   if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
   return lease::check_allowance(limits, held, asked, window);
 }
@@ -151,6 +153,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.lease.kind = request.kind;
   if (request.lasts) entry.lease.ends = entry.lease.since + *request.lasts;
   entry.lease.gpus = std::move(gpus);
+  entry.lease.priority = request.priority;
   entry.lease.as_name = request.as_name;
   entry.ticket = request.ticket;
   entry.lease.note = request.note;
@@ -171,8 +174,14 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     entry.automatic = true;
     entry.members.add(request.pid);
   }
+  if (entry.lease.swap() && parts_.admit_swap) {
+    if (auto admitted = parts_.admit_swap(entry.lease); !admitted) return refuse(admitted.error());
+  }
   auto saved = waited ? parts_.store.grant_request(*waited, row_of(entry)) : save(entry);
-  if (!saved) return refuse(std::move(saved).error().context("cannot store the lease"));
+  if (!saved) {
+    if (entry.lease.swap()) parts_.on_change(entry, true);  // out of the turns again
+    return refuse(std::move(saved).error().context("cannot store the lease"));
+  }
   parts_.grants.open(entry.lease);
   const auto [it, added] = entries_.emplace(*id, std::move(entry));
   arm_expiry(it->second);
@@ -345,7 +354,9 @@ Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
     if (room == now.end()) continue;
     if (request.memory) {
       const Bytes limit = request.memory->of(room->info.memory);
-      const Bytes most = room->capacity - (room->reserved - *gpu.limit) - room->unreserved_use;
+      const Bytes most = gpu.swap ? room->swap_capacity - room->reserved - room->unreserved_use
+                                  : room->capacity - (room->reserved - *gpu.limit) -
+                                        room->swap_needed - room->unreserved_use;
       if (limit > most && limit > *gpu.limit) {
         return fail(Code::kLimit,
                     fmt::format("{} is more than GPU {} has left: up to {} can be had",
@@ -353,6 +364,9 @@ Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
       }
       gpu.limit = limit;
       if (gpu.soft_limit && *gpu.soft_limit > limit) gpu.soft_limit = limit;
+    }
+    if (request.soft_limit && gpu.swap) {
+      return fail(Code::kInvalid, to_string(id) + " takes turns: it has no soft limit");
     }
     if (request.soft_limit) {
       gpu.soft_limit = request.soft_limit->of(room->info.memory);

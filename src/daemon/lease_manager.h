@@ -33,6 +33,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -75,6 +76,7 @@ struct AcquireRequest {
   std::string as_name{};
   std::string ticket{};
   bool at_once = false;  // waits for nothing but fillers that make way
+  int priority = 0;
 };
 
 struct UpdateRequest {
@@ -112,6 +114,10 @@ class LeaseManager final : public LeaseRoots {
     std::function<std::optional<std::chrono::seconds>(uid_t, WallTime from)> used = {};
     // From SIGTERM to SIGKILL when this lease ends. Empty: what the configuration says.
     std::function<Duration(const LeaseEntry&)> grace_of = {};
+    // Whether a swap lease could ever have its turn; it then takes part. Empty: always.
+    std::function<Result<void>(const Lease&)> admit_swap = {};
+    // What turns need of a GPU: of one lease in its turn with what none can move, and that alone.
+    std::function<std::pair<Bytes, Bytes>(const GpuUuid&)> turns_need = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
@@ -169,6 +175,8 @@ class LeaseManager final : public LeaseRoots {
   // No new lease gets a draining GPU. Stored.
   Result<void> set_draining(const GpuUuid& gpu, bool draining, const std::string& reason);
   const ports::StoredGpuState& gpu_state(const GpuUuid& gpu) const;
+  // What an administrator has set for it. Stored.
+  Result<void> set_gpu(const ports::StoredGpuState& state);
   // Bytes that processes of no lease hold on a GPU, from the last look.
   void set_unreserved_use(const GpuUuid& gpu, Bytes used, std::map<uid_t, Bytes> by = {}) {
     unreserved_[gpu] = used;

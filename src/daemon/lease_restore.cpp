@@ -5,6 +5,26 @@
 #include <algorithm>
 
 namespace gpurota::daemon {
+namespace {
+
+Lease lease_of(const ports::StoredLease& stored) {
+  Lease lease;
+  lease.id = stored.id;
+  lease.uid = stored.uid;
+  lease.kind = parse_lease_kind(stored.kind).value_or(LeaseKind::kRun);
+  lease.since = stored.since;
+  lease.ends = stored.ends;
+  lease.as_name = stored.as_name;
+  lease.note = stored.note;
+  lease.command = stored.command;
+  for (const ports::StoredGpu& gpu : stored.gpus) {
+    lease.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap});
+  }
+  lease.priority = stored.priority;
+  return lease;
+}
+
+}  // namespace
 
 Result<void> LeaseManager::restore() {
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredLease> leases,
@@ -23,18 +43,8 @@ Result<void> LeaseManager::restore() {
 
 void LeaseManager::restore_one(const ports::StoredLease& stored, const std::string& boot_id) {
   LeaseEntry entry(parts_.processes);
-  entry.lease.id = stored.id;
-  entry.lease.uid = stored.uid;
-  entry.lease.kind = parse_lease_kind(stored.kind).value_or(LeaseKind::kRun);
-  entry.lease.since = stored.since;
-  entry.lease.ends = stored.ends;
-  entry.lease.as_name = stored.as_name;
+  entry.lease = lease_of(stored);
   entry.ticket = stored.ticket;
-  entry.lease.note = stored.note;
-  entry.lease.command = stored.command;
-  for (const ports::StoredGpu& gpu : stored.gpus) {
-    entry.lease.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit});
-  }
   entry.token = stored.token;
   // Pids and cgroups of another boot mean nothing.
   const bool same_boot = stored.boot_id == boot_id;

@@ -2,9 +2,13 @@
 // of lease_manager.cpp.
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/gpu_settings.h"
 #include "daemon/lease_manager.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
 
 namespace gpurota::daemon {
 
@@ -18,14 +22,19 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     lease::GpuRoom room;
     room.info = gpu.info;
-    room.capacity = gpu.info.memory;
+    const ports::StoredGpuState& state = gpu_state(gpu.info.uuid);
+    const GpuSettings settings = settings_of(gpu.info, parts_.config.turns, state);
+    room.capacity = settings.capacity;
+    room.swap_capacity = settings.turn_capacity;
+    if (parts_.turns_need) {
+      std::tie(room.swap_needed, room.swap_wired) = parts_.turns_need(gpu.info.uuid);
+    }
     room.unreserved_use = unreserved_use(gpu.info.uuid);
     room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
     room.context_cost = parts_.grants.context_cost(gpu.info.uuid);
     if (const auto by = unreserved_by_.find(gpu.info.uuid); by != unreserved_by_.end()) {
       room.unreserved_by = by->second;
     }
-    const ports::StoredGpuState& state = gpu_state(gpu.info.uuid);
     room.idle_since = state.idle_since;
     room.draining = state.draining;
     room.drain_reason = state.drain_reason;
@@ -35,11 +44,18 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
       if (!share) continue;
       ++room.leases;
       room.exclusive |= !share->limit;
-      room.reserved += share->limit.value_or(room.capacity);
+      if (share->swap) {
+        ++room.swap_leases;
+        room.swap_needed = std::max(room.swap_needed, share->limit.value_or(Bytes()));
+      } else {
+        room.reserved += share->limit.value_or(room.capacity);
+      }
       room.holders +=
           fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
                       display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
-                      share->limit ? ", " + to_string(*share->limit) : "");
+                      !share->limit ? ""
+                      : share->swap ? ", takes turns"
+                                    : ", " + to_string(*share->limit));
     }
     rooms.push_back(std::move(room));
   }
@@ -107,6 +123,12 @@ Result<void> LeaseManager::set_draining(const GpuUuid& gpu, bool draining,
   GPUROTA_TRY(parts_.store.save_gpu(state));
   gpu_states_[gpu] = std::move(state);
   log::info(draining ? "GPU drains" : "GPU is back in service", {{"gpu", gpu.value}});
+  return {};
+}
+
+Result<void> LeaseManager::set_gpu(const ports::StoredGpuState& state) {
+  GPUROTA_TRY(parts_.store.save_gpu(state));
+  gpu_states_[state.uuid] = state;
   return {};
 }
 

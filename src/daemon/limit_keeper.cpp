@@ -2,13 +2,17 @@
 
 #include "base/log.h"
 
+#include <climits>
+
 namespace gpurota::daemon {
 namespace {
 
 using Soft = config::SoftLimit::Policy;
 
 // Fillers are there for as long as nobody else needs anything.
-int priority_of(const Lease& lease) { return lease.kind == LeaseKind::kFiller ? -1 : 0; }
+int priority_of(const Lease& lease) {
+  return lease.kind == LeaseKind::kFiller ? INT_MIN : lease.priority;
+}
 
 lease::LimitRules rules_of(const config::Config& config) {
   return {config.soft_limit.policy == Soft::kStop, config.soft_limit.grace,

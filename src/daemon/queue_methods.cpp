@@ -37,7 +37,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
   if (const auto error = parts_.driver_error()) return refused(*error);
   auto request = request_of(
       caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note, call.command,
-               call.kind, call.seconds, call.take_over, call.as_name, call.unreserved_threshold});
+               call.kind, call.seconds, call.take_over, call.as_name, call.unreserved_threshold,
+               call.swap, call.priority});
   if (!request) return refused(request.error());
   request->ticket = call.ticket;
   const auto place = parts_.queue.enqueue(*request);

@@ -57,6 +57,8 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked.placement.memory = stored.memory;
   entry.asked.placement.soft_limit = stored.soft_limit;
   entry.asked.placement.threshold = stored.threshold;
+  entry.asked.placement.swap = stored.swap;
+  entry.asked.priority = stored.priority;
   if (stored.take_over) entry.asked.placement.take_over = stored.uid;
   entry.asked.note = stored.note;
   entry.asked.command = stored.command;

@@ -22,12 +22,13 @@ constexpr auto kPrunePeriod = std::chrono::hours(1);
 
 // Only to look; not worth a line unless refused.
 bool only_looks(std::string_view method) {
-  constexpr std::array<std::string_view, 15> kLooks = {
+  constexpr std::array<std::string_view, 16> kLooks = {
       "GetInfo",       "Hold",    "Status",
       "ListProcesses", "Events",  "Report",
       "Doctor",        "Explain", "GetInterfaceDescription",
       "Queue",         "Metrics", "ListJobs",
-      "ListRequests",  "Health",  "ListFillers"};
+      "ListRequests",  "Health",  "ListFillers",
+      "ListTurns"};
   return std::find(kLooks.begin(), kLooks.end(), method) != kLooks.end();
 }
 
@@ -40,6 +41,7 @@ std::string describe_share(const Lease& lease, const GpuTable& gpus) {
         fmt::format("{}{}GPU {}", text.empty() ? "" : ", ",
                     share.limit ? to_string(*share.limit) + " of " : "", gpus.name_of(share.uuid));
   }
+  if (lease.swap()) text += " in turns";
   return text;
 }
 

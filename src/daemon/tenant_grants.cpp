@@ -15,6 +15,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   tenant->id = TenantId{++last_id_};
   tenant->lease = entry.lease.id;
   tenant->session = &session;
+  tenant->swap = entry.lease.swap();
   for (const LeaseGpu& gpu : entry.lease.gpus) tenant->slots.push_back(gpu.uuid);
   const TenantId id = tenant->id;
   GPUROTA_ASSIGN_OR_RETURN(tenant->process, track(parts_.processes, session.peer.pid, std::nullopt,
@@ -39,6 +40,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   }
   supersede(entry.lease.id, session.peer.pid);
   parts_.grants.add_tenant(id, entry.lease.id, held);
+  if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.pid);
   parts_.leases.add_process(entry.lease.id, session.peer.pid);
   session.tenant = tenant.get();
   return tenants_.emplace(id, std::move(tenant)).first->second.get();
@@ -58,7 +60,7 @@ void TenantServer::supersede(LeaseId lease, pid_t pid) {
 }
 
 bool TenantServer::grow(Tenant& tenant, const gpurota_msg_grow& message) {
-  if (message.slot >= tenant.slots.size()) return false;
+  if (message.slot >= tenant.slots.size() || tenant.swap) return false;
   lease::GrowRequest request;
   request.tenant = tenant.id;
   request.seq = message.header.seq;
@@ -72,7 +74,7 @@ bool TenantServer::grow(Tenant& tenant, const gpurota_msg_grow& message) {
 }
 
 bool TenantServer::give_back(Tenant& tenant, const gpurota_msg_return& message) {
-  if (message.slot >= tenant.slots.size()) return false;
+  if (message.slot >= tenant.slots.size() || tenant.swap) return false;
   carry_out(parts_.grants.give_back(tenant.id, tenant.slots[message.slot], Bytes(message.bytes),
                                     message.header.seq, message.grown_seq, parts_.loop.now()));
   return true;
@@ -83,7 +85,11 @@ bool TenantServer::query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) 
   const GpuUuid& gpu = tenant.slots[slot];
   auto info = make_message<gpurota_msg_info>(GPUROTA_MSG_INFO, seq);
   info.slot = slot;
-  if (const lease::Account* account = parts_.grants.find(tenant.lease, gpu)) {
+  if (tenant.swap) {
+    const SwapTenants::Figures figures = parts_.swap.figures(tenant.lease, gpu);
+    info.limit_bytes = figures.limit.count();
+    info.available_bytes = figures.available.count();
+  } else if (const lease::Account* account = parts_.grants.find(tenant.lease, gpu)) {
     info.limit_bytes = account->limit().count();
     info.available_bytes = (account->available() + slack(tenant.lease, gpu, tenant.id)).count();
   }
@@ -107,6 +113,7 @@ bool TenantServer::contexts(Tenant& tenant, const gpurota_msg_contexts& message)
   const TimePoint now = parts_.loop.now();
   const int count = static_cast<int>(std::min<std::uint32_t>(message.count, 4096));
   parts_.grants.set_contexts(tenant.id, gpu, count, now);
+  if (tenant.swap) parts_.swap.on_contexts(tenant.id, gpu, count);
   if (tenant.awaiting.size() >= GPUROTA_SLOTS) return false;
   tenant.awaiting.push_back({message.slot, message.header.seq, now});
   parts_.look_soon(gpu);
@@ -175,6 +182,7 @@ void TenantServer::on_death(TenantId id) {
   tenant->dead = true;
   if (tenant->session) close_session(*tenant->session, "");
   const LeaseId lease = tenant->lease;
+  if (tenant->swap) parts_.swap.on_death(tenant->process.pid());
   carry_out(parts_.grants.mark_dead(id, parts_.loop.now()));
   for (const GpuUuid& gpu : tenant->slots) parts_.look_soon(gpu);
   forget_settled();
@@ -185,7 +193,8 @@ void TenantServer::on_death(TenantId id) {
 void TenantServer::forget_settled() {
   for (auto it = tenants_.begin(); it != tenants_.end();) {
     const Tenant& tenant = *it->second;
-    if (!tenant.dead || parts_.grants.counts(tenant.id)) {
+    const bool moves = tenant.swap && parts_.swap.counts(tenant.process.pid());
+    if (!tenant.dead || moves || parts_.grants.counts(tenant.id)) {
       ++it;
       continue;
     }
@@ -195,6 +204,7 @@ void TenantServer::forget_settled() {
 }
 
 void TenantServer::before_look(const GpuUuid& gpu) {
+  parts_.swap.before_look(gpu);
   for (const auto& [id, tenant] : tenants_) {
     const auto slot = tenant->slot_of(gpu);
     if (!slot) continue;
@@ -232,6 +242,10 @@ void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
                                     parts_.loop.now()));
     publish_all(lease);
   }
+  parts_.swap.after_look(sample, taken);
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (entry.lease.swap() && entry.lease.find_gpu(sample.uuid)) publish_all(id);
+  }
   answer_measured(sample.uuid, taken);
   forget_settled();
 }
@@ -243,6 +257,11 @@ void TenantServer::publish_all(LeaseId lease) {
     if (tenant->lease != lease || tenant->dead) continue;
     for (std::size_t slot = 0; slot < tenant->slots.size(); ++slot) {
       const GpuUuid& gpu = tenant->slots[slot];
+      if (tenant->swap) {
+        const SwapTenants::Figures figures = parts_.swap.figures(lease, gpu);
+        publish(tenant->shared(), slot, figures.limit, figures.available);
+        continue;
+      }
       const lease::Account* account = parts_.grants.find(lease, gpu);
       if (!account) continue;
       publish(tenant->shared(), slot, account->limit(),
@@ -252,7 +271,11 @@ void TenantServer::publish_all(LeaseId lease) {
 }
 
 void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
-  if (!gone) return publish_all(entry.lease.id);
+  if (!gone) {
+    parts_.swap.on_lease_change(entry.lease);
+    return publish_all(entry.lease.id);
+  }
+  parts_.swap.on_lease_gone(entry.lease.id);
   std::vector<Session*> sessions;
   std::erase_if(tenants_, [&](const auto& t) {
     if (t.second->lease != entry.lease.id) return false;

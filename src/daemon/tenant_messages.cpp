@@ -64,7 +64,47 @@ Result<TenantMessage> read_processes(std::span<const std::byte> packet) {
   return m;
 }
 
+Result<TenantMessage> read_swap_here(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_here m, read_as<gpurota_msg_swap_here>(packet));
+  if (m.slots > GPUROTA_SLOTS) {
+    return fail(Code::kInvalid, fmt::format("{} slots are out of range", m.slots));
+  }
+  return m;
+}
+
+Result<TenantMessage> read_swap_grow(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_grow m, read_as<gpurota_msg_swap_grow>(packet));
+  GPUROTA_TRY(check_slot(m.slot));
+  if (m.kind > GPUROTA_SWAP_CONTEXT) {
+    return fail(Code::kInvalid, fmt::format("kind {} of growth is unknown", m.kind));
+  }
+  return m;
+}
+
+Result<TenantMessage> read_swap_moved(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_moved m, read_as<gpurota_msg_swap_moved>(packet));
+  GPUROTA_TRY(check_slot(m.slot));
+  if (m.direction > GPUROTA_SWAP_RESTORE) {
+    return fail(Code::kInvalid, fmt::format("direction {} is unknown", m.direction));
+  }
+  return m;
+}
+
+Result<TenantMessage> read_swap_status(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_status m,
+                           read_as<gpurota_msg_swap_status>(packet));
+  return m;
+}
+
 }  // namespace
+
+bool is_swap_message(const TenantMessage& message) {
+  return std::holds_alternative<gpurota_msg_swap_here>(message) ||
+         std::holds_alternative<gpurota_msg_swap_grow>(message) ||
+         std::holds_alternative<gpurota_msg_swap_shrink>(message) ||
+         std::holds_alternative<gpurota_msg_swap_status>(message) ||
+         std::holds_alternative<gpurota_msg_swap_moved>(message);
+}
 
 Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
   GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_header header, read_as<gpurota_msg_header>(packet));
@@ -83,6 +123,16 @@ Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
       return read_processes(packet);
     case GPUROTA_MSG_CONTEXTS:
       return read_slotted<gpurota_msg_contexts>(packet);
+    case GPUROTA_MSG_SWAP_HERE:
+      return read_swap_here(packet);
+    case GPUROTA_MSG_SWAP_GROW:
+      return read_swap_grow(packet);
+    case GPUROTA_MSG_SWAP_SHRINK:
+      return read_slotted<gpurota_msg_swap_shrink>(packet);
+    case GPUROTA_MSG_SWAP_STATUS:
+      return read_swap_status(packet);
+    case GPUROTA_MSG_SWAP_MOVED:
+      return read_swap_moved(packet);
     default:
       return fail(Code::kInvalid, fmt::format("message type {} is unknown", header.type));
   }

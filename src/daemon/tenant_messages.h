@@ -12,15 +12,20 @@ namespace gpurota::daemon {
 
 using TenantMessage =
     std::variant<gpurota_msg_hello, gpurota_msg_grow, gpurota_msg_return, gpurota_msg_query,
-                 gpurota_msg_contexts, gpurota_msg_automatic, gpurota_msg_processes>;
+                 gpurota_msg_contexts, gpurota_msg_automatic, gpurota_msg_processes,
+                 gpurota_msg_swap_here, gpurota_msg_swap_grow, gpurota_msg_swap_shrink,
+                 gpurota_msg_swap_status, gpurota_msg_swap_moved>;
 
 // kInvalid for what no released library sends: too short for its type, unknown type, a slot or count
 // out of range. Longer than known is a newer library, its tail is ignored.
 Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet);
 
+// Of those, that only a tenant of a swap lease sends, on its event socket.
+bool is_swap_message(const TenantMessage& message);
+
 // The bytes of a message to be sent, with its header filled in.
 template <class Message>
-Message make_message(gpurota_msg_type type, std::uint32_t seq) {
+Message make_message(int type, std::uint32_t seq) {
   Message message{};
   message.header.type = static_cast<std::uint16_t>(type);
   message.header.size = sizeof(Message);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 namespace gpurota::daemon {
@@ -37,7 +38,23 @@ TenantServer::TenantServer(Parts parts)
                   return std::count_if(sessions_.begin(), sessions_.end(),
                                        [&](const auto& s) { return s.second->peer.uid == uid; });
                 },
-                [this](Fd fd, ipc::Peer peer) { welcome(std::move(fd), std::move(peer)); }}) {}
+                [this](Fd fd, ipc::Peer peer) { welcome(std::move(fd), std::move(peer)); }}) {
+  parts_.swap.set_wire({[this](TenantId id, std::span<const std::byte> packet) {
+                          const Tenant* tenant = find(id);
+                          if (!tenant || !tenant->event) return SwapTenants::Sent::kGone;
+                          const auto sent = ipc::send_packet(tenant->event.get(), packet);
+                          if (!sent || *sent == ipc::IoState::kClosed)
+                            return SwapTenants::Sent::kGone;
+                          return *sent == ipc::IoState::kDone ? SwapTenants::Sent::kDone
+                                                              : SwapTenants::Sent::kFull;
+                        },
+                        [this](TenantId id, bool wait) {
+                          const Tenant* tenant = find(id);
+                          if (tenant && tenant->event_source)
+                            tenant->event_source->set_writable(wait);
+                        },
+                        [this](TenantId id, const std::string& why) { hang_up(id, why); }});
+}
 TenantServer::~TenantServer() = default;
 
 Result<void> TenantServer::listen(const std::string& path, const ipc::ListenOptions& options) {
@@ -86,7 +103,7 @@ bool TenantServer::handle(Session& session, const TenantMessage& message) {
   if (const auto* question = std::get_if<gpurota_msg_automatic>(&message)) {
     return !session.tenant && automatic(session, *question);
   }
-  if (!session.tenant) return false;
+  if (!session.tenant || is_swap_message(message)) return false;
   Tenant& tenant = *session.tenant;
   if (const auto* m = std::get_if<gpurota_msg_grow>(&message)) return grow(tenant, *m);
   if (const auto* m = std::get_if<gpurota_msg_return>(&message)) return give_back(tenant, *m);
@@ -111,6 +128,10 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   entry = parts_.leases.find(LeaseId{hello.lease});
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
   // The owner's own processes need no token: the kernel says whose they are.
+  // Another library's memory cannot be moved: it is charged by what the driver counts.
+  if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {
+    return GPUROTA_REFUSED_VERSION;
+  }
   const bool own = session.peer.uid == entry->lease.uid;
   if (!own && !same_token(entry->token, hello.token)) return GPUROTA_REFUSED_LEASE;
   const auto members = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& t) {
@@ -139,7 +160,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   tenant.event = std::move(event_pair->first);
   const TenantId id = tenant.id;
   auto source = parts_.loop.watch_fd(tenant.event.get(), false, ports::Urgency::kClient,
-                                     [this, id](unsigned) { on_event_socket(id); });
+                                     [this, id](unsigned events) { on_event_socket(id, events); });
   if (!source) return close_session(session, source.error().message);
   tenant.event_source = std::move(*source);
   publish_all(tenant.lease);
@@ -148,6 +169,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   welcome.status = GPUROTA_OK;
   welcome.tenant = id.value;
   welcome.features = GPUROTA_FEATURE_PROCESSES;
+  if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
   if (!send_message(session.fd.get(), welcome, {tenant.page->fd(), event_pair->second.get()})) {
     close_session(session, "it did not take the welcome");
   }
@@ -170,21 +192,37 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
   return send_message(session.fd.get(), answer);
 }
 
-void TenantServer::on_event_socket(TenantId id) {
+bool TenantServer::take_event(Tenant& tenant, const TenantMessage& message) {
+  if (tenant.swap) return is_swap_message(message) && parts_.swap.take(tenant.id, message);
+  const auto* back = std::get_if<gpurota_msg_return>(&message);
+  return back && give_back(tenant, *back);
+}
+
+void TenantServer::on_event_socket(TenantId id, unsigned events) {
   Tenant* const tenant = find(id);
   if (!tenant) return;
+  if ((events & EPOLLOUT) != 0) parts_.swap.on_writable(id);
   std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
   const auto received = ipc::receive_packet(tenant->event.get(), buffer, 0);
   if (received && received->state == ipc::IoState::kWouldBlock) return;
   const auto message = received && received->state == ipc::IoState::kDone
                            ? parse_tenant_message(std::span(buffer).first(received->size))
                            : fail(Code::kGone, "");
-  const auto* back = message ? std::get_if<gpurota_msg_return>(&*message) : nullptr;
-  if (back && give_back(*tenant, *back)) return;
+  if (message && take_event(*tenant, *message)) return;
   // The helper thread is gone or broken: the tenant is served, but can no longer be asked.
+  hang_up(id, message ? "it broke the protocol" : "");
+}
+
+void TenantServer::hang_up(TenantId id, const std::string& why) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return;
   tenant->event_source.reset();
   tenant->event.reset();
-  if (tenant->session) close_session(*tenant->session, message ? "it broke the protocol" : "");
+  if (tenant->session) {
+    close_session(*tenant->session, why);
+  } else if (tenant->swap) {
+    parts_.swap.on_disconnect(id);
+  }
 }
 
 void TenantServer::close_session(Session& session, const std::string& why) {
@@ -197,6 +235,7 @@ void TenantServer::close_session(Session& session, const std::string& why) {
     tenant->event_source.reset();
     tenant->event.reset();
     tenant->awaiting.clear();
+    if (tenant->swap) parts_.swap.on_disconnect(tenant->id);
     carry_out(parts_.grants.disconnect(tenant->id, parts_.loop.now()));
   }
   sessions_.erase(&session);

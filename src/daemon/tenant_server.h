@@ -1,7 +1,7 @@
-// The tenants: processes of slice leases, connected through libgpurota. State thread only.
+// The tenants: processes of leases with a limit, connected through libgpurota. State thread only.
 //
 // Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns what they ask into calls
-// of the grant book. A tenant that breaks the protocol is logged once and disconnected; it is then
+// of the grant book; those of swap leases it hands to SwapTenants. A tenant that breaks the protocol is logged once and disconnected; it is then
 // counted in full until NVML shows that its memory is back.
 #pragma once
 
@@ -27,6 +27,8 @@
 
 namespace gpurota::daemon {
 
+class SwapTenants;
+
 class TenantServer {
  public:
   struct Parts {
@@ -36,6 +38,7 @@ class TenantServer {
     lease::GrantBook& grants;
     const config::Config& config;
     AutomaticLeases& automatic;
+    SwapTenants& swap;
     // Something happened that only a look at this GPU can tell more of.
     std::function<void(const GpuUuid&)> look_soon;
     // Whose a process is, by what the kernel says.
@@ -74,7 +77,9 @@ class TenantServer {
 
   void welcome(Fd fd, ipc::Peer peer);
   void on_session(Session& session);
-  void on_event_socket(TenantId id);
+  void on_event_socket(TenantId id, unsigned events);
+  bool take_event(Tenant& tenant, const TenantMessage& message);
+  void hang_up(TenantId id, const std::string& why);
   // False if the connection is to be ended.
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);

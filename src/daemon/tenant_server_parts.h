@@ -1,6 +1,7 @@
 // What TenantServer keeps of each connection and each process; only its two .cpp files include it.
 #pragma once
 
+#include "daemon/swap_tenants.h"
 #include "daemon/tenant_server.h"
 #include "ipc/packet.h"
 
@@ -28,6 +29,7 @@ struct TenantServer::Tenant {
   ports::EventLoop::SourcePtr event_source;
   Session* session = nullptr;  // null: disconnected
   bool dead = false;
+  bool swap = false;               // of a swap lease
   Bytes last_asked;                // by its last GROW
   std::vector<Bytes> used_before;  // by slot, before the look that is under way
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "core/model_name.h"
+#include "daemon/turn_keeper.h"
 #include "proto/codec.h"
 #include "proto/words.h"
 
@@ -34,7 +35,10 @@ std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   proto::Lease lease;
   lease.lease_id = entry.lease.id;
-  lease.share = entry.lease.exclusive() ? proto::Share::kExclusive : proto::Share::kSlice;
+  lease.share = entry.lease.exclusive() ? proto::Share::kExclusive
+                : entry.lease.swap()    ? proto::Share::kSwap
+                                        : proto::Share::kSlice;
+  lease.priority = entry.lease.priority;
   lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
   lease.state = entry.cause                                 ? proto::LeaseState::kEnding
                 : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired
@@ -63,6 +67,10 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
     }
     if (const lease::Account* account = parts_.grants.find(entry.lease.id, share.uuid)) {
       shown.granted_bytes = account->charged();
+    }
+    if (share.swap) {
+      const sched::Holding held = parts_.turns.holding(entry.lease.id, share.uuid);
+      shown.granted_bytes = held.resident + held.coming + held.wired + held.beside + held.lingering;
     }
     lease.gpus.push_back(std::move(shown));
   }
@@ -96,7 +104,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
     if (!share) continue;
     gpu.leases.push_back(id);
-    gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
+    if (!share->swap) gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
     taken |= lease.lease.kind != LeaseKind::kFiller;
   }
   const Bytes unreserved = parts_.leases.unreserved_use(entry.info.uuid);
@@ -138,6 +146,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   request.gpus = placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size());
   if (!placement.gpus.empty()) request.gpu_ids = placement.gpus;
   request.memory = placement.memory;
+  request.swap = placement.swap;
   if (entry.asked.lasts) {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }

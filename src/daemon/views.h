@@ -20,6 +20,8 @@
 
 namespace gpurota::daemon {
 
+class TurnKeeper;
+
 class Views {
  public:
   struct Parts {
@@ -33,6 +35,8 @@ class Views {
     Attribution& attribution;
     std::function<bool(uid_t)> is_administrator;
     const WatchKeeper& watch;
+    const TurnKeeper& turns;
+    std::function<std::pair<TimePoint, WallTime>()> now;
   };
 
   explicit Views(Parts parts) : parts_(std::move(parts)) {}
@@ -50,6 +54,7 @@ class Views {
   }
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
+  proto::TurnGpu turns(const GpuEntry& gpu, uid_t viewer) const;
   proto::Request request(const QueueEntry& entry, uid_t viewer) const;
   proto::Status::Reply status(uid_t viewer) const;
   std::string user_name(uid_t uid) const { return parts_.processes.user_name(uid); }
@@ -60,6 +65,7 @@ class Views {
   proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
+  proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
   Bytes used_by(LeaseId lease, const GpuEntry& gpu) const;
   // The process's own lease, or the reservation of its user that covers it on this GPU.
   std::optional<LeaseId> lease_of(pid_t pid, const GpuUuid& gpu) const;

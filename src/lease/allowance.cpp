@@ -103,6 +103,11 @@ Result<void> check_allowance(const UserLimits& limits, const Holding& held, cons
         fmt::format("{} waiting request{}", *limits.waiting, *limits.waiting == 1 ? "" : "s"),
         std::to_string(held.waiting), "one more", "cancel one, or ask your administrator");
   }
+  if (asked.priority > *limits.priority) {
+    return fail(Code::kLimit, fmt::format("the site allows you priorities up to {}, {} was asked "
+                                          "for: ask for less, or ask your administrator",
+                                          *limits.priority, asked.priority));
+  }
   GPUROTA_TRY(check_duration(limits, asked));
   return check_hours(limits, held, asked, window);
 }

@@ -30,6 +30,7 @@ struct Asking {
   Bytes memory;
   bool waits = false;                            // would join the queue
   std::optional<std::chrono::seconds> duration;  // empty: no end is known
+  int priority = 0;
 };
 
 // Every field has a value. The user's own rule counts before those of their groups, of which the

@@ -14,7 +14,13 @@ bool is_preferred(const PlacementRequest& request, const GpuRoom& room) {
 }
 
 bool better(const PlacementRequest& request, const Candidate& a, const Candidate& b) {
-  if (request.memory) {
+  if (request.swap) {
+    // Beside as few others as can be, and where it gets most.
+    if (a.room->swap_leases != b.room->swap_leases) {
+      return a.room->swap_leases < b.room->swap_leases;
+    }
+    if (a.left != b.left) return a.left > b.left;
+  } else if (request.memory) {
     if (a.left != b.left) return a.left < b.left;
   } else {
     const bool a_had = is_preferred(request, *a.room), b_had = is_preferred(request, *b.room);

@@ -1,6 +1,7 @@
 // Which GPUs are taken when more would do than are asked for. Pure.
 //
-// A slice goes where it fits best: least room left over. Whole GPUs: the user's own last one first
+// A slice goes where it fits best: least room left over. A swap lease goes where fewest others take
+// turns. Whole GPUs: the user's own last one first
 // (its files may still be cached there), then the one idle longest. Several are chosen close
 // together and of one model; the order above decides between sets that are equally close.
 #pragma once

@@ -19,41 +19,68 @@ bool counts(const GpuTimeline::Use& use, GpuTimeline::Against against) {
 
 }  // namespace
 
-std::optional<Bytes> GpuTimeline::taken(WallTime from, WallTime until, Against against) const {
-  Bytes most;
-  // The sum only grows where a use begins, so it is enough to look there.
+template <class Visit>
+void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against,
+                                  Visit visit) const {
+  // The sums only grow where a use begins, so it is enough to look there.
   for (std::size_t i = 0; i <= uses_.size(); ++i) {
     const WallTime at = i == uses_.size() ? from : std::max(uses_[i].from, from);
     if (at >= until) continue;
-    Bytes sum;
+    Sums sums;
     for (const Use& use : uses_) {
       if (!counts(use, against) || use.from > at || use.until <= at) continue;
-      if (!use.bytes) return std::nullopt;
-      sum += *use.bytes;
+      const Bytes bytes = use.share.bytes.value_or(Bytes());
+      sums.whole |= !use.share.bytes;
+      if (use.share.swap) {
+        sums.swap = std::max(sums.swap, bytes);
+      } else {
+        sums.slices += bytes;
+      }
     }
-    most = std::max(most, sum);
+    visit(sums);
   }
+}
+
+std::optional<Bytes> GpuTimeline::taken(WallTime from, WallTime until, Against against) const {
+  Bytes most;
+  bool whole = false;
+  for_each_moment(from, until, against, [&](const Sums& sums) {
+    whole |= sums.whole;
+    most = std::max(most, sums.slices + sums.swap);
+  });
+  return whole ? std::nullopt : std::optional(most);
+}
+
+Bytes GpuTimeline::slices(WallTime from, WallTime until, Against against) const {
+  Bytes most;
+  for_each_moment(from, until, against,
+                  [&](const Sums& sums) { most = std::max(most, sums.slices); });
   return most;
 }
 
-bool GpuTimeline::fits(std::optional<Bytes> bytes, WallTime from, WallTime until, Against against,
+bool GpuTimeline::fits(const Share& share, WallTime from, WallTime until, Against against,
                        Bytes capacity) const {
-  if (!bytes) {
+  if (!share.bytes) {
     return std::none_of(uses_.begin(), uses_.end(), [&](const Use& use) {
       return counts(use, against) && use.from < until && use.until > from;
     });
   }
-  const auto used = taken(from, until, against);
-  return used && *used + *bytes <= capacity;
+  bool fits = true;
+  for_each_moment(from, until, against, [&](const Sums& sums) {
+    const Bytes with = share.swap ? sums.slices + std::max(sums.swap, *share.bytes)
+                                  : sums.slices + sums.swap + *share.bytes;
+    fits = fits && !sums.whole && with <= capacity;
+  });
+  return fits;
 }
 
-WallTime GpuTimeline::free_from(std::optional<Bytes> bytes, WallTime now, Against against,
+WallTime GpuTimeline::free_from(const Share& share, WallTime now, Against against,
                                 Bytes capacity) const {
   WallTime best = kNever;
-  if (fits(bytes, now, kNever, against, capacity)) return now;
+  if (fits(share, now, kNever, against, capacity)) return now;
   for (const Use& use : uses_) {
     if (use.until <= now || use.until >= best) continue;
-    if (fits(bytes, use.until, kNever, against, capacity)) best = use.until;
+    if (fits(share, use.until, kNever, against, capacity)) best = use.until;
   }
   return best;
 }

@@ -17,10 +17,15 @@ class GpuTimeline {
  public:
   // kDue: of a request whose turn it is, once the fillers there have gone; no filler may take it again.
   enum class Source { kLease, kFiller, kPlan, kDue };
+  // Slices add up. Swap leases take turns: of them the largest counts.
+  struct Share {
+    std::optional<Bytes> bytes;  // empty: the whole GPU
+    bool swap = false;
+  };
   struct Use {
     WallTime from;
     WallTime until;
-    std::optional<Bytes> bytes;  // empty: the whole GPU
+    Share share;
     Source source = Source::kLease;
   };
   // Whom a request has to leave alone: a filler asks for what nobody has, plans or not; anybody else
@@ -30,16 +35,25 @@ class GpuTimeline {
   void add(const Use& use) { uses_.push_back(use); }
   const std::vector<Use>& uses() const { return uses_; }
 
-  // Whether `bytes` of `capacity` (empty: the whole GPU) can be had all the time of [from, until).
-  bool fits(std::optional<Bytes> bytes, WallTime from, WallTime until, Against against,
+  // Whether this share of `capacity` can be had all the time of [from, until).
+  bool fits(const Share& share, WallTime from, WallTime until, Against against,
             Bytes capacity) const;
-  // The most that slices have of it at once within [from, until); nothing if somebody has it whole.
+  // The most that is taken of it at once within [from, until); nothing if somebody has it whole.
   std::optional<Bytes> taken(WallTime from, WallTime until, Against against) const;
-  // From when on `bytes` can be had for ever; kNever if nobody knows.
-  WallTime free_from(std::optional<Bytes> bytes, WallTime now, Against against,
-                     Bytes capacity) const;
+  // The same of slices only.
+  Bytes slices(WallTime from, WallTime until, Against against) const;
+  // From when on this share can be had for ever; kNever if nobody knows.
+  WallTime free_from(const Share& share, WallTime now, Against against, Bytes capacity) const;
 
  private:
+  struct Sums {
+    Bytes slices;
+    Bytes swap;  // the largest
+    bool whole = false;
+  };
+  template <class Visit>
+  void for_each_moment(WallTime from, WallTime until, Against against, Visit visit) const;
+
   std::vector<Use> uses_;
 };
 

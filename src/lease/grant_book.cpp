@@ -35,7 +35,7 @@ Account* GrantBook::account(TenantId tenant, const GpuUuid& gpu) {
 void GrantBook::open(const Lease& lease) {
   ++changes_;
   for (const LeaseGpu& gpu : lease.gpus) {
-    if (!gpu.limit) continue;
+    if (!gpu.limit || gpu.swap) continue;
     const auto [it, added] = accounts_.try_emplace(Key{lease.id, gpu.uuid}, *gpu.limit);
     if (!added) it->second.set_limit(*gpu.limit);
     it->second.set_soft_limit(gpu.soft_limit);
@@ -111,8 +111,9 @@ AddressedGrantActions GrantBook::grow(const GpuUuid& gpu, const GrowRequest& req
   }
   GrowRequest sized = request;
   if (request.context) {
-    const Bytes known = context_cost(gpu);
-    sized.need = sized.want = known.is_zero() ? std::min(kUnseenContext, found->limit()) : known;
+    const bool unseen = context_cost(gpu).is_zero();
+    const Bytes reserve = context_reserve(gpu);
+    sized.need = sized.want = unseen ? std::min(reserve, found->limit()) : reserve;
   }
   collect(gpu, found->grow(sized, now), actions);
   return actions;
@@ -141,8 +142,7 @@ AddressedGrantActions GrantBook::measure(LeaseId lease, const GpuUuid& gpu,
   if (it == accounts_.end()) return actions;
   for (const TenantMeasurement& entry : tenants) {
     if (const auto cost = it->second.measure(entry.tenant, entry.measurement)) {
-      Bytes& known = context_costs_[gpu];
-      known = known.is_zero() ? *cost : std::min(known, *cost);
+      learn_context_cost(gpu, *cost);
     }
   }
   it->second.set_outsiders(outsiders);
@@ -173,6 +173,16 @@ std::optional<TimePoint> GrantBook::next_deadline() const {
 Bytes GrantBook::context_cost(const GpuUuid& gpu) const {
   const auto it = context_costs_.find(gpu);
   return it == context_costs_.end() ? Bytes() : it->second;
+}
+
+Bytes GrantBook::context_reserve(const GpuUuid& gpu) const {
+  const Bytes known = context_cost(gpu);
+  return known.is_zero() ? kUnseenContext : known;
+}
+
+void GrantBook::learn_context_cost(const GpuUuid& gpu, Bytes cost) {
+  Bytes& known = context_costs_[gpu];
+  known = known.is_zero() ? cost : std::min(known, cost);
 }
 
 const Account* GrantBook::find(LeaseId lease, const GpuUuid& gpu) const {

@@ -17,21 +17,23 @@ tl::unexpected<Refusal> refuse(Code code, std::string message, int free = 0, int
   return tl::unexpected<Refusal>(Refusal{Error{code, 0, std::move(message)}, free, total});
 }
 
+// The most that this request could be given now.
 Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
-  return capacity_for(request, room) - room.reserved;
+  const Bytes beside_slices = capacity_for(request, room) - room.reserved;
+  return beside_slices - (request.swap ? room.swap_wired : room.swap_needed);
 }
 
 // Why this GPU cannot be had now by this request; empty if it can.
 std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
   if (!room.error.empty() || room.draining) return out_of_service(request, room);
   if (room.exclusive) return "is leased to " + room.holders;
-  if (!request.memory) {
+  if (request.exclusive()) {
     if (room.leases > 0) return "is shared by " + room.holders;
     return out_of_service(request, room);
   }
-  const Bytes limit = request.memory->of(room.info.memory);
-  if (limit <= room_left(request, room)) return {};
-  std::string text = fmt::format("has {} left", to_string(room_left(request, room)));
+  if (least_of(request, room) <= room_left(request, room)) return {};
+  std::string text = fmt::format("has {} left{}", to_string(room_left(request, room)),
+                                 request.swap ? " for a swap lease" : "");
   if (!room.holders.empty()) text += ", the rest is held by " + room.holders;
   if (!room.unreserved_use.is_zero()) {
     text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
@@ -49,12 +51,13 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
                               name_of(room, rooms)))
         .value();
   }
-  if (!request.memory) return std::nullopt;
-  const Bytes limit = request.memory->of(room.info.memory);
-  if (limit > room.capacity) {
+  if (request.exclusive()) return std::nullopt;
+  const Bytes limit = least_of(request, room);
+  const Bytes most = request.swap ? room.swap_capacity : room.capacity;
+  if (limit > most) {
     return refuse(Code::kLimit, fmt::format("{} is more than GPU {} has: {} can be had of its {}",
-                                            to_string(limit), name_of(room, rooms),
-                                            to_string(room.capacity), to_string(room.info.memory)))
+                                            to_string(limit), name_of(room, rooms), to_string(most),
+                                            to_string(room.info.memory)))
         .value();
   }
   if (limit <= room.context_cost) {
@@ -80,7 +83,7 @@ Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& 
     } else {
       ++free;
     }
-    chosen.push_back(make_share(request, *room));
+    chosen.push_back(make_share(request, *room, room->reserved));
   }
   if (!obstacles.empty()) {
     return refuse(Code::kNoGpu, obstacles, free, static_cast<int>(request.gpus.size()));
@@ -124,7 +127,7 @@ Chosen place_any(const PlacementRequest& request, const std::vector<GpuRoom>& ro
   std::vector<LeaseGpu> chosen;
   for (const GpuRoom* room :
        choose_gpus(request, candidates, topology, static_cast<std::size_t>(request.count))) {
-    chosen.push_back(make_share(request, *room));
+    chosen.push_back(make_share(request, *room, room->reserved));
   }
   return chosen;
 }
@@ -142,6 +145,9 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
   }
   const std::size_t count =
       request.gpus.empty() ? static_cast<std::size_t>(request.count) : request.gpus.size();
+  if (request.soft_limit && request.swap) {
+    return invalid("--soft-limit is of slices: what a swap lease holds gives way in its turn");
+  }
   if (request.soft_limit && !request.memory) {
     return invalid("--soft-limit needs --memory: it lies below the limit");
   }
@@ -153,7 +159,7 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
 }
 
 std::optional<Refusal> soft_limit_above(const PlacementRequest& request, const GpuRoom& room) {
-  const LeaseGpu share = make_share(request, room);
+  const LeaseGpu share = make_share(request, room, room.reserved);
   if (!share.soft_limit || *share.soft_limit <= *share.limit) return std::nullopt;
   return refuse(Code::kInvalid, fmt::format("the soft limit {} is above the limit {}",
                                             to_string(*share.soft_limit), to_string(*share.limit)))
@@ -177,7 +183,17 @@ Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
     const auto own = room.unreserved_by.find(*request.take_over);
     if (own != room.unreserved_by.end()) foreign -= own->second;
   }
-  return room.capacity - foreign;
+  return (request.swap ? room.swap_capacity : room.capacity) - foreign;
+}
+
+Bytes residue_allowance(Bytes capacity) {
+  // Five processes on a large GPU (0.5 to 0.7 GiB each on an H100), or a part of a small one.
+  return std::min(gib(3), Bytes(capacity.count() / 16));
+}
+
+Bytes least_of(const PlacementRequest& request, const GpuRoom& room) {
+  if (request.memory) return request.memory->of(room.info.memory);
+  return Bytes(room.swap_capacity.count() / 2);
 }
 
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room) {
@@ -188,15 +204,20 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
   }
   const bool in_use =
       request.threshold ? room.unreserved_use > *request.threshold : room.in_unreserved_use;
-  if (request.memory || !in_use) return {};
+  if (!request.exclusive() || !in_use) return {};
   // With all of it the user's own, nobody else is in the way.
   if (request.take_over && capacity_for(request, room) == room.capacity) return {};
   return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
 }
 
-LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room) {
-  LeaseGpu share{room.info.uuid, std::nullopt, std::nullopt};
+LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices) {
+  LeaseGpu share{room.info.uuid, std::nullopt, std::nullopt, request.swap};
   if (request.memory) share.limit = request.memory->of(room.info.memory);
+  if (request.swap && !request.memory) {
+    const Bytes beside = std::max(residue_allowance(room.swap_capacity), room.swap_wired);
+    const Bytes rest = capacity_for(request, room) - slices - beside;
+    share.limit = std::max(rest, least_of(request, room));
+  }
   if (request.soft_limit) share.soft_limit = request.soft_limit->of(room.info.memory);
   return share;
 }

@@ -21,10 +21,14 @@ namespace gpurota::lease {
 struct GpuRoom {
   GpuInfo info;
   Bytes capacity;        // size less what the driver keeps
-  Bytes reserved;        // promised to slices
+  Bytes reserved;        // promised to slices; a lease that has it whole: all
   Bytes unreserved_use;  // held by processes of no lease
   int leases = 0;
-  bool exclusive = false;                // one of the leases has it whole
+  Bytes swap_capacity;     // what swap leases may have of `capacity` when nobody else is there
+  Bytes swap_needed;       // the largest of them, with what the others cannot move; zero: none
+  Bytes swap_wired;        // what they have and cannot move
+  int swap_leases = 0;     // of `leases`
+  bool exclusive = false;  // one of the leases has it whole
   bool in_unreserved_use = false;        // unreserved_use is above the site's threshold
   std::map<uid_t, Bytes> unreserved_by;  // whose it is, as far as that is known
   Bytes context_cost;        // what a context was last seen to cost here; zero: not known
@@ -38,12 +42,15 @@ struct GpuRoom {
 struct PlacementRequest {
   int count = 1;                   // used when `gpus` is empty
   std::vector<GpuUuid> gpus;       // these, in this order
-  std::optional<SizeSpec> memory;  // empty: exclusive
+  std::optional<SizeSpec> memory;  // empty: exclusive; of swap: all that a turn can have
   std::optional<SizeSpec> soft_limit;
   std::vector<GpuUuid> preferred{};  // what the user had last: taken first, if whole and free
   // Use without a lease counts above so much; empty: above the site's threshold.
   std::optional<Bytes> threshold{};
   std::optional<uid_t> take_over{};  // use without a lease by this user's processes is no obstacle
+  bool swap = false;                 // in turns with other swap leases
+
+  bool exclusive() const { return !memory && !swap; }
 };
 
 struct Refusal {
@@ -68,8 +75,14 @@ std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 bool leasable(const GpuRoom& room);
 // Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room);
-// Room for slices when no lease is on it.
+// Room for slices, or for swap leases, when no lease is on it.
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
-LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room);
+// What the request has to have there at the least; of no exclusive one. The limit of a swap lease that
+// names none is what slices leave it, but no less than half of the GPU.
+Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
+// `slices`: what is promised to them when the share is taken.
+LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);
+// What others need for what they cannot move (contexts, modules) beside one that has all it may.
+Bytes residue_allowance(Bytes capacity);
 
 }  // namespace gpurota::lease

@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kAnyMoment{1};
 struct Slot {
   const GpuRoom* room = nullptr;
   GpuTimeline timeline{};
+  WallTime swap_until{};  // when the last swap lease ends that is there
 };
 
 class Planner {
@@ -28,10 +29,17 @@ class Planner {
       const auto source = lease.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
       for (const LeaseGpu& share : lease.gpus) {
         if (Slot* slot = find(share.uuid)) {
-          const bool whole = source == Source::kFiller;
-          slot->timeline.add(
-              {now, end_of(lease), whole ? std::optional<Bytes>() : share.limit, source});
+          // Nobody shares a GPU with a filler.
+          const auto limit = source == Source::kFiller ? std::optional<Bytes>() : share.limit;
+          slot->timeline.add({now, end_of(lease), {limit, share.swap}, source});
+          if (share.swap) slot->swap_until = std::max(slot->swap_until, end_of(lease));
         }
+      }
+    }
+    // What they cannot move is beside the largest of them.
+    for (Slot& slot : slots_) {
+      if (slot.swap_until > now) {
+        slot.timeline.add({now, slot.swap_until, {slot.room->swap_needed, true}, Source::kLease});
       }
     }
   }
@@ -55,14 +63,19 @@ class Planner {
     if (lease.ending) return now_ + kAnyMoment;
     return lease.ends ? std::max(*lease.ends, now_ + kAnyMoment) : kNever;
   }
-  static std::optional<Bytes> size_on(const Request& request, const Slot& slot) {
-    if (!request.placement.memory || request.kind == LeaseKind::kFiller) return std::nullopt;
-    return request.placement.memory->of(slot.room->info.memory);
+  static GpuTimeline::Share size_on(const Request& request, const Slot& slot) {
+    if (request.placement.exclusive() || request.kind == LeaseKind::kFiller) return {};
+    return {least_of(request.placement, *slot.room), request.placement.swap};
   }
-  static bool fits(const Request& request, const Slot& slot, WallTime from, WallTime until,
-                   Against against) {
-    return slot.timeline.fits(size_on(request, slot), from, until, against,
-                              capacity_for(request.placement, *slot.room));
+  bool fits(const Request& request, const Slot& slot, WallTime from, WallTime until,
+            Against against) const {
+    const Bytes capacity = capacity_for(request.placement, *slot.room);
+    const GpuTimeline::Share share = size_on(request, slot);
+    // Beside what the swap leases there cannot move; what that will be later, nobody knows.
+    const bool beside = !share.swap || from > now_ ||
+                        slot.timeline.slices(from, from + kAnyMoment, against) + *share.bytes <=
+                            capacity - slot.room->swap_wired;
+    return beside && slot.timeline.fits(share, from, until, against, capacity);
   }
   static Against against(const Request& request) {
     return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;
@@ -109,7 +122,7 @@ Planner::Slots Planner::usable(const Request& request, Waiting& waiting) {
       continue;
     }
     const std::string out = out_of_service(asked, room);
-    const auto size = size_on(request, slot);
+    const auto size = size_on(request, slot).bytes;
     if (!out.empty() || (size && *size > capacity_for(request.placement, room))) {
       why += (why.empty() ? "GPU " : "; GPU ") + name_of(room, view_.rooms) + " " +
              (out.empty() ? "has too little left beside what runs there without a lease" : out);
@@ -157,7 +170,8 @@ Planner::Slots Planner::choose(const Request& request, const Slots& fitting, Wal
     for (const Slot* slot : fitting) {
       const WallTime end = until(request, from);
       if (fits(request, *slot, from, end, Against::kAllButPlans) != clear) continue;
-      const auto taken = slot->timeline.taken(from, end, against(request));
+      const auto taken = request.placement.swap ? slot->timeline.slices(from, end, against(request))
+                                                : slot->timeline.taken(from, end, against(request));
       const Bytes capacity = capacity_for(request.placement, *slot->room);
       candidates.push_back({slot->room, capacity - taken.value_or(capacity)});
     }
@@ -235,19 +249,25 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
   }
   Grant grant{request.id, {}};
   const auto source = request.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
-  for (Slot* slot : slots) {
-    slot->timeline.add({now_, end, size_on(request, *slot), source});
-  }
+  const auto share_of = [&](const Slot& slot) {
+    return make_share(request.placement, *slot.room,
+                      slot.timeline.slices(now_, now_ + kAnyMoment, against(request)));
+  };
   // Named GPUs keep the order they were named in.
   for (const GpuUuid& uuid : request.placement.gpus) {
     if (const Slot* slot = find(uuid)) {
-      grant.gpus.push_back(make_share(request.placement, *slot->room));
+      grant.gpus.push_back(share_of(*slot));
     }
   }
   if (grant.gpus.empty()) {
     for (const Slot* slot : slots) {
-      grant.gpus.push_back(make_share(request.placement, *slot->room));
+      grant.gpus.push_back(share_of(*slot));
     }
+  }
+  for (const LeaseGpu& share : grant.gpus) {
+    Slot* slot = find(share.uuid);
+    const auto limit = source == Source::kFiller ? std::optional<Bytes>() : share.limit;
+    slot->timeline.add({now_, end, {limit, share.swap}, source});
   }
   decision_.grants.push_back(std::move(grant));
 }

@@ -51,6 +51,8 @@ class Processes {
                                                 std::function<void()> callback) = 0;
 
   virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
+  // It cannot run: stopped by a signal or a debugger, or in a frozen control group.
+  virtual bool is_stopped(pid_t pid) = 0;
   virtual Result<std::vector<std::string>> read_command(pid_t pid) = 0;
   virtual std::vector<ProcessInfo> read_all() = 0;  // a snapshot for ancestry
   virtual std::string boot_id() = 0;

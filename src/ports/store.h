@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "core/time.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct StoredGpu {
   GpuUuid uuid;
   std::optional<Bytes> limit;  // empty: exclusive
   std::optional<Bytes> soft_limit;
+  bool swap = false;
   bool operator==(const StoredGpu&) const = default;
 };
 
@@ -57,6 +59,7 @@ struct StoredLease {
   std::string as_name{};           // foreign bytes, kept exact
   std::string ticket{};            // of the request it was made for; empty: none waited for it
   std::vector<StoredCommand> commands{};
+  int priority = 0;
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -79,6 +82,8 @@ struct StoredRequest {
   StoredProcess holder;              // who waits
   std::string boot_id;
   std::optional<Bytes> threshold{};  // of unreserved use
+  bool swap = false;
+  int priority = 0;
   bool operator==(const StoredRequest&) const = default;
 };
 
@@ -89,6 +94,10 @@ struct StoredGpuState {
   std::string drain_reason;  // foreign bytes, kept exact
   WallTime idle_since;       // when its last lease ended; epoch: never had one
   std::optional<uid_t> last_user;
+  // What an administrator has set while the daemon ran; empty: as the configuration says.
+  std::optional<SizeSpec> capacity{};
+  std::optional<std::chrono::milliseconds> quantum{};  // zero: from the cost of moving
+  std::string turns{};                                 // "auto", "on", "off"
   bool operator==(const StoredGpuState&) const = default;
 };
 

@@ -189,6 +189,12 @@ const char* oversized(const AddFiller& filler) {
   if (filler.gpu_ids && filler.gpu_ids->size() > kMaxGpuIds) return "gpu_ids";
   return filler.name.size() > kMaxNameBytes ? "name" : "";
 }
+const char* oversized(const SetGpus& set) {
+  return set.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";
+}
+const char* oversized(const ListTurns& turns) {
+  return turns.gpu_ids && turns.gpu_ids->size() > kMaxGpuIds ? "gpu_ids" : "";
+}
 const char* oversized(const AddJob& job) { return job.name.size() > kMaxNameBytes ? "name" : ""; }
 const char* oversized(const Undrain& undrain) {
   return undrain.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";

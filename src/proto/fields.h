@@ -12,6 +12,7 @@
 #include "proto/methods.h"
 #include "proto/queue_fields.h"
 #include "proto/service_fields.h"
+#include "proto/turns_fields.h"
 
 namespace gpurota::proto {
 
@@ -65,6 +66,7 @@ void visit(V&& v, X& x) {
   v("command", x.command);
   v("note", x.note);
   v("model", x.model);
+  v("priority", x.priority);
 }
 
 template <class V, Like<Process> X>
@@ -121,6 +123,8 @@ void visit(V&& v, X& x) {
   v("take_over", x.take_over);
   v("as_name", x.as_name);
   v("unreserved_threshold", x.unreserved_threshold);
+  v("swap", x.swap);
+  v("priority", x.priority);
 }
 
 template <class V, Like<Acquire::Reply> X>
@@ -209,20 +213,11 @@ void visit(V&& v, X& x) {
 }  // namespace gpurota::proto
 
 // For explicit instantiation: X(Method) for each.
-#define GPUROTA_FOR_EACH_METHOD(X)  \
-  X(GetInfo)                        \
-  X(Acquire)                        \
-  X(Start)                          \
-  X(Hold)                           \
-  X(Release)                        \
-  X(Update)                         \
-  X(Status)                         \
-  X(ListProcesses)                  \
-  X(Events)                         \
-  X(Report)                         \
-  X(Doctor)                         \
-  X(Health)                         \
-  X(Reload)                         \
-  GPUROTA_FOR_EACH_QUEUE_METHOD(X)  \
-  GPUROTA_FOR_EACH_FILLER_METHOD(X) \
-  X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) X(ServiceInfo) X(InterfaceDescription)
+// clang-format off
+#define GPUROTA_FOR_EACH_METHOD(X)                                                         \
+  X(GetInfo) X(Acquire) X(Start) X(Hold) X(Release) X(Update) X(Status) X(ListProcesses)   \
+  X(Events) X(Report) X(Doctor) X(Health) X(Reload)                                        \
+  GPUROTA_FOR_EACH_QUEUE_METHOD(X) GPUROTA_FOR_EACH_FILLER_METHOD(X)                       \
+  X(ListTurns) X(SetGpus) X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) X(ServiceInfo) \
+  X(InterfaceDescription)
+// clang-format on

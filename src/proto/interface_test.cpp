@@ -88,6 +88,9 @@ GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
 GPUROTA_NAMED(EventCount, "EventCount")
 GPUROTA_NAMED(Waits, "Waits")
+GPUROTA_NAMED(TurnLease, "TurnLease")
+GPUROTA_NAMED(TurnSwitch, "TurnSwitch")
+GPUROTA_NAMED(TurnGpu, "TurnGpu")
 
 template <class T>
 std::string fields_of() {
@@ -129,6 +132,9 @@ Members members_of_codec() {
   members["type Check"] = fields_of<Check>();
   members["type EventCount"] = fields_of<EventCount>();
   members["type Waits"] = fields_of<Waits>();
+  members["type TurnLease"] = fields_of<TurnLease>();
+  members["type TurnSwitch"] = fields_of<TurnSwitch>();
+  members["type TurnGpu"] = fields_of<TurnGpu>();
 #define GPUROTA_ADD(M) add_method<M>(members);
   GPUROTA_FOR_EACH_METHOD(GPUROTA_ADD)
   for (const std::string_view error :

@@ -8,6 +8,7 @@
 #include "proto/health_methods.h"
 #include "proto/job_methods.h"
 #include "proto/queue_methods.h"
+#include "proto/turns_methods.h"
 #include "proto/types.h"
 
 #include <optional>
@@ -56,6 +57,8 @@ struct Acquire {
   std::optional<bool> take_over;
   std::optional<std::string> as_name;
   std::optional<Bytes> unreserved_threshold;
+  std::optional<bool> swap{};
+  std::optional<int> priority{};
   bool operator==(const Acquire&) const = default;
 };
 
@@ -207,10 +210,10 @@ struct InterfaceDescription {
   bool operator==(const InterfaceDescription&) const = default;
 };
 
-using Params =
-    std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses, Events,
-                 Report, Doctor, Health, Reload, Enqueue, GetEnvironment, ListRequests, Cancel,
-                 Drain, Undrain, AddFiller, ListFillers, ControlFiller, ReadFillerLog, AddJob,
-                 ListJobs, ControlJob, ReadJobLog, ServiceInfo, InterfaceDescription>;
+using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
+                            Events, Report, Doctor, Health, Reload, Enqueue, GetEnvironment,
+                            ListRequests, Cancel, Drain, Undrain, AddFiller, ListFillers,
+                            ControlFiller, ReadFillerLog, ListTurns, SetGpus, AddJob, ListJobs,
+                            ControlJob, ReadJobLog, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

@@ -29,6 +29,7 @@ void visit(V&& v, X& x) {
   v("pid", x.pid);
   v("command", x.command);
   v("note", x.note);
+  v("swap", x.swap);
 }
 
 template <class V, Like<Enqueue> X>
@@ -45,6 +46,8 @@ void visit(V&& v, X& x) {
   v("note", x.note);
   v("command", x.command);
   v("unreserved_threshold", x.unreserved_threshold);
+  v("swap", x.swap);
+  v("priority", x.priority);
 }
 
 template <class V, Like<Enqueue::Reply> X>

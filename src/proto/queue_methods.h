@@ -33,6 +33,7 @@ struct Request {
   std::optional<pid_t> pid;
   std::optional<std::vector<std::string>> command;
   std::optional<std::string> note;
+  std::optional<bool> swap{};
   bool operator==(const Request&) const = default;
 };
 
@@ -57,6 +58,8 @@ struct Enqueue {
   std::optional<std::string> note;
   std::optional<std::vector<std::string>> command;
   std::optional<Bytes> unreserved_threshold;
+  std::optional<bool> swap{};
+  std::optional<int> priority{};
   bool operator==(const Enqueue&) const = default;
 };
 

@@ -21,7 +21,7 @@ namespace gpurota::proto {
 
 enum class GpuState { kUnknown, kAvailable, kInUse, kUnreservedUse, kError, kDraining };
 enum class LeaseKind { kUnknown, kRun, kReservation, kJob, kFiller, kPod, kSlurm };
-enum class Share { kUnknown, kExclusive, kSlice };
+enum class Share { kUnknown, kExclusive, kSlice, kSwap };
 enum class LeaseState { kUnknown, kActive, kEnding, kExpired };
 enum class Ended { kUnknown, kFinished, kReleased, kLost, kExpired };
 enum class ProcessType { kUnknown, kCompute, kGraphics };
@@ -51,7 +51,9 @@ enum class EventType {
   kDaemonStopped,
   kFillerStarted,
   kFillerYielded,
-  kFillerEnded
+  kFillerEnded,
+  kTurnTrouble,
+  kGpuSet
 };
 enum class CheckStatus { kUnknown, kOk, kWarning, kError };
 
@@ -118,6 +120,7 @@ struct Lease {
   std::optional<std::vector<std::string>> command;
   std::optional<std::string> note;
   std::optional<std::string> model;
+  std::optional<int> priority{};
   bool operator==(const Lease&) const = default;
 };
 

@@ -24,7 +24,7 @@ struct Words<LeaseKind> {
 };
 template <>
 struct Words<Share> {
-  static constexpr std::array<const char*, 3> kAll = {"unknown", "exclusive", "slice"};
+  static constexpr std::array<const char*, 4> kAll = {"unknown", "exclusive", "slice", "swap"};
 };
 template <>
 struct Words<LeaseState> {
@@ -50,12 +50,13 @@ struct Words<FindingAction> {
 };
 template <>
 struct Words<EventType> {
-  static constexpr std::array<const char*, 24> kAll = {
+  static constexpr std::array<const char*, 26> kAll = {
       "unknown",        "lease_made",     "lease_started",   "lease_updated",     "lease_ending",
       "lease_gone",     "request_queued", "request_granted", "request_cancelled", "call_denied",
       "grant_denied",   "finding_begun",  "finding_ended",   "process_stopped",   "gpu_error",
       "gpu_recovered",  "gpu_drained",    "gpu_undrained",   "config_reloaded",   "daemon_started",
-      "daemon_stopped", "filler_started", "filler_yielded",  "filler_ended"};
+      "daemon_stopped", "filler_started", "filler_yielded",  "filler_ended",      "turn_trouble",
+      "gpu_set"};
 };
 template <>
 struct Words<CheckStatus> {

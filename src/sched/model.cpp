@@ -14,6 +14,7 @@ struct EventText {
       text += ", " + m.gpu.value + ": " + gpurota::to_string(m.resident) + " of " +
               gpurota::to_string(m.movable) + ", wired " + gpurota::to_string(m.wired);
     }
+    if (e.replaces.value != 0) text += ", was " + name(e.replaces);
     return e.gate_open ? text + ", running" : text;
   }
   std::string operator()(const TenantDied& e) const { return name(e.tenant) + " died"; }
@@ -32,6 +33,9 @@ struct EventText {
   std::string operator()(const Shrink& e) const {
     return at(e.tenant, e.gpu) + " freed " + gpurota::to_string(e.resident) + " resident, " +
            gpurota::to_string(e.out) + " out, " + gpurota::to_string(e.wired) + " wired";
+  }
+  std::string operator()(const Measured& e) const {
+    return at(e.tenant, e.gpu) + " holds " + gpurota::to_string(e.beside) + " beside";
   }
   std::string operator()(const Evicted& e) const {
     return at(e.tenant, e.gpu) + " evicted " + gpurota::to_string(e.bytes) + ", not " +

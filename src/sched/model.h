@@ -77,7 +77,8 @@ struct AddTenant {
   TenantId tenant;
   LeaseId lease;
   std::vector<TenantMemory> memory;
-  bool gate_open = false;  // it was let run by a daemon that is gone
+  bool gate_open = false;  // it was let run by a daemon that is gone, or on a connection that is
+  TenantId replaces{};     // what the same process was on its last connection; 0: none
 };
 // Its process is dead, and its memory not back yet: counted, and nothing is asked of it.
 struct TenantDied {
@@ -113,6 +114,12 @@ struct Shrink {
   Bytes out;       // freed while evicted
   Bytes wired;
 };
+// What it holds beside what it told, as the driver was seen to count it: modules, local memory.
+struct Measured {
+  TenantId tenant;
+  GpuUuid gpu;
+  Bytes beside;
+};
 // Since the last report; `returned` is what was ordered and will not be done (failed, or freed
 // meanwhile).
 struct Evicted {
@@ -132,7 +139,7 @@ struct Restored {
 struct Tick {};  // a deadline has passed
 
 using Event = std::variant<AddTenant, TenantDied, RemoveTenant, Reachable, TenantStatus, Grow,
-                           Shrink, Evicted, Restored, Tick>;
+                           Shrink, Measured, Evicted, Restored, Tick>;
 
 // Actions.
 

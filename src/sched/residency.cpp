@@ -13,6 +13,7 @@ Holding& Holding::operator+=(const Holding& other) {
   unbacked += other.unbacked;
   wired_unbacked += other.wired_unbacked;
   lingering += other.lingering;
+  beside += other.beside;
   return *this;
 }
 
@@ -38,7 +39,7 @@ void Residency::add(TenantId tenant, LeaseId lease, GpuSlot gpu, Bytes movable, 
   Tenant& entry = tenants_[tenant];
   entry.lease = lease;
   entry.gpus.resize(gpus_.size());
-  entry.gpus[gpu.value] = {movable, std::min(resident, movable), {}, {}, wired, {}, {}, {}};
+  entry.gpus[gpu.value] = {movable, std::min(resident, movable), {}, {}, wired, {}, {}, {}, {}};
 }
 
 void Residency::remove(TenantId tenant) { tenants_.erase(tenant); }
@@ -48,7 +49,7 @@ void Residency::mark_dead(TenantId tenant) {
   if (found == tenants_.end()) return;
   for (Holding& h : found->second.gpus) {
     Holding rest;
-    rest.lingering = h.lingering + h.resident + h.coming + h.wired;
+    rest.lingering = h.lingering + h.resident + h.coming + h.wired + h.beside;
     h = rest;
   }
 }
@@ -67,7 +68,7 @@ Bytes Residency::used(GpuSlot gpu) const {
   Bytes sum = gpus_[gpu.value].outsiders;
   for (const auto& [id, tenant] : tenants_) {
     const Holding& h = tenant.gpus[gpu.value];
-    sum += h.resident + h.coming + h.wired + h.lingering;
+    sum += h.resident + h.coming + h.wired + h.beside + h.lingering;
   }
   return sum;
 }
@@ -76,7 +77,7 @@ Bytes Residency::wired(GpuSlot gpu) const {
   Bytes sum = gpus_[gpu.value].outsiders;
   for (const auto& [id, tenant] : tenants_) {
     const Holding& h = tenant.gpus[gpu.value];
-    sum += h.wired + h.wired_unbacked;
+    sum += h.wired + h.wired_unbacked + h.beside;
   }
   return sum;
 }
@@ -146,7 +147,7 @@ GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bo
   if (found == tenants_.end()) return GrowAnswer::kRefusedLimit;
   const LeaseId lease = found->second.lease;
   const Holding own = of_lease(lease, gpu);
-  if (own.movable + own.wired + own.wired_unbacked + bytes > limit)
+  if (own.movable + own.wired + own.wired_unbacked + own.beside + bytes > limit)
     return GrowAnswer::kRefusedLimit;
   Residency after = *this;
   Holding* grown = after.find(tenant, gpu);

@@ -25,6 +25,7 @@ struct Holding {
   Bytes unbacked;        // of movable
   Bytes wired_unbacked;  // beside wired
   Bytes lingering;       // of a dead process: not back yet, and soon to be
+  Bytes beside;          // wired, that it has not told of
 
   Bytes missing() const { return movable - resident - coming - unbacked; }
   Bytes out() const { return movable - resident - unbacked; }

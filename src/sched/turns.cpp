@@ -21,9 +21,9 @@ void Turns::set(const Settings& settings) {
   for (GpuState& gpu : gpus_) gpu.budget.set(settings.priority_share, settings.priority_burst);
 }
 
-Result<void> Turns::set_gpu(const GpuSettings& settings) {
+Result<void> Turns::set_gpu(const GpuSettings& settings, bool anyway) {
   const auto known = memory_.slot_of(settings.uuid);
-  if (known) {
+  if (known && !anyway) {
     if (!memory_.would_fit(*known, settings.capacity)) {
       return fail(
           Code::kLimit,
@@ -119,6 +119,8 @@ void Turns::report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop) {
 void Turns::on(const AddTenant& event) {
   const auto lease = leases_.find(event.lease);
   if (lease == leases_.end() || tenants_.contains(event.tenant)) return;
+  // In one step: else others would be given its room in between.
+  if (event.replaces.value != 0) on(RemoveTenant{event.replaces});
   TenantState& tenant = tenants_[event.tenant];
   tenant.lease = event.lease;
   tenant.gate_open = event.gate_open;
@@ -135,6 +137,10 @@ void Turns::on(const AddTenant& event) {
   if (event.gate_open && lease->second.phase == Phase::kApart) {
     lease->second.phase = Phase::kHolding;
     lease->second.turn_since = now_;
+  }
+  // It may not have heard that its lease's turn is over.
+  if (event.gate_open && lease->second.phase != Phase::kHolding) {
+    set_gate(event.tenant, GateOrder::kClose);
   }
 }
 
@@ -220,6 +226,12 @@ void Turns::on(const Shrink& event) {
   held->movable -= resident + out;
   held->leaving = std::min(held->leaving, held->resident);
   held->wired -= event.wired;
+}
+
+void Turns::on(const Measured& event) {
+  const auto slot = memory_.slot_of(event.gpu);
+  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  if (held != nullptr && !tenants_.at(event.tenant).dead) held->beside = event.beside;
 }
 
 void Turns::on(const Evicted& event) {

@@ -22,7 +22,8 @@ class Turns {
 
   void set(const Settings& settings);
   // Adds or changes a GPU. Refused, with the reason, when what is there would no longer fit.
-  Result<void> set_gpu(const GpuSettings& settings);
+  // `anyway`: of a capacity that others have taken already; what does not fit is refused as it grows.
+  Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
   // Refused when the lease could never be resident beside what others have wired.
   Result<void> add_lease(const LeaseTerms& terms);
@@ -53,6 +54,7 @@ class Turns {
   void on(const TenantStatus& event);
   void on(const Grow& event);
   void on(const Shrink& event);
+  void on(const Measured& event);
   void on(const Evicted& event);
   void on(const Restored& event);
   void on(const Tick&) {}

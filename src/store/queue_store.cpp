@@ -44,7 +44,7 @@ std::optional<SizeSpec> size_at(const Statement& row, int column) {
 constexpr const char* kSelectRequests =
     "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
     " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
-    " threshold_bytes"
+    " threshold_bytes, swap, priority"
     " FROM request ORDER BY id";
 
 ports::StoredRequest request_at(const Statement& row) {
@@ -64,6 +64,8 @@ ports::StoredRequest request_at(const Statement& row) {
   request.holder = process_at(row, 14);
   request.boot_id = row.bytes(16);
   if (!row.is_null(17)) request.threshold = Bytes(static_cast<std::uint64_t>(row.integer(17)));
+  request.swap = row.integer(18) != 0;
+  request.priority = static_cast<int>(row.integer(19));
   return request;
 }
 
@@ -134,7 +136,7 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   GPUROTA_TRY(remove_request(request.id));
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert, database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                                     " ?, ?, ?, ?, ?, ?, ?)"));
+                                     " ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
   insert.bind(request.since.time_since_epoch().count()).bind(request.count);
   bind_size(insert, request.memory);
@@ -144,7 +146,8 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   insert.bind(request.holder.pid).bind(to_integer(request.holder.start_ticks));
   insert.bind_text(request.boot_id);
   insert.bind(request.threshold ? Number(to_integer(request.threshold->count())) : Number());
-  GPUROTA_TRY(insert.run());
+  insert.bind(request.swap ? 1 : 0);
+  GPUROTA_TRY(insert.bind(request.priority).run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     GPUROTA_TRY(gpu.bind(id).bind(to_integer(i)).bind_text(request.gpus[i].value).run());
@@ -166,7 +169,8 @@ Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
   std::vector<ports::StoredGpuState> gpus;
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows,
-      database_.prepare("SELECT uuid, draining, drain_reason, idle_since_ms, last_uid FROM gpu"));
+      database_.prepare("SELECT uuid, draining, drain_reason, idle_since_ms, last_uid,"
+                        " capacity_bytes, capacity_percent, quantum_ms, turns FROM gpu"));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return gpus;
@@ -176,15 +180,22 @@ Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
     gpu.drain_reason = rows.bytes(2);
     gpu.idle_since = WallTime(milliseconds(rows.integer(3)));
     if (!rows.is_null(4)) gpu.last_user = static_cast<uid_t>(rows.integer(4));
+    gpu.capacity = size_at(rows, 5);
+    if (!rows.is_null(7)) gpu.quantum = milliseconds(rows.integer(7));
+    gpu.turns = rows.bytes(8);
   }
 }
 
 Result<void> SqliteStore::save_gpu(const ports::StoredGpuState& gpu) {
-  GPUROTA_ASSIGN_OR_RETURN(auto insert,
-                           database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?)"));
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto insert,
+      database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind_text(gpu.uuid.value).bind(gpu.draining ? 1 : 0).bind_blob(gpu.drain_reason);
   insert.bind(gpu.idle_since.time_since_epoch().count());
-  return insert.bind(gpu.last_user ? Number(*gpu.last_user) : Number()).run();
+  insert.bind(gpu.last_user ? Number(*gpu.last_user) : Number());
+  bind_size(insert, gpu.capacity);
+  insert.bind(gpu.quantum ? Number(gpu.quantum->count()) : Number());
+  return insert.bind_text(gpu.turns).run();
 }
 
 }  // namespace gpurota::store

@@ -167,6 +167,14 @@ CREATE TABLE filler (
 )sql",
     R"sql(
 ALTER TABLE request ADD COLUMN threshold_bytes INTEGER;  -- of unreserved use; null: the site's
+ALTER TABLE lease ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease_gpu ADD COLUMN swap INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN swap INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE gpu ADD COLUMN capacity_bytes INTEGER;   -- null, as is the percentage: not set
+ALTER TABLE gpu ADD COLUMN capacity_percent INTEGER;
+ALTER TABLE gpu ADD COLUMN quantum_ms INTEGER;       -- null: not set; 0: from the cost of moving
+ALTER TABLE gpu ADD COLUMN turns TEXT NOT NULL DEFAULT '';
 )sql",
 };
 

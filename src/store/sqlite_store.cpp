@@ -44,11 +44,11 @@ std::optional<StoredProcess> process_at(const Statement& row, int column) {
 constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
-    " boot_id, ending, subreaper, ends_ms, as_name, ticket FROM lease ORDER BY id";
+    " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
-    " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -67,6 +67,7 @@ StoredLease lease_at(const Statement& row) {
   if (!row.is_null(14)) lease.ends = WallTime(std::chrono::milliseconds(row.integer(14)));
   lease.as_name = row.bytes(15);
   lease.ticket = row.bytes(16);
+  lease.priority = static_cast<int>(row.integer(17));
   return lease;
 }
 
@@ -111,13 +112,14 @@ Result<std::vector<StoredLease>> SqliteStore::load_leases() {
 
 Result<void> SqliteStore::load_parts(StoredLease& lease) {
   GPUROTA_ASSIGN_OR_RETURN(
-      auto gpus, database_.prepare("SELECT uuid, limit_bytes, soft_limit_bytes FROM lease_gpu"
+      auto gpus, database_.prepare("SELECT uuid, limit_bytes, soft_limit_bytes, swap FROM lease_gpu"
                                    " WHERE lease = ? ORDER BY position"));
   gpus.bind(to_integer(lease.id.value));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, gpus.step());
     if (!row) break;
-    lease.gpus.push_back(StoredGpu{GpuUuid{gpus.bytes(0)}, bytes_at(gpus, 1), bytes_at(gpus, 2)});
+    lease.gpus.push_back(StoredGpu{GpuUuid{gpus.bytes(0)}, bytes_at(gpus, 1), bytes_at(gpus, 2),
+                                   gpus.integer(3) != 0});
   }
   GPUROTA_ASSIGN_OR_RETURN(
       auto arguments,
@@ -158,7 +160,7 @@ Result<void> SqliteStore::write_lease(const StoredLease& lease) {
   insert.bind(lease.subreaper ? 1 : 0);
   insert.bind(lease.ends ? std::optional<std::int64_t>(lease.ends->time_since_epoch().count())
                          : std::nullopt);
-  insert.bind_blob(lease.as_name).bind_text(lease.ticket);
+  insert.bind_blob(lease.as_name).bind_text(lease.ticket).bind(lease.priority);
   GPUROTA_TRY(insert.run());
   GPUROTA_TRY(write_commands(lease));
   return save_parts(lease);
@@ -167,11 +169,12 @@ Result<void> SqliteStore::write_lease(const StoredLease& lease) {
 Result<void> SqliteStore::save_parts(const StoredLease& lease) {
   const std::int64_t id = to_integer(lease.id.value);
   GPUROTA_ASSIGN_OR_RETURN(auto gpu,
-                           database_.prepare("INSERT INTO lease_gpu VALUES (?, ?, ?, ?, ?)"));
+                           database_.prepare("INSERT INTO lease_gpu VALUES (?, ?, ?, ?, ?, ?)"));
   for (std::size_t i = 0; i < lease.gpus.size(); ++i) {
     const StoredGpu& each = lease.gpus[i];
     gpu.bind(id).bind(to_integer(i)).bind_text(each.uuid.value);
-    GPUROTA_TRY(gpu.bind(to_integer(each.limit)).bind(to_integer(each.soft_limit)).run());
+    gpu.bind(to_integer(each.limit)).bind(to_integer(each.soft_limit));
+    GPUROTA_TRY(gpu.bind(each.swap ? 1 : 0).run());
   }
   GPUROTA_ASSIGN_OR_RETURN(auto argument,
                            database_.prepare("INSERT INTO lease_argument VALUES (?, ?, ?)"));

@@ -153,6 +153,16 @@ Result<std::vector<std::string>> SystemProcesses::read_command(pid_t pid) {
   return parse_cmdline(*text);
 }
 
+bool SystemProcesses::is_stopped(pid_t pid) {
+  const auto stat = read_proc_stat(pid);
+  if (!stat) return false;
+  if (stat->state == 'T' || stat->state == 't') return true;
+  // A frozen group says so of all groups below it too.
+  const std::string group = cgroup_of(pid);
+  const auto events = group.empty() ? std::nullopt : read_whole(group + "/cgroup.events", 4096);
+  return events && events->find("frozen 1") != std::string::npos;
+}
+
 std::vector<ProcessInfo> SystemProcesses::read_all() {
   std::vector<ProcessInfo> all;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);

@@ -22,6 +22,7 @@ class SystemProcesses final : public ports::Processes {
   Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
+  bool is_stopped(pid_t pid) override;
   Result<std::vector<std::string>> read_command(pid_t pid) override;
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override;

@@ -36,6 +36,9 @@ class FakeProcesses final : public ports::Processes {
   pid_t spawn() { return spawn(Spawn{}); }
   void die(pid_t pid);
   bool alive(pid_t pid) const;
+  void set_stopped(pid_t pid, bool stopped) {
+    stopped ? void(stopped_.insert(pid)) : void(stopped_.erase(pid));
+  }
   // What open() gives as the identity of this process.
   std::uint64_t start_ticks(pid_t pid) const;
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
@@ -50,6 +53,7 @@ class FakeProcesses final : public ports::Processes {
   Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
+  bool is_stopped(pid_t pid) override { return stopped_.count(pid) > 0; }
   Result<std::vector<std::string>> read_command(pid_t pid) override;
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override { return boot_id_; }
@@ -70,6 +74,7 @@ class FakeProcesses final : public ports::Processes {
   ports::EventLoop& loop_;
   std::map<pid_t, std::shared_ptr<Process>> processes_;  // living ones
   std::set<std::string> cgroups_;
+  std::set<pid_t> stopped_;
   std::vector<std::pair<pid_t, int>> signals_;
   std::map<uid_t, std::string> users_;
   std::map<uid_t, std::vector<std::string>> groups_;

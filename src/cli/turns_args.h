@@ -1,0 +1,17 @@
+// The command lines of turns and set, and the options of a lease that have to do with turns: part of
+// args.cpp. Pure.
+#pragma once
+
+#include "cli/args.h"
+#include "cli/option_parser.h"
+
+namespace gpurota::cli {
+
+// Their options; none for other commands.
+void add_turns_options(const std::string& name, Raw& raw, std::vector<Option>& known);
+Result<Command> turns_command(const std::string& name, const Raw& raw);
+
+// "high", "normal", "low", or a number from -100 to 100.
+Result<std::optional<int>> priority_of(const std::optional<std::string>& text);
+
+}  // namespace gpurota::cli

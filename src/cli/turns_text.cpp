@@ -1,0 +1,103 @@
+#include "cli/turns_text.h"
+
+#include "base/text.h"
+#include "cli/status_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::cli {
+namespace {
+
+// Of a GPU's switches, so many are shown; --json has all that are known.
+constexpr std::size_t kShownSwitches = 3;
+
+std::string time_text(std::int64_t ms) {
+  if (ms < 1000) return fmt::format("{} ms", ms);
+  return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
+}
+
+std::string head_of(const proto::TurnGpu& gpu) {
+  std::string text = fmt::format("GPU {}: ", gpu.index);
+  if (gpu.leases.empty()) {
+    text += "no swap lease";
+  } else if (!gpu.takes_turns) {
+    text += "all fits, no turns are taken";
+  } else {
+    text +=
+        fmt::format("turns are taken, {} too little for all at once", to_string(gpu.deficit_bytes));
+  }
+  text += fmt::format("; {} of {} held", to_string(gpu.used_bytes), to_string(gpu.capacity_bytes));
+  if (gpu.mode != "auto") text += fmt::format("; turns {}", display_text(gpu.mode, 10));
+  if (gpu.quantum_ms) text += fmt::format("; quantum {}", time_text(*gpu.quantum_ms));
+  return text + "\n";
+}
+
+std::string wait_text(const proto::TurnLease& lease, WallTime now) {
+  if (lease.waits_for.empty() || lease.waits_for == "nothing") return {};
+  std::string text = lease.waits_for;
+  if (lease.pid) text += fmt::format(" (pid {})", *lease.pid);
+  if (lease.position > 0) text += fmt::format(", position {}", lease.position);
+  if (lease.behind) text += fmt::format(", behind {}", to_string(*lease.behind));
+  if (lease.earliest) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*lease.earliest - now);
+    text += fmt::format(", within {}", time_text(std::max<std::int64_t>(left.count(), 0)));
+  }
+  return text;
+}
+
+std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now) {
+  Table table({{"LEASE"},
+               {"USER", false, 6},
+               {"PRIORITY", true},
+               {"PHASE"},
+               {"RESIDENT", true},
+               {"OUT", true},
+               {"WIRED", true},
+               {"LIMIT", true},
+               {"QUANTUM", true},
+               {"WAITS FOR", false, 12}});
+  for (const proto::TurnLease& lease : gpu.leases) {
+    const bool holds = lease.phase == "holding";
+    table.add({{to_string(lease.lease_id), Colour::kNone},
+               {lease.user, Colour::kNone},
+               {std::to_string(lease.priority), Colour::kNone},
+               {lease.phase, holds ? Colour::kGreen : Colour::kNone},
+               {to_string(lease.resident_bytes), Colour::kNone},
+               {to_string(lease.out_bytes), Colour::kNone},
+               {to_string(lease.wired_bytes), Colour::kNone},
+               {to_string(lease.limit_bytes), Colour::kNone},
+               {time_text(lease.quantum_ms), Colour::kNone},
+               {wait_text(lease, now), Colour::kDim}});
+  }
+  return table.empty() ? std::string() : table.render(look);
+}
+
+std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
+  std::string text;
+  const std::size_t skipped =
+      gpu.switches.size() > kShownSwitches ? gpu.switches.size() - kShownSwitches : 0;
+  for (std::size_t i = skipped; i < gpu.switches.size(); ++i) {
+    const proto::TurnSwitch& each = gpu.switches[i];
+    text += fmt::format("  {} ago: {} -> {}, {} in, {} out, {:.1f} ms\n",
+                        span_text(now - each.time), each.from ? to_string(*each.from) : "nobody",
+                        to_string(each.to), to_string(each.in_bytes), to_string(each.out_bytes),
+                        static_cast<double>(each.microseconds) / 1000);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string turns_text(const proto::ListTurns::Reply& reply, const Look& look, WallTime now) {
+  std::string text;
+  for (const proto::TurnGpu& gpu : reply.gpus) {
+    text += head_of(gpu) + leases_of(gpu, look, now) + switches_of(gpu, now);
+  }
+  if (reply.gpus.empty()) return "no GPU ('gpurota doctor' says why)\n";
+  return text + fmt::format("{} of {} of host memory for turns is in use\n",
+                            to_string(reply.host_out_bytes), to_string(reply.host_budget_bytes));
+}
+
+}  // namespace gpurota::cli

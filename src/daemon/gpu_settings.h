@@ -1,0 +1,26 @@
+// What holds for one GPU: the configuration, and what an administrator has set while the daemon ran,
+// which counts before it. Pure.
+#pragma once
+
+#include "config/config.h"
+#include "core/gpu.h"
+#include "ports/store.h"
+
+#include <chrono>
+#include <optional>
+
+namespace gpurota::daemon {
+
+struct GpuSettings {
+  Bytes capacity;       // what leases of all kinds may have of it
+  Bytes turn_capacity;  // what of that swap leases may have, when there are no slices
+  config::Turns::Mode mode = config::Turns::Mode::kAuto;
+  std::optional<std::chrono::milliseconds> quantum;  // empty: from the cost of moving
+};
+
+GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
+                        const ports::StoredGpuState& set);
+
+const char* to_string(config::Turns::Mode mode);
+
+}  // namespace gpurota::daemon

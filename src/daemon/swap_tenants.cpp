@@ -1,0 +1,349 @@
+#include "daemon/swap_tenants.h"
+
+#include "base/log.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// A program with more threads that wait for memory at once is not served better.
+constexpr std::size_t kMostQuestions = 4096;
+// Of messages that its socket had no room for: a tenant that reads nothing any more.
+constexpr std::size_t kMostOutbox = 4096;
+
+// Of what a library moves at a time.
+constexpr Bytes kLargestBlock = mib(64);
+
+std::uint32_t wire_status(sched::GrowAnswer answer) {
+  switch (answer) {
+    case sched::GrowAnswer::kGranted:
+      return GPUROTA_OK;
+    case sched::GrowAnswer::kRefusedLimit:
+      return GPUROTA_REFUSED_LIMIT;
+    case sched::GrowAnswer::kRefusedCapacity:
+      return GPUROTA_REFUSED_CAPACITY;
+    case sched::GrowAnswer::kRefusedHost:
+      return GPUROTA_REFUSED_HOST;
+    case sched::GrowAnswer::kRefusedTurnsOff:
+      return GPUROTA_REFUSED_TURNS_OFF;
+  }
+  return GPUROTA_REFUSED_LIMIT;
+}
+
+}  // namespace
+
+SwapTenants::SwapTenants(Parts parts) : parts_(std::move(parts)) {
+  parts_.turns.set_carrier({[this](const sched::Actions& actions) { carry_out(actions); },
+                            [this](TenantId id) { return pid_of(id); }});
+}
+
+SwapTenants::Tenant* SwapTenants::find(TenantId id) {
+  const auto it = tenants_.find(id);
+  return it == tenants_.end() ? nullptr : it->second.get();
+}
+
+const SwapTenants::Tenant* SwapTenants::find(TenantId id) const {
+  const auto it = tenants_.find(id);
+  return it == tenants_.end() ? nullptr : it->second.get();
+}
+
+pid_t SwapTenants::pid_of(TenantId id) const {
+  const Tenant* tenant = find(id);
+  return tenant ? tenant->pid : 0;
+}
+
+void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid) {
+  auto tenant = std::make_unique<Tenant>();
+  tenant->id = id;
+  tenant->lease = lease.id;
+  tenant->uid = lease.uid;
+  tenant->pid = pid;
+  for (const LeaseGpu& gpu : lease.gpus) {
+    Memory memory;
+    memory.gpu = gpu.uuid;
+    memory.limit = gpu.limit.value_or(Bytes());
+    tenant->memory.push_back(std::move(memory));
+  }
+  tenants_[id] = std::move(tenant);
+}
+
+bool SwapTenants::take(TenantId id, const TenantMessage& message) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return false;
+  const bool first = std::holds_alternative<gpurota_msg_swap_here>(message);
+  if (first == tenant->here) return false;  // once, and before everything else
+  tenant->asked.reset();
+  const bool good = std::visit(
+      [&]<class Message>(const Message& m) {
+        if constexpr (requires { this->on(*tenant, m); }) return on(*tenant, m);
+        return false;
+      },
+      message);
+  if (Tenant* const left = find(id)) expect(*left);
+  return good;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
+  if (message.slots != tenant.memory.size()) return false;
+  sched::AddTenant event;
+  event.tenant = tenant.id;
+  event.lease = tenant.lease;
+  event.gate_open = message.gate_open != 0;
+  // What it was before: the same process on an earlier connection.
+  for (auto& [id, old] : tenants_) {
+    const bool same = old->pid == tenant.pid && old->lease == tenant.lease && id != tenant.id;
+    if (same && old->here && !old->dead) event.replaces = id;
+  }
+  for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
+    Memory& memory = tenant.memory[slot];
+    const gpurota_swap_memory& said = message.memory[slot];
+    // No more than its lease may have with what others of it have.
+    sched::Holding others = parts_.turns.holding(tenant.lease, memory.gpu);
+    if (const Tenant* old = find(event.replaces)) {
+      if (const sched::Holding* was = holding(*old, memory)) {
+        others.movable -= was->movable;
+        others.wired -= was->wired;
+      }
+    }
+    Bytes left = memory.limit - others.movable - others.wired;
+    const Bytes wired = std::min(Bytes(said.wired_bytes), left);
+    left -= wired;
+    const Bytes movable = std::min(Bytes(said.movable_bytes), left);
+    const Bytes resident = std::min(Bytes(said.resident_bytes), movable);
+    event.memory.push_back({memory.gpu, movable, resident, wired});
+  }
+  tenant.here = true;
+  const TenantId replaced = event.replaces;
+  parts_.turns.feed(event);
+  if (const Tenant* old = find(replaced)) {
+    if (old->connected) hang_up_soon(replaced, "it has connected again");
+    tenants_.erase(replaced);
+  }
+  update_terms();
+  return true;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
+  if (message.slot >= tenant.memory.size() || tenant.questions.size() >= kMostQuestions) {
+    return false;
+  }
+  Memory& memory = tenant.memory[message.slot];
+  Question question{message.slot, message.kind, Bytes(message.bytes)};
+  if (message.kind == GPUROTA_SWAP_CONTEXT) {
+    question.bytes = parts_.grants.context_reserve(memory.gpu);
+  }
+  const std::uint32_t seq = message.header.seq;
+  if (!tenant.questions.emplace(seq, question).second) return false;
+  parts_.turns.feed(sched::Grow{tenant.id, memory.gpu, seq, question.bytes,
+                                message.kind != GPUROTA_SWAP_MOVABLE});
+  return true;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
+  if (message.slot >= tenant.memory.size()) return false;
+  parts_.turns.feed(sched::Shrink{tenant.id, tenant.memory[message.slot].gpu,
+                                  Bytes(message.resident_bytes), Bytes(message.out_bytes),
+                                  Bytes(message.wired_bytes)});
+  return true;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_status& message) {
+  if (message.gate_seq > tenant.gate_sent) return false;
+  tenant.gate_seen = message.gate_seq;
+  parts_.turns.feed(sched::TenantStatus{tenant.id, message.gate_seq, message.busy != 0,
+                                        message.waiting, message.ready});
+  return true;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
+  if (message.slot >= tenant.memory.size()) return false;
+  Memory& memory = tenant.memory[message.slot];
+  Bytes& ordered = memory.ordered[message.direction];
+  const Bytes bytes(message.bytes), returned(message.returned);
+  // Nobody has asked for that. Blocks move whole: the last one may be more than was left.
+  if (bytes + returned > ordered + (ordered.is_zero() ? Bytes() : kLargestBlock)) return false;
+  ordered -= bytes + returned;
+  tenant.moving.reset();
+  if (moves(tenant)) tenant.moving = parts_.loop.now();
+  if (message.direction == GPUROTA_SWAP_EVICT) {
+    parts_.turns.feed(sched::Evicted{tenant.id, memory.gpu, bytes, returned, message.failed != 0});
+  } else {
+    parts_.turns.feed(sched::Restored{tenant.id, memory.gpu, bytes, returned, message.failed != 0});
+  }
+  return true;
+}
+
+void SwapTenants::carry_out(const sched::Actions& actions) {
+  for (const sched::Action& action : actions) {
+    if (const auto* gate = std::get_if<sched::SetGate>(&action)) {
+      carry_out(*gate);
+    } else if (const auto* evict = std::get_if<sched::Evict>(&action)) {
+      order(evict->tenant, evict->gpu, GPUROTA_SWAP_EVICT, evict->bytes);
+    } else if (const auto* restore = std::get_if<sched::Restore>(&action)) {
+      order(restore->tenant, restore->gpu, GPUROTA_SWAP_RESTORE, restore->bytes);
+    } else if (const auto* answer = std::get_if<sched::AnswerGrow>(&action)) {
+      carry_out(*answer);
+    }
+  }
+}
+
+void SwapTenants::carry_out(const sched::SetGate& action) {
+  Tenant* const tenant = find(action.tenant);
+  if (!tenant) return;
+  auto message = make_message<gpurota_msg_swap_gate>(GPUROTA_MSG_SWAP_GATE, action.seq);
+  message.order = action.order == sched::GateOrder::kOpen    ? GPUROTA_GATE_OPEN
+                  : action.order == sched::GateOrder::kClose ? GPUROTA_GATE_CLOSE
+                                                             : GPUROTA_GATE_LET_ONE_THROUGH;
+  tenant->gate_sent = action.seq;
+  send(*tenant, message);
+  expect(*tenant);
+}
+
+void SwapTenants::order(TenantId id, const GpuUuid& gpu, std::uint32_t direction, Bytes bytes) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return;
+  for (std::uint32_t slot = 0; slot < tenant->memory.size(); ++slot) {
+    if (tenant->memory[slot].gpu != gpu) continue;
+    auto message = make_message<gpurota_msg_swap_move>(GPUROTA_MSG_SWAP_MOVE, 0);
+    message.slot = slot;
+    message.direction = direction;
+    message.bytes = bytes.count();
+    if (!tenant->moving) tenant->moving = parts_.loop.now();
+    tenant->memory[slot].ordered[direction] += bytes;
+    send(*tenant, message);
+    expect(*tenant);
+    return;
+  }
+}
+
+void SwapTenants::carry_out(const sched::AnswerGrow& action) {
+  Tenant* const tenant = find(action.tenant);
+  if (!tenant) return;
+  const auto asked = tenant->questions.find(action.seq);
+  if (asked == tenant->questions.end()) return;
+  const Question question = asked->second;
+  tenant->questions.erase(asked);
+  auto message = make_message<gpurota_msg_swap_grown>(GPUROTA_MSG_SWAP_GROWN, action.seq);
+  message.slot = question.slot;
+  message.status = wire_status(action.answer);
+  if (action.answer == sched::GrowAnswer::kGranted) {
+    message.bytes = question.bytes.count();
+    if (question.kind == GPUROTA_SWAP_CONTEXT) {
+      tenant->memory[question.slot].unmeasured += question.bytes;
+      tenant->memory[question.slot].context_since.reset();
+    }
+  } else if (parts_.on_refusal) {
+    parts_.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
+  }
+  send(*tenant, message);
+}
+
+template <class Message>
+void SwapTenants::send(Tenant& tenant, const Message& message) {
+  if (!tenant.connected) return;
+  const auto bytes = std::as_bytes(std::span(&message, 1));
+  Sent sent = Sent::kFull;
+  if (tenant.outbox.empty()) sent = wire_.send(tenant.id, bytes);
+  if (sent == Sent::kGone) return hang_up_soon(tenant.id, "");
+  if (sent == Sent::kDone) return;
+  if (tenant.outbox.size() >= kMostOutbox) return hang_up_soon(tenant.id, "it reads nothing");
+  tenant.outbox.emplace_back(bytes.begin(), bytes.end());
+  wire_.wait_writable(tenant.id, true);
+}
+
+void SwapTenants::on_writable(TenantId id) {
+  Tenant* const tenant = find(id);
+  while (tenant && !tenant->outbox.empty()) {
+    const Sent sent = wire_.send(id, tenant->outbox.front());
+    if (sent == Sent::kFull) return;
+    if (sent == Sent::kGone) return hang_up_soon(id, "");
+    tenant->outbox.pop_front();
+  }
+  if (tenant) wire_.wait_writable(id, false);
+}
+
+// Not at once: whoever sends may be in the middle of a decision of several steps.
+void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
+  parts_.loop.post([this, id, why] { wire_.hang_up(id, why); });
+}
+
+void SwapTenants::update_terms() {
+  int connected = 0;
+  std::map<uid_t, int> of_user;
+  for (const auto& [id, tenant] : tenants_) {
+    if (!tenant->here || !tenant->connected) continue;
+    ++connected;
+    ++of_user[tenant->uid];
+  }
+  for (const auto& [id, tenant] : tenants_) {
+    if (!tenant->here || !tenant->connected) continue;
+    Bytes limits;
+    for (const Memory& memory : tenant->memory) limits += memory.limit;
+    const Bytes user =
+        parts_.limits_of
+            ? parts_.limits_of(tenant->uid).pinned.value_or(UserLimits::kUnlimitedBytes)
+            : UserLimits::kUnlimitedBytes;
+    const auto share = [](Bytes whole, int parts) {
+      return Bytes(whole.count() / static_cast<std::uint64_t>(parts));
+    };
+    auto terms = make_message<gpurota_msg_swap_terms>(GPUROTA_MSG_SWAP_TERMS, 0);
+    const Bytes host = std::min(parts_.turns.host_budget(), limits);
+    terms.host_bytes = host.count();
+    terms.pinned_bytes = std::min({host, share(parts_.turns.pinned_budget(), connected),
+                                   share(user, of_user[tenant->uid])})
+                             .count();
+    const bool same = tenant->terms && tenant->terms->host_bytes == terms.host_bytes &&
+                      tenant->terms->pinned_bytes == terms.pinned_bytes;
+    if (same) continue;
+    tenant->terms = terms;
+    send(*tenant, terms);
+  }
+}
+
+void SwapTenants::on_disconnect(TenantId id) {
+  Tenant* const tenant = find(id);
+  if (!tenant || !tenant->connected) return;
+  tenant->connected = false;
+  tenant->outbox.clear();
+  tenant->questions.clear();
+  tenant->asked.reset();
+  tenant->moving.reset();
+  if (!tenant->here) {
+    tenants_.erase(id);
+  } else if (!tenant->dead) {
+    parts_.turns.feed(sched::Reachable{id, false});
+  }
+  update_terms();
+}
+
+void SwapTenants::on_lease_change(const Lease& lease) {
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease.id) continue;
+    for (Memory& memory : tenant->memory) {
+      const LeaseGpu* share = lease.find_gpu(memory.gpu);
+      if (share) memory.limit = share->limit.value_or(Bytes());
+    }
+  }
+  update_terms();
+}
+
+SwapTenants::Figures SwapTenants::figures(LeaseId lease, const GpuUuid& gpu) const {
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease) continue;
+    for (const Memory& memory : tenant->memory) {
+      if (memory.gpu != gpu) continue;
+      const sched::Holding held = parts_.turns.holding(lease, gpu);
+      const Bytes taken = held.movable + held.wired + held.wired_unbacked + held.beside;
+      return {memory.limit, memory.limit - taken};
+    }
+  }
+  return {};
+}
+
+void SwapTenants::on_lease_gone(LeaseId lease) {
+  std::erase_if(tenants_, [&](const auto& entry) { return entry.second->lease == lease; });
+  update_terms();
+}
+
+}  // namespace gpurota::daemon

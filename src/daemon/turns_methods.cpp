@@ -1,0 +1,171 @@
+// The calls about turns, and about what administrators set of a GPU: another part of
+// control_methods.cpp and views.cpp.
+#include "daemon/control_methods.h"
+#include "daemon/gpu_settings.h"
+#include "daemon/turn_keeper.h"
+#include "lease/gpu_selector.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+Outcome refused(const Error& error) {
+  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
+}
+
+std::int64_t milliseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+std::optional<LeaseId> known(LeaseId id) {
+  return id.value == 0 ? std::nullopt : std::optional(id);
+}
+
+const char* word(sched::TurnsMode mode) {
+  return mode == sched::TurnsMode::kOn ? "on" : mode == sched::TurnsMode::kOff ? "off" : "auto";
+}
+
+}  // namespace
+
+proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const {
+  proto::TurnLease shown;
+  const Lease& lease = entry.lease;
+  shown.lease_id = lease.id;
+  shown.uid = lease.uid;
+  shown.user = parts_.processes.user_name(lease.uid);
+  shown.priority = lease.priority;
+  if (const LeaseGpu* share = lease.find_gpu(gpu)) {
+    shown.limit_bytes = share->limit.value_or(Bytes());
+  }
+  const auto [now, wall] = parts_.now();
+  const auto view = parts_.turns.turns().explain(lease.id, now);
+  if (!view) return shown;
+  shown.phase = to_string(view->phase);
+  shown.waits_for = to_string(view->wait);
+  shown.behind = known(view->behind);
+  shown.position = view->position;
+  if (view->earliest) {
+    shown.earliest = wall + std::chrono::duration_cast<WallTime::duration>(*view->earliest - now);
+  }
+  shown.quantum_ms = milliseconds(view->quantum);
+  const sched::Holding held = parts_.turns.holding(lease.id, gpu);
+  shown.resident_bytes = held.resident + held.coming;
+  shown.out_bytes = held.out() - held.coming;
+  shown.wired_bytes = held.wired + held.beside + held.lingering;
+  const pid_t pid = view->process.value == 0 ? 0 : parts_.turns.pid_of(view->process);
+  if (pid > 0 && sees_all(viewer, lease.uid)) shown.pid = pid;
+  return shown;
+}
+
+proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
+  proto::TurnGpu shown;
+  shown.index = gpu.info.index;
+  shown.uuid = gpu.info.uuid;
+  const auto [now, wall] = parts_.now();
+  for (const sched::GpuView& view : parts_.turns.turns().view(now)) {
+    if (view.settings.uuid != gpu.info.uuid) continue;
+    shown.mode = word(view.settings.mode);
+    shown.takes_turns = view.takes_turns;
+    shown.capacity_bytes = view.settings.capacity;
+    shown.used_bytes = view.used;
+    shown.deficit_bytes = view.deficit;
+    if (view.settings.quantum) shown.quantum_ms = milliseconds(*view.settings.quantum);
+    shown.holder = known(view.holder);
+    shown.waiting = view.waiting;
+    for (const sched::SwitchRecord& each : view.switches) {
+      const auto ago = std::chrono::duration_cast<WallTime::duration>(now - each.at);
+      const auto took = std::chrono::duration_cast<std::chrono::microseconds>(each.took);
+      shown.switches.push_back(
+          {wall - ago, known(each.from), each.to, each.in, each.out, took.count()});
+    }
+  }
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const LeaseGpu* share = entry.lease.find_gpu(gpu.info.uuid);
+    if (share && share->swap) shown.leases.push_back(turn(entry, gpu.info.uuid, viewer));
+  }
+  return shown;
+}
+
+Result<std::vector<GpuUuid>> ControlMethods::select(const std::vector<std::string>& names) const {
+  std::vector<GpuUuid> gpus;
+  for (const std::string& name : names) {
+    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, parts_.gpus.infos()));
+    gpus.push_back(std::move(uuid));
+  }
+  return gpus;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ListTurns& call) {
+  const auto chosen = select(call.gpu_ids.value_or(std::vector<std::string>()));
+  if (!chosen) return refused(chosen.error());
+  proto::ListTurns::Reply reply;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    const bool named = std::find(chosen->begin(), chosen->end(), gpu.info.uuid) != chosen->end();
+    if (gpu.info.mig_enabled || (call.gpu_ids && !named)) continue;
+    reply.gpus.push_back(parts_.views.turns(gpu, caller.uid));
+  }
+  reply.host_budget_bytes = parts_.turns->host_budget();
+  reply.host_out_bytes = parts_.turns->turns().residency().out_now();
+  return {proto::reply_json<proto::ListTurns>(reply), {}, {}, {}, {}};
+}
+
+Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus& call) {
+  if (!parts_.views.is_administrator(caller.uid)) {
+    return fail(Code::kDenied, "only administrators set what leases may have of a GPU");
+  }
+  if (call.gpu_ids.empty()) return fail(Code::kInvalid, "no GPU is named");
+  if (!call.capacity && !call.quantum && !call.turns && !call.reset.value_or(false)) {
+    return fail(Code::kInvalid, "nothing to set: give capacity, quantum, turns or reset");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<GpuUuid> gpus, select(call.gpu_ids));
+  std::vector<ports::StoredGpuState> states;
+  for (const GpuUuid& uuid : gpus) {
+    ports::StoredGpuState state = parts_.leases.gpu_state(uuid);
+    state.uuid = uuid;
+    if (call.reset.value_or(false)) {
+      state.capacity.reset();
+      state.quantum.reset();
+      state.turns.clear();
+    }
+    if (call.capacity) state.capacity = call.capacity;
+    if (call.quantum) {
+      GPUROTA_ASSIGN_OR_RETURN(state.quantum, config::parse_quantum(*call.quantum));
+    }
+    if (call.turns) {
+      if (!config::parse_turns_mode(*call.turns)) {
+        return fail(Code::kInvalid, "turns are \"auto\", \"on\" or \"off\"");
+      }
+      state.turns = *call.turns;
+    }
+    const GpuInfo& info = parts_.gpus.find(uuid)->info;
+    GPUROTA_TRY(parts_.turns->check(info, settings_of(info, parts_.config->turns, state)));
+    states.push_back(std::move(state));
+  }
+  for (const ports::StoredGpuState& state : states) {
+    GPUROTA_TRY(parts_.leases.set_gpu(state));
+    const GpuInfo& info = parts_.gpus.find(state.uuid)->info;
+    const GpuSettings now = settings_of(info, parts_.config->turns, state);
+    Recorder::Event event;
+    event.type = proto::EventType::kGpuSet;
+    event.gpu = state.uuid;
+    event.message = fmt::format("GPU {} is set: capacity {}, turns {}, quantum {}", info.index,
+                                to_string(now.capacity), to_string(now.mode),
+                                now.quantum ? fmt::format("{} ms", now.quantum->count()) : "auto");
+    parts_.recorder.record(std::move(event));
+  }
+  parts_.turns->refresh();
+  parts_.queue.poke();
+  return {};
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::SetGpus& call) {
+  const auto set = set_gpus(caller, call);
+  if (!set) return refused(set.error());
+  return {proto::reply_json<proto::SetGpus>({}), {}, {}, {}, {}};
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,143 @@
+#include "lease/placement.h"
+#include "lease/request_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::lease {
+namespace {
+
+using ::testing::HasSubstr;
+
+const WallTime kNow{std::chrono::hours(100)};
+
+GpuRoom room(int index) {
+  GpuRoom room;
+  room.info.index = index;
+  room.info.uuid = GpuUuid{"GPU-" + std::to_string(index)};
+  room.info.memory = gib(80);
+  room.capacity = gib(80);
+  room.swap_capacity = gib(79);
+  return room;
+}
+
+PlacementRequest swap(std::optional<Bytes> memory = {}) {
+  PlacementRequest request;
+  request.swap = true;
+  if (memory) request.memory = SizeSpec{*memory, 0};
+  return request;
+}
+
+PlacementRequest slice(Bytes memory) {
+  PlacementRequest request;
+  request.memory = SizeSpec{memory, 0};
+  return request;
+}
+
+// A GPU with leases on it, as the queue sees them.
+struct Machine {
+  explicit Machine(int count) {
+    for (int i = 0; i < count; ++i) rooms.push_back(room(i));
+  }
+  void add(int gpu, Bytes limit, bool is_swap) {
+    const GpuUuid uuid = rooms[static_cast<std::size_t>(gpu)].info.uuid;
+    Occupant lease;
+    lease.id = LeaseId{++last};
+    lease.gpus = {{uuid, limit, std::nullopt, is_swap}};
+    leases.push_back(lease);
+    GpuRoom& there = rooms[static_cast<std::size_t>(gpu)];
+    ++there.leases;
+    if (is_swap) {
+      ++there.swap_leases;
+      there.swap_needed = std::max(there.swap_needed, limit);
+    } else {
+      there.reserved += limit;
+    }
+  }
+  QueueDecision ask(const std::vector<PlacementRequest>& placements) {
+    queue.clear();
+    for (const PlacementRequest& placement : placements) {
+      queue.push_back({RequestId{queue.size() + 1}, LeaseKind::kRun, "alice", placement, {}});
+    }
+    return decide({queue, rooms, leases, topology}, kNow);
+  }
+
+  std::vector<GpuRoom> rooms;
+  std::vector<Occupant> leases;
+  std::vector<Request> queue;
+  Topology topology;
+  std::uint64_t last = 0;
+};
+
+TEST(SwapPlacement, WithoutASizeItIsAllButAnAllowanceForWhatOthersCannotMove) {
+  Machine machine(1);
+  const auto decision = machine.ask({swap()});
+  ASSERT_EQ(decision.grants.size(), 1u);
+  EXPECT_EQ(decision.grants[0].gpus[0].limit, gib(76));
+  EXPECT_TRUE(decision.grants[0].gpus[0].swap);
+  EXPECT_EQ((*place(swap(), machine.rooms))[0].limit, gib(76));
+}
+
+TEST(SwapPlacement, AnyNumberOfThemShareAGpuAndASliceTakesFromAll) {
+  Machine machine(1);
+  machine.add(0, gib(76), true);
+  EXPECT_EQ(machine.ask({swap(), swap(), swap(gib(70))}).grants.size(), 3u);
+  EXPECT_TRUE(machine.ask({slice(gib(10))}).grants.empty());
+  EXPECT_EQ(machine.ask({slice(gib(4))}).grants.size(), 1u) << "beside the largest turn";
+}
+
+TEST(SwapPlacement, SlicesThatAreThereMakeTurnsSmaller) {
+  Machine machine(1);
+  machine.add(0, gib(30), false);
+  EXPECT_EQ(machine.ask({swap()}).grants[0].gpus[0].limit, gib(46));
+  EXPECT_TRUE(machine.ask({swap(gib(60))}).grants.empty());
+  machine.add(0, gib(30), false);
+  const auto decision = machine.ask({swap()});
+  EXPECT_TRUE(decision.grants.empty()) << "less than half of a GPU is not what was meant";
+  EXPECT_EQ(decision.waiting.size(), 1u);
+}
+
+TEST(SwapPlacement, ASliceThatIsGrantedInTheSameBreathCounts) {
+  Machine machine(1);
+  const auto decision = machine.ask({slice(gib(20)), swap(), slice(gib(10))});
+  ASSERT_EQ(decision.grants.size(), 2u);
+  EXPECT_EQ(decision.grants[1].gpus[0].limit, gib(56));
+}
+
+TEST(SwapPlacement, PrefersTheGpuWithFewestOthersInTurns) {
+  Machine machine(3);
+  machine.add(0, gib(40), true);
+  machine.add(1, gib(20), false);
+  EXPECT_EQ((*place(swap(), machine.rooms))[0].uuid, machine.rooms[2].info.uuid);
+  machine.add(2, gib(40), true);
+  EXPECT_EQ((*place(swap(), machine.rooms))[0].uuid, machine.rooms[1].info.uuid);
+}
+
+TEST(SwapPlacement, AnExclusiveLeaseAndTurnsNeverMeet) {
+  Machine machine(1);
+  machine.add(0, gib(40), true);
+  EXPECT_TRUE(machine.ask({PlacementRequest{}}).grants.empty());
+  EXPECT_EQ(place(PlacementRequest{}, machine.rooms).error().error.code, Code::kNoGpu);
+}
+
+TEST(SwapPlacement, WhatOthersCannotMoveIsNotForATurn) {
+  Machine machine(1);
+  machine.add(0, gib(40), true);
+  machine.rooms[0].swap_wired = gib(6);
+  EXPECT_EQ(machine.ask({swap()}).grants[0].gpus[0].limit, gib(73));
+  const auto refused = place(swap(gib(75)), machine.rooms);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().error.code, Code::kNoGpu);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("for a swap lease"));
+}
+
+TEST(SwapPlacement, MoreThanTheGpuHasIsRefusedForGood) {
+  Machine machine(1);
+  EXPECT_EQ(place(swap(gib(80)), machine.rooms).error().error.code, Code::kLimit);
+  PlacementRequest soft = swap(gib(20));
+  soft.soft_limit = SizeSpec{gib(10), 0};
+  EXPECT_EQ(place(soft, machine.rooms).error().error.code, Code::kInvalid);
+}
+
+}  // namespace
+}  // namespace gpurota::lease

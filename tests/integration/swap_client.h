@@ -1,0 +1,98 @@
+// A tenant of a swap lease by hand: what libgpurota says over abi/wire_swap.h, without a GPU. A thread
+// of its own answers orders as the library's helper does; memory is only numbers.
+#pragma once
+
+#include "abi/page.h"
+#include "abi/wire.h"
+#include "base/bytes.h"
+#include "base/fd.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace gpurota::testing {
+
+class SwapClient {
+ public:
+  // What it says of itself in SWAP_HERE, for one GPU.
+  struct Has {
+    Bytes movable, resident, wired;
+    bool gate_open = false;
+  };
+
+  explicit SwapClient(const std::string& socket);
+  ~SwapClient();
+  SwapClient(const SwapClient&) = delete;
+  SwapClient& operator=(const SwapClient&) = delete;
+
+  // The status of the WELCOME.
+  std::optional<std::uint32_t> hello(std::uint64_t lease,
+                                     std::uint64_t features = GPUROTA_FEATURE_SWAP);
+  std::uint64_t features() const { return features_; }
+  void here(const Has& has);
+  void here() { here(Has()); }
+  // hello and here.
+  bool join(std::uint64_t lease);
+  bool join(std::uint64_t lease, const Has& has);
+  // Blocks until it is answered; the status. Nothing if it is not within some seconds.
+  std::optional<std::uint32_t> grow(Bytes bytes, std::uint32_t kind = GPUROTA_SWAP_MOVABLE);
+  // The same without waiting; answered(seq) tells.
+  std::uint32_t ask(Bytes bytes, std::uint32_t kind = GPUROTA_SWAP_MOVABLE);
+  std::optional<gpurota_msg_swap_grown> answered(std::uint32_t seq);
+  std::optional<gpurota_msg_info> contexts(std::uint32_t count);
+  std::optional<gpurota_msg_info> query();
+  void set_busy(bool busy);
+  // From now on orders to move, or to drain, are taken and not carried out.
+  void set_lazy(bool lazy);
+  // As if the connection had broken.
+  void disconnect();
+
+  bool gate_open();
+  int turns();  // how often its gate was opened
+  Bytes resident();
+  Bytes out();
+  std::optional<gpurota_msg_swap_terms> terms();
+  Has has();
+
+  // What no library says.
+  void send_status(std::uint32_t gate_seq);
+  void send_moved(std::uint32_t direction, Bytes bytes, Bytes returned);
+  void send_shrink(Bytes resident, Bytes out, Bytes wired);
+  bool hung_up();
+  gpurota_page* page() { return page_; }
+
+ private:
+  template <class Message>
+  void say(int type, Message message, std::uint32_t seq = 0);
+  void run();
+  void take(const std::byte* packet, std::size_t size);
+  void gate(const gpurota_msg_swap_gate& order);
+  void move(const gpurota_msg_swap_move& order);
+  void tell_status();
+  template <class Answer>
+  std::optional<Answer> call(int type, gpurota_msg_contexts question);
+
+  Fd call_;
+  Fd event_;
+  Fd wake_;
+  gpurota_page* page_ = nullptr;
+  std::uint64_t features_ = 0;
+  std::uint32_t call_seq_ = 0;
+  std::thread thread_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable news_;
+  std::uint32_t seq_ = 0, gate_seq_ = 0;
+  std::map<std::uint32_t, std::optional<gpurota_msg_swap_grown>> answers_;
+  std::map<std::uint32_t, std::pair<std::uint32_t, Bytes>> asked_;
+  std::optional<gpurota_msg_swap_terms> terms_;
+  Has has_;
+  bool busy_ = false, lazy_ = false, open_ = false, gone_ = false;
+  int turns_ = 0;
+};
+
+}  // namespace gpurota::testing

@@ -1,0 +1,388 @@
+// Swap leases through the sockets: leases, tenants by hand, and turns between them.
+#include "running_daemon.h"
+#include "swap_client.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <deque>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::testing {
+namespace {
+
+config::Config with_turns() {
+  config::Config config = RunningDaemon::quick();
+  config.turns.host_budget = SizeSpec{gib(256), 0};
+  config.turns.every.quantum = std::chrono::milliseconds(50);
+  return config;
+}
+
+class SwapTest : public ::testing::Test {
+ protected:
+  explicit SwapTest(const config::Config& config = with_turns()) : daemon(config) {}
+
+  static proto::Acquire swap_request(std::optional<Bytes> memory = {}) {
+    proto::Acquire request;
+    request.swap = true;
+    if (memory) request.memory = SizeSpec{*memory, 0};
+    return request;
+  }
+  // Held until the test ends: its end would be that of the test's own process.
+  Result<proto::Acquire::Reply> acquire(const proto::Acquire& request) {
+    connections.push_back(daemon.connect());
+    return connections.back().call(request);
+  }
+  std::uint64_t make_lease(std::optional<Bytes> memory = {}) {
+    const auto reply = acquire(swap_request(memory));
+    EXPECT_TRUE(reply) << reply.error().message;
+    return reply ? reply->lease.lease_id.value : 0;
+  }
+  proto::TurnGpu turns() {
+    const auto reply = daemon.call(proto::ListTurns{});
+    EXPECT_TRUE(reply);
+    return reply ? reply->gpus.at(0) : proto::TurnGpu();
+  }
+  GpuUuid gpu() { return turns().uuid; }
+  bool happened(proto::EventType type) {
+    const auto events = daemon.call(proto::Events{});
+    return events && std::any_of(events->events.begin(), events->events.end(),
+                                 [&](const proto::Event& event) { return event.type == type; });
+  }
+
+  std::deque<client::Connection> connections;  // outlive the daemon
+  RunningDaemon daemon;                        // one GPU of 24 GiB
+};
+
+TEST_F(SwapTest, ALeaseHasNearlyTheWholeGpuAndSaysThatItTakesTurns) {
+  const auto reply = acquire(swap_request());
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->lease.share, proto::Share::kSwap);
+  EXPECT_GT(*reply->lease.gpus[0].limit_bytes, gib(22));
+  EXPECT_LT(*reply->lease.gpus[0].limit_bytes, gib(24));
+  EXPECT_TRUE(reply->preload);
+  EXPECT_TRUE(acquire(swap_request())) << "as many as like";
+}
+
+TEST_F(SwapTest, SlicesAndTurnsAgreeOnWhatIsLeft) {
+  ASSERT_TRUE(acquire(swap_request(gib(16))));
+  proto::Acquire slice;
+  slice.memory = SizeSpec{gib(10), 0};
+  EXPECT_EQ(acquire(slice).error().code, Code::kNoGpu) << "the largest turn needs 16 GiB";
+  slice.memory = SizeSpec{gib(6), 0};
+  EXPECT_TRUE(acquire(slice));
+  EXPECT_LE(turns().capacity_bytes, gib(18));
+  EXPECT_EQ(acquire(swap_request(gib(20))).error().code, Code::kNoGpu);
+  EXPECT_EQ(acquire(swap_request(gib(30))).error().code, Code::kLimit) << "no waiting helps";
+  proto::Acquire whole;
+  EXPECT_EQ(acquire(whole).error().code, Code::kNoGpu);
+}
+
+TEST_F(SwapTest, ALibraryThatCannotMoveItsMemoryIsRefused) {
+  const std::uint64_t lease = make_lease();
+  SwapClient old(daemon.tenant_socket()), tenant(daemon.tenant_socket());
+  EXPECT_EQ(old.hello(lease, 0), GPUROTA_REFUSED_VERSION);
+  ASSERT_EQ(tenant.hello(lease), GPUROTA_OK);
+  EXPECT_NE(tenant.features() & GPUROTA_FEATURE_SWAP, 0u);
+  tenant.here();
+  EXPECT_TRUE(eventually([&] { return tenant.terms().has_value(); }));
+  EXPECT_GT(tenant.terms()->host_bytes, gib(20).count());
+  EXPECT_GT(tenant.terms()->pinned_bytes, 0u);
+}
+
+TEST_F(SwapTest, ASliceIsNotToldOfTurns) {
+  proto::Acquire slice;
+  slice.memory = SizeSpec{gib(6), 0};
+  const auto reply = acquire(slice);
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_EQ(tenant.hello(reply->lease.lease_id.value), GPUROTA_OK);
+  EXPECT_EQ(tenant.features() & GPUROTA_FEATURE_SWAP, 0u);
+}
+
+TEST_F(SwapTest, ATenantGrowsToItsLeasesLimitAndNotBeyond) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(make_lease(gib(8))));
+  EXPECT_EQ(tenant.grow(gib(6)), GPUROTA_OK);
+  EXPECT_EQ(tenant.grow(gib(3)), GPUROTA_REFUSED_LIMIT);
+  EXPECT_EQ(tenant.query()->limit_bytes, gib(8).count());
+  EXPECT_EQ(tenant.query()->available_bytes, gib(2).count());
+  tenant.send_shrink(gib(1), {}, {});
+  EXPECT_TRUE(eventually([&] { return tenant.query()->available_bytes == gib(3).count(); }));
+  EXPECT_TRUE(happened(proto::EventType::kGrantDenied));
+}
+
+TEST_F(SwapTest, AContextIsReservedForAndThenMeasured) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(make_lease(gib(8))));
+  ASSERT_EQ(tenant.grow({}, GPUROTA_SWAP_CONTEXT), GPUROTA_OK);
+  EXPECT_EQ(tenant.has().wired, mib(600)) << "none was seen on this GPU yet";
+  daemon.probe.set_process(gpu(), ::getpid(), mib(518));
+  ASSERT_TRUE(tenant.contexts(1));
+  EXPECT_TRUE(
+      eventually([&] { return tenant.query()->available_bytes == (gib(8) - mib(518)).count(); }));
+  SwapClient other(daemon.tenant_socket());
+  ASSERT_TRUE(other.join(make_lease(gib(8))));
+  ASSERT_EQ(other.grow({}, GPUROTA_SWAP_CONTEXT), GPUROTA_OK);
+  EXPECT_EQ(other.has().wired, mib(518)) << "it is known now";
+}
+
+TEST_F(SwapTest, WhatTheDriverShowsBesideIsWiredToo) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(make_lease(gib(8))));
+  ASSERT_EQ(tenant.grow(gib(2)), GPUROTA_OK);
+  daemon.probe.set_process(gpu(), ::getpid(), gib(2) + mib(300));
+  EXPECT_TRUE(eventually([&] { return turns().leases.at(0).wired_bytes == mib(300); }));
+  daemon.probe.set_process(gpu(), ::getpid(), gib(2) + mib(100));
+  EXPECT_TRUE(eventually([&] { return turns().leases.at(0).wired_bytes == mib(100); }));
+}
+
+TEST_F(SwapTest, TwoThatDoNotFitTakeTurns) {
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
+  a.set_busy(true);
+  b.set_busy(true);
+  ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+  EXPECT_TRUE(eventually([&] { return a.gate_open() && b.gate_open(); })) << "all fits";
+  ASSERT_EQ(b.grow(gib(16)), GPUROTA_OK) << "in its turn";
+  EXPECT_TRUE(eventually([&] { return a.turns() > 3 && b.turns() > 3; }));
+  EXPECT_TRUE(eventually([&] { return !a.out().is_zero(); }));
+  EXPECT_TRUE(eventually([&] { return !b.out().is_zero(); }));
+  const proto::TurnGpu seen = turns();
+  EXPECT_TRUE(seen.takes_turns);
+  EXPECT_LE(seen.used_bytes, seen.capacity_bytes);
+  ASSERT_FALSE(seen.switches.empty());
+  EXPECT_FALSE(seen.switches.back().in_bytes.is_zero());
+  EXPECT_LT(seen.switches.back().in_bytes, gib(10)) << "only the deficit moves";
+}
+
+TEST_F(SwapTest, AnIdleLeaseGivesItsTurnAway) {
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
+  ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+  b.set_busy(true);
+  ASSERT_EQ(b.grow(gib(16)), GPUROTA_OK);
+  EXPECT_TRUE(eventually([&] { return b.gate_open(); }));
+  const int before = b.turns();
+  EXPECT_TRUE(eventually([&] { return turns().holder.has_value(); }));
+  EXPECT_EQ(b.turns(), before) << "nobody interrupts it";
+}
+
+class ForgedTest : public SwapTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(ForgedTest, WhatNobodyAskedForEndsTheConnectionAndNotTheOthers) {
+  SwapClient forger(daemon.tenant_socket()), honest(daemon.tenant_socket());
+  ASSERT_TRUE(forger.join(make_lease()) && honest.join(make_lease()));
+  ASSERT_EQ(forger.grow(gib(4)), GPUROTA_OK);
+  switch (GetParam()) {
+    case 0:
+      forger.send_moved(GPUROTA_SWAP_EVICT, gib(4), {});
+      break;
+    case 1:
+      forger.send_moved(GPUROTA_SWAP_RESTORE, Bytes(UINT64_MAX), Bytes(UINT64_MAX));
+      break;
+    case 2:
+      forger.send_status(1000);
+      break;
+    case 3:
+      forger.here();  // a second time
+      break;
+    case 4:
+      forger.send_moved(7, {}, {});
+      break;
+    default:
+      (void)forger.ask(gib(1), 99);
+  }
+  EXPECT_TRUE(forger.hung_up());
+  EXPECT_EQ(turns().leases.at(0).resident_bytes, gib(4)) << "it is counted all the same";
+  EXPECT_EQ(honest.grow(gib(4)), GPUROTA_OK);
+  EXPECT_TRUE(eventually([&] { return honest.gate_open(); }));
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ForgedTest, ::testing::Range(0, 6));
+
+TEST_F(SwapTest, AClaimIsCutToTheLimitOfItsLease) {
+  SwapClient liar(daemon.tenant_socket()), honest(daemon.tenant_socket());
+  const std::uint64_t lease = make_lease(gib(8));
+  ASSERT_TRUE(liar.join(lease, {Bytes(UINT64_MAX), Bytes(UINT64_MAX), gib(1)}));
+  ASSERT_TRUE(honest.join(make_lease(gib(12))));
+  EXPECT_EQ(honest.grow(gib(12)), GPUROTA_OK);
+  EXPECT_EQ(turns().leases.at(0).resident_bytes, gib(7));
+  liar.send_shrink(Bytes(UINT64_MAX), Bytes(UINT64_MAX), Bytes(UINT64_MAX));
+  EXPECT_TRUE(eventually([&] { return turns().leases.at(0).resident_bytes.is_zero(); }));
+}
+
+TEST_F(SwapTest, WhoConnectsAgainIsCountedOnce) {
+  const std::uint64_t lease = make_lease();
+  SwapClient first(daemon.tenant_socket()), second(daemon.tenant_socket());
+  ASSERT_TRUE(first.join(lease));
+  ASSERT_EQ(first.grow(gib(10)), GPUROTA_OK);
+  const SwapClient::Has has = first.has();
+  first.disconnect();
+  EXPECT_TRUE(eventually([&] { return turns().used_bytes == gib(10); }));
+  ASSERT_EQ(second.hello(lease), GPUROTA_OK);
+  EXPECT_EQ(turns().used_bytes, gib(10)) << "until it has told";
+  second.here(has);
+  EXPECT_EQ(second.grow(gib(4)), GPUROTA_OK);
+  EXPECT_EQ(turns().used_bytes, gib(14));
+}
+
+TEST_F(SwapTest, TheDeadAreCountedUntilTheDriverHasTheirMemory) {
+  const std::uint64_t lease = make_lease(), other = make_lease();
+  Child child({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(lease),
+               std::to_string(gib(16).count())});
+  ASSERT_EQ(child.read_line(), "granted");
+  const pid_t pid = child.pid();
+  daemon.probe.set_process(gpu(), pid, gib(16));
+  child.kill();
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(other));
+  const std::uint32_t seq = tenant.ask(gib(16));
+  const int seen = daemon.probe.samples_read();
+  EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 3; }));
+  EXPECT_FALSE(tenant.answered(seq)) << "neither granted nor refused";
+  daemon.probe.remove_process(pid);
+  EXPECT_TRUE(eventually([&] { return tenant.answered(seq).has_value(); }));
+  EXPECT_EQ(tenant.answered(seq)->status, GPUROTA_OK);
+}
+
+TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
+  const std::uint64_t lease = make_lease(), other = make_lease();
+  Child child({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(lease),
+               std::to_string(gib(16).count())});
+  ASSERT_EQ(child.read_line(), "granted");
+  ASSERT_EQ(::kill(child.pid(), SIGSTOP), 0);
+  siginfo_t stopped{};  // its other threads run on until one has taken the signal
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.pid()), &stopped, WSTOPPED), 0);
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(other));
+  tenant.set_busy(true);
+  // Fits beside it, and does not wait for it.
+  EXPECT_EQ(tenant.grow(gib(4)), GPUROTA_OK);
+  EXPECT_TRUE(eventually([&] { return tenant.gate_open(); }));
+  const std::uint32_t more = tenant.ask(gib(12));  // does not fit beside it
+  EXPECT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
+  EXPECT_FALSE(tenant.answered(more));
+  ASSERT_EQ(::kill(child.pid(), SIGCONT), 0);
+  EXPECT_TRUE(eventually([&] { return tenant.answered(more).has_value(); }));
+  EXPECT_EQ(tenant.answered(more)->status, GPUROTA_OK);
+}
+
+TEST_F(SwapTest, ANewDaemonTakesUpTheTurnsWhereTheyWere) {
+  SwapClient* a = new SwapClient(daemon.tenant_socket());
+  SwapClient* b = new SwapClient(daemon.tenant_socket());
+  const std::uint64_t lease_a = make_lease(), lease_b = make_lease();
+  ASSERT_TRUE(a->join(lease_a) && b->join(lease_b));
+  a->set_busy(true);
+  b->set_busy(true);
+  ASSERT_EQ(a->grow(gib(16)), GPUROTA_OK);
+  ASSERT_EQ(b->grow(gib(16)), GPUROTA_OK);
+  EXPECT_TRUE(eventually([&] { return a->turns() > 1 && b->turns() > 1; }));
+  for (const bool in_mid_move : {false, true}) {
+    if (in_mid_move) {
+      a->set_lazy(true);
+      b->set_lazy(true);
+    }
+    daemon.stop();
+    const SwapClient::Has has_a = a->has(), has_b = b->has();
+    delete a;
+    delete b;
+    daemon.start();
+    a = new SwapClient(daemon.tenant_socket());
+    b = new SwapClient(daemon.tenant_socket());
+    ASSERT_TRUE(a->join(lease_a, has_a) && b->join(lease_b, has_b));
+    a->set_busy(true);
+    b->set_busy(true);
+    EXPECT_TRUE(eventually([&] { return a->turns() > 2 && b->turns() > 2; }));
+    const proto::TurnGpu seen = turns();
+    EXPECT_LE(seen.used_bytes, seen.capacity_bytes);
+  }
+  delete a;
+  delete b;
+}
+
+TEST_F(SwapTest, WhatAnAdministratorSetsHoldsAtOnceAndAfterARestart) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(make_lease(gib(8))));
+  ASSERT_EQ(tenant.grow(gib(8)), GPUROTA_OK);
+  proto::SetGpus set;
+  set.gpu_ids = {"0"};
+  set.capacity = SizeSpec{gib(4), 0};
+  EXPECT_EQ(daemon.call(set).error().code, Code::kLimit) << "8 GiB have to fit in a turn";
+  set.capacity = SizeSpec{gib(12), 0};
+  set.quantum = "7s";
+  set.turns = "on";
+  ASSERT_TRUE(daemon.call(set));
+  EXPECT_EQ(turns().capacity_bytes, gib(12));
+  EXPECT_EQ(acquire(swap_request(gib(16))).error().code, Code::kLimit);
+  set.quantum = "7 bananas";
+  EXPECT_EQ(daemon.call(set).error().code, Code::kInvalid);
+  tenant.disconnect();
+  daemon.stop();
+  daemon.start();
+  EXPECT_EQ(turns().capacity_bytes, gib(12));
+  EXPECT_EQ(turns().quantum_ms, 7000);
+  EXPECT_EQ(turns().mode, "on");
+  proto::SetGpus reset;
+  reset.gpu_ids = {"0"};
+  reset.reset = true;
+  ASSERT_TRUE(daemon.call(reset));
+  EXPECT_GT(turns().capacity_bytes, gib(23));
+  EXPECT_EQ(turns().mode, "auto");
+}
+
+TEST_F(SwapTest, TurnsAreOffOnlyWhileAllFits) {
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
+  proto::SetGpus off;
+  off.gpu_ids = {"0"};
+  off.turns = "off";
+  ASSERT_TRUE(daemon.call(off));
+  ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+  EXPECT_EQ(b.grow(gib(16)), GPUROTA_REFUSED_TURNS_OFF);
+  EXPECT_EQ(b.grow(gib(4)), GPUROTA_OK);
+  proto::SetGpus automatic = off;
+  automatic.turns = "auto";
+  ASSERT_TRUE(daemon.call(automatic));
+  a.set_busy(true);
+  ASSERT_EQ(b.grow(gib(12)), GPUROTA_OK);
+  EXPECT_EQ(daemon.call(off).error().code, Code::kLimit) << "they do not fit together any more";
+}
+
+TEST_F(SwapTest, PrioritiesAreThoseThatTheSiteAllows) {
+  proto::Acquire request = swap_request();
+  request.priority = 10;
+  const auto refused = acquire(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kLimit);
+  request.priority = -10;
+  const auto reply = acquire(request);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->lease.priority, -10);
+  EXPECT_EQ(turns().leases.at(0).priority, -10);
+}
+
+class DeadlineTest : public SwapTest {
+ protected:
+  static config::Config impatient() {
+    config::Config config = with_turns();
+    config.turns.yield_deadline = std::chrono::milliseconds(100);
+    return config;
+  }
+  DeadlineTest() : SwapTest(impatient()) {}
+};
+
+TEST_F(DeadlineTest, WhoDoesNotGiveItsTurnBackIsReported) {
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
+  a.set_busy(true);
+  ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+  a.set_lazy(true);
+  b.set_busy(true);
+  const std::uint32_t seq = b.ask(gib(16));
+  EXPECT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
+  EXPECT_FALSE(b.answered(seq));
+}
+
+}  // namespace
+}  // namespace gpurota::testing
