@@ -167,6 +167,8 @@ CREATE TABLE filler (
 )sql",
     R"sql(
 ALTER TABLE request ADD COLUMN threshold_bytes INTEGER;  -- of unreserved use; null: the site's
+)sql",
+    R"sql(
 ALTER TABLE lease ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease_gpu ADD COLUMN swap INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE request ADD COLUMN swap INTEGER NOT NULL DEFAULT 0;
