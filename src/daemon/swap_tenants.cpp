@@ -107,9 +107,11 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
       }
     }
     Bytes left = memory.limit - others.movable - others.wired;
-    const Bytes wired = std::min(Bytes(said.wired_bytes), left);
-    left -= wired;
+    // What moves first: of contexts it says what it was once told, which may be more than they take, and
+    // memory that is out must not be forgotten for that.
     const Bytes movable = std::min(Bytes(said.movable_bytes), left);
+    left -= movable;
+    const Bytes wired = std::min(Bytes(said.wired_bytes), left);
     const Bytes resident = std::min(Bytes(said.resident_bytes), movable);
     event.memory.push_back({memory.gpu, movable, resident, wired});
   }

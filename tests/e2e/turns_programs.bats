@@ -1,0 +1,46 @@
+#!/usr/bin/env bats
+# Programs in swap leases that do not fit together: they take turns, and lose nothing.
+
+load helpers
+
+setup() {
+  start_daemon
+  gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null # what a context costs is known then
+  gpurota set --gpu-ids 0 --capacity 1G --quantum 300ms
+}
+teardown() { end_test; }
+
+# probe NAME SECONDS SEED: a program that writes, copies, captures, frees and reads back, in a swap lease.
+probe() {
+  in_background "$1" env GPUROTA_DEBUG="$E2E_DIR/$1.debug" PROBE_BUFFERS=16 \
+    gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture "$2" "$3"
+}
+moves() { sed -n '/: evicted/p' "$E2E_DIR/$1.debug" 2>/dev/null | wc -l; }
+# It has said that it is done, and nothing that is wrong; 2: it never will.
+is_done() {
+  if grep -q -e '^line' -e '^no context' "$1"; then cat "$1" && return 2; fi
+  grep -q '^done$' "$1"
+}
+
+@test "two programs take turns, and read what they wrote" {
+  probe one 10 1
+  probe two 10 2
+  wait_until eval '[ "$(moves one)" -gt 0 ] && [ "$(moves two)" -gt 0 ]'
+  gpurota turns | grep -q 'turns are taken'
+  wait_until is_done one
+  wait_until is_done two
+}
+
+@test "a daemon that is killed in mid-turn finds everything as it was" {
+  probe one 14 3
+  probe two 14 4
+  wait_until eval '[ "$(moves one)" -gt 0 ] || [ "$(moves two)" -gt 0 ]'
+  kill_daemon
+  start_daemon
+  local before=$(($(moves one) + $(moves two)))
+  wait_until eval '[ $(($(moves one) + $(moves two))) -gt '"$before"' ]'
+  kill_daemon
+  start_daemon
+  wait_until is_done one
+  wait_until is_done two
+}
