@@ -26,7 +26,7 @@ options.add_argument("dist")
 options.add_argument("--out")
 options.add_argument("--capacity", type=float, default=24.0)
 options.add_argument("parts", nargs="*")
-args = options.parse_args()
+args = options.parse_intermixed_args()
 dist = os.path.abspath(args.dist)
 gpurota = f"{dist}/bin/gpurota"
 work = tempfile.mkdtemp()
@@ -37,6 +37,9 @@ os.environ["GPUROTA_RUNTIME_DIR"] = f"{work}/run"
 
 class Failed(Exception):
     pass
+
+
+running = []
 
 
 def say(*words):
@@ -59,6 +62,14 @@ def set_gpu(**settings):
     subprocess.run([gpurota, "set", "--gpu-ids", "0", *words], check=True)
 
 
+def end_all():
+    for program in running:
+        if program.process.poll() is None:
+            program.process.terminate()
+            program.process.wait()
+    running.clear()
+
+
 def turns():
     return json.loads(subprocess.run([gpurota, "turns", "--json"], capture_output=True, text=True, check=True).stdout)["gpus"][0]
 
@@ -67,6 +78,7 @@ class Program:
     """A program under a swap lease that says ready, begins when told to, and ends with a line of JSON."""
 
     def __init__(self, name, command, swap=True):
+        running.append(self)
         self.name, self.errors = name, open(f"{out}/{name}.err", "a")
         under = [gpurota, "run", "--swap", "--"] if swap else []
         self.process = subprocess.Popen([*under, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -97,7 +109,7 @@ def job(name, gib, phases, passes, pause, swap=True):
 
 
 def run_together(programs):
-    """Seconds until all are done, and their wrong elements."""
+    """Seconds until all are done, and their wrong parts."""
     for program in programs:
         program.wait_ready()
     begun = time.monotonic()
@@ -107,7 +119,7 @@ def run_together(programs):
     seconds = time.monotonic() - begun
     wrong = sum(result["wrong"] for result in results)
     if wrong:
-        raise Failed(f"{wrong} wrong elements")
+        raise Failed(f"{wrong} wrong parts")
     return seconds, results
 
 
@@ -148,7 +160,7 @@ def percentile(values, share):
 
 
 def handover():
-    gib = args.capacity - 1.5
+    gib = args.capacity - 2.5  # the limit of a swap lease, less the context
     set_gpu(capacity=f"{args.capacity}G", quantum="2s", turns="auto")
     programs = [job(f"handover_{i}", gib, 1, 2500, 0) for i in range(2)]
     for program in programs:
@@ -190,7 +202,7 @@ def table():
     per_pass = result[0]["seconds"] / 100
     say(f"| jobs of {gib:.1f} GiB | one after the other | " + " | ".join(q for q in ("30s", "10s", "5s", "1s", "auto")) + " |")
     say("|---|---|---|---|---|---|---|")
-    for name, busy, pause, phases in (("50 % work", 4.5, 4.5, 4), ("90 % work", 9.0, 1.0, 3)):
+    for name, busy, pause, phases in (("50 % work", 4.5, 4.5, 3), ("90 % work", 9.0, 1.0, 2)):
         passes = int(busy / per_pass)
         serial = sum(run_together([job(f"serial_{i}", gib, phases, passes, pause)])[0] for i in range(2))
         row = []
@@ -258,6 +270,7 @@ try:
         except (Failed, subprocess.CalledProcessError) as failure:
             failures += 1
             say(f"{part}: FAILED: {failure}")
+        end_all()
 finally:
     daemon.terminate()
     daemon.wait()
