@@ -1,6 +1,7 @@
 #include "daemon/control_methods.h"
 
 #include "abi/env.h"
+#include "daemon/jobs.h"
 #include "daemon/visible_devices.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
@@ -164,6 +165,10 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   }
   if (call.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(call, request));
+  // Whose run it is the kernel knows: nobody can say so.
+  if (request.kind == LeaseKind::kRun && parts_.jobs && parts_.jobs->job_of(caller.pid)) {
+    request.kind = LeaseKind::kJob;
+  }
   request.as_name = call.as_name.value_or("");
   request.note = call.note.value_or("");
   request.command = call.command.value_or(std::vector<std::string>());
@@ -190,10 +195,17 @@ std::vector<proto::Variable> ControlMethods::environment_of(const LeaseEntry& en
   return variables;
 }
 
+Outcome ControlMethods::refused_to(const Caller& caller, Outcome outcome, const std::string& why) {
+  if (parts_.jobs) parts_.jobs->on_refused(caller.pid, why);
+  return outcome;
+}
+
 Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
-  if (const auto error = parts_.driver_error()) return failed(*error);
+  if (const auto error = parts_.driver_error()) {
+    return refused_to(caller, failed(*error), error->message);
+  }
   auto request = request_of(caller, call);
-  if (!request) return failed(request.error());
+  if (!request) return refused_to(caller, failed(request.error()), request.error().message);
   request->at_once = true;
   // Like no other, of this daemon or of an earlier one.
   request->ticket = fmt::format("acquire-{}-{}-{}", caller.pid,
@@ -201,14 +213,14 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
   const auto place = parts_.queue.enqueue(*request);
   if (!place) {
     const lease::Refusal& refusal = place.error();
-    if (refusal.error.code != Code::kNoGpu) return failed(refusal.error);
+    if (refusal.error.code != Code::kNoGpu) {
+      return refused_to(caller, failed(refusal.error), refusal.error.message);
+    }
     for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
-    return {
-        proto::error_json(proto::no_gpu_error(refusal.error.message, refusal.free, refusal.total)),
-        {},
-        {},
-        {},
-        {}};
+    Outcome none;
+    none.answer =
+        proto::error_json(proto::no_gpu_error(refusal.error.message, refusal.free, refusal.total));
+    return refused_to(caller, std::move(none), refusal.error.message);
   }
   // A filler makes way: the answer comes when it has gone.
   if (!place->lease) return {{}, {}, {}, {}, place->entry->id};
@@ -233,6 +245,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Start& call) {
           ? parts_.leases.start_command(call.lease_id, {call.pid, caller.pid, subreaper, *lasts})
           : parts_.leases.start(call.lease_id, call.pid, subreaper);
   if (!started) return failed(started.error());
+  if (parts_.jobs) parts_.jobs->on_held(caller.pid, call.lease_id);
   Outcome outcome = replied<proto::Start>({*started});
   outcome.started = call.lease_id;
   return outcome;

@@ -90,6 +90,9 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::AddJob&);
   Outcome on(const Caller& caller, const proto::ListJobs&);
   Outcome on(const Caller& caller, const proto::ControlJob&);
+  Outcome on(const Caller& caller, const proto::UpdateJob&);
+  Outcome on(const Caller& caller, const proto::ExportJobs&);
+  Outcome on(const Caller& caller, const proto::ApplyJobs&);
   Outcome on(const Caller& caller, const proto::ReadJobLog&);
   Outcome on(const Caller& caller, const proto::Events&);
   Outcome on(const Caller& caller, const proto::Report&);
@@ -118,8 +121,12 @@ class ControlMethods {
   Result<std::vector<GpuUuid>> select(const std::vector<std::string>& names) const;
   Result<void> set_gpus(const Caller& caller, const proto::SetGpus& call);
 
-  bool is_of_job(const JobEntry& job, pid_t pid) const;
   proto::Job describe_job(const JobEntry& job) const;
+  // Of its lease, if it has one of its own that can be changed: that it has been.
+  Result<bool> update_lease_of(const Caller& caller, const JobEntry& job,
+                               const proto::UpdateJob& call);
+  // What a refusal comes to, which the job is told whose run asked.
+  Outcome refused_to(const Caller& caller, Outcome outcome, const std::string& why);
   // kNotFound, or kDenied if it is somebody else's.
   Result<const JobEntry*> own_job(const Caller& caller, const std::string& name,
                                   const std::optional<std::string>& user) const;

@@ -93,13 +93,14 @@ Daemon::Daemon(World world, config::Config config, Places places)
                  leases_.end(lease, EndCause::kReleased, reason);
                },
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock,
-               [this](uid_t uid) { return users_.group_names(uid); }}),
+               [this](uid_t uid) { return users_.group_names(uid); },
+               [this](LeaseId lease, const std::string& what) { stop_job_of(lease, what); }}),
       views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
               [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_, turns_,
               [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
       jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,
              [this] { return Duration(config_.grace); }, places_.jobs, places_.keeper,
-             places_.gpurota, places_.runtime_dir, ::geteuid()}),
+             places_.systemd_run, places_.gpurota, places_.runtime_dir, ::geteuid()}),
       fillers_({world_.loop, world_.fillers, world_.processes, config_, gpus_, leases_, recorder_,
                 world_.wall_clock,
                 [this](const GpuUuid& gpu, Duration period) { sampler_.glimpse(gpu, period); },
@@ -182,6 +183,11 @@ Result<void> Daemon::start() {
   control.type = SOCK_STREAM;
   GPUROTA_TRY(control_.listen(places_.control_socket, control));
   GPUROTA_TRY(jobs_.restore());
+  for (const auto& [id, entry] : leases_.entries()) {
+    if (entry.lease.kind != LeaseKind::kJob || !entry.holder) continue;
+    jobs_.on_lease_restored(id, entry.holder->pid());
+    tell_job(entry);
+  }
   GPUROTA_TRY(fillers_.restore());
   keep_house();
   Recorder::Event event;
@@ -349,8 +355,26 @@ bool Daemon::hurried(const GpuUuid& gpu) const {
   });
 }
 
+void Daemon::tell_job(const LeaseEntry& entry) {
+  if (entry.lease.kind != LeaseKind::kJob) return;
+  if (entry.cause == EndCause::kReleased) {
+    jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTakenAway, entry.reason);
+  } else if (entry.cause == EndCause::kExpired) {
+    jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTimeOver, entry.reason);
+  }
+}
+
+// A job that nobody watches is not left to go on like that.
+void Daemon::stop_job_of(LeaseId lease, const std::string& what) {
+  const LeaseEntry* const entry = leases_.find(lease);
+  if (!entry || entry->lease.kind != LeaseKind::kJob) return;
+  jobs_.on_lease_ending(lease, Jobs::LeaseEnd::kOverLimit, what);
+  leases_.end(lease, EndCause::kReleased, what);
+}
+
 void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
   answers_.changed();
+  tell_job(entry);
   recorder_.on_lease_change(entry, gone);
   turns_.on_lease_change(entry, gone);
   tenants_.on_lease_change(entry, gone);

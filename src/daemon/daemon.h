@@ -56,6 +56,7 @@ class Daemon {
     std::string audit_directory{};  // empty: no audit log
     std::string runtime_dir{};      // what follows is for jobs
     std::string jobs{};             // directory of their files
+    std::string systemd_run{};      // where systemd started us
     std::string keeper{};           // gpurota-keeper; empty: not found
     std::string gpurota{};          // the same
     std::string fillers{};          // directory of their files
@@ -88,6 +89,8 @@ class Daemon {
   bool holds_memory(LeaseId lease) const;
   bool hurried(const GpuUuid& gpu) const;
   void on_lease_change(const LeaseEntry& entry, bool gone);
+  void tell_job(const LeaseEntry& entry);
+  void stop_job_of(LeaseId lease, const std::string& what);
   void keep_house();
   std::vector<proto::Check> doctor();
   proto::Health::Reply health() const;

@@ -44,13 +44,6 @@ Result<jobs::JobSpec> spec_of(const proto::AddJob& call) {
 
 }  // namespace
 
-// Whether `pid` was started by the keeper of this job.
-bool ControlMethods::is_of_job(const JobEntry& job, pid_t pid) const {
-  if (!job.keeper || parts_.processes == nullptr) return false;
-  const auto info = parts_.processes->read_info(pid);
-  return info && info->parent == job.keeper->pid();
-}
-
 proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   const jobs::JobState& state = job.life.state();
   proto::Job shown;
@@ -71,14 +64,18 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
     shown.runs.push_back({end.started, end.ended, jobs::to_string(end.reason), end.code,
                           text_or_nothing(end.detail)});
   }
-  for (const auto& [id, lease] : parts_.leases.entries()) {
-    if (lease.holder && is_of_job(job, lease.holder->pid())) shown.lease_id = id;
-  }
+  if (job.lease && parts_.leases.find(*job.lease)) shown.lease_id = job.lease;
   // Like everybody who runs something, it waits in the queue.
   for (const QueueEntry& entry : parts_.queue.entries()) {
-    if (!is_of_job(job, entry.holder.pid())) continue;
+    if (entry.asked.uid != job.uid || entry.asked.kind != LeaseKind::kJob) continue;
+    if (state.phase != jobs::Phase::kRunning) continue;
+    if (parts_.jobs->job_of(entry.holder.pid()) != &job) continue;
     shown.state = jobs::to_string(jobs::Phase::kWaiting);
+    shown.since = entry.since;
+    shown.request_id = entry.id;
+    shown.position = entry.waiting.position;
     shown.detail = entry.reason.text;
+    if (!entry.reason.next.empty()) *shown.detail += "; " + entry.reason.next;
   }
   return shown;
 }
@@ -150,9 +147,13 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ReadJobLog& call) 
   const auto job = own_job(caller, call.name, call.user);
   if (!job) return refused(job.error());
   const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
-  const auto text = parts_.jobs->read_log((*job)->id, std::min(most, kMostLogBytes));
-  if (!text) return refused(text.error());
-  return replied<proto::ReadJobLog>({*text});
+  std::optional<jobs::LogCursor> from;
+  if (call.cursor && !(from = jobs::parse_log_cursor(*call.cursor))) {
+    return refused({Code::kInvalid, 0, "this is no place in a log"});
+  }
+  const auto part = parts_.jobs->read_log((*job)->id, from, std::min(most, kMostLogBytes));
+  if (!part) return refused(part.error());
+  return replied<proto::ReadJobLog>({part->text, to_string(part->next), part->missed});
 }
 
 }  // namespace gpurota::daemon

@@ -2,8 +2,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "jobs/adoption.h"
-#include "jobs/start_order.h"
 
 #include <fmt/format.h>
 
@@ -12,13 +10,14 @@
 
 namespace gpurota::daemon {
 
-Jobs::Jobs(Parts parts) : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper) {}
+Jobs::Jobs(Parts parts)
+    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {}
 
 jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
 jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
   // TERM reaches the command through two processes, and `gpurota run` has a grace of its own.
-  return {spec.restart, spec.timeout, parts_.grace() + std::chrono::seconds(2)};
+  return {spec.restart, parts_.grace() + std::chrono::seconds(2)};
 }
 
 const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
@@ -28,55 +27,67 @@ const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
   return nullptr;
 }
 
-Result<std::string> Jobs::read_log(std::uint64_t id, std::size_t most) const {
-  return launcher_.read_log(id, most);
+Result<jobs::LogPart> Jobs::read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
+                                     std::size_t most) const {
+  return launcher_.read_log(id, from, most);
 }
 
-Result<void> Jobs::check_new(uid_t uid, const jobs::JobSpec& spec) const {
-  if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
-    return fail(Code::kUnavailable, "this daemon has no jobs: gpurota-keeper is not installed");
-  }
-  if (parts_.own_uid != 0 && uid != parts_.own_uid) {
-    return fail(Code::kDenied,
-                fmt::format("this daemon runs as uid {} and can run no job of another user",
-                            parts_.own_uid));
-  }
-  GPUROTA_TRY(jobs::check_spec(spec));
-  std::vector<jobs::Ordered> order;
+const JobEntry* Jobs::job_of(pid_t pid) const {
+  const auto info = parts_.processes.read_info(pid);
+  if (!info || info->parent <= 1) return nullptr;
   for (const auto& [id, job] : entries_) {
-    if (job.uid != uid) continue;
-    if (job.spec.name == spec.name) {
-      return fail(Code::kInvalid,
-                  fmt::format("there is a job {0} already: gpurota job remove {0}", spec.name));
-    }
-    order.push_back({job.spec.name, job.spec.after});
+    if (!job.keeper) continue;
+    if (job.keeper->pid() == info->parent) return &job;
+    // We may hear of the keeper after it has begun.
+    if (job.starting && launcher_.holder(id) == info->parent) return &job;
   }
-  if (order.size() >= kMostJobs) {
-    return fail(Code::kLimit, fmt::format("you have {} jobs, there can be no more", kMostJobs));
-  }
-  order.push_back({spec.name, spec.after});
-  GPUROTA_TRY(jobs::start_order(order));
-  return {};
+  return nullptr;
 }
 
-Result<const JobEntry*> Jobs::add(uid_t uid, jobs::JobSpec spec) {
-  GPUROTA_TRY(check_new(uid, spec));
-  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_job_id());
-  JobEntry job{id,
-               uid,
-               parts_.processes.user_name(uid),
-               std::move(spec),
-               jobs::Supervision(jobs::Policy{}),
-               {},
-               false,
-               nullptr};
-  job.life.set_policy(policy_of(job.spec));
-  GPUROTA_TRY(save(job));
-  const auto [it, added] = entries_.emplace(id, std::move(job));
-  log::info("job added", {{"job", it->second.spec.name}, {"uid", uid}});
-  carry_out(it->second, it->second.life.start(now()));
-  settle(id);
-  return &it->second;
+JobEntry* Jobs::entry_of(pid_t pid) {
+  const JobEntry* job = job_of(pid);
+  return job == nullptr ? nullptr : &entries_.at(job->id);
+}
+
+void Jobs::on_refused(pid_t pid, const std::string& why) {
+  if (JobEntry* job = entry_of(pid)) job->refusal = why;
+}
+
+void Jobs::on_held(pid_t pid, LeaseId lease) {
+  JobEntry* job = entry_of(pid);
+  if (job == nullptr) return;
+  job->held = true;
+  job->lease = lease;
+  job->refusal.clear();
+  job->life.on_held(now());
+  settle(job->id);
+}
+
+void Jobs::on_cancelled(pid_t pid, const std::string& why) {
+  JobEntry* job = entry_of(pid);
+  if (job == nullptr) return;
+  job->life.on_lease_lost(now(), why);
+  settle(job->id);
+}
+
+void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [lease](const auto& each) {
+    return each.second.lease == lease && each.second.keeper;
+  });
+  if (found == entries_.end()) return;
+  jobs::Supervision& life = found->second.life;
+  switch (end) {
+    case LeaseEnd::kTakenAway:
+      life.on_lease_lost(now(), why);
+      break;
+    case LeaseEnd::kOverLimit:
+      life.on_over_limit(now(), why);
+      break;
+    case LeaseEnd::kTimeOver:
+      life.on_timeout(now(), why);
+      break;
+  }
+  settle(found->first);
 }
 
 Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
@@ -129,6 +140,7 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
+  job.starting = !parts_.systemd_run.empty();
   // Before there is a process: a daemon that is killed now finds the keeper by its lock.
   save_or_say(job);
   const auto pid =
@@ -147,21 +159,58 @@ void Jobs::launch(JobEntry& job) {
   }
 }
 
+// The keeper that systemd was asked for goes on where the one who asked has ended.
+bool Jobs::hand_over(JobEntry& job) {
+  const auto holder = launcher_.holder(job.id);
+  if (!holder) return false;
+  const std::uint64_t id = job.id;
+  auto keeper = track(parts_.processes, *holder, std::nullopt, [this, id] { on_keeper_death(id); });
+  if (!keeper) return false;
+  job.keeper = std::move(*keeper);
+  job.starting = false;
+  // What the other one was told meanwhile, this one has not heard.
+  if (job.life.state().phase == jobs::Phase::kStopping) {
+    (void)job.keeper->handle->send_signal(SIGTERM);
+  }
+  return true;
+}
+
+std::string Jobs::last_line(const JobEntry& job) const {
+  constexpr std::size_t kEnough = 400;
+  const auto log = launcher_.read_log(job.id, std::nullopt, kEnough);
+  if (!log) return "";
+  std::string_view text = log->text;
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  text.remove_prefix(text.rfind('\n') + 1);
+  return display_text(text, 300);
+}
+
+jobs::Actions Jobs::outcome(JobEntry& job) {
+  const auto report = launcher_.read_report(job.id);
+  if (!report) return job.life.on_exit_unseen(now());
+  const bool stopping = job.life.state().phase == jobs::Phase::kStopping;
+  if (!stopping && !report->cannot_start.empty()) {
+    return job.life.on_cannot_start(now(), report->cannot_start);
+  }
+  // `gpurota run` has not come to the command: what it said is why.
+  const bool refused = !job.refusal.empty() || !job.held;
+  if (!stopping && refused && !report->signalled && report->code != 0) {
+    return job.life.on_cannot_start(now(), job.refusal.empty() ? last_line(job) : job.refusal);
+  }
+  return job.life.on_exit(now(), report->code, report->signalled);
+}
+
 void Jobs::on_keeper_death(std::uint64_t id) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
   JobEntry& job = it->second;
   if (job.keeper) launcher_.collect(job.keeper->pid());
   job.keeper.reset();
-  const auto report = launcher_.read_report(id);
-  jobs::Actions actions;
-  if (!report) {
-    actions = job.life.on_exit_unseen(now());
-  } else if (!report->cannot_start.empty()) {
-    actions = job.life.on_cannot_start(now(), report->cannot_start);
-  } else {
-    actions = job.life.on_exit(now(), report->code, report->signalled);
-  }
+  if (hand_over(job)) return settle(id);
+  const jobs::Actions actions = outcome(job);
+  job.starting = job.held = false;
+  job.lease.reset();
+  job.refusal.clear();
   log::info("job's run is over",
             {{"job", job.spec.name},
              {"uid", job.uid},
@@ -205,7 +254,7 @@ void Jobs::settle(std::uint64_t id) {
   arm(job);
 }
 
-Result<void> Jobs::save(const JobEntry& job) {
+ports::StoredJob Jobs::row_of(const JobEntry& job) const {
   ports::StoredJob row{job.id,
                        job.uid,
                        job.user,
@@ -214,96 +263,15 @@ Result<void> Jobs::save(const JobEntry& job) {
                        {},
                        parts_.processes.boot_id()};
   if (job.keeper) row.keeper = {job.keeper->pid(), job.keeper->start_ticks};
-  return parts_.store->save_job(row);
+  return row;
 }
+
+Result<void> Jobs::save(const JobEntry& job) { return parts_.store->save_job(row_of(job)); }
 
 void Jobs::save_or_say(const JobEntry& job) {
   if (auto saved = save(job); !saved) {
     log::error("cannot store how a job goes, going on",
                {{"job", job.spec.name}, {"error", saved.error().message}});
-  }
-}
-
-Result<void> Jobs::restore() {
-  if (parts_.store == nullptr) return {};
-  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredJob> jobs, parts_.store->load_jobs());
-  std::vector<std::uint64_t> rebooted;
-  for (const ports::StoredJob& stored : jobs) take_up(stored, rebooted);
-  start_after_boot(rebooted);
-  return {};
-}
-
-void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted) {
-  auto spec = jobs::decode_spec(stored.spec);
-  auto state = jobs::decode_state(stored.state);
-  if (!spec || !state) {
-    log::error("a stored job cannot be read, ignoring it", {{"id", stored.id}});
-    return;
-  }
-  const jobs::Policy policy = policy_of(*spec);
-  const bool ran = state->phase == jobs::Phase::kRunning || state->phase == jobs::Phase::kStopping;
-  const auto [it, added] =
-      entries_.emplace(stored.id, JobEntry{stored.id,
-                                           stored.uid,
-                                           stored.user,
-                                           std::move(*spec),
-                                           jobs::Supervision(policy, std::move(*state)),
-                                           {},
-                                           false,
-                                           nullptr});
-  JobEntry& job = it->second;
-  const std::uint64_t id = job.id;
-  // The lock tells who keeps it, also where the last daemon was killed before it wrote that down.
-  const auto holder = launcher_.holder(id);
-  jobs::ObservedRun observed{parts_.processes.boot_id(), {}, false, "", false};
-  jobs::RecordedRun recorded{0, 0, stored.boot_id, ""};
-  if (holder) {
-    if (const auto info = parts_.processes.read_info(*holder)) {
-      observed.start_ticks = info->start_ticks;
-      recorded.pid = *holder;
-      recorded.start_ticks = stored.keeper && stored.keeper->pid == *holder
-                                 ? stored.keeper->start_ticks
-                                 : info->start_ticks;
-    }
-  }
-  const jobs::Adoption verdict = jobs::judge(recorded, observed);
-  if (verdict == jobs::Adoption::kRebooted) {
-    rebooted.push_back(id);
-    return;
-  }
-  if (verdict == jobs::Adoption::kRunning) {
-    auto keeper =
-        track(parts_.processes, *holder, std::nullopt, [this, id] { on_keeper_death(id); });
-    if (keeper) job.keeper = std::move(*keeper);
-    log::info("job taken up", {{"job", job.spec.name}, {"uid", job.uid}});
-  }
-  if (ran && !job.keeper) return on_keeper_death(id);
-  carry_out(job, job.life.on_adopted(now()));
-  settle(id);
-}
-
-void Jobs::start_after_boot(const std::vector<std::uint64_t>& rebooted) {
-  std::vector<jobs::Ordered> order;
-  for (const std::uint64_t id : rebooted) {
-    const JobEntry& job = entries_.at(id);
-    const auto qualified = [&job](const std::string& name) {
-      return fmt::format("{}/{}", job.uid, name);
-    };
-    jobs::Ordered ordered{qualified(job.spec.name), {}};
-    for (const std::string& name : job.spec.after) ordered.after.push_back(qualified(name));
-    order.push_back(std::move(ordered));
-  }
-  auto sorted = jobs::start_order(order);
-  if (!sorted) {
-    log::warn("jobs wait for each other, starting them as they were added",
-              {{"error", sorted.error().message}});
-    sorted.emplace();
-    for (std::size_t i = 0; i < rebooted.size(); ++i) sorted->push_back(i);
-  }
-  for (const std::size_t index : *sorted) {
-    JobEntry& job = entries_.at(rebooted[index]);
-    carry_out(job, job.life.on_boot(now()));
-    settle(rebooted[index]);
   }
 }
 

@@ -4,6 +4,8 @@
 // A run is a keeper (src/keeper), which executes `gpurota run` as the job's owner: it waits in the queue
 // and holds its lease like anybody's. A keeper outlives the daemon; the next one finds it by the
 // lock that it holds, and never starts a second. Every change is in the store before it is seen.
+//
+// jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
 
 #include "daemon/tracked_process.h"
@@ -28,9 +30,13 @@ struct JobEntry {
   std::string user;
   jobs::JobSpec spec;
   jobs::Supervision life;
-  std::optional<TrackedProcess> keeper;  // of the run that is on
-  bool removed = false;                  // goes as soon as its run is over
-  ports::EventLoop::SourcePtr timer;
+  std::optional<TrackedProcess> keeper{};  // of the run that is on, or who asks for one
+  bool starting = false;                   // it is that
+  bool held = false;                       // the run has come to its command
+  std::optional<LeaseId> lease{};          // of the run
+  std::string refusal{};                   // why it got none
+  bool removed = false;                    // goes as soon as its run is over
+  ports::EventLoop::SourcePtr timer{};
 };
 
 class Jobs {
@@ -46,6 +52,7 @@ class Jobs {
     std::function<Duration()> grace;
     std::string directory;    // of the jobs' files
     std::string keeper;       // gpurota-keeper; empty: not installed
+    std::string systemd_run;  // empty: keepers are our children
     std::string gpurota;      // empty: not installed
     std::string runtime_dir;  // where `gpurota run` finds us
     uid_t own_uid = 0;        // ours: root's daemon runs jobs of everybody
@@ -58,18 +65,49 @@ class Jobs {
 
   // Added and started.
   Result<const JobEntry*> add(uid_t uid, jobs::JobSpec spec);
+  // Its next start is made of this.
+  Result<void> change(std::uint64_t id, jobs::JobSpec spec);
+  struct Wanted {
+    jobs::JobSpec spec;
+    bool start = true;  // if it is not there yet
+  };
+  enum class Change { kAdded, kChanged, kUnchanged };
+  // Jobs of these names are changed, the others added: all or none.
+  Result<std::vector<Change>> apply(uid_t uid, std::vector<Wanted> wanted);
   enum class What { kStart, kStop, kRestart, kRemove };
   // `force`: remove although it runs, which stops it first.
   Result<void> control(std::uint64_t id, What what, bool force);
 
   const std::map<std::uint64_t, JobEntry>& entries() const { return entries_; }
   const JobEntry* find(uid_t uid, const std::string& name) const;
-  Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
+  Result<jobs::LogPart> read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
+                                 std::size_t most) const;
+
+  // The job whose run `pid`, a `gpurota run`, is.
+  const JobEntry* job_of(pid_t pid) const;
+  // What came of its asking for a lease: none, for that reason; or this one, under which it starts.
+  void on_refused(pid_t pid, const std::string& why);
+  void on_held(pid_t pid, LeaseId lease);
+  // Somebody took it out of the queue.
+  void on_cancelled(pid_t pid, const std::string& why);
+  // Its lease is being ended, and its processes with it.
+  enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver };
+  void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
+  // After restore(): a lease of one of them that the last daemon left.
+  void on_lease_restored(LeaseId lease, pid_t holder);
 
  private:
   jobs::Moment now() const;
   jobs::Policy policy_of(const jobs::JobSpec& spec) const;
-  Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
+  JobEntry* entry_of(pid_t pid);
+  Result<void> check_jobs_of(uid_t uid) const;
+  // That the user may have these beside their others.
+  Result<void> check_together(uid_t uid, const std::vector<Wanted>& wanted) const;
+  JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) const;
+  ports::StoredJob row_of(const JobEntry& job) const;
+  bool hand_over(JobEntry& job);
+  jobs::Actions outcome(JobEntry& job);
+  std::string last_line(const JobEntry& job) const;
   void take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
   void start_after_boot(const std::vector<std::uint64_t>& rebooted);
   void carry_out(JobEntry& job, const jobs::Actions& actions);

@@ -20,8 +20,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,6 +67,21 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
+// What asks systemd for units, where we are one ourselves and may ask. Empty: nobody is asked.
+std::string find_systemd_run() {
+  if (!sys::is_service() || ::geteuid() != 0) return {};
+  std::string_view folders = "/usr/bin:/bin";
+  if (const char* path = std::getenv("PATH")) folders = path;
+  while (!folders.empty()) {
+    const std::size_t end = std::min(folders.find(':'), folders.size());
+    const std::string file = std::string(folders.substr(0, end)) + "/systemd-run";
+    if (file.front() == '/' && ::access(file.c_str(), X_OK) == 0) return file;
+    folders.remove_prefix(std::min(end + 1, folders.size()));
+  }
+  log::warn("systemd-run is not installed: jobs are children of this daemon, in its sandbox");
+  return {};
+}
+
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options,
                                  const config::Config& config) {
   Daemon::Places places;
@@ -74,6 +92,7 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.runtime_dir = paths.runtime_dir;
   places.jobs = paths.state_dir + "/jobs";
   places.fillers = paths.state_dir + "/fillers";
+  places.systemd_run = find_systemd_run();
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");
   const bool root = ::geteuid() == 0;

@@ -1,5 +1,6 @@
 // The calls about waiting, and about GPUs out of service: another part of control_methods.cpp.
 #include "daemon/control_methods.h"
+#include "daemon/jobs.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 
@@ -34,15 +35,20 @@ std::string ControlMethods::waits(const Caller& caller, const QueueEntry& entry)
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
-  if (const auto error = parts_.driver_error()) return refused(*error);
+  if (const auto error = parts_.driver_error()) {
+    return refused_to(caller, refused(*error), error->message);
+  }
   auto request = request_of(
       caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note, call.command,
                call.kind, call.seconds, call.take_over, call.as_name, call.unreserved_threshold,
                call.swap, call.priority});
-  if (!request) return refused(request.error());
+  if (!request) return refused_to(caller, refused(request.error()), request.error().message);
   request->ticket = call.ticket;
   const auto place = parts_.queue.enqueue(*request);
-  if (!place) return refused(place.error().error);
+  if (!place) {
+    const Error& error = place.error().error;
+    return refused_to(caller, refused(error), error.message);
+  }
   if (place->lease) {
     Outcome outcome;
     outcome.answer = granted(caller, *place->lease);
@@ -83,8 +89,9 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});
   }
-  parts_.queue.leave(call.request_id,
-                     Error{Code::kGone, 0, fmt::format("it was cancelled by uid {}", caller.uid)});
+  const std::string why = fmt::format("it was cancelled by uid {}", caller.uid);
+  if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.pid(), why);
+  parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why});
   return done<proto::Cancel>();
 }
 

@@ -239,6 +239,11 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   event.detail = commands_of(finding);
   parts_.recorder.record(std::move(event));
   if (finding.action >= watch::Action::kNotify) tell_those_concerned(finding, message);
+  const bool dodged = std::any_of(finding.processes.begin(), finding.processes.end(),
+                                  [](const watch::SeenProcess& each) { return !each.tenant; });
+  if (finding.kind == watch::FindingKind::kOverLimit && dodged && parts_.over_limit) {
+    parts_.over_limit(*finding.lease, message);
+  }
 }
 
 void WatchKeeper::ended(const watch::Finding& finding) {

@@ -40,6 +40,8 @@ class WatchKeeper {
     std::function<WallTime()> wall_clock;
     // Nothing while it is not known.
     std::function<std::optional<std::vector<std::string>>(uid_t)> group_names;
+    // Processes that dodge the library hold more than their lease may.
+    std::function<void(LeaseId, const std::string& what)> over_limit = {};
   };
 
   explicit WatchKeeper(Parts parts) : parts_(std::move(parts)) {}

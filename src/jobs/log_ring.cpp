@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view kMagic = "gpurota-log 1 ";
 constexpr std::size_t kDigits = 20;
-constexpr std::size_t kHeader = kMagic.size() + kDigits + 1;
+constexpr std::size_t kHeader = kLogHeaderBytes;
+static_assert(kHeader == kMagic.size() + kDigits + 1);
 
 std::string header_of(std::uint64_t number) {
   return fmt::format("{}{:0{}}\n", kMagic, number, kDigits);
@@ -26,12 +27,12 @@ std::uint64_t parse_header(std::string_view text) {
   return number;
 }
 
-Result<std::uint64_t> read_number(LogFile& file) {
+}  // namespace
+
+Result<std::uint64_t> read_log_number(LogFile& file) {
   GPUROTA_ASSIGN_OR_RETURN(const std::string header, file.read(0, kHeader));
   return parse_header(header);
 }
-
-}  // namespace
 
 LogRing::LogRing(LogFile& a, LogFile& b, Bytes bound)
     : half_(std::max(bound, kLeastBound).count() / 2) {
@@ -42,7 +43,7 @@ LogRing::LogRing(LogFile& a, LogFile& b, Bytes bound)
 Result<void> LogRing::open() {
   for (File& file : files_) {
     GPUROTA_ASSIGN_OR_RETURN(file.size, file.file->size());
-    GPUROTA_ASSIGN_OR_RETURN(file.number, read_number(*file.file));
+    GPUROTA_ASSIGN_OR_RETURN(file.number, read_log_number(*file.file));
   }
   current_ = files_[1].number > files_[0].number ? 1 : 0;
   const File& current = files_[current_];
@@ -134,28 +135,6 @@ Result<void> LogRing::turn() {
   file.number = number;
   current_ = next;
   return {};
-}
-
-Result<std::string> read_log(LogFile& a, LogFile& b, std::size_t most) {
-  LogFile* older = &a;
-  LogFile* newer = &b;
-  GPUROTA_ASSIGN_OR_RETURN(std::uint64_t older_number, read_number(a));
-  GPUROTA_ASSIGN_OR_RETURN(std::uint64_t newer_number, read_number(b));
-  if (older_number > newer_number) {
-    std::swap(older, newer);
-    std::swap(older_number, newer_number);
-  }
-  std::string text;
-  for (const auto& [file, number] : {std::pair(older, older_number), {newer, newer_number}}) {
-    if (number == 0) continue;
-    GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t size, file->size());
-    GPUROTA_ASSIGN_OR_RETURN(const std::string part, file->read(kHeader, size - kHeader));
-    text += part;
-  }
-  if (text.size() <= most) return text;
-  const std::size_t cut = text.size() - most;
-  const auto line = text.find('\n', cut == 0 ? 0 : cut - 1);
-  return text.substr(line == std::string::npos ? cut : line + 1);
 }
 
 }  // namespace gpurota::jobs

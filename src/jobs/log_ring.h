@@ -67,8 +67,8 @@ class LogRing {
   bool interrupted_ = false;  // and what it belongs to has been lost
 };
 
-// What both files hold, in order, without their headers; of the end at most `most` bytes, beginning
-// with a whole line if it is cut.
-Result<std::string> read_log(LogFile& a, LogFile& b, std::size_t most);
+// The number of the file that has a whole first line; 0 of any other. For log_reader.h.
+Result<std::uint64_t> read_log_number(LogFile& file);
+inline constexpr std::size_t kLogHeaderBytes = 35;
 
 }  // namespace gpurota::jobs

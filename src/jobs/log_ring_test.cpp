@@ -1,4 +1,5 @@
 #include "jobs/log_ring.h"
+#include "jobs/log_reader.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -51,7 +52,7 @@ class FakeFile final : public LogFile {
 struct Files {
   Disk disk;
   FakeFile a{disk}, b{disk};
-  std::string read(std::size_t most = SIZE_MAX) { return *read_log(a, b, most); }
+  std::string read(std::size_t most = SIZE_MAX) { return read_log(a, b, most)->text; }
 };
 
 constexpr Bytes kBound = LogRing::kLeastBound;
@@ -184,6 +185,78 @@ TEST(LogRing, IsWholeAfterACrashAtAnyPoint) {
       ASSERT_GT(number, last) << "seed " << seed;
       last = number;
     }
+  }
+}
+
+TEST(LogReader, FollowsOverEveryTurnAndMissesNothing) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  LogCursor at;
+  std::string seen, written;
+  for (int i = 0; i < 500; ++i) {
+    const std::string line = fmt::format("line {}\n", i);
+    ASSERT_TRUE(ring.write(line));
+    written += line;
+    if (i % 7 != 0) continue;
+    const auto part = read_log_from(files.a, files.b, at, i % 2 == 0 ? 5 : SIZE_MAX);
+    ASSERT_TRUE(part);
+    EXPECT_FALSE(part->missed);
+    seen += part->text;
+    at = part->next;
+  }
+  seen += read_log_from(files.a, files.b, at, SIZE_MAX)->text;
+  EXPECT_EQ(seen, written);
+}
+
+TEST(LogReader, SaysThatItWasTooSlowAndGoesOn) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.write("first\n"));
+  const LogCursor at = read_log(files.a, files.b, SIZE_MAX)->next;
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(ring.write(fmt::format("line {}\n", i)));
+  const auto part = read_log_from(files.a, files.b, at, SIZE_MAX);
+  EXPECT_TRUE(part->missed);
+  EXPECT_EQ(part->text, files.read());
+  EXPECT_TRUE(read_log_from(files.a, files.b, part->next, SIZE_MAX)->text.empty());
+}
+
+TEST(LogReader, GoesOnFromTheEndOfWhatItHasRead) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.write("one\ntwo\n"));
+  const auto end = read_log(files.a, files.b, 4);
+  EXPECT_EQ(end->text, "two\n");
+  ASSERT_TRUE(ring.write("three\n"));
+  EXPECT_EQ(read_log_from(files.a, files.b, end->next, SIZE_MAX)->text, "three\n");
+}
+
+TEST(LogReader, BeginsAnewInAnotherLog) {
+  Files files, other;
+  LogRing ring(files.a, files.b, kBound), fresh(other.a, other.b, kBound);
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(ring.write(fmt::format("line {}\n", i)));
+  ASSERT_TRUE(fresh.write("anew\n"));
+  const auto part =
+      read_log_from(other.a, other.b, read_log(files.a, files.b, SIZE_MAX)->next, SIZE_MAX);
+  EXPECT_EQ(part->text, "anew\n");
+  EXPECT_FALSE(part->missed);
+}
+
+TEST(LogReader, NeverCutsACharacter) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  ASSERT_TRUE(ring.write("a\u20ac\xe2\x82"));
+  auto part = read_log_from(files.a, files.b, {}, 3);
+  EXPECT_EQ(part->text, "a");
+  part = read_log_from(files.a, files.b, part->next, SIZE_MAX);
+  EXPECT_EQ(part->text, "\u20ac");
+  ASSERT_TRUE(ring.write("\xac."));
+  EXPECT_EQ(read_log_from(files.a, files.b, part->next, SIZE_MAX)->text, "\u20ac.");
+}
+
+TEST(LogCursorText, IsReadBackAndNonsenseIsNot) {
+  EXPECT_EQ(parse_log_cursor(to_string(LogCursor{3, 1200})), (LogCursor{3, 1200}));
+  for (const char* text : {"", ":", "1", "1:", ":1", "x:1", "1:-1", "1:1 "}) {
+    EXPECT_FALSE(parse_log_cursor(text)) << text;
   }
 }
 

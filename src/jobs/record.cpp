@@ -57,7 +57,6 @@ void write_spec(Writer& out, const JobSpec& spec) {
   out.add("name", spec.name).add_all("option", spec.options).add_all("argument", spec.command);
   out.add("workdir", spec.workdir).add("restart", to_string(spec.restart));
   for (const auto& [name, value] : spec.environment) out.add("variable", name + "=" + value);
-  if (spec.timeout) out.add("timeout_s", spec.timeout->count());
   out.add_all("after", spec.after);
 }
 
@@ -80,10 +79,6 @@ bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
     const auto policy = parse_restart_policy(value);
     if (!policy) return false;
     spec.restart = *policy;
-  } else if (key == "timeout_s") {
-    std::int64_t seconds = 0;
-    if (!read_number(value, seconds) || seconds < 1) return false;
-    spec.timeout = std::chrono::seconds(seconds);
   }
   return true;
 }

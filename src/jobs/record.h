@@ -26,7 +26,6 @@ struct JobSpec {
   std::string workdir;  // absolute; empty: the owner's home
   std::vector<std::pair<std::string, std::string>> environment;
   RestartPolicy restart = RestartPolicy::kNo;
-  std::optional<std::chrono::seconds> timeout;
   std::vector<std::string> after;
   bool operator==(const JobSpec&) const = default;
 };

@@ -16,7 +16,6 @@ JobSpec full() {
   spec.workdir = "/home/a b";
   spec.environment = {{"TOKEN", "a=b=c"}, {"EMPTY", ""}};
   spec.restart = RestartPolicy::kOnFailure;
-  spec.timeout = seconds(90);
   spec.after = {"db", "cache"};
   return spec;
 }
@@ -70,7 +69,7 @@ TEST(Record, IgnoresWhatALaterVersionAdds) {
 TEST(Record, OfNonsenseIsAnError) {
   using namespace std::string_literals;
   for (const std::string& text :
-       {"x"s, "restart\0sometimes\0"s, "timeout_s\0-3\0"s, "variable\0x\0"s}) {
+       {"x"s, "restart\0sometimes\0"s, "variable\0x\0"s}) {
     EXPECT_FALSE(decode_spec(encode(full()) + text));
   }
 }

@@ -51,7 +51,8 @@ Actions Supervision::stop(Moment now) {
       settle(Phase::kStopped);
       return {Action::kCancelRequest};
     case Phase::kRunning:
-      return end_run(now, EndReason::kStopped, "");
+      (void)end_run(now, EndReason::kStopped, "");
+      return {Action::kTerminate};
     case Phase::kStopping:
       // Whatever it is ended for: it is not to come back.
       state_.start_again = false;
@@ -69,9 +70,9 @@ Actions Supervision::stop(Moment now) {
 
 Actions Supervision::restart(Moment now) {
   if (state_.phase != Phase::kRunning) return start(now);
-  Actions actions = end_run(now, EndReason::kStopped, "to be restarted");
+  (void)end_run(now, EndReason::kStopped, "to be restarted");
   state_.start_again = true;
-  return actions;
+  return {Action::kTerminate};
 }
 
 Actions Supervision::on_lease(Moment now) {
@@ -114,48 +115,45 @@ Actions Supervision::on_exit_unseen(Moment now) {
                            state_.end_reason.value_or(EndReason::kUnknown), 0, state_.end_detail});
 }
 
-Actions Supervision::on_over_limit(Moment now, std::string detail) {
-  return end_run(now, EndReason::kOverLimit, std::move(detail));
+void Supervision::on_held(Moment now) {
+  if (state_.phase != Phase::kRunning) return;
+  state_.running_since = now.at;
+  state_.started = now.wall;
 }
 
-Actions Supervision::on_lease_lost(Moment now, std::string detail) {
-  return end_run(now, EndReason::kLeaseLost, std::move(detail));
+void Supervision::on_over_limit(Moment now, std::string detail) {
+  (void)end_run(now, EndReason::kOverLimit, std::move(detail));
 }
 
-Actions Supervision::end_run(Moment now, EndReason reason, std::string detail) {
-  if (state_.phase != Phase::kRunning) return {};
+void Supervision::on_lease_lost(Moment now, std::string detail) {
+  (void)end_run(now, EndReason::kLeaseLost, std::move(detail));
+}
+
+void Supervision::on_timeout(Moment now, std::string detail) {
+  (void)end_run(now, EndReason::kTimeout, std::move(detail));
+}
+
+bool Supervision::end_run(Moment now, EndReason reason, std::string detail) {
+  if (state_.phase != Phase::kRunning) return false;
   state_.phase = Phase::kStopping;
   state_.end_reason = reason;
   state_.end_detail = std::move(detail);
   due_ = now.at + policy_.grace;
   killed_ = false;
-  return {Action::kTerminate};
+  return true;
 }
 
 Actions Supervision::on_time(Moment now) {
   const auto due = next_time();
   if (!due || now.at < *due) return {};
-  if (state_.phase == Phase::kRunning) return end_run(now, EndReason::kTimeout, "");
   if (state_.phase == Phase::kBackingOff) return request();
   killed_ = true;
   return {Action::kKill};
 }
 
 std::optional<TimePoint> Supervision::next_time() const {
-  switch (state_.phase) {
-    case Phase::kRunning:
-      if (!policy_.timeout || !state_.running_since) return std::nullopt;
-      return *state_.running_since + *policy_.timeout;
-    case Phase::kStopping:
-      return killed_ ? std::nullopt : due_;
-    case Phase::kBackingOff:
-      return due_;
-    case Phase::kStopped:
-    case Phase::kWaiting:
-    case Phase::kFinished:
-    case Phase::kFailed:
-      break;
-  }
+  if (state_.phase == Phase::kBackingOff) return due_;
+  if (state_.phase == Phase::kStopping && !killed_) return due_;
   return std::nullopt;
 }
 

@@ -5,8 +5,10 @@
 //                                        │                └→ finished, failed (not started again)
 //                                        └─stop, timeout, over limit→ stopping ─ends→ …
 //
-// A run that we end is sent TERM, and KILL when its grace is over. Its reason is kept, whatever code it
-// then exits with. `stop` is remembered: neither a reboot nor the end of a run starts it again.
+// A run that we end is sent TERM, and KILL when its grace is over; one whose lease ends (its time is over, it
+// was released, it held more than its limit) is ended by that, and KILL is for what is left. Its reason is
+// kept, whatever code it then exits with. `stop` is remembered: neither a reboot nor the end of a run starts
+// it again.
 #pragma once
 
 #include "jobs/job.h"
@@ -24,7 +26,6 @@ struct Moment {
 
 struct Policy {
   RestartPolicy restart = RestartPolicy::kNo;
-  std::optional<Duration> timeout;
   Duration grace = std::chrono::seconds(10);
 };
 
@@ -69,8 +70,12 @@ class Supervision {
   // The run is over: all its processes have ended. `signalled`: `code` is a signal.
   Actions on_exit(Moment now, int code, bool signalled);
   Actions on_exit_unseen(Moment now);
-  Actions on_over_limit(Moment now, std::string detail);
-  Actions on_lease_lost(Moment now, std::string detail);
+  // What was started has been waiting until now, and runs from now on.
+  void on_held(Moment now);
+  // Its lease is being ended, which ends its processes: there is nothing to do but to remember why.
+  void on_over_limit(Moment now, std::string detail);
+  void on_lease_lost(Moment now, std::string detail);
+  void on_timeout(Moment now, std::string detail);
   Actions on_time(Moment now);
   // When on_time() has something to do.
   std::optional<TimePoint> next_time() const;
@@ -82,7 +87,8 @@ class Supervision {
 
  private:
   Actions request();
-  Actions end_run(Moment now, EndReason reason, std::string detail);
+  // Whether there was a run to end.
+  bool end_run(Moment now, EndReason reason, std::string detail);
   Actions ended(Moment now, RunEnd end);
   void remember(RunEnd end);
   void settle(Phase phase);

@@ -64,7 +64,6 @@ class World {
   Policy any_policy() {
     Policy policy;
     policy.restart = static_cast<RestartPolicy>(random_() % 3);
-    if (random_() % 2 == 0) policy.timeout = seconds(1 + random_() % 20);
     policy.grace = seconds(2);
     return policy;
   }
@@ -115,12 +114,18 @@ class World {
     carry_out(job_.on_exit(now_, signalled ? 11 : static_cast<int>(random_() % 2), signalled));
   }
   void over_limit() {
-    if (process_) carry_out(job_.on_over_limit(now_, "too much"));
+    if (!process_) return;
+    terminated_ = true;  // by the end of its lease
+    if (random_() % 2 == 0) job_.on_over_limit(now_, "too much");
+    if (random_() % 2 == 0) job_.on_timeout(now_, "too long");
+    // What it is ended for may come at the same time.
+    if (job_.state().phase == Phase::kRunning) terminated_ = false;
   }
   void lose_lease() {
     if (!process_) return;
     if (job_.state().phase == Phase::kRunning) wanted_ = false;
-    carry_out(job_.on_lease_lost(now_, "released"));
+    terminated_ = true;
+    job_.on_lease_lost(now_, "released");
   }
   // kill -9: the state is what was stored, the process lives on (or has ended meanwhile).
   void new_daemon() {

@@ -155,9 +155,10 @@ TEST(Supervision, StopAfterRestartWins) {
 
 TEST(Supervision, ATimeoutIsAFailureWithItsReason) {
   Clock clock;
-  Supervision job = running(clock, {RestartPolicy::kOnFailure, minutes(1)});
-  EXPECT_EQ(*job.next_time() - clock.now.at, minutes(1));
-  EXPECT_THAT(job.on_time(clock.after(minutes(1))), ElementsAre(Action::kTerminate));
+  Supervision job = running(clock, {RestartPolicy::kOnFailure});
+  job.on_timeout(clock.now, "longer than 1 min");
+  // What the end of its lease does not end is killed.
+  EXPECT_EQ(*job.next_time() - clock.now.at, Policy{}.grace);
   (void)job.on_exit(clock.now, 0, false);
   EXPECT_EQ(job.state().history[0].reason, EndReason::kTimeout);
   EXPECT_EQ(job.state().phase, Phase::kBackingOff);
@@ -166,7 +167,8 @@ TEST(Supervision, ATimeoutIsAFailureWithItsReason) {
 TEST(Supervision, MoreThanItsLimitEndsItAndTheReasonIsKept) {
   Clock clock;
   Supervision job = running(clock, {});
-  EXPECT_THAT(job.on_over_limit(clock.now, "9 GiB of 8 GiB"), ElementsAre(Action::kTerminate));
+  job.on_over_limit(clock.now, "9 GiB of 8 GiB");
+  job.on_lease_lost(clock.now, "released");  // which is how it is ended, not why
   (void)job.on_exit(clock.now, 15, true);
   EXPECT_EQ(job.state().phase, Phase::kFailed);
   EXPECT_EQ(job.state().history[0].reason, EndReason::kOverLimit);
@@ -176,7 +178,7 @@ TEST(Supervision, MoreThanItsLimitEndsItAndTheReasonIsKept) {
 TEST(Supervision, ALeaseThatIsReleasedIsNotTakenAgain) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
-  (void)job.on_lease_lost(clock.now, "released by root");
+  job.on_lease_lost(clock.now, "released by root");
   (void)job.on_exit(clock.now, 15, true);
   EXPECT_EQ(job.state().phase, Phase::kStopped);
   EXPECT_EQ(job.state().history[0].reason, EndReason::kLeaseLost);
@@ -236,11 +238,10 @@ TEST(Supervision, AtBootWhatWasBeingStoppedStaysStopped) {
 
 TEST(Supervision, ANewDaemonGoesOnWhereTheOldOneWas) {
   Clock clock;
-  Supervision ran = running(clock, {RestartPolicy::kNo, minutes(1)});
-  Supervision adopted({RestartPolicy::kNo, minutes(1)}, ran.state());
+  Supervision ran = running(clock, {});
+  Supervision adopted({}, ran.state());
   EXPECT_THAT(adopted.on_adopted(clock.after(seconds(30))), IsEmpty());
-  // The timeout counts from the start of the run.
-  EXPECT_EQ(*adopted.next_time() - clock.now.at, seconds(30));
+  EXPECT_EQ(adopted.state().phase, Phase::kRunning);
   Supervision stopping = running(clock, {});
   (void)stopping.stop(clock.now);
   Supervision again({}, stopping.state());
@@ -258,6 +259,18 @@ TEST(Supervision, ARunThatEndedUnseenIsAFailureOfUnknownReason) {
   (void)job.on_exit_unseen(clock.now);
   EXPECT_EQ(job.state().history[0].reason, EndReason::kUnknown);
   EXPECT_EQ(job.state().phase, Phase::kFailed);
+}
+
+TEST(Supervision, TimeInTheQueueIsNoRun) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kOnFailure});
+  (void)job.on_exit(clock.now, 1, false);
+  (void)job.on_time(clock.after(minutes(5)));
+  (void)job.on_lease(clock.now);
+  job.on_held(clock.after(Supervision::kGoodRun));
+  EXPECT_EQ(job.state().started, clock.now.wall);
+  (void)job.on_exit(clock.after(seconds(1)), 1, false);
+  EXPECT_EQ(job.state().failures, 2);
 }
 
 TEST(Supervision, KeepsABoundedHistory) {

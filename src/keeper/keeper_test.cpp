@@ -1,6 +1,6 @@
 // The keeper as the daemon uses it: the program itself, with a stand-in for `gpurota run`.
 #include "base/fd.h"
-#include "jobs/log_ring.h"
+#include "jobs/log_reader.h"
 #include "jobs/record.h"
 #include "keeper/log_fd.h"
 #include "testing/temp_dir.h"
@@ -64,7 +64,7 @@ class KeeperTest : public ::testing::Test {
     const Fd directory(::open(dir_.path().c_str(), O_RDONLY | O_DIRECTORY));
     auto a = LogFd::open(directory.get(), jobs::kLogFiles[0]);
     auto b = LogFd::open(directory.get(), jobs::kLogFiles[1]);
-    return *jobs::read_log(*a, *b, SIZE_MAX);
+    return jobs::read_log(*a, *b, SIZE_MAX)->text;
   }
 
   gpurota::testing::TempDir dir_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 
 #include <fcntl.h>
@@ -14,6 +15,9 @@
 
 namespace gpurota::keeper {
 namespace {
+
+// What systemd-run says when it cannot.
+constexpr const char* kComplaintFile = "complaint";
 
 Result<void> make_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
@@ -35,6 +39,16 @@ Result<void> write_file(int directory, const char* name, const std::string& text
   return {};
 }
 
+Result<std::string> read_file(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return fail_errno("the keeper of a job left no report", errno);
+  std::string text(8192, '\0');
+  const ssize_t count = ::read(fd.get(), text.data(), text.size());
+  if (count < 0) return fail_errno("cannot read the report of a job", errno);
+  text.resize(static_cast<std::size_t>(count));
+  return text;
+}
+
 }  // namespace
 
 std::string Launcher::place_of(std::uint64_t job) const {
@@ -48,19 +62,51 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
   GPUROTA_ASSIGN_OR_RETURN(const Fd directory, open_directory(place));
   (void)::unlinkat(directory.get(), jobs::kReportFile, 0);
   GPUROTA_TRY(write_file(directory.get(), jobs::kOrdersFile, encode(orders)));
+  GPUROTA_TRY(write_file(directory.get(), kComplaintFile, ""));
+  const std::vector<std::string> words = command_for(job, orders.spec.name);
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot fork", errno);
   if (pid == 0) {
     // A session of its own: what a terminal sends the daemon is not for the job.
     (void)::setsid();
     const int nothing = ::open("/dev/null", O_RDWR);
+    const int complaint = ::openat(directory.get(), kComplaintFile, O_WRONLY | O_NOFOLLOW);
     for (const int fd : {0, 1, 2}) (void)::dup2(nothing, fd);
+    if (complaint >= 0) (void)::dup2(complaint, 2);
     // Whatever a library of the daemon's has opened is not for the job.
     (void)::close_range(3, ~0U, 0);
-    (void)::execl(program_.c_str(), "gpurota-keeper", place.c_str(), static_cast<char*>(nullptr));
+    (void)::execv((systemd_run_.empty() ? program_ : systemd_run_).c_str(), argv.data());
     ::_exit(127);
   }
   return pid;
+}
+
+std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::string& name) const {
+  const std::string place = place_of(job);
+  if (systemd_run_.empty()) return {"gpurota-keeper", place};
+  // A unit of another run may not be gone yet.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto run = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return {"systemd-run", "--quiet", "--collect", "--no-ask-password",
+          fmt::format("--unit=gpurota-job-{}-{}.service", job, run),
+          "--description=gpurota job " + name, "--slice=gpurota-jobs.slice",
+          // It is there when it has its lock.
+          "--service-type=notify",
+          // The cgroup of its lease is made below its own.
+          "--property=Delegate=yes",
+          // The keeper passes the request to end on; what is left behind is killed.
+          "--property=KillMode=mixed", "--property=TimeoutStopSec=30s",
+          // The kernel ends a process that takes too much memory; the job is told by its command.
+          "--property=OOMPolicy=continue",
+          // When the machine goes down the daemon stops first, and takes no job for one that has ended.
+          "--property=Before=gpurotad.service", "--", program_, place};
+}
+
+void Launcher::withdraw(std::uint64_t job) {
+  (void)::unlink((place_of(job) + "/" + jobs::kOrdersFile).c_str());
 }
 
 std::optional<pid_t> Launcher::holder(std::uint64_t job) const {
@@ -76,30 +122,29 @@ std::optional<pid_t> Launcher::holder(std::uint64_t job) const {
 void Launcher::collect(pid_t keeper) { (void)::waitpid(keeper, nullptr, WNOHANG); }
 
 Result<jobs::KeeperReport> Launcher::read_report(std::uint64_t job) const {
-  const std::string path = place_of(job) + "/" + jobs::kReportFile;
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd) return fail_errno("the keeper of a job left no report", errno);
-  std::string text(8192, '\0');
-  const ssize_t count = ::read(fd.get(), text.data(), text.size());
-  if (count < 0) return fail_errno("cannot read the report of a job", errno);
-  text.resize(static_cast<std::size_t>(count));
-  return jobs::decode_report(text);
+  const auto text = read_file(place_of(job) + "/" + jobs::kReportFile);
+  if (text) return jobs::decode_report(*text);
+  auto complaint = read_file(place_of(job) + "/" + kComplaintFile).value_or("");
+  while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
+  if (complaint.empty()) return tl::unexpected(text.error());
+  return jobs::KeeperReport{false, 0, "systemd did not start it: " + complaint};
 }
 
-Result<std::string> Launcher::read_log(std::uint64_t job, std::size_t most) const {
+Result<jobs::LogPart> Launcher::read_log(std::uint64_t job, std::optional<jobs::LogCursor> from,
+                                         std::size_t most) const {
   const Fd directory(::open(place_of(job).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return std::string();
+  if (!directory) return jobs::LogPart{};
   GPUROTA_ASSIGN_OR_RETURN(LogFd a, LogFd::open(directory.get(), jobs::kLogFiles[0]));
   GPUROTA_ASSIGN_OR_RETURN(LogFd b, LogFd::open(directory.get(), jobs::kLogFiles[1]));
-  return jobs::read_log(a, b, most);
+  return from ? jobs::read_log_from(a, b, *from, most) : jobs::read_log(a, b, most);
 }
 
 Result<void> Launcher::forget(std::uint64_t job) {
   const std::string place = place_of(job);
   const Fd directory(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!directory) return {};
-  for (const char* name : {jobs::kOrdersFile, jobs::kReportFile, "report.new", jobs::kLockFile,
-                           jobs::kLogFiles[0], jobs::kLogFiles[1]}) {
+  for (const char* name : {jobs::kOrdersFile, jobs::kReportFile, "report.new", kComplaintFile,
+                           jobs::kLockFile, jobs::kLogFiles[0], jobs::kLogFiles[1]}) {
     (void)::unlinkat(directory.get(), name, 0);
   }
   if (::rmdir(place.c_str()) != 0) return fail_errno("cannot remove " + place, errno);

@@ -2,14 +2,20 @@
 // keeper is told and reports, and its log. State thread only; starting one takes a fork.
 //
 //   STATE_DIR/jobs/ID/   0700: orders, report, lock, log.a, log.b   (jobs/record.h)
+//
+// Where systemd started the daemon, keepers are units of their own, which systemd is asked for: in a cgroup
+// outside of the daemon's, with nothing of its sandbox, and stopped after it when the machine goes down.
+// Elsewhere they are children of the daemon.
 #pragma once
 
 #include "base/result.h"
+#include "jobs/log_reader.h"
 #include "jobs/record.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -17,28 +23,39 @@ namespace gpurota::keeper {
 
 class Launcher {
  public:
-  // `program`: gpurota-keeper, absolute.
-  Launcher(std::string directory, std::string program)
-      : directory_(std::move(directory)), program_(std::move(program)) {}
+  // `program`: gpurota-keeper, absolute. `systemd_run`: the program that asks systemd for units; empty:
+  // keepers are our children.
+  Launcher(std::string directory, std::string program, std::string systemd_run = "")
+      : directory_(std::move(directory)),
+        program_(std::move(program)),
+        systemd_run_(std::move(systemd_run)) {}
 
-  // Starts a keeper, a child of ours: its pid. The last run's report is gone then.
+  // Starts a keeper: the pid of a child of ours. It is the keeper, or it asks systemd for one: when it has
+  // ended, holder() tells who goes on, and if nobody does, read_report() why. The last run's report is
+  // gone then.
   Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders);
+  // A keeper that has not read its orders yet will not run. Then ask holder() once more.
+  void withdraw(std::uint64_t job);
   // The keeper that lives, whoever started it; the kernel knows.
   std::optional<pid_t> holder(std::uint64_t job) const;
   // Collects a keeper that has ended, if it is ours to collect.
   void collect(pid_t keeper);
   // kNotFound where a keeper ended without a word.
   Result<jobs::KeeperReport> read_report(std::uint64_t job) const;
-  // The end of its log: at most so many bytes, whole lines. Empty if nothing ever ran.
-  Result<std::string> read_log(std::uint64_t job, std::size_t most) const;
+  // The end of its log, at most so many bytes in whole lines, or what came since a place in it. Empty if
+  // nothing ever ran.
+  Result<jobs::LogPart> read_log(std::uint64_t job, std::optional<jobs::LogCursor> from,
+                                 std::size_t most) const;
   // Everything of a job that does not run.
   Result<void> forget(std::uint64_t job);
 
  private:
   std::string place_of(std::uint64_t job) const;
+  std::vector<std::string> command_for(std::uint64_t job, const std::string& name) const;
 
   std::string directory_;
   std::string program_;
+  std::string systemd_run_;
 };
 
 }  // namespace gpurota::keeper

@@ -11,11 +11,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +130,21 @@ Result<Fd> take_lock(int directory) {
   return fd;
 }
 
+// Where systemd started us, it tells the daemon now that we are there. Nothing of it is for the command.
+void say_that_it_is_there() {
+  const char* const place = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address = {};
+  if (place == nullptr || std::strlen(place) >= sizeof address.sun_path) return;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, place, std::strlen(place));
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(place));
+  const Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  constexpr std::string_view kReady = "READY=1";
+  (void)::sendto(fd.get(), kReady.data(), kReady.size(), MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&address), size);
+}
+
 Result<jobs::KeeperReport> keep(int directory) {
   GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_file(directory, jobs::kOrdersFile));
   GPUROTA_ASSIGN_OR_RETURN(const jobs::KeeperOrders orders, jobs::decode_orders(text));
@@ -161,6 +179,7 @@ int main(int argc, char** argv) {
   if (!directory) return 1;
   const auto lock = keeper::take_lock(directory.get());
   if (!lock) return 1;  // the other one reports
+  keeper::say_that_it_is_there();
   auto report = keeper::keep(directory.get());
   if (!report) report = jobs::KeeperReport{false, 0, report.error().message};
   const auto written = keeper::write_report(directory.get(), *report);

@@ -28,6 +28,7 @@ class JobStore {
 
   virtual Result<std::vector<StoredJob>> load_jobs() = 0;   // in the order they were added
   virtual Result<void> save_job(const StoredJob& job) = 0;  // inserts or replaces
+  virtual Result<void> save_jobs(const std::vector<StoredJob>& jobs) = 0;  // all or none
   virtual Result<void> remove_job(std::uint64_t id) = 0;
   virtual Result<std::uint64_t> next_job_id() = 0;
 };

@@ -101,8 +101,17 @@ const char* sample_text<ControlJob>() {
   return R"({"name":"web","action":"stop","user":"alice"})";
 }
 template <>
+const char* sample_text<UpdateJob>() {
+  return R"({"name":"web","options":["--memory","8G"],"memory":{"bytes":8},"seconds":60})";
+}
+template <>
+const char* sample_text<ApplyJobs>() {
+  return R"({"jobs":[{"name":"web","command":["x"],"options":[],"workdir":"/","environment":[],)"
+         R"("variables":["A"],"restart":"no","after":["db"],"start":false}]})";
+}
+template <>
 const char* sample_text<ReadJobLog>() {
-  return R"({"name":"web","bytes":1000})";
+  return R"({"name":"web","bytes":1000,"cursor":"1:2"})";
 }
 template <>
 const char* sample_text<InterfaceDescription>() {

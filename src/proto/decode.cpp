@@ -196,6 +196,7 @@ const char* oversized(const ListTurns& turns) {
   return turns.gpu_ids && turns.gpu_ids->size() > kMaxGpuIds ? "gpu_ids" : "";
 }
 const char* oversized(const AddJob& job) { return job.name.size() > kMaxNameBytes ? "name" : ""; }
+const char* oversized(const UpdateJob& job) { return oversized_note(job.note); }
 const char* oversized(const Undrain& undrain) {
   return undrain.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";
 }

@@ -218,6 +218,6 @@ void visit(V&& v, X& x) {
   X(GetInfo) X(Acquire) X(Start) X(Hold) X(Release) X(Update) X(Status) X(ListProcesses)   \
   X(Events) X(Report) X(Doctor) X(Health) X(Reload)                                        \
   GPUROTA_FOR_EACH_QUEUE_METHOD(X) GPUROTA_FOR_EACH_FILLER_METHOD(X)                       \
-  X(ListTurns) X(SetGpus) X(AddJob) X(ListJobs) X(ControlJob) X(ReadJobLog) X(ServiceInfo) \
+  GPUROTA_FOR_EACH_JOB_METHOD(X) X(ListTurns) X(SetGpus) X(ServiceInfo)                    \
   X(InterfaceDescription)
 // clang-format on

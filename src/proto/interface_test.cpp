@@ -84,6 +84,8 @@ GPUROTA_NAMED(Job, "Job")
 GPUROTA_NAMED(JobRun, "JobRun")
 GPUROTA_NAMED(Filler, "Filler")
 GPUROTA_NAMED(FillerPlace, "FillerPlace")
+GPUROTA_NAMED(JobDefinition, "JobDefinition")
+GPUROTA_NAMED(JobChange, "JobChange")
 GPUROTA_NAMED(Variable, "Variable")
 GPUROTA_NAMED(Check, "Check")
 GPUROTA_NAMED(EventCount, "EventCount")
@@ -128,6 +130,8 @@ Members members_of_codec() {
   members["type FillerPlace"] = fields_of<FillerPlace>();
   members["type Job"] = fields_of<Job>();
   members["type JobRun"] = fields_of<JobRun>();
+  members["type JobDefinition"] = fields_of<JobDefinition>();
+  members["type JobChange"] = fields_of<JobChange>();
   members["type Variable"] = fields_of<Variable>();
   members["type Check"] = fields_of<Check>();
   members["type EventCount"] = fields_of<EventCount>();

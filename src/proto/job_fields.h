@@ -30,8 +30,29 @@ void visit(V&& v, X& x) {
   v("after", x.after);
   v("since", x.since);
   v("lease_id", x.lease_id);
+  v("request_id", x.request_id);
+  v("position", x.position);
   v("failures", x.failures);
   v("runs", x.runs);
+}
+
+template <class V, Like<JobDefinition> X>
+void visit(V&& v, X& x) {
+  v("name", x.name);
+  v("command", x.command);
+  v("options", x.options);
+  v("workdir", x.workdir);
+  v("environment", x.environment);
+  v("variables", x.variables);
+  v("restart", x.restart);
+  v("after", x.after);
+  v("start", x.start);
+}
+
+template <class V, Like<JobChange> X>
+void visit(V&& v, X& x) {
+  v("name", x.name);
+  v("change", x.change);
 }
 
 template <class V, Like<AddJob> X>
@@ -77,11 +98,68 @@ void visit(V&& v, X& x) {
   v("name", x.name);
   v("user", x.user);
   v("bytes", x.bytes);
+  v("cursor", x.cursor);
 }
 
 template <class V, Like<ReadJobLog::Reply> X>
 void visit(V&& v, X& x) {
   v("text", x.text);
+  v("cursor", x.cursor);
+  v("missed", x.missed);
 }
+
+template <class V, Like<UpdateJob> X>
+void visit(V&& v, X& x) {
+  v("name", x.name);
+  v("user", x.user);
+  v("command", x.command);
+  v("options", x.options);
+  v("workdir", x.workdir);
+  v("environment", x.environment);
+  v("restart", x.restart);
+  v("after", x.after);
+  v("memory", x.memory);
+  v("soft_limit", x.soft_limit);
+  v("note", x.note);
+  v("seconds", x.seconds);
+}
+
+template <class V, Like<UpdateJob::Reply> X>
+void visit(V&& v, X& x) {
+  v("job", x.job);
+  v("live", x.live);
+}
+
+template <class V, Like<ExportJobs> X>
+void visit(V&& v, X& x) {
+  v("name", x.name);
+  v("user", x.user);
+  v("secrets", x.secrets);
+}
+
+template <class V, Like<ExportJobs::Reply> X>
+void visit(V&& v, X& x) {
+  v("jobs", x.jobs);
+}
+
+template <class V, Like<ApplyJobs> X>
+void visit(V&& v, X& x) {
+  v("jobs", x.jobs);
+}
+
+template <class V, Like<ApplyJobs::Reply> X>
+void visit(V&& v, X& x) {
+  v("changes", x.changes);
+}
+
+// Part of GPUROTA_FOR_EACH_METHOD.
+#define GPUROTA_FOR_EACH_JOB_METHOD(X) \
+  X(AddJob)                            \
+  X(ListJobs)                          \
+  X(ControlJob)                        \
+  X(UpdateJob)                         \
+  X(ExportJobs)                        \
+  X(ApplyJobs)                         \
+  X(ReadJobLog)
 
 }  // namespace gpurota::proto

@@ -3,6 +3,7 @@
 
 #include "proto/types.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,9 +34,31 @@ struct Job {
   std::vector<std::string> after;
   std::optional<WallTime> since;
   std::optional<LeaseId> lease_id;
+  std::optional<RequestId> request_id;
+  std::optional<int> position;
   int failures = 0;
   std::vector<JobRun> runs;
   bool operator==(const Job&) const = default;
+};
+
+// As it is written to a file and read from one.
+struct JobDefinition {
+  std::string name;
+  std::vector<std::string> command;
+  std::vector<std::string> options;
+  std::string workdir;
+  std::vector<Variable> environment;
+  std::vector<std::string> variables;
+  std::string restart;
+  std::vector<std::string> after;
+  bool start = true;
+  bool operator==(const JobDefinition&) const = default;
+};
+
+struct JobChange {
+  std::string name;
+  std::string change;
+  bool operator==(const JobChange&) const = default;
 };
 
 struct AddJob {
@@ -77,15 +100,62 @@ struct ControlJob {
   bool operator==(const ControlJob&) const = default;
 };
 
+struct UpdateJob {
+  static constexpr std::string_view kMethod = "dev.gpurota.UpdateJob";
+  struct Reply {
+    Job job;
+    bool live = false;
+    bool operator==(const Reply&) const = default;
+  };
+  std::string name;
+  std::optional<std::string> user;
+  std::optional<std::vector<std::string>> command;
+  std::optional<std::vector<std::string>> options;
+  std::optional<std::string> workdir;
+  std::optional<std::vector<Variable>> environment;
+  std::optional<std::string> restart;
+  std::optional<std::vector<std::string>> after;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;
+  std::optional<std::int64_t> seconds;
+  bool operator==(const UpdateJob&) const = default;
+};
+
+struct ExportJobs {
+  static constexpr std::string_view kMethod = "dev.gpurota.ExportJobs";
+  struct Reply {
+    std::vector<JobDefinition> jobs;
+    bool operator==(const Reply&) const = default;
+  };
+  std::optional<std::string> name;
+  std::optional<std::string> user;
+  std::optional<bool> secrets;
+  bool operator==(const ExportJobs&) const = default;
+};
+
+struct ApplyJobs {
+  static constexpr std::string_view kMethod = "dev.gpurota.ApplyJobs";
+  struct Reply {
+    std::vector<JobChange> changes;
+    bool operator==(const Reply&) const = default;
+  };
+  std::vector<JobDefinition> jobs;
+  bool operator==(const ApplyJobs&) const = default;
+};
+
 struct ReadJobLog {
   static constexpr std::string_view kMethod = "dev.gpurota.ReadJobLog";
   struct Reply {
     std::string text;
+    std::string cursor;
+    bool missed = false;
     bool operator==(const Reply&) const = default;
   };
   std::string name;
   std::optional<std::string> user;
   std::optional<int> bytes;
+  std::optional<std::string> cursor;
   bool operator==(const ReadJobLog&) const = default;
 };
 

@@ -214,6 +214,7 @@ using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Stat
                             Events, Report, Doctor, Health, Reload, Enqueue, GetEnvironment,
                             ListRequests, Cancel, Drain, Undrain, AddFiller, ListFillers,
                             ControlFiller, ReadFillerLog, ListTurns, SetGpus, AddJob, ListJobs,
-                            ControlJob, ReadJobLog, ServiceInfo, InterfaceDescription>;
+                            ControlJob, UpdateJob,
+                            ExportJobs, ApplyJobs, ReadJobLog, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

@@ -45,6 +45,12 @@ Result<void> SqliteStore::save_job(const ports::StoredJob& job) {
   return statement.bind_text(job.boot_id).run();
 }
 
+Result<void> SqliteStore::save_jobs(const std::vector<ports::StoredJob>& jobs) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  for (const ports::StoredJob& job : jobs) GPUROTA_TRY(save_job(job));
+  return transaction.commit();
+}
+
 Result<void> SqliteStore::remove_job(std::uint64_t id) {
   GPUROTA_ASSIGN_OR_RETURN(auto statement, database_.prepare("DELETE FROM job WHERE id = ?"));
   return statement.bind(to_integer(id)).run();

@@ -38,6 +38,12 @@ TEST(JobStore, ReplacesAndRemoves) {
   EXPECT_TRUE((*store)->load_jobs()->empty());
 }
 
+TEST(JobStore, TakesSeveralAtOnce) {
+  auto store = SqliteStore::open_in_memory();
+  ASSERT_TRUE((*store)->save_jobs({job(1), job(3), job(2)}));
+  EXPECT_EQ(*(*store)->load_jobs(), (std::vector<ports::StoredJob>{job(1), job(2), job(3)}));
+}
+
 TEST(JobStore, NeverGivesANumberTwice) {
   auto store = SqliteStore::open_in_memory();
   EXPECT_EQ(*(*store)->next_job_id(), 1U);

@@ -45,6 +45,7 @@ class SqliteStore final : public ports::Store,
 
   Result<std::vector<ports::StoredJob>> load_jobs() override;
   Result<void> save_job(const ports::StoredJob& job) override;
+  Result<void> save_jobs(const std::vector<ports::StoredJob>& jobs) override;
   Result<void> remove_job(std::uint64_t id) override;
   Result<std::uint64_t> next_job_id() override;
 

@@ -2,10 +2,17 @@
 
 #include "base/text.h"
 
+#include <cstdlib>
+
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 namespace gpurota::sys {
 
+bool is_service() {
+  const char* const pid = std::getenv("SYSTEMD_EXEC_PID");
+  return pid != nullptr && pid == std::to_string(::getpid());
+}
 void notify_ready() { (void)::sd_notify(0, "READY=1"); }
 void notify_stopping() { (void)::sd_notify(0, "STOPPING=1"); }
 void notify_status(const std::string& line) {

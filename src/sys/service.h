@@ -5,6 +5,8 @@
 
 namespace gpurota::sys {
 
+// Whether systemd has started this very process, as a service.
+bool is_service();
 void notify_ready();
 void notify_stopping();
 // One line for `systemctl status`.

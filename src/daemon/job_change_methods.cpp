@@ -1,0 +1,202 @@
+// The calls that change jobs, and write them out: part of job_methods.cpp.
+#include "daemon/control_methods.h"
+#include "daemon/jobs.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Outcome refused(const Error& error) {
+  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
+}
+
+template <class Method>
+Outcome replied(const typename Method::Reply& reply) {
+  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
+}
+
+const std::string* value_of(const Environment& environment, const std::string& name) {
+  const auto found = std::find_if(environment.begin(), environment.end(),
+                                  [&name](const auto& each) { return each.first == name; });
+  return found == environment.end() ? nullptr : &found->second;
+}
+
+void set_value(Environment& environment, const std::string& name, const std::string& value) {
+  for (auto& [each, old] : environment) {
+    if (each != name) continue;
+    old = value;
+    return;
+  }
+  environment.emplace_back(name, value);
+}
+
+Result<jobs::RestartPolicy> restart_of(const std::string& word) {
+  const auto restart = jobs::parse_restart_policy(word);
+  if (restart) return *restart;
+  return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
+}
+
+Result<jobs::JobSpec> changed(jobs::JobSpec spec, const proto::UpdateJob& call) {
+  if (call.command) spec.command = *call.command;
+  if (call.options) spec.options = *call.options;
+  if (call.workdir) spec.workdir = *call.workdir;
+  if (call.after) spec.after = *call.after;
+  if (call.restart) {
+    GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(*call.restart));
+  }
+  for (const proto::Variable& each : call.environment.value_or(std::vector<proto::Variable>())) {
+    set_value(spec.environment, each.name, each.value);
+  }
+  return spec;
+}
+
+// `known`: the job of this name that there is; null: none.
+Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* known) {
+  jobs::JobSpec spec;
+  spec.name = told.name;
+  spec.command = told.command;
+  spec.options = told.options;
+  spec.workdir = told.workdir;
+  spec.after = told.after;
+  GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(told.restart));
+  for (const proto::Variable& each : told.environment) {
+    set_value(spec.environment, each.name, each.value);
+  }
+  for (const std::string& name : told.variables) {
+    const std::string* value = known ? value_of(known->spec.environment, name) : nullptr;
+    if (value == nullptr) {
+      return fail(Code::kInvalid, fmt::format("job {} is to have a variable {} whose value nobody has "
+                                              "told",
+                                              told.name, name));
+    }
+    set_value(spec.environment, name, *value);
+  }
+  // The order of variables means nothing.
+  if (known && std::is_permutation(spec.environment.begin(), spec.environment.end(),
+                                   known->spec.environment.begin(),
+                                   known->spec.environment.end())) {
+    spec.environment = known->spec.environment;
+  }
+  return spec;
+}
+
+proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
+  proto::JobDefinition out;
+  out.name = job.spec.name;
+  out.command = job.spec.command;
+  out.options = job.spec.options;
+  out.workdir = job.spec.workdir;
+  out.restart = jobs::to_string(job.spec.restart);
+  out.after = job.spec.after;
+  for (const auto& [name, value] : job.spec.environment) {
+    if (secrets) {
+      out.environment.push_back({name, value});
+    } else {
+      out.variables.push_back(name);
+    }
+  }
+  const jobs::Phase phase = job.life.state().phase;
+  out.start = phase != jobs::Phase::kStopped && phase != jobs::Phase::kFinished &&
+              phase != jobs::Phase::kFailed;
+  return out;
+}
+
+const char* to_string(Jobs::Change change) {
+  switch (change) {
+    case Jobs::Change::kAdded:
+      return "added";
+    case Jobs::Change::kChanged:
+      return "changed";
+    case Jobs::Change::kUnchanged:
+      break;
+  }
+  return "unchanged";
+}
+
+}  // namespace
+
+Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntry& job,
+                                             const proto::UpdateJob& call) {
+  if (!call.memory && !call.soft_limit && !call.note && !call.seconds) return false;
+  const LeaseEntry* lease = job.lease ? parts_.leases.find(*job.lease) : nullptr;
+  // A reservation is not the job's.
+  if (!lease || lease->cause || lease->lease.kind != LeaseKind::kJob) return false;
+  proto::Update update{*job.lease, call.memory, call.soft_limit, call.note, call.seconds};
+  // Whole GPUs have no limit that could be changed.
+  if (lease->lease.exclusive()) update.memory = update.soft_limit = std::nullopt;
+  if (!update.memory && !update.soft_limit && !update.note && !update.seconds) return false;
+  GPUROTA_TRY(check_update(caller, *lease, update));
+  std::optional<std::chrono::milliseconds> lasts;
+  if (call.seconds) lasts = std::chrono::seconds(*call.seconds);
+  GPUROTA_TRY(parts_.leases.update(
+      *job.lease, {update.memory, update.soft_limit, update.note, lasts}));
+  return update.memory || update.soft_limit || !(call.memory || call.soft_limit);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::UpdateJob& call) {
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  constexpr std::int64_t kMostSeconds = std::int64_t{100000} * 3600;
+  if (call.seconds && (*call.seconds < 1 || *call.seconds > kMostSeconds)) {
+    return refused({Code::kInvalid, 0, "a time is from 1 s to 100000 h"});
+  }
+  // Else the command of its owner would be somebody else's.
+  if ((*job)->uid != caller.uid && (call.command || call.environment || call.workdir)) {
+    return refused({Code::kDenied, 0,
+                    "what a job of somebody else executes is for its owner to say; administrators "
+                    "change its limits and its restart"});
+  }
+  const auto spec = changed((*job)->spec, call);
+  if (!spec) return refused(spec.error());
+  if (const auto may = jobs::check_spec(*spec); !may) return refused(may.error());
+  const auto live = update_lease_of(caller, **job, call);
+  if (!live) return refused(live.error());
+  if (const auto done = parts_.jobs->change((*job)->id, *spec); !done) return refused(done.error());
+  return replied<proto::UpdateJob>({describe_job(**job), *live});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) {
+  const bool secrets = call.secrets.value_or(false);
+  proto::ExportJobs::Reply reply;
+  if (call.name) {
+    const auto job = own_job(caller, *call.name, call.user);
+    if (!job) return refused(job.error());
+    reply.jobs.push_back(definition_of(**job, secrets));
+    return replied<proto::ExportJobs>(reply);
+  }
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  for (const auto& [id, job] : parts_.jobs->entries()) {
+    const bool meant = call.user ? job.user == *call.user || std::to_string(job.uid) == *call.user
+                                 : job.uid == caller.uid;
+    if (!meant || job.removed) continue;
+    if (job.uid != caller.uid && !administrator) {
+      return refused({Code::kDenied, 0, "only administrators see and change the jobs of others"});
+    }
+    reply.jobs.push_back(definition_of(job, secrets));
+  }
+  return replied<proto::ExportJobs>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ApplyJobs& call) {
+  std::vector<Jobs::Wanted> wanted;
+  for (const proto::JobDefinition& each : call.jobs) {
+    auto spec = spec_of(each, parts_.jobs->find(caller.uid, each.name));
+    if (!spec) return refused(spec.error());
+    wanted.push_back({std::move(*spec), each.start});
+  }
+  const auto changes = parts_.jobs->apply(caller.uid, std::move(wanted));
+  if (!changes) return refused(changes.error());
+  proto::ApplyJobs::Reply reply;
+  for (std::size_t i = 0; i < changes->size(); ++i) {
+    reply.changes.push_back({call.jobs[i].name, to_string((*changes)[i])});
+  }
+  return replied<proto::ApplyJobs>(reply);
+}
+
+}  // namespace gpurota::daemon

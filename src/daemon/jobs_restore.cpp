@@ -1,0 +1,101 @@
+// What a new daemon finds of the jobs: part of jobs.cpp.
+#include "base/log.h"
+#include "daemon/jobs.h"
+#include "jobs/adoption.h"
+#include "jobs/start_order.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::daemon {
+
+Result<void> Jobs::restore() {
+  if (parts_.store == nullptr) return {};
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredJob> jobs, parts_.store->load_jobs());
+  std::vector<std::uint64_t> rebooted;
+  for (const ports::StoredJob& stored : jobs) take_up(stored, rebooted);
+  start_after_boot(rebooted);
+  return {};
+}
+
+void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted) {
+  auto spec = jobs::decode_spec(stored.spec);
+  auto state = jobs::decode_state(stored.state);
+  if (!spec || !state) {
+    log::error("a stored job cannot be read, ignoring it", {{"id", stored.id}});
+    return;
+  }
+  const jobs::Policy policy = policy_of(*spec);
+  const bool ran = state->phase == jobs::Phase::kRunning || state->phase == jobs::Phase::kStopping;
+  const auto [it, added] =
+      entries_.emplace(stored.id, JobEntry{stored.id,
+                                           stored.uid,
+                                           stored.user,
+                                           std::move(*spec),
+                                           jobs::Supervision(policy, std::move(*state))});
+  JobEntry& job = it->second;
+  const std::uint64_t id = job.id;
+  // The lock tells who keeps it, also where the last daemon was killed before it wrote that down. One that
+  // has been started and has not come so far will not run.
+  auto holder = launcher_.holder(id);
+  if (!holder) {
+    launcher_.withdraw(id);
+    holder = launcher_.holder(id);
+  }
+  jobs::ObservedRun observed{parts_.processes.boot_id(), {}, false, "", false};
+  jobs::RecordedRun recorded{0, 0, stored.boot_id, ""};
+  if (holder) {
+    if (const auto info = parts_.processes.read_info(*holder)) {
+      observed.start_ticks = info->start_ticks;
+      recorded.pid = *holder;
+      recorded.start_ticks = stored.keeper && stored.keeper->pid == *holder
+                                 ? stored.keeper->start_ticks
+                                 : info->start_ticks;
+    }
+  }
+  const jobs::Adoption verdict = jobs::judge(recorded, observed);
+  if (verdict == jobs::Adoption::kRebooted) {
+    rebooted.push_back(id);
+    return;
+  }
+  if (verdict == jobs::Adoption::kRunning) {
+    auto keeper =
+        track(parts_.processes, *holder, std::nullopt, [this, id] { on_keeper_death(id); });
+    if (keeper) job.keeper = std::move(*keeper);
+    job.held = true;  // as far as we know
+    log::info("job taken up", {{"job", job.spec.name}, {"uid", job.uid}});
+  }
+  if (ran && !job.keeper) return on_keeper_death(id);
+  carry_out(job, job.life.on_adopted(now()));
+  settle(id);
+}
+
+void Jobs::on_lease_restored(LeaseId lease, pid_t holder) {
+  if (JobEntry* job = entry_of(holder)) job->lease = lease;
+}
+
+void Jobs::start_after_boot(const std::vector<std::uint64_t>& rebooted) {
+  std::vector<jobs::Ordered> order;
+  for (const std::uint64_t id : rebooted) {
+    const JobEntry& job = entries_.at(id);
+    const auto qualified = [&job](const std::string& name) {
+      return fmt::format("{}/{}", job.uid, name);
+    };
+    jobs::Ordered ordered{qualified(job.spec.name), {}};
+    for (const std::string& name : job.spec.after) ordered.after.push_back(qualified(name));
+    order.push_back(std::move(ordered));
+  }
+  auto sorted = jobs::start_order(order);
+  if (!sorted) {
+    log::warn("jobs wait for each other, starting them as they were added",
+              {{"error", sorted.error().message}});
+    sorted.emplace();
+    for (std::size_t i = 0; i < rebooted.size(); ++i) sorted->push_back(i);
+  }
+  for (const std::size_t index : *sorted) {
+    JobEntry& job = entries_.at(rebooted[index]);
+    carry_out(job, job.life.on_boot(now()));
+    settle(rebooted[index]);
+  }
+}
+
+}  // namespace gpurota::daemon

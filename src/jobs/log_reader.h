@@ -1,0 +1,36 @@
+// Reads a job's log (log_ring.h) while somebody may be writing it: the end of it, or what came since a
+// place in it. Pure but for the files, which are behind LogFile.
+#pragma once
+
+#include "jobs/log_ring.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpurota::jobs {
+
+// A place in the log, which stays the same place while files take turns: the number of a file and an
+// offset in it.
+struct LogCursor {
+  std::uint64_t number = 0;  // 0: before anything
+  std::uint64_t offset = 0;
+  bool operator==(const LogCursor&) const = default;
+};
+std::string to_string(const LogCursor& cursor);  // "3:1200"
+std::optional<LogCursor> parse_log_cursor(std::string_view text);
+
+struct LogPart {
+  std::string text;
+  LogCursor next;       // where it ended
+  bool missed = false;  // what came before it has been overwritten
+};
+
+// What both files hold, in order, without their headers; of the end at most `most` bytes, beginning
+// with a whole line if it is cut.
+Result<LogPart> read_log(LogFile& a, LogFile& b, std::size_t most);
+// From there on at most `most` bytes; never a part of a character of UTF-8 at its end. A place that the
+// log does not know, because another log is there now, is its beginning.
+Result<LogPart> read_log_from(LogFile& a, LogFile& b, LogCursor from, std::size_t most);
+
+}  // namespace gpurota::jobs
