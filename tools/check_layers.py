@@ -48,7 +48,7 @@ FOR_TESTS = ["base", "abi", "core", "testing"]
 # Headers (.h) never may: whoever included them would pay.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli"]),
-    (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim"]),
+    (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim", "cli"]),
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys"]),
     (r"httplib\.h", ["web"]),

@@ -121,6 +121,20 @@ Arguments finish(const Raw& raw, Command command) {
   return {raw.runtime_dir, raw.verbose, std::move(command)};
 }
 
+}  // namespace
+
+std::vector<Option> run_option_table(Raw& raw) {
+  std::vector<Option> known = common_options(raw);
+  const std::vector<Option> of_lease = lease_options(raw);
+  known.insert(known.end(), of_lease.begin(), of_lease.end());
+  known.push_back({'t', "--timeout", nullptr, &raw.time});
+  known.push_back({'\0', "--lease", nullptr, &raw.lease});
+  known.push_back({'\0', "--filler", &raw.filler});
+  return known;
+}
+
+namespace {
+
 Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
   const auto dashes =
       std::find(words.begin() + static_cast<std::ptrdiff_t>(run_at), words.end(), "--");
@@ -128,13 +142,8 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
   const Words command(dashes == words.end() ? dashes : dashes + 1, words.end());
   Words options = before;
   options.erase(options.begin() + static_cast<std::ptrdiff_t>(run_at));
-  std::vector<Option> known = common_options(raw);
-  const std::vector<Option> of_lease = lease_options(raw);
-  known.insert(known.end(), of_lease.begin(), of_lease.end());
-  known.push_back({'t', "--timeout", nullptr, &raw.time});
-  known.push_back({'\0', "--lease", nullptr, &raw.lease});
-  known.push_back({'\0', "--filler", &raw.filler});
-  GPUROTA_ASSIGN_OR_RETURN(const Words rest, OptionParser(known, "run").parse(options, true));
+  GPUROTA_ASSIGN_OR_RETURN(const Words rest,
+                           OptionParser(run_option_table(raw), "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
   GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
@@ -300,14 +309,7 @@ Result<Arguments> parse_job_command(Raw& raw, const Words& words, std::size_t at
   if (raw.help) return finish(raw, HelpOptions{"job"});
   GPUROTA_ASSIGN_OR_RETURN(auto job, parse_job(Words(behind + 1, words.end())));
   if (!job) return finish(raw, HelpOptions{"job"});
-  if (job->action == "add") {
-    Words run = {"run"};
-    run.insert(run.end(), job->run_options.begin(), job->run_options.end());
-    run.emplace_back("--");
-    run.insert(run.end(), job->command.begin(), job->command.end());
-    Raw of_run;
-    GPUROTA_TRY(parse_run(of_run, run, 0));
-  }
+  if (job->action == "add") GPUROTA_TRY(parse_run_words(job->run_options));
   return finish(raw, std::move(*job));
 }
 
@@ -357,6 +359,17 @@ Result<Arguments> parse(const Words& words) {
 }
 
 }  // namespace
+
+Result<RunOptions> parse_run_words(const std::vector<std::string>& options) {
+  Words words = {"run"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"--", "command"});
+  Raw raw;
+  GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0));
+  const auto* run = std::get_if<RunOptions>(&arguments.command);
+  if (run == nullptr) return fail(Code::kInvalid, "--help is no option of a job");
+  return *run;
+}
 
 tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words) {
   auto arguments = parse(words);

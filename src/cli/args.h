@@ -137,4 +137,7 @@ struct UsageError {
 // `words`: argv without argv[0].
 tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words);
 
+// What options of `gpurota run` say that stand without their command.
+Result<RunOptions> parse_run_words(const std::vector<std::string>& options);
+
 }  // namespace gpurota::cli

@@ -37,6 +37,9 @@ int events(const Context& context, const EventsOptions& options);
 int report(const Context& context, const ReportOptions& options);
 int reload(const Context& context);
 int job(const Context& context, const JobOptions& options);
+int job_logs(const Context& context, const JobOptions& options);
+int job_export(const Context& context, const JobOptions& options);
+int job_apply(const Context& context, const JobOptions& options);
 int filler(const Context& context, const FillerOptions& options);
 // Becomes gpurota-burn.
 int burn(const Context& context, const BurnOptions& options);

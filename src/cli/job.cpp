@@ -33,6 +33,64 @@ int add(const Context& context, const JobOptions& options) {
   return 0;
 }
 
+// The options as they are to be, and what of them concerns the lease that the job has.
+Result<void> change_options(const proto::Job& job, const JobOptions& options,
+                            proto::UpdateJob& call) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto before, split_run_words(job.options));
+  GPUROTA_ASSIGN_OR_RETURN(const auto change, split_run_words(options.run_options));
+  call.options = merge_run_words(before, change);
+  GPUROTA_ASSIGN_OR_RETURN(const RunOptions run, parse_run_words(*call.options));
+  for (const RunWord& word : change) {
+    if (word.name == "--memory") call.memory = run.memory;
+    if (word.name == "--soft-limit") call.soft_limit = run.soft_limit;
+    if (word.name == "--note") call.note = run.note;
+    if (word.name == "--timeout" && run.lasts) call.seconds = run.lasts->count();
+  }
+  return {};
+}
+
+Result<proto::UpdateJob> update_call(const proto::Job& job, const JobOptions& options) {
+  proto::UpdateJob call;
+  call.name = options.name;
+  call.user = options.user;
+  call.restart = options.restart;
+  if (!options.command.empty()) call.command = options.command;
+  if (!options.after.empty()) call.after = options.after;
+  if (options.workdir) {
+    GPUROTA_ASSIGN_OR_RETURN(call.workdir, absolute_workdir(options.workdir));
+  }
+  if (!options.run_options.empty()) GPUROTA_TRY(change_options(job, options, call));
+  GPUROTA_ASSIGN_OR_RETURN(const auto environment,
+                           read_variables(options.variable_files, options.variables));
+  if (!environment.empty()) call.environment = environment;
+  GPUROTA_TRY(check_text(options.command));
+  GPUROTA_TRY(check_text(options.run_options));
+  GPUROTA_TRY(check_text(environment));
+  return call;
+}
+
+int update_job(const Context& context, const JobOptions& options) {
+  const auto known = ask_daemon(context, proto::ListJobs{options.name, options.user});
+  if (!known) return failed(known.error());
+  const auto call = update_call(known->jobs.at(0), options);
+  if (!call) return failed(call.error());
+  const auto reply = ask_daemon(context, *call);
+  if (!reply) return failed(reply.error());
+  const std::string& state = reply->job.state;
+  const bool on = state == "running" || state == "waiting" || state == "stopping";
+  // What a lease has taken over, and what takes no start.
+  const bool limits = call->memory || call->soft_limit || call->seconds || call->note;
+  const bool rest = call->command || call->environment || call->workdir ||
+                    (call->options && !(limits && reply->live));
+  if (on && rest) {
+    complain(fmt::format("it holds from the next start of the job; now: gpurota job restart {}",
+                         options.name));
+  } else if (context.verbose) {
+    complain(on && limits ? "it holds now" : "changed " + options.name);
+  }
+  return 0;
+}
+
 int list(const Context& context, const JobOptions& options) {
   proto::ListJobs call;
   call.user = options.user;
@@ -45,21 +103,15 @@ int list(const Context& context, const JobOptions& options) {
   return shown(jobs_text(reply->jobs, look));
 }
 
-int logs(const Context& context, const JobOptions& options) {
-  proto::ReadJobLog call{options.name, options.user, 16 << 20};
-  const auto reply = ask_daemon(context, call);
-  if (!reply) return failed(reply.error());
-  std::string_view text = reply->text;
-  if (options.lines) text = last_lines(text, *options.lines);
-  return shown(text);
-}
-
 }  // namespace
 
 int job(const Context& context, const JobOptions& options) {
   if (options.action == "add") return add(context, options);
   if (options.action == "list" || options.action == "show") return list(context, options);
-  if (options.action == "logs") return logs(context, options);
+  if (options.action == "logs") return job_logs(context, options);
+  if (options.action == "update") return update_job(context, options);
+  if (options.action == "export") return job_export(context, options);
+  if (options.action == "apply") return job_apply(context, options);
   proto::ControlJob call{options.name, options.user, options.action, {}};
   if (options.force) call.force = true;
   const auto reply = ask_daemon(context, call);

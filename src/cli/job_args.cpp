@@ -1,6 +1,7 @@
 #include "cli/job_args.h"
 
 #include "base/text.h"
+#include "cli/option_parser.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +14,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array kActions = {"add",   "list", "show",    "logs",
-                                 "start", "stop", "restart", "remove"};
+constexpr std::array kActions = {"add",  "list",    "show",   "logs",   "update", "start",
+                                 "stop", "restart", "remove", "export", "apply"};
 
 // Takes options that begin with `--` out of words; `take` gets the name and how to get its value.
 class Taker {
@@ -40,18 +41,46 @@ class Taker {
 
 std::string name_of(const std::string& word) { return word.substr(0, word.find('=')); }
 
-Result<std::optional<JobOptions>> parse_add(const Words& words) {
+Result<void> check_definition(const JobOptions& job, bool dashes) {
+  const bool update = job.action == "update";
+  if (job.name.empty() || (!update && job.command.empty())) {
+    return fail(Code::kInvalid,
+                fmt::format("write the name of the job first and its command last, behind two "
+                            "dashes:\n  gpurota job {} web --memory 8G -- python serve.py",
+                            job.action));
+  }
+  if (dashes && job.command.empty()) {
+    return fail(Code::kInvalid, "there is no command behind the two dashes");
+  }
+  for (const std::string& variable : job.variables) {
+    if (variable.find('=') == std::string::npos) continue;
+    return fail(Code::kInvalid,
+                "--env takes the name of a variable, whose value is taken from your environment: "
+                "everybody could read it on the command line. Or use --env-file");
+  }
+  const bool nothing = job.run_options.empty() && job.command.empty() && !job.workdir &&
+                       !job.restart && job.variables.empty() && job.variable_files.empty() &&
+                       job.after.empty();
+  if (update && nothing) {
+    return fail(Code::kInvalid, "nothing to change: give options, or a command behind two dashes");
+  }
+  return {};
+}
+
+// Of add and update, which are written alike.
+Result<std::optional<JobOptions>> parse_definition(const std::string& action, const Words& words) {
   JobOptions job;
-  job.action = "add";
+  job.action = action;
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (dashes != words.end()) job.command.assign(dashes + 1, words.end());
   Taker taker(Words(words.begin(), dashes));
   while (const std::string* word = taker.next()) {
     const std::string name = name_of(*word);
     if (name == "--help" || name == "-h") return std::optional<JobOptions>();
-    std::optional<std::string>* one = name == "--workdir"   ? &job.workdir
-                                      : name == "--restart" ? &job.restart
-                                                            : nullptr;
+    std::optional<std::string>* one = name == "--workdir"                          ? &job.workdir
+                                      : name == "--restart"                        ? &job.restart
+                                      : name == "--user" && job.action == "update" ? &job.user
+                                                                                   : nullptr;
     Words* many = name == "--env"        ? &job.variables
                   : name == "--env-file" ? &job.variable_files
                   : name == "--after"    ? &job.after
@@ -66,17 +95,7 @@ Result<std::optional<JobOptions>> parse_add(const Words& words) {
       job.run_options.push_back(*word);
     }
   }
-  if (job.name.empty() || job.command.empty()) {
-    return fail(Code::kInvalid,
-                "write the name of the job first and its command last, behind two dashes:\n"
-                "  gpurota job add web --memory 8G -- python serve.py");
-  }
-  for (const std::string& variable : job.variables) {
-    if (variable.find('=') == std::string::npos) continue;
-    return fail(Code::kInvalid,
-                "--env takes the name of a variable, whose value is taken from your environment: "
-                "everybody could read it on the command line. Or use --env-file");
-  }
+  GPUROTA_TRY(check_definition(job, dashes != words.end()));
   return std::optional(std::move(job));
 }
 
@@ -96,8 +115,12 @@ Result<void> parse_option(JobOptions& job, Taker& taker, const std::string& word
     job.json = true;
   } else if (name == "--force" && job.action == "remove") {
     job.force = true;
-  } else if (name == "--user") {
+  } else if (name == "--user" && job.action != "apply") {
     GPUROTA_ASSIGN_OR_RETURN(job.user, taker.value_of(word));
+  } else if (name == "--with-secrets" && job.action == "export") {
+    job.secrets = true;
+  } else if ((name == "--follow" || name == "-f") && job.action == "logs") {
+    job.follow = true;
   } else if ((name == "--lines" || name == "-n") && job.action == "logs") {
     GPUROTA_ASSIGN_OR_RETURN(const std::string text, taker.value_of(word));
     GPUROTA_ASSIGN_OR_RETURN(job.lines, parse_lines(text));
@@ -115,17 +138,18 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   JobOptions job;
   job.action = words[0];
   if (std::find(kActions.begin(), kActions.end(), job.action) == kActions.end()) {
-    return fail(Code::kInvalid,
-                fmt::format("'{}' is nothing to do with a job: add, list, show, logs, start, stop, "
-                            "restart, remove",
-                            display_text(job.action, 40)));
+    return fail(
+        Code::kInvalid,
+        fmt::format("'{}' is nothing to do with a job: add, list, show, logs, update, start, "
+                    "stop, restart, remove, export, apply",
+                    display_text(job.action, 40)));
   }
   const Words rest(words.begin() + 1, words.end());
-  if (job.action == "add") return parse_add(rest);
+  if (job.action == "add" || job.action == "update") return parse_definition(job.action, rest);
   Taker taker(rest);
   while (const std::string* word = taker.next()) {
     if (*word == "--help" || *word == "-h") return std::optional<JobOptions>();
-    if (word->starts_with("-")) {
+    if (word->starts_with("-") && *word != "-") {
       GPUROTA_TRY(parse_option(job, taker, *word));
     } else if (job.name.empty()) {
       job.name = *word;
@@ -133,10 +157,68 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
       return fail(Code::kInvalid, fmt::format("unexpected '{}'", display_text(*word, 60)));
     }
   }
-  if (job.name.empty() && job.action != "list") {
+  if (job.name.empty() && job.action == "apply") {
+    return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
+  }
+  if (job.name.empty() && job.action != "list" && job.action != "export") {
     return fail(Code::kInvalid, "which job? 'gpurota job list' shows them");
   }
   return std::optional(std::move(job));
+}
+
+Result<std::vector<RunWord>> split_run_words(const Words& options) {
+  Raw raw;
+  const std::vector<Option> known = run_option_table(raw);
+  std::vector<RunWord> out;
+  for (std::size_t at = 0; at < options.size(); ++at) {
+    const std::string& word = options[at];
+    const bool is_long = word.starts_with("--");
+    const auto equals = is_long ? word.find('=') : std::string::npos;
+    const auto option = std::find_if(known.begin(), known.end(), [&](const Option& each) {
+      return is_long ? each.name == word.substr(0, equals)
+                     : word.size() > 1 && word[0] == '-' && each.letter == word[1];
+    });
+    if (option == known.end()) {
+      return fail(Code::kInvalid,
+                  fmt::format("'{}' is no option of 'gpurota run'", display_text(word, 60)));
+    }
+    RunWord& one = out.emplace_back(RunWord{std::string(option->name), std::nullopt});
+    if (!option->takes_value()) continue;
+    if (equals != std::string::npos) {
+      one.value = word.substr(equals + 1);
+    } else if (!is_long && word.size() > 2) {
+      one.value = word.substr(2);
+    } else if (at + 1 < options.size()) {
+      one.value = options[++at];
+    } else {
+      return fail(Code::kInvalid, fmt::format("{} needs a value behind it", word));
+    }
+  }
+  return out;
+}
+
+Words merge_run_words(const std::vector<RunWord>& before, const std::vector<RunWord>& change) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kEither = {
+      {{"--gpus", "--gpu-ids"}, {"--wait", "--nonblock"}}};
+  const auto replaced = [&](const RunWord& old) {
+    return std::any_of(change.begin(), change.end(), [&](const RunWord& each) {
+      const bool excluded = std::any_of(kEither.begin(), kEither.end(), [&](const auto& pair) {
+        return (pair.first == old.name && pair.second == each.name) ||
+               (pair.second == old.name && pair.first == each.name);
+      });
+      return excluded || each.name == old.name;
+    });
+  };
+  Words out;
+  const auto add = [&out](const RunWord& word) {
+    out.push_back(word.name);
+    if (word.value) out.push_back(*word.value);
+  };
+  for (const RunWord& word : before) {
+    if (!replaced(word)) add(word);
+  }
+  for (const RunWord& word : change) add(word);
+  return out;
 }
 
 }  // namespace gpurota::cli

@@ -66,6 +66,52 @@ TEST(JobArguments, OfTheOtherActions) {
   EXPECT_TRUE(parsed({"list", "--json"}).json);
 }
 
+TEST(JobArguments, OfUpdateAreThoseOfAddAndNoneIsNeeded) {
+  const JobOptions job = parsed({"update", "web", "--memory=12G", "--restart", "always"});
+  EXPECT_EQ(job.action, "update");
+  EXPECT_THAT(job.run_options, ElementsAre("--memory=12G"));
+  EXPECT_EQ(parsed({"update", "web", "--user", "al", "--", "x"}).user, "al");
+  EXPECT_THAT(refusal({"update", "web"}), HasSubstr("nothing to change"));
+  EXPECT_THAT(refusal({"update", "web", "--memory", "1G", "--"}), HasSubstr("no command behind"));
+}
+
+TEST(JobArguments, OfFilesAndLogs) {
+  EXPECT_TRUE(parsed({"export", "--with-secrets"}).secrets);
+  EXPECT_EQ(parsed({"export", "web"}).name, "web");
+  EXPECT_EQ(parsed({"apply", "-"}).name, "-");
+  EXPECT_THAT(refusal({"apply"}), HasSubstr("which file"));
+  EXPECT_TRUE(parsed({"logs", "-f", "web"}).follow);
+  EXPECT_THAT(refusal({"apply", "x", "--user", "al"}), HasSubstr("--user"));
+}
+
+TEST(RunWords, AreReadHoweverTheyWereWritten) {
+  const auto words = split_run_words({"-m8G", "--gpus=2", "--nonblock", "--note", "--memory"});
+  ASSERT_TRUE(words) << words.error().message;
+  EXPECT_THAT(merge_run_words(*words, {}),
+              ElementsAre("--memory", "8G", "--gpus", "2", "--nonblock", "--note", "--memory"));
+  EXPECT_FALSE(split_run_words({"--memry", "8G"}));
+  EXPECT_FALSE(split_run_words({"--memory"}));
+}
+
+TEST(RunWords, ThatChangeReplaceTheSameAndWhatTheyExclude) {
+  const auto before = split_run_words({"--memory", "8G", "--gpu-ids", "0", "--gpu-ids", "1"});
+  const auto change = split_run_words({"-m", "12G", "--gpus", "1"});
+  EXPECT_THAT(merge_run_words(*before, *change), ElementsAre("--memory", "12G", "--gpus", "1"));
+}
+
+TEST(JobView, SaysWhereInTheQueueItIs) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "waiting";
+  job.request_id = RequestId{7};
+  job.position = 2;
+  job.detail = "0 of 2 GPUs are free";
+  EXPECT_EQ(state_text(job), "waiting as R7, position 2: 0 of 2 GPUs are free");
+  const std::string table = jobs_text({job}, Look{});
+  EXPECT_THAT(table, HasSubstr("waiting (2)"));
+  EXPECT_THAT(table, HasSubstr("0 of 2 GPUs"));
+}
+
 TEST(JobView, SaysHowRunsEnded) {
   proto::JobRun run;
   run.reason = "exited";

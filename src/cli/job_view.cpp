@@ -20,6 +20,16 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+std::string state_of(const proto::Job& job) {
+  return job.position ? fmt::format("{} ({})", job.state, *job.position) : job.state;
+}
+
+// While it waits that is what its owner wants to know.
+std::string what_of(const proto::Job& job) {
+  if (job.position && job.detail) return *job.detail;
+  return job.runs.empty() ? "-" : run_text(job.runs.back());
+}
+
 void add_line(std::string& text, const char* title, const std::string& value) {
   if (!value.empty()) text += fmt::format("{:<10} {}\n", title, display_text(value, 2000));
 }
@@ -36,24 +46,36 @@ std::string run_text(const proto::JobRun& run) {
 
 std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look) {
   if (jobs.empty()) return "no jobs\n";
-  Table table(
-      {{"NAME"}, {"USER"}, {"STATE"}, {"LEASE"}, {"LAST RUN", false, 12}, {"COMMAND", false, 20}});
+  Table table({{"NAME"},
+               {"USER"},
+               {"STATE"},
+               {"LEASE"},
+               {"WAITS FOR, OR LAST RUN", false, 12},
+               {"COMMAND", false, 20}});
   for (const proto::Job& job : jobs) {
     table.add({{job.name},
                {job.user},
-               {job.state, colour_of(job.state)},
+               {state_of(job), colour_of(job.state)},
                {job.lease_id ? to_string(*job.lease_id) : "-"},
-               {job.runs.empty() ? "-" : run_text(job.runs.back())},
+               {what_of(job), Colour::kNone},
                {display_command(job.command, 200)}});
   }
   return table.render(look);
+}
+
+std::string state_text(const proto::Job& job) {
+  std::string text = job.state;
+  if (job.request_id && job.position) {
+    text += fmt::format(" as {}, position {}", to_string(*job.request_id), *job.position);
+  }
+  return job.detail ? text + ": " + *job.detail : text;
 }
 
 std::string job_text(const proto::Job& job) {
   std::string text;
   add_line(text, "name", job.name);
   add_line(text, "user", job.user);
-  add_line(text, "state", job.detail ? job.state + ": " + *job.detail : job.state);
+  add_line(text, "state", state_text(job));
   if (job.since) add_line(text, "since", proto::format_time(*job.since));
   if (job.lease_id) add_line(text, "lease", to_string(*job.lease_id));
   add_line(text, "command", display_command(job.command, 2000));

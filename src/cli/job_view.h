@@ -11,6 +11,8 @@ namespace gpurota::cli {
 
 std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look);
 std::string job_text(const proto::Job& job);
+// "waiting as R7, position 2: 1 of 2 GPUs free; …".
+std::string state_text(const proto::Job& job);
 // "exited 3", "killed by signal 9", "stopped".
 std::string run_text(const proto::JobRun& run);
 

@@ -42,6 +42,8 @@ struct Option {
 std::vector<Option> common_options(Raw& raw);
 // What a lease is asked for with, by run and by reserve.
 std::vector<Option> lease_options(Raw& raw);
+// All those of `gpurota run` (args.cpp).
+std::vector<Option> run_option_table(Raw& raw);
 
 // Goes through words in order.
 class OptionParser {

@@ -71,16 +71,17 @@ Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* 
   for (const std::string& name : told.variables) {
     const std::string* value = known ? value_of(known->spec.environment, name) : nullptr;
     if (value == nullptr) {
-      return fail(Code::kInvalid, fmt::format("job {} is to have a variable {} whose value nobody has "
-                                              "told",
-                                              told.name, name));
+      return fail(Code::kInvalid,
+                  fmt::format("job {} is to have a variable {} whose value nobody has "
+                              "told",
+                              told.name, name));
     }
     set_value(spec.environment, name, *value);
   }
   // The order of variables means nothing.
-  if (known && std::is_permutation(spec.environment.begin(), spec.environment.end(),
-                                   known->spec.environment.begin(),
-                                   known->spec.environment.end())) {
+  if (known &&
+      std::is_permutation(spec.environment.begin(), spec.environment.end(),
+                          known->spec.environment.begin(), known->spec.environment.end())) {
     spec.environment = known->spec.environment;
   }
   return spec;
@@ -134,8 +135,8 @@ Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntr
   GPUROTA_TRY(check_update(caller, *lease, update));
   std::optional<std::chrono::milliseconds> lasts;
   if (call.seconds) lasts = std::chrono::seconds(*call.seconds);
-  GPUROTA_TRY(parts_.leases.update(
-      *job.lease, {update.memory, update.soft_limit, update.note, lasts}));
+  GPUROTA_TRY(
+      parts_.leases.update(*job.lease, {update.memory, update.soft_limit, update.note, lasts}));
   return update.memory || update.soft_limit || !(call.memory || call.soft_limit);
 }
 

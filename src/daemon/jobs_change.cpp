@@ -36,15 +36,16 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
     if (!names.contains(job.spec.name)) {
       order.push_back({job.spec.name, job.spec.after});
     } else if (job.removed) {
-      return fail(Code::kInvalid, fmt::format("job {} is just being removed: try again when 'gpurota "
-                                              "job list' does not show it",
-                                              job.spec.name));
+      return fail(Code::kInvalid,
+                  fmt::format("job {} is just being removed: try again when 'gpurota "
+                              "job list' does not show it",
+                              job.spec.name));
     }
   }
   for (const Wanted& each : wanted) order.push_back({each.spec.name, each.spec.after});
   if (order.size() > kMostJobs) {
-    return fail(Code::kLimit, fmt::format("you can have {} jobs, this would be {}", kMostJobs,
-                                          order.size()));
+    return fail(Code::kLimit,
+                fmt::format("you can have {} jobs, this would be {}", kMostJobs, order.size()));
   }
   GPUROTA_TRY(jobs::start_order(order));
   return {};
@@ -93,7 +94,7 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<Wanted> wan
   std::vector<ports::StoredJob> rows;
   for (const Wanted& each : wanted) {
     const JobEntry* job = find(uid, each.spec.name);
-    changes.push_back(job == nullptr            ? Change::kAdded
+    changes.push_back(job == nullptr           ? Change::kAdded
                       : job->spec == each.spec ? Change::kUnchanged
                                                : Change::kChanged);
     if (changes.back() == Change::kUnchanged) continue;

@@ -27,10 +27,7 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
   const jobs::Policy policy = policy_of(*spec);
   const bool ran = state->phase == jobs::Phase::kRunning || state->phase == jobs::Phase::kStopping;
   const auto [it, added] =
-      entries_.emplace(stored.id, JobEntry{stored.id,
-                                           stored.uid,
-                                           stored.user,
-                                           std::move(*spec),
+      entries_.emplace(stored.id, JobEntry{stored.id, stored.uid, stored.user, std::move(*spec),
                                            jobs::Supervision(policy, std::move(*state))});
   JobEntry& job = it->second;
   const std::uint64_t id = job.id;

@@ -71,9 +71,9 @@ Result<LogPart> read_once(LogFile& a, LogFile& b, LogCursor from, std::size_t mo
   std::size_t last = 0;
   for (;;) {
     const bool newest = part.next.number == halves.newer.number;
-    GPUROTA_ASSIGN_OR_RETURN(const std::string text,
-                             read_half(newest ? halves.newer : halves.older, part.next.offset,
-                                       most - part.text.size()));
+    GPUROTA_ASSIGN_OR_RETURN(
+        const std::string text,
+        read_half(newest ? halves.newer : halves.older, part.next.offset, most - part.text.size()));
     part.text += text;
     part.next.offset += last = text.size();
     if (newest || part.text.size() >= most) break;

@@ -1,4 +1,5 @@
 #include "jobs/log_ring.h"
+
 #include "jobs/log_reader.h"
 
 #include <fmt/format.h>

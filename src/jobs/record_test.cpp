@@ -68,8 +68,7 @@ TEST(Record, IgnoresWhatALaterVersionAdds) {
 
 TEST(Record, OfNonsenseIsAnError) {
   using namespace std::string_literals;
-  for (const std::string& text :
-       {"x"s, "restart\0sometimes\0"s, "variable\0x\0"s}) {
+  for (const std::string& text : {"x"s, "restart\0sometimes\0"s, "variable\0x\0"s}) {
     EXPECT_FALSE(decode_spec(encode(full()) + text));
   }
 }

@@ -90,19 +90,20 @@ std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::str
   // A unit of another run may not be gone yet.
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto run = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  return {"systemd-run", "--quiet", "--collect", "--no-ask-password",
-          fmt::format("--unit=gpurota-job-{}-{}.service", job, run),
-          "--description=gpurota job " + name, "--slice=gpurota-jobs.slice",
-          // It is there when it has its lock.
-          "--service-type=notify",
-          // The cgroup of its lease is made below its own.
-          "--property=Delegate=yes",
-          // The keeper passes the request to end on; what is left behind is killed.
-          "--property=KillMode=mixed", "--property=TimeoutStopSec=30s",
-          // The kernel ends a process that takes too much memory; the job is told by its command.
-          "--property=OOMPolicy=continue",
-          // When the machine goes down the daemon stops first, and takes no job for one that has ended.
-          "--property=Before=gpurotad.service", "--", program_, place};
+  return {
+      "systemd-run", "--quiet", "--collect", "--no-ask-password",
+      fmt::format("--unit=gpurota-job-{}-{}.service", job, run),
+      "--description=gpurota job " + name, "--slice=gpurota-jobs.slice",
+      // It is there when it has its lock.
+      "--service-type=notify",
+      // The cgroup of its lease is made below its own.
+      "--property=Delegate=yes",
+      // The keeper passes the request to end on; what is left behind is killed.
+      "--property=KillMode=mixed", "--property=TimeoutStopSec=30s",
+      // The kernel ends a process that takes too much memory; the job is told by its command.
+      "--property=OOMPolicy=continue",
+      // When the machine goes down the daemon stops first, and takes no job for one that has ended.
+      "--property=Before=gpurotad.service", "--", program_, place};
 }
 
 void Launcher::withdraw(std::uint64_t job) {

@@ -2,9 +2,10 @@
 
 #include "base/text.h"
 
+#include <systemd/sd-daemon.h>
+
 #include <cstdlib>
 
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 namespace gpurota::sys {

@@ -1,0 +1,114 @@
+// `gpurota job export` and `apply`: the jobs as a file.
+#include "base/fd.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/job_file.h"
+#include "cli/output.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+constexpr std::size_t kMostFile = std::size_t{1} << 20;
+
+Result<std::string> read_file(const std::string& path) {
+  Fd opened;
+  if (path != "-") {
+    opened = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!opened) return fail_errno("cannot open " + display_text(path), errno);
+  }
+  const int fd = opened ? opened.get() : STDIN_FILENO;
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t count = ::read(fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno("cannot read " + display_text(path), errno);
+    if (count == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(count));
+    if (text.size() > kMostFile) return fail(Code::kLimit, display_text(path) + " is too long");
+  }
+}
+
+// A variable without a value keeps the one that the job has; else it is taken from here.
+Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<proto::Job>& known,
+                     const std::string& file) {
+  for (proto::JobDefinition& job : jobs) {
+    const auto there = std::find_if(known.begin(), known.end(), [&job](const proto::Job& each) {
+      return each.name == job.name;
+    });
+    std::vector<std::string> kept;
+    for (const std::string& name : job.variables) {
+      const bool has = there != known.end() &&
+                       std::find(there->variables.begin(), there->variables.end(), name) !=
+                           there->variables.end();
+      const char* const value = std::getenv(name.c_str());
+      if (has) {
+        kept.push_back(name);
+      } else if (value != nullptr) {
+        job.environment.push_back({name, value});
+      } else {
+        return fail(
+            Code::kInvalid,
+            fmt::format("{}: job {}: nothing tells the value of {}: set it in your environment, "
+                        "or write it into the file ('gpurota job export --with-secrets' does)",
+                        display_text(file), display_text(job.name, 64), display_text(name, 64)));
+      }
+    }
+    job.variables = std::move(kept);
+  }
+  return {};
+}
+
+Result<proto::ApplyJobs::Reply> apply(const Context& context, const std::string& path) {
+  const std::string file = path == "-" ? "standard input" : path;
+  GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  GPUROTA_ASSIGN_OR_RETURN(auto jobs, parse_job_file(text, file));
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  GPUROTA_ASSIGN_OR_RETURN(
+      const auto known, connection.call(proto::ListJobs{std::nullopt, std::to_string(::getuid())}));
+  GPUROTA_TRY(fill_in(jobs, known.jobs, file));
+  proto::ApplyJobs call{std::move(jobs)};
+  if (const std::size_t bytes = proto::call_json(call).size(); bytes > proto::kMaxCallBytes) {
+    return fail(Code::kLimit,
+                fmt::format("{} is too long to be applied at once ({} KiB of {}): make "
+                            "several files of it",
+                            display_text(file), bytes / 1024, proto::kMaxCallBytes / 1024));
+  }
+  return connection.call(call);
+}
+
+}  // namespace
+
+int job_export(const Context& context, const JobOptions& options) {
+  proto::ExportJobs call;
+  if (!options.name.empty()) call.name = options.name;
+  call.user = options.user;
+  if (options.secrets) call.secrets = true;
+  auto connection = context.connect();
+  if (!connection) return failed(connection.error());
+  const auto reply = connection->call(call);
+  if (!reply) return failed(reply.error());
+  return shown(job_file_text(reply->jobs));
+}
+
+int job_apply(const Context& context, const JobOptions& options) {
+  const auto reply = apply(context, options.name);
+  if (!reply) return failed(reply.error());
+  std::string text;
+  for (const proto::JobChange& each : reply->changes) {
+    text += fmt::format("{} {}\n", each.change, display_text(each.name, 64));
+  }
+  return shown(text);
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,98 @@
+// `gpurota job logs`: what a job has printed, and with -f what it prints from now on.
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/job_view.h"
+#include "cli/output.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+// Soon enough for a reader, seldom enough to cost nothing.
+constexpr std::chrono::milliseconds kBetweenLooks{200};
+constexpr int kMost = 16 << 20;
+
+// What one's own program prints is one's own; what somebody else's prints is made safe for a terminal.
+std::string printable(std::string_view text, const JobOptions& options) {
+  if (!options.user || ::isatty(STDOUT_FILENO) == 0) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += display_text(text.substr(0, end), end + 1);
+    if (end < text.size()) out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+class Follower {
+ public:
+  Follower(const Context& context, const JobOptions& options)
+      : context_(context), options_(options) {}
+
+  // Does not return before there is something wrong; Ctrl-C ends the process.
+  Error follow(std::string cursor) {
+    proto::ReadJobLog call{options_.name, options_.user, kMost, std::move(cursor)};
+    for (;;) {
+      if (auto reached = reach(); !reached) {
+        std::this_thread::sleep_for(kBetweenLooks);
+        continue;
+      }
+      auto reply = connection_->call(call);
+      if (!reply && reply.error().code == Code::kGone) {
+        connection_.reset();
+        continue;
+      }
+      if (!reply) return reply.error();
+      if (reply->missed) complain("it printed faster than this could be read: some is missing");
+      call.cursor = reply->cursor;
+      if (reply->text.empty()) {
+        std::this_thread::sleep_for(kBetweenLooks);
+      } else if (const auto printed = print(printable(reply->text, options_)); !printed) {
+        return printed.error();
+      }
+    }
+  }
+
+ private:
+  Result<void> reach() {
+    if (connection_) return {};
+    auto connection = context_.connect();
+    if (!connection) {
+      if (!told_) complain("gpurotad has gone away; waiting for it to come back");
+      told_ = true;
+      return tl::unexpected(connection.error());
+    }
+    told_ = false;
+    connection_ = std::move(*connection);
+    return {};
+  }
+
+  const Context& context_;
+  const JobOptions& options_;
+  std::optional<client::Connection> connection_;
+  bool told_ = false;
+};
+
+}  // namespace
+
+int job_logs(const Context& context, const JobOptions& options) {
+  auto connection = context.connect();
+  if (!connection) return failed(connection.error());
+  const proto::ReadJobLog call{options.name, options.user, kMost, std::nullopt};
+  const auto reply = connection->call(call);
+  if (!reply) return failed(reply.error());
+  std::string_view text = reply->text;
+  if (options.lines) text = last_lines(text, *options.lines);
+  const int code = shown(printable(text, options));
+  if (code != 0 || !options.follow) return code;
+  return failed(Follower(context, options).follow(reply->cursor));
+}
+
+}  // namespace gpurota::cli
