@@ -25,6 +25,28 @@ _gpurota_gpu_ids() {
   mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_gpurota_names gpus)" -- "${current##*,}")
 }
 
+# `gpurota job …`: what to do, then the job, then what goes with it.
+_gpurota_job() {
+  local current=$1 action='' i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    if [ "${COMP_WORDS[i]}" = job ]; then action=${COMP_WORDS[i + 1]}; fi
+  done
+  if [ "$action" = "$current" ]; then action=''; fi
+  local define='--restart --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note --as --timeout --wait --nonblock --'
+  case $action in
+    '') _gpurota_words "add list show logs update start stop restart remove export apply --help" "$current" ;;
+    add) _gpurota_words "$define" "$current" ;;
+    update) _gpurota_words "$(_gpurota_names jobs) --user $define" "$current" ;;
+    list) _gpurota_words '--user --json' "$current" ;;
+    show) _gpurota_words "$(_gpurota_names jobs) --user --json" "$current" ;;
+    logs) _gpurota_words "$(_gpurota_names jobs) --user --follow --lines" "$current" ;;
+    remove) _gpurota_words "$(_gpurota_names jobs) --user --force" "$current" ;;
+    export) _gpurota_words "$(_gpurota_names jobs) --user --with-secrets" "$current" ;;
+    apply) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    *) _gpurota_words "$(_gpurota_names jobs) --user" "$current" ;;
+  esac
+}
+
 _gpurota() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local common='--help --verbose --runtime-dir' command='' i
@@ -61,6 +83,9 @@ _gpurota() {
     --turns) _gpurota_words 'auto on off' "$current" && return ;;
     --quantum) _gpurota_words 'auto' "$current" && return ;;
     --by) _gpurota_words 'user group note gpu kind' "$current" && return ;;
+    --env-file | --workdir) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+    --after) _gpurota_words "$(_gpurota_names jobs)" "$current" && return ;;
+    --env) mapfile -t COMPREPLY < <(compgen -e -- "$current") && return ;;
     --since | --days | -d | --memory | -m | --memory-threshold | --soft-limit | --capacity | --note | --gpus | -g | --for | --as | --wait | -w | --timeout | -t | --reason) return ;;
   esac
   case $command in
@@ -82,7 +107,7 @@ _gpurota() {
     release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all --all-users --yes $common" "$current" ;;
     update) _gpurota_words "$(_gpurota_names leases) --for --memory --soft-limit --note $common" "$current" ;;
     help) _gpurota_words 'run reserve status queue cancel explain drain undrain turns set ps release update events report doctor burn filler job reload version' "$current" ;;
-    job) _gpurota_words "add list show logs start stop restart remove --json --user --force --lines --restart --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note -- $common" "$current" ;;
+    job) _gpurota_job "$current" ;;
     filler) _gpurota_words "add list logs pause resume remove --json --user --lines --gpu-ids --instances --memory --idle-after --grace --on-yield --env --env-file --workdir -- $common" "$current" ;;
     burn) _gpurota_words "--gpu-ids --memory --for --hold --self-test --json --help" "$current" ;;
     *) _gpurota_words "$common" "$current" ;;

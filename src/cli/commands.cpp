@@ -163,6 +163,12 @@ int complete(const Context& context, const CompleteOptions& options) {
     }
     return shown(lines);
   }
+  if (options.what == "jobs") {
+    const auto jobs = ask(context, proto::ListJobs{std::nullopt, std::to_string(::geteuid())});
+    if (!jobs) return kExitOk;
+    for (const proto::Job& job : jobs->jobs) lines += job.name + "\n";
+    return shown(lines);
+  }
   const auto reply = ask(context, proto::Status{});
   if (!reply) return kExitOk;
   if (options.what == "leases") {

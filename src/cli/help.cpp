@@ -222,25 +222,37 @@ constexpr std::string_view kJob =
     R"(gpurota job: programs that the daemon looks after
 
 usage: gpurota job add NAME [OPTION…] -- COMMAND [ARGUMENT…]
-       gpurota job list [--user USER] [--json]
-       gpurota job show | logs | start | stop | restart | remove NAME [--user USER]
+       gpurota job update NAME [OPTION…] [-- COMMAND [ARGUMENT…]]
+       gpurota job list [--json]
+       gpurota job show | start | stop | restart NAME
+       gpurota job logs NAME [-f] [-n LINES]
+       gpurota job remove NAME [--force]
+       gpurota job export [NAME] [--with-secrets]
+       gpurota job apply FILE.toml
 
   gpurota job add web --memory 8G --restart on-failure -- python serve.py
   gpurota job show web          how it goes, and how its runs ended
-  gpurota job logs web -n 20    the end of what it printed
+  gpurota job logs web -f       what it prints
+  gpurota job update web --memory 12G
   gpurota job stop web          remembered, over a reboot too
   gpurota job remove --force web
+  gpurota job export > jobs.toml; gpurota job apply jobs.toml
 
   --restart WHEN     no (if not given), on-failure, always; with longer and longer pauses
   --env NAME         hand this variable of yours on (repeat it for more)
   --env-file FILE    variables, NAME=VALUE on each line
   --workdir DIR      where it runs (here, if not given)
   --after NAME       after a reboot start it after that job of yours
+  --timeout TIME     end a run that lasts longer than that
   and every option of 'gpurota run'
 
 It runs as you, with a clean environment and its output in a log of at most 16 MiB; it waits in the
 queue like everybody. It survives your logout and a restart of the daemon. After a reboot what ran is
-started again; what was stopped or has finished is not. --user is for administrators.
+started again; what was stopped or has finished is not.
+
+update: limits, note and time hold at once, the rest from the next start. export writes jobs as a file,
+with the values of their variables only if asked to; apply adds and changes jobs as a file says, all of
+them or, if there is a mistake in it, none. Administrators: --user USER is whose job is meant.
 )";
 
 constexpr std::string_view kFiller =

@@ -149,6 +149,7 @@ void Jobs::launch(JobEntry& job) {
     carry_out(job, job.life.on_cannot_start(now(), pid.error().message));
     return;
   }
+  log::info("job started", {{"job", job.spec.name}, {"uid", job.uid}});
   const std::uint64_t id = job.id;
   auto keeper = track(parts_.processes, *pid, std::nullopt, [this, id] { on_keeper_death(id); });
   if (keeper) {

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,6 +148,28 @@ TEST_F(KeeperTest, ALogNeverGrowsPastItsBound) {
   (void)::stat(dir_.file("log.b").c_str(), &b);
   EXPECT_LE(a.st_size + b.st_size, 16 << 20);
   EXPECT_TRUE(log().ends_with("end\n"));
+}
+
+TEST_F(KeeperTest, AFullDiskCostsOutputAndNothingElse) {
+  const std::string place = dir_.file("disk");
+  (void)::mkdir(place.c_str(), 0700);
+  if (::geteuid() != 0 || ::mount("tmpfs", place.c_str(), "tmpfs", 0, "size=256k") != 0) {
+    GTEST_SKIP() << "only root can have a small disk";
+  }
+  orders_.spec.command = {"sh", "-c", "yes 01234567890123456789 | head -c 2000000; exit 7"};
+  gpurota::testing::write_file(place + "/orders", encode(orders_));
+  keeper_ = ::fork();
+  if (keeper_ == 0) {
+    ::execl(GPUROTA_KEEPER, "gpurota-keeper", place.c_str(), static_cast<char*>(nullptr));
+    ::_exit(126);
+  }
+  int status = 0;
+  (void)::waitpid(keeper_, &status, 0);
+  EXPECT_EQ(status, 0);
+  const auto report = jobs::decode_report(gpurota::testing::read_file(place + "/report"));
+  (void)::umount2(place.c_str(), MNT_DETACH);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(*report, (jobs::KeeperReport{false, 7, ""}));
 }
 
 TEST_F(KeeperTest, GoesOnInTheLogOfTheLastRun) {

@@ -42,13 +42,24 @@ Result<std::string> read_file(int directory, const char* name) {
   return text;
 }
 
+// Room on the disk for the report, taken before the run: what it prints may fill the disk. There may
+// be none even now, and some later.
+constexpr const char* kNewReport = "report.new";
+constexpr off_t kReportRoom = 4096;
+
+Fd make_room(int directory) {
+  Fd fd(::openat(directory, kNewReport, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (fd) (void)::posix_fallocate(fd.get(), 0, kReportRoom);
+  return fd;
+}
+
 // Whole or not at all.
-Result<void> write_report(int directory, const jobs::KeeperReport& report) {
-  constexpr const char* kNew = "report.new";
+Result<void> write_report(int directory, const Fd& fd, const jobs::KeeperReport& report) {
   const std::string text = encode(report);
-  Fd fd(::openat(directory, kNew, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::fsync(fd.get()) != 0 || ::renameat(directory, kNew, directory, jobs::kReportFile) != 0) {
+  const auto size = static_cast<ssize_t>(text.size());
+  if (!fd || ::pwrite(fd.get(), text.data(), text.size(), 0) != size ||
+      ::ftruncate(fd.get(), size) != 0 || ::fsync(fd.get()) != 0 ||
+      ::renameat(directory, kNewReport, directory, jobs::kReportFile) != 0) {
     return fail_errno("cannot write the report", errno);
   }
   return {};
@@ -180,8 +191,9 @@ int main(int argc, char** argv) {
   const auto lock = keeper::take_lock(directory.get());
   if (!lock) return 1;  // the other one reports
   keeper::say_that_it_is_there();
+  const Fd room = keeper::make_room(directory.get());
   auto report = keeper::keep(directory.get());
   if (!report) report = jobs::KeeperReport{false, 0, report.error().message};
-  const auto written = keeper::write_report(directory.get(), *report);
+  const auto written = keeper::write_report(directory.get(), room, *report);
   return written ? 0 : 1;
 }

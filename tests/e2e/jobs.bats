@@ -2,34 +2,13 @@
 # `gpurota job`: programs that the daemon looks after.
 
 load helpers
+load job_helpers
 
 setup() { start_daemon; }
 teardown() {
   remove_jobs >/dev/null 2>&1 || true
   end_test
 }
-
-remove_jobs() {
-  local name
-  for name in $(gpurota job list --json | python3 -c 'import json,sys; [print(j["name"]) for j in json.load(sys.stdin)["jobs"]]'); do
-    gpurota job remove --force "$name"
-  done
-  wait_until no_jobs
-}
-no_jobs() { [ "$(gpurota job list)" = 'no jobs' ]; }
-
-# add NAME [OPTION…] -- COMMAND…: with what a program needs on a simulated machine.
-add() { gpurota job add "$@"; }
-machine=(--env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR)
-
-# job_is NAME EXPRESSION: of its JSON, j.
-job_is() {
-  gpurota job show "$1" --json | python3 -c '
-import json, sys
-sys.exit(0 if eval(sys.argv[1], {"j": json.load(sys.stdin)["jobs"][0]}) else 1)' "$2"
-}
-in_state() { job_is "$1" "j['state'] == '$2'"; }
-logged() { gpurota job logs "$1" | grep -q -- "$2"; }
 
 @test "a job runs as its owner under a lease, and how it ended and what it printed are kept" {
   add hello --memory 1G "${machine[@]}" -- sh -c 'id -u; pwd; echo "lease $GPUROTA_LEASE"; exit 3'
@@ -84,8 +63,6 @@ logged() { gpurota job logs "$1" | grep -q -- "$2"; }
   wait_until in_state away failed
   job_is away 'j["runs"][0]["code"] == 5'
 }
-# The keepers of this case's daemon.
-keepers() { pgrep -f "^gpurota-keeper $E2E_DIR/"; }
 
 @test "stop is remembered and what has finished is not run again" {
   add once --memory 1G -- sh -c 'echo ran'
@@ -161,7 +138,6 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   gpurota job show lost | grep 'entering its working directory'
 }
 
-as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
 @test "another user's job is nobody's business; administrators see and stop it" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi

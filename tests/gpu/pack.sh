@@ -14,8 +14,8 @@ for program in gpurotad gpurota gpurota-keeper; do
 done
 # It needs libc only. `gpurota` finds it on PATH, as it does not know where it is itself (see below).
 if [ -x "$build/bin/gpurota-burn" ]; then strip -o "$out/bin/gpurota-burn" "$build/bin/gpurota-burn"; fi
-# gpurotad starts no program, so its environment may say where its libraries are; and it finds
-# libgpurota.so from its own path. What gpurota runs must find its own libraries.
+# What gpurotad starts is ours, so its environment may say where its libraries are; and it finds
+# libgpurota.so, gpurota-keeper and gpurota from its own path. What gpurota runs must find its own libraries.
 cat > "$out/bin/gpurotad" << 'EOF_WRAPPER'
 #!/bin/sh
 here=$(dirname "$(readlink -f "$0")")

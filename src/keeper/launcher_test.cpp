@@ -1,0 +1,102 @@
+// Keepers that systemd is asked for; a program stands in for systemd-run.
+#include "base/fd.h"
+#include "keeper/launcher.h"
+#include "testing/temp_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::keeper {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LauncherTest : public ::testing::Test {
+ protected:
+  LauncherTest() : launcher_(dir_.file("jobs"), GPUROTA_KEEPER, GPUROTA_SYSTEMD_RUN) {
+    const std::string script = dir_.file("gpurota");
+    gpurota::testing::write_file(
+        script, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n");
+    (void)::chmod(script.c_str(), 0755);
+    orders_ = {::geteuid(), ::getpwuid(::geteuid())->pw_name, script, "/nowhere", {}};
+    orders_.spec.name = "web";
+    orders_.spec.workdir = "/";
+    orders_.spec.environment = {{"TOKEN", "hush-hush"}};
+    orders_.spec.command = {"sh", "-c", "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done"};
+    (void)::setenv("STAND_IN_LOG", dir_.file("asked").c_str(), 1);
+  }
+  ~LauncherTest() override {
+    for (const char* name : {"STAND_IN_LOG", "STAND_IN_GATE", "STAND_IN_ERROR"}) (void)::unsetenv(name);
+  }
+  int wait_for(pid_t pid) {
+    int status = -1;
+    (void)::waitpid(pid, &status, 0);
+    return status;
+  }
+  std::string log() { return launcher_.read_log(kJob, std::nullopt, SIZE_MAX)->text; }
+
+  static constexpr std::uint64_t kJob = 7;
+  gpurota::testing::TempDir dir_;
+  Launcher launcher_;
+  jobs::KeeperOrders orders_;
+};
+
+TEST_F(LauncherTest, FindsTheKeeperThatSystemdHasStarted) {
+  const auto asks = launcher_.start(kJob, orders_);
+  ASSERT_TRUE(asks) << asks.error().message;
+  EXPECT_EQ(wait_for(*asks), 0);
+  const auto keeper = launcher_.holder(kJob);
+  ASSERT_TRUE(keeper);
+  EXPECT_NE(*keeper, *asks);
+  while (log() != "up\n") (void)::usleep(5'000);
+  (void)::kill(*keeper, SIGTERM);
+  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+  EXPECT_EQ(*launcher_.read_report(kJob), (jobs::KeeperReport{false, 3, ""}));
+  EXPECT_TRUE(launcher_.forget(kJob));
+}
+
+TEST_F(LauncherTest, AsksForAUnitOfItsOwnAndTellsNoSecrets) {
+  orders_.spec.command = {"true"};
+  EXPECT_EQ(wait_for(*launcher_.start(kJob, orders_)), 0);
+  const std::string asked = gpurota::testing::read_file(dir_.file("asked"));
+  EXPECT_THAT(asked, HasSubstr("--slice=gpurota-jobs.slice"));
+  EXPECT_THAT(asked, HasSubstr("--unit=gpurota-job-7-"));
+  EXPECT_THAT(asked, HasSubstr("--property=Delegate=yes"));
+  EXPECT_THAT(asked, HasSubstr("--property=Before=gpurotad.service"));
+  EXPECT_THAT(asked, Not(HasSubstr("hush")));
+  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+}
+
+TEST_F(LauncherTest, SaysWhySystemdDidNot) {
+  (void)::setenv("STAND_IN_ERROR", "Failed to connect to bus", 1);
+  EXPECT_NE(wait_for(*launcher_.start(kJob, orders_)), 0);
+  EXPECT_FALSE(launcher_.holder(kJob));
+  EXPECT_EQ(launcher_.read_report(kJob)->cannot_start,
+            "systemd did not start it: Failed to connect to bus");
+}
+
+TEST_F(LauncherTest, AKeeperThatComesTooLateDoesNotRun) {
+  const std::string gate = dir_.file("gate");
+  (void)::setenv("STAND_IN_GATE", gate.c_str(), 1);
+  const auto asks = launcher_.start(kJob, orders_);
+  ASSERT_TRUE(asks);
+  launcher_.withdraw(kJob);
+  EXPECT_FALSE(launcher_.holder(kJob));
+  gpurota::testing::write_file(gate, "");
+  EXPECT_EQ(wait_for(*asks), 0);
+  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+  EXPECT_EQ(log(), "");
+  EXPECT_NE(launcher_.read_report(kJob)->cannot_start, "");
+}
+
+}  // namespace
+}  // namespace gpurota::keeper

@@ -1,0 +1,53 @@
+# Helpers of the tests of jobs; load helpers first.
+#
+# shellcheck shell=bash disable=SC2034 # `machine` is used by the tests
+
+remove_jobs() {
+  local name
+  for name in $(gpurota job list --json | python3 -c 'import json,sys; [print(j["name"]) for j in json.load(sys.stdin)["jobs"]]'); do
+    gpurota job remove --force "$name"
+  done
+  wait_until no_jobs
+}
+no_jobs() { [ "$(gpurota job list)" = 'no jobs' ]; }
+
+# add NAME [OPTION…] -- COMMAND…: with what a program needs on a simulated machine.
+add() { gpurota job add "$@"; }
+machine=(--env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR)
+
+# job_is NAME EXPRESSION: of its JSON, j.
+job_is() {
+  gpurota job show "$1" --json | python3 -c '
+import json, sys
+sys.exit(0 if eval(sys.argv[1], {"j": json.load(sys.stdin)["jobs"][0]}) else 1)' "$2"
+}
+in_state() { job_is "$1" "j['state'] == '$2'"; }
+logged() { gpurota job logs "$1" | grep -q -- "$2"; }
+
+keepers() { pgrep -f "^gpurota-keeper $E2E_DIR/"; }
+# the pid that a job has printed as "pid N"
+pid_of() { gpurota job logs "$1" | sed -n 's/^pid //p' | tail -n 1; }
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+# The machine goes down: everything ends at once, and the next boot has another id.
+reboot_machine() {
+  kill_daemon
+  local pid
+  for pid in $(keepers); do
+    # With what runs below it.
+    kill -KILL $(pgrep -P "$pid") "$pid" 2>/dev/null || true
+  done
+  kill_leftovers
+  wait_until no_keepers
+  python3 - "$E2E_DIR/state" <<'PYTHON'
+import glob, sqlite3, sys
+for path in glob.glob(sys.argv[1] + "/*.db") + glob.glob(sys.argv[1] + "/*.sqlite*"):
+    if path.endswith(("-wal", "-shm")):
+        continue
+    with sqlite3.connect(path) as store:
+        for table in ("job", "lease", "request"):
+            if store.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
+                store.execute(f"UPDATE {table} SET boot_id = 'the boot before'")
+PYTHON
+}
+no_keepers() { [ -z "$(keepers)" ]; }

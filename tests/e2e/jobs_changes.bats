@@ -1,0 +1,169 @@
+#!/usr/bin/env bats
+# Jobs: changed, written to a file and read from one, followed.
+
+load helpers
+load job_helpers
+
+setup() { start_daemon; }
+teardown() {
+  remove_jobs >/dev/null 2>&1 || true
+  end_test
+}
+
+@test "limits are changed while it runs, the command at its next start" {
+  add web --memory 1G --note first "${machine[@]}" -- sh -c 'echo one; exec sleep 600'
+  wait_until logged web one
+  gpurota job update web --memory 2G --note second
+  holds 'leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30 and leases[0]["note"] == "second"'
+  job_is web 'j["options"] == ["--memory", "2G", "--note", "second"]'
+  run -0 gpurota job update web -- sh -c 'echo two; exec sleep 600'
+  [[ "$output" == *'next start'* ]]
+  lacks two <(gpurota job logs web)
+  gpurota job restart web
+  wait_until logged web two
+  holds 'leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
+}
+
+@test "a change that cannot be is refused whole" {
+  add web --memory 1G -- sleep 600
+  wait_until job_is web 'j["lease_id"]'
+  run -1 gpurota job update web --memory 9000G --restart always
+  job_is web 'j["restart"] == "no" and j["options"] == ["--memory", "1G"]'
+  run -1 gpurota job update web --memory nonsense
+  [[ "$output" == *--memory* ]]
+  run -1 gpurota job update web --after web
+  [[ "$output" == *'wait for each other'* ]]
+  run -1 gpurota job update web --restart daily
+  run -1 gpurota job update web
+  run -1 gpurota job update nobody --memory 2G
+  [[ "$output" == *'no job nobody'* ]]
+  holds 'leases[0]["gpus"][0]["limit_bytes"] == 2**30'
+}
+
+@test "its time is changed while it runs" {
+  add web --memory 1G --timeout 1h -- sleep 600
+  wait_until job_is web 'j["lease_id"]'
+  gpurota job update web --timeout 1s
+  wait_until in_state web failed
+  job_is web 'j["runs"][-1]["reason"] == "timeout"'
+}
+
+@test "export and apply are each other's mirror" {
+  printf 'A=x "y"\\z\n' >env
+  add db --memory 1G --restart on-failure --env-file env -- sh -c 'echo "$A"; exec sleep 600'
+  add web --memory 1G --after db --workdir / -- sleep 600
+  gpurota job stop web
+  wait_until in_state web stopped
+  gpurota job export --with-secrets >jobs.toml
+  run -0 gpurota job apply jobs.toml
+  [ "$output" = $'unchanged db\nunchanged web' ]
+  gpurota job remove --force db
+  gpurota job remove web
+  wait_until no_jobs
+  run -0 gpurota job apply jobs.toml
+  [ "$output" = $'added db\nadded web' ]
+  wait_until logged db 'x "y"\\z'
+  in_state web stopped
+  gpurota job export --with-secrets | diff jobs.toml -
+  # Without secrets their values stay as they are, and are asked for where there are none.
+  gpurota job export >plain.toml
+  lacks 'x .y' plain.toml
+  run -0 gpurota job apply plain.toml
+  [ "$output" = $'unchanged db\nunchanged web' ]
+  sed -i 's/sleep 600/sleep 700/' plain.toml
+  run -0 gpurota job apply - <plain.toml
+  [ "$output" = $'changed db\nchanged web' ]
+  gpurota job remove --force db
+  wait_until no_job db
+  run -1 gpurota job apply plain.toml
+  [[ "$output" == *'value of A'* ]]
+  A=new gpurota job apply plain.toml
+  wait_until logged db new
+}
+no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
+
+@test "a file with a mistake changes nothing, and line and key are named" {
+  add web --memory 1G -- sleep 600
+  gpurota job export >before
+  cat >jobs.toml <<'TOML'
+[[job]]
+name = "new"
+command = ["true"]
+
+[[job]]
+name = "web"
+command = ["true"]
+optoins = ["--memory", "8G"]
+TOML
+  run -1 gpurota job apply jobs.toml
+  [[ "$output" == *'jobs.toml:8: optoins: '* ]]
+  # What only the daemon can tell.
+  sed -i 's/optoins.*/after = ["new"]/; 3a after = ["web"]' jobs.toml
+  run -1 gpurota job apply jobs.toml
+  [[ "$output" == *'wait for each other'* ]]
+  gpurota job export | diff before -
+  run -1 gpurota job apply /there/is/none
+}
+
+@test "logs -f shows what comes, over restarts of the job and of the daemon, until Ctrl-C" {
+  add web --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; rm go; echo end; exec sleep 600'
+  wait_until logged web begin
+  in_background followed gpurota job logs -f web
+  local follower=$BACKGROUND_PID
+  wait_until says followed begin
+  touch go
+  wait_until says followed end
+  gpurota job restart web
+  wait_until has_lines followed begin 2
+  kill_daemon
+  touch go
+  start_daemon
+  wait_until has_lines followed end 2
+  [ "$(grep -c begin followed)" = 2 ]
+  kill -INT "$follower" || true
+  kill -TERM "$follower"
+  wait "$follower" || true
+  gone "$follower"
+}
+has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
+
+@test "logs -f follows over the turns of the log, and ends with its job" {
+  add loud --memory 1G "${machine[@]}" -- sh -c 'i=0; while [ $i -lt 12 ]; do yes "round $i 0123456789012345678901234567890123456789" | head -c 2000000; i=$((i + 1)); sleep 0.3; done; echo the-end; exec sleep 600'
+  in_background followed gpurota job logs -f loud
+  wait_until says followed the-end
+  local i
+  for i in 0 5 11; do grep -q "^round $i " followed; done
+  [ "$(stat -c %s followed)" -gt $((20 << 20)) ]
+  [ "$(du -cb "$E2E_DIR"/state/jobs/*/log.* | tail -n 1 | cut -f1)" -le $((16 << 20)) ]
+  gpurota job remove --force loud
+  wait_until says followed 'no job loud'
+}
+
+@test "an administrator may change limits of others, but not what they execute; others nothing" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  as_nobody gpurota job add theirs --workdir / --memory 1G -- sh -c 'id -u; exec sleep 600'
+  add mine --memory 1G -- sleep 600
+  wait_until theirs_log 65534
+  gpurota job update theirs --user nobody --memory 2G
+  run -1 gpurota job update theirs --user nobody -- id
+  [[ "$output" == *'for its owner to say'* ]]
+  local action
+  for action in 'show mine' 'logs mine' 'logs -f mine' 'stop mine' 'start mine' 'restart mine' \
+    'remove --force mine' 'update mine --memory 2G' 'export mine'; do
+    # shellcheck disable=SC2086 # words
+    run -1 as_nobody gpurota job $action --user root
+    [[ "$output" == *'only administrators'* ]]
+  done
+  run -1 as_nobody gpurota job export --user root
+  [[ "$output" == *'only administrators'* ]]
+  [ "$(as_nobody gpurota job export | grep -c mine)" = 0 ]
+  in_state mine running
+  gpurota job export --user nobody | grep -q theirs
+  gpurota job stop theirs --user nobody
+  gpurota job start theirs --user nobody
+  gpurota job remove --force theirs --user nobody
+  wait_until theirs_gone
+}
+theirs_log() { gpurota job logs theirs --user nobody | grep -q "$1"; }
+theirs_gone() { ! gpurota job list | grep -q theirs; }

@@ -1,0 +1,224 @@
+#!/usr/bin/env bats
+# Jobs: what they wait for, what ends them, and what a reboot makes of them.
+
+load helpers
+load job_helpers
+
+setup() { start_daemon; }
+teardown() {
+  remove_jobs >/dev/null 2>&1 || true
+  end_test
+}
+
+fill_gpus() {
+  in_background holder gpurota run --gpus "$(value 'len(gpus)')" -- sleep 600
+  HOLDER=$BACKGROUND_PID
+  wait_until holds 'leases'
+}
+
+@test "its lease is one of a job, in status, in the queue, in events and in reports" {
+  add web --memory 1G "${machine[@]}" -- "$PROGRAM" hold 100
+  wait_until logged web holding
+  holds '[l["kind"] for l in leases] == ["job"]'
+  job_is web 'j["lease_id"] and j["state"] == "running"'
+  gpurota status | grep -q job
+  gpurota ps | grep -q "$PROGRAM"
+  gpurota job remove --force web
+  wait_until no_leases
+  gpurota report --by kind --json | python3 -c '
+import json, sys
+sys.exit(0 if any(r["key"] == "job" for r in json.load(sys.stdin)["rows"]) else 1)'
+}
+
+@test "nobody gets a lease of a job by saying so" {
+  run python3 - "$E2E_DIR/run/control.sock" <<'PYTHON'
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(json.dumps({"method": "dev.gpurota.Acquire", "parameters": {"kind": "job"}}).encode() + b"\0")
+print(s.recv(65536).decode())
+PYTHON
+  [[ "$output" == *InvalidRequest* ]]
+}
+
+@test "it waits in the queue like anyone and says where and for what" {
+  fill_gpus
+  add first --memory 1G -- sleep 600
+  wait_until in_state first waiting
+  add second --memory 1G -- sleep 600
+  wait_until job_is second "j['position'] == 2 and j['request_id'] and j['detail']"
+  gpurota job show second | grep -q 'waiting as R[0-9]*, position 2: '
+  gpurota job list | grep -q 'waiting (1)'
+  gpurota queue | grep -q job
+  kill "$HOLDER"
+  wait_until in_state first running
+  wait_until in_state second running
+  # Time in the queue is no time of the run.
+  job_is second "j['lease_id'] and not j['request_id']"
+}
+
+@test "one that is stopped while it waits is out of the queue" {
+  fill_gpus
+  add waits --memory 1G -- sleep 600
+  wait_until in_state waits waiting
+  gpurota job stop waits
+  wait_until in_state waits stopped
+  job_is waits 'j["runs"][-1]["reason"] == "stopped"'
+  [ "$(gpurota queue --json | grep -c request_id)" = 0 ]
+}
+
+@test "one whose request is cancelled is stopped, and says by whom" {
+  fill_gpus
+  add waits --memory 1G --restart always -- sleep 600
+  wait_until job_is waits 'j["request_id"]'
+  gpurota cancel "$(gpurota job show waits --json | grep -o 'R[0-9]*' | head -n 1)"
+  wait_until in_state waits stopped
+  gpurota job show waits | grep -q 'cancelled by uid'
+}
+
+@test "what can never be had is said in show" {
+  add much --gpus 99 -- true
+  wait_until in_state much failed
+  job_is much 'j["runs"][-1]["reason"] == "cannot-start" and j["runs"][-1]["detail"]'
+  add none --memory 1G -- no-such-program-anywhere
+  wait_until in_state none failed
+  gpurota job show none | grep -q 'cannot-start: .*no-such-program-anywhere'
+  fill_gpus
+  add now --nonblock -- true
+  wait_until in_state now failed
+  gpurota job show now | grep -q 'cannot-start: '
+}
+
+@test "its time limit ends the whole tree, and the reason is kept" {
+  echo 'grace = "300ms"' >>gpurota.toml
+  gpurota reload
+  add timed --memory 1G --timeout 1s "${machine[@]}" -- sh -c '(trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done) & trap "" TERM; while :; do sleep 0.1; done'
+  wait_until in_state timed failed
+  job_is timed 'j["runs"][-1]["reason"] == "timeout"'
+  wait_until no_leases
+  run pgrep -f "while :; do sleep 0.1; done"
+  wait_until gone "$(pid_of timed)"
+}
+
+@test "one that dodges the library and takes more than its limit is stopped, and says so" {
+  add greedy --memory 1G "${machine[@]}" -- sh -c "echo \"pid \$\$\"; exec env -u LD_PRELOAD '$PROGRAM' hold 3000"
+  wait_until in_state greedy failed
+  job_is greedy 'j["runs"][-1]["reason"] == "over-limit" and "limit" in j["runs"][-1]["detail"]'
+  gpurota job show greedy | grep -q 'over-limit: '
+  wait_until gone "$(pid_of greedy)"
+  wait_until no_leases
+}
+
+@test "one whose lease is released is stopped and not started again" {
+  add web --memory 1G --restart always -- sleep 600
+  wait_until job_is web 'j["lease_id"]'
+  gpurota release "$(value 'leases[0]["lease_id"]')"
+  wait_until in_state web stopped
+  job_is web 'j["runs"][-1]["reason"] == "lease-lost" and "uid" in j["runs"][-1]["detail"]'
+}
+
+@test "after a reboot what ran is started again in its order, and nothing else is" {
+  add once --memory 1G -- sh -c 'echo ran once'
+  wait_until in_state once finished
+  add off --memory 1G -- sleep 600
+  wait_until in_state off running
+  gpurota job stop off
+  wait_until in_state off stopped
+  # Each says when it starts; added in the order c, a, b.
+  local order=$E2E_DIR/order name
+  for name in c a b; do
+    local after=()
+    if [ "$name" = c ]; then after=(--after b); fi
+    add "$name" --memory 1G "${after[@]}" --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"
+    wait_until grep -q "$name" "$order"
+  done
+  reboot_machine
+  rm -f "$order"
+  start_daemon
+  for name in a b c; do wait_until in_state "$name" running; done
+  wait_until test -s "$order"
+  job_is a 'j["runs"][-1]["reason"] == "reboot"'
+  job_is off 'j["state"] == "stopped"'
+  job_is once 'j["state"] == "finished" and len(j["runs"]) == 1'
+  # As they were added, each behind those of its --after.
+  python3 - "$E2E_DIR/gpurotad.log" <<'PYTHON'
+import re, sys
+text = open(sys.argv[1]).read()
+started = re.findall(r"job started.*?job=(\S+)", text)[-3:]
+sys.exit(0 if started == ["b", "c", "a"] else f"started {started}")
+PYTHON
+}
+
+@test "a keeper that is killed ends the run, and it is seen" {
+  add web --memory 1G "${machine[@]}" -- sh -c 'echo "pid $$"; exec sleep 600'
+  wait_until logged web 'pid '
+  kill -KILL "$(keepers)"
+  wait_until in_state web failed
+  wait_until gone "$(pid_of web)"
+  wait_until no_leases
+}
+
+# As if systemd had started it.
+as_service() {
+  mkdir -p bin
+  ln -sf "$BATS_TEST_DIRNAME/systemd_run_stand_in.py" bin/systemd-run
+  export STAND_IN_LOG=$E2E_DIR/asked
+  gpurotad() { PATH=$E2E_DIR/bin:$PATH SYSTEMD_EXEC_PID=$BASHPID exec "$E2E_PREFIX/sbin/gpurotad" "$@"; }
+}
+
+@test "where systemd started the daemon it is asked for keepers, and they are stopped and taken up" {
+  if [ "$(id -u)" != 0 ]; then skip "only root asks systemd for units"; fi
+  stop_daemon
+  as_service
+  start_daemon
+  add web --memory 1G "${machine[@]}" -- sh -c 'echo "pid $$"; exec sleep 600'
+  wait_until logged web 'pid '
+  grep -q -- '--slice=gpurota-jobs.slice' asked
+  lacks sleep asked
+  # It is no child of the daemon's, and its lease is a job's all the same.
+  [ "$(ps -o ppid= -p "$(keepers)" | tr -d ' ')" != "$DAEMON_PID" ]
+  wait_until holds '[l["kind"] for l in leases] == ["job"]'
+  kill_daemon
+  start_daemon
+  in_state web running
+  gpurota job stop web
+  wait_until in_state web stopped
+  job_is web '[r["reason"] for r in j["runs"]] == ["stopped"]'
+  wait_until gone "$(pid_of web)"
+}
+
+@test "nothing tells the value of a variable, whatever is asked" {
+  printf 'FROM_FILE=very-secret-file\n' >env
+  TOKEN=very-secret-token gpurota job add secret --memory 1G --env TOKEN --env-file env -- \
+    sh -c 'echo "has ${#TOKEN} ${#FROM_FILE}"; exec sleep 600'
+  wait_until logged secret 'has 17 16'
+  OTHER=very-secret-other gpurota job update secret --env OTHER
+  gpurota job export >exported
+  run gpurota job apply exported
+  gpurota job restart secret
+  wait_until job_is secret 'len(j["runs"]) == 1 and j["state"] == "running"'
+  run gpurota job stop secret --user nobody-at-all
+  {
+    gpurota job show secret
+    gpurota job show secret --json
+    gpurota job list
+    gpurota events
+    gpurota events --json
+    gpurota status --json
+    gpurota ps --json
+    gpurota queue --json
+    gpurota report --by note
+    gpurota doctor || true
+    gpurota job logs secret
+  } >shown
+  find "$E2E_DIR/state/audit" -type f -exec cat {} + >>shown
+  cat gpurotad.log >>shown
+  cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' >>shown || true
+  lacks 'very-secret' shown
+  lacks 'very-secret' exported
+  grep -q TOKEN shown
+  grep -q UpdateJob shown
+  # And the files that have them are the daemon's alone.
+  [ -z "$(find "$E2E_DIR/state" -perm /077 -type f)" ]
+  gpurota job export --with-secrets | grep -q 'very-secret-other'
+}
