@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include <unistd.h>
@@ -16,7 +18,9 @@ namespace {
 
 // Soon enough for a reader, seldom enough to cost nothing.
 constexpr std::chrono::milliseconds kBetweenLooks{200};
-constexpr int kMost = 16 << 20;
+// What one answer brings, and what a log can hold.
+constexpr int kMost = 1 << 20;
+constexpr std::size_t kWholeLog = std::size_t{32} << 20;
 
 // What one's own program prints is one's own; what somebody else's prints is made safe for a terminal.
 std::string printable(std::string_view text, const JobOptions& options) {
@@ -45,7 +49,7 @@ class Follower {
         continue;
       }
       auto reply = connection_->call(call);
-      if (!reply && reply.error().code == Code::kGone) {
+      if (!reply && (reply.error().code == Code::kGone || reply.error().code == Code::kTimeout)) {
         connection_.reset();
         continue;
       }
@@ -80,19 +84,33 @@ class Follower {
   bool told_ = false;
 };
 
+// All that is there, from the beginning; where it ends is the cursor.
+Result<proto::ReadJobLog::Reply> read_all(client::Connection& connection,
+                                          const JobOptions& options) {
+  proto::ReadJobLog call{options.name, options.user, kMost, "0:0"};
+  proto::ReadJobLog::Reply all;
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const proto::ReadJobLog::Reply reply, connection.call(call));
+    all.text += reply.text;
+    all.cursor = reply.cursor;
+    call.cursor = reply.cursor;
+    // Less than was asked for: that is all.
+    if (reply.text.size() < kMost / 2 || all.text.size() > kWholeLog) return all;
+  }
+}
+
 }  // namespace
 
 int job_logs(const Context& context, const JobOptions& options) {
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
-  const proto::ReadJobLog call{options.name, options.user, kMost, std::nullopt};
-  const auto reply = connection->call(call);
-  if (!reply) return failed(reply.error());
-  std::string_view text = reply->text;
+  const auto all = read_all(*connection, options);
+  if (!all) return failed(all.error());
+  std::string_view text = all->text;
   if (options.lines) text = last_lines(text, *options.lines);
   const int code = shown(printable(text, options));
   if (code != 0 || !options.follow) return code;
-  return failed(Follower(context, options).follow(reply->cursor));
+  return failed(Follower(context, options).follow(all->cursor));
 }
 
 }  // namespace gpurota::cli

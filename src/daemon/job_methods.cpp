@@ -11,7 +11,8 @@
 namespace gpurota::daemon {
 namespace {
 
-constexpr std::size_t kMostLogBytes = std::size_t{16} << 20;
+// An answer is kept in memory until it is read, and a byte may become six in it.
+constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
 
 Outcome refused(const Error& error) {
   return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};

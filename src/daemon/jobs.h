@@ -43,6 +43,7 @@ class Jobs {
  public:
   // Of one user.
   static constexpr std::size_t kMostJobs = 256;
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of what they say
 
   struct Parts {
     ports::EventLoop& loop;

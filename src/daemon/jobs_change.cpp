@@ -42,7 +42,17 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
                               job.spec.name));
     }
   }
-  for (const Wanted& each : wanted) order.push_back({each.spec.name, each.spec.after});
+  std::size_t bytes = 0;
+  for (const auto& [id, job] : entries_) {
+    if (job.uid == uid && !names.contains(job.spec.name)) bytes += encode(job.spec).size();
+  }
+  for (const Wanted& each : wanted) {
+    bytes += encode(each.spec).size();
+    order.push_back({each.spec.name, each.spec.after});
+  }
+  if (bytes > kMostBytes) {
+    return fail(Code::kLimit, "the commands and variables of your jobs together are too long");
+  }
   if (order.size() > kMostJobs) {
     return fail(Code::kLimit,
                 fmt::format("you can have {} jobs, this would be {}", kMostJobs, order.size()));

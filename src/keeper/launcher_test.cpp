@@ -1,6 +1,7 @@
 // Keepers that systemd is asked for; a program stands in for systemd-run.
-#include "base/fd.h"
 #include "keeper/launcher.h"
+
+#include "base/fd.h"
 #include "testing/temp_dir.h"
 
 #include <gmock/gmock.h>
@@ -31,11 +32,13 @@ class LauncherTest : public ::testing::Test {
     orders_.spec.name = "web";
     orders_.spec.workdir = "/";
     orders_.spec.environment = {{"TOKEN", "hush-hush"}};
-    orders_.spec.command = {"sh", "-c", "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done"};
+    orders_.spec.command = {"sh", "-c",
+                            "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done"};
     (void)::setenv("STAND_IN_LOG", dir_.file("asked").c_str(), 1);
   }
   ~LauncherTest() override {
-    for (const char* name : {"STAND_IN_LOG", "STAND_IN_GATE", "STAND_IN_ERROR"}) (void)::unsetenv(name);
+    for (const char* name : {"STAND_IN_LOG", "STAND_IN_GATE", "STAND_IN_ERROR"})
+      (void)::unsetenv(name);
   }
   int wait_for(pid_t pid) {
     int status = -1;

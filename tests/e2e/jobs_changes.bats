@@ -72,7 +72,7 @@ teardown() {
   [ "$output" = $'unchanged db\nunchanged web' ]
   sed -i 's/sleep 600/sleep 700/' plain.toml
   run -0 gpurota job apply - <plain.toml
-  [ "$output" = $'changed db\nchanged web' ]
+  [ "$output" = $'changed db\nunchanged web' ]
   gpurota job remove --force db
   wait_until no_job db
   run -1 gpurota job apply plain.toml

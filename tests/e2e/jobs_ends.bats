@@ -49,7 +49,7 @@ PYTHON
   wait_until job_is second "j['position'] == 2 and j['request_id'] and j['detail']"
   gpurota job show second | grep -q 'waiting as R[0-9]*, position 2: '
   gpurota job list | grep -q 'waiting (1)'
-  gpurota queue | grep -q job
+  gpurota queue --json | grep -q '"kind": "job"'
   kill "$HOLDER"
   wait_until in_state first running
   wait_until in_state second running
@@ -130,7 +130,7 @@ PYTHON
     local after=()
     if [ "$name" = c ]; then after=(--after b); fi
     add "$name" --memory 1G "${after[@]}" --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"
-    wait_until grep -q "$name" "$order"
+    wait_until says order "$name"
   done
   reboot_machine
   rm -f "$order"
