@@ -72,9 +72,7 @@ Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* 
     const std::string* value = known ? value_of(known->spec.environment, name) : nullptr;
     if (value == nullptr) {
       return fail(Code::kInvalid,
-                  fmt::format("job {} is to have a variable {} whose value nobody has "
-                              "told",
-                              told.name, name));
+                  fmt::format("job {}: nothing tells the value of {}", told.name, name));
     }
     set_value(spec.environment, name, *value);
   }

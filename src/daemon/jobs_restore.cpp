@@ -31,6 +31,7 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
                                            jobs::Supervision(policy, std::move(*state))});
   JobEntry& job = it->second;
   const std::uint64_t id = job.id;
+  job.held = true;  // as far as we know
   // The lock tells who keeps it, also where the last daemon was killed before it wrote that down. One that
   // has been started and has not come so far will not run.
   auto holder = launcher_.holder(id);
@@ -58,7 +59,6 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
     auto keeper =
         track(parts_.processes, *holder, std::nullopt, [this, id] { on_keeper_death(id); });
     if (keeper) job.keeper = std::move(*keeper);
-    job.held = true;  // as far as we know
     log::info("job taken up", {{"job", job.spec.name}, {"uid", job.uid}});
   }
   if (ran && !job.keeper) return on_keeper_death(id);
