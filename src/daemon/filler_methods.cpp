@@ -12,7 +12,8 @@
 namespace gpurota::daemon {
 namespace {
 
-constexpr std::size_t kMostLogBytes = std::size_t{16} << 20;
+// An answer is kept in memory until it is read, and a byte may become six in it.
+constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
 constexpr std::int64_t kMostIdleSeconds = 7 * 86400;
 constexpr std::int64_t kMostGraceSeconds = 60;
 

@@ -45,7 +45,7 @@ bool FillerEntry::may_use(const GpuUuid& gpu) const {
 }
 
 Fillers::Fillers(Parts parts)
-    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper) {}
+    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {}
 
 WallTime Fillers::wall_time(TimePoint when) const {
   return parts_.wall_clock() +
@@ -292,10 +292,30 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
 }
 
+bool Fillers::hand_over(const GpuUuid& gpu) {
+  FillerSpot& spot = spots_[gpu];
+  const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
+  if (it == entries_.end()) return false;
+  const auto number = number_of(it->second, gpu);
+  const auto holder = number ? launcher_.holder(*number) : std::nullopt;
+  if (!holder) return false;
+  auto keeper =
+      track(parts_.processes, *holder, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
+  if (!keeper) return false;
+  spot.keeper = std::move(*keeper);
+  // It may have its lease already, or may have had to leave.
+  for (const auto& [id, lease] : parts_.leases.entries()) on_lease_change(lease, false);
+  if (spot.turns.state() == filler::State::kLeaving && !spot.lease) {
+    (void)spot.keeper->handle->send_signal(SIGTERM);
+  }
+  return true;
+}
+
 void Fillers::on_keeper_death(const GpuUuid& gpu) {
   FillerSpot& spot = spots_[gpu];
   if (spot.keeper) launcher_.collect(spot.keeper->pid());
   spot.keeper.reset();
+  if (hand_over(gpu)) return;
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
   if (it != entries_.end() && spot.turns.state() == filler::State::kOn) {
     if (const auto number = number_of(it->second, gpu)) ended_by_itself(it->second, gpu, *number);

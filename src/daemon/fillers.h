@@ -86,6 +86,7 @@ class Fillers {
     std::string gpurota;      // empty: not installed
     std::string runtime_dir;  // where `gpurota run` finds us
     uid_t own_uid = 0;
+    std::string systemd_run{};  // empty: keepers are our children
   };
 
   explicit Fillers(Parts parts);
@@ -124,6 +125,8 @@ class Fillers {
   Result<void> launch(FillerEntry& entry, const GpuUuid& gpu);
   void leave(const GpuUuid& gpu, const std::string& reason);
   void on_keeper_death(const GpuUuid& gpu);
+  // The keeper that systemd was asked for goes on where the one who asked has ended.
+  bool hand_over(const GpuUuid& gpu);
   void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number);
   void settle_spot(const GpuUuid& gpu);
   void drop_if_removed(std::uint64_t id);

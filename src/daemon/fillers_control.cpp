@@ -82,10 +82,11 @@ Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const 
   const FillerEntry& entry = entries_.at(id);
   std::string text;
   for (std::size_t i = 0; i < entry.places.size(); ++i) {
-    GPUROTA_ASSIGN_OR_RETURN(const std::string part,
-                             launcher_.read_log(files_of(entry, i), most / entry.places.size()));
+    GPUROTA_ASSIGN_OR_RETURN(
+        const jobs::LogPart part,
+        launcher_.read_log(files_of(entry, i), std::nullopt, most / entry.places.size()));
     if (entry.places.size() > 1) text += fmt::format("==> {} <==\n", gpu_name(entry.places[i]));
-    text += part;
+    text += part.text;
   }
   return text;
 }

@@ -93,7 +93,7 @@ std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::str
   return {
       "systemd-run", "--quiet", "--collect", "--no-ask-password",
       fmt::format("--unit=gpurota-job-{}-{}.service", job, run),
-      "--description=gpurota job " + name, "--slice=gpurota-jobs.slice",
+      "--description=gpurota: " + name, "--slice=gpurota-jobs.slice",
       // It is there when it has its lock.
       "--service-type=notify",
       // The cgroup of its lease is made below its own.
