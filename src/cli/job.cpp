@@ -4,6 +4,8 @@
 #include "cli/output.h"
 #include "proto/codec.h"
 
+#include <fmt/format.h>
+
 namespace gpurota::cli {
 namespace {
 

@@ -1,7 +1,6 @@
 // `gpurota job logs`: what a job has printed, and with -f what it prints from now on.
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/job_view.h"
+#include "cli/command_parts.h"
 #include "cli/output.h"
 
 #include <fmt/format.h>
