@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # `gpurota job`: programs that the daemon looks after.
 
+# shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
 load job_helpers
 

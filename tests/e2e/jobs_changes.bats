@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Jobs: changed, written to a file and read from one, followed.
 
+# shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
 load job_helpers
 
@@ -49,8 +50,8 @@ teardown() {
 }
 
 @test "export and apply are each other's mirror" {
-  printf 'A=x "y"\\z\n' >env
-  add db --memory 1G --restart on-failure --env-file env -- sh -c 'echo "$A"; exec sleep 600'
+  printf 'A=x "y"\\z\n' >vars
+  add db --memory 1G --restart on-failure --env-file vars -- sh -c 'echo "$A"; exec sleep 600'
   add web --memory 1G --after db --workdir / -- sleep 600
   gpurota job stop web
   wait_until in_state web stopped

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Jobs: what they wait for, what ends them, and what a reboot makes of them.
 
+# shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
 load job_helpers
 
@@ -188,8 +189,8 @@ as_service() {
 }
 
 @test "nothing tells the value of a variable, whatever is asked" {
-  printf 'FROM_FILE=very-secret-file\n' >env
-  TOKEN=very-secret-token gpurota job add secret --memory 1G --env TOKEN --env-file env -- \
+  printf 'FROM_FILE=very-secret-file\n' >vars
+  TOKEN=very-secret-token gpurota job add secret --memory 1G --env TOKEN --env-file vars -- \
     sh -c 'echo "has ${#TOKEN} ${#FROM_FILE}"; exec sleep 600'
   wait_until logged secret 'has 17 16'
   OTHER=very-secret-other gpurota job update secret --env OTHER

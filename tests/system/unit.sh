@@ -138,6 +138,29 @@ wait_until has_leases 0
 if in_there pgrep -x gpu_program >/dev/null; then fail "the program outlives its lease"; fi
 echo "ok a lease that ends takes the program of another user along (CAP_KILL)"
 
+# A job is a unit of its own: another user's, outside of the daemon's, without its sandbox.
+job() { in_there runuser -u nobody -- gpurota job "$@"; }
+job_unit() { in_there systemctl list-units --plain --no-legend 'gpurota-job-*.service' | cut -d' ' -f1; }
+logged() { job logs web | grep -q "$1"; }
+job add web --workdir / --memory 1G --env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH -- \
+  sh -c 'id -un; grep -E "NoNewPrivs|Seccomp:" /proc/self/status; exec /opt/gpurota/bin/gpu_program hold 256'
+wait_until logged holding || { job show web; fail "the job does not run"; }
+logged '^nobody$' || fail "the job is not its owner's"
+logged 'NoNewPrivs:.*0' || fail "the job is in the daemon's sandbox"
+[ -n "$(job_unit)" ] || fail "the job has no unit of its own"
+in_there systemctl show -P ControlGroup "$(job_unit)" | grep -q gpurota-jobs.slice || fail "the job is not in its slice"
+program=$(in_there pgrep -x gpu_program)
+unit restart
+kill_and_wait
+wait_until has_leases 1
+[ "$(in_there pgrep -x gpu_program)" = "$program" ] || fail "a restart ended a job"
+job stop web
+wait_until has_leases 0
+[ "$(job show web --json | grep -c '"reason": "stopped"')" = 1 ] || fail "why the job ended is not known"
+no_job_unit() { [ -z "$(job_unit)" ]; }
+wait_until no_job_unit
+echo "ok a job of another user is a unit of its own, and no restart of the daemon ends it"
+
 unit stop
 [ "$(unit show -P Result)" = success ] || fail "stop: $(unit show -P Result)"
 in_there test -e /var/lib/gpurota/gpurota.db -o -d /var/lib/gpurota || fail "no state is kept"
