@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "daemon/control_methods.h"
 #include "daemon/fake_world_test.h"
+#include "daemon/swap_tenants.h"
+#include "daemon/turn_keeper.h"
 #include "store/sqlite_store.h"
 
 #include <gmock/gmock.h>
@@ -34,14 +36,17 @@ class PrivacyTest : public FakeWorldTest {
                [](const QueueEntry&, const Error&) {}}),
         attribution(processes, leases),
         automatic({leases, attribution, processes, gpus, config, {}}),
-        tenants({loop, processes, leases, grants, config, automatic, [](const GpuUuid&) {},
+        turns({loop, config, gpus, leases, recorder, {}, {}}),
+        swap({loop, processes, turns, grants, config, {}, [](const GpuUuid&) {}, {}}),
+        tenants({loop, processes, leases, grants, config, automatic, swap, [](const GpuUuid&) {},
                  [](pid_t) { return std::optional<LeaseId>(); }}),
         keeper({loop, processes, config, gpus, leases, attribution, recorder,
                 [](pid_t) { return std::optional<LeaseId>(); }, [](LeaseId, const std::string&) {},
                 [](LeaseId, const std::string&) {}, [](const GpuUuid&) {},
                 [this] { return wall(); }, [](uid_t) { return std::vector<std::string>(); }}),
         views({config, processes, gpus, leases, queue, grants, tenants, attribution,
-               [](uid_t uid) { return uid == kRoot; }, keeper}),
+               [](uid_t uid) { return uid == kRoot; }, keeper, turns,
+               [this] { return std::pair(loop.now(), wall()); }}),
         methods({leases,
                  queue,
                  gpus,
@@ -132,6 +137,8 @@ class PrivacyTest : public FakeWorldTest {
   Queue queue;
   Attribution attribution;
   AutomaticLeases automatic;
+  TurnKeeper turns;
+  SwapTenants swap;
   TenantServer tenants;
   WatchKeeper keeper;
   Views views;
