@@ -113,6 +113,7 @@ Result<std::optional<proto::Answer<Method>>> Connection::next_answer() {
   template Result<proto::M::Reply> Connection::call(const proto::M&, milliseconds);
 GPUROTA_INSTANTIATE(GetInfo)
 GPUROTA_INSTANTIATE(Acquire)
+GPUROTA_INSTANTIATE(Hold)
 GPUROTA_INSTANTIATE(Start)
 GPUROTA_INSTANTIATE(Release)
 GPUROTA_INSTANTIATE(Update)
