@@ -208,7 +208,8 @@ TEST_F(SwapTest, AClaimIsCutToTheLimitOfItsLease) {
   ASSERT_TRUE(honest.join(make_lease(gib(12))));
   EXPECT_EQ(honest.grow(gib(12)), GPUROTA_OK);
   EXPECT_EQ(turns().leases.at(0).resident_bytes, gib(8));
-  EXPECT_EQ(turns().leases.at(0).wired_bytes, Bytes()) << "memory that moves is not forgotten for it";
+  EXPECT_EQ(turns().leases.at(0).wired_bytes, Bytes())
+      << "memory that moves is not forgotten for it";
   liar.send_shrink(Bytes(UINT64_MAX), Bytes(UINT64_MAX), Bytes(UINT64_MAX));
   EXPECT_TRUE(eventually([&] { return turns().leases.at(0).resident_bytes.is_zero(); }));
 }
