@@ -68,8 +68,8 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
   --swap                share the GPU in turns: the program may have nearly all of its memory (or
                         --memory) while others do too. When they do not fit together one runs at a
                         time, and what it needs of the others' moves to host memory
-  --priority WHICH      high, normal, low, or a number, up to what the site allows you: who goes first
-                        in turns, and who is stopped last
+  --priority WHICH      high, normal, low, or a number, up to what the site allows you: who goes
+                        first in turns, and who is stopped last
   --note TEXT           shown in 'gpurota status' to you and administrators
   --as NAME             who you are, where several people share an account
   -w, --wait TIME       do not wait for GPUs for longer than that: 30s, 10m, 2h, 1h30m

@@ -114,6 +114,14 @@ const char* sample_text<ReadJobLog>() {
   return R"({"name":"web","bytes":1000,"cursor":"1:2"})";
 }
 template <>
+const char* sample_text<ListTurns>() {
+  return R"({"gpu_ids":["0"]})";
+}
+template <>
+const char* sample_text<SetGpus>() {
+  return R"({"gpu_ids":["0"],"capacity":{"percent":50},"quantum":"5s","turns":"off","reset":true})";
+}
+template <>
 const char* sample_text<InterfaceDescription>() {
   return R"({"interface":"dev.gpurota"})";
 }
