@@ -223,6 +223,7 @@ void FakeDaemon::tell_holders(const proto::Hold::Reply& reply, bool continues) {
 }
 
 void FakeDaemon::finish(proto::Ended ended, const std::string& reason) {
+  if (ended_) return;  // its command goes too then
   ended_ = {acquire_reply_.lease, ended, reason};
   tell_holders(*ended_, false);
 }

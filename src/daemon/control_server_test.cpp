@@ -25,6 +25,7 @@ class ControlServerTest : public ::testing::Test {
     const auto listening = server_.listen(dir_.file("control.sock"), options);
     EXPECT_TRUE(listening) << listening.error().message;
   }
+  ~ControlServerTest() override { log::set_level(log::Level::kInfo); }
   Fd connect() {
     auto fd = ipc::connect_unix(dir_.file("control.sock"), SOCK_STREAM, std::chrono::seconds(5));
     EXPECT_TRUE(fd);

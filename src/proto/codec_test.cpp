@@ -81,6 +81,10 @@ const char* sample_text<Undrain>() {
   return R"({"gpu_ids":["0"]})";
 }
 template <>
+const char* sample_text<SetGpus>() {
+  return R"({"gpu_ids":["0"],"capacity":{"percent":80},"quantum":"5s","turns":"on"})";
+}
+template <>
 const char* sample_text<AddFiller>() {
   return R"({"name":"fold","command":["./fold"],"environment":[],"memory":{"percent":88},"gpu_ids":["1"],"idle_seconds":30})";
 }

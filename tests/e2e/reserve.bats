@@ -90,9 +90,9 @@ END
   wait_until holds "leases[0]['state'] == 'expired'"
   kill -0 "$pid"
   gpurota explain L1 | grep 'its time is over'
-  gpurota events --lease L1 >events
-  grep -q 'lease_updated .*changed: .*, until ' events
-  grep -q 'lease_updated .*is expired' events
+  gpurota events --lease L1 >told
+  grep -q 'lease_updated .*changed: .*, until ' told
+  grep -q 'lease_updated .*is expired' told
   # It yields to who waits.
   gpurota run --gpu-ids 0 -- true
   wait_until gone "$pid"

@@ -129,6 +129,9 @@ void FakeDaemon::serve() {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     if (polled[1].revents != 0) accept_tenant();
+    // Who has gone was gone before the others asked.
+    std::stable_partition(polled.begin() + 2, polled.end(),
+                          [](const pollfd& p) { return (p.revents & POLLHUP) != 0; });
     for (std::size_t i = 2; i < polled.size(); ++i) {
       if (polled[i].revents == 0) continue;
       const int fd = polled[i].fd;
