@@ -48,8 +48,10 @@ def say(*words):
 
 def start_daemon():
     log = open(f"{out}/gpurotad.log", "a")
+    with open(f"{work}/gpurotad.toml", "w") as config:  # room for two such programs, all of it pinned
+        config.write(f'[turns]\nhost_budget = "{int(args.capacity * 2)}G"\npinned = "100%"\n')
     daemon = subprocess.Popen([f"{dist}/bin/gpurotad", "--runtime-dir", f"{work}/run", "--state-dir", f"{work}/state",
-                               "--config", "/dev/null", "--preload", f"{dist}/lib/libgpurota.so"], stderr=log, stdout=log)
+                               "--config", f"{work}/gpurotad.toml", "--preload", f"{dist}/lib/libgpurota.so"], stderr=log, stdout=log)
     for _ in range(200):
         if subprocess.run([gpurota, "status"], capture_output=True).returncode == 0:
             return daemon

@@ -81,6 +81,11 @@ bool SwapTenants::take(TenantId id, const TenantMessage& message) {
       },
       message);
   if (Tenant* const left = find(id)) expect(*left);
+  if (!good) {
+    const auto type = std::visit([](const auto& m) { return m.header.type; }, message);
+    log::warn("a tenant's message is not what it may say now",
+              {{"pid", pid_of(id)}, {"type", type}});
+  }
   return good;
 }
 
@@ -164,7 +169,15 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   Bytes& ordered = memory.ordered[message.direction];
   const Bytes bytes(message.bytes), returned(message.returned);
   // Nobody has asked for that. Blocks move whole: the last one may be more than was left.
-  if (bytes + returned > ordered + (ordered.is_zero() ? Bytes() : kLargestBlock)) return false;
+  if (bytes + returned > ordered + (ordered.is_zero() ? Bytes() : kLargestBlock)) {
+    log::warn("a tenant has moved what was not ordered",
+              {{"pid", tenant.pid},
+               {"direction", message.direction == GPUROTA_SWAP_EVICT ? "out" : "in"},
+               {"bytes", bytes.count()},
+               {"returned", returned.count()},
+               {"ordered", ordered.count()}});
+    return false;
+  }
   ordered -= bytes + returned;
   tenant.moving.reset();
   if (moves(tenant)) tenant.moving = parts_.loop.now();
