@@ -25,18 +25,18 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
 
 @test "an administrator sets what leases may have of a GPU, and a restart keeps it" {
   gpurota set --gpu-ids 0 --capacity 50% --quantum 5s --turns on
-  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "('on', 5000)" ]
+  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "on 5000" ]
   run -125 gpurota run --gpu-ids 0 --swap --memory 60% -- true
   grep -q 'is more than GPU 0 has' <<<"$output"
   kill_daemon
   start_daemon
-  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "('on', 5000)" ]
+  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "on 5000" ]
   in_background one gpurota run --gpu-ids 0 --memory 40% -- sleep 60
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   run -1 gpurota set --gpu-ids 0 --capacity 30%
   grep -q 'promised to slices' <<<"$output"
   gpurota set --gpu-ids 0 --reset
-  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "('auto', None)" ]
+  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "auto None" ]
   gpurota events | grep -q 'GPU 0 is set'
 }
 
@@ -44,7 +44,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   printf '%s\n' '[turns]' 'quantum = "250ms"' '[turns.gpu.0]' 'mode = "off"' '[limits]' 'priority = 10' \
     >"$E2E_DIR/gpurota.toml"
   gpurota reload
-  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "('off', 250)" ]
+  [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "off 250" ]
   gpurota run --swap --priority high -- true
   run -125 gpurota run --swap --priority 11 -- true
   grep -q 'priorities up to 10' <<<"$output"
