@@ -168,8 +168,10 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   Memory& memory = tenant.memory[message.slot];
   Bytes& ordered = memory.ordered[message.direction];
   const Bytes bytes(message.bytes), returned(message.returned);
-  // Nobody has asked for that. Blocks move whole: the last one may be more than was left.
-  if (bytes + returned > ordered + (ordered.is_zero() ? Bytes() : kLargestBlock)) {
+  // Blocks move whole, several at a time: all together may be up to one more than was ordered.
+  Bytes& excess = memory.excess[message.direction];
+  excess += bytes + returned - ordered;
+  if (excess > memory.slack[message.direction]) {
     log::warn("a tenant has moved what was not ordered",
               {{"pid", tenant.pid},
                {"direction", message.direction == GPUROTA_SWAP_EVICT ? "out" : "in"},
@@ -226,6 +228,8 @@ void SwapTenants::order(TenantId id, const GpuUuid& gpu, std::uint32_t direction
     message.bytes = bytes.count();
     if (!tenant->moving) tenant->moving = parts_.loop.now();
     tenant->memory[slot].ordered[direction] += bytes;
+    tenant->memory[slot].excess[direction] = Bytes();
+    tenant->memory[slot].slack[direction] = kLargestBlock;
     send(*tenant, message);
     expect(*tenant);
     return;

@@ -91,8 +91,10 @@ class SwapTenants {
   struct Memory {
     GpuUuid gpu;
     Bytes limit;
-    std::array<Bytes, 2> ordered;            // by direction: and not yet reported
-    Bytes unmeasured;                        // granted for contexts that no look has shown yet
+    std::array<Bytes, 2> ordered;  // by direction: and not yet reported
+    std::array<Bytes, 2> excess;   // reported beyond what was ordered, since the last order
+    std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
+    Bytes unmeasured;              // granted for contexts that no look has shown yet
     std::optional<TimePoint> context_since;  // it was created before
     int contexts = 0;
     std::optional<Bytes> told_before;  // before the look that is under way; empty: in motion

@@ -44,3 +44,13 @@ is_done() {
   wait_until is_done one
   wait_until is_done two
 }
+
+@test "the turn and the memory of a program that is killed are its neighbour's" {
+  probe one 60 5
+  wait_until eval '[ "$(value "len(leases)")" = 1 ]'
+  probe two 10 6
+  wait_until eval '[ "$(moves one)" -gt 0 ] || [ "$(moves two)" -gt 0 ]'
+  kill -KILL "$(value 'leases[0]["pid"]')"
+  wait_until is_done two
+  wait_until eval '[ "$(value "len(leases)")" = 0 ]'
+}

@@ -155,6 +155,11 @@ void SwapClient::set_busy(bool busy) {
   tell_status();
 }
 
+void SwapClient::set_block(Bytes block) {
+  const std::lock_guard lock(mutex_);
+  block_ = block;
+}
+
 void SwapClient::set_lazy(bool lazy) {
   const std::lock_guard lock(mutex_);
   lazy_ = lazy;
@@ -283,14 +288,21 @@ void SwapClient::move(const gpurota_msg_swap_move& order) {
   const bool evict = order.direction == GPUROTA_SWAP_EVICT;
   const Bytes can = evict ? has_.resident : has_.movable - has_.resident;
   const Bytes bytes = std::min(can, Bytes(order.bytes));
+  gpurota_msg_swap_moved moved{};
+  moved.slot = order.slot;
+  moved.direction = order.direction;
+  for (Bytes told; evict && !block_.is_zero() && told < Bytes(order.bytes) && block_ <= can;) {
+    told += block_;
+    has_.resident -= block_;
+    moved.bytes = block_.count();
+    say(GPUROTA_MSG_SWAP_MOVED, moved);
+    if (told >= Bytes(order.bytes)) return;
+  }
   if (evict) {
     has_.resident -= bytes;
   } else {
     has_.resident += bytes;
   }
-  gpurota_msg_swap_moved moved{};
-  moved.slot = order.slot;
-  moved.direction = order.direction;
   moved.bytes = bytes.count();
   moved.returned = order.bytes - bytes.count();
   say(GPUROTA_MSG_SWAP_MOVED, moved);

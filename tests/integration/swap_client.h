@@ -49,6 +49,8 @@ class SwapClient {
   void set_busy(bool busy);
   // From now on orders to move, or to drain, are taken and not carried out.
   void set_lazy(bool lazy);
+  // From now on it evicts whole blocks of this size, as the library does, and tells of each.
+  void set_block(Bytes block);
   // As if the connection had broken.
   void disconnect();
 
@@ -91,6 +93,7 @@ class SwapClient {
   std::map<std::uint32_t, std::pair<std::uint32_t, Bytes>> asked_;
   std::optional<gpurota_msg_swap_terms> terms_;
   Has has_;
+  Bytes block_;
   bool busy_ = false, lazy_ = false, open_ = false, gone_ = false;
   int turns_ = 0;
 };

@@ -157,6 +157,20 @@ TEST_F(SwapTest, TwoThatDoNotFitTakeTurns) {
   EXPECT_LT(seen.switches.back().in_bytes, gib(10)) << "only the deficit moves";
 }
 
+TEST_F(SwapTest, BlocksThatMoveWholeMayBeMoreThanWasOrderedAndMuchMoreIsForged) {
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
+  a.set_block(mib(48));  // orders are of whole 64 MiB
+  b.set_block(mib(48));
+  ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+  a.set_busy(true);
+  b.set_busy(true);
+  ASSERT_EQ(b.grow(gib(16)), GPUROTA_OK);
+  EXPECT_TRUE(eventually([&] { return a.turns() > 3 && b.turns() > 3; }));
+  for (int i = 0; i < 1000; ++i) a.send_moved(GPUROTA_SWAP_EVICT, mib(64), {});
+  EXPECT_TRUE(a.hung_up());
+}
+
 TEST_F(SwapTest, AnIdleLeaseGivesItsTurnAway) {
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
