@@ -25,6 +25,7 @@ options = argparse.ArgumentParser(description=__doc__)
 options.add_argument("dist")
 options.add_argument("--out")
 options.add_argument("--capacity", type=float, default=24.0)
+options.add_argument("--quanta", default="30s,10s,5s,1s,auto", help="of the table")
 options.add_argument("parts", nargs="*")
 args = options.parse_intermixed_args()
 dist = os.path.abspath(args.dist)
@@ -202,13 +203,14 @@ def table():
     set_gpu(capacity=f"{args.capacity}G", quantum="auto", turns="auto")
     seconds, result = run_together([job("calibrate", gib, 1, 100, 0)])
     per_pass = result[0]["seconds"] / 100
-    say(f"| jobs of {gib:.1f} GiB | one after the other | " + " | ".join(q for q in ("30s", "10s", "5s", "1s", "auto")) + " |")
-    say("|---|---|---|---|---|---|---|")
+    quanta = args.quanta.split(",")
+    say(f"| jobs of {gib:.1f} GiB | one after the other | " + " | ".join(quanta) + " |")
+    say("|---|---|" + "---|" * len(quanta))
     for name, busy, pause, phases in (("50 % work", 4.5, 4.5, 3), ("90 % work", 9.0, 1.0, 2)):
         passes = int(busy / per_pass)
         serial = sum(run_together([job(f"serial_{i}", gib, phases, passes, pause)])[0] for i in range(2))
         row = []
-        for quantum in ("30s", "10s", "5s", "1s", "auto"):
+        for quantum in quanta:
             set_gpu(quantum=quantum)
             seconds, _ = run_together([job(f"table_{i}", gib, phases, passes, pause) for i in range(2)])
             row.append(f"{seconds:.1f} s, {serial / seconds:.2f}")
