@@ -122,10 +122,6 @@ const char* sample_text<ListTurns>() {
   return R"({"gpu_ids":["0"]})";
 }
 template <>
-const char* sample_text<SetGpus>() {
-  return R"({"gpu_ids":["0"],"capacity":{"percent":50},"quantum":"5s","turns":"off","reset":true})";
-}
-template <>
 const char* sample_text<InterfaceDescription>() {
   return R"({"interface":"dev.gpurota"})";
 }
