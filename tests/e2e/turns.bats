@@ -7,7 +7,7 @@ setup() { start_daemon; }
 teardown() { end_test; }
 
 # turns EXPRESSION: of `gpurota turns --json`, as Python.
-turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print(($1))"; }
+turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"; }
 
 @test "several swap leases have nearly all of a GPU, and say that they take turns" {
   in_background one gpurota run --gpu-ids 0 --swap -- sleep 60
