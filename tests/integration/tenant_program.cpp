@@ -40,10 +40,21 @@ const char* grow(WireTenant& tenant, const std::string& bytes) {
   return grown && grown->status == GPUROTA_OK ? "granted" : "refused";
 }
 
+// It is whose it is to be when its pid is told.
 pid_t make_child(bool nobody) {
+  int ends[2];
+  if (::pipe(ends) != 0) return 0;
   const pid_t child = ::fork();
-  if (child != 0) return child;
+  if (child != 0) {
+    char ready = 0;
+    ::close(ends[1]);
+    (void)!::read(ends[0], &ready, 1);
+    ::close(ends[0]);
+    return child;
+  }
   if (nobody && ::setuid(65534) != 0) ::_exit(1);
+  ::close(ends[0]);
+  ::close(ends[1]);
   // Where there is no cgroup that ends it with the lease, it holds up nobody who waits for our output.
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
   ::alarm(60);
