@@ -24,7 +24,7 @@ struct gpurota_page_grant {
   uint8_t uuid[GPUROTA_UUID_BYTES]; /* which GPU this slot is; all zero: slot unused */
   uint64_t limit_bytes; /* what the program is told the GPU's size is; follows `gpurota update` */
   uint64_t available_bytes; /* what the lease could still give this tenant beyond its grant */
-  uint32_t gate;            /* 0 open. Other values come with swap leases */
+  uint32_t gate;            /* 0; not read: gates of swap leases come by message */
   uint32_t reserved[7];
 };
 

@@ -1,6 +1,7 @@
 #include "daemon/control_methods.h"
 
 #include "abi/env.h"
+#include "daemon/calls.h"
 #include "daemon/jobs.h"
 #include "daemon/visible_devices.h"
 #include "lease/gpu_selector.h"
@@ -16,15 +17,6 @@
 
 namespace gpurota::daemon {
 namespace {
-
-Outcome failed(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
-}
-
-template <class Method>
-Outcome replied(const typename Method::Reply& reply) {
-  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
-}
 
 proto::Ended ended(EndCause cause) {
   switch (cause) {
@@ -202,10 +194,10 @@ Outcome ControlMethods::refused_to(const Caller& caller, Outcome outcome, const 
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
   if (const auto error = parts_.driver_error()) {
-    return refused_to(caller, failed(*error), error->message);
+    return refused_to(caller, refused(*error), error->message);
   }
   auto request = request_of(caller, call);
-  if (!request) return refused_to(caller, failed(request.error()), request.error().message);
+  if (!request) return refused_to(caller, refused(request.error()), request.error().message);
   request->at_once = true;
   // Like no other, of this daemon or of an earlier one.
   request->ticket = fmt::format("acquire-{}-{}-{}", caller.pid,
@@ -214,7 +206,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
   if (!place) {
     const lease::Refusal& refusal = place.error();
     if (refusal.error.code != Code::kNoGpu) {
-      return refused_to(caller, failed(refusal.error), refusal.error.message);
+      return refused_to(caller, refused(refusal.error), refusal.error.message);
     }
     for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
     Outcome none;
@@ -236,15 +228,15 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Start& call) {
   const auto entry = own_lease(caller, call.lease_id);
-  if (!entry) return failed(entry.error());
+  if (!entry) return refused(entry.error());
   const auto lasts = time_of(call.seconds);
-  if (!lasts) return failed(lasts.error());
+  if (!lasts) return refused(lasts.error());
   const bool subreaper = call.subreaper.value_or(false);
   const auto started =
       (*entry)->lease.kind == LeaseKind::kReservation
           ? parts_.leases.start_command(call.lease_id, {call.pid, caller.pid, subreaper, *lasts})
           : parts_.leases.start(call.lease_id, call.pid, subreaper);
-  if (!started) return failed(started.error());
+  if (!started) return refused(started.error());
   if (parts_.jobs) parts_.jobs->on_held(caller.pid, call.lease_id);
   Outcome outcome = replied<proto::Start>({*started});
   outcome.started = call.lease_id;
@@ -257,7 +249,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Hold& call) {
   const proto::Hold::Reply* const last = ended_.find(call.lease_id);
   const bool may_know =
       last && (last->lease.uid == caller.uid || parts_.views.is_administrator(caller.uid));
-  return may_know ? replied<proto::Hold>(*last) : failed(entry.error());
+  return may_know ? replied<proto::Hold>(*last) : refused(entry.error());
 }
 
 Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
@@ -298,7 +290,7 @@ Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Release& call) {
   const auto chosen = chosen_leases(caller, call);
-  if (!chosen) return failed(chosen.error());
+  if (!chosen) return refused(chosen.error());
   for (const LeaseId id : *chosen) {
     parts_.leases.end(id, EndCause::kReleased,
                       fmt::format("it was released by uid {}", caller.uid));
@@ -327,13 +319,13 @@ Result<void> ControlMethods::check_update(const Caller& caller, const LeaseEntry
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Update& call) {
   const auto entry = own_lease(caller, call.lease_id);
-  if (!entry) return failed(entry.error());
+  if (!entry) return refused(entry.error());
   const auto lasts = time_of(call.seconds);
-  if (!lasts) return failed(lasts.error());
-  if (const auto may = check_update(caller, **entry, call); !may) return failed(may.error());
+  if (!lasts) return refused(lasts.error());
+  if (const auto may = check_update(caller, **entry, call); !may) return refused(may.error());
   const auto updated =
       parts_.leases.update(call.lease_id, {call.memory, call.soft_limit, call.note, *lasts});
-  if (!updated) return failed(updated.error());
+  if (!updated) return refused(updated.error());
   return replied<proto::Update>({parts_.views.lease(**entry, caller.uid)});
 }
 
@@ -353,7 +345,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Status&) {
 
 Outcome ControlMethods::on(const Caller& caller, const proto::ListProcesses& call) {
   if (call.lease_id && !parts_.leases.find(*call.lease_id)) {
-    return failed(Error{Code::kNotFound, 0, "there is no lease " + to_string(*call.lease_id)});
+    return refused(Error{Code::kNotFound, 0, "there is no lease " + to_string(*call.lease_id)});
   }
   if (call.lease_id) {
     return replied<proto::ListProcesses>(parts_.views.processes(caller.uid, call.lease_id));
@@ -373,9 +365,9 @@ Outcome ControlMethods::on(const Caller&, const proto::Health&) {
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Reload&) {
   if (!parts_.views.is_administrator(caller.uid)) {
-    return failed(Error{Code::kDenied, 0, "only administrators may reload the configuration"});
+    return refused(Error{Code::kDenied, 0, "only administrators may reload the configuration"});
   }
-  if (const auto reloaded = parts_.reload(); !reloaded) return failed(reloaded.error());
+  if (const auto reloaded = parts_.reload(); !reloaded) return refused(reloaded.error());
   return replied<proto::Reload>({});
 }
 

@@ -76,15 +76,13 @@ Daemon::Daemon(World world, config::Config config, Places places)
              [this](uid_t uid) { return users_.limits_of(uid); },
              [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
              [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
-               const LeaseEntry* entry = leases_.find(lease);
-               if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
+               record_refusal(lease, pid, gpu, asked);
              }}),
       tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_, swap_,
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                 [this](pid_t pid) { return lease_of_process(pid); },
                 [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
-                  const LeaseEntry* entry = leases_.find(lease);
-                  if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
+                  record_refusal(lease, pid, gpu, asked);
                 }}),
       keeper_({world_.loop, world_.processes, config_, gpus_, leases_, attribution_, recorder_,
                [this](pid_t pid) { return tenants_.lease_of(pid); },
@@ -402,6 +400,11 @@ void Daemon::keep_house() {
   auto timer = world_.loop.add_timer(world_.loop.now() + kHousekeepingPeriod,
                                      ports::Urgency::kHousekeeping, [this] { keep_house(); });
   if (timer) housekeeping_ = std::move(*timer);
+}
+
+void Daemon::record_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
+  const LeaseEntry* entry = leases_.find(lease);
+  if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
 }
 
 std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {

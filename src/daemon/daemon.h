@@ -97,6 +97,8 @@ class Daemon {
   // GPU time of a user since then, ended leases included. Empty: no history is kept.
   std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from);
   std::optional<LeaseId> lease_of_process(pid_t pid);
+  // A tenant of the lease asked for memory, and was refused.
+  void record_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked);
 
   World world_;
   std::unique_ptr<ports::GpuProbe> probe_;

@@ -1,5 +1,6 @@
 // The calls about fillers: another part of control_methods.cpp. A user sees and changes their own;
 // administrators see all, and say whose they mean.
+#include "daemon/calls.h"
 #include "daemon/control_methods.h"
 #include "daemon/fillers.h"
 #include "lease/gpu_selector.h"
@@ -12,19 +13,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// An answer is kept in memory until it is read, and a byte may become six in it.
-constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
 constexpr std::int64_t kMostIdleSeconds = 7 * 86400;
 constexpr std::int64_t kMostGraceSeconds = 60;
-
-Outcome refused(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
-}
-
-template <class Method>
-Outcome replied(const typename Method::Reply& reply) {
-  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
-}
 
 jobs::JobSpec spec_of(const proto::AddFiller& call) {
   jobs::JobSpec spec;
@@ -139,13 +129,11 @@ Result<const FillerEntry*> ControlMethods::own_filler(
   const FillerEntry* found = nullptr;
   for (const auto& [id, filler] : parts_.fillers->entries()) {
     if (filler.spec.name != name || filler.removed) continue;
-    const bool meant = user ? filler.user == *user || std::to_string(filler.uid) == *user
-                            : filler.uid == caller.uid;
+    const bool meant = user ? is_user(filler.user, filler.uid, *user) : filler.uid == caller.uid;
     if (meant) found = &filler;
   }
   // Whether somebody else has a filler of that name is nobody's business.
-  const bool others =
-      user && *user != parts_.views.user_name(caller.uid) && *user != std::to_string(caller.uid);
+  const bool others = user && !is_user(parts_.views.user_name(caller.uid), caller.uid, *user);
   if (others && !parts_.views.is_administrator(caller.uid)) {
     return fail(Code::kDenied, "only administrators see and change the fillers of others");
   }
@@ -181,9 +169,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListFillers& call)
   proto::ListFillers::Reply reply;
   for (const auto& [id, filler] : parts_.fillers->entries()) {
     if (filler.removed || (filler.uid != caller.uid && !administrator)) continue;
-    if (call.user && filler.user != *call.user && std::to_string(filler.uid) != *call.user) {
-      continue;
-    }
+    if (call.user && !is_user(filler.user, filler.uid, *call.user)) continue;
     reply.fillers.push_back(describe_filler(filler));
   }
   return replied<proto::ListFillers>(reply);

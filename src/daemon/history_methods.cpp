@@ -1,4 +1,5 @@
 // The calls about what was: events and the report. The other part of control_methods.cpp.
+#include "daemon/calls.h"
 #include "daemon/control_methods.h"
 #include "proto/codec.h"
 #include "proto/words.h"
@@ -118,7 +119,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Report& call) {
   std::stable_sort(reply.rows.begin(), reply.rows.end(),
                    [](const auto& a, const auto& b) { return a.gpu_seconds > b.gpu_seconds; });
   if (reply.rows.size() > kMostRows) reply.rows.resize(kMostRows);
-  return {proto::reply_json<proto::Report>(reply), {}, {}, {}, {}};
+  return replied<proto::Report>(reply);
 }
 
 }  // namespace gpurota::daemon

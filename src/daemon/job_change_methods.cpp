@@ -1,4 +1,5 @@
 // The calls that change jobs, and write them out: part of job_methods.cpp.
+#include "daemon/calls.h"
 #include "daemon/control_methods.h"
 #include "daemon/jobs.h"
 #include "proto/codec.h"
@@ -11,15 +12,6 @@ namespace gpurota::daemon {
 namespace {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
-
-Outcome refused(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
-}
-
-template <class Method>
-Outcome replied(const typename Method::Reply& reply) {
-  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
-}
 
 const std::string* value_of(const Environment& environment, const std::string& name) {
   const auto found = std::find_if(environment.begin(), environment.end(),
@@ -171,8 +163,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) 
   }
   const bool administrator = parts_.views.is_administrator(caller.uid);
   for (const auto& [id, job] : parts_.jobs->entries()) {
-    const bool meant = call.user ? job.user == *call.user || std::to_string(job.uid) == *call.user
-                                 : job.uid == caller.uid;
+    const bool meant = call.user ? is_user(job.user, job.uid, *call.user) : job.uid == caller.uid;
     if (!meant || job.removed) continue;
     if (job.uid != caller.uid && !administrator) {
       return refused({Code::kDenied, 0, "only administrators see and change the jobs of others"});

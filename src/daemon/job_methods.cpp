@@ -1,5 +1,6 @@
 // The calls about jobs: another part of control_methods.cpp. A user sees and changes their own;
 // administrators see all, and say whose they mean.
+#include "daemon/calls.h"
 #include "daemon/control_methods.h"
 #include "daemon/jobs.h"
 #include "proto/codec.h"
@@ -10,18 +11,6 @@
 
 namespace gpurota::daemon {
 namespace {
-
-// An answer is kept in memory until it is read, and a byte may become six in it.
-constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
-
-Outcome refused(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
-}
-
-template <class Method>
-Outcome replied(const typename Method::Reply& reply) {
-  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
-}
 
 std::optional<std::string> text_or_nothing(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
@@ -87,8 +76,7 @@ Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std:
   const JobEntry* found = nullptr;
   for (const auto& [id, job] : parts_.jobs->entries()) {
     if (job.spec.name != name || job.removed) continue;
-    const bool meant =
-        user ? job.user == *user || std::to_string(job.uid) == *user : job.uid == caller.uid;
+    const bool meant = user ? is_user(job.user, job.uid, *user) : job.uid == caller.uid;
     if (meant) found = &job;
   }
   // Whether somebody else has a job of that name is nobody's business.
@@ -120,7 +108,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListJobs& call) {
   proto::ListJobs::Reply reply;
   for (const auto& [id, job] : parts_.jobs->entries()) {
     if (job.uid != caller.uid && !administrator) continue;
-    if (call.user && job.user != *call.user && std::to_string(job.uid) != *call.user) continue;
+    if (call.user && !is_user(job.user, job.uid, *call.user)) continue;
     reply.jobs.push_back(describe_job(job));
   }
   return replied<proto::ListJobs>(reply);

@@ -1,4 +1,5 @@
 // The calls about waiting, and about GPUs out of service: another part of control_methods.cpp.
+#include "daemon/calls.h"
 #include "daemon/control_methods.h"
 #include "daemon/jobs.h"
 #include "lease/gpu_selector.h"
@@ -7,18 +8,7 @@
 #include <fmt/format.h>
 
 namespace gpurota::daemon {
-namespace {
-
-Outcome refused(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
-}
-
-template <class Method>
-Outcome done() {
-  return {proto::reply_json<Method>({}), {}, {}, {}, {}};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string ControlMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
   proto::Enqueue::Reply reply;
@@ -38,10 +28,10 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
   if (const auto error = parts_.driver_error()) {
     return refused_to(caller, refused(*error), error->message);
   }
-  auto request = request_of(
-      caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note, call.command,
-               call.kind, call.seconds, call.take_over, call.as_name, call.unreserved_threshold,
-               call.swap, call.priority});
+  auto request =
+      request_of(caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note,
+                          call.command, call.kind, call.seconds, call.take_over, call.as_name,
+                          call.unreserved_threshold, call.swap, call.priority});
   if (!request) return refused_to(caller, refused(request.error()), request.error().message);
   request->ticket = call.ticket;
   const auto place = parts_.queue.enqueue(*request);
@@ -69,7 +59,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::GetEnvironment& ca
   reply.lease = parts_.views.lease(**entry, caller.uid);
   reply.environment = environment_of(**entry);
   if (!(*entry)->lease.exclusive()) reply.preload = parts_.preload;
-  return {proto::reply_json<proto::GetEnvironment>(reply), {}, {}, {}, {}};
+  return replied<proto::GetEnvironment>(reply);
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::ListRequests&) {
@@ -77,7 +67,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListRequests&) {
   for (const QueueEntry& entry : parts_.queue.entries()) {
     reply.requests.push_back(parts_.views.request(entry, caller.uid));
   }
-  return {proto::reply_json<proto::ListRequests>(reply), {}, {}, {}, {}};
+  return replied<proto::ListRequests>(reply);
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
@@ -92,7 +82,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
   const std::string why = fmt::format("it was cancelled by uid {}", caller.uid);
   if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.pid(), why);
   parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why});
-  return done<proto::Cancel>();
+  return replied<proto::Cancel>({});
 }
 
 Result<void> ControlMethods::set_draining(const Caller& caller,
@@ -123,12 +113,12 @@ Result<void> ControlMethods::set_draining(const Caller& caller,
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Drain& call) {
   const auto set = set_draining(caller, call.gpu_ids, true, call.reason.value_or(""));
-  return set ? done<proto::Drain>() : refused(set.error());
+  return set ? replied<proto::Drain>({}) : refused(set.error());
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Undrain& call) {
   const auto set = set_draining(caller, call.gpu_ids, false, "");
-  return set ? done<proto::Undrain>() : refused(set.error());
+  return set ? replied<proto::Undrain>({}) : refused(set.error());
 }
 
 }  // namespace gpurota::daemon

@@ -1,5 +1,6 @@
 // The calls about turns, and about what administrators set of a GPU: another part of
 // control_methods.cpp and views.cpp.
+#include "daemon/calls.h"
 #include "daemon/control_methods.h"
 #include "daemon/gpu_settings.h"
 #include "daemon/turn_keeper.h"
@@ -12,10 +13,6 @@
 
 namespace gpurota::daemon {
 namespace {
-
-Outcome refused(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
-}
 
 std::int64_t milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -110,7 +107,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListTurns& call) {
   }
   reply.host_budget_bytes = parts_.turns->host_budget();
   reply.host_out_bytes = parts_.turns->turns().residency().out_now();
-  return {proto::reply_json<proto::ListTurns>(reply), {}, {}, {}, {}};
+  return replied<proto::ListTurns>(reply);
 }
 
 Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus& call) {
@@ -165,7 +162,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
 Outcome ControlMethods::on(const Caller& caller, const proto::SetGpus& call) {
   const auto set = set_gpus(caller, call);
   if (!set) return refused(set.error());
-  return {proto::reply_json<proto::SetGpus>({}), {}, {}, {}, {}};
+  return replied<proto::SetGpus>({});
 }
 
 }  // namespace gpurota::daemon

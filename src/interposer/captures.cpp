@@ -10,8 +10,6 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
-
 CUcontext current_context() {
   const auto get = GPUROTA_REAL(cuCtxGetCurrent);
   CUcontext context = nullptr;
@@ -45,7 +43,8 @@ void leave_event(SwapStreams& known, CUstream stream, const KnownStream& gone) {
   if (gone.capturing || query == nullptr || create == nullptr || record == nullptr) return;
   const RelaxedCapture relaxed;
   CUevent event = nullptr;
-  if (query(stream) != CUDA_ERROR_NOT_READY || create(&event, kDisableTiming) != CUDA_SUCCESS ||
+  if (query(stream) != CUDA_ERROR_NOT_READY ||
+      create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
       record(event, stream) != CUDA_SUCCESS) {
     return;
   }

@@ -17,12 +17,6 @@ d = json.loads(open(sys.argv[2]).read().splitlines()[-1])
 sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" || { cat "$2" && return 1; }
 }
 holds_something() { gpurota-sim show | grep -q "pid $1: "; }
-# ends_with CODE PID: waits for it.
-ends_with() {
-  local code=0
-  wait "$2" || code=$?
-  [ "$code" = "$1" ] || { echo "exit code $code, not $1" && return 1; }
-}
 
 @test "it fills, checks and computes, and finds nothing wrong on a good GPU" {
   gpurota burn --gpu-ids 0 --memory 32M --for 2s --json >out 2>err

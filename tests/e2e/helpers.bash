@@ -91,12 +91,19 @@ kill_leftovers() {
 BACKGROUND=()
 
 # in_background FILE COMMAND…: starts it with its output in $E2E_DIR/FILE; its pid is $BACKGROUND_PID.
+# Which of two comes first is not said; E2E_JITTER (milliseconds) makes that plain.
 in_background() {
   local file=$E2E_DIR/$1
   shift
-  "$@" >"$file" 2>&1 </dev/null 3>&- &
+  jittered "$@" >"$file" 2>&1 </dev/null 3>&- &
   BACKGROUND_PID=$!
   BACKGROUND+=("$BACKGROUND_PID")
+}
+
+jittered() {
+  if [ -n "${E2E_JITTER:-}" ]; then sleep "$(printf '0.%03d' $((RANDOM % E2E_JITTER)))"; fi
+  if [ "$(type -t "$1")" = file ]; then exec "$@"; fi
+  "$@"
 }
 
 # wait_until COMMAND…: until it succeeds; fails after $PATIENCE seconds, or at once if it returns 2.
@@ -112,6 +119,13 @@ wait_until() {
     fi
     sleep 0.02
   done
+}
+
+# ends_with CODE PID: waits for it.
+ends_with() {
+  local code=0
+  wait "$2" || code=$?
+  [ "$code" = "$1" ] || { echo "exit code $code, not $1" && return 1; }
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }

@@ -109,7 +109,7 @@ TOML
 @test "logs -f shows what comes, over restarts of the job and of the daemon, until Ctrl-C" {
   add web --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; rm go; echo end; exec sleep 600'
   wait_until logged web begin
-  in_background followed gpurota job logs -f web
+  in_background followed env --default-signal=INT gpurota job logs -f web
   local follower=$BACKGROUND_PID
   wait_until says followed begin
   touch go
@@ -121,16 +121,16 @@ TOML
   start_daemon
   wait_until has_lines followed end 2
   [ "$(grep -c begin followed)" = 2 ]
-  kill -INT "$follower" || true
-  kill -TERM "$follower"
-  wait "$follower" || true
-  gone "$follower"
+  kill -INT "$follower"
+  ends_with 130 "$follower"
 }
 has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
 
 @test "logs -f follows over the turns of the log, and ends with its job" {
-  add loud --memory 1G "${machine[@]}" -- sh -c 'i=0; while [ $i -lt 12 ]; do yes "round $i 0123456789012345678901234567890123456789" | head -c 2000000; i=$((i + 1)); sleep 0.3; done; echo the-end; exec sleep 600'
+  add loud --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; i=0; while [ $i -lt 12 ]; do yes "round $i 0123456789012345678901234567890123456789" | head -c 2000000; i=$((i + 1)); sleep 0.3; done; echo the-end; exec sleep 600'
   in_background followed gpurota job logs -f loud
+  wait_until says followed begin
+  touch go
   wait_until says followed the-end
   local i
   for i in 0 5 11; do grep -q "^round $i " followed; done

@@ -11,6 +11,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
 
 @test "several swap leases have nearly all of a GPU, and say that they take turns" {
   in_background one gpurota run --gpu-ids 0 --swap -- sleep 60
+  wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   in_background two gpurota run --gpu-ids 0 --swap --memory 50% --priority low -- sleep 60
   wait_until eval '[ "$(value "len(leases)")" = 2 ]'
   [ "$(value 'set(l["share"] for l in leases)')" = "{'swap'}" ]

@@ -8,8 +8,7 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr unsigned kPortable = 1;       // CU_MEMHOSTREGISTER_PORTABLE
-constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
+constexpr unsigned kPortable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
 
 SwapDevice& device_of(void* self) { return *static_cast<SwapDevice*>(self); }
 
@@ -141,7 +140,8 @@ bool make_stream(SwapDevice& device, CUcontext context) {
     return false;
   }
   for (CUevent& event : device.events) {
-    if (call(GPUROTA_REAL(cuEventCreate), &event, kDisableTiming) != CUDA_SUCCESS) return false;
+    if (call(GPUROTA_REAL(cuEventCreate), &event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+      return false;
   }
   device.stream = stream;
   device.context = context;

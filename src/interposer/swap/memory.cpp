@@ -13,7 +13,6 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
 constexpr uint64_t kPitchBytes = 512;
 
 CUcontext current_context() {
@@ -121,7 +120,8 @@ CUevent make_event(CUstream stream, bool per_thread) {
   const auto record = per_thread ? GPUROTA_REAL(cuEventRecord_ptsz) : GPUROTA_REAL(cuEventRecord);
   CUevent event = nullptr;
   const RelaxedCapture relaxed;
-  if (create == nullptr || record == nullptr || create(&event, kDisableTiming) != CUDA_SUCCESS) {
+  if (create == nullptr || record == nullptr ||
+      create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
     return nullptr;
   }
   if (record(event, stream) == CUDA_SUCCESS) return event;

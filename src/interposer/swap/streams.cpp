@@ -8,7 +8,6 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
 constexpr uintptr_t kLastDefaultStream = 2;
 constexpr uint32_t kMostForgotten = 16;  // events that are done, ended at one look
 
@@ -89,7 +88,7 @@ struct Marks {
     if (is_done(query(stream))) return;
     all = all && count < kMost;
     CUevent event = nullptr;
-    if (!all || create(&event, kDisableTiming) != CUDA_SUCCESS) return;
+    if (!all || create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return;
     record(event, stream);
     marks[count++] = {event, context};
   }
@@ -177,7 +176,8 @@ void mark_thread_stream(State& s) {
   Lock lock(known.mutex);
   KnownEvent* entry = known.events.put(key_of_stream(CU_STREAM_PER_THREAD, false));
   if (entry == nullptr) return;
-  if (entry->event == nullptr && create(&entry->event, kDisableTiming) != CUDA_SUCCESS) return;
+  if (entry->event == nullptr && create(&entry->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+    return;
   entry->context = context;
   entry->slot = place_of_context(context).slot;
   entry->tid = own_tid();
