@@ -8,6 +8,7 @@
 #include "interposer/swap/memory.h"
 #include "interposer/swap/mover.h"
 #include "interposer/swap/streams.h"
+#include "interposer/swap/worker_parts.h"
 #include "interposer/threads.h"
 
 #include <sys/prctl.h>
@@ -24,44 +25,8 @@ constexpr int64_t kTurnsUs = 2000;
 constexpr int64_t kCalmUs = 50000;
 constexpr int64_t kShutUs = 20000;
 constexpr int64_t kTurnsAreTakenMs = 10000;  // after the last one was taken away
-// What was submitted in the moment in which the daemon saw everything drained.
-constexpr int64_t kDrainMs = 2000;
 // An order to open while memory is out, and no room for it: the daemon's books are wrong.
 constexpr int64_t kWrongBooksMs = 2000;
-
-// The worker's own; dies with its thread, so a fork needs nothing.
-struct Worker {
-  State& s;
-  Swap& swap;
-  bool told = false;
-  uint32_t told_seq = 0;
-  bool told_busy = false;
-  uint32_t told_waiting = 0;
-  uint32_t told_ready = 0;
-  int moving = 0;  // the slot
-  bool busy = true;
-  uint32_t busy_slots = 0;
-  int64_t cannot_open_since = 0;
-};
-
-void use_no_context() {
-  const auto set = GPUROTA_REAL(cuCtxSetCurrent);
-  if (set != nullptr) set(nullptr);
-}
-
-uint64_t out_bytes(Swap& swap) {
-  uint64_t out = 0;
-  for (SwapDevice& device : swap.devices) out += device.space.out_bytes();
-  return out;
-}
-
-// Nobody inside first: what was submitted is then in a stream.
-bool is_busy(Worker& w) {
-  const bool inside = !w.swap.gate.wait_inside(now_ms());
-  Lock lock(w.swap.contexts_mutex);
-  w.busy_slots = busy_slots(w.s);
-  return inside || w.busy_slots != 0;
-}
 
 // Of those that stand at the gate, for a GPU on which nothing is in flight: something on another may wait for
 // them, and they cannot prolong it.
@@ -71,154 +36,6 @@ uint32_t count_ready(const Worker& w, uint32_t waiting) {
     if ((w.busy_slots >> i & 1) == 0) ready += w.swap.standing[i].load(std::memory_order_relaxed);
   }
   return ready < waiting ? ready : waiting;
-}
-
-void tell(Worker& w, uint32_t seq) {
-  const uint32_t waiting = w.swap.gate.waiting();
-  const uint32_t ready = count_ready(w, waiting);
-  if (w.told && seq == w.told_seq && w.busy == w.told_busy && waiting == w.told_waiting &&
-      ready == w.told_ready) {
-    return;
-  }
-  w.told = swap_say_status(seq, w.busy, waiting, ready);
-  w.told_ready = ready;
-  w.told_seq = seq;
-  w.told_busy = w.busy;
-  w.told_waiting = waiting;
-}
-
-// Moves.
-
-// All shares of the budget that other GPUs of the process do not use.
-void set_limits(Swap& swap, SwapDevice& device) {
-  const uint64_t budget = swap.host_bytes.load();
-  const uint64_t pinned = swap.pinned_bytes.load();
-  uint64_t others = 0;
-  uint64_t others_pinned = 0;
-  for (SwapDevice& other : swap.devices) {
-    if (&other == &device || other.ready.load() == 0) continue;
-    others += other.space.host().total_bytes();
-    others_pinned += other.space.host().pinned_bytes();
-  }
-  device.space.host().set_limits(&device.calls, budget > others ? budget - others : 0,
-                                 pinned > others_pinned ? pinned - others_pinned : 0);
-}
-
-void on_evicted(void* self, uint64_t bytes) {
-  Worker& w = *static_cast<Worker*>(self);
-  swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes);
-  if (w.told) tell(w, w.told_seq);  // who comes to the gate meanwhile
-}
-
-void on_restored(void* self, uint64_t bytes) {
-  Worker& w = *static_cast<Worker*>(self);
-  swap_moved(w.moving, GPUROTA_SWAP_RESTORE, bytes);
-  if (w.told) tell(w, w.told_seq);
-}
-
-// Nobody can submit from here on, and nothing is in flight. False: something still was, and does not end.
-bool drain(Worker& w) {
-  if (w.swap.drained.load() != 0) return true;
-  {
-    Lock lock(w.swap.gate_mutex);
-    w.swap.gate.set(GateState::kAway);
-  }
-  const int64_t deadline = now_ms() + kDrainMs;
-  while (!w.swap.gate.wait_inside(deadline) || is_busy(w)) {
-    if (now_ms() >= deadline) return false;
-    sleep_ms(1);
-  }
-  w.swap.drained.store(1, std::memory_order_release);
-  return true;
-}
-
-// All memory is there again: what only needs that may go on.
-void end_moving(Worker& w) {
-  if (out_bytes(w.swap) != 0 || w.swap.gate.state() != GateState::kAway) return;
-  w.swap.drained.store(0, std::memory_order_release);
-  Lock lock(w.swap.gate_mutex);
-  w.swap.gate.set(GateState::kShut);
-}
-
-void evict(Worker& w, int slot, uint64_t bytes) {
-  SwapDevice& device = w.swap.devices[slot];
-  if (device.ready.load() == 0 || device.space.resident_bytes() == 0) {
-    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, false, bytes);
-  }
-  const bool open = w.swap.gate.state() == GateState::kOpen;
-  if (open || !drain(w)) {
-    GPUROTA_DEBUG("slot %d: cannot evict: %s", slot,
-                  open ? "the gate is open" : "it does not drain");
-    end_moving(w);
-    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
-  }
-  Lock lock(w.swap.contexts_mutex);
-  const CUresult can = have_stream(w.s, slot);
-  if (can != CUDA_SUCCESS) {  // without a context it is being freed
-    const bool failed = can != CUDA_ERROR_INVALID_CONTEXT;
-    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, failed, bytes);
-  }
-  set_limits(w.swap, device);
-  w.moving = slot;
-  const int64_t begun = now_ms();
-  const Moved moved = Mover(device.space, on_evicted, &w).evict(bytes);
-  swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
-  GPUROTA_DEBUG("slot %d: evicted %llu of %llu bytes in %lld ms (result %d)", slot,
-                static_cast<unsigned long long>(moved.bytes),
-                static_cast<unsigned long long>(bytes), static_cast<long long>(now_ms() - begun),
-                moved.result);
-  const uint64_t left = moved.bytes < bytes ? bytes - moved.bytes : 0;
-  swap_order_ended(slot, GPUROTA_SWAP_EVICT, moved.result != CUDA_SUCCESS, left);
-}
-
-// Room that no block fits in is kept for when more comes.
-void restore(Worker& w, int slot) {
-  SwapDevice& device = w.swap.devices[slot];
-  device.room += device.restore.exchange(0);
-  Moved moved{};
-  bool no_context = false;
-  if (device.ready.load() != 0 && device.space.out_bytes() != 0) {
-    Lock lock(w.swap.contexts_mutex);
-    const CUresult can = have_stream(w.s, slot);
-    if (can != CUDA_SUCCESS) {
-      if (can != CUDA_ERROR_INVALID_CONTEXT) moved.result = can;
-      no_context = can == CUDA_ERROR_INVALID_CONTEXT;
-    } else {
-      w.moving = slot;
-      const int64_t begun = now_ms();
-      moved = Mover(device.space, on_restored, &w).restore(device.room);
-      swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
-      GPUROTA_DEBUG("slot %d: restored %llu bytes in %lld ms (result %d)", slot,
-                    static_cast<unsigned long long>(moved.bytes),
-                    static_cast<long long>(now_ms() - begun), moved.result);
-    }
-  }
-  device.room -= moved.bytes;
-  const bool failed = moved.result != CUDA_SUCCESS;
-  const bool waits = device.space.out_bytes() != 0 && !no_context;
-  if (device.room == 0 || (waits && !failed)) return;
-  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, failed, device.room);
-  device.room = 0;
-}
-
-void move(Worker& w) {
-  bool any = false;
-  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
-    const int slot = static_cast<int>(i);
-    SwapDevice& device = w.swap.devices[i];
-    if (const uint64_t bytes = device.evict.exchange(0)) {
-      evict(w, slot, bytes);
-      any = true;
-    }
-    // Also when the program has freed what the room was for.
-    if (device.restore.load() != 0 || (device.room != 0 && device.space.out_bytes() == 0)) {
-      restore(w, slot);
-      any = true;
-    }
-  }
-  if (!any) return;
-  end_moving(w);
-  use_no_context();
 }
 
 // The gate.
@@ -257,28 +74,6 @@ void refuse_if_gone(Worker& w) {
   if (swap_gone(w.s)) w.swap.gate.set_refusing(true);
 }
 
-// Host memory.
-
-// One region, ahead of the evictions that are to be expected once turns are taken. True: there is more to do.
-bool prepare(Worker& w) {
-  if (w.swap.last_close_ms.load() == 0 || w.swap.gate.state() != GateState::kOpen) return false;
-  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
-    SwapDevice& device = w.swap.devices[i];
-    if (device.ready.load() == 0) continue;
-    HostMemory& host = device.space.host();
-    set_limits(w.swap, device);
-    uint64_t wanted = device.space.resident_bytes();
-    const uint64_t pinned = w.swap.pinned_bytes.load();
-    if (wanted > pinned) wanted = pinned;
-    if (host.total_bytes() >= wanted) continue;
-    Lock lock(w.swap.contexts_mutex);
-    if (have_stream(w.s, static_cast<int>(i)) == CUDA_SUCCESS &&
-        host.prepare(host.free_bytes() + 1))
-      return true;
-  }
-  return false;
-}
-
 timespec pause(Worker& w, bool more) {
   const bool open = w.swap.gate.state() == GateState::kOpen;
   const int64_t last = w.swap.last_close_ms.load();
@@ -311,13 +106,13 @@ bool look(Worker& w) {
     return false;
   }
   const RelaxedCapture relaxed;
-  move(w);
+  carry_out_moves(w);
   const bool done = carry_out_order(w, &seq);
   const uint64_t freed = w.swap.freed_last.load();
   w.busy = is_busy(w);
   if (done) tell(w, seq);
   swap_end_freed(w.s, w.busy ? 0 : freed);
-  return prepare(w);
+  return prepare_host_memory(w);
 }
 
 void* run(void* argument) {
@@ -336,6 +131,28 @@ void* run(void* argument) {
 }
 
 }  // namespace
+
+// Nobody inside first: what was submitted is then in a stream.
+bool is_busy(Worker& w) {
+  const bool inside = !w.swap.gate.wait_inside(now_ms());
+  Lock lock(w.swap.contexts_mutex);
+  w.busy_slots = busy_slots(w.s);
+  return inside || w.busy_slots != 0;
+}
+
+void tell(Worker& w, uint32_t seq) {
+  const uint32_t waiting = w.swap.gate.waiting();
+  const uint32_t ready = count_ready(w, waiting);
+  if (w.told && seq == w.told_seq && w.busy == w.told_busy && waiting == w.told_waiting &&
+      ready == w.told_ready) {
+    return;
+  }
+  w.told = swap_say_status(seq, w.busy, waiting, ready);
+  w.told_ready = ready;
+  w.told_seq = seq;
+  w.told_busy = w.busy;
+  w.told_waiting = waiting;
+}
 
 bool begin_swapping(State& s) {
   if (s.swap.on.load() != 0) return true;

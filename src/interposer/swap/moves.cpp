@@ -1,0 +1,179 @@
+// Orders to move, and host memory to move to: what of the worker's work changes where memory is.
+#include "interposer/debug.h"
+#include "interposer/driver.h"
+#include "interposer/swap/devices.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/mover.h"
+#include "interposer/swap/worker_parts.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// What was submitted in the moment in which the daemon saw everything drained.
+constexpr int64_t kDrainMs = 2000;
+
+void use_no_context() {
+  const auto set = GPUROTA_REAL(cuCtxSetCurrent);
+  if (set != nullptr) set(nullptr);
+}
+
+// All shares of the budget that other GPUs of the process do not use.
+void set_limits(Swap& swap, SwapDevice& device) {
+  const uint64_t budget = swap.host_bytes.load();
+  const uint64_t pinned = swap.pinned_bytes.load();
+  uint64_t others = 0;
+  uint64_t others_pinned = 0;
+  for (SwapDevice& other : swap.devices) {
+    if (&other == &device || other.ready.load() == 0) continue;
+    others += other.space.host().total_bytes();
+    others_pinned += other.space.host().pinned_bytes();
+  }
+  device.space.host().set_limits(&device.calls, budget > others ? budget - others : 0,
+                                 pinned > others_pinned ? pinned - others_pinned : 0);
+}
+
+void on_evicted(void* self, uint64_t bytes) {
+  Worker& w = *static_cast<Worker*>(self);
+  swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes);
+  if (w.told) tell(w, w.told_seq);  // who comes to the gate meanwhile
+}
+
+void on_restored(void* self, uint64_t bytes) {
+  Worker& w = *static_cast<Worker*>(self);
+  swap_moved(w.moving, GPUROTA_SWAP_RESTORE, bytes);
+  if (w.told) tell(w, w.told_seq);
+}
+
+// Nobody can submit from here on, and nothing is in flight. False: something still was, and does not end.
+bool drain(Worker& w) {
+  if (w.swap.drained.load() != 0) return true;
+  {
+    Lock lock(w.swap.gate_mutex);
+    w.swap.gate.set(GateState::kAway);
+  }
+  const int64_t deadline = now_ms() + kDrainMs;
+  while (!w.swap.gate.wait_inside(deadline) || is_busy(w)) {
+    if (now_ms() >= deadline) return false;
+    sleep_ms(1);
+  }
+  w.swap.drained.store(1, std::memory_order_release);
+  return true;
+}
+
+// All memory is there again: what only needs that may go on.
+void end_moving(Worker& w) {
+  if (out_bytes(w.swap) != 0 || w.swap.gate.state() != GateState::kAway) return;
+  w.swap.drained.store(0, std::memory_order_release);
+  Lock lock(w.swap.gate_mutex);
+  w.swap.gate.set(GateState::kShut);
+}
+
+void evict(Worker& w, int slot, uint64_t bytes) {
+  SwapDevice& device = w.swap.devices[slot];
+  if (device.ready.load() == 0 || device.space.resident_bytes() == 0) {
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, false, bytes);
+  }
+  const bool open = w.swap.gate.state() == GateState::kOpen;
+  if (open || !drain(w)) {
+    GPUROTA_DEBUG("slot %d: cannot evict: %s", slot,
+                  open ? "the gate is open" : "it does not drain");
+    end_moving(w);
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
+  }
+  Lock lock(w.swap.contexts_mutex);
+  const CUresult can = have_stream(w.s, slot);
+  if (can != CUDA_SUCCESS) {  // without a context it is being freed
+    const bool failed = can != CUDA_ERROR_INVALID_CONTEXT;
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, failed, bytes);
+  }
+  set_limits(w.swap, device);
+  w.moving = slot;
+  const int64_t begun = now_ms();
+  const Moved moved = Mover(device.space, on_evicted, &w).evict(bytes);
+  swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+  GPUROTA_DEBUG("slot %d: evicted %llu of %llu bytes in %lld ms (result %d)", slot,
+                static_cast<unsigned long long>(moved.bytes),
+                static_cast<unsigned long long>(bytes), static_cast<long long>(now_ms() - begun),
+                moved.result);
+  const uint64_t left = moved.bytes < bytes ? bytes - moved.bytes : 0;
+  swap_order_ended(slot, GPUROTA_SWAP_EVICT, moved.result != CUDA_SUCCESS, left);
+}
+
+// Room that no block fits in is kept for when more comes.
+void restore(Worker& w, int slot) {
+  SwapDevice& device = w.swap.devices[slot];
+  device.room += device.restore.exchange(0);
+  Moved moved{};
+  bool no_context = false;
+  if (device.ready.load() != 0 && device.space.out_bytes() != 0) {
+    Lock lock(w.swap.contexts_mutex);
+    const CUresult can = have_stream(w.s, slot);
+    if (can != CUDA_SUCCESS) {
+      if (can != CUDA_ERROR_INVALID_CONTEXT) moved.result = can;
+      no_context = can == CUDA_ERROR_INVALID_CONTEXT;
+    } else {
+      w.moving = slot;
+      const int64_t begun = now_ms();
+      moved = Mover(device.space, on_restored, &w).restore(device.room);
+      swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+      GPUROTA_DEBUG("slot %d: restored %llu bytes in %lld ms (result %d)", slot,
+                    static_cast<unsigned long long>(moved.bytes),
+                    static_cast<long long>(now_ms() - begun), moved.result);
+    }
+  }
+  device.room -= moved.bytes;
+  const bool failed = moved.result != CUDA_SUCCESS;
+  const bool waits = device.space.out_bytes() != 0 && !no_context;
+  if (device.room == 0 || (waits && !failed)) return;
+  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, failed, device.room);
+  device.room = 0;
+}
+
+}  // namespace
+
+uint64_t out_bytes(Swap& swap) {
+  uint64_t out = 0;
+  for (SwapDevice& device : swap.devices) out += device.space.out_bytes();
+  return out;
+}
+
+void carry_out_moves(Worker& w) {
+  bool any = false;
+  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
+    const int slot = static_cast<int>(i);
+    SwapDevice& device = w.swap.devices[i];
+    if (const uint64_t bytes = device.evict.exchange(0)) {
+      evict(w, slot, bytes);
+      any = true;
+    }
+    // Also when the program has freed what the room was for.
+    if (device.restore.load() != 0 || (device.room != 0 && device.space.out_bytes() == 0)) {
+      restore(w, slot);
+      any = true;
+    }
+  }
+  if (!any) return;
+  end_moving(w);
+  use_no_context();
+}
+
+bool prepare_host_memory(Worker& w) {
+  if (w.swap.last_close_ms.load() == 0 || w.swap.gate.state() != GateState::kOpen) return false;
+  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
+    SwapDevice& device = w.swap.devices[i];
+    if (device.ready.load() == 0) continue;
+    HostMemory& host = device.space.host();
+    set_limits(w.swap, device);
+    uint64_t wanted = device.space.resident_bytes();
+    const uint64_t pinned = w.swap.pinned_bytes.load();
+    if (wanted > pinned) wanted = pinned;
+    if (host.total_bytes() >= wanted) continue;
+    Lock lock(w.swap.contexts_mutex);
+    if (have_stream(w.s, static_cast<int>(i)) == CUDA_SUCCESS &&
+        host.prepare(host.free_bytes() + 1))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace gpurota::interposer
