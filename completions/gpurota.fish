@@ -138,7 +138,7 @@ complete -c gpurota -n '__gpurota_at filler' -a 'add list logs pause resume remo
 complete -c gpurota -n '__gpurota_at filler' -l instances -x -d 'on so many GPUs at once'
 complete -c gpurota -n '__gpurota_at filler' -l idle-after -x -d 'where nobody has been for so long'
 complete -c gpurota -n '__gpurota_at filler' -l grace -x -d 'from TERM to KILL'
-complete -c gpurota -n '__gpurota_at filler' -l on-yield -x -a stop -d 'what becomes of it'
+complete -c gpurota -n '__gpurota_at filler' -l on-yield -x -a 'stop evict' -d 'what becomes of it'
 complete -c gpurota -n '__gpurota_at filler' -l env -x -d 'a variable to hand on'
 complete -c gpurota -n '__gpurota_at filler' -l env-file -r -d 'variables'
 complete -c gpurota -n '__gpurota_at filler' -l workdir -x -a '(__fish_complete_directories)' -d 'where it runs'

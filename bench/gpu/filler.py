@@ -6,7 +6,11 @@ first GPU) is on; then, in turns,
   lease    `gpurota run` of a program that allocates 90 % at once: from the request to that allocation, beside the same without
            a filler. It must never be refused.
   foreign  a process without a lease makes a context: from that to the end of the filler's process, and until the driver
-           lists it no more and its memory is back.
+           lists it no more and its memory is back;
+and with a filler that is moved out and back (--on-yield evict),
+  lease    the same with a lease of 95 % of the memory (a whole GPU would end the filler);
+  foreign  from the stranger's context to the first and the last of the filler's memory being out (its gate is shut before);
+  back     from the decision that it goes on to all of its memory being there.
 A daemon of its own; prints a Markdown table; the exit status is the number of newcomers that were refused, or of
 fillers that did not leave within 10 s.
 """
@@ -97,7 +101,7 @@ def runs(pid):
 
 class Bench:
     def __init__(self, dist, rounds):
-        self.rounds, self.gpu, self.failed = rounds, Gpu(), 0
+        self.rounds, self.gpu, self.failed, self.name = rounds, Gpu(), 0, "hold"
         self.work = tempfile.mkdtemp()
         os.environ["GPUROTA_RUNTIME_DIR"] = self.work + "/run"
         self.cli = dist + "/bin/gpurota"
@@ -125,12 +129,13 @@ class Bench:
         return next((p["pid"] for p in json.loads(answer.stdout)["processes"]
                      if p["gpu"] == 0 and p.get("lease_id") and p["used_bytes"] > self.target), None)
 
-    def add_filler(self):
+    def add_filler(self, name="hold", on_yield="stop"):
+        self.name = name
         total = json.loads(self.call("status", "--json").stdout)["gpus"][0]["memory_bytes"]
         self.target = total * 0.8
         env = [w for name in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if name in os.environ for w in ("--env", name)]
         command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory", "88%"]
-        added = self.call("filler", "add", "hold", "--gpu-ids", "0", "--idle-after", "1s", *env, "--", *command)
+        added = self.call("filler", "add", name, "--gpu-ids", "0", "--idle-after", "1s", "--on-yield", on_yield, *env, "--", *command)
         if added.returncode != 0:
             sys.exit("no filler: " + added.stderr)
 
@@ -140,11 +145,20 @@ class Bench:
         self.daemon.wait()
         self.start_daemon()
         if not until(lambda: self.filler_pid(), 60, 0.05):
-            sys.exit("the filler does not start: " + self.call("filler", "list").stdout + self.call("filler", "logs", "hold").stdout)
+            sys.exit("the filler does not start: " + self.call("filler", "list").stdout + self.call("filler", "logs", self.name).stdout)
 
-    def newcomer(self, fraction):
+    def state(self):
+        answer = self.call("filler", "list", self.name, "--json")
+        return json.loads(answer.stdout)["fillers"][0]["places"][0]["state"] if answer.returncode == 0 else ""
+
+    def remove_filler(self):
+        self.call("filler", "remove", self.name)
+        if not until(lambda: not json.loads(self.call("status", "--json").stdout)["leases"], 30, 0.05):
+            sys.exit("the filler does not go")
+
+    def newcomer(self, fraction, *share):
         begun = time.monotonic()
-        run = subprocess.run([self.cli, "run", "--gpu-ids", "0", "--", sys.executable, "-c", NEWCOMER, fraction],
+        run = subprocess.run([self.cli, "run", "--gpu-ids", "0", *share, "--", sys.executable, "-c", NEWCOMER, fraction],
                              capture_output=True, text=True, timeout=120)
         words = run.stdout.split()
         if not words or words[0] != "ok":
@@ -172,8 +186,40 @@ class Bench:
         process.communicate("")
         return result
 
+    def used_by(self, pid):
+        count, list_ = ctypes.c_uint(64), (Process * 64)()
+        if self.gpu.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.gpu.device, ctypes.byref(count), list_) != 0:
+            return 0
+        return next((list_[i].used for i in range(count.value) if list_[i].pid == pid), 0)
+
+    def foreign_moves_it(self):
+        pid = self.filler_pid()
+        process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True, env=self.foreign_environment)
+        words = process.stdout.readline().split()
+        result = None
+        if words and words[0] == "ok":
+            begun = float(words[2])
+            first = until(lambda: self.used_by(pid) < self.target, 10)
+            moving = time.monotonic()
+            out = until(lambda: self.used_by(pid) < (2 << 30), 20)
+            result = {"moving": moving - begun, "out": time.monotonic() - begun} if first and out and runs(pid) else None
+        if result is None:
+            self.failed += 1
+            print("the filler was not moved out, or the stranger has no context:", words, file=sys.stderr)
+        process.communicate("")
+        return result
+
+    def comes_back(self):
+        if not until(lambda: self.state() == "evicted", 20, 0.02) or not until(lambda: self.state() == "on", 60, 0.005):
+            self.failed += 1
+            print("the filler does not come back:", self.call("filler", "list").stdout, file=sys.stderr)
+            return None
+        begun = time.monotonic()
+        return time.monotonic() - begun if until(lambda: self.filler_pid(), 30, 0.005) else None
+
     def finish(self):
-        self.call("filler", "remove", "hold")
+        self.call("filler", "remove", self.name)
         until(lambda: '"leases": []' in self.call("status", "--json").stdout or
               not json.loads(self.call("status", "--json").stdout or "{}").get("leases"), 20, 0.05)
         self.daemon.terminate()
@@ -202,6 +248,16 @@ def main():
         for _ in range(rounds):
             bench.filler_on()
             foreign.append(bench.foreign())
+        bench.remove_filler()
+        bench.add_filler("move", "evict")
+        beside, moved, back = [], [], []
+        for _ in range(rounds):
+            bench.filler_on()
+            beside.append(bench.newcomer("0.9", "--memory", "95%"))
+            back.append(bench.comes_back())
+        for _ in range(rounds):
+            bench.filler_on()
+            moved.append(bench.foreign_moves_it())
         print(f"{bench.gpu.name()}, a filler that holds 88 %\n")
         print("| ms | median | least | most | rounds |\n|---|---|---|---|---|")
         row("no filler: request to the program's start", [r["granted"] for r in without if r])
@@ -210,6 +266,11 @@ def main():
         row("filler: request to its allocation of 90 %", [r["allocated"] for r in with_filler if r])
         row("a foreign process's context to the end of the filler's process", [r["ended"] for r in foreign if r])
         row("a foreign process's context to the filler's memory being back", [r["free"] for r in foreign if r])
+        row("filler that is moved: request to the program's start (95 %)", [r["granted"] for r in beside if r])
+        row("filler that is moved: request to its allocation", [r["allocated"] for r in beside if r])
+        row("a foreign process's context to the first of the filler's memory being out", [r["moving"] for r in moved if r])
+        row("a foreign process's context to all of it being out", [r["out"] for r in moved if r])
+        row("the decision that it goes on to its memory being back", [r for r in back if r])
     finally:
         bench.finish()
     sys.exit(bench.failed)

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -85,6 +86,18 @@ std::string_view last_lines(std::string_view text, int lines) {
     at = newline;
   }
   return text.substr(at + 1);
+}
+
+std::string printable_log(std::string_view text, const std::optional<std::string>& user) {
+  if (!user || ::isatty(STDOUT_FILENO) == 0) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += display_text(text.substr(0, end), end + 1);
+    if (end < text.size()) out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 }  // namespace gpurota::cli

@@ -29,5 +29,8 @@ Result<std::string> absolute_workdir(const std::optional<std::string>& given);
 Result<void> check_text(const std::vector<std::string>& words);
 Result<void> check_text(const std::vector<proto::Variable>& variables);
 std::string_view last_lines(std::string_view text, int lines);
+// What one's own program prints is one's own; what somebody else's (`user`) prints is made safe for a
+// terminal.
+std::string printable_log(std::string_view text, const std::optional<std::string>& user);
 
 }  // namespace gpurota::cli

@@ -51,7 +51,7 @@ int logs(const Context& context, const FillerOptions& options) {
   if (!reply) return failed(reply.error());
   std::string_view text = reply->text;
   if (options.lines) text = last_lines(text, *options.lines);
-  return shown(text);
+  return shown(printable_log(text, options.user));
 }
 
 }  // namespace

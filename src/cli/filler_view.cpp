@@ -11,7 +11,7 @@ namespace {
 Colour colour_of(const std::string& state) {
   if (state == "on") return Colour::kGreen;
   if (state == "failing") return Colour::kRed;
-  return state == "paused" ? Colour::kYellow : Colour::kNone;
+  return state == "paused" || state == "evicted" ? Colour::kYellow : Colour::kNone;
 }
 
 }  // namespace
@@ -19,6 +19,11 @@ Colour colour_of(const std::string& state) {
 std::string place_text(const proto::FillerPlace& place, WallTime now) {
   if (place.state == "on") return "on";
   if (place.state == "leaving") return "leaving: " + display_text(place.why, 60);
+  if (place.state == "evicted") {
+    const bool soon = place.start_at && *place.start_at > now;
+    return soon ? "evicted, until " + clock_text(*place.start_at, now)
+                : "evicted: " + display_text(place.why, 60);
+  }
   if (place.start_at) {
     return *place.start_at <= now ? "idle" : "idle, until " + clock_text(*place.start_at, now);
   }
@@ -29,12 +34,11 @@ std::string place_text(const proto::FillerPlace& place, WallTime now) {
 std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& look,
                          WallTime now) {
   if (fillers.empty()) return "no fillers\n";
-  Table table({{"NAME"}, {"USER"}, {"STATE"}, {"GPU", true}, {"THERE"}, {"LEASE"},
-               {"COMMAND", false, 20}});
+  Table table(
+      {{"NAME"}, {"USER"}, {"STATE"}, {"GPU", true}, {"THERE"}, {"LEASE"}, {"COMMAND", false, 20}});
   for (const proto::Filler& filler : fillers) {
-    const std::string state = filler.detail
-                                  ? filler.state + ": " + display_text(*filler.detail, 60)
-                                  : filler.state;
+    const std::string state =
+        filler.detail ? filler.state + ": " + display_text(*filler.detail, 60) : filler.state;
     bool first = true;
     const auto add = [&](const std::string& gpu, const std::string& there,
                          const std::string& lease) {

@@ -272,10 +272,11 @@ usage: gpurota filler add NAME [OPTION…] -- COMMAND [ARGUMENT…]
   -m, --memory SIZE    its limit on each: 88%, 8G (if not given, none)
       --idle-after T   only where nobody has been for so long: 30s (if not given), 10m
       --grace T        from TERM to KILL when it has to leave: 2s (if not given)
-      --on-yield stop  what becomes of it then: it is ended
+      --on-yield stop|evict  what becomes of it then: it is ended (if not given), or moved to host
+                       memory and goes on later. --grace is how long its work may take to end
       --env NAME, --env-file FILE, --workdir DIR   as for 'gpurota job'
 
-It runs as you, one on a GPU, and is ended as soon as anybody asks for a lease that needs the GPU, who
+It runs as you, one on a GPU, and leaves as soon as anybody asks for a lease that needs the GPU, who
 gets it when its memory is free, or any other program computes there. It comes back when nobody has been
 there for long enough, later each time it had to leave soon. A GPU with a filler is shown as available,
 and does not count against your limits. One that ends by itself is started again, with pauses.

@@ -1,5 +1,4 @@
 // `gpurota job logs`: what a job has printed, and with -f what it prints from now on.
-#include "base/text.h"
 #include "cli/command_parts.h"
 #include "cli/output.h"
 
@@ -10,8 +9,6 @@
 #include <optional>
 #include <thread>
 
-#include <unistd.h>
-
 namespace gpurota::cli {
 namespace {
 
@@ -20,19 +17,6 @@ constexpr std::chrono::milliseconds kBetweenLooks{200};
 // What one answer brings, and what a log can hold.
 constexpr int kMost = 1 << 20;
 constexpr std::size_t kWholeLog = std::size_t{32} << 20;
-
-// What one's own program prints is one's own; what somebody else's prints is made safe for a terminal.
-std::string printable(std::string_view text, const JobOptions& options) {
-  if (!options.user || ::isatty(STDOUT_FILENO) == 0) return std::string(text);
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    out += display_text(text.substr(0, end), end + 1);
-    if (end < text.size()) out += '\n';
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
 
 class Follower {
  public:
@@ -57,7 +41,7 @@ class Follower {
       call.cursor = reply->cursor;
       if (reply->text.empty()) {
         std::this_thread::sleep_for(kBetweenLooks);
-      } else if (const auto printed = print(printable(reply->text, options_)); !printed) {
+      } else if (const auto printed = print(printable_log(reply->text, options_.user)); !printed) {
         return printed.error();
       }
     }
@@ -107,7 +91,7 @@ int job_logs(const Context& context, const JobOptions& options) {
   if (!all) return failed(all.error());
   std::string_view text = all->text;
   if (options.lines) text = last_lines(text, *options.lines);
-  const int code = shown(printable(text, options));
+  const int code = shown(printable_log(text, options.user));
   if (code != 0 || !options.follow) return code;
   return failed(Follower(context, options).follow(all->cursor));
 }

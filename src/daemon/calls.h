@@ -6,7 +6,10 @@
 #include "daemon/control_server.h"
 #include "proto/codec.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -28,6 +31,40 @@ Outcome replied(const typename Method::Reply& reply) {
 // Whether `asked`, a name or a number, is this user.
 inline bool is_user(const std::string& name, uid_t uid, const std::string& asked) {
   return name == asked || std::to_string(uid) == asked;
+}
+
+// Whose job or filler of this name is meant: the caller's, or `user`'s.
+struct Meant {
+  const char* what;  // "job"
+  std::string name;
+  std::optional<std::string> user;
+  uid_t caller = 0;
+  bool administrator = false;
+};
+
+// What only administrators may see is not there for others: whether it is is nobody's business.
+inline Error not_found(const Meant& meant) {
+  std::string text = fmt::format("you have no {} {}", meant.what, meant.name);
+  if (meant.user && meant.administrator) {
+    text = fmt::format("they have no {} {}", meant.what, meant.name);
+  } else if (meant.user) {
+    text = fmt::format("no {} {}: only administrators see and change those of others", meant.what,
+                       meant.name);
+  }
+  return {Code::kNotFound, 0, std::move(text)};
+}
+
+// Of a map of entries by their id.
+template <class Entries>
+Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
+                                                        const Meant& meant) {
+  for (const auto& [id, entry] : entries) {
+    if (entry.spec.name != meant.name || entry.removed) continue;
+    const bool own = entry.uid == meant.caller;
+    const bool asked = meant.user ? is_user(entry.user, entry.uid, *meant.user) : own;
+    if (asked && (own || meant.administrator)) return &entry;
+  }
+  return tl::unexpected(not_found(meant));
 }
 
 }  // namespace gpurota::daemon

@@ -48,7 +48,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](const GpuUuid& gpu) {
                  const TurnKeeper::Need need = turns_.need(gpu);
                  return std::pair(need.most, need.wired);
-               }}),
+               },
+               [this](LeaseId lease) { return fillers_.stay_of(lease); }}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
               [this](const QueueEntry& entry) {
                 recorder_.on_request(entry);
@@ -62,7 +63,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 recorder_.on_request_gone(entry, why);
                 control_.on_request_gone(entry, why);
               },
-              [this] { answers_.changed(); }}),
+              [this] { answers_.changed(); },
+              [this](LeaseId lease, const std::string& why) { fillers_.move_out(lease, why); }}),
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_,
                   [](const std::string& name) { return sys::SystemAccounts().read_gid(name); },
@@ -99,8 +101,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,
              [this] { return Duration(config_.grace); }, places_.jobs, places_.keeper,
              places_.systemd_run, places_.gpurota, places_.runtime_dir, ::geteuid()}),
-      fillers_({world_.loop, world_.fillers, world_.processes, config_, gpus_, leases_, recorder_,
-                world_.wall_clock,
+      fillers_({world_.loop, world_.fillers, world_.processes, config_, gpus_, leases_, turns_,
+                recorder_, [this] { queue_.poke(); }, world_.wall_clock,
                 [this](const GpuUuid& gpu, Duration period) { sampler_.glimpse(gpu, period); },
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, places_.fillers,
                 places_.keeper, places_.gpurota, places_.runtime_dir, ::geteuid(),
@@ -337,7 +339,7 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   recorder_.on_use(gpu, shares.used);
   // The parents of MIG instances list the processes of all of them: those are looked at there.
   if (!entry->info.mig_enabled) keeper_.on_look(look);
-  fillers_.on_look(gpu, keeper_.has_foreign(look));
+  fillers_.on_look(gpu, keeper_.has_foreign(look), shares.used);
 }
 
 bool Daemon::holds_memory(LeaseId lease) const {
@@ -347,7 +349,9 @@ bool Daemon::holds_memory(LeaseId lease) const {
 }
 
 bool Daemon::hurried(const GpuUuid& gpu) const {
-  if (grants_.expects_measurement(gpu) || swap_.expects_look(gpu)) return true;
+  if (grants_.expects_measurement(gpu) || swap_.expects_look(gpu) || fillers_.expects_look(gpu)) {
+    return true;
+  }
   const auto& entries = leases_.entries();
   return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
     return entry.second.cause && entry.second.lease.find_gpu(gpu);

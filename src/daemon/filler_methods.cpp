@@ -42,14 +42,12 @@ std::int64_t seconds_of(std::chrono::milliseconds time) {
 
 Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpus) {
   FillerWishes wishes;
-  if (call.on_yield && *call.on_yield != "stop") {
-    return fail(
-        Code::kInvalid,
-        *call.on_yield == "evict"
-            ? "a filler cannot be moved out of a GPU and back, which takes a swap lease: it is "
-              "ended when it has to leave (--on-yield stop)"
-            : "when it has to leave, a filler is stopped: --on-yield stop");
+  if (call.on_yield && *call.on_yield != "stop" && *call.on_yield != "evict") {
+    return fail(Code::kInvalid,
+                "when it has to leave, a filler is ended (--on-yield stop), or moved out and back "
+                "(--on-yield evict)");
   }
+  if (call.on_yield == "evict") wishes.on_yield = filler::OnYield::kEvict;
   if (call.instances && (*call.instances < 1 || *call.instances > 1024)) {
     return fail(Code::kInvalid, "--instances: a filler has from 1 to 1024");
   }
@@ -88,7 +86,12 @@ proto::FillerPlace ControlMethods::describe_place(const FillerEntry& filler,
   const filler::State state = spot.turns.state();
   place.state = to_string(state);
   place.why = to_string(spot.turns.why());
-  if (spot.filler == filler.id) {
+  if (spot.filler == filler.id && spot.moved_out) {
+    place.state = "evicted";
+    place.lease_id = spot.lease;
+    const auto start = spot.turns.start_at();
+    if (start && !filler.paused) place.start_at = parts_.fillers->wall_time(*start);
+  } else if (spot.filler == filler.id) {
     place.since = parts_.fillers->wall_time(spot.since);
     place.lease_id = spot.lease;
   } else if (spot.filler) {
@@ -113,44 +116,38 @@ proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
   shown.memory = filler.wishes.memory;
   shown.idle_seconds = seconds_of(filler.wishes.idle_after);
   shown.grace_seconds = seconds_of(filler.wishes.grace);
-  bool on = false;
+  shown.on_yield = filler.wishes.on_yield == filler::OnYield::kEvict ? "evict" : "stop";
+  bool on = false, evicted = false;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     if (gpu.info.mig_enabled || !filler.may_use(gpu.info.uuid)) continue;
     shown.places.push_back(describe_place(filler, gpu));
     on |= shown.places.back().since.has_value();
+    evicted |= shown.places.back().state == "evicted";
   }
-  shown.state = on ? "on" : filler.paused ? "paused" : filler.failures > 0 ? "failing" : "waiting";
+  shown.state = on                    ? "on"
+                : filler.paused       ? "paused"
+                : evicted             ? "evicted"
+                : filler.failures > 0 ? "failing"
+                                      : "waiting";
   if (!filler.problem.empty() && filler.failures > 0) shown.detail = filler.problem;
   return shown;
 }
 
 Result<const FillerEntry*> ControlMethods::own_filler(
     const Caller& caller, const std::string& name, const std::optional<std::string>& user) const {
-  const FillerEntry* found = nullptr;
-  for (const auto& [id, filler] : parts_.fillers->entries()) {
-    if (filler.spec.name != name || filler.removed) continue;
-    const bool meant = user ? is_user(filler.user, filler.uid, *user) : filler.uid == caller.uid;
-    if (meant) found = &filler;
-  }
-  // Whether somebody else has a filler of that name is nobody's business.
-  const bool others = user && !is_user(parts_.views.user_name(caller.uid), caller.uid, *user);
-  if (others && !parts_.views.is_administrator(caller.uid)) {
-    return fail(Code::kDenied, "only administrators see and change the fillers of others");
-  }
-  if (!found) {
-    return fail(Code::kNotFound,
-                fmt::format("{} no filler {}", user ? "they have" : "you have", name));
-  }
-  return found;
+  return find_meant(parts_.fillers->entries(), Meant{"filler", name, user, caller.uid,
+                                                     parts_.views.is_administrator(caller.uid)});
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
   if (const auto error = parts_.driver_error()) return refused(*error);
-  if (call.memory && parts_.preload.empty()) {
-    return refused(
-        {Code::kUnavailable, 0,
-         "libgpurota.so is not installed, so no limit could be held: leave out --memory, "
-         "or see gpurota doctor"});
+  const bool moves = call.on_yield == "evict";
+  if ((call.memory || moves) && parts_.preload.empty()) {
+    return refused({Code::kUnavailable, 0,
+                    fmt::format("libgpurota.so is not installed, so no {}: leave out {}, or see "
+                                "gpurota doctor",
+                                moves ? "memory could be moved" : "limit could be held",
+                                moves ? "--on-yield evict" : "--memory")});
   }
   auto wishes = wishes_of(call, parts_.gpus);
   if (!wishes) return refused(wishes.error());

@@ -45,7 +45,9 @@ bool FillerEntry::may_use(const GpuUuid& gpu) const {
 }
 
 Fillers::Fillers(Parts parts)
-    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {}
+    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {
+  parts_.turns.on_news([this] { look_at_evictions(); });
+}
 
 WallTime Fillers::wall_time(TimePoint when) const {
   return parts_.wall_clock() +
@@ -116,7 +118,7 @@ filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
   return sight;
 }
 
-void Fillers::on_look(const GpuUuid& gpu, bool foreign) {
+void Fillers::on_look(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used) {
   if (foreign) {
     // Those that somebody started with `gpurota run --filler`.
     std::vector<LeaseId> others;
@@ -131,7 +133,12 @@ void Fillers::on_look(const GpuUuid& gpu, bool foreign) {
       parts_.leases.end(id, EndCause::kReleased, reason_of(filler::Why::kForeign));
     }
   }
-  if (is_of_interest(gpu)) evaluate(gpu, sight_of(gpu, foreign));
+  if (!is_of_interest(gpu)) return;
+  FillerSpot& spot = spots_[gpu];
+  const auto of_lease = spot.lease ? used.find(*spot.lease) : used.end();
+  spot.counted = of_lease == used.end() ? Bytes() : of_lease->second;
+  evaluate(gpu, sight_of(gpu, foreign));
+  step_eviction(gpu);
 }
 
 void Fillers::on_failed_look(const GpuUuid& gpu) {
@@ -153,9 +160,11 @@ void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
   FillerSpot& spot = spots_[gpu];
   spot.turns.set_rules(rules_for(gpu));
   if (spot.turns.look(sight, parts_.loop.now())) {
-    leave(gpu, reason_of(spot.turns.why()));
-  } else if (spot.turns.state() == filler::State::kFree && !spot.filler) {
-    start_one(gpu);
+    yield(gpu, reason_of(spot.turns.why()));
+  } else if (spot.moved_out && parts_.leases.gpu_state(gpu).draining) {
+    leave(gpu, reason_of(filler::Why::kOutOfService));
+  } else if (spot.turns.state() == filler::State::kFree) {
+    spot.filler ? bring_back(gpu) : start_one(gpu);
   }
 }
 
@@ -211,6 +220,7 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, number_of(entry, gpu));
   jobs::JobSpec spec = entry.spec;
   spec.options = {"--filler", "--nonblock", "--gpu-ids", gpu.value};
+  if (entry.wishes.on_yield == filler::OnYield::kEvict) spec.options.emplace_back("--swap");
   if (entry.wishes.memory) {
     const SizeSpec& memory = *entry.wishes.memory;
     spec.options.emplace_back("--memory");
@@ -236,7 +246,10 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
 void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
   FillerSpot& spot = spots_[gpu];
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
-  if (it == entries_.end()) return;
+  if (it == entries_.end() || spot.told_to_end) return;
+  spot.told_to_end = true;
+  spot.eviction.reset();
+  spot.look_timer.reset();
   record(proto::EventType::kFillerYielded, it->second, gpu,
          fmt::format("leaves {}: {}", gpu_name(gpu), reason));
   if (spot.lease) {
@@ -265,8 +278,9 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (entry.lease.kind != LeaseKind::kFiller || entry.lease.gpus.empty()) return;
   const GpuUuid gpu = entry.lease.gpus.front().uuid;
   const LeaseId id = entry.lease.id;
-  parts_.glimpse(gpu, gone ? Duration(0) : filler::kSampleEvery);
   const auto it = spots_.find(gpu);
+  const bool away = gone || (it != spots_.end() && it->second.moved_out);
+  parts_.glimpse(gpu, away ? Duration(0) : filler::kSampleEvery);
   if (it == spots_.end()) return;
   FillerSpot& spot = it->second;
   if (!spot.lease && !gone && is_kept_by(entry, spot)) {
@@ -285,11 +299,16 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
   // The queue ended it, or somebody who may.
   const bool asked_to = entry.cause == EndCause::kReleased || entry.cause == EndCause::kExpired;
-  if (asked_to && spot.turns.state() == filler::State::kOn) {
+  if (!asked_to || spot.told_to_end) return;
+  if (spot.turns.state() == filler::State::kOn) {
     filler::Sight sight;
     sight.wanted = true;
-    if (spot.turns.look(sight, parts_.loop.now())) leave(gpu, entry.reason);
+    (void)spot.turns.look(sight, parts_.loop.now());
+  } else if (!spot.eviction && !spot.moved_out) {
+    return;
   }
+  const auto way = way_out_of(gpu);
+  leave(gpu, entry.reason + (way.because.empty() ? "" : ", and " + way.because));
 }
 
 bool Fillers::hand_over(const GpuUuid& gpu) {
@@ -317,7 +336,9 @@ void Fillers::on_keeper_death(const GpuUuid& gpu) {
   spot.keeper.reset();
   if (hand_over(gpu)) return;
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
-  if (it != entries_.end() && spot.turns.state() == filler::State::kOn) {
+  const bool was_on =
+      spot.turns.state() == filler::State::kOn || spot.eviction || spot.moved_out;
+  if (it != entries_.end() && was_on && !spot.told_to_end) {
     if (const auto number = number_of(it->second, gpu)) ended_by_itself(it->second, gpu, *number);
   }
   settle_spot(gpu);
@@ -352,10 +373,21 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   FillerSpot& spot = spots_[gpu];
   if (!spot.filler || spot.keeper || spot.lease) return;
   const std::uint64_t id = *spot.filler;
+  const bool was_out = spot.moved_out || spot.eviction;
   spot.turns.on_gone(parts_.loop.now(), spot.turns.state() == filler::State::kLeaving);
   spot.filler.reset();
   spot.kill_timer.reset();
+  spot.look_timer.reset();
+  spot.eviction.reset();
+  spot.moved_out = spot.told_to_end = false;
   parts_.glimpse(gpu, Duration(0));
+  const auto it = entries_.find(id);
+  if (was_out && it != entries_.end()) {
+    if (auto saved = save(it->second); !saved) {
+      log::error("cannot store that a filler has ended, going on",
+                 {{"name", it->second.spec.name}, {"error", saved.error().message}});
+    }
+  }
   drop_if_removed(id);
 }
 

@@ -2,11 +2,13 @@
 // by src/filler; here it is carried out. State thread only.
 //
 // A filler on a GPU is a keeper (src/keeper), which executes `gpurota run --filler` as its owner: a lease of
-// kind filler, one to a GPU. It ends when
-//   somebody's turn for the GPU has come: the queue ends its lease, and the newcomer is served when
-//     the driver counts no memory of it any more (lease_manager.cpp);
-//   anything else is on the GPU: seen within kSampleEvery, and then its lease is ended here;
+// kind filler, one to a GPU. It leaves when
+//   somebody's turn for the GPU has come: the queue ends its lease, or tells us to move it out, and the
+//     newcomer is served when the driver counts no memory of it any more (lease_manager.cpp);
+//   anything else is on the GPU: seen within kSampleEvery, and then it leaves by our own order;
 //   it is paused or removed.
+// One whose owner wants it so has a swap lease, and leaves by being put aside: its memory goes to host memory, and
+// comes back when nobody needs the GPU (fillers_moved.cpp). Where that cannot be it ends.
 // Keepers and leases outlive the daemon; the next one finds both (fillers_restore.cpp).
 #pragma once
 
@@ -14,8 +16,10 @@
 #include "daemon/lease_manager.h"
 #include "daemon/recorder.h"
 #include "daemon/tracked_process.h"
+#include "daemon/turn_keeper.h"
 #include "filler/choice.h"
 #include "filler/turn_taking.h"
+#include "filler/yielding.h"
 #include "jobs/record.h"
 #include "keeper/launcher.h"
 #include "ports/event_loop.h"
@@ -37,6 +41,7 @@ struct FillerWishes {
   std::optional<SizeSpec> memory;
   std::chrono::milliseconds idle_after{30000};
   std::chrono::milliseconds grace{2000};
+  filler::OnYield on_yield = filler::OnYield::kStop;
 };
 
 struct FillerEntry {
@@ -63,6 +68,12 @@ struct FillerSpot {
   std::optional<LeaseId> lease;          // of it, until the memory is back
   TimePoint since{};
   ports::EventLoop::SourcePtr kill_timer;
+  bool told_to_end = false;
+  std::optional<filler::Eviction> eviction;  // it is being moved out
+  bool moved_out = false;                    // it is out
+  Bytes stays;                               // of what is out, on the GPU
+  std::optional<Bytes> counted;              // of its lease there, by the last look
+  ports::EventLoop::SourcePtr look_timer;    // of the eviction
 };
 
 class Fillers {
@@ -77,7 +88,9 @@ class Fillers {
     const config::Config& config;
     const GpuTable& gpus;
     LeaseManager& leases;
+    TurnKeeper& turns;
     Recorder& recorder;
+    std::function<void()> poke;  // the queue: who waits may be served now
     std::function<WallTime()> wall_clock;
     std::function<void(const GpuUuid&, Duration)> glimpse;  // look so often who computes there
     std::function<void(const GpuUuid&)> look_soon;
@@ -100,13 +113,19 @@ class Fillers {
   // At most so many bytes of each GPU's, with a line above each if there are several.
   Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
 
-  // What a good look shows; `foreign`: something there is in no lease and does count.
-  void on_look(const GpuUuid& gpu, bool foreign);
+  // What a good look shows; `foreign`: something there is in no lease and does count. `used`: by leases.
+  void on_look(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used);
   // The GPU is in error.
   void on_failed_look(const GpuUuid& gpu);
   // Which processes compute there now: an unknown one is looked at.
   void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids);
   void on_lease_change(const LeaseEntry& entry, bool gone);
+
+  // Somebody needs the GPU of this filler, and fits beside what stays of it.
+  void move_out(LeaseId lease, const std::string& why);
+  std::optional<LeaseManager::Parts::Stay> stay_of(LeaseId lease) const;
+  // A look at this GPU is all that an eviction waits for.
+  bool expects_look(const GpuUuid& gpu) const;
 
   // From TERM to KILL of a lease of kind filler.
   Duration grace_of(const LeaseEntry& entry) const;
@@ -123,7 +142,18 @@ class Fillers {
   filler::Rules rules_for(const GpuUuid& gpu) const;
   void start_one(const GpuUuid& gpu);
   Result<void> launch(FillerEntry& entry, const GpuUuid& gpu);
+  // It has to leave: how, its owner and what is possible say.
+  void yield(const GpuUuid& gpu, const std::string& reason);
   void leave(const GpuUuid& gpu, const std::string& reason);
+  void evict(const GpuUuid& gpu);
+  void step_eviction(const GpuUuid& gpu);
+  void finish_eviction(const GpuUuid& gpu);
+  void bring_back(const GpuUuid& gpu);
+  filler::WayOut way_out_of(const GpuUuid& gpu) const;
+  filler::Eviction::Sight eviction_sight(const GpuUuid& gpu) const;
+  void look_at_evictions();
+  // Whether it has its lease, and that can be put aside.
+  const LeaseEntry* swap_lease_of(const FillerSpot& spot) const;
   void on_keeper_death(const GpuUuid& gpu);
   // The keeper that systemd was asked for goes on where the one who asked has ended.
   bool hand_over(const GpuUuid& gpu);
@@ -132,7 +162,8 @@ class Fillers {
   void drop_if_removed(std::uint64_t id);
   bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
   void take_up(const ports::StoredFiller& stored);
-  void find_running(FillerEntry& entry);
+  void find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);
+  void take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out);
   Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
   Result<void> save(const FillerEntry& entry);
   void record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
@@ -147,6 +178,7 @@ class Fillers {
   keeper::Launcher launcher_;
   std::map<std::uint64_t, FillerEntry> entries_;
   std::map<GpuUuid, FillerSpot> spots_;
+  bool looking_ = false;  // look_at_evictions() is about to run
 };
 
 }  // namespace gpurota::daemon

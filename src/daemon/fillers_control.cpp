@@ -70,8 +70,11 @@ void Fillers::control(std::uint64_t id, What what) {
   for (auto& [gpu, spot] : spots_) {
     if (!leaves || spot.filler != id) continue;
     const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
+    const char* const reason = entry.removed ? "it is being removed" : "it is paused";
     if (spot.turns.dismiss(why)) {
-      leave(gpu, entry.removed ? "it is being removed" : "it is paused");
+      yield(gpu, reason);
+    } else if (entry.removed && (spot.moved_out || spot.eviction)) {
+      leave(gpu, reason);
     }
   }
   for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
@@ -104,6 +107,10 @@ Result<void> Fillers::save(const FillerEntry& entry) {
   row.grace = entry.wishes.grace;
   row.state = entry.removed ? "removed" : entry.paused ? "paused" : "active";
   row.places = entry.places;
+  row.evicts = entry.wishes.on_yield == filler::OnYield::kEvict;
+  for (const auto& [gpu, spot] : spots_) {
+    if (spot.filler == entry.id && (spot.moved_out || spot.eviction)) row.out.push_back(gpu);
+  }
   return parts_.store->save_filler(row);
 }
 
@@ -127,17 +134,18 @@ void Fillers::take_up(const ports::StoredFiller& stored) {
   entry.user = stored.user;
   entry.spec = std::move(*spec);
   entry.wishes = {stored.gpus, stored.instances, stored.memory, stored.idle_after, stored.grace};
+  if (stored.evicts) entry.wishes.on_yield = filler::OnYield::kEvict;
   entry.paused = stored.state == "paused";
   entry.removed = stored.state == "removed";
   entry.places = stored.places;
   const auto [it, added] = entries_.emplace(stored.id, std::move(entry));
-  find_running(it->second);
+  find_running(it->second, stored.out);
   drop_if_removed(stored.id);
 }
 
 // A keeper holds the lock of its directory: the kernel tells which process that is, and none is left
 // after a reboot.
-void Fillers::find_running(FillerEntry& entry) {
+void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) {
   for (std::size_t i = 0; i < entry.places.size(); ++i) {
     const GpuUuid gpu = entry.places[i];
     const auto holder = launcher_.holder(files_of(entry, i));
@@ -152,18 +160,30 @@ void Fillers::find_running(FillerEntry& entry) {
     spot.turns.on_found(parts_.loop.now());
     parts_.glimpse(gpu, filler::kSampleEvery);
     log::info("filler taken up", {{"name", entry.spec.name}, {"gpu", gpu.value}});
-    for (const auto& [id, lease] : parts_.leases.entries()) {
-      if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
-      if (!is_kept_by(lease, spot)) continue;
-      spot.lease = id;
-      filler::Sight wanted;
-      wanted.wanted = lease.cause.has_value();
-      if (wanted.wanted) (void)spot.turns.look(wanted, parts_.loop.now());
-    }
-    const bool unwanted = entry.paused || entry.removed;
-    const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
-    if (unwanted && spot.turns.dismiss(why)) leave(gpu, "it was to end when the daemon stopped");
+    take_up_lease(entry, gpu, std::find(out.begin(), out.end(), gpu) != out.end());
   }
+}
+
+void Fillers::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out) {
+  FillerSpot& spot = spots_[gpu];
+  bool ending = false;
+  for (const auto& [id, lease] : parts_.leases.entries()) {
+    if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
+    if (!is_kept_by(lease, spot)) continue;
+    spot.lease = id;
+    ending = lease.cause.has_value();
+  }
+  const bool stays_out = was_out && !ending && swap_lease_of(spot);
+  filler::Sight wanted;
+  wanted.wanted = ending || stays_out;
+  if (wanted.wanted) (void)spot.turns.look(wanted, parts_.loop.now());
+  spot.told_to_end = ending;
+  // Out, or on its way there: it is seen to once more.
+  if (stays_out) evict(gpu);
+  if (!entry.paused && !entry.removed) return;
+  const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
+  const bool leaves = spot.turns.dismiss(why) || (stays_out && entry.removed);
+  if (leaves) yield(gpu, "it was to leave when the daemon stopped");
 }
 
 }  // namespace gpurota::daemon

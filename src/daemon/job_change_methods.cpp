@@ -164,11 +164,14 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) 
   const bool administrator = parts_.views.is_administrator(caller.uid);
   for (const auto& [id, job] : parts_.jobs->entries()) {
     const bool meant = call.user ? is_user(job.user, job.uid, *call.user) : job.uid == caller.uid;
-    if (!meant || job.removed) continue;
-    if (job.uid != caller.uid && !administrator) {
-      return refused({Code::kDenied, 0, "only administrators see and change the jobs of others"});
-    }
+    if (!meant || job.removed || (job.uid != caller.uid && !administrator)) continue;
     reply.jobs.push_back(definition_of(job, secrets));
+  }
+  const bool others =
+      call.user && !is_user(parts_.views.user_name(caller.uid), caller.uid, *call.user);
+  if (others && !administrator) {
+    return refused(
+        {Code::kNotFound, 0, "no jobs: only administrators see and change those of others"});
   }
   return replied<proto::ExportJobs>(reply);
 }

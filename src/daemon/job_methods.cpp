@@ -72,22 +72,8 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
 
 Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std::string& name,
                                                 const std::optional<std::string>& user) const {
-  const bool administrator = parts_.views.is_administrator(caller.uid);
-  const JobEntry* found = nullptr;
-  for (const auto& [id, job] : parts_.jobs->entries()) {
-    if (job.spec.name != name || job.removed) continue;
-    const bool meant = user ? is_user(job.user, job.uid, *user) : job.uid == caller.uid;
-    if (meant) found = &job;
-  }
-  // Whether somebody else has a job of that name is nobody's business.
-  if (found && found->uid != caller.uid && !administrator) {
-    return fail(Code::kDenied, "only administrators see and change the jobs of others");
-  }
-  if (!found) {
-    return fail(Code::kNotFound,
-                fmt::format("{} no job {}", user ? "they have" : "you have", name));
-  }
-  return found;
+  return find_meant(parts_.jobs->entries(), Meant{"job", name, user, caller.uid,
+                                                  parts_.views.is_administrator(caller.uid)});
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {

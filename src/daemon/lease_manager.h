@@ -118,6 +118,12 @@ class LeaseManager final : public LeaseRoots {
     std::function<Result<void>(const Lease&)> admit_swap = {};
     // What turns need of a GPU: of one lease in its turn with what none can move, and that alone.
     std::function<std::pair<Bytes, Bytes>(const GpuUuid&)> turns_need = {};
+    // Of a filler that can be moved out of its GPU. Empty, or nothing: it can only end.
+    struct Stay {
+      Bytes stays;
+      bool moved_out = false;
+    };
+    std::function<std::optional<Stay>(LeaseId)> stay_of = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
@@ -188,6 +194,7 @@ class LeaseManager final : public LeaseRoots {
   std::optional<LeaseId> lease_of_process(pid_t pid) const override;
 
  private:
+  void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
   Result<void> save(const LeaseEntry& entry);
   ports::StoredLease row_of(const LeaseEntry& entry) const;
   void restore_commands(LeaseEntry& entry, const ports::StoredLease& stored);

@@ -42,6 +42,10 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
     for (const auto& [id, entry] : entries_) {
       const LeaseGpu* share = entry.lease.find_gpu(gpu.info.uuid);
       if (!share) continue;
+      if (share->swap && entry.lease.kind == LeaseKind::kFiller) {
+        add_filler(room, entry);
+        continue;
+      }
       ++room.leases;
       room.exclusive |= !share->limit;
       if (share->swap) {
@@ -62,6 +66,18 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
   return rooms;
 }
 
+// One that could be moved out has its GPU to itself until it is, then only what of it stays.
+void LeaseManager::add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const {
+  const auto stay = parts_.stay_of ? parts_.stay_of(entry.lease.id) : std::nullopt;
+  const bool out = stay && stay->moved_out;
+  ++room.leases;
+  room.exclusive |= !out;
+  room.reserved += out ? stay->stays : room.capacity;
+  room.holders += fmt::format("{}{} ({}, a filler{})", room.holders.empty() ? "" : ", ",
+                              display_text(parts_.processes.user_name(entry.lease.uid), 32),
+                              to_string(entry.lease.id), out ? " that is moved out" : "");
+}
+
 std::vector<lease::Occupant> LeaseManager::occupants() const {
   const bool keeps = parts_.config.expired_reservation == config::Expired::kKeep;
   std::vector<lease::Occupant> occupants;
@@ -74,6 +90,12 @@ std::vector<lease::Occupant> LeaseManager::occupants() const {
     const bool endless = entry.lease.state == LeaseState::kExpired && keeps;
     if (!endless) occupant.ends = entry.lease.ends;
     occupant.ending = entry.cause.has_value();
+    if (entry.lease.kind == LeaseKind::kFiller && parts_.stay_of) {
+      if (const auto stay = parts_.stay_of(id)) {
+        occupant.stays = stay->stays;
+        occupant.moved_out = stay->moved_out;
+      }
+    }
     occupants.push_back(std::move(occupant));
   }
   return occupants;

@@ -95,6 +95,7 @@ bool Queue::make_way(const AcquireRequest& asked) {
     for (const LeaseId id : decision.evict) {
       parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
     }
+    for (const LeaseId id : decision.move_out) move_out(id, user + " needs its GPU");
     return true;
   }
   return false;
@@ -267,6 +268,9 @@ bool Queue::carry_out(const lease::QueueDecision& decision) {
   for (const LeaseId id : decision.evict) {
     parts_.leases.end(id, EndCause::kReleased, who_needs(id, decision) + " needs its GPU");
   }
+  for (const LeaseId id : decision.move_out) {
+    move_out(id, who_needs(id, decision) + " needs its GPU");
+  }
   for (const lease::Waiting& waiting : decision.waiting) {
     if (waiting.planned.empty()) continue;
     const QueueEntry* entry = find(waiting.request);
@@ -291,6 +295,11 @@ void Queue::grant(const lease::Grant& grant) {
              {{"request", to_string(entry.id)}, {"error", made.error().error.message}});
   (void)parts_.store.remove_request(entry.id);
   parts_.on_gone(entry, made.error().error);
+}
+
+void Queue::move_out(LeaseId filler, const std::string& why) {
+  if (parts_.move_out) return parts_.move_out(filler, why);
+  parts_.leases.end(filler, EndCause::kReleased, why);
 }
 
 // Whom the filler makes way for.

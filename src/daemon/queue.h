@@ -45,6 +45,8 @@ class Queue {
     std::function<void(const QueueEntry&, const Error&)> on_gone;
     // What is held for whom may have changed.
     std::function<void()> on_settled = {};
+    // A filler in the way of somebody who fits beside what of it stays.
+    std::function<void(LeaseId, const std::string& why)> move_out = {};
   };
 
   explicit Queue(Parts parts) : parts_(std::move(parts)) {}
@@ -89,6 +91,7 @@ class Queue {
   };
   Answer ask(const AcquireRequest& request);
   std::string who_needs(LeaseId filler, const lease::QueueDecision& decision) const;
+  void move_out(LeaseId filler, const std::string& why);
   void drop_impatient(const lease::QueueDecision& decision);
   lease::Request request_of(RequestId id, const AcquireRequest& asked) const;
   std::vector<lease::Request> requests() const;

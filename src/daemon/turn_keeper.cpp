@@ -149,6 +149,10 @@ void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
 
 void TurnKeeper::feed(const sched::Event& event) { take(turns_.handle(event, parts_.loop.now())); }
 
+void TurnKeeper::set_aside(LeaseId lease, bool aside) {
+  take(turns_.set_aside(lease, aside, parts_.loop.now()));
+}
+
 void TurnKeeper::set_outsiders(const GpuUuid& gpu, Bytes of_leases, Bytes unreserved) {
   const std::pair<Bytes, Bytes> both(of_leases, unreserved);
   if (outsiders_[gpu] == both) return;
@@ -164,6 +168,7 @@ void TurnKeeper::take(const sched::Actions& actions) {
     if (const auto* trouble = std::get_if<sched::ReportTrouble>(&action)) report(*trouble);
   }
   schedule();
+  if (news_) news_();
 }
 
 void TurnKeeper::schedule() {
@@ -225,18 +230,23 @@ TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
   const sched::Residency& memory = turns_.residency();
   const auto slot = memory.slot_of(gpu);
   if (!slot) return {};
-  Bytes most;
+  Bytes most, of_fillers;
   bool any = false;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     if (!entry.lease.swap() || !entry.lease.find_gpu(gpu)) continue;
+    const sched::Holding held = memory.of_lease(id, *slot);
+    if (entry.lease.kind == LeaseKind::kFiller) {
+      of_fillers += held.wired + held.wired_unbacked + held.beside;
+      continue;
+    }
     any = true;
-    most = std::max(most, memory.of_lease(id, *slot).movable);
+    most = std::max(most, held.movable);
   }
   if (!any) return {};
   // What is used without a lease is nobody's here: placement counts it by itself.
   const auto outsiders = outsiders_.find(gpu);
   const Bytes unreserved = outsiders == outsiders_.end() ? Bytes() : outsiders->second.second;
-  const Bytes wired = memory.wired(*slot) - unreserved;
+  const Bytes wired = memory.wired(*slot) - unreserved - of_fillers;
   return {most + wired, wired};
 }
 

@@ -58,13 +58,17 @@ class TurnKeeper {
   void restore(TimePoint until);
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
+  // A filler that is moved out of its GPU, and back: sched/turns.h. `on_news` whenever turns have changed.
+  void set_aside(LeaseId lease, bool aside);
+  void on_news(std::function<void()> news) { news_ = std::move(news); }
+
   void feed(const sched::Event& event);
   // Held on the GPU by whom turns do not know: processes of swap leases that are no tenants, and such
   // of no lease.
   void set_outsiders(const GpuUuid& gpu, Bytes of_leases, Bytes unreserved);
   void report(const sched::ReportTrouble& trouble);
 
-  // What turns need of a GPU.
+  // What turns need of a GPU. Fillers need none: what of them stays is counted where they are placed.
   struct Need {
     Bytes most;   // of one lease that has its turn, with what all cannot move
     Bytes wired;  // what cannot be moved
@@ -89,6 +93,7 @@ class TurnKeeper {
 
   Parts parts_;
   Carrier carrier_;
+  std::function<void()> news_;
   sched::Turns turns_;
   std::uint64_t changes_ = 0;
   ports::EventLoop::SourcePtr timer_;

@@ -90,18 +90,30 @@ bool TurnTaking::leave(Why why) {
 
 void TurnTaking::on_started(TimePoint now) {
   if (state_ != State::kFree) return;
+  moved_out_ = false;
   state_ = State::kOn;
   on_since_ = now;
   rest_until_.reset();
 }
 
 void TurnTaking::on_found(TimePoint now) {
+  moved_out_ = false;
   state_ = State::kOn;
   on_since_ = now;
   rest_until_.reset();
 }
 
 void TurnTaking::on_gone(TimePoint now, bool had_to_leave) {
+  if (!moved_out_) rest(now, had_to_leave);
+  moved_out_ = false;
+}
+
+void TurnTaking::on_moved_out(TimePoint now) {
+  rest(now, true);
+  moved_out_ = true;
+}
+
+void TurnTaking::rest(TimePoint now, bool had_to_leave) {
   const bool was_long = on_since_ && now - *on_since_ >= rules_.good_stay;
   on_since_.reset();
   // One that ends by itself at once, again and again, is as much of a nuisance.

@@ -4,6 +4,9 @@
 //
 //     busy ─nobody there for the idle time→ free ─start→ on ─somebody comes→ leaving ─gone→ resting …
 //
+// One that is moved out of the GPU instead of being ended is gone in the same sense, and its coming back
+// is a start.
+//
 // It never flaps: after it had to leave it rests, longer each time it had to leave soon after its start,
 // and the idle time counts from the last moment that anybody was there.
 #pragma once
@@ -66,11 +69,14 @@ class TurnTaking {
   void on_found(TimePoint now);
   // It is off the GPU, its memory too; whether it had to leave, ended by itself or never started.
   void on_gone(TimePoint now, bool had_to_leave);
+  // It is off the GPU and has not ended; when it does, before it was started again, that is no news.
+  void on_moved_out(TimePoint now);
   // Its owner or an administrator pauses or removes the filler that is on. True if it must leave now.
   bool dismiss(Why why);
 
  private:
   bool leave(Why why);
+  void rest(TimePoint now, bool had_to_leave);
 
   Rules rules_;
   State state_ = State::kBusy;
@@ -79,6 +85,7 @@ class TurnTaking {
   std::optional<TimePoint> on_since_;
   std::optional<TimePoint> rest_until_;
   int short_stays_ = 0;  // in a row
+  bool moved_out_ = false;
 };
 
 }  // namespace gpurota::filler

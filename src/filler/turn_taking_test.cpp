@@ -211,6 +211,40 @@ TEST(TurnTaking, SaysWhenItMayStart) {
   EXPECT_FALSE(gpu.turns.start_at());
 }
 
+TEST(TurnTaking, OneThatIsMovedOutRestsAsIfItHadEndedAndComesBackAsIfItStarted) {
+  for (const bool moved : {false, true}) {
+    TurnTaking turns{Rules{}};
+    TimePoint now{seconds(1000)};
+    for (const int rest : {30, 60, 120}) {
+      (void)turns.look(kNobodyThere, now);
+      now = *turns.start_at();
+      (void)turns.look(kNobodyThere, now);
+      ASSERT_EQ(turns.state(), State::kFree);
+      turns.on_started(now);
+      ASSERT_TRUE(turns.look(foreign(), now));
+      moved ? turns.on_moved_out(now) : turns.on_gone(now, true);
+      EXPECT_EQ(turns.state(), State::kResting);
+      (void)turns.look(kNobodyThere, now);
+      EXPECT_EQ(*turns.start_at() - now, seconds(rest));
+    }
+  }
+}
+
+TEST(TurnTaking, OneThatEndsWhileItIsOutDoesNotRestLongerForThat) {
+  TurnTaking turns{Rules{}};
+  TimePoint now{seconds(1000)};
+  (void)turns.look(kNobodyThere, now);
+  now += seconds(30);
+  (void)turns.look(kNobodyThere, now);
+  turns.on_started(now);
+  (void)turns.look(foreign(), now);
+  turns.on_moved_out(now);
+  (void)turns.look(kNobodyThere, now);
+  const auto start = turns.start_at();
+  turns.on_gone(now + seconds(5), false);
+  EXPECT_EQ(turns.start_at(), start);
+}
+
 // Whatever is seen, in whatever order: never on while somebody is there, always on in the end when
 // nobody is, and never more starts than the rests between them allow.
 TEST(TurnTaking, HoldsForRandomSights) {

@@ -29,9 +29,11 @@ class Planner {
       const auto source = lease.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
       for (const LeaseGpu& share : lease.gpus) {
         if (Slot* slot = find(share.uuid)) {
-          // Nobody shares a GPU with a filler.
-          const auto limit = source == Source::kFiller ? std::optional<Bytes>() : share.limit;
-          slot->timeline.add({now, end_of(lease), {limit, share.swap}, source});
+          if (source == Source::kFiller) {
+            slot->timeline.add({now, end_of(lease), share_of(lease), source});
+            continue;
+          }
+          slot->timeline.add({now, end_of(lease), {share.limit, share.swap}, source});
           if (share.swap) slot->swap_until = std::max(slot->swap_until, end_of(lease));
         }
       }
@@ -63,6 +65,11 @@ class Planner {
     if (lease.ending) return now_ + kAnyMoment;
     return lease.ends ? std::max(*lease.ends, now_ + kAnyMoment) : kNever;
   }
+  // Nobody shares a GPU with a filler that is there.
+  static GpuTimeline::Share share_of(const Occupant& filler) {
+    if (filler.moved_out && filler.stays && !filler.ending) return {filler.stays, false};
+    return {};
+  }
   static GpuTimeline::Share size_on(const Request& request, const Slot& slot) {
     if (request.placement.exclusive() || request.kind == LeaseKind::kFiller) return {};
     return {least_of(request.placement, *slot.room), request.placement.swap};
@@ -77,6 +84,15 @@ class Planner {
                             capacity - slot.room->swap_wired;
     return beside && slot.timeline.fits(share, from, until, against, capacity);
   }
+  // If the filler that is there were moved out.
+  bool fits_beside(const Request& request, const Slot& slot, Bytes stays) const {
+    Slot trial{slot.room, {}, slot.swap_until};
+    for (GpuTimeline::Use use : slot.timeline.uses()) {
+      if (use.source == Source::kFiller) use.share = {stays, false};
+      trial.timeline.add(use);
+    }
+    return fits(request, trial, now_, until(request, now_), Against::kAllButPlans);
+  }
   static Against against(const Request& request) {
     return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;
   }
@@ -90,6 +106,7 @@ class Planner {
   bool plan_at(const Request& request, const Slots& slots, WallTime from, Waiting& waiting);
   void plan_for_some_day(const Request& request, const Slots& slots, Waiting& waiting);
   void start(const Request& request, const Slots& slots, Waiting& waiting);
+  void make_way(const Request& request, const Slot& slot);
   void keep(const Request& request, const Slots& slots, WallTime from, Waiting& waiting,
             Source source = Source::kPlan);
   void explain(const Request& request, const Slots& slots, Waiting& waiting);
@@ -114,7 +131,10 @@ Planner::Slots Planner::usable(const Request& request, Waiting& waiting) {
   std::string why;
   const auto& named = request.placement.gpus;
   PlacementRequest asked = request.placement;
-  if (request.kind == LeaseKind::kFiller) asked.memory.reset();
+  if (request.kind == LeaseKind::kFiller) {
+    asked.memory.reset();
+    asked.swap = false;
+  }
   for (Slot& slot : slots_) {
     const GpuRoom& room = *slot.room;
     if (!leasable(room)) continue;
@@ -230,16 +250,7 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
       if (fits(request, *slot, now_, end, Against::kAllButPlans)) continue;
       clear = false;
       waiting.way_made = name_of(*slot->room, view_.rooms);
-      for (const Occupant& lease : view_.leases) {
-        const bool here =
-            std::any_of(lease.gpus.begin(), lease.gpus.end(),
-                        [&](const LeaseGpu& share) { return share.uuid == slot->room->info.uuid; });
-        const bool known = std::find(decision_.evict.begin(), decision_.evict.end(), lease.id) !=
-                           decision_.evict.end();
-        if (lease.kind == LeaseKind::kFiller && here && !lease.ending && !known) {
-          decision_.evict.push_back(lease.id);
-        }
-      }
+      make_way(request, *slot);
     }
   }
   if (!clear) {
@@ -249,19 +260,19 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
   }
   Grant grant{request.id, {}};
   const auto source = request.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
-  const auto share_of = [&](const Slot& slot) {
+  const auto share_on = [&](const Slot& slot) {
     return make_share(request.placement, *slot.room,
-                      slot.timeline.slices(now_, now_ + kAnyMoment, against(request)));
+                      slot.timeline.slices(now_, now_ + kAnyMoment, Against::kAllButPlans));
   };
   // Named GPUs keep the order they were named in.
   for (const GpuUuid& uuid : request.placement.gpus) {
     if (const Slot* slot = find(uuid)) {
-      grant.gpus.push_back(share_of(*slot));
+      grant.gpus.push_back(share_on(*slot));
     }
   }
   if (grant.gpus.empty()) {
     for (const Slot* slot : slots) {
-      grant.gpus.push_back(share_of(*slot));
+      grant.gpus.push_back(share_on(*slot));
     }
   }
   for (const LeaseGpu& share : grant.gpus) {
@@ -270,6 +281,22 @@ void Planner::start(const Request& request, const Slots& slots, Waiting& waiting
     slot->timeline.add({now_, end, {limit, share.swap}, source});
   }
   decision_.grants.push_back(std::move(grant));
+}
+
+// The filler in the way ends, unless it is enough that it is moved out.
+void Planner::make_way(const Request& request, const Slot& slot) {
+  const auto add = [](std::vector<LeaseId>& leases, LeaseId id) {
+    if (std::find(leases.begin(), leases.end(), id) == leases.end()) leases.push_back(id);
+  };
+  for (const Occupant& lease : view_.leases) {
+    const bool here =
+        std::any_of(lease.gpus.begin(), lease.gpus.end(),
+                    [&](const LeaseGpu& share) { return share.uuid == slot.room->info.uuid; });
+    if (lease.kind != LeaseKind::kFiller || !here || lease.ending) continue;
+    const bool enough =
+        lease.stays && !lease.moved_out && fits_beside(request, slot, *lease.stays);
+    add(enough ? decision_.move_out : decision_.evict, lease.id);
+  }
 }
 
 void Planner::keep(const Request& request, const Slots& slots, WallTime from, Waiting& waiting,

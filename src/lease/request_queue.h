@@ -11,7 +11,8 @@
 // A GPU that is broken, draining or in unreserved use is not planned with: a request that cannot do
 // without it waits, but holds nothing meanwhile. Fillers go when somebody needs their GPU, so for the
 // others they are not there; they themselves take what nobody has, held or not. A filler
-// has its GPU to itself, whatever its limit is: nobody shares one with it.
+// has its GPU to itself, whatever its limit is: nobody shares one with it. One that can be moved out is, for
+// those who fit beside what of it stays; for others, and for whoever wants the whole GPU, it ends.
 #pragma once
 
 #include "core/lease.h"
@@ -45,6 +46,9 @@ struct Occupant {
   std::vector<LeaseGpu> gpus;
   std::optional<WallTime> ends;  // enforced; empty: nobody knows
   bool ending = false;           // goes any moment
+  // Of a filler that can be moved out: what of it stays on its GPU. Empty: it can only end.
+  std::optional<Bytes> stays{};
+  bool moved_out = false;  // it is out
 };
 
 struct QueueView {
@@ -89,7 +93,8 @@ struct QueueDecision {
   std::vector<Waiting> waiting;
   // Requests that no state of this machine could fill any more (a GPU is gone), and why.
   std::vector<std::pair<RequestId, Error>> impossible;
-  std::vector<LeaseId> evict;         // fillers in the way of somebody whose turn it is
+  std::vector<LeaseId> evict;         // fillers in the way of somebody whose turn it is: they end
+  std::vector<LeaseId> move_out;      // and those that need not end for that
   std::map<GpuUuid, RequestId> held;  // idle GPUs and for whom they are kept
 };
 

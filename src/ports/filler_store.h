@@ -29,6 +29,8 @@ struct StoredFiller {
   std::chrono::milliseconds grace{0};
   std::string state;            // active, paused, removed
   std::vector<GpuUuid> places;  // where it has ever been: their positions name its files
+  bool evicts = false;          // moved out and back, rather than ended, where that can be
+  std::vector<GpuUuid> out;     // of these it is moved out now
   bool operator==(const StoredFiller&) const = default;
 };
 

@@ -32,6 +32,7 @@ void visit(V&& v, X& x) {
   v("memory", x.memory);
   v("idle_seconds", x.idle_seconds);
   v("grace_seconds", x.grace_seconds);
+  v("on_yield", x.on_yield);
   v("places", x.places);
 }
 

@@ -35,6 +35,7 @@ struct Filler {
   std::optional<SizeSpec> memory;
   std::int64_t idle_seconds = 0;
   std::int64_t grace_seconds = 0;
+  std::optional<std::string> on_yield;
   std::vector<FillerPlace> places;
   bool operator==(const Filler&) const = default;
 };

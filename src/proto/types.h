@@ -53,7 +53,8 @@ enum class EventType {
   kFillerYielded,
   kFillerEnded,
   kTurnTrouble,
-  kGpuSet
+  kGpuSet,
+  kFillerResumed
 };
 enum class CheckStatus { kUnknown, kOk, kWarning, kError };
 

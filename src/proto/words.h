@@ -50,13 +50,13 @@ struct Words<FindingAction> {
 };
 template <>
 struct Words<EventType> {
-  static constexpr std::array<const char*, 26> kAll = {
+  static constexpr std::array<const char*, 27> kAll = {
       "unknown",        "lease_made",     "lease_started",   "lease_updated",     "lease_ending",
       "lease_gone",     "request_queued", "request_granted", "request_cancelled", "call_denied",
       "grant_denied",   "finding_begun",  "finding_ended",   "process_stopped",   "gpu_error",
       "gpu_recovered",  "gpu_drained",    "gpu_undrained",   "config_reloaded",   "daemon_started",
       "daemon_stopped", "filler_started", "filler_yielded",  "filler_ended",      "turn_trouble",
-      "gpu_set"};
+      "gpu_set",        "filler_resumed"};
 };
 template <>
 struct Words<CheckStatus> {

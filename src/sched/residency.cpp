@@ -84,7 +84,10 @@ Bytes Residency::wired(GpuSlot gpu) const {
 
 Bytes Residency::deficit(GpuSlot gpu) const {
   Bytes sum = wired(gpu);
-  for (const auto& [id, tenant] : tenants_) sum += tenant.gpus[gpu.value].movable;
+  for (const auto& [id, tenant] : tenants_) {
+    const Holding& h = tenant.gpus[gpu.value];
+    sum += aside_.contains(tenant.lease) ? h.resident + h.coming : h.movable;
+  }
   return sum - capacity(gpu);
 }
 
@@ -121,7 +124,8 @@ Bytes Residency::host_reserved(GpuSlot gpu) const {
   const Bytes lacking = deficit(gpu);
   Bytes sum;
   for (const auto& [lease, h] : by_lease(gpu)) {
-    const Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_);
+    Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_);
+    if (aside_.contains(lease)) at_most = h.movable;
     sum += std::max(h.out(), at_most);
   }
   return sum;
@@ -154,18 +158,28 @@ GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bo
   (wired ? grown->wired_unbacked : grown->unbacked) += bytes;
   if (!wired) grown->movable += bytes;
   if (!after.would_fit(gpu, capacity(gpu))) {
-    Bytes most;
-    for (const auto& [id, h] : after.by_lease(gpu)) most = std::max(most, h.movable);
-    return most + after.wired(gpu) > capacity(gpu) ? GrowAnswer::kRefusedCapacity
-                                                   : GrowAnswer::kRefusedHost;
+    return after.largest(gpu) + after.wired(gpu) > capacity(gpu) ? GrowAnswer::kRefusedCapacity
+                                                                 : GrowAnswer::kRefusedHost;
   }
   return GrowAnswer::kGranted;
 }
 
-bool Residency::would_fit(GpuSlot gpu, Bytes capacity) const {
+Bytes Residency::largest(GpuSlot gpu) const {
   Bytes most;
-  for (const auto& [id, h] : by_lease(gpu)) most = std::max(most, h.movable);
-  if (most + wired(gpu) > capacity) return false;
+  for (const auto& [id, h] : by_lease(gpu)) {
+    if (!aside_.contains(id)) most = std::max(most, h.movable);
+  }
+  return most;
+}
+
+bool Residency::host_could_hold(LeaseId lease) const {
+  Residency after = *this;
+  after.set_aside(lease, true);
+  return after.host_reserved() <= host_budget_;
+}
+
+bool Residency::would_fit(GpuSlot gpu, Bytes capacity) const {
+  if (largest(gpu) + wired(gpu) > capacity) return false;
   Residency after = *this;
   after.set_capacity(gpu, capacity);
   return after.host_reserved() <= host_budget_;

@@ -8,6 +8,7 @@
 #include "sched/model.h"
 
 #include <map>
+#include <set>
 #include <vector>
 
 namespace gpurota::sched {
@@ -41,6 +42,10 @@ class Residency {
   void set_outsiders(GpuSlot gpu, Bytes bytes) { gpus_[gpu.value].outsiders = bytes; }
   void set_host_budget(Bytes bytes) { host_budget_ = bytes; }
   void set_piece(Bytes bytes) { piece_ = bytes; }
+  // All of it may be out at once, and nobody need leave room for it.
+  void set_aside(LeaseId lease, bool aside) {
+    aside ? void(aside_.insert(lease)) : void(aside_.erase(lease));
+  }
 
   // A claim that is more than can be (resident beyond movable) is cut.
   void add(TenantId tenant, LeaseId lease, GpuSlot gpu, Bytes movable, Bytes resident, Bytes wired);
@@ -72,6 +77,8 @@ class Residency {
   GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
   // The largest lease, with everyone's wired memory, fits this capacity, and host RAM holds the rest.
   bool would_fit(GpuSlot gpu, Bytes capacity) const;
+  // Host RAM could hold all that the lease has, beside what has to be kept for others.
+  bool host_could_hold(LeaseId lease) const;
 
  private:
   struct Gpu {
@@ -86,10 +93,13 @@ class Residency {
 
   // What every lease has movable on one GPU.
   std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
+  // The most that one has which is not aside.
+  Bytes largest(GpuSlot gpu) const;
   Bytes host_reserved(GpuSlot gpu) const;
 
   std::vector<Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;
+  std::set<LeaseId> aside_;
   Bytes host_budget_{UINT64_MAX};
   Bytes piece_ = mib(64);
 };

@@ -66,6 +66,7 @@ struct LeaseState {
   TimePoint retry_at{};                  // does not enter before then
   std::optional<TimePoint> waits_since;  // wants, and has no turn
   Letting letting;
+  bool aside = false;     // see Turns::set_aside
   bool backfill = false;  // holds GPUs that are kept for another, until that can have them all
   bool reported = false;  // that it does not yield
   Bytes moved_in, moved_out;

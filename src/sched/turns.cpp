@@ -95,6 +95,7 @@ Actions Turns::remove_lease(LeaseId lease, TimePoint now) {
   const std::set<TenantId> tenants = found->second.tenants;
   for (TenantId tenant : tenants) on(RemoveTenant{tenant});
   leases_.erase(lease);
+  memory_.set_aside(lease, false);
   settle();
   return std::move(actions_);
 }
@@ -277,6 +278,7 @@ void Turns::settle() {
 }
 
 void Turns::step() {
+  leave_aside();
   look_at_contention();
   look_at_wishes();
   for (auto& [id, lease] : leases_) finish_leaving(lease);

@@ -34,6 +34,13 @@ class Turns {
   Actions remove_lease(LeaseId lease, TimePoint now);
   // After a daemon's restart: no decision before then, so that all tenants can come back.
   void hold_until(TimePoint when) { held_until_ = when; }
+  bool on_hold(TimePoint now) const { return now < held_until_; }
+
+  // Puts a lease aside, or takes it back: it gives its turn away, all its memory that can be moved is
+  // evicted, and it stays apart, whoever is there. Others are admitted as if it never came back.
+  Actions set_aside(LeaseId lease, bool aside, TimePoint now);
+  // Whether host memory could take all that the lease has.
+  bool could_be_aside(LeaseId lease) const;
 
   Actions handle(const Event& event, TimePoint now);
   // When to call handle(Tick) if nothing happens before.
@@ -97,6 +104,7 @@ class Turns {
   std::vector<LeaseState*> claimants(const Slots& gpus, LeaseId except);
 
   // turns_phases.cpp: from one phase into the next.
+  void leave_aside();
   void enter(LeaseState& lease, bool backfill);
   void abandon_entering(LeaseState& lease);
   void close(LeaseState& lease);
@@ -115,6 +123,7 @@ class Turns {
   void make_room(GpuSlot gpu, Bytes lacking, bool entering_too);
   void give_room(LeaseState& lease, GpuSlot gpu);
   void serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu);
+  void evict_aside(GpuSlot gpu);
   Bytes lacking(GpuSlot gpu) const;
   std::vector<TenantId> victims(GpuSlot gpu, bool entering_too) const;
   bool movable(const TenantState& tenant) const;

@@ -119,6 +119,7 @@ void Turns::look_at_budgets() {
 }
 
 bool Turns::wants(const LeaseState& lease) const {
+  if (lease.aside) return false;
   return std::any_of(lease.tenants.begin(), lease.tenants.end(), [&](TenantId id) {
     const TenantState& t = tenants_.at(id);
     return t.reachable && !t.dead &&
@@ -129,7 +130,7 @@ bool Turns::wants(const LeaseState& lease) const {
 // Whether it could run if it had the turn: all its processes answer, and those that do not answer have
 // nothing that it needs.
 bool Turns::eligible(const LeaseState& lease) const {
-  if (lease.retry_at > now_) return false;
+  if (lease.aside || lease.retry_at > now_) return false;
   for (TenantId id : lease.tenants) {
     const TenantState& tenant = tenants_.at(id);
     if (!tenant.reachable && !tenant.dead) return false;

@@ -34,6 +34,7 @@ void Turns::move() {
       const bool may = !leaving_first || lease.phase == Phase::kHolding;
       if (has_turn && may && lease.retry_at <= now_) give_room(lease, gpu);
     }
+    evict_aside(gpu);
     make_room(gpu, lacking(gpu), leaving_first);
     const bool over = memory_.used(gpu) > memory_.capacity(gpu);
     if (over && !gpus_[i].over_reported) report(Trouble::kOverCapacity, {}, {});

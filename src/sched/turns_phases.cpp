@@ -124,7 +124,7 @@ void Turns::finish_leaving(LeaseState& lease) {
     stop_clock(lease);
     lease.phase = Phase::kApart;
     changed_ = true;
-  } else if (!somebody_waits_for(lease)) {
+  } else if (!lease.aside && !somebody_waits_for(lease)) {
     reopen(lease);
   }
 }

@@ -24,6 +24,8 @@ const char* to_string(Wait wait) {
       return "a retry";
     case Wait::kRestart:
       return "the daemon's restart";
+    case Wait::kAside:
+      return "its GPU not to be needed";
   }
   return "?";
 }
@@ -81,6 +83,7 @@ Wait Turns::wait_of(const LeaseState& lease) const {
     }
     return Wait::kMoving;
   }
+  if (lease.aside && lease.phase == Phase::kApart) return Wait::kAside;
   if (lease.phase == Phase::kHolding || !wants(lease)) return Wait::kNothing;
   if (lease.retry_at > now_) return Wait::kRetry;
   for (TenantId id : lease.tenants) {

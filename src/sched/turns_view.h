@@ -14,6 +14,7 @@ enum class Wait {
   kHeldByStopped,  // a process that cannot answer has memory that it needs
   kRetry,          // after a move that failed
   kRestart,        // the daemon has just started
+  kAside,          // until nobody needs its GPU: Turns::set_aside
 };
 const char* to_string(Wait wait);
 const char* to_string(Phase phase);

@@ -31,8 +31,8 @@ std::vector<GpuUuid> split(const std::string& text) {
 Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows, database_.prepare("SELECT id, uid, user, spec, gpus, instances, memory_bytes,"
-                                   " memory_percent, idle_ms, grace_ms, state, places FROM filler"
-                                   " ORDER BY id"));
+                                   " memory_percent, idle_ms, grace_ms, state, places, evicts,"
+                                   " moved_out FROM filler ORDER BY id"));
   std::vector<ports::StoredFiller> fillers;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
@@ -52,6 +52,8 @@ Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
     filler.grace = std::chrono::milliseconds(rows.integer(9));
     filler.state = rows.bytes(10);
     filler.places = split(rows.bytes(11));
+    filler.evicts = rows.integer(12) != 0;
+    filler.out = split(rows.bytes(13));
     fillers.push_back(std::move(filler));
   }
 }
@@ -60,15 +62,17 @@ Result<void> SqliteStore::save_filler(const ports::StoredFiller& filler) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto statement,
       database_.prepare("INSERT OR REPLACE INTO filler (id, uid, user, spec, gpus, instances,"
-                        " memory_bytes, memory_percent, idle_ms, grace_ms, state, places)"
-                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                        " memory_bytes, memory_percent, idle_ms, grace_ms, state, places,"
+                        " evicts, moved_out)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   statement.bind(to_integer(filler.id)).bind(filler.uid).bind_blob(filler.user);
   statement.bind_blob(filler.spec).bind_text(joined(filler.gpus));
   statement.bind(filler.instances ? Number(*filler.instances) : Number());
   statement.bind(filler.memory ? Number(to_integer(filler.memory->bytes.count())) : Number());
   statement.bind(filler.memory ? Number(filler.memory->percent) : Number());
   statement.bind(filler.idle_after.count()).bind(filler.grace.count());
-  return statement.bind_text(filler.state).bind_text(joined(filler.places)).run();
+  statement.bind_text(filler.state).bind_text(joined(filler.places));
+  return statement.bind(filler.evicts ? 1 : 0).bind_text(joined(filler.out)).run();
 }
 
 Result<void> SqliteStore::remove_filler(std::uint64_t id) {

@@ -21,6 +21,8 @@ ports::StoredFiller filler(std::uint64_t id) {
   made.grace = std::chrono::seconds(2);
   made.state = "paused";
   made.places = {GpuUuid{"MIG-b"}};
+  made.evicts = true;
+  made.out = {GpuUuid{"MIG-b"}};
   return made;
 }
 

@@ -178,6 +178,10 @@ ALTER TABLE gpu ADD COLUMN capacity_percent INTEGER;
 ALTER TABLE gpu ADD COLUMN quantum_ms INTEGER;       -- null: not set; 0: from the cost of moving
 ALTER TABLE gpu ADD COLUMN turns TEXT NOT NULL DEFAULT '';
 )sql",
+    R"sql(
+ALTER TABLE filler ADD COLUMN evicts INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE filler ADD COLUMN moved_out TEXT NOT NULL DEFAULT '';  -- UUIDs between commas
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -1,0 +1,64 @@
+#include "filler/yielding.h"
+
+#include <algorithm>
+
+namespace gpurota::filler {
+
+WayOut way_out(const Yielding& yielding) {
+  if (yielding.wish == OnYield::kStop) return {};
+  // Whoever removes it wants no state kept, and a GPU out of service is to be left.
+  if (yielding.why == Why::kRemoved) return {};
+  if (yielding.why == Why::kOutOfService) {
+    return {OnYield::kStop, "a GPU that is out of service is left for good"};
+  }
+  if (!yielding.can_be_moved) return {OnYield::kStop, "it has not begun yet"};
+  if (!yielding.host_has_room) {
+    return {OnYield::kStop, "host memory cannot take what it has (turns.host_budget)"};
+  }
+  return {OnYield::kEvict, {}};
+}
+
+Eviction::Step Eviction::fail(std::string problem) {
+  problem_ = std::move(problem);
+  return Step::kFailed;
+}
+
+Eviction::Step Eviction::look(const Sight& sight, TimePoint now) {
+  const auto seconds = [](Duration d) {
+    return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s";
+  };
+  if (sight.on_hold) {
+    since_ = now;
+    next_ = now + rules_.stall;
+    return Step::kGoing;
+  }
+  if (!sight.drained) {
+    // It may have begun to run again only by our own order.
+    out_since_.reset();
+    if (left_) since_ = now;
+    left_.reset();
+    next_ = since_ + rules_.drain;
+    if (now >= next_) return fail("its work did not end within " + seconds(rules_.drain));
+    return Step::kGoing;
+  }
+  if (!left_ || sight.left < *left_) since_ = now;
+  left_ = sight.left;
+  if (!sight.left.is_zero()) {
+    out_since_.reset();
+    next_ = since_ + rules_.stall;
+    if (now >= next_) return fail("its memory could not be moved to host memory");
+    return Step::kGoing;
+  }
+  if (!out_since_) out_since_ = now;
+  const TimePoint patient = *out_since_ + rules_.settle;
+  const TimePoint enough = patient + rules_.stall;  // of a driver that cannot be asked
+  const Bytes counted = sight.counted.value_or(Bytes());
+  const bool agrees = counted <= sight.stays + kUntoldNoise || now >= patient;
+  const bool seen = sight.taken >= *out_since_;
+  next_ = now < patient ? patient : enough;
+  if (!(seen && agrees) && now < enough) return Step::kGoing;
+  stays_ = std::max(counted, sight.stays);
+  return Step::kOut;
+}
+
+}  // namespace gpurota::filler

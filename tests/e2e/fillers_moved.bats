@@ -1,0 +1,188 @@
+#!/usr/bin/env bats
+# `gpurota filler add --on-yield evict`: fillers that leave without ending.
+
+# shellcheck disable=SC2094 # a word of the command, and a file
+load helpers
+
+export PROBE_BUFFERS=60
+setup() { start_daemon; }
+teardown() {
+  remove_fillers >/dev/null 2>&1 || true
+  end_test
+}
+
+remove_fillers() {
+  local name
+  for name in $(gpurota filler list --json | python3 -c 'import json,sys; [print(f["name"]) for f in json.load(sys.stdin)["fillers"]]'); do
+    gpurota filler remove "$name"
+  done
+  wait_until holds 'not any(l["kind"] == "filler" for l in leases)'
+}
+
+# add NAME -- COMMAND…: on GPU 0 (8 GiB), as soon as it may.
+add() {
+  gpurota filler add "$1" --gpu-ids 0 --idle-after 1s --on-yield evict --env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR \
+    --env E2E_DIR --env PROBE_BUFFERS "${@:2}"
+}
+# One that holds so much that 90 % of the GPU do not fit beside it, and that its pid is known.
+add_holder() {
+  add hold -- sh -c 'echo "pid $$"; exec "$@"' sh "$PROGRAM" hold 1200
+  wait_until holds_memory
+  PID=$(gpurota filler logs hold | sed -n 's/^pid \([0-9]*\)$/\1/p')
+}
+
+# filler_is NAME EXPRESSION: of its JSON, f; p is its first GPU.
+filler_is() {
+  gpurota filler list "$1" --json | python3 -c '
+import json, sys
+f = json.load(sys.stdin)["fillers"][0]
+sys.exit(0 if eval(sys.argv[1], {"f": f, "p": f["places"][0]}) else 1)' "$2"
+}
+is_on() { filler_is "$1" 'p["state"] == "on" and p["lease_id"]'; }
+is_evicted() { filler_is "$1" 'p["state"] == "evicted" and p["lease_id"] and f["state"] == "evicted"'; }
+holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 900 << 20 for l in leases)'; }
+is_out() { holds 'all(l["gpus"][0]["used_bytes"] < 300 << 20 for l in leases if l["kind"] == "filler")'; }
+count_of() { gpurota events --json | grep -c "\"$1\"" || true; }
+event_is() { gpurota events | grep -q -- "$1"; }
+newcomer() { # newcomer FILE: with 90 % of the GPU
+  in_background "$1" gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 7000
+  NEWCOMER=$BACKGROUND_PID
+  wait_until says "$1" holding
+}
+stranger() { # stranger FILE MIB: a program that the daemon knows nothing of
+  CUDA_VISIBLE_DEVICES=0 in_background "$1" env -u GPUROTA_RUNTIME_DIR "$PROGRAM" hold "$2"
+  STRANGER=$BACKGROUND_PID
+  wait_until says "$1" holding
+}
+is_back() { is_on hold && holds_memory; }
+
+@test "it is out when the newcomer's first allocation comes, and goes on later with every byte as it was" {
+  add check -- "$E2E_SWAP_PROBE" torture 20 1
+  wait_until holds_memory
+  newcomer newcomer
+  is_evicted check
+  is_out
+  event_is 'filler_yielded.*is moved out of GPU 0: .* needs its GPU'
+  holds 'gpus[0]["state"] == "in_use" and len(leases) == 2'
+  gpurota filler list | grep -q evicted
+  kill -TERM "$NEWCOMER"
+  wait_until is_on check
+  event_is 'filler_resumed.*goes on on GPU 0'
+  wait_until checked
+  [ "$(count_of filler_started)" = 1 ]
+}
+checked() {
+  if gpurota filler logs check | grep -e '^line' -e '^no context'; then return 2; fi
+  gpurota filler logs check | grep -q '^done$'
+}
+
+@test "its GPU is there for others while it is out, and several of them share it" {
+  add_holder
+  gpurota run --gpu-ids 0 --memory 1G -- true
+  is_evicted hold
+  gpurota status | grep -q 'available (filler)'
+  in_background one gpurota run --nonblock --gpu-ids 0 --memory 3G -- "$PROGRAM" hold 2000
+  wait_until says one holding
+  in_background two gpurota run --nonblock --gpu-ids 0 --memory 3G -- "$PROGRAM" hold 2000
+  wait_until says two holding
+  is_evicted hold
+  kill -0 "$PID"
+}
+
+@test "who wants the whole GPU ends it, whether it is on or out" {
+  add_holder
+  gpurota run --gpu-ids 0 -- "$PROGRAM" info >/dev/null
+  wait_until gone "$PID"
+  event_is 'filler_yielded.*leaves GPU 0: .* needs its GPU'
+  [ "$(count_of filler_resumed)" = 0 ]
+  wait_until is_back
+  wait_until pid_is_new
+  gpurota run --gpu-ids 0 --memory 1G -- true
+  is_evicted hold
+  gpurota run --gpu-ids 0 -- "$PROGRAM" info >/dev/null
+  wait_until gone "$PID"
+}
+pid_is_new() {
+  local pid
+  pid=$(gpurota filler logs hold | sed -n 's/^pid \([0-9]*\)$/\1/p' | tail -n 1)
+  [ "$pid" != "$PID" ] && PID=$pid
+}
+
+@test "so does a lease that takes turns, if it does not fit beside what stays" {
+  add_holder
+  in_background swap gpurota run --gpu-ids 0 --swap --memory 5G -- "$PROGRAM" hold 4000
+  wait_until says swap holding
+  is_evicted hold
+  in_background slice gpurota run --gpu-ids 0 --memory 3000M -- "$PROGRAM" hold 2500
+  wait_until says slice holding
+  wait_until gone "$PID"
+}
+
+@test "a process without a lease: it is out, and back when that has gone" {
+  add_holder
+  stranger stranger 100
+  wait_until is_evicted hold
+  is_out
+  event_is 'filler_yielded.*is moved out of GPU 0: a process without a lease'
+  kill -KILL "$STRANGER"
+  wait_until is_back
+  [ "$(count_of filler_started)" = 1 ]
+  kill -0 "$PID"
+}
+
+@test "it does not flap when somebody comes and goes" {
+  add_holder
+  local i
+  for i in 1 2 3 4; do
+    stranger "stranger$i" 100
+    wait_until is_evicted hold
+    kill -KILL "$STRANGER"
+    sleep 0.5
+  done
+  [ "$(count_of filler_resumed)" -le 1 ]
+  kill -0 "$PID"
+}
+
+@test "a daemon that starts while it is out leaves it out, and brings it back" {
+  add_holder
+  newcomer newcomer
+  is_evicted hold
+  kill_daemon
+  start_daemon
+  wait_until is_evicted hold
+  is_out
+  [ "$(count_of filler_resumed)" = 0 ]
+  kill -TERM "$NEWCOMER"
+  wait_until is_back
+  kill -0 "$PID"
+  [ "$(count_of filler_started)" = 1 ]
+}
+
+@test "paused and resumed it keeps its state" {
+  add_holder
+  gpurota filler pause hold
+  wait_until is_out
+  wait_until filler_is hold 'p["state"] == "evicted" and f["state"] == "paused"'
+  kill -0 "$PID"
+  gpurota filler resume hold
+  wait_until is_back
+  gpurota filler remove hold
+  wait_until gone "$PID"
+}
+
+@test "what cannot be moved is ended, and it is said why" {
+  add_holder
+  kill -STOP "$PID"
+  newcomer newcomer
+  wait_until gone "$PID"
+  event_is 'filler_yielded.*is ended instead of moved out'
+}
+
+@test "without room in host memory it is ended, and it is said why" {
+  printf '[turns]\nhost_budget = "100M"\n' >>gpurota.toml
+  gpurota reload
+  add_holder
+  newcomer newcomer
+  wait_until gone "$PID"
+  event_is 'filler_yielded.*host memory cannot take what it has'
+}
