@@ -122,7 +122,7 @@ std::vector<std::uint64_t> read_arguments(const KernelOp& op) {
 }  // namespace
 
 const KernelSpec* find_kernel(std::string_view name) {
-  for (const auto* list : {&kernels(), &burn_kernels()}) {
+  for (const auto* list : {&kernels(), &burn_kernels(), &swap_kernels()}) {
     for (const KernelSpec& spec : *list) {
       if (name == spec.name) return &spec;
     }
@@ -134,6 +134,7 @@ std::vector<std::string> kernel_names() {
   std::vector<std::string> names;
   for (const KernelSpec& spec : kernels()) names.emplace_back(spec.name);
   for (const KernelSpec& spec : burn_kernels()) names.emplace_back(spec.name);
+  for (const KernelSpec& spec : swap_kernels()) names.emplace_back(spec.name);
   return names;
 }
 

@@ -1,5 +1,5 @@
 // The kernels the simulator can run, by entry name. Their PTX for real GPUs is tests/driver/kernels.ptx,
-// and src/burn/kernels.ptx for those of `gpurota burn`.
+// src/burn/kernels.ptx for those of `gpurota burn`, and src/interposer/swap/hash.ptx for that of libgpurota.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -36,6 +36,7 @@ struct Function {
 };
 
 const std::vector<KernelSpec>& burn_kernels();
+const std::vector<KernelSpec>& swap_kernels();
 const KernelSpec* find_kernel(std::string_view name);
 std::vector<std::string> kernel_names();
 CUresult run_kernel(Driver& driver, Context& context, const KernelOp& op);

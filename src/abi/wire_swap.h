@@ -118,12 +118,16 @@ struct gpurota_msg_swap_move {
   uint64_t bytes;     /* to bring out; or room that is there to come back into */
 };
 
+#define GPUROTA_CLEAN_PAGE 4096u
+
 struct gpurota_msg_swap_moved {
   struct gpurota_msg_header header;
   uint32_t slot;
   uint32_t direction;
   uint32_t failed; /* 1: a step failed and was rolled back */
-  uint32_t reserved;
+  /* Of `bytes`, in pages of GPUROTA_CLEAN_PAGE: evicted without a copy, as host memory had them already. Older libraries
+   * say 0. */
+  uint32_t clean_pages;
   uint64_t bytes;    /* since the last of these */
   uint64_t returned; /* was ordered and will not be done */
 };

@@ -176,9 +176,13 @@ CUresult cuEventSynchronize(CUevent event);
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
 CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* memory, unsigned int flags);
 CUresult cuMemHostRegister_v2(void* memory, size_t size, unsigned int flags);
 CUresult cuMemHostUnregister(void* memory);
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* access, size_t count);
+CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name);
+CUresult cuModuleLoadData(CUmodule* out, const void* image);
+CUresult cuModuleUnload(CUmodule module);
 CUresult cuDeviceGetCount(int* out);
 CUresult cuDeviceGetUuid(CUuuid* out, CUdevice device);
 CUresult cuDeviceGetUuid_v2(CUuuid* out, CUdevice device);

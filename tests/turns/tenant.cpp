@@ -125,10 +125,10 @@ class Tenant {
     say({Kind::kStatus, seq_, 0, waiting, busy ? 1u : 0u, 0, 0, 0});
   }
 
-  static void on_evicted(void* self, std::uint64_t bytes) {
+  static void on_evicted(void* self, std::uint64_t bytes, std::uint64_t /*clean*/) {
     static_cast<Tenant*>(self)->say({Kind::kEvicted, 0, 0, 0, 0, 0, bytes, 0});
   }
-  static void on_restored(void* self, std::uint64_t bytes) {
+  static void on_restored(void* self, std::uint64_t bytes, std::uint64_t /*clean*/) {
     static_cast<Tenant*>(self)->say({Kind::kRestored, 0, 0, 0, 0, 0, bytes, 0});
   }
 

@@ -126,8 +126,9 @@ void unpin(void* self, void* memory) {
 }
 
 SwapCalls make_calls(SwapDevice* device) {
-  return {device,   reserve, unreserve, create, release,  map,        unmap, set_access,
-          copy_out, copy_in, fence,     wait,   map_host, unmap_host, pin,   unpin};
+  return {device,     reserve,  unreserve, create,     release,      map,      unmap,
+          set_access, copy_out, copy_in,   fence,      wait,         map_host, unmap_host,
+          pin,        unpin,    hash_sums, begin_hash, distrust_hash};
 }
 
 // With the device's mutex held.
@@ -208,6 +209,7 @@ void forget_device_context(State& s, CUcontext context) {
     if (device.context != context) continue;
     device.context = nullptr;
     device.stream = nullptr;
+    forget_hasher(device);
   }
 }
 

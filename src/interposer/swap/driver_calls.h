@@ -7,6 +7,7 @@
 #pragma once
 
 #include "abi/cuda_abi.h"
+#include "interposer/swap/hash.h"
 
 #include <cstdint>
 
@@ -33,6 +34,17 @@ struct SwapCalls {
   void (*unmap_host)(void* self, void* memory, uint64_t size);
   bool (*pin)(void* self, void* memory, uint64_t size);
   void (*unpin)(void* self, void* memory);
+  // The hash (hash.h); none of the three without it. `hash_sums`: where sums can be written, kHashSums of them;
+  // nullptr: nothing can be hashed now.
+  HashSum* (*hash_sums)(void* self) = nullptr;
+  // Begun as copies are: a sum for each piece of [address, address + size) is in `sums`, a part of the above, when
+  // a fence after it has been waited for.
+  CUresult (*hash)(void* self, uint64_t address, uint64_t size, uint64_t seed,
+                   HashSum* sums) = nullptr;
+  // Sums were found to be wrong: never again.
+  void (*distrust_hash)(void* self) = nullptr;
 };
+
+inline constexpr uint32_t kHashSums = 16384;
 
 }  // namespace gpurota::interposer

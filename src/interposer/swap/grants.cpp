@@ -132,7 +132,7 @@ void swap_context_returned(int slot, uint32_t left) {
   swap_shrink(slot, 0, 0, bytes);
 }
 
-void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes) {
+void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean) {
   State& s = state();
   Lock lock(s.swap.books_mutex);
   SwapBooks& books = s.swap.books[slot];
@@ -144,6 +144,7 @@ void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes) {
   gpurota_msg_swap_moved message{};
   message.slot = static_cast<uint32_t>(slot);
   message.direction = direction;
+  message.clean_pages = static_cast<uint32_t>(clean / GPUROTA_CLEAN_PAGE);
   message.bytes = bytes;
   swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
 }

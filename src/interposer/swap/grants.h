@@ -26,8 +26,8 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired);
 // A context that was granted is not there, or not any more; `left`: contexts that are.
 void swap_context_returned(int slot, uint32_t left);
 
-// The worker's: a block has moved; and how an order ended.
-void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes);
+// The worker's: a block has moved, of which `clean` bytes did not have to be copied; and how an order ended.
+void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean);
 void swap_order_ended(int slot, gpurota_swap_direction direction, bool failed, uint64_t returned);
 // False if it could not be said.
 bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready);

@@ -156,4 +156,14 @@ bool HostMemory::pinned(const HostExtent& extent) {
   return regions_[extent.region].pinned;
 }
 
+HashSum HostMemory::sum(const HostExtent& extent, uint32_t unit) {
+  Lock lock(mutex_);
+  return regions_[extent.region].sums[extent.first + unit];
+}
+
+void HostMemory::set_sum(const HostExtent& extent, uint32_t unit, const HashSum& sum) {
+  Lock lock(mutex_);
+  regions_[extent.region].sums[extent.first + unit] = sum;
+}
+
 }  // namespace gpurota::interposer

@@ -48,6 +48,9 @@ class HostMemory {
 
   char* address(const HostExtent& extent);
   bool pinned(const HostExtent& extent);
+  // Kept with what is in a unit of the extent, for whoever has it: the sum of its contents.
+  HashSum sum(const HostExtent& extent, uint32_t unit);
+  void set_sum(const HostExtent& extent, uint32_t unit, const HashSum& sum);
 
   uint64_t total_bytes();
   uint64_t free_bytes();
@@ -58,6 +61,7 @@ class HostMemory {
     char* memory;
     uint32_t used;  // a bit for each unit
     bool pinned;
+    HashSum sums[kUnitsPerRegion];
   };
 
   bool add_region();

@@ -1,7 +1,5 @@
 #include "interposer/swap/mover.h"
 
-#include <string.h>
-
 namespace gpurota::interposer {
 
 bool Mover::note(CUresult result, Moved* moved) {
@@ -46,113 +44,31 @@ void Mover::let_go(uint32_t index, Moved* moved) {
   if (last) space_.end_range(range);
 }
 
-// Buffers of blocks that run: their contents are of no use.
-void Mover::reclaim_buffers() {
-  for (uint32_t i = 1; i < space_.blocks_.end(); ++i) {
-    HostBuffer buffer{};
-    {
-      Lock lock(space_.mutex_);
-      if (!space_.blocks_.is_used(i)) continue;
-      Block& block = space_.blocks_[i];
-      if (block.moving || block.state != BlockState::kResident || block.copy_valid) continue;
-      buffer = block.host;
-      block.host.count = 0;
+void Mover::reclaim_buffers(uint64_t bytes) {
+  for (const bool all : {false, true}) {
+    for (uint32_t i = 1; i < space_.blocks_.end(); ++i) {
+      if (space_.host_.free_bytes() >= bytes) return;
+      HostBuffer buffer{};
+      {
+        Lock lock(space_.mutex_);
+        if (!space_.blocks_.is_used(i)) continue;
+        Block& block = space_.blocks_[i];
+        if (block.moving || block.state != BlockState::kResident || block.copy_valid) continue;
+        if (!all && block.kept && block.changed == 0) continue;
+        buffer = block.host;
+        block.host.count = 0;
+        block.kept = false;
+      }
+      space_.host_.give_back(&buffer);
     }
-    space_.host_.give_back(&buffer);
   }
 }
 
 bool Mover::find_host(Block& block) {
   if (block.host.count != 0) return true;
   if (space_.host_.take(block.size, &block.host)) return true;
-  reclaim_buffers();
+  reclaim_buffers(block.size);
   return space_.host_.take(block.size, &block.host);
-}
-
-// Memory that is not pinned is reached through a piece that is.
-// A copy from or to it that failed half way may still be under way: it must not meet the next one.
-bool Mover::have_ring() {
-  if (space_.ring_ != nullptr) return !space_.ring_in_use_ || space_.drain() == CUDA_SUCCESS;
-  void* ring = calls_.map_host(calls_.self, kUnitBytes);
-  if (ring == nullptr) return false;
-  if (!calls_.pin(calls_.self, ring, kUnitBytes)) {
-    calls_.unmap_host(calls_.self, ring, kUnitBytes);
-    return false;
-  }
-  space_.ring_ = ring;
-  return true;
-}
-
-bool Mover::stage_out(const HostExtent& extent, uint64_t address, uint64_t size) {
-  char* to = space_.host_.address(extent);
-  if (!have_ring()) {
-    last_ = CUDA_ERROR_OUT_OF_MEMORY;
-    return false;
-  }
-  for (uint64_t done = 0; done < size; done += kUnitBytes) {
-    const uint64_t part = size - done < kUnitBytes ? size - done : kUnitBytes;
-    space_.ring_in_use_ = true;
-    last_ = calls_.copy_out(calls_.self, space_.ring_, address + done, part);
-    if (last_ == CUDA_SUCCESS) last_ = space_.drain();
-    if (last_ != CUDA_SUCCESS) return false;
-    space_.ring_in_use_ = false;
-    memcpy(to + done, space_.ring_, part);
-  }
-  return true;
-}
-
-bool Mover::stage_in(const HostExtent& extent, uint64_t address, uint64_t size) {
-  const char* from = space_.host_.address(extent);
-  if (!have_ring()) {
-    last_ = CUDA_ERROR_OUT_OF_MEMORY;
-    return false;
-  }
-  for (uint64_t done = 0; done < size; done += kUnitBytes) {
-    const uint64_t part = size - done < kUnitBytes ? size - done : kUnitBytes;
-    memcpy(space_.ring_, from + done, part);
-    space_.ring_in_use_ = true;
-    last_ = calls_.copy_in(calls_.self, address + done, space_.ring_, part);
-    if (last_ == CUDA_SUCCESS) last_ = space_.drain();
-    if (last_ != CUDA_SUCCESS) return false;
-    space_.ring_in_use_ = false;
-  }
-  return true;
-}
-
-bool Mover::copy_out(Block& block) {
-  uint64_t offset = 0;
-  for (uint32_t i = 0; i < block.host.count; ++i) {
-    const HostExtent& extent = block.host.extents[i];
-    const uint64_t bytes = extent.count * kUnitBytes;
-    if (space_.host_.pinned(extent)) {
-      last_ =
-          calls_.copy_out(calls_.self, space_.host_.address(extent), block.address + offset, bytes);
-      if (last_ != CUDA_SUCCESS) return false;
-    } else if (!stage_out(extent, block.address + offset, bytes)) {
-      return false;
-    }
-    offset += bytes;
-  }
-  last_ = calls_.fence(calls_.self, &block.token);
-  return last_ == CUDA_SUCCESS;
-}
-
-bool Mover::copy_in(Block& block) {
-  uint64_t offset = 0;
-  for (uint32_t i = 0; i < block.host.count; ++i) {
-    const HostExtent& extent = block.host.extents[i];
-    const uint64_t bytes = extent.count * kUnitBytes;
-    if (space_.host_.pinned(extent)) {
-      last_ =
-          calls_.copy_in(calls_.self, block.address + offset, space_.host_.address(extent), bytes);
-      if (last_ != CUDA_SUCCESS) return false;
-    } else if (!stage_in(extent, block.address + offset, bytes)) {
-      return false;
-    }
-    offset += bytes;
-  }
-  last_ = calls_.fence(calls_.self, &block.token);
-  return last_ == CUDA_SUCCESS;
 }
 
 bool Mover::drain(Block& block) {
@@ -162,10 +78,15 @@ bool Mover::drain(Block& block) {
 
 bool Mover::begin_evict(Block& block, Moved* moved) {
   if (block.state == BlockState::kOut || block.copy_valid) return true;  // nothing to copy
+  if (block.stale == 0) {
+    block.copy_valid = true;
+    return true;
+  }
   if (!find_host(block)) {
     moved->out_of_host = true;
     return note(CUDA_ERROR_OUT_OF_MEMORY, moved);
   }
+  block.kept = false;
   if (copy_out(block)) return true;
   // A copy that may still be under way must not write into a buffer that somebody else has by then.
   if (!drain(block)) block.host.count = 0;
@@ -180,6 +101,7 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
       return note(result, moved);
     }
     block.copy_valid = true;
+    block.kept = block.summed;
     block.undrained = false;  // what was begun before is done too: copies are in order
   }
   if (block.undrained && !drain(block)) return note(CUDA_ERROR_UNKNOWN, moved);
@@ -197,39 +119,63 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
   if (result != CUDA_SUCCESS) return note(result, moved);  // out, and tried again another time
   block.handle = 0;
   space_.resident_.fetch_sub(block.size, std::memory_order_relaxed);
+  const uint64_t copied = static_cast<uint64_t>(__builtin_popcount(block.stale)) * kUnitBytes;
+  const uint64_t clean = copied < block.size ? block.size - copied : 0;
   moved->bytes += block.size;
-  progress_(self_, block.size);
+  moved->clean += clean;
+  progress_(self_, block.size, clean);
+  return true;
+}
+
+// The next blocks to be evicted; those first that are likely to need no copy.
+bool Mover::gather(uint64_t bytes, Batch* batch) {
+  batch->count = batch->next = 0;
+  while (batch->count < kBatch && batch->planned < bytes) {
+    const uint32_t index = pick(&batch->cursor, [&](const Block& b) {
+      const bool likely = b.copy_valid || (b.kept && b.changed == 0);
+      if (b.state == BlockState::kResident) return batch->all || likely;
+      return batch->all && b.state == BlockState::kOut && b.handle != 0;
+    });
+    if (index != 0) {
+      batch->blocks[batch->count++] = index;
+      batch->planned += space_.blocks_[index].size;
+    } else if (batch->all) {
+      break;
+    } else {
+      batch->all = true;
+      batch->cursor = 1;
+    }
+  }
+  if (batch->count == 0) return false;
+  look_for_changes(batch);
   return true;
 }
 
 Moved Mover::evict(uint64_t bytes) {
   Moved moved{};
   Window window{};
-  uint32_t cursor = 1;
-  uint64_t planned = 0;
+  Batch batch{};
   bool going = true;
   for (;;) {
-    while (going && planned < bytes && window.count < kWindow) {
-      const uint32_t index = pick(&cursor, [](const Block& b) {
-        return b.state == BlockState::kResident || (b.state == BlockState::kOut && b.handle != 0);
-      });
-      if (index == 0) break;
-      Block& block = space_.blocks_[index];
-      going = begin_evict(block, &moved);
+    while (going && window.count < kWindow) {
+      if (batch.next == batch.count && !gather(bytes, &batch)) break;
+      const uint32_t index = batch.blocks[batch.next++];
+      going = begin_evict(space_.blocks_[index], &moved);
       if (!going) {
         let_go(index, &moved);
         break;
       }
-      planned += block.size;
       window.blocks[(window.first + window.count++) % kWindow] = index;
     }
-    if (window.count == 0) return moved;
+    if (window.count == 0) break;
     const uint32_t index = window.blocks[window.first];
     window.first = (window.first + 1) % kWindow;
     --window.count;
     going = finish_evict(space_.blocks_[index], &moved) && going;
     let_go(index, &moved);
   }
+  while (batch.next < batch.count) let_go(batch.blocks[batch.next++], &moved);
+  return moved;
 }
 
 // Back to where it was: its bytes are in host memory. What the driver keeps is noted in the block.
@@ -289,7 +235,7 @@ bool Mover::finish_restore(Block& block, Moved* moved) {
     block.state = BlockState::kResident;
   }
   moved->bytes += block.size;
-  progress_(self_, block.size);
+  progress_(self_, block.size, 0);
   return true;
 }
 

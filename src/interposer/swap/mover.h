@@ -3,6 +3,9 @@
 // Called by one thread at a time, the tenant's helper, while the gate is shut and the GPU drained. Whatever
 // fails at whatever step, a block's bytes stay in one known place: an eviction that fails leaves its block
 // resident, a restoring that fails leaves it out, and both say what was done before.
+//
+// What is evicted is hashed first where that can be done (changes.cpp), and what is in host memory already, from the
+// last eviction, is not copied again. That is a cache: its memory goes to whoever needs it.
 #pragma once
 
 #include "interposer/swap/space.h"
@@ -13,6 +16,7 @@ namespace gpurota::interposer {
 
 struct Moved {
   uint64_t bytes;  // came free (evict), or are back (restore)
+  uint64_t clean;  // evict: of these, that did not have to be copied
   // Of blocks that the program freed meanwhile, and that the mover ended: what was in GPU memory then, and
   // what was out.
   uint64_t freed_here;
@@ -23,8 +27,10 @@ struct Moved {
 
 class Mover {
  public:
-  // Called after each block, with the bytes it moved.
-  using Progress = void (*)(void* self, uint64_t bytes);
+  static constexpr uint32_t kBatch = 64;  // blocks that are looked at together
+
+  // Called after each block, with the bytes it moved, and how many of these did not have to be copied.
+  using Progress = void (*)(void* self, uint64_t bytes, uint64_t clean);
 
   Mover(SwapSpace& space, Progress progress, void* self)
       : space_(space), calls_(*space.calls_), progress_(progress), self_(self) {}
@@ -33,9 +39,12 @@ class Mover {
   Moved evict(uint64_t bytes);
   // Whole blocks, no more than `room`.
   Moved restore(uint64_t room);
-  // The program is about to run: what the host has is no longer what the GPU has. The buffers are kept,
+  // The program is about to run: what the host has may no longer be what the GPU has. The buffers are kept,
   // and used again, as long as nobody else needs them.
   void forget_copies();
+  // Lets go of copies of what runs, until `bytes` of host memory are free or there are no more: those first whose
+  // blocks are likely to have changed.
+  void reclaim_buffers(uint64_t bytes);
 
  private:
   static constexpr uint32_t kWindow = 4;
@@ -43,10 +52,21 @@ class Mover {
     uint32_t blocks[kWindow];
     uint32_t first, count;
   };
+  // Blocks that are evicted next, looked at together.
+  struct Batch {
+    uint32_t blocks[kBatch];
+    uint32_t sums[kBatch];  // where those of its pieces begin; kHashSums: it has none
+    uint32_t count, next;
+    uint32_t cursor;
+    bool all;  // those that are likely to be clean have been taken
+    uint64_t planned;
+  };
+  enum class Look { kRight, kWrong, kUnknown };
 
   // Marks the next block that `wanted` says yes to as being moved; 0: there is none.
   template <typename Wanted>
   uint32_t pick(uint32_t* cursor, Wanted wanted);
+  bool gather(uint64_t bytes, Batch* batch);
   bool begin_evict(Block& block, Moved* moved);
   bool finish_evict(Block& block, Moved* moved);
   bool begin_restore(Block& block, Moved* moved);
@@ -57,13 +77,22 @@ class Mover {
   bool drain(Block& block);
   bool give_up_physical(Block& block);
   bool find_host(Block& block);
-  void reclaim_buffers();
   // The mover is done with the block; ends it if it was freed meanwhile.
   void let_go(uint32_t index, Moved* moved);
   bool note(CUresult result, Moved* moved);
   bool stage_out(const HostExtent& extent, uint64_t address, uint64_t size);
   bool stage_in(const HostExtent& extent, uint64_t address, uint64_t size);
   bool have_ring();
+
+  // changes.cpp
+  void look_for_changes(Batch* batch);
+  bool begin_hash(Batch* batch, HashSum* sums);
+  HashSum sum_of_unit(const HashSum* sums, uint32_t unit) const;
+  void compare(Block& block, const HashSum* sums);
+  void keep_sums(Block& block, const HashSum* sums);
+  Look look_twice(const Batch& batch, const HashSum* sums);
+  Look look_twice(Block& block, uint32_t piece, const HashSum& sum);
+  uint64_t roll(uint64_t below);
 
   SwapSpace& space_;
   const SwapCalls& calls_;

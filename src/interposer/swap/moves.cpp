@@ -32,15 +32,15 @@ void set_limits(Swap& swap, SwapDevice& device) {
                                  pinned > others_pinned ? pinned - others_pinned : 0);
 }
 
-void on_evicted(void* self, uint64_t bytes) {
+void on_evicted(void* self, uint64_t bytes, uint64_t clean) {
   Worker& w = *static_cast<Worker*>(self);
-  swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes);
+  swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes, clean);
   if (w.told) tell(w, w.told_seq);  // who comes to the gate meanwhile
 }
 
-void on_restored(void* self, uint64_t bytes) {
+void on_restored(void* self, uint64_t bytes, uint64_t /*clean*/) {
   Worker& w = *static_cast<Worker*>(self);
-  swap_moved(w.moving, GPUROTA_SWAP_RESTORE, bytes);
+  swap_moved(w.moving, GPUROTA_SWAP_RESTORE, bytes, 0);
   if (w.told) tell(w, w.told_seq);
 }
 
@@ -91,10 +91,11 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   const int64_t begun = now_ms();
   const Moved moved = Mover(device.space, on_evicted, &w).evict(bytes);
   swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
-  GPUROTA_DEBUG("slot %d: evicted %llu of %llu bytes in %lld ms (result %d)", slot,
-                static_cast<unsigned long long>(moved.bytes),
-                static_cast<unsigned long long>(bytes), static_cast<long long>(now_ms() - begun),
-                moved.result);
+  GPUROTA_DEBUG(
+      "slot %d: evicted %llu of %llu bytes, %llu of them not copied, in %lld ms (result %d)", slot,
+      static_cast<unsigned long long>(moved.bytes), static_cast<unsigned long long>(bytes),
+      static_cast<unsigned long long>(moved.clean), static_cast<long long>(now_ms() - begun),
+      moved.result);
   const uint64_t left = moved.bytes < bytes ? bytes - moved.bytes : 0;
   swap_order_ended(slot, GPUROTA_SWAP_EVICT, moved.result != CUDA_SUCCESS, left);
 }

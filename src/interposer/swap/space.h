@@ -44,6 +44,12 @@ struct Block {
   bool doomed;      // freed while it was moved: the mover ends it
   bool undrained;   // a copy of it may still be under way: it failed, and so did waiting for it
   bool copy_valid;  // `host` has the same bytes as the GPU
+  // changes.cpp: what is known of whether it changes.
+  bool kept;  // `host` has what was last evicted, and its sums; the GPU may have other bytes by now
+  bool summed;      // being evicted: the sums with `host` are of what the GPU has
+  uint8_t changed;  // evictions in a row at which all of it had changed
+  uint8_t unseen;   // evictions to come at which it is not looked at
+  uint32_t stale;   // being evicted: which units are to be copied, a bit for each
   HostBuffer host;  // count 0: none
 };
 
@@ -89,6 +95,8 @@ class SwapSpace {
   bool find(uint64_t address, FoundRange* out);
 
   HostMemory& host() { return host_; }
+  // Before anything is hashed, and never again: sums are kept.
+  void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
 
   uint64_t resident_bytes() const { return resident_.load(std::memory_order_relaxed); }
   uint64_t out_bytes() const { return out_.load(std::memory_order_relaxed); }
@@ -133,6 +141,8 @@ class SwapSpace {
   HostMemory host_;
   bool ring_in_use_;
   void* ring_;  // a pinned piece through which pageable memory is reached; the mover's
+  uint64_t hash_seed_;
+  uint64_t dice_;  // what is looked at twice; the mover's
   std::atomic<uint64_t> resident_;
   std::atomic<uint64_t> out_;
   std::atomic<uint64_t> lost_;

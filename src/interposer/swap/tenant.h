@@ -8,6 +8,7 @@
 
 #include "abi/limits.h"
 #include "interposer/gate.h"
+#include "interposer/swap/hasher.h"
 #include "interposer/swap/space.h"
 #include "interposer/va_map.h"
 
@@ -31,6 +32,7 @@ struct SwapDevice {
   CUstream stream;
   CUevent events[kSwapFences];
   std::atomic<uint64_t> last_fence;
+  SwapHasher hasher;              // the worker's, with contexts_mutex held
   std::atomic<uint64_t> evict;    // ordered, and not begun
   std::atomic<uint64_t> restore;  // room that was told of since the worker last looked
   uint64_t room;                  // what is left of it; the worker's
@@ -99,7 +101,8 @@ struct FreedLater {
 struct Swap {
   std::atomic<uint32_t> on;  // the lease is a swap lease: from the first WELCOME on, for life
   Gate gate;
-  std::atomic<uint32_t> standing[GPUROTA_SLOTS];  // submissions at the gate, by where they want to go
+  std::atomic<uint32_t>
+      standing[GPUROTA_SLOTS];  // submissions at the gate, by where they want to go
   SwapDevice devices[GPUROTA_SLOTS];
   SwapStreams streams;
 
@@ -116,6 +119,10 @@ struct Swap {
   std::atomic<int64_t> away_since;  // ms; 0: the daemon is there
   std::atomic<uint64_t> host_bytes;
   std::atomic<uint64_t> pinned_bytes;
+  std::atomic<uint64_t> kept_bytes;  // that may be held while nothing is out; 0: not said
+  std::atomic<uint32_t> copy_all;    // nothing is to be hashed
+  std::atomic<uint32_t> hash_off;    // it could not be, or came out wrong
+  uint64_t hash_seed;                // of this process; the worker's
 
   std::atomic<uint32_t>
       drained;  // nothing is in flight, and nothing can be submitted: memory moves

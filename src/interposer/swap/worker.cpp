@@ -5,6 +5,7 @@
 #include "interposer/pool_charge.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/hasher.h"
 #include "interposer/swap/memory.h"
 #include "interposer/swap/mover.h"
 #include "interposer/swap/streams.h"
@@ -112,6 +113,7 @@ bool look(Worker& w) {
   w.busy = is_busy(w);
   if (done) tell(w, seq);
   swap_end_freed(w.s, w.busy ? 0 : freed);
+  prepare_hashing(w.s);
   return prepare_host_memory(w);
 }
 

@@ -1,0 +1,177 @@
+// What of the memory that is about to be evicted has changed since it was last in host memory: the part of the mover
+// that hashes. Nobody writes to that memory meanwhile: the gate is shut and the GPU drained.
+//
+// That a sum is what it should be is not taken on trust: of each batch a few pieces are copied out and looked at by
+// the host, before anything of the batch is given up. One wrong sum, and nothing is hashed in this process again.
+// What cannot be hashed, or looked at, is copied.
+#include "interposer/swap/mover.h"
+
+#include <string.h>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr uint32_t kPiecesPerUnit = kUnitBytes / kPieceBytes;
+constexpr uint64_t kWordsPerPiece = kPieceBytes / sizeof(uint64_t);
+// Looked at by the host, of each batch; half of them of what seems not to have changed.
+constexpr int kLooks = 4;
+// Of a block all of which changes each time, 31 of 32 evictions or so go by without a look.
+constexpr uint8_t kMostChanged = 5;
+
+static_assert(kUnitBytes % kPieceBytes == 0);
+static_assert(kMostBlock / kUnitBytes <= 32, "Block::stale has a bit for each unit");
+
+uint32_t units_of(const Block& block) { return static_cast<uint32_t>(block.size / kUnitBytes); }
+
+uint32_t all_units(const Block& block) {
+  return static_cast<uint32_t>((uint64_t{1} << (block.size + kUnitBytes - 1) / kUnitBytes) - 1);
+}
+
+// Which extent unit number `unit` of the block is in; its number there.
+uint32_t find_unit(const Block& block, uint32_t unit, uint32_t* in_extent) {
+  uint32_t i = 0;
+  while (unit >= block.host.extents[i].count) unit -= block.host.extents[i++].count;
+  *in_extent = unit;
+  return i;
+}
+
+}  // namespace
+
+static_assert(Mover::kBatch * (kMostBlock / kPieceBytes) <= kHashSums);
+
+HashSum Mover::sum_of_unit(const HashSum* sums, uint32_t unit) const {
+  HashSum sum{};
+  for (uint32_t i = 0; i < kPiecesPerUnit; ++i) sum = sum + sums[unit * kPiecesPerUnit + i];
+  return sum;
+}
+
+uint64_t Mover::roll(uint64_t below) {
+  uint64_t& x = space_.dice_;
+  if (x == 0) x = space_.hash_seed_ | 1;
+  x ^= x << 13;
+  x ^= x >> 7;
+  x ^= x << 17;
+  return x % below;
+}
+
+// Everything has to be copied unless it turns out otherwise. False: nothing is hashed.
+bool Mover::begin_hash(Batch* batch, HashSum* sums) {
+  uint32_t used = 0;
+  bool can = sums != nullptr;
+  for (uint32_t i = 0; i < batch->count; ++i) {
+    Block& block = space_.blocks_[batch->blocks[i]];
+    const bool here = block.state == BlockState::kResident;
+    batch->sums[i] = kHashSums;
+    block.summed = false;
+    block.stale = here && block.copy_valid ? 0 : all_units(block);
+    if (!can || !here || block.copy_valid || block.size % kUnitBytes != 0) continue;
+    if (block.unseen != 0) {
+      --block.unseen;
+      continue;
+    }
+    last_ = calls_.hash(calls_.self, block.address, block.size, space_.hash_seed_, sums + used);
+    can = last_ == CUDA_SUCCESS;
+    if (!can) continue;
+    block.undrained = true;
+    batch->sums[i] = used;
+    used += static_cast<uint32_t>(block.size / kPieceBytes);
+  }
+  return used != 0;
+}
+
+void Mover::compare(Block& block, const HashSum* sums) {
+  if (!block.kept) return;
+  for (uint32_t unit = 0; unit < units_of(block); ++unit) {
+    uint32_t in_extent = 0;
+    const HostExtent& extent = block.host.extents[find_unit(block, unit, &in_extent)];
+    if (space_.host_.sum(extent, in_extent) == sum_of_unit(sums, unit)) {
+      block.stale &= ~(1u << unit);
+    }
+  }
+  const bool all = block.stale == all_units(block);
+  if (!all) {
+    block.changed = 0;
+  } else if (block.changed < kMostChanged) {
+    ++block.changed;
+  }
+  if (all) block.unseen = static_cast<uint8_t>((1u << block.changed) - 1);
+}
+
+// With what will be in host memory once the stale units have been copied.
+void Mover::keep_sums(Block& block, const HashSum* sums) {
+  if (!find_host(block)) return;
+  if (block.stale != 0) block.kept = false;
+  for (uint32_t unit = 0; unit < units_of(block); ++unit) {
+    uint32_t in_extent = 0;
+    const HostExtent& extent = block.host.extents[find_unit(block, unit, &in_extent)];
+    space_.host_.set_sum(extent, in_extent, sum_of_unit(sums, unit));
+  }
+  block.summed = true;
+}
+
+// Whether a sum is what the host makes of the same bytes; and these what the host has, if the unit seems clean.
+Mover::Look Mover::look_twice(Block& block, uint32_t piece, const HashSum& sum) {
+  if (!have_ring()) return Look::kUnknown;
+  space_.ring_in_use_ = true;
+  block.undrained = true;
+  last_ =
+      calls_.copy_out(calls_.self, space_.ring_, block.address + piece * kPieceBytes, kPieceBytes);
+  if (last_ == CUDA_SUCCESS) last_ = space_.drain();
+  if (last_ != CUDA_SUCCESS) return Look::kUnknown;
+  space_.ring_in_use_ = false;
+  block.undrained = false;
+  const HashSum own =
+      hash_memory(space_.ring_, kPieceBytes, piece * kWordsPerPiece, space_.hash_seed_);
+  if (own != sum) return Look::kWrong;
+  const uint32_t unit = piece / kPiecesPerUnit;
+  if ((block.stale >> unit & 1) != 0) return Look::kRight;
+  uint32_t in_extent = 0;
+  const HostExtent& extent = block.host.extents[find_unit(block, unit, &in_extent)];
+  const char* kept =
+      space_.host_.address(extent) + in_extent * kUnitBytes + piece % kPiecesPerUnit * kPieceBytes;
+  return memcmp(space_.ring_, kept, kPieceBytes) == 0 ? Look::kRight : Look::kWrong;
+}
+
+Mover::Look Mover::look_twice(const Batch& batch, const HashSum* sums) {
+  for (int i = 0; i < kLooks; ++i) {
+    const bool clean = i < kLooks / 2;
+    const auto first = static_cast<uint32_t>(roll(batch.count));
+    for (uint32_t step = 0; step < batch.count; ++step) {
+      const uint32_t at = (first + step) % batch.count;
+      Block& block = space_.blocks_[batch.blocks[at]];
+      if (batch.sums[at] == kHashSums || (clean && block.stale == all_units(block))) continue;
+      auto unit = static_cast<uint32_t>(roll(units_of(block)));
+      while (clean && (block.stale >> unit & 1) != 0) unit = (unit + 1) % units_of(block);
+      const uint32_t piece = unit * kPiecesPerUnit + static_cast<uint32_t>(roll(kPiecesPerUnit));
+      const Look look = look_twice(block, piece, sums[batch.sums[at] + piece]);
+      if (look != Look::kRight) return look;
+      break;
+    }
+  }
+  return Look::kRight;
+}
+
+void Mover::look_for_changes(Batch* batch) {
+  HashSum* sums = calls_.hash_sums != nullptr ? calls_.hash_sums(calls_.self) : nullptr;
+  if (!begin_hash(batch, sums)) return;
+  if (space_.drain() != CUDA_SUCCESS) return;  // each is waited for again before it is unmapped
+  for (uint32_t i = 0; i < batch->count; ++i) {
+    if (batch->sums[i] == kHashSums) continue;
+    Block& block = space_.blocks_[batch->blocks[i]];
+    block.undrained = false;
+    compare(block, sums + batch->sums[i]);
+  }
+  const Look look = look_twice(*batch, sums);
+  if (look == Look::kWrong) calls_.distrust_hash(calls_.self);
+  for (uint32_t i = 0; i < batch->count; ++i) {
+    if (batch->sums[i] == kHashSums) continue;
+    Block& block = space_.blocks_[batch->blocks[i]];
+    if (look == Look::kRight) {
+      keep_sums(block, sums + batch->sums[i]);
+    } else {
+      block.stale = all_units(block);
+    }
+  }
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,40 @@
+// The hashing kernel in a context of the program's: loaded, tried out, launched in our own stream. hash.h says what it
+// computes, hash.ptx how.
+//
+// Loading takes the driver some 70 ms and may wait for what is in flight, so it is done once for a context, while
+// memory is away: then nothing is in flight, nothing captures, and nobody waits for this process. What it takes of
+// the GPU is wired, and seen by the daemon as what else the process holds. Whatever fails, everything is copied.
+#pragma once
+
+#include "abi/cuda_abi.h"
+#include "interposer/swap/hash.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+struct State;
+struct SwapDevice;
+
+// All zero: nothing is loaded.
+struct SwapHasher {
+  CUcontext context;  // where `function` is
+  CUmodule module;
+  CUfunction function;
+  uint32_t failures;  // to load it
+  char* memory;       // pinned: room for kHashSums sums, and what the kernel is tried out on
+  CUdeviceptr at;     // the same, as kernels see it
+};
+
+// Loads it where it is missing; the worker's, at any time: it looks whether this is one to do so.
+void prepare_hashing(State& s);
+
+// The context is gone, and with it what was loaded there.
+void forget_hasher(SwapDevice& device);
+
+// As SwapCalls wants them.
+HashSum* hash_sums(void* self);
+CUresult begin_hash(void* self, uint64_t address, uint64_t size, uint64_t seed, HashSum* sums);
+void distrust_hash(void* self);
+
+}  // namespace gpurota::interposer
