@@ -38,7 +38,8 @@ TEST(Layout, MessagesHaveTheSizesOfVersion1) {
 TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
   EXPECT_EQ(sizeof(gpurota_swap_memory), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + 24u * GPUROTA_SLOTS);
-  EXPECT_EQ(sizeof(gpurota_msg_swap_terms), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_terms), 40u);
+  EXPECT_EQ(offsetof(gpurota_msg_swap_terms, kept_bytes), GPUROTA_SWAP_TERMS_LEAST);
   EXPECT_EQ(sizeof(gpurota_msg_swap_grow), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_grown), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_shrink), 40u);

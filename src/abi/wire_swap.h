@@ -54,7 +54,13 @@ struct gpurota_msg_swap_terms {
   struct gpurota_msg_header header;
   uint64_t host_bytes;   /* of host memory that evicted memory may take, this process */
   uint64_t pinned_bytes; /* of these, that may be pinned */
+  /* Not said by older daemons: 0. */
+  uint64_t kept_bytes; /* that may be held while nothing is out, copies and what is pinned; 0: as before */
+  uint32_t copy_all;   /* 1: what did not change is copied too */
+  uint32_t reserved;
 };
+/* As it was first released. */
+#define GPUROTA_SWAP_TERMS_LEAST 24u
 
 enum gpurota_swap_grow_kind {
   GPUROTA_SWAP_MOVABLE = 0,

@@ -68,6 +68,11 @@ std::uint64_t SwapDaemon::evicted_bytes() const {
   return evicted_;
 }
 
+std::uint64_t SwapDaemon::clean_bytes() const {
+  std::lock_guard lock(mutex_);
+  return clean_;
+}
+
 std::uint64_t SwapDaemon::let_through() const {
   std::lock_guard lock(mutex_);
   return let_through_;
@@ -98,6 +103,10 @@ bool SwapDaemon::wait(const std::function<bool()>& done) const {
 
 bool SwapDaemon::wait_for_evictions(std::uint64_t count) const {
   return wait([=, this] { return evictions_ >= count; });
+}
+
+bool SwapDaemon::wait_for_clean_bytes(std::uint64_t bytes) const {
+  return wait([=, this] { return clean_ >= bytes; });
 }
 
 bool SwapDaemon::wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const {
@@ -267,6 +276,7 @@ void SwapDaemon::here(Tenant& tenant, const gpurota_msg_swap_here& message) {
   terms.host_bytes = std::uint64_t{1} << 30;
   terms.pinned_bytes = std::uint64_t{256} << 20;
   if (random_() % 4 == 0) terms.pinned_bytes = std::uint64_t{32} << 20;  // the rest through a ring
+  terms.copy_all = behaviour_.copies_all ? 1 : 0;
   send_plain(tenant.event, terms);
   tenant.phase = message.gate_open != 0 ? Phase::kOpen : Phase::kShut;
   after(tenant, 50);
@@ -329,6 +339,9 @@ void SwapDaemon::moved(Tenant& tenant, const gpurota_msg_swap_moved& message) {
     if (message.bytes > gpu.memory.resident_bytes) wrong("evicted more than was here");
     take_off(&gpu.memory.resident_bytes, message.bytes);
     evicted_ += message.bytes;
+    const std::uint64_t clean = std::uint64_t{message.clean_pages} * GPUROTA_CLEAN_PAGE;
+    if (clean > message.bytes) wrong("more is clean than was evicted");
+    clean_ += clean;
   } else {
     gpu.memory.resident_bytes += message.bytes;
     if (gpu.memory.resident_bytes > gpu.memory.movable_bytes) wrong("restored more than was out");

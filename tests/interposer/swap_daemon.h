@@ -24,10 +24,11 @@
 namespace gpurota::interposer_test {
 
 struct SwapBehaviour {
-  bool opens = true;      // else the gates stay shut
-  bool disturbs = false;  // takes turns away at random
-  bool forgets = false;   // opens without restoring, once
-  bool answers = true;    // else questions for memory wait for ever
+  bool opens = true;        // else the gates stay shut
+  bool disturbs = false;    // takes turns away at random
+  bool forgets = false;     // opens without restoring, once
+  bool answers = true;      // else questions for memory wait for ever
+  bool copies_all = false;  // memory is not to be hashed
   std::uint64_t context_cost = std::uint64_t{100} << 20;
   unsigned seed = 1;
 };
@@ -43,11 +44,13 @@ class SwapDaemon {
   void set(const SwapBehaviour& behaviour);
   std::uint64_t evictions() const;
   std::uint64_t evicted_bytes() const;
+  std::uint64_t clean_bytes() const;  // of these, without a copy
   std::uint64_t let_through() const;
   std::string bad() const;  // what was wrong, "" if nothing
   // Of all tenants that are connected.
   gpurota_swap_memory memory(int slot) const;
   bool wait_for_evictions(std::uint64_t count) const;
+  bool wait_for_clean_bytes(std::uint64_t bytes) const;
   bool wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const;
   bool wait_for_waiting_submission() const;
   bool wait_for_question() const;
@@ -104,6 +107,7 @@ class SwapDaemon {
   std::list<Tenant> tenants_;
   std::uint64_t evictions_ = 0;
   std::uint64_t evicted_ = 0;
+  std::uint64_t clean_ = 0;
   std::uint64_t let_through_ = 0;
   std::string bad_;
   Fd listener_;

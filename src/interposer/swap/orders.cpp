@@ -11,11 +11,22 @@ namespace {
 
 constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
 
+// What an older daemon does not say is 0.
 template <typename Message>
-bool parse(const void* packet, long size, Message* out) {
-  if (size < static_cast<long>(sizeof(Message))) return false;
-  memcpy(out, packet, sizeof(Message));
+bool parse(const void* packet, long size, Message* out, size_t least = sizeof(Message)) {
+  if (size < static_cast<long>(least)) return false;
+  *out = Message{};
+  memcpy(out, packet,
+         static_cast<size_t>(size) < sizeof(Message) ? static_cast<size_t>(size) : sizeof(Message));
   return true;
+}
+
+void on_terms(Swap& swap, const gpurota_msg_swap_terms& terms) {
+  swap.host_bytes.store(terms.host_bytes);
+  swap.pinned_bytes.store(terms.pinned_bytes);
+  swap.kept_bytes.store(terms.kept_bytes);
+  swap.copy_all.store(terms.copy_all);
+  swap.gate.poke();
 }
 
 // Books the grant in the same step in which the daemon's word of it arrives.
@@ -87,10 +98,8 @@ bool take_swap_order(State& s, const void* packet, long size) {
   switch (header.type) {
     case GPUROTA_MSG_SWAP_TERMS: {
       gpurota_msg_swap_terms terms;
-      if (!parse(packet, size, &terms)) return false;
-      s.swap.host_bytes.store(terms.host_bytes);
-      s.swap.pinned_bytes.store(terms.pinned_bytes);
-      s.swap.gate.poke();
+      if (!parse(packet, size, &terms, GPUROTA_SWAP_TERMS_LEAST)) return false;
+      on_terms(s.swap, terms);
       return true;
     }
     case GPUROTA_MSG_SWAP_GROWN: {

@@ -1,0 +1,94 @@
+// A CUDA program as an inference server is one: most of its memory never changes, some changes all the time, and now
+// and then a single byte of the former does. It knows what must be where, and looks at all of it in the end.
+#include "tests/driver/api.h"
+
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kWeights = 90 * kMiB, kActivations = 6 * kMiB;
+
+bool g_wrong = false;
+
+bool ok(CUresult result, int line) {
+  if (result == CUDA_SUCCESS) return true;
+  std::printf("line %d: %s\n", line, code_name(result).c_str());
+  g_wrong = true;
+  return false;
+}
+#define OK(call) ok(call, __LINE__)
+
+void say(const char* word) {
+  std::printf("%s\n", word);
+  std::fflush(stdout);
+}
+
+bool told_to_end() {
+  pollfd p{0, POLLIN, 0};
+  return ::poll(&p, 1, 0) != 0;
+}
+
+class Server {
+ public:
+  bool load() {
+    for (unsigned char& byte : weights_) byte = static_cast<unsigned char>(random_());
+    return OK(cuMemAlloc_v2(&at_, kWeights)) && OK(cuMemAlloc_v2(&activations_, kActivations)) &&
+           OK(cuMemcpyHtoD_v2(at_, weights_.data(), kWeights));
+  }
+
+  bool serve_one(bool changes) {
+    if (!OK(cuMemsetD32_v2(activations_, static_cast<unsigned>(random_()), kActivations / 4)))
+      return false;
+    if (changes) {
+      const std::size_t at = random_() % kWeights;
+      weights_[at] = static_cast<unsigned char>(weights_[at] ^ 1 << random_() % 8);
+      if (!OK(cuMemsetD8_v2(at_ + at, weights_[at], 1))) return false;
+    }
+    return check(random_() % (kWeights - 4096), 4096);
+  }
+
+  bool check(std::size_t offset, std::size_t size) {
+    std::vector<unsigned char> read(size);
+    if (!OK(cuMemcpyDtoH_v2(read.data(), at_ + offset, size))) return false;
+    if (std::memcmp(read.data(), weights_.data() + offset, size) == 0) return true;
+    std::printf("line %d: wrong bytes\n", __LINE__);
+    g_wrong = true;
+    return false;
+  }
+
+  bool unload() {
+    return check(0, kWeights) && OK(cuMemFree_v2(at_)) && OK(cuMemFree_v2(activations_));
+  }
+
+ private:
+  std::mt19937 random_{7};
+  std::vector<unsigned char> weights_ = std::vector<unsigned char>(kWeights);
+  CUdeviceptr at_ = 0, activations_ = 0;
+};
+
+}  // namespace
+
+// usage: swap_server CHANGES: one weight in every CHANGES requests is changed; 0: none ever is
+int main(int argc, char** argv) {
+  const int changes = argc > 1 ? std::stoi(argv[1]) : 0;
+  if (!load_driver() || !OK(cuInit(0))) return 2;
+  {
+    const WithContext with;
+    Server server;
+    if (with.context() == nullptr || !server.load()) return 1;
+    say("serving");
+    for (int i = 1; !told_to_end() && !g_wrong; ++i) {
+      server.serve_one(changes != 0 && i % changes == 0);
+    }
+    if (g_wrong || !server.unload()) return 1;
+  }
+  say("done");
+  return 0;
+}
