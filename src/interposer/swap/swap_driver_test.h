@@ -1,8 +1,9 @@
-// A driver that is made of host memory and fails where it is told to, and a program with memory that moves on it: for
-// the tests of the mover. Not thread-safe.
+// A driver that is made of host memory and fails where it is told to, for the tests of the mover. Not thread-safe.
 #pragma once
 
-#include "interposer/swap/mover.h"
+#include "interposer/swap/driver_calls.h"
+#include "interposer/swap/host_memory.h"
+#include "interposer/swap/scaled_memory_test.h"
 
 #include <gtest/gtest.h>
 
@@ -41,23 +42,6 @@ struct PendingCopy {
   HashSum* sums = nullptr;  // a hash
   std::uint64_t seed = 0;
 };
-
-// Sizes are scaled down: a piece of 256 KiB has 1 KiB of contents, at its beginning, and zeros. Copies and hashes happen
-// only when they are waited for.
-inline constexpr std::uint64_t kScale = 256;
-inline constexpr std::uint64_t kContents = kPieceBytes / kScale;
-
-// The sum of a piece with these contents. What the zeros behind them add is worked out once.
-inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, std::uint64_t seed) {
-  static std::map<std::pair<std::uint64_t, std::uint64_t>, HashSum> zeros;
-  const std::uint64_t first = piece * (kPieceBytes / 8);
-  const auto [it, is_new] = zeros.try_emplace({piece, seed});
-  if (is_new) {
-    const std::vector<char> rest(kPieceBytes - kContents);
-    it->second = hash_memory(rest.data(), rest.size(), first + kContents / 8, seed);
-  }
-  return it->second + hash_memory(contents.data(), contents.size(), first, seed);
-}
 
 class FakeDriver {
  public:
@@ -261,58 +245,6 @@ class FakeDriver {
   std::vector<HashSum> sums_ = std::vector<HashSum>(kHashSums);
   std::set<void*> host_;
   std::map<const char*, std::uint64_t, std::less<>> pinned_;
-};
-
-inline void no_progress(void*, std::uint64_t, std::uint64_t) {}
-
-// A program with a checksum for each of its allocations.
-class Swap : public testing::Test {
- protected:
-  explicit Swap(unsigned seed = 1) : driver(seed), random(seed), space(new SwapSpace()) {
-    space->set_calls(&driver.calls);
-    host().set_limits(&driver.calls, std::uint64_t{4} << 30, std::uint64_t{4} << 30);
-  }
-
-  HostMemory& host() { return space->host(); }
-  Mover mover() { return Mover(*space, no_progress, nullptr); }
-
-  std::uint64_t add(std::uint64_t size) {
-    std::uint64_t address = 0;
-    if (space->allocate(size, &address) != CUDA_SUCCESS) return 0;
-    live[address] = size;
-    write(address);
-    return address;
-  }
-  // Its first and last bytes and some between; small ones have a byte of their own at this scale or none.
-  void write(std::uint64_t address) {
-    const std::uint64_t size = live[address];
-    if (size < kSmall) return;
-    for (std::uint64_t at : probes(address, size)) {
-      char* p = driver.at(at);
-      ASSERT_NE(p, nullptr);
-      *p = value[at] = static_cast<char>(random());
-    }
-  }
-  void check(std::uint64_t address) {
-    const std::uint64_t size = live[address];
-    if (size < kSmall) return;
-    for (std::uint64_t at : probes(address, size)) {
-      const char* p = driver.at(at);
-      ASSERT_NE(p, nullptr) << "not resident";
-      ASSERT_EQ(*p, value[at]) << "a wrong byte";
-    }
-  }
-  static std::vector<std::uint64_t> probes(std::uint64_t address, std::uint64_t size) {
-    std::vector<std::uint64_t> all;
-    for (std::uint64_t o = 0; o < size / kScale * kScale; o += kMiB / 2) all.push_back(address + o);
-    return all;
-  }
-
-  FakeDriver driver;
-  std::mt19937_64 random;
-  std::unique_ptr<SwapSpace> space;
-  std::map<std::uint64_t, std::uint64_t> live;
-  std::map<std::uint64_t, char> value;
 };
 
 }  // namespace gpurota::interposer::swap_test

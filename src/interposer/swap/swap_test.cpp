@@ -1,6 +1,6 @@
 // Swap memory on a driver that is made of host memory and fails where it is told to: whatever fails, no byte
 // is wrong, and nothing is counted twice.
-#include "interposer/swap/swap_driver_test.h"
+#include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {
 namespace {

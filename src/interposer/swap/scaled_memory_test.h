@@ -1,0 +1,31 @@
+// Memory of the tests of the mover: gigabytes by its addresses, megabytes by what has to be kept of it.
+#pragma once
+
+#include "interposer/swap/hash.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::interposer::swap_test {
+
+// Sizes are scaled down: a piece of 256 KiB has 1 KiB of contents, at its beginning, and zeros. Copies and hashes happen
+// only when they are waited for.
+inline constexpr std::uint64_t kScale = 256;
+inline constexpr std::uint64_t kContents = kPieceBytes / kScale;
+
+// The sum of a piece with these contents. What the zeros behind them add is worked out once.
+inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, std::uint64_t seed) {
+  static std::map<std::pair<std::uint64_t, std::uint64_t>, HashSum> zeros;
+  const std::uint64_t first = piece * (kPieceBytes / 8);
+  const auto [it, is_new] = zeros.try_emplace({piece, seed});
+  if (is_new) {
+    const std::vector<char> rest(kPieceBytes - kContents);
+    it->second = hash_memory(rest.data(), rest.size(), first + kContents / 8, seed);
+  }
+  return it->second + hash_memory(contents.data(), contents.size(), first, seed);
+}
+
+}  // namespace gpurota::interposer::swap_test
