@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-using gpurota::sim::Call;
 using gpurota::sim::ContextCall;
 using gpurota::sim::Event;
 using gpurota::sim::EventRecordOp;

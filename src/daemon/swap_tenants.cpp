@@ -168,7 +168,6 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   Memory& memory = tenant.memory[message.slot];
   Bytes& ordered = memory.ordered[message.direction];
   const Bytes bytes(message.bytes), returned(message.returned);
-  // Blocks move whole, several at a time: all together may be up to one more than was ordered.
   Bytes& excess = memory.excess[message.direction];
   excess += bytes + returned - ordered;
   if (excess > memory.slack[message.direction]) {
@@ -217,6 +216,17 @@ void SwapTenants::carry_out(const sched::SetGate& action) {
   expect(*tenant);
 }
 
+// Blocks move whole, and a tenant takes orders one by one or several together: what it moves may be up
+// to one block more for each of them; one for the last of the orders that came before.
+void SwapTenants::Memory::allow(std::uint32_t direction, Bytes bytes) {
+  if (ordered[direction].is_zero()) {
+    excess[direction] = Bytes();
+    slack[direction] = kLargestBlock;
+  }
+  slack[direction] += kLargestBlock;
+  ordered[direction] += bytes;
+}
+
 void SwapTenants::order(TenantId id, const GpuUuid& gpu, std::uint32_t direction, Bytes bytes) {
   Tenant* const tenant = find(id);
   if (!tenant) return;
@@ -227,9 +237,7 @@ void SwapTenants::order(TenantId id, const GpuUuid& gpu, std::uint32_t direction
     message.direction = direction;
     message.bytes = bytes.count();
     if (!tenant->moving) tenant->moving = parts_.loop.now();
-    tenant->memory[slot].ordered[direction] += bytes;
-    tenant->memory[slot].excess[direction] = Bytes();
-    tenant->memory[slot].slack[direction] = kLargestBlock;
+    tenant->memory[slot].allow(direction, bytes);
     send(*tenant, message);
     expect(*tenant);
     return;

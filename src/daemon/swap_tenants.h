@@ -92,7 +92,7 @@ class SwapTenants {
     GpuUuid gpu;
     Bytes limit;
     std::array<Bytes, 2> ordered;  // by direction: and not yet reported
-    std::array<Bytes, 2> excess;   // reported beyond what was ordered, since the last order
+    std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
     std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
     Bytes unmeasured;              // granted for contexts that no look has shown yet
     std::optional<TimePoint> context_since;  // it was created before
@@ -100,6 +100,9 @@ class SwapTenants {
     std::optional<Bytes> told_before;  // before the look that is under way; empty: in motion
     std::deque<Bytes> beside;          // the last looks at it while it was at rest
     bool listed = true;                // by the last look since it died
+
+    // From now on it may move so much more.
+    void allow(std::uint32_t direction, Bytes bytes);
   };
   struct Question {
     std::uint32_t slot = 0;
