@@ -1,4 +1,5 @@
 // gpurota-burn: what `gpurota burn` executes, so that the CLI itself never touches a GPU.
+#include "base/standard_streams.h"
 #include "base/text.h"
 #include "burn/burn.h"
 #include "burn/report.h"
@@ -7,6 +8,7 @@
 
 int main(int argc, char** argv) {
   using namespace gpurota;
+  occupy_closed_streams();
   const auto options =
       burn::parse_options(std::vector<std::string>(argv + (argc > 0), argv + argc));
   if (!options) {

@@ -1,4 +1,5 @@
 // gpurota: parses its command line and calls the command.
+#include "base/standard_streams.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -11,6 +12,7 @@
 
 int main(int argc, char** argv) {
   using namespace gpurota::cli;
+  gpurota::occupy_closed_streams();
   (void)std::setlocale(LC_TIME, "");
   const auto arguments = parse_arguments(std::vector<std::string>(argv + (argc > 0), argv + argc));
   if (!arguments) {

@@ -1,4 +1,5 @@
 // gpurota-web: serves /metrics, /healthz and /readyz. An ordinary client of the daemon, read-only.
+#include "base/standard_streams.h"
 #include "proto/service.h"
 #include "web/host_check.h"
 #include "web/source.h"
@@ -148,6 +149,7 @@ int serve(const Options& options) {
 }  // namespace gpurota::web
 
 int main(int argc, char** argv) {
+  gpurota::occupy_closed_streams();
   const auto options = gpurota::web::parse_options(argc, argv);
   if (!options) {
     std::fprintf(stderr, "gpurota-web: %s\n", options.error().message.c_str());
