@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace gpurota::daemon {
@@ -118,6 +119,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   } else if (!strangers.empty()) {
     gpu.detail = "in use without a lease" + strangers;
   }
+  if (entry.info.mig_enabled) gpu.detail = "split into MIG instances, which are given out instead";
   gpu.held_for = parts_.queue.held_for(entry.info.uuid);
   const ports::StoredGpuState& state = parts_.leases.gpu_state(entry.info.uuid);
   if (state.draining) {
@@ -286,10 +288,22 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   return shown;
 }
 
+// The driver lists what runs on a MIG instance at the whole GPU too: once is enough.
+bool Views::is_on_instance(pid_t pid, const GpuEntry& whole) const {
+  const std::vector<GpuEntry>& gpus = parts_.gpus.entries();
+  if (!whole.info.mig_enabled) return false;
+  return std::any_of(gpus.begin(), gpus.end(), [&](const GpuEntry& gpu) {
+    const std::vector<GpuProcess>& seen = gpu.sample.processes;
+    return gpu.info.parent == whole.info.uuid &&
+           std::any_of(seen.begin(), seen.end(), [&](const auto& p) { return p.pid == pid; });
+  });
+}
+
 proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId> lease) const {
   proto::ListProcesses::Reply reply;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     for (const GpuProcess& seen : gpu.sample.processes) {
+      if (is_on_instance(seen.pid, gpu)) continue;
       if (lease && lease_of(seen.pid, gpu.info.uuid) != lease) continue;
       reply.processes.push_back(process(gpu, seen, viewer));
     }

@@ -62,6 +62,7 @@ class Views {
 
  private:
   proto::Gpu gpu(const GpuEntry& entry) const;
+  bool is_on_instance(pid_t pid, const GpuEntry& whole) const;
   proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;

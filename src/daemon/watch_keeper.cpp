@@ -73,6 +73,9 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
 }
 
 WatchKeeper::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
+  const GpuEntry* const gpu = parts_.gpus.find(look.gpu);
+  // What runs on its instances the driver lists here a second time.
+  if (gpu && gpu->info.mig_enabled) return {};
   const watch::Policy rules = policy();
   Unreserved sums;
   for (const watch::SeenProcess& process : look.processes) {

@@ -1,0 +1,46 @@
+#!/usr/bin/env bats
+# machine: h100-mig
+# A GPU that is split by MIG: its instances are given out, and what runs on them counts once.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
+
+@test "an instance is named by its UUID, a unique beginning of it, or its place" {
+  local id uuid
+  uuid=$(uuid_of 0:1)
+  for id in 0:1 "$uuid" "${uuid:0:12}"; do
+    # shellcheck disable=SC2016 # for the command
+    run -0 gpurota run --gpu-ids "$id" --memory 1G -- sh -c 'echo "$CUDA_VISIBLE_DEVICES" && "$0" info' "$PROGRAM"
+    [ "${lines[0]}" = "$uuid" ]
+    grep -q 'size=1073741824' <<<"$output"
+  done
+}
+
+@test "a GPU that is split is not given out, and who names it hears of its instances" {
+  run -125 gpurota run --gpu-ids 0 --memory 1G -- true
+  grep -q 'instances' <<<"$output"
+  run -125 gpurota run --gpus 5 --memory 1G -- true
+  gpurota run --gpus 4 -- true
+}
+
+@test "what runs on an instance under a lease is no unreserved use of the whole GPU, and is listed once" {
+  in_background holder gpurota run --gpu-ids 0:1 --memory 2G -- "$PROGRAM" hold 1200
+  wait_until says holder holding
+  wait_until holds '[g for g in gpus if g["label"] == "0"][0]["used_bytes"] > 2**30'
+  holds '[(g["state"], g["unreserved_bytes"]) for g in gpus if g["label"] == "0"] == [("available", 0)]'
+  gpurota status >table
+  grep -E '^ *0 .* split ' table
+  gpurota ps L1 >table
+  [ "$(grep -c 'hold 1200' table)" = 1 ]
+  grep -E '^ *0:1 ' table
+}
+
+@test "use of an instance without a lease is found there, and only there" {
+  in_background stranger env CUDA_VISIBLE_DEVICES="$(uuid_of 0:0)" "$PROGRAM" hold 1200
+  wait_until says stranger holding
+  wait_until holds '[g["label"] for g in gpus if g["state"] == "unreserved_use"] == ["0:0"]'
+}
