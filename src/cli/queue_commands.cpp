@@ -4,6 +4,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/queue_text.h"
+#include "cli/run/environment.h"
 #include "cli/waiting.h"
 #include "proto/codec.h"
 
@@ -34,6 +35,10 @@ int reserve(const Context& context, const ReserveOptions& options) {
   if (!connection) return failed(connection.error());
   const auto reply = obtain(location, *connection, {options, "reservation", {}, options.take_over});
   if (!reply) return failed(reply.error());
+  if (reply->preload) {
+    const auto usable = check_preload(*reply->preload);
+    if (!usable) complain(display_lines(usable.error().message));
+  }
   if (options.is_short) return shown(short_text(reply->lease));
   return shown(reservation_text(*reply, now()));
 }

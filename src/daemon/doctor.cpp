@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include <gnu/libc-version.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -109,6 +112,11 @@ Check check_library(const Examination& machine) {
                  "install gpurota completely: without it "
                  "--memory cannot be held");
   }
+  if (!machine.preload_problem.empty()) {
+    return error("library", fmt::format("{}: {}", machine.preload, machine.preload_problem),
+                 "install gpurota where everybody may read it, such as /usr/local: a program that "
+                 "cannot load the library has no limit");
+  }
   if (machine.unhooked > 0) {
     return warning(
         "library",
@@ -117,6 +125,28 @@ Check check_library(const Examination& machine) {
         "they are counted by NVML only; install a newer gpurota");
   }
   return ok("library", machine.preload);
+}
+
+// The first folder on the way to `file`, or the file, that others may not use; empty: none.
+std::string closed_to_others(const std::string& file) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = file.find('/', end + 1);
+    const std::string part = file.substr(0, end);
+    const mode_t needed = end == std::string::npos ? S_IROTH : S_IXOTH;
+    struct stat info {};
+    if (::stat(part.c_str(), &info) == 0 && (info.st_mode & needed) == 0) return part;
+  }
+  return {};
+}
+
+// As the dynamic linker of a program will see it.
+std::string preload_problem(const std::string& library, bool root) {
+  if (library.find_first_of(" :") != std::string::npos) {
+    return "LD_PRELOAD cannot name it, as there is a space or a colon in its path";
+  }
+  if (::access(library.c_str(), R_OK) != 0) return std::strerror(errno);
+  const std::string closed = root ? closed_to_others(library) : std::string();
+  return closed.empty() ? closed : "others may not use " + closed;
 }
 
 }  // namespace
@@ -155,6 +185,9 @@ void read_machine(Examination& machine, ports::Processes& processes) {
   machine.root = ::geteuid() == 0;
   machine.cgroup = processes.cgroup_of(::getpid());
   machine.cgroup_writable = !machine.cgroup.empty() && ::access(machine.cgroup.c_str(), W_OK) == 0;
+  if (!machine.preload.empty()) {
+    machine.preload_problem = preload_problem(machine.preload, machine.root);
+  }
   const auto init = processes.read_info(1);
   machine.hidden_processes = !init;
   struct sysinfo info {};

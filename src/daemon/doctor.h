@@ -31,8 +31,9 @@ struct Examination {
   bool hidden_processes = false;  // /proc is mounted with hidepid
   Bytes host_memory;
   Bytes host_memory_available;
-  std::string libc;     // "glibc 2.36"
-  std::string preload;  // path of libgpurota.so, empty if missing
+  std::string libc;             // "glibc 2.36"
+  std::string preload;          // path of libgpurota.so, empty if missing
+  std::string preload_problem;  // why programs cannot load it; empty: they can
   // What programs without a lease get; empty: nothing.
   std::string automatic;
   // Driver functions handed out that libgpurota has no hook for and should have.

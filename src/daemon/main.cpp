@@ -1,6 +1,7 @@
 // gpurotad: flags, adapters, the daemon, the loop.
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
@@ -21,6 +22,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -95,6 +97,9 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.systemd_run = find_systemd_run();
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");
+  if (options.preload && ::access(places.preload.c_str(), R_OK) != 0) {
+    return fail_errno("cannot give programs the library of --preload, " + places.preload, errno);
+  }
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
   if (!config.group.empty()) {
@@ -167,6 +172,7 @@ Result<void> run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace gpurota;
+  occupy_closed_streams();
   const auto options = daemon::parse_options(argc, argv);
   if (!options) {
     std::fprintf(stderr, "gpurotad: %s\n", options.error().message.c_str());

@@ -161,6 +161,28 @@ refused() {
   [ "$output" = "[]" ]
 }
 
+@test "without a library that can be loaded nothing runs as if it were held" {
+  run -1 gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --preload "$E2E_DIR/none.so"
+  grep -qF "none.so" <<<"$output"
+  local library
+  library=$(find "$E2E_PREFIX" -name libgpurota.so)
+  mkdir -m 755 'a b' && cp "$library" 'a b/lib.so' && cp "$library" gone.so
+  start_daemon --preload "$E2E_DIR/a b/lib.so"
+  refused 125 'space' gpurota run --memory 1G -- touch ran
+  run -1 gpurota doctor
+  grep -E '^error +library' <<<"$output"
+  gpurota run -- true
+  stop_daemon
+  start_daemon --preload "$E2E_DIR/gone.so"
+  gpurota run --memory 1G -- true
+  rm gone.so
+  refused 125 'gone.so' gpurota run --memory 1G -- touch ran
+  run -1 gpurota doctor
+  grep -E '^error +library' <<<"$output"
+  [ ! -e ran ]
+  wait_until no_leases
+}
+
 @test "an upgrade puts the library into its place by rename: a program keeps the one it has" {
   local script=${E2E_PREFIX%/stage}/src/interposer/cmake_install.cmake library
   [ -e "$script" ] || skip "there is no build folder here"

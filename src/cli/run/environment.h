@@ -1,6 +1,7 @@
 // The environment of the command: what the daemon wants set, on top of what was inherited.
 #pragma once
 
+#include "base/result.h"
 #include "proto/methods.h"
 
 #include <string>
@@ -16,5 +17,9 @@ struct CommandEnvironment {
 // `inherited` is environ. LD_PRELOAD keeps what it had, behind the library of the reply.
 CommandEnvironment command_environment(const char* const* inherited,
                                        const proto::Acquire::Reply& reply);
+
+// Whether the dynamic linker will really load it into programs that we start: one that it cannot
+// load it leaves out with no more than a message, and the program would have no limit.
+Result<void> check_preload(const std::string& library);
 
 }  // namespace gpurota::cli

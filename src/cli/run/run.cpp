@@ -91,7 +91,12 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
 
 // With the lease taken: everything from the fork on.
 int run_command(const Context& context, client::Connection& connection,
-                const client::Location& location, const Under& under, const CommandLine& command) {
+                const client::Location& location, const Under& under,
+                const proto::Acquire::Reply& reply, const CommandLine& command) {
+  if (reply.preload) {
+    if (const auto usable = check_preload(*reply.preload); !usable)
+      return run_failed(usable.error());
+  }
   const auto signals = Signals::make();
   if (!signals) return run_failed(signals.error());
   LeaseWatch watch(location, under.lease);
@@ -128,7 +133,7 @@ int run_under(const Context& context, const client::Location& location,
   const proto::Acquire::Reply reply{known->lease, known->environment, known->preload};
   const CommandEnvironment environment = command_environment(::environ, reply);
   describe(context, reply, environment);
-  return run_command(context, connection, location, {*options.lease, options.lasts, true},
+  return run_command(context, connection, location, {*options.lease, options.lasts, true}, reply,
                      {file, options.command, environment.variables});
 }
 
@@ -145,11 +150,12 @@ int run(const Context& context, const RunOptions& options) {
   if (!connection) return run_failed(connection.error());
   if (options.lease) return run_under(context, location, *connection, options, *file);
   const auto reply = obtain(location, *connection,
-                            {options, options.filler ? "filler" : "run", proto::sendable_command(options.command), false});
+                            {options, options.filler ? "filler" : "run",
+                             proto::sendable_command(options.command), false});
   if (!reply) return run_failed(reply.error());
   const CommandEnvironment environment = command_environment(::environ, *reply);
   describe(context, *reply, environment);
-  return run_command(context, *connection, location, {reply->lease.lease_id, {}, false},
+  return run_command(context, *connection, location, {reply->lease.lease_id, {}, false}, *reply,
                      {*file, options.command, environment.variables});
 }
 
