@@ -1,6 +1,7 @@
 #include "cli/args.h"
 
 #include "base/text.h"
+#include "cli/command_names.h"
 #include "cli/exit_codes.h"
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
@@ -11,15 +12,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace gpurota::cli {
 namespace {
-
-constexpr std::array kCommands = {"run",     "reserve", "status",  "queue",  "cancel",
-                                  "explain", "ps",      "release", "update", "events",
-                                  "report",  "version", "turns",   "set",    "drain",
-                                  "undrain", "doctor",  "reload",  "help"};
 
 std::string line_of(const Words& words) { return display_command(words, 1000); }
 
@@ -323,6 +318,40 @@ Result<Arguments> parse_filler_command(Raw& raw, const Words& words, std::size_t
   return finish(raw, std::move(*filler));
 }
 
+// A word that is no command: a slip of the finger, or a program whose 'run --' was left out.
+tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
+  const std::string& name = words[at];
+  const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
+  const Words before(words.begin(), begin);
+  Raw raw;
+  if (const auto known = OptionParser(common_options(raw), "").parse(before, false); !known) {
+    return fail(Code::kInvalid, known.error().message +
+                                    "; options of a command come behind its name:\n  gpurota run "
+                                    "--memory 8G -- python train.py");
+  }
+  Words line = {"gpurota"};
+  line.insert(line.end(), before.begin(), before.end());
+  line.emplace_back("run");
+  if (name != "--") line.emplace_back("--");
+  line.insert(line.end(), begin, words.end());
+  const std::string meant = nearest_command(name);
+  return fail(
+      Code::kInvalid,
+      fmt::format("there is no command '{}'{}; to run a program on a GPU:\n  {}",
+                  display_text(name, 60),
+                  meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant), line_of(line)));
+}
+
+Result<Arguments> parse_help(const Raw& raw, const std::string& topic) {
+  if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});
+  if (!topic.empty() && !is_command(topic)) {
+    return fail(Code::kInvalid, fmt::format("there is no command '{}' to explain ('gpurota --help' "
+                                            "lists them)",
+                                            display_text(topic, 60)));
+  }
+  return finish(raw, HelpOptions{topic});
+}
+
 Result<Arguments> parse(const Words& words) {
   Raw raw;
   const std::size_t at = command_at(words);
@@ -336,24 +365,11 @@ Result<Arguments> parse(const Words& words) {
         raw, BurnOptions{Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end())});
   if (name == "job") return parse_job_command(raw, words, at);
   if (name == "filler") return parse_filler_command(raw, words, at);
-  if (name == "help") {
-    const std::string topic = at + 1 < words.size() ? words[at + 1] : "";
-    if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});
-    return finish(raw, HelpOptions{topic});
-  }
+  if (name == "help") return parse_help(raw, at + 1 < words.size() ? words[at + 1] : "");
   if (name == "__complete") {
     return finish(raw, CompleteOptions{at + 1 < words.size() ? words[at + 1] : ""});
   }
-  if (std::find(kCommands.begin(), kCommands.end(), name) == kCommands.end()) {
-    Words line = {"gpurota"};
-    line.insert(line.end(), words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
-    line.emplace_back("run");
-    if (name != "--") line.emplace_back("--");
-    line.insert(line.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
-    return fail(Code::kInvalid,
-                fmt::format("there is no command '{}'; to run a program on a GPU:\n  {}",
-                            display_text(name, 60), line_of(line)));
-  }
+  if (!is_command(name)) return no_such_command(words, at);
   GPUROTA_ASSIGN_OR_RETURN(Command command, simple_command(raw, name, rest));
   return finish(raw, std::move(command));
 }
@@ -373,6 +389,9 @@ Result<RunOptions> parse_run_words(const std::vector<std::string>& options) {
 
 tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words) {
   auto arguments = parse(words);
+  if (arguments && arguments->runtime_dir == "") {
+    arguments = fail(Code::kInvalid, "--runtime-dir: the directory has no name");
+  }
   if (arguments) return std::move(*arguments);
   const std::size_t at = command_at(words);
   const bool run = at < words.size() && words[at] == "run";

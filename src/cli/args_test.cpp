@@ -150,6 +150,31 @@ TEST(Arguments, AProgramInPlaceOfACommandIsShownHowToRun) {
   EXPECT_TRUE(says(refused({"status", "--frob"}), "'--frob'"));
 }
 
+TEST(Arguments, ASlipOfTheFingerIsAskedAbout) {
+  for (const auto& [word, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"statsu", "status"}, {"STATUS", "status"}, {"Run", "run"}, {"relase", "release"}}) {
+    EXPECT_TRUE(says(refused({word}), "did you mean '" + meant + "'")) << word;
+  }
+  for (const char* program : {"ls", "make", "python", "./train"}) {
+    EXPECT_FALSE(says(refused({program}), "did you mean")) << program;
+  }
+}
+
+TEST(Arguments, AnOptionInFrontOfItsCommandIsSaid) {
+  EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "'--memory'"));
+  EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "behind its name"));
+}
+
+TEST(Arguments, HelpAboutWhatIsNotThereIsAMistake) {
+  EXPECT_TRUE(says(refused({"help", "nonsense"}), "'nonsense'"));
+  EXPECT_EQ(std::get<HelpOptions>(parsed({"help", "filler"}).command).topic, "filler");
+}
+
+TEST(Arguments, ARuntimeDirectoryHasAName) {
+  EXPECT_TRUE(says(refused({"--runtime-dir=", "status"}), "--runtime-dir"));
+  EXPECT_TRUE(says(refused({"--runtime-dir"}), "'gpurota --help'"));
+}
+
 TEST(Arguments, ForeignTextInMistakesIsHarmless) {
   for (const Words& words :
        {Words{"\x1b[31m"}, Words{"run", "--\x1b[31m"}, Words{"run", "\x1b[31m"},

@@ -154,7 +154,8 @@ usage: gpurota update LEASE [--for TIME] [--memory SIZE] [--soft-limit SIZE] [--
   gpurota update L12 --note "until 18:00"
 
 More time or memory is given if nobody waits for its GPUs, and memory if the GPU has it left. Less
-is refused while the program holds more. SIZE is as for 'gpurota run'.
+bounds what comes next at once; what the program holds already stays or, where the site says so, has
+some time to go. SIZE is as for 'gpurota run'.
 )";
 
 constexpr std::string_view kVersion = R"(gpurota version: of this program, the daemon and the driver

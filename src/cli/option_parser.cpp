@@ -98,8 +98,8 @@ Result<void> OptionParser::take_value(const Option& option, const Words& words) 
   } else if (at_ + 1 < words.size()) {
     option.set(words[++at_]);
   } else {
-    return fail(Code::kInvalid, fmt::format("{} needs a value behind it (see 'gpurota {} --help')",
-                                            option.name, command_));
+    return fail(Code::kInvalid, fmt::format("{} needs a value behind it (see 'gpurota {}--help')",
+                                            option.name, command_.empty() ? "" : command_ + " "));
   }
   return {};
 }
