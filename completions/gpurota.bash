@@ -54,7 +54,7 @@ _gpurota() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       --)
-        if [ "$command" = run ]; then
+        if [[ $command == @(run|job|filler) ]]; then
           # What follows is a command line of its own.
           if declare -F _command_offset >/dev/null; then
             _command_offset $((i + 1))
@@ -108,7 +108,7 @@ _gpurota() {
     update) _gpurota_words "$(_gpurota_names leases) --for --memory --soft-limit --note $common" "$current" ;;
     help) _gpurota_words 'run reserve status queue cancel explain drain undrain turns set ps release update events report doctor burn filler job reload version' "$current" ;;
     job) _gpurota_job "$current" ;;
-    filler) _gpurota_words "add list logs pause resume remove --json --user --lines --gpu-ids --instances --memory --idle-after --grace --on-yield --env --env-file --workdir -- $common" "$current" ;;
+    filler) _gpurota_words "add list logs pause resume remove $(_gpurota_names fillers) --json --user --lines --gpu-ids --instances --memory --idle-after --grace --on-yield --env --env-file --workdir -- $common" "$current" ;;
     burn) _gpurota_words "--gpu-ids --memory --for --hold --self-test --json --help" "$current" ;;
     *) _gpurota_words "$common" "$current" ;;
   esac

@@ -136,6 +136,7 @@ print(lease["lease_id"], lease["pid"])')
 show kill -9 "$pid"
 before=$(lines computing)
 kill -KILL "$pid"
+wait "${children[-1]}" 2>/dev/null || true # what the shell says of it is no part of the demo
 until_true 20 gone "$lease" || fail "the lease $lease is still there"
 show gpurota status
 gpurota status

@@ -169,6 +169,13 @@ int complete(const Context& context, const CompleteOptions& options) {
     for (const proto::Job& job : jobs->jobs) lines += job.name + "\n";
     return shown(lines);
   }
+  if (options.what == "fillers") {
+    const auto own = std::to_string(::geteuid());
+    const auto fillers = ask(context, proto::ListFillers{std::nullopt, own});
+    if (!fillers) return kExitOk;
+    for (const proto::Filler& filler : fillers->fillers) lines += filler.name + "\n";
+    return shown(lines);
+  }
   const auto reply = ask(context, proto::Status{});
   if (!reply) return kExitOk;
   if (options.what == "leases") {

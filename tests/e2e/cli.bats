@@ -57,6 +57,34 @@ assert lease["lease_id"] == "L1" and lease["gpus"][0]["limit_bytes"] == 1 << 30
 END
 }
 
+@test "the man page names every field that JSON has" {
+  in_background holder gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  in_background waiter gpurota run --gpus 2 -- true
+  wait_until says waiter waiting
+  in_background stranger "$PROGRAM" hold 1200
+  wait_until holds 's["findings"] != []'
+  local command
+  for command in status ps doctor queue turns report; do gpurota "$command" --json >"$command.json" || true; done
+  gpurota events --json | tail -n 1 >events.json
+  python3 - "$SHARE/man/man1/gpurota.1" <<'END'
+import json, re, sys
+page = re.sub(r"\\f[BIR]|\\", "", open(sys.argv[1]).read())
+words = set(re.findall(r"\w+", page[page.index(".SH JSON"):page.index(".SH FILES")]))
+def fields(thing):
+    if isinstance(thing, dict):
+        for name, value in thing.items():
+            yield name
+            yield from fields(value)
+    elif isinstance(thing, list):
+        for one in thing:
+            yield from fields(one)
+for command in "status ps doctor queue turns report events".split():
+    missing = set(fields(json.load(open(command + ".json")))) - words
+    assert not missing, (command, missing)
+END
+}
+
 @test "ps shows processes of leases and others" {
   in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
   in_background stranger "$PROGRAM" hold 1
@@ -106,6 +134,32 @@ END
   [ -z "$stderr" ]
 }
 
+@test "closed standard streams cost a message, not the run, and reach no socket" {
+  local code=0
+  gpurota run -v --memory 1G -- sh -c 'exit 7' 2>&- || code=$?
+  [ "$code" = 7 ]
+  gpurota run -v --memory 1G -- "$PROGRAM" info <&- 2>&- >out
+  grep size=1073741824 out
+  code=0
+  gpurota run --memory 1G -- sh -c '[ -e /proc/$$/fd/0 ] || exit 3' <&- || code=$?
+  [ "$code" = 3 ]
+  code=0
+  gpurota status >&- || code=$?
+  [ "$code" = 1 ]
+  lacks 'unknown method|malformed|not JSON' gpurotad.log
+}
+
+@test "a daemon without standard streams serves, and its log harms nothing" {
+  stop_daemon
+  gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml" \
+    --log-level debug <&- >&- 2>&- 3>&- &
+  DAEMON_PID=$!
+  wait_until daemon_answers
+  local fd
+  for fd in 0 1 2; do [ "$(readlink "/proc/$DAEMON_PID/fd/$fd")" = /dev/null ]; done
+  gpurota run --memory 1G -- true
+}
+
 @test "a script without #! runs as in a shell" {
   # shellcheck disable=SC2016 # for the script
   printf 'echo "script $1"\n' >plain
@@ -134,6 +188,10 @@ END
   [ "$(completed gpurota run --gpu-ids 0,1)" = 0,1 ]
   completed gpurota run --gpu-ids GPU | grep -q '^GPU-'
   completed gpurota run -- prin | grep -q '^printf$'
+  completed gpurota job add web --memory 1G -- prin | grep -q '^printf$'
+  completed gpurota filler add fold -- prin | grep -q '^printf$'
+  gpurota filler add folding --idle-after 1h -- true
+  [ "$(completed gpurota filler pause fo)" = folding ]
   stop_daemon
   [ -z "$(completed gpurota release L 2>&1)" ]
 }
@@ -153,6 +211,9 @@ END
   in_background waiter gpurota run --gpus 2 -- true
   wait_until says waiter waiting
   [ "$(completed 'gpurota cancel R')" = R1 ]
+  [ "$(completed 'gpurota run --fil')" = --filler ]
+  gpurota filler add folding --idle-after 1h -- true
+  [ "$(completed 'gpurota filler pause fo')" = folding ]
   completed 'gpurota run --gpu-ids GPU' | grep -q '^GPU-'
   completed 'gpurota run -- prin' | grep -q '^printf$'
 }
