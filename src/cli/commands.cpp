@@ -6,6 +6,8 @@
 #include "cli/status_view.h"
 #include "cli/status_watch.h"
 #include "cli/views.h"
+#include "cli/waiting.h"
+#include "proto/codec.h"
 #include "proto/service.h"
 
 #include <fmt/format.h>
@@ -124,7 +126,7 @@ int update(const Context& context, const UpdateOptions& options) {
   call.lease_id = options.lease;
   call.memory = options.memory;
   call.soft_limit = options.soft_limit;
-  call.note = options.note;
+  call.note = sendable(options.note, "the note", proto::kMaxNoteBytes);
   if (options.lasts) call.seconds = options.lasts->count();
   const auto reply = ask(context, call);
   if (!reply) return failed(reply.error());

@@ -37,18 +37,6 @@ std::string new_ticket() {
   return ticket;
 }
 
-// As much of a note as the protocol takes, cut between characters.
-std::optional<std::string> sendable(const std::optional<std::string>& given, const char* what,
-                                    std::size_t most) {
-  if (!given) return std::nullopt;
-  std::string text = valid_utf8(*given);
-  if (text.size() <= most) return text;
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  complain(fmt::format("{} is longer than {} bytes: it is cut", what, most));
-  return text.substr(0, end);
-}
-
 // Fills what Acquire and Enqueue have in common.
 template <class Call>
 Call call_of(const Wanted& wanted) {
@@ -162,6 +150,17 @@ class Waiter {
 };
 
 }  // namespace
+
+std::optional<std::string> sendable(const std::optional<std::string>& given, const char* what,
+                                    std::size_t most) {
+  if (!given) return std::nullopt;
+  std::string text = valid_utf8(*given);
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  complain(fmt::format("{} is longer than {} bytes: it is cut", what, most));
+  return text.substr(0, end);
+}
 
 std::string waiting_text(const proto::Request& request, WallTime now) {
   std::string text = fmt::format("{}, position {}: {}", to_string(request.request_id),

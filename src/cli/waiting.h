@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "proto/methods.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct Wanted {
 // daemon was restarted meanwhile. kNoGpu if it may not wait, or has waited for as long as it may.
 Result<proto::Acquire::Reply> obtain(const client::Location& location,
                                      client::Connection& connection, const Wanted& wanted);
+
+// As much of a note as the protocol takes, cut between characters, which it says; `what`: "the note".
+std::optional<std::string> sendable(const std::optional<std::string>& given, const char* what,
+                                    std::size_t most);
 
 // "R7, position 2: 1 of 2 GPUs free; next expected 15:40, when bob's reservation on GPU 1 ends".
 std::string waiting_text(const proto::Request& request, WallTime now);
