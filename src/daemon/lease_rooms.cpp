@@ -11,6 +11,22 @@
 #include <tuple>
 
 namespace gpurota::daemon {
+namespace {
+
+// As seen on this GPU, else on another of its kind; zero: never seen.
+Bytes context_cost(const lease::GrantBook& grants, const GpuTable& gpus, const GpuInfo& info) {
+  const Bytes own = grants.context_cost(info.uuid);
+  if (!own.is_zero()) return own;
+  Bytes least;
+  for (const GpuEntry& other : gpus.entries()) {
+    if (other.info.name != info.name) continue;
+    const Bytes cost = grants.context_cost(other.info.uuid);
+    if (!cost.is_zero() && (least.is_zero() || cost < least)) least = cost;
+  }
+  return least;
+}
+
+}  // namespace
 
 Bytes LeaseManager::unreserved_use(const GpuUuid& gpu) const {
   const auto it = unreserved_.find(gpu);
@@ -31,7 +47,7 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
     }
     room.unreserved_use = unreserved_use(gpu.info.uuid);
     room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
-    room.context_cost = parts_.grants.context_cost(gpu.info.uuid);
+    room.context_cost = context_cost(parts_.grants, parts_.gpus, gpu.info);
     if (const auto by = unreserved_by_.find(gpu.info.uuid); by != unreserved_by_.end()) {
       room.unreserved_by = by->second;
     }

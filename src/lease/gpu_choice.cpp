@@ -14,6 +14,10 @@ bool is_preferred(const PlacementRequest& request, const GpuRoom& room) {
 }
 
 bool better(const PlacementRequest& request, const Candidate& a, const Candidate& b) {
+  // Strangers may take more at any time, also what has been promised.
+  if (!request.exclusive() && a.room->in_unreserved_use != b.room->in_unreserved_use) {
+    return b.room->in_unreserved_use;
+  }
   if (request.swap) {
     // Beside as few others as can be, and where it gets most.
     if (a.room->swap_leases != b.room->swap_leases) {

@@ -97,6 +97,15 @@ refused() {
   [ ! -e ran ]
 }
 
+@test "a limit that a context alone would fill is refused with the figure, on every GPU of that kind" {
+  start_daemon
+  gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" info
+  refused 125 'context takes' gpurota run --nonblock --gpu-ids 0 --memory 16M -- touch ran
+  refused 125 'context takes' gpurota run --nonblock --gpu-ids 1 --memory 16M -- touch ran
+  refused 125 'context takes' gpurota run --nonblock --memory 16M -- touch ran
+  [ ! -e ran ]
+}
+
 @test "not enough memory left: says how much there is and who has it" {
   start_daemon
   in_background holder gpurota run --gpu-ids 0 --memory 75% -- "$PROGRAM" hold 1
