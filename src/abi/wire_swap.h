@@ -55,8 +55,9 @@ struct gpurota_msg_swap_terms {
   uint64_t host_bytes;   /* of host memory that evicted memory may take, this process */
   uint64_t pinned_bytes; /* of these, that may be pinned */
   /* Not said by older daemons: 0. */
-  uint64_t kept_bytes; /* that may be held while nothing is out, copies and what is pinned; 0: as before */
-  uint32_t copy_all;   /* 1: what did not change is copied too */
+  uint64_t
+      kept_bytes; /* that may be held while nothing is out, copies and what is pinned; 0: as before */
+  uint32_t copy_all; /* 1: what did not change is copied too */
   uint32_t reserved;
 };
 /* As it was first released. */
@@ -124,13 +125,20 @@ struct gpurota_msg_swap_move {
   uint64_t bytes;     /* to bring out; or room that is there to come back into */
 };
 
+enum gpurota_swap_failure {
+  GPUROTA_SWAP_FAILED = 1, /* a step failed and was rolled back */
+  /* The process has a device open that may have registered its memory: nothing of it moves until that is closed. */
+  GPUROTA_SWAP_RDMA = 2,
+};
+
 #define GPUROTA_CLEAN_PAGE 4096u
 
 struct gpurota_msg_swap_moved {
   struct gpurota_msg_header header;
   uint32_t slot;
   uint32_t direction;
-  uint32_t failed; /* 1: a step failed and was rolled back */
+  uint32_t
+      failed; /* enum gpurota_swap_failure, 0: it did not; what is not known is a failure too */
   /* Of `bytes`, in pages of GPUROTA_CLEAN_PAGE: evicted without a copy, as host memory had them already. Older libraries
    * say 0. */
   uint32_t clean_pages;

@@ -35,7 +35,8 @@ std::uint32_t wire_status(sched::GrowAnswer answer) {
 
 SwapTenants::SwapTenants(Parts parts) : parts_(std::move(parts)) {
   parts_.turns.set_carrier({[this](const sched::Actions& actions) { carry_out(actions); },
-                            [this](TenantId id) { return pid_of(id); }});
+                            [this](TenantId id) { return pid_of(id); },
+                            [this](TenantId id) { return has_rdma_device(id); }});
 }
 
 SwapTenants::Tenant* SwapTenants::find(TenantId id) {
@@ -51,6 +52,11 @@ const SwapTenants::Tenant* SwapTenants::find(TenantId id) const {
 pid_t SwapTenants::pid_of(TenantId id) const {
   const Tenant* tenant = find(id);
   return tenant ? tenant->pid : 0;
+}
+
+bool SwapTenants::has_rdma_device(TenantId id) const {
+  const Tenant* tenant = find(id);
+  return tenant && tenant->rdma;
 }
 
 void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid) {
@@ -180,6 +186,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
     return false;
   }
   ordered -= bytes + returned;
+  tenant.rdma = message.failed == GPUROTA_SWAP_RDMA;
   tenant.moving.reset();
   if (moves(tenant)) tenant.moving = parts_.loop.now();
   if (message.direction == GPUROTA_SWAP_EVICT) {

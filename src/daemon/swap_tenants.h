@@ -81,6 +81,7 @@ class SwapTenants {
   // Something on this GPU waits for the next look.
   bool expects_look(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
+  bool has_rdma_device(TenantId id) const;
   // The process is counted by turns, or about to say what it has.
   bool counts(pid_t pid) const;
   // It has connected and not yet said what it has.
@@ -123,6 +124,7 @@ class SwapTenants {
     bool here = false;  // turns know it
     bool connected = true;
     bool stopped = false;
+    bool rdma = false;   // the last order was not carried out as it has such a device open
     bool stuck = false;  // has moved nothing of what was ordered for longer than it may
     std::optional<TimePoint> moving;  // something is ordered, and since then it has not got on
     bool dead = false;

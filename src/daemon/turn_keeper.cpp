@@ -192,6 +192,14 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
     case sched::Trouble::kUnreachable:
       return fmt::format("{} has what others wait for, and {} of it is stopped", lease, process);
     case sched::Trouble::kMoveFailed:
+      if (carrier_.has_rdma_device && carrier_.has_rdma_device(trouble.tenant)) {
+        return fmt::format(
+            "memory of {} does not move: {} has an RDMA device open (InfiniBand, GPUDirect "
+            "Storage, "
+            "gdrcopy) that may have registered it; a slice or a whole GPU is the right lease for "
+            "it",
+            lease, process);
+      }
       return fmt::format(
           "memory of {} could not be moved; it stays where it was and is tried again", lease);
     case sched::Trouble::kOverCapacity:

@@ -41,6 +41,8 @@ class TurnKeeper {
   struct Carrier {
     std::function<void(const sched::Actions&)> carry_out;
     std::function<pid_t(TenantId)> pid_of;
+    // Its memory may be registered with a device: it does not move.
+    std::function<bool(TenantId)> has_rdma_device;
   };
 
   explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}

@@ -42,6 +42,17 @@ GPUROTA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle
                                                     void* os_handle,
                                                     CUmemAllocationHandleType type);
 
+GPUROTA_API CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
+                                                  CUmemAllocationHandleType type,
+                                                  unsigned long long flags);
+GPUROTA_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out,
+                                                            CUmemGenericAllocationHandle handle);
+GPUROTA_API CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* access,
+                                    size_t count);
+GPUROTA_API CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                                    CUdeviceptr ptr);
+GPUROTA_API CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
+
 GPUROTA_API CUresult cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device);
 GPUROTA_API CUresult cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device);
 GPUROTA_API CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* params, int count,
@@ -173,13 +184,11 @@ CUresult cuEventQuery(CUevent event);
 CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
 CUresult cuEventSynchronize(CUevent event);
-CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
 CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags);
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* memory, unsigned int flags);
 CUresult cuMemHostRegister_v2(void* memory, size_t size, unsigned int flags);
 CUresult cuMemHostUnregister(void* memory);
-CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* access, size_t count);
 CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name);
 CUresult cuModuleLoadData(CUmodule* out, const void* image);
 CUresult cuModuleUnload(CUmodule module);

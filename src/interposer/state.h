@@ -112,6 +112,11 @@ struct Physical {
   uint32_t mappings;  // references by address
   int32_t slot;       // -1: not charged (host memory, imported)
   bool owns;          // a multicast object: memory is bound to it
+  // Of memory that moves (swap/virtual.h).
+  bool wired;           // it did
+  uint32_t traits;      // as SwapCalls::create takes them
+  uint64_t home;        // where its SwapSpace has it; 0: it is the driver's
+  uint64_t next_ended;  // id
 };
 
 // What a handle is of. One memory may have several, as it is retained by its address.
@@ -123,6 +128,9 @@ struct HandleRef {
 struct Mapping {
   uint64_t size;
   uint64_t physical;  // id; 0: of a handle we do not know
+  // Of memory that moves.
+  uint64_t offset;  // in the physical memory
+  uint64_t access;  // as SwapCalls::allow takes it
 };
 
 // Memory that something else holds on to: a multicast object, an array whose parts are mapped.
@@ -139,6 +147,12 @@ struct Vmm {
   VaMap<Physical> physicals;
   VaMap<Mapping> mappings;
   VaMap<Binding> bindings;  // by a hash of all that a binding is
+  // Of memory that moves: address / kPageBytes to the key of its mapping; how many pages that is; and what
+  // neither a handle nor a mapping refers to any more, the first of a list.
+  VaMap<uint64_t> pages;
+  std::atomic<uint64_t> page_count;
+  std::atomic<uint64_t> ended;
+  std::atomic<uint32_t> moving;  // how many of `physicals` are memory that moves
 };
 
 struct Pool {

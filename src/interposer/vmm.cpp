@@ -6,6 +6,7 @@
 #include "interposer/ledger.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/memory.h"
+#include "interposer/swap/virtual.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -20,7 +21,10 @@ void vmm_created(State& s, uint64_t handle, uint64_t size, int slot) {
   Physical* p = s.vmm.physicals.put(id);
   HandleRef* known = s.vmm.handles.put(handle);
   if (p == nullptr || known == nullptr) return;  // stays charged
-  *p = {size, 1, 0, slot, false};
+  *p = {};
+  p->size = size;
+  p->handles = 1;
+  p->slot = slot;
   *known = {id, 1};
 }
 
@@ -41,7 +45,8 @@ void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle) {
   const uint64_t id = p != nullptr ? known->physical : 0;
   if (p != nullptr) ++p->mappings;
   Mapping* mapping = s.vmm.mappings.put(ptr);
-  if (mapping != nullptr) *mapping = {size, id};  // else never credited: its end will not be seen
+  if (mapping != nullptr)
+    *mapping = {size, id, 0, 0};  // else never credited: its end will not be seen
 }
 
 // Which memory it is the address tells: the driver may give an old number again, or a new one.
@@ -110,6 +115,7 @@ void put_all(const int64_t credits[GPUROTA_SLOTS]) {
   for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
     if (credits[slot] != 0) put(slot, credits[slot]);
   }
+  virtual_end(state());
 }
 
 namespace {
@@ -136,6 +142,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
                   prop->location.id);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  CUresult moving = CUDA_SUCCESS;
+  if (interposer::swapping() && slot >= 0 &&
+      interposer::virtual_create(*prop, slot, size, flags, out, &moving)) {
+    return moving;
+  }
   const int64_t bytes = size < (uint64_t{1} << 62) ? static_cast<int64_t>(size) : INT64_MAX;
   if (slot >= 0 && !interposer::reserve(slot, bytes)) return interposer::refuse(slot, size);
   const CUresult result = real(out, size, prop, flags);
@@ -156,7 +167,12 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   GPUROTA_ENTER(cuMemRelease, handle);
   interposer::State& s = interposer::state();
   const interposer::Released released = interposer::vmm_release_begins(s, handle);
-  const CUresult result = real(handle);
+  CUresult result = CUDA_SUCCESS;
+  if (!interposer::is_virtual(handle)) {
+    result = real(handle);
+  } else if (released.physical == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (result != CUDA_SUCCESS) {
     interposer::vmm_release_failed(s, handle, released);
     return result;
@@ -170,19 +186,29 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
   GPUROTA_ENTER(cuMemMap, ptr, size, offset, handle, flags);
+  interposer::State& s = interposer::state();
+  if (interposer::is_virtual(handle)) {
+    return interposer::virtual_map(s, {ptr, size}, offset, handle, flags);
+  }
+  if (interposer::virtual_any(s, {ptr, size})) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = real(ptr, size, offset, handle, flags);
-  if (result == CUDA_SUCCESS) interposer::vmm_mapped(interposer::state(), ptr, size, handle);
+  if (result == CUDA_SUCCESS) interposer::vmm_mapped(s, ptr, size, handle);
   return result;
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   GPUROTA_ENTER(cuMemUnmap, ptr, size);
-  const CUresult result = real(ptr, size);
-  if (result != CUDA_SUCCESS) return result;
-  int64_t credits[GPUROTA_SLOTS] = {};
-  interposer::vmm_unmapped(interposer::state(), ptr, size, credits);
-  interposer::put_all(credits);
-  return result;
+  const auto unmap = [real](uint64_t at, uint64_t bytes) {
+    const CUresult result = real(at, bytes);
+    if (result != CUDA_SUCCESS) return result;
+    int64_t credits[GPUROTA_SLOTS] = {};
+    interposer::vmm_unmapped(interposer::state(), at, bytes, credits);
+    interposer::put_all(credits);
+    return result;
+  };
+  interposer::State& s = interposer::state();
+  if (!interposer::virtual_any(s, {ptr, size})) return unmap(ptr, size);
+  return interposer::virtual_unmap(s, {ptr, size}, unmap);
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
@@ -192,7 +218,12 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* ad
       interposer::swap_find(interposer::state(), reinterpret_cast<uint64_t>(address), &found)) {
     return CUDA_ERROR_INVALID_VALUE;  // as for what cuMemAlloc gave
   }
-  const CUresult result = real(out, address);
+  CUresult result = CUDA_SUCCESS;
+  if (interposer::virtual_retain(interposer::state(), reinterpret_cast<uint64_t>(address), out,
+                                 &result)) {
+    return result;
+  }
+  result = real(out, address);
   if (result == CUDA_SUCCESS) {
     interposer::vmm_retained(interposer::state(), *out, reinterpret_cast<uint64_t>(address));
   }

@@ -4,6 +4,7 @@
 #include "interposer/driver.h"
 #include "interposer/gated.h"
 #include "interposer/swap/memory.h"
+#include "interposer/swap/virtual.h"
 #include "interposer/vmm.h"
 
 namespace gpurota::interposer {
@@ -64,6 +65,11 @@ void note_array_parts(State& s, const CUarrayMapInfo* list, unsigned count) {
 template <typename Real>
 CUresult map_array(CUarrayMapInfo* list, unsigned count, CUstream stream, bool per_thread,
                    Real real) {
+  for (unsigned i = 0; list != nullptr && i < count; ++i) {
+    const bool maps = list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP;
+    // It was not made to be mapped into arrays, or it would not move.
+    if (maps && is_virtual(list[i].memHandle.memHandle)) return CUDA_ERROR_INVALID_VALUE;
+  }
   const CUresult result =
       gated(GateClass::kSubmits, stream, per_thread, [=] { return real(list, count, stream); });
   if (result == CUDA_SUCCESS && list != nullptr) note_array_parts(state(), list, count);
@@ -76,6 +82,10 @@ void vmm_drop_if_dead(Vmm& v, uint64_t id, int64_t credits[GPUROTA_SLOTS]) {
   const Physical* p = v.physicals.find(id);
   if (p == nullptr || p->handles != 0 || p->mappings != 0) return;
   Physical dead{};
+  if (p->home != 0) {  // ended by put_all(), without the lock
+    virtual_mark_ended(v, id);
+    return;
+  }
   v.physicals.take(id, &dead);
   if (dead.slot >= 0) credits[dead.slot] += static_cast<int64_t>(dead.size);
   if (dead.owns)
@@ -144,10 +154,15 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offse
                             CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                             unsigned long long flags) {
   GPUROTA_ENTER(cuMulticastBindMem, multicast, offset, memory, memory_offset, size, flags);
-  const CUresult result = interposer::gated(interposer::GateClass::kResidency, nullptr, false, [=] {
-    return real(multicast, offset, memory, memory_offset, size, flags);
-  });
   interposer::State& s = interposer::state();
+  CUmemGenericAllocationHandle wired = memory;
+  if (interposer::is_virtual(memory)) {
+    const CUresult stays = interposer::virtual_wire(s, memory, &wired);
+    if (stays != CUDA_SUCCESS) return stays;
+  }
+  const CUresult result = interposer::gated(interposer::GateClass::kResidency, nullptr, false, [=] {
+    return real(multicast, offset, wired, memory_offset, size, flags);
+  });
   const uint64_t owner = result == CUDA_SUCCESS ? interposer::vmm_id(s, multicast) : 0;
   if (owner != 0) interposer::vmm_bound(s, owner, offset, memory);
   return result;
@@ -160,6 +175,8 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offs
   if (interposer::swapping() && interposer::swap_find(interposer::state(), memory, &found)) {
     return CUDA_ERROR_INVALID_VALUE;  // as for any memory that is not the program's own mapping
   }
+  const CUresult stays = interposer::virtual_wire_range(interposer::state(), {memory, size});
+  if (stays != CUDA_SUCCESS) return stays;
   const CUresult result = interposer::gated(interposer::GateClass::kResidency, nullptr, false, [=] {
     return real(multicast, offset, memory, size, flags);
   });

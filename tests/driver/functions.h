@@ -64,6 +64,8 @@
     unsigned long long)                                                                           \
   X(cuMemUnmap, CUdeviceptr, std::size_t)                                                         \
   X(cuMemSetAccess, CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t)                \
+  X(cuMemGetAccess, unsigned long long*, const CUmemLocation*, CUdeviceptr)                       \
+  X(cuMemGetAllocationPropertiesFromHandle, CUmemAllocationProp*, CUmemGenericAllocationHandle)   \
   X(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle*, void*)                            \
   X(cuMemExportToShareableHandle, void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType, \
     unsigned long long)                                                                           \

@@ -104,6 +104,9 @@ turns() { # two processes of 24 GiB each on 25 GiB: each switch, what it moved a
 swap_torch() { # two trainings that do not fit together take turns: losses bit for bit those of a run alone
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --results "$results"
 }
+swap_expandable() { # the same with memory that PyTorch maps itself
+  python3 "$here/swap_torch.py" "$dist/bin/gpurota" --expandable --results "$results"
+}
 swap_probe() { # memory comes and goes under threads, graphs, contexts and forks, and is what it was
   gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
   local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" torture 30)
@@ -135,6 +138,7 @@ check watch "$here/watch.sh" "$dist"
 check turns turns
 check swap_probe swap_probe
 check swap_torch swap_torch
+check swap_expandable swap_expandable
 check frameworks frameworks
 check fillers python3 "$here/../../bench/gpu/filler.py" "$dist" 3
 check burn "$here/burn.sh" "$dist" "$results"

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Two PyTorch trainings that take turns on one GPU: nothing is lost, and what it costs.
 
-    swap_torch.py GPUROTA [--capacity 16G] [--memory-gib 10] [--steps 1500] [--quantum 300ms] [--results DIR]
+    swap_torch.py GPUROTA [--capacity 16G] [--memory-gib 10] [--steps 300] [--quantum 300ms] [--expandable]
+                          [--results DIR]
 
 Trains twice without gpurota (the losses must agree, else the comparison is void), then two trainings at the same time,
 each in a swap lease, on a capacity that only one of them fits: their losses must be those of the first, bit for bit.
-Both hold memory beyond the model's, fill it once and look at it at the end. Prints one line of JSON: losses that
+Both hold memory beyond the model's, fill it once and look at it at the end. With --expandable PyTorch maps its memory itself
+(expandable_segments:True). Prints one line of JSON: losses that
 differ, evictions, bytes and seconds. The daemon runs already; the caller may set a GPU (an administrator).
 """
 import argparse
@@ -78,7 +80,7 @@ def differences(a, b):
 
 
 def compare(options, results, graph):
-    name = "graph" if graph else "eager"
+    name = ("graph" if graph else "eager") + ("_expandable" if options.expandable else "")
     bare = [results / f"{name}_bare{i}.txt" for i in range(2)]
     alone = [timed([subprocess.Popen(command(out, options, graph))]) for out in bare]
     found = {"mode": name, "bare_differences": differences(*bare), "alone_s": alone}
@@ -104,11 +106,14 @@ def main():
     parser.add_argument("gpurota")
     parser.add_argument("--capacity", default="16G")
     parser.add_argument("--memory-gib", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--quantum", default="300ms")
+    parser.add_argument("--expandable", action="store_true")
     parser.add_argument("--results")
     options = parser.parse_args()
     results = pathlib.Path(options.results or tempfile.mkdtemp())
+    if options.expandable:
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
     subprocess.run([options.gpurota, "set", "--gpu-ids", "0", "--capacity", options.capacity,
                     "--quantum", options.quantum], check=True)
     bad = 0

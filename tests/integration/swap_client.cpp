@@ -155,6 +155,11 @@ void SwapClient::set_busy(bool busy) {
   tell_status();
 }
 
+void SwapClient::set_rdma(bool rdma) {
+  const std::lock_guard lock(mutex_);
+  rdma_ = rdma;
+}
+
 void SwapClient::set_block(Bytes block) {
   const std::lock_guard lock(mutex_);
   block_ = block;
@@ -291,6 +296,11 @@ void SwapClient::move(const gpurota_msg_swap_move& order) {
   gpurota_msg_swap_moved moved{};
   moved.slot = order.slot;
   moved.direction = order.direction;
+  if (evict && rdma_) {
+    moved.failed = GPUROTA_SWAP_RDMA;
+    moved.returned = order.bytes;
+    return say(GPUROTA_MSG_SWAP_MOVED, moved);
+  }
   for (Bytes told; evict && !block_.is_zero() && told < Bytes(order.bytes) && block_ <= can;) {
     told += block_;
     has_.resident -= block_;

@@ -51,6 +51,8 @@ class SwapClient {
   void set_lazy(bool lazy);
   // From now on it evicts whole blocks of this size, as the library does, and tells of each.
   void set_block(Bytes block);
+  // From now on it does not evict, as it has an RDMA device open, and says so.
+  void set_rdma(bool rdma);
   // As if the connection had broken.
   void disconnect();
 
@@ -94,7 +96,7 @@ class SwapClient {
   std::optional<gpurota_msg_swap_terms> terms_;
   Has has_;
   Bytes block_;
-  bool busy_ = false, lazy_ = false, open_ = false, gone_ = false;
+  bool busy_ = false, lazy_ = false, rdma_ = false, open_ = false, gone_ = false;
   int turns_ = 0;
 };
 

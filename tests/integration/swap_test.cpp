@@ -284,6 +284,26 @@ TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
   EXPECT_EQ(tenant.answered(more)->status, GPUROTA_OK);
 }
 
+TEST_F(SwapTest, WhyMemoryStaysIsSaidOfAProgramWithAnRdmaDevice) {
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
+  ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+  a.set_rdma(true);
+  b.set_busy(true);
+  const std::uint32_t more = b.ask(gib(16));
+  EXPECT_TRUE(eventually([&] {
+    const auto events = daemon.call(proto::Events{});
+    return events &&
+           std::any_of(events->events.begin(), events->events.end(), [](const proto::Event& e) {
+             return e.type == proto::EventType::kTurnTrouble &&
+                    e.message.find("RDMA device open") != std::string::npos;
+           });
+  }));
+  EXPECT_FALSE(b.answered(more));
+  a.set_rdma(false);  // it has closed the device
+  EXPECT_TRUE(eventually([&] { return b.answered(more).has_value(); }));
+}
+
 TEST_F(SwapTest, ANewDaemonTakesUpTheTurnsWhereTheyWere) {
   SwapClient* a = new SwapClient(daemon.tenant_socket());
   SwapClient* b = new SwapClient(daemon.tenant_socket());

@@ -73,6 +73,11 @@ std::uint64_t SwapDaemon::clean_bytes() const {
   return clean_;
 }
 
+std::uint64_t SwapDaemon::refused_for_rdma() const {
+  std::lock_guard lock(mutex_);
+  return refused_for_rdma_;
+}
+
 std::uint64_t SwapDaemon::let_through() const {
   std::lock_guard lock(mutex_);
   return let_through_;
@@ -107,6 +112,10 @@ bool SwapDaemon::wait_for_evictions(std::uint64_t count) const {
 
 bool SwapDaemon::wait_for_clean_bytes(std::uint64_t bytes) const {
   return wait([=, this] { return clean_ >= bytes; });
+}
+
+bool SwapDaemon::wait_for_refusals(std::uint64_t count) const {
+  return wait([=, this] { return refused_for_rdma_ >= count; });
 }
 
 bool SwapDaemon::wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const {
@@ -179,7 +188,10 @@ bool SwapDaemon::on_call(Tenant& tenant) {
     return hello(tenant, hello_message);
   }
   const bool asks = header.type == GPUROTA_MSG_QUERY || header.type == GPUROTA_MSG_CONTEXTS;
-  if (asks && parse(packet, size, &query)) return info(tenant, query.slot, header.seq);
+  if (asks && parse(packet, size, &query)) {
+    // What it said before it asked, on the other socket.
+    return (!tenant.event || on_event(tenant)) && info(tenant, query.slot, header.seq);
+  }
   if (header.type == GPUROTA_MSG_PROCESSES && parse(packet, size, &processes)) {
     processes.header.type = GPUROTA_MSG_MEMBERS;
     return send_plain(tenant.call, processes);
@@ -333,7 +345,11 @@ void SwapDaemon::moved(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   std::uint64_t& ordered = evicts ? gpu.evict : gpu.restore;
   if (ordered == 0) wrong("moved without an order");
   if (message.bytes + message.returned > ordered + kBlock) wrong("moved more than was ordered");
-  if (message.failed != 0) wrong("a move failed");
+  if (message.failed == GPUROTA_SWAP_RDMA) {
+    ++refused_for_rdma_;
+  } else if (message.failed != 0) {
+    wrong("a move failed");
+  }
   take_off(&ordered, message.bytes + message.returned);
   if (evicts) {
     if (message.bytes > gpu.memory.resident_bytes) wrong("evicted more than was here");

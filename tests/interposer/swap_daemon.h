@@ -45,12 +45,15 @@ class SwapDaemon {
   std::uint64_t evictions() const;
   std::uint64_t evicted_bytes() const;
   std::uint64_t clean_bytes() const;  // of these, without a copy
+  // Orders that a process with an RDMA device open did not carry out.
+  std::uint64_t refused_for_rdma() const;
   std::uint64_t let_through() const;
   std::string bad() const;  // what was wrong, "" if nothing
   // Of all tenants that are connected.
   gpurota_swap_memory memory(int slot) const;
   bool wait_for_evictions(std::uint64_t count) const;
   bool wait_for_clean_bytes(std::uint64_t bytes) const;
+  bool wait_for_refusals(std::uint64_t count) const;
   bool wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const;
   bool wait_for_waiting_submission() const;
   bool wait_for_question() const;
@@ -108,6 +111,7 @@ class SwapDaemon {
   std::uint64_t evictions_ = 0;
   std::uint64_t evicted_ = 0;
   std::uint64_t clean_ = 0;
+  std::uint64_t refused_for_rdma_ = 0;
   std::uint64_t let_through_ = 0;
   std::string bad_;
   Fd listener_;

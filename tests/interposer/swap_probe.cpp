@@ -1,85 +1,19 @@
 // A CUDA program whose memory is taken away and brought back while it works: what it reads must be what it
 // wrote. One scenario per run; prints what was wrong. PROBE_BUFFERS: how many each of two threads holds, 9 MiB on
 // average (6).
-#include "tests/driver/api.h"
+#include "tests/interposer/swap_probe.h"
 
-#include <atomic>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-using Clock = std::chrono::steady_clock;
-
-class Random {
- public:
-  explicit Random(unsigned seed) : engine_(seed) {}
-  unsigned operator()() { return static_cast<unsigned>(engine_()); }
-
- private:
-  std::mt19937 engine_;
-};
-
-std::atomic<bool> g_wrong{false};
-std::atomic<std::uint64_t> g_checks{0};
-Clock::time_point g_end;
-
-std::atomic<bool> g_told{false};
-
-bool goes_on() { return !g_wrong && !g_told && Clock::now() < g_end; }
-
-bool ok(CUresult result, const char* what, int line) {
-  if (result == CUDA_SUCCESS) return true;
-  std::printf("line %d: %s is %s\n", line, what, code_name(result).c_str());
-  g_wrong = true;
-  return false;
-}
-#define OK(call) ok(call, #call, __LINE__)
-
-bool same(unsigned read, unsigned wanted, int line) {
-  ++g_checks;
-  if (read == wanted) return true;
-  std::printf("line %d: a wrong byte: %08x instead of %08x\n", line, read, wanted);
-  g_wrong = true;
-  return false;
-}
-#define SAME(read, wanted) same(read, wanted, __LINE__)
-
-// No room in the lease is no fault: others of it, or what cannot move, have it. True if it is there.
-bool got(CUresult result, int line) {
-  return result != CUDA_ERROR_OUT_OF_MEMORY && ok(result, "an allocation", line);
-}
-#define GOT(call) got(call, __LINE__)
-
-struct Buffer {
-  CUdeviceptr address = 0;
-  std::size_t size = 0;
-  unsigned value = 0;
-};
-
-// Reads the first, the last and some words in between.
-bool check(const Buffer& buffer, CUstream stream, Random& random) {
-  for (int i = 0; i < 4; ++i) {
-    const std::size_t words = buffer.size / 4;
-    const std::size_t at = i == 0 ? 0 : i == 1 ? words - 1 : random() % words;
-    unsigned read = 0;
-    if (!OK(cuMemcpyDtoHAsync_v2(&read, buffer.address + at * 4, 4, stream)) ||
-        !OK(cuStreamSynchronize(stream)) || !SAME(read, buffer.value)) {
-      return false;
-    }
-  }
-  return true;
-}
 
 std::size_t any_size(Random& random) {
   switch (random() % 4) {
@@ -289,6 +223,7 @@ int torture(double seconds, unsigned seed, bool two_gpus) {
     threads.emplace_back(use_async, with.context(), seed + 2);
     threads.emplace_back(use_graph, with.context(), seed + 3);
     threads.emplace_back(use_contexts, seed + 4);
+    threads.emplace_back(use_vmm, with.context(), seed + 6);
     threads.emplace_back(fork_and_call, with.context());
     if (two_gpus) threads.emplace_back(use_two_gpus, with.context(), seed + 5);
     if (until_told) {
@@ -364,6 +299,43 @@ int stand() {
   return 0;
 }
 
+// Has a device open for a while that would have registered its memory.
+int with_rdma_device(const char* device) {
+  if (!OK(cuInit(0))) return 1;
+  const WithContext with;
+  Random random(1);
+  const int fd = ::open(device, O_RDONLY | O_CLOEXEC);
+  Buffer b{0, 70 * kMiB, 0x600df00d};
+  if (fd < 0 || !OK(cuMemAlloc_v2(&b.address, b.size)) ||
+      !OK(cuMemsetD32_v2(b.address, b.value, b.size / 4))) {
+    return 1;
+  }
+  say("open");
+  wait_for_line();
+  if (!check(b, nullptr, random)) return 1;
+  ::close(fd);
+  say("closed");
+  wait_for_line();
+  if (!check(b, nullptr, random) || !OK(cuMemFree_v2(b.address))) return 1;
+  say("end");
+  wait_for_line();
+  return 0;
+}
+
+// Memory that the program mapped itself.
+int mapped() {
+  if (!OK(cuInit(0))) return 1;
+  const WithContext with;
+  ask_of_vmm([] {
+    say("allocated");
+    wait_for_line();
+  });
+  if (g_wrong) return 1;
+  say("freed");
+  wait_for_line();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -373,5 +345,8 @@ int main(int argc, char** argv) {
     return torture(std::atof(argv[2]), static_cast<unsigned>(std::atoi(argv[3])), argc > 4);
   if (scenario == "answers") return answers();
   if (scenario == "stand") return stand();
+  if (scenario == "mapped") return mapped();
+  if (scenario == "rdma") return with_rdma_device(argv[2]);
+  if (scenario == "give_away") return give_away();
   return 2;
 }

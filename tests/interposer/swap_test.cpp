@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -124,6 +126,64 @@ TEST_F(SwapTest, AProgramIsToldOfItsMemoryWhileThatIsAwayAndFreesItThere) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
+TEST_F(SwapTest, AProgramIsToldOfWhatItMappedWhileThatIsAwayAndUnmapsItThere) {
+  SwapBehaviour behaviour{};
+  start_swap_daemon(behaviour);
+  const auto probe = start_probe({"mapped"});
+  ASSERT_EQ(read_until(*probe, "allocated"), "");
+  ASSERT_TRUE(swap_->wait_for_memory(0, 66 * kMiB, kContext));
+  behaviour.disturbs = true;
+  swap_->set(behaviour);
+  ASSERT_TRUE(swap_->wait_for_evictions(2));
+  probe->write_line("");
+  EXPECT_EQ(read_until(*probe, "freed"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+TEST_F(SwapTest, WhatIsExportedIsWiredFromThenOn) {
+  start_swap_daemon({});
+  const auto probe = start_probe({"give_away"});
+  ASSERT_EQ(read_until(*probe, "made"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 8 * kMiB, kContext + 128 * kMiB));
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "exported"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 4 * kMiB, kContext + 132 * kMiB));
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "end"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+// What such a device has registered it reads and writes by itself, and no call of the driver's tells.
+TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
+  SwapBehaviour behaviour{};
+  start_swap_daemon(behaviour);
+  const std::string device = dir_.file("dev/infiniband/uverbs0");
+  std::filesystem::create_directories(dir_.file("dev/infiniband"));
+  std::ofstream(device).close();
+  const auto probe = start_probe({"rdma", device});
+  ASSERT_EQ(read_until(*probe, "open"), "");
+  behaviour.disturbs = true;
+  swap_->set(behaviour);
+  ASSERT_TRUE(swap_->wait_for_refusals(2));
+  EXPECT_EQ(swap_->evicted_bytes(), 0u);
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "closed"), "");
+  ASSERT_TRUE(swap_->wait_for_evictions(swap_->evictions() + 3));
+  EXPECT_GT(swap_->evicted_bytes(), 0u);
+  probe->write_line("");
+  EXPECT_EQ(read_until(*probe, "end"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
 // Its books are wrong, whyever: the tenant does not run without its memory, and sets them right.
 TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 3};
@@ -207,7 +267,7 @@ TEST_P(DriverUnderSwap, AnswersAsItDoesWhileTurnsAreTakenAway) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checks, DriverUnderSwap,
-                         ::testing::Values("memory", "copy", "pool", "stream", "graph"));
+                         ::testing::Values("memory", "vmm", "copy", "pool", "stream", "graph"));
 
 }  // namespace
 }  // namespace gpurota::interposer_test

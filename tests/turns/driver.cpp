@@ -27,7 +27,7 @@ CUresult unreserve(void*, std::uint64_t address, std::uint64_t size) {
   return cuMemAddressFree(address, size);
 }
 
-CUresult create(void*, std::uint64_t size, std::uint64_t* handle) {
+CUresult create(void*, std::uint64_t size, std::uint32_t, std::uint64_t* handle) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location = device();
@@ -38,8 +38,9 @@ CUresult create(void*, std::uint64_t size, std::uint64_t* handle) {
 }
 
 CUresult release(void*, std::uint64_t handle) { return cuMemRelease(handle); }
-CUresult map(void*, std::uint64_t address, std::uint64_t size, std::uint64_t handle) {
-  return cuMemMap(address, size, 0, handle, 0);
+CUresult map(void*, std::uint64_t address, std::uint64_t size, std::uint64_t offset,
+             std::uint64_t handle) {
+  return cuMemMap(address, size, offset, handle, 0);
 }
 CUresult unmap(void*, std::uint64_t address, std::uint64_t size) {
   return cuMemUnmap(address, size);
@@ -49,6 +50,8 @@ CUresult set_access(void*, std::uint64_t address, std::uint64_t size) {
   const CUmemAccessDesc access = {device(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   return cuMemSetAccess(address, size, &access, 1);
 }
+
+CUresult allow(void*, std::uint64_t, std::uint64_t, std::uint64_t) { return CUDA_SUCCESS; }
 
 CUresult copy_out(void*, void* host, std::uint64_t address, std::uint64_t size) {
   return cuMemcpyDtoHAsync_v2(host, address, size, g_stream);
@@ -102,8 +105,8 @@ bool open_driver() {
 void use_driver() { cuCtxSetCurrent(g_context); }
 
 gpurota::interposer::SwapCalls make_calls() {
-  return {nullptr,  reserve, unreserve, create, release,  map,        unmap, set_access,
-          copy_out, copy_in, fence,     wait,   map_host, unmap_host, pin,   unpin};
+  return {nullptr, reserve, unreserve, create,   release,    map, unmap, set_access, copy_out,
+          copy_in, fence,   wait,      map_host, unmap_host, pin, unpin, allow};
 }
 
 }  // namespace turns_test

@@ -1,9 +1,10 @@
-// What a program is told of memory that moves: from our tables, so that it need not be there, and as of memory
-// that cuMemAlloc gave.
+// What a program is told of memory that moves: from our tables, so that it need not be there. As of memory that
+// cuMemAlloc gave, or that it mapped itself.
 #include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/memory.h"
+#include "interposer/swap/virtual.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -16,12 +17,43 @@ CUresult put(void* out, T value) {
   return CUDA_SUCCESS;
 }
 
-CUresult answer(State& s, const SwapFound& found, uint64_t address, CUpointer_attribute attribute,
+// What lies at an address.
+struct Known {
+  uint64_t base;
+  uint64_t size;
+  int slot;
+  CUcontext context;  // nullptr: of none, as of mapped memory
+  unsigned access;
+  uint32_t traits;
+};
+
+unsigned most_access(uint64_t access) {
+  unsigned most = 0;
+  for (; access != 0; access >>= 2) {
+    if ((access & 3) > most) most = access & 3;
+  }
+  return most;
+}
+
+bool find_known(State& s, uint64_t address, Known* out) {
+  SwapFound found;
+  VirtualFound mapped;
+  if (swap_find(s, address, &found)) {
+    const Allocation& a = found.allocation;
+    *out = {found.base, a.size, a.slot, context_of_serial(a.context), kReadWrite, 0};
+    return true;
+  }
+  if (!virtual_find(s, address, &mapped)) return false;
+  *out = {mapped.mapping.address,     mapped.mapping.size, mapped.slot, nullptr,
+          most_access(mapped.access), mapped.traits};
+  return true;
+}
+
+CUresult answer(State& s, const Known& known, uint64_t address, CUpointer_attribute attribute,
                 void* out) {
-  const Allocation& allocation = found.allocation;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return put(out, context_of_serial(allocation.context));
+      return put(out, known.context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put<unsigned>(out, CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -29,26 +61,27 @@ CUresult answer(State& s, const SwapFound& found, uint64_t address, CUpointer_at
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put<unsigned char>(out, 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return put<unsigned char>(out, (known.traits & kRdmaCapable) != 0 ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return put<unsigned char>(out, 1);
     // Unique among what lives.
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-      return put<unsigned long long>(out, found.base);
+      return put<unsigned long long>(out, known.base);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return put<int>(out, s.swap.devices[allocation.slot].device);
+      return put<int>(out, s.swap.devices[known.slot].device);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      return put<CUdeviceptr>(out, found.base);
+      return put<CUdeviceptr>(out, known.base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return put<size_t>(out, allocation.size);
+      return put<size_t>(out, known.size);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return put<unsigned>(out, 0);
+      return put<unsigned>(out, known.traits & kHandleTypes);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return put<unsigned>(out, kReadWrite);
+      return put<unsigned>(out, known.access);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put<CUmemoryPool>(out, nullptr);
     default:
@@ -62,15 +95,17 @@ void answer_none(CUpointer_attribute attribute, void* out) {
 }
 
 template <typename Ptr, typename Size>
-void tell_range(const SwapFound& found, Ptr* base, Size* size) {
+void tell_range(const Known& found, Ptr* base, Size* size) {
   if (base != nullptr) *base = static_cast<Ptr>(found.base);
-  if (size != nullptr) *size = static_cast<Size>(found.allocation.size);
+  if (size != nullptr) *size = static_cast<Size>(found.size);
 }
 
 }  // namespace
 }  // namespace gpurota::interposer
 
 namespace interposer = gpurota::interposer;
+using interposer::find_known;
+using interposer::Known;
 using interposer::state;
 using interposer::swap_find;
 using interposer::SwapFound;
@@ -78,24 +113,24 @@ using interposer::swapping;
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr ptr) {
   GPUROTA_ENTER(cuMemGetAddressRange_v2, base, size, ptr);
-  SwapFound found;
-  if (!swapping() || !swap_find(state(), ptr, &found)) return real(base, size, ptr);
+  Known found;
+  if (!swapping() || !find_known(state(), ptr, &found)) return real(base, size, ptr);
   interposer::tell_range(found, base, size);
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned int* size, CUdeviceptr_v1 ptr) {
   GPUROTA_ENTER(cuMemGetAddressRange, base, size, ptr);
-  SwapFound found;
-  if (!swapping() || !swap_find(state(), ptr, &found)) return real(base, size, ptr);
+  Known found;
+  if (!swapping() || !find_known(state(), ptr, &found)) return real(base, size, ptr);
   interposer::tell_range(found, base, size);
   return CUDA_SUCCESS;
 }
 
 CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr ptr) {
   GPUROTA_ENTER(cuPointerGetAttribute, out, attribute, ptr);
-  SwapFound found;
-  if (!swapping() || out == nullptr || !swap_find(state(), ptr, &found)) {
+  Known found;
+  if (!swapping() || out == nullptr || !find_known(state(), ptr, &found)) {
     return real(out, attribute, ptr);
   }
   return interposer::answer(state(), found, ptr, attribute, out);
@@ -104,9 +139,9 @@ CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdevic
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** out,
                                 CUdeviceptr ptr) {
   GPUROTA_ENTER(cuPointerGetAttributes, count, attributes, out, ptr);
-  SwapFound found;
+  Known found;
   if (!swapping() || count == 0 || attributes == nullptr || out == nullptr ||
-      !swap_find(state(), ptr, &found)) {
+      !find_known(state(), ptr, &found)) {
     return real(count, attributes, out, ptr);
   }
   for (unsigned i = 0; i < count; ++i) {
@@ -128,6 +163,8 @@ CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr ptr, size_t size, 
                                        unsigned long long flags) {
   GPUROTA_ENTER(cuMemGetHandleForAddressRange, out, ptr, size, type, flags);
   SwapFound found;
-  if (swapping() && swap_find(state(), ptr, &found)) return CUDA_ERROR_NOT_SUPPORTED;
-  return real(out, ptr, size, type, flags);
+  if (!swapping()) return real(out, ptr, size, type, flags);
+  if (swap_find(state(), ptr, &found)) return CUDA_ERROR_NOT_SUPPORTED;
+  const CUresult stays = interposer::virtual_wire_range(state(), {ptr, size});
+  return stays != CUDA_SUCCESS ? stays : real(out, ptr, size, type, flags);
 }

@@ -29,9 +29,11 @@ CUresult unreserve(void*, uint64_t address, uint64_t size) {
   return call(GPUROTA_REAL(cuMemAddressFree), CUdeviceptr{address}, size);
 }
 
-CUresult create(void* self, uint64_t size, uint64_t* handle) {
+CUresult create(void* self, uint64_t size, uint32_t traits, uint64_t* handle) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(traits & kHandleTypes);
+  prop.allocFlags.gpuDirectRDMACapable = (traits & kRdmaCapable) != 0 ? 1 : 0;
   prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_of(self).device};
   CUmemGenericAllocationHandle made = 0;
   const CUresult result = call(GPUROTA_REAL(cuMemCreate), &made, size, &prop, 0ull);
@@ -43,8 +45,8 @@ CUresult release(void*, uint64_t handle) {
   return call(GPUROTA_REAL(cuMemRelease), CUmemGenericAllocationHandle{handle});
 }
 
-CUresult map(void*, uint64_t address, uint64_t size, uint64_t handle) {
-  return call(GPUROTA_REAL(cuMemMap), CUdeviceptr{address}, size, size_t{0},
+CUresult map(void*, uint64_t address, uint64_t size, uint64_t offset, uint64_t handle) {
+  return call(GPUROTA_REAL(cuMemMap), CUdeviceptr{address}, size, size_t{offset},
               CUmemGenericAllocationHandle{handle}, 0ull);
 }
 
@@ -70,6 +72,18 @@ CUresult set_access(void* self, uint64_t address, uint64_t size) {
   }
   return call(GPUROTA_REAL(cuMemSetAccess), CUdeviceptr{address}, size,
               static_cast<const CUmemAccessDesc*>(access), count);
+}
+
+CUresult allow(void*, uint64_t address, uint64_t size, uint64_t access) {
+  CUmemAccessDesc list[32] = {};
+  size_t count = 0;
+  for (int d = 0; d < 32; ++d) {
+    const auto flags = static_cast<CUmemAccess_flags>(access >> (2 * d) & 3);
+    if (flags != 0) list[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, d}, flags};
+  }
+  if (count == 0) return CUDA_SUCCESS;
+  return call(GPUROTA_REAL(cuMemSetAccess), CUdeviceptr{address}, size,
+              static_cast<const CUmemAccessDesc*>(list), count);
 }
 
 CUresult copy_out(void* self, void* host, uint64_t address, uint64_t size) {
@@ -126,9 +140,9 @@ void unpin(void* self, void* memory) {
 }
 
 SwapCalls make_calls(SwapDevice* device) {
-  return {device,     reserve,  unreserve, create,     release,      map,      unmap,
-          set_access, copy_out, copy_in,   fence,      wait,         map_host, unmap_host,
-          pin,        unpin,    hash_sums, begin_hash, distrust_hash};
+  return {device,     reserve,  unreserve, create,    release,    map,          unmap,
+          set_access, copy_out, copy_in,   fence,     wait,       map_host,     unmap_host,
+          pin,        unpin,    allow,     hash_sums, begin_hash, distrust_hash};
 }
 
 // With the device's mutex held.

@@ -13,15 +13,20 @@
 
 namespace gpurota::interposer {
 
+// How physical memory is made, beyond being GPU memory: as the program asked for it. 0: plain.
+inline constexpr uint32_t kHandleTypes =
+    0xffff;  // CUmemAllocationHandleType that it may be exported as
+inline constexpr uint32_t kRdmaCapable = 1u << 16;
+
 struct SwapCalls {
   void* self;
   // Addresses, kept for an allocation's life whatever backs them.
   CUresult (*reserve)(void* self, uint64_t size, uint64_t* address);
   CUresult (*unreserve)(void* self, uint64_t address, uint64_t size);
   // GPU memory.
-  CUresult (*create)(void* self, uint64_t size, uint64_t* handle);
+  CUresult (*create)(void* self, uint64_t size, uint32_t traits, uint64_t* handle);
   CUresult (*release)(void* self, uint64_t handle);
-  CUresult (*map)(void* self, uint64_t address, uint64_t size, uint64_t handle);
+  CUresult (*map)(void* self, uint64_t address, uint64_t size, uint64_t offset, uint64_t handle);
   CUresult (*unmap)(void* self, uint64_t address, uint64_t size);
   CUresult (*set_access)(void* self, uint64_t address, uint64_t size);
   // Between GPU and pinned host memory.
@@ -34,6 +39,8 @@ struct SwapCalls {
   void (*unmap_host)(void* self, void* memory, uint64_t size);
   bool (*pin)(void* self, void* memory, uint64_t size);
   void (*unpin)(void* self, void* memory);
+  // Access for GPUs as the program gave it: two bits of CUmemAccess_flags for each device of the driver.
+  CUresult (*allow)(void* self, uint64_t address, uint64_t size, uint64_t access);
   // The hash (hash.h); none of the three without it. `hash_sums`: where sums can be written, kHashSums of them;
   // nullptr: nothing can be hashed now.
   HashSum* (*hash_sums)(void* self) = nullptr;

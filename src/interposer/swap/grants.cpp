@@ -149,14 +149,15 @@ void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint
   swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
 }
 
-void swap_order_ended(int slot, gpurota_swap_direction direction, bool failed, uint64_t returned) {
-  if (!failed && returned == 0) return;
+void swap_order_ended(int slot, gpurota_swap_direction direction, uint32_t failed,
+                      uint64_t returned) {
+  if (failed == 0 && returned == 0) return;
   State& s = state();
   Lock lock(s.swap.books_mutex);
   gpurota_msg_swap_moved message{};
   message.slot = static_cast<uint32_t>(slot);
   message.direction = direction;
-  message.failed = failed ? 1 : 0;
+  message.failed = failed;
   message.returned = returned;
   swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
 }

@@ -27,8 +27,10 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired);
 void swap_context_returned(int slot, uint32_t left);
 
 // The worker's: a block has moved, of which `clean` bytes did not have to be copied; and how an order ended.
+// `failed`: 0, or enum gpurota_swap_failure.
 void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean);
-void swap_order_ended(int slot, gpurota_swap_direction direction, bool failed, uint64_t returned);
+void swap_order_ended(int slot, gpurota_swap_direction direction, uint32_t failed,
+                      uint64_t returned);
 // False if it could not be said.
 bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready);
 // Says SWAP_HERE on a new connection, if that is due; nothing may be on its way between the books and the

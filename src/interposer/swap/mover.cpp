@@ -105,16 +105,19 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
     block.undrained = false;  // what was begun before is done too: copies are in order
   }
   if (block.undrained && !drain(block)) return note(CUDA_ERROR_UNKNOWN, moved);
-  if (block.mapped) {
-    const CUresult result = calls_.unmap(calls_.self, block.address, block.size);
-    if (result != CUDA_SUCCESS) return note(result, moved);
-    block.mapped = false;
+  bool untouched = true;
+  CUresult unmapped = space_.hide_aliases(block, &untouched);
+  if (unmapped == CUDA_SUCCESS && block.mapped) {
+    unmapped = calls_.unmap(calls_.self, block.address, block.size);
+    block.mapped = unmapped != CUDA_SUCCESS;
   }
+  if (unmapped != CUDA_SUCCESS && untouched) return note(unmapped, moved);
   if (block.state == BlockState::kResident) {
     Lock lock(space_.mutex_);
     block.state = BlockState::kOut;
     space_.out_.fetch_add(block.size, std::memory_order_relaxed);
   }
+  if (unmapped != CUDA_SUCCESS) return note(unmapped, moved);  // out, as when releasing fails
   const CUresult result = calls_.release(calls_.self, block.handle);
   if (result != CUDA_SUCCESS) return note(result, moved);  // out, and tried again another time
   block.handle = 0;
@@ -132,6 +135,7 @@ bool Mover::gather(uint64_t bytes, Batch* batch) {
   batch->count = batch->next = 0;
   while (batch->count < kBatch && batch->planned < bytes) {
     const uint32_t index = pick(&batch->cursor, [&](const Block& b) {
+      if (b.wired) return false;
       const bool likely = b.copy_valid || (b.kept && b.changed == 0);
       if (b.state == BlockState::kResident) return batch->all || likely;
       return batch->all && b.state == BlockState::kOut && b.handle != 0;
@@ -180,7 +184,8 @@ Moved Mover::evict(uint64_t bytes) {
 
 // Back to where it was: its bytes are in host memory. What the driver keeps is noted in the block.
 bool Mover::give_up_physical(Block& block) {
-  if (block.mapped && !block.undrained &&
+  bool untouched = true;
+  if (block.mapped && !block.undrained && space_.hide_aliases(block, &untouched) == CUDA_SUCCESS &&
       calls_.unmap(calls_.self, block.address, block.size) == CUDA_SUCCESS) {
     block.mapped = false;
   }
@@ -201,7 +206,8 @@ bool Mover::begin_restore(Block& block, Moved* moved) {
     space_.out_.fetch_sub(block.size, std::memory_order_relaxed);
   }
   if (block.handle == 0) {
-    const CUresult result = calls_.create(calls_.self, block.size, &block.handle);
+    const uint32_t traits = space_.ranges_[block.range].traits;
+    const CUresult result = calls_.create(calls_.self, block.size, traits, &block.handle);
     if (result != CUDA_SUCCESS) {
       block.handle = 0;
       Lock lock(space_.mutex_);
@@ -212,11 +218,12 @@ bool Mover::begin_restore(Block& block, Moved* moved) {
     space_.resident_.fetch_add(block.size, std::memory_order_relaxed);
   }
   if (!block.mapped) {
-    const CUresult result = calls_.map(calls_.self, block.address, block.size, block.handle);
+    const CUresult result = calls_.map(calls_.self, block.address, block.size, 0, block.handle);
     if (result != CUDA_SUCCESS) return note(result, moved) || give_up_physical(block);
     block.mapped = true;
   }
-  const CUresult result = calls_.set_access(calls_.self, block.address, block.size);
+  CUresult result = calls_.set_access(calls_.self, block.address, block.size);
+  if (result == CUDA_SUCCESS) result = space_.show_aliases(block);
   if (result != CUDA_SUCCESS) return note(result, moved) || give_up_physical(block);
   if (copy_in(block)) return true;
   drain(block);

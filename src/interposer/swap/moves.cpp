@@ -4,6 +4,7 @@
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/mover.h"
+#include "interposer/swap/rdma.h"
 #include "interposer/swap/worker_parts.h"
 
 namespace gpurota::interposer {
@@ -68,6 +69,12 @@ void end_moving(Worker& w) {
   w.swap.gate.set(GateState::kShut);
 }
 
+// What cuMemAlloc gave goes with its context; what the program mapped itself stays, and needs another.
+bool is_being_freed(Worker& w, CUresult no_stream) {
+  return no_stream == CUDA_ERROR_INVALID_CONTEXT &&
+         w.s.vmm.moving.load(std::memory_order_relaxed) == 0;
+}
+
 void evict(Worker& w, int slot, uint64_t bytes) {
   SwapDevice& device = w.swap.devices[slot];
   if (device.ready.load() == 0 || device.space.resident_bytes() == 0) {
@@ -80,11 +87,16 @@ void evict(Worker& w, int slot, uint64_t bytes) {
     end_moving(w);
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
   }
+  char device_name[128];
+  if (find_rdma_device(device_name, sizeof(device_name))) {
+    GPUROTA_DEBUG("slot %d: cannot evict: %s is open", slot, device_name);
+    end_moving(w);
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, GPUROTA_SWAP_RDMA, bytes);
+  }
   Lock lock(w.swap.contexts_mutex);
   const CUresult can = have_stream(w.s, slot);
-  if (can != CUDA_SUCCESS) {  // without a context it is being freed
-    const bool failed = can != CUDA_ERROR_INVALID_CONTEXT;
-    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, failed, bytes);
+  if (can != CUDA_SUCCESS) {
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, !is_being_freed(w, can), bytes);
   }
   set_limits(w.swap, device);
   w.moving = slot;
@@ -110,8 +122,8 @@ void restore(Worker& w, int slot) {
     Lock lock(w.swap.contexts_mutex);
     const CUresult can = have_stream(w.s, slot);
     if (can != CUDA_SUCCESS) {
-      if (can != CUDA_ERROR_INVALID_CONTEXT) moved.result = can;
-      no_context = can == CUDA_ERROR_INVALID_CONTEXT;
+      no_context = is_being_freed(w, can);
+      if (!no_context) moved.result = can;
     } else {
       w.moving = slot;
       const int64_t begun = now_ms();

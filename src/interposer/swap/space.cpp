@@ -43,22 +43,24 @@ bool SwapSpace::plan_blocks(uint32_t index) {
 CUresult SwapSpace::back(uint32_t index) {
   uint64_t address = 0;
   uint64_t size = 0;
+  uint32_t traits = 0;
   uint32_t i = 0;
   {
     Lock lock(mutex_);
     address = ranges_[index].address;
     size = ranges_[index].size;
+    traits = ranges_[index].traits;
     i = ranges_[index].first_block;
   }
   while (i != 0) {
     Block& block = blocks_[i];  // ours alone until its state changes
-    CUresult result = calls_->create(calls_->self, block.size, &block.handle);
+    CUresult result = calls_->create(calls_->self, block.size, traits, &block.handle);
     if (result != CUDA_SUCCESS) {
       block.handle = 0;
       return result;
     }
     resident_.fetch_add(block.size, std::memory_order_relaxed);
-    result = calls_->map(calls_->self, block.address, block.size, block.handle);
+    result = calls_->map(calls_->self, block.address, block.size, 0, block.handle);
     if (result != CUDA_SUCCESS) return result;
     block.mapped = true;
     i = block.next;
@@ -80,7 +82,7 @@ void SwapSpace::unlist_pages(const Range& range) {
   }
 }
 
-CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out) {
+CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out, uint32_t traits) {
   uint64_t address = 0;
   CUresult result = calls_->reserve(calls_->self, size, &address);
   if (result != CUDA_SUCCESS) return result;
@@ -94,6 +96,7 @@ CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out)
       range.address = address;
       range.size = size;
       range.requested = requested;
+      range.traits = traits;
       planned = plan_blocks(index);
     }
   }
@@ -205,7 +208,7 @@ bool SwapSpace::uncarve(Slab& slab, uint64_t address, bool* empty) {
 
 SwapSpace::Remains SwapSpace::take_block(uint32_t index) {
   Block& block = blocks_[index];
-  const Remains remains{block.address, block.size,      block.handle,
+  const Remains remains{block.address, block.size,      block.handle, block.first_alias,
                         block.mapped,  block.undrained, block.host};
   if (block.state == BlockState::kOut) out_.fetch_sub(block.size, std::memory_order_relaxed);
   blocks_.give_back(index);
@@ -223,6 +226,7 @@ CUresult SwapSpace::drain() {
 CUresult SwapSpace::end_block(Remains* remains, bool* address_free) {
   CUresult result = remains->undrained ? drain() : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) remains->host.count = 0;  // something may still be written there
+  if (result == CUDA_SUCCESS) result = end_aliases(remains->first_alias);
   if (remains->mapped) {
     if (result == CUDA_SUCCESS) {
       result = calls_->unmap(calls_->self, remains->address, remains->size);

@@ -50,7 +50,21 @@ struct Block {
   uint8_t changed;  // evictions in a row at which all of it had changed
   uint8_t unseen;   // evictions to come at which it is not looked at
   uint32_t stale;   // being evicted: which units are to be copied, a bit for each
+  bool wired;       // the program gave it to somebody: it is not evicted
+  uint32_t first_alias;
   HostBuffer host;  // count 0: none
+};
+
+// An address of the program's at which a block's memory is mapped too, or a part of it: it comes and goes
+// with the block.
+struct Alias {
+  uint64_t address;
+  uint64_t size;
+  uint64_t offset;  // in the block
+  uint64_t access;  // as SwapCalls::allow takes it
+  uint32_t next;    // of the same block; 0: last
+  bool mapped;      // at the driver
+  bool stale;       // the program never got it, and it could not be unmapped: not mapped again
 };
 
 // Allocations inside a page that others share.
@@ -66,6 +80,7 @@ struct Range {
   uint64_t address;
   uint64_t size;       // mapped
   uint64_t requested;  // what attributes tell
+  uint32_t traits;     // of its physical memory
   uint32_t first_block;
   uint32_t blocks;  // that exist still
   bool stays;       // some of its addresses could not be unmapped: they are never given back
@@ -94,6 +109,20 @@ class SwapSpace {
   // The allocation that `address` lies in.
   bool find(uint64_t address, FoundRange* out);
 
+  // Memory that the program maps itself, known by the address that we keep it at and that the program never
+  // learns (aliases.cpp). `size` in whole pages. free() ends it; it has no aliases then.
+  CUresult allocate_pages(uint64_t size, uint32_t traits, uint64_t* home);
+  // [offset, offset + size) of it at `address` too. While it is resident: its caller is inside the gate.
+  CUresult map_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
+  // Any time. An error leaves some of it mapped; it can be tried again.
+  CUresult unmap_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
+  // What the driver has allowed there: `value` of the bits of `mask`.
+  void note_access(uint64_t home, uint64_t offset, uint64_t address, uint64_t size, uint64_t mask,
+                   uint64_t value);
+  // From now on it stays, counted in resident_bytes() all the same. Inside the gate. Its handle at the
+  // driver, if that is one; else 0.
+  uint64_t wire(uint64_t home);
+
   HostMemory& host() { return host_; }
   // Before anything is hashed, and never again: sums are kept.
   void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
@@ -109,7 +138,7 @@ class SwapSpace {
   // Takes a record for each block of `range`; with the mutex held.
   bool plan_blocks(uint32_t range);
   CUresult back(uint32_t range);
-  CUresult make_range(uint64_t size, uint64_t requested, uint32_t* out);
+  CUresult make_range(uint64_t size, uint64_t requested, uint32_t* out, uint32_t traits = 0);
   // Ends a range that has no blocks any more.
   void end_range(uint32_t index);
   CUresult free_range(uint32_t index, uint64_t* released, uint64_t* dropped);
@@ -120,6 +149,7 @@ class SwapSpace {
   // What a block has, taken out of the tables with the mutex held and ended without it.
   struct Remains {
     uint64_t address, size, handle;
+    uint32_t first_alias;
     bool mapped;
     bool undrained;
     HostBuffer host;
@@ -128,6 +158,17 @@ class SwapSpace {
   CUresult end_block(Remains* remains, bool* address_free);
   // Waits for all copies that were begun.
   CUresult drain();
+  // The block of `home` with this offset; 0: none.
+  uint32_t block_at(uint64_t home, uint64_t offset);
+  CUresult add_alias(Block& block, const Alias& alias);
+  // The mover's: takes the aliases of a block away from the driver, and brings them back. `untouched`: all
+  // that were there are.
+  CUresult hide_aliases(Block& block, bool* untouched);
+  CUresult show_aliases(Block& block);
+  // Of a block that ends: what could not be unmapped before.
+  CUresult end_aliases(uint32_t first);
+  CUresult unmap_aliases(uint64_t home, uint64_t offset, uint64_t address, uint64_t size,
+                         bool may_stay);
   void list_pages(const Range& range, uint32_t index);
   void unlist_pages(const Range& range);
 
@@ -138,6 +179,10 @@ class SwapSpace {
   Table<Slab> slabs_;
   VaMap<uint32_t> pages_;  // address / kPageBytes to range
   uint32_t open_slab_;     // first of those with room
+  // Over aliases_ and Block::first_alias, and held while the driver maps and unmaps them: one is unmapped by
+  // the program at any time, also while the mover has its block. Before mutex_.
+  Mutex alias_mutex_;
+  Table<Alias> aliases_;
   HostMemory host_;
   bool ring_in_use_;
   void* ring_;  // a pinned piece through which pageable memory is reached; the mover's

@@ -24,12 +24,13 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 struct Memory {
   std::vector<char> bytes;
-  bool mapped = false;
+  int mappings = 0;
 };
 
 struct Mapped {
   std::uint64_t size = 0;
   std::uint64_t handle = 0;
+  std::uint64_t offset = 0;
   bool access = false;
 };
 
@@ -46,9 +47,9 @@ struct PendingCopy {
 class FakeDriver {
  public:
   explicit FakeDriver(unsigned seed) : random_(seed) {
-    calls = {this,       reserve,  unreserve, create, release,      map,      unmap,
-             set_access, copy_out, copy_in,   fence,  wait,         map_host, unmap_host,
-             pin,        unpin,    hash_sums, hash,   distrust_hash};
+    calls = {this,       reserve,  unreserve, create,    release, map,          unmap,
+             set_access, copy_out, copy_in,   fence,     wait,    map_host,     unmap_host,
+             pin,        unpin,    allow,     hash_sums, hash,    distrust_hash};
   }
 
   ~FakeDriver() {
@@ -60,6 +61,7 @@ class FakeDriver {
   SwapCalls calls;
   double failing = 0;  // probability that a call fails
   bool pins = true;
+  std::uint32_t last_traits = 0;
   bool hashes = true;
   bool distrusted = false;
   bool hash_fails = false;
@@ -73,10 +75,19 @@ class FakeDriver {
     return sum;
   }
   std::size_t ranges() const { return ranges_.size(); }
+  std::size_t mappings() const { return mapped_.size(); }
   std::size_t pinned() const { return pinned_.size(); }
   bool host_is_pinned(const char* p) const {
     const auto it = pinned_.upper_bound(p);
     return it != pinned_.begin() && p < std::prev(it)->first + std::prev(it)->second;
+  }
+
+  // What cuMemSetAccess of the program's does.
+  void allow_range(std::uint64_t address, std::uint64_t size) {
+    for (auto it = mapped_.lower_bound(address); it != mapped_.end() && it->first < address + size;
+         ++it) {
+      it->second.access = true;
+    }
   }
 
   // What a kernel of the program would do: it faults where nothing is mapped.
@@ -85,7 +96,8 @@ class FakeDriver {
     if (it == mapped_.begin()) return nullptr;
     --it;
     if (address >= it->first + it->second.size || !it->second.access) return nullptr;
-    return memory_.at(it->second.handle)->bytes.data() + (address - it->first) / kScale;
+    return memory_.at(it->second.handle)->bytes.data() +
+           (it->second.offset + address - it->first) / kScale;
   }
 
  private:
@@ -108,7 +120,9 @@ class FakeDriver {
     d.ranges_.erase(address);
     return CUDA_SUCCESS;
   }
-  static CUresult create(void* self, std::uint64_t size, std::uint64_t* handle) {
+  static CUresult create(void* self, std::uint64_t size, std::uint32_t traits,
+                         std::uint64_t* handle) {
+    of(self).last_traits = traits;
     if (of(self).fails()) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = ++of(self).last_handle_;
     auto memory = std::make_unique<Memory>();
@@ -118,18 +132,19 @@ class FakeDriver {
   }
   static CUresult release(void* self, std::uint64_t handle) {
     if (of(self).fails()) return CUDA_ERROR_UNKNOWN;
-    EXPECT_FALSE(of(self).memory_.at(handle)->mapped);
+    EXPECT_EQ(of(self).memory_.at(handle)->mappings, 0);
     of(self).memory_.erase(handle);
     return CUDA_SUCCESS;
   }
-  static CUresult map(void* self, std::uint64_t address, std::uint64_t size, std::uint64_t handle) {
+  static CUresult map(void* self, std::uint64_t address, std::uint64_t size, std::uint64_t offset,
+                      std::uint64_t handle) {
     FakeDriver& d = of(self);
     if (d.fails()) return CUDA_ERROR_OUT_OF_MEMORY;
-    EXPECT_EQ(d.memory_.at(handle)->bytes.size() * kScale, size);
-    EXPECT_FALSE(d.memory_.at(handle)->mapped);
-    EXPECT_FALSE(d.mapped_.contains(address));
-    d.mapped_[address] = {size, handle, false};
-    d.memory_.at(handle)->mapped = true;
+    EXPECT_LE(offset + size, d.memory_.at(handle)->bytes.size() * kScale);
+    const auto next = d.mapped_.lower_bound(address);
+    EXPECT_TRUE(next == d.mapped_.end() || next->first >= address + size);
+    d.mapped_[address] = {size, handle, offset, false};
+    ++d.memory_.at(handle)->mappings;
     return CUDA_SUCCESS;
   }
   static CUresult unmap(void* self, std::uint64_t address, std::uint64_t size) {
@@ -141,7 +156,7 @@ class FakeDriver {
       EXPECT_FALSE(c.address >= address && c.address < address + size)
           << "unmapped while a copy is under way";
     }
-    d.memory_.at(gone.handle)->mapped = false;
+    --d.memory_.at(gone.handle)->mappings;
     d.mapped_.erase(address);
     return CUDA_SUCCESS;
   }
@@ -152,6 +167,14 @@ class FakeDriver {
          it != d.mapped_.end() && it->first < address + size; ++it) {
       it->second.access = true;
     }
+    return CUDA_SUCCESS;
+  }
+  static CUresult allow(void* self, std::uint64_t address, std::uint64_t size,
+                        std::uint64_t access) {
+    FakeDriver& d = of(self);
+    if (d.fails()) return CUDA_ERROR_UNKNOWN;
+    EXPECT_EQ(d.mapped_.at(address).size, size);
+    d.mapped_.at(address).access = access != 0;
     return CUDA_SUCCESS;
   }
   static CUresult begin(void* self, const PendingCopy& copy) {

@@ -1,0 +1,391 @@
+#include "interposer/swap/virtual.h"
+
+#include "interposer/debug.h"
+#include "interposer/driver.h"
+#include "interposer/gated.h"
+#include "interposer/ledger.h"
+#include "interposer/pool_charge.h"
+#include "interposer/swap/devices.h"
+#include "interposer/swap/grants.h"
+#include "interposer/vmm.h"
+
+namespace gpurota::interposer {
+namespace {
+
+bool in_pages(uint64_t value) { return value % kPageBytes == 0; }
+
+// Compressible memory and tiles of sparse arrays are not what a plain copy brings back. What can be exported is
+// one handle at the driver, so it must fit one block.
+bool can_move(const CUmemAllocationProp& prop, uint64_t size, unsigned long long flags) {
+  const auto types = static_cast<uint64_t>(static_cast<unsigned>(prop.requestedHandleTypes));
+  if (prop.type != CU_MEM_ALLOCATION_TYPE_PINNED || flags != 0 || size == 0 || !in_pages(size)) {
+    return false;
+  }
+  if (prop.win32HandleMetaData != nullptr || types > kHandleTypes ||
+      prop.allocFlags.compressionType != 0 || prop.allocFlags.usage != 0) {
+    return false;
+  }
+  return SwapSpace::cost(size) != UINT64_MAX && (types == 0 || size <= kMostBlock);
+}
+
+uint32_t traits_of(const CUmemAllocationProp& prop) {
+  return static_cast<uint32_t>(prop.requestedHandleTypes) |
+         (prop.allocFlags.gpuDirectRDMACapable != 0 ? kRdmaCapable : 0);
+}
+
+// What copies need: any context on the GPU. nullptr: there is none.
+SwapDevice* device_for(State& s, int slot) {
+  if (s.swap.devices[slot].ready.load(std::memory_order_acquire) == 0) {
+    Lock lock(s.swap.contexts_mutex);
+    if (have_stream(s, slot) != CUDA_SUCCESS) return nullptr;
+  }
+  return swap_device(s, slot, nullptr);
+}
+
+bool add_handle(Vmm& v, const Physical& made, CUmemGenericAllocationHandle* out) {
+  Lock lock(v.mutex);
+  const uint64_t id = ++v.last_id;
+  Physical* p = v.physicals.put(id);
+  HandleRef* known = p != nullptr ? v.handles.put(kVirtualHandle | id) : nullptr;
+  if (known == nullptr) {
+    Physical unknown{};
+    v.physicals.take(id, &unknown);
+    return false;
+  }
+  *p = made;
+  *known = {id, 1};
+  v.moving.fetch_add(1, std::memory_order_relaxed);
+  *out = kVirtualHandle | id;
+  return true;
+}
+
+void end_memory(State& s, const Physical& gone) {
+  uint64_t released = 0;
+  uint64_t dropped = 0;
+  const RelaxedCapture relaxed;
+  s.swap.devices[gone.slot].space.free(gone.home, &released, &dropped);
+  if (gone.wired) return swap_shrink(gone.slot, 0, 0, released + dropped);
+  swap_shrink(gone.slot, released, dropped, 0);
+}
+
+// With Vmm::mutex held.
+Physical* physical_of(Vmm& v, CUmemGenericAllocationHandle handle, uint64_t* id) {
+  const HandleRef* known = v.handles.find(handle);
+  *id = known != nullptr ? known->physical : 0;
+  return known != nullptr ? v.physicals.find(known->physical) : nullptr;
+}
+
+// With Vmm::mutex held.
+bool note_mapping(Vmm& v, const AddressRange& at, const Mapping& made) {
+  Mapping* mapping = v.mappings.put(at.address);
+  if (mapping == nullptr) return false;
+  *mapping = made;
+  for (uint64_t a = at.address; a < at.address + at.size; a += kPageBytes) {
+    uint64_t* page = v.pages.put(a / kPageBytes);
+    if (page == nullptr) return false;
+    *page = at.address;
+  }
+  v.page_count.store(v.pages.size(), std::memory_order_relaxed);
+  return true;
+}
+
+// With Vmm::mutex held.
+void forget_mapping(Vmm& v, const AddressRange& at) {
+  Mapping gone{};
+  uint64_t key = 0;
+  v.mappings.take(at.address, &gone);
+  for (uint64_t a = at.address; a < at.address + at.size; a += kPageBytes) {
+    v.pages.take(a / kPageBytes, &key);
+  }
+  v.page_count.store(v.pages.size(), std::memory_order_relaxed);
+}
+
+// A mapping less, or one that failed.
+void drop_mapping(State& s, uint64_t id) {
+  int64_t credits[GPUROTA_SLOTS] = {};
+  {
+    Lock lock(s.vmm.mutex);
+    Physical* p = s.vmm.physicals.find(id);
+    if (p != nullptr) --p->mappings;
+    vmm_drop_if_dead(s.vmm, id, credits);
+  }
+  put_all(credits);
+}
+
+}  // namespace
+
+bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
+                    unsigned long long flags, CUmemGenericAllocationHandle* out, CUresult* result) {
+  State& s = state();
+  if (out == nullptr || !can_move(prop, size, flags)) return false;
+  SwapDevice* device = device_for(s, slot);
+  if (device == nullptr) return false;
+  if (swap_grow(slot, GPUROTA_SWAP_MOVABLE, size, nullptr) != Answer::kYes) {
+    *result = refuse(slot, size);
+    return true;
+  }
+  Physical made{};
+  made.size = size;
+  made.handles = 1;
+  made.slot = slot;
+  made.traits = traits_of(prop);
+  *result = kNotLet;
+  {
+    const GatePass pass(GateClass::kResidency, nullptr, false);
+    const RelaxedCapture relaxed;
+    if (!pass.refused()) *result = device->space.allocate_pages(size, made.traits, &made.home);
+  }
+  if (*result != CUDA_SUCCESS) {
+    swap_shrink(slot, size, 0, 0);
+  } else if (!add_handle(s.vmm, made, out)) {
+    end_memory(s, made);
+    *result = CUDA_ERROR_OUT_OF_MEMORY;
+  } else {
+    count(&s.slots[slot].allocations);
+  }
+  s.mirror(slot);
+  return true;
+}
+
+CUresult virtual_map(State& s, const AddressRange& at, uint64_t offset,
+                     CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  if (flags != 0 || at.size == 0 || !in_pages(at.address | at.size | offset) ||
+      virtual_any(s, at)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Physical memory{};
+  uint64_t id = 0;
+  {
+    Lock lock(s.vmm.mutex);
+    Physical* p = physical_of(s.vmm, handle, &id);
+    if (p == nullptr || offset > p->size || at.size > p->size - offset) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    ++p->mappings;
+    memory = *p;
+  }
+  SwapSpace& space = s.swap.devices[memory.slot].space;
+  CUresult result = kNotLet;
+  {
+    const GatePass pass(GateClass::kResidency, nullptr, false);
+    if (!pass.refused()) result = space.map_alias(memory.home, offset, at.address, at.size);
+  }
+  if (result == CUDA_SUCCESS) {
+    Lock lock(s.vmm.mutex);
+    if (note_mapping(s.vmm, at, {at.size, id, offset, 0})) return result;
+    forget_mapping(s.vmm, at);
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    space.unmap_alias(memory.home, offset, at.address, at.size);  // if it was mapped
+  }
+  drop_mapping(s, id);
+  return result;
+}
+
+bool virtual_find(State& s, uint64_t address, VirtualFound* out) {
+  Vmm& v = s.vmm;
+  if (v.page_count.load(std::memory_order_relaxed) == 0) return false;
+  Lock lock(v.mutex);
+  const uint64_t* key = v.pages.find(address / kPageBytes);
+  const Mapping* mapping = key != nullptr ? v.mappings.find(*key) : nullptr;
+  const Physical* p = mapping != nullptr ? v.physicals.find(mapping->physical) : nullptr;
+  if (p == nullptr) return false;
+  *out = {{*key, mapping->size},
+          mapping->offset,
+          mapping->access,
+          mapping->physical,
+          p->home,
+          p->traits,
+          p->slot};
+  return true;
+}
+
+uint64_t virtual_next(State& s, uint64_t address, uint64_t end) {
+  Vmm& v = s.vmm;
+  if (v.page_count.load(std::memory_order_relaxed) == 0) return end;
+  Lock lock(v.mutex);
+  for (uint64_t at = address; at < end; at = (at / kPageBytes + 1) * kPageBytes) {
+    if (const uint64_t* key = v.pages.find(at / kPageBytes)) return *key > at ? *key : at;
+  }
+  return end;
+}
+
+bool virtual_any(State& s, const AddressRange& range) {
+  const uint64_t end = range.address + range.size;
+  return end > range.address && virtual_next(s, range.address, end) != end;
+}
+
+bool virtual_cuts(State& s, const AddressRange& range) {
+  VirtualFound found;
+  const uint64_t end = range.address + range.size;
+  if (virtual_find(s, range.address, &found) && found.mapping.address != range.address) return true;
+  return virtual_find(s, end - 1, &found) && found.mapping.address + found.mapping.size > end;
+}
+
+CUresult virtual_unmap_one(State& s, const VirtualFound& found) {
+  const AddressRange& at = found.mapping;
+  const CUresult result =
+      s.swap.devices[found.slot].space.unmap_alias(found.home, found.offset, at.address, at.size);
+  if (result != CUDA_SUCCESS) return result;
+  {
+    Lock lock(s.vmm.mutex);
+    forget_mapping(s.vmm, at);
+  }
+  drop_mapping(s, found.physical);
+  return result;
+}
+
+bool virtual_retain(State& s, uint64_t address, CUmemGenericAllocationHandle* out,
+                    CUresult* result) {
+  VirtualFound found;
+  if (!virtual_find(s, address, &found)) return false;
+  *result = out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  if (out == nullptr) return true;
+  Lock lock(s.vmm.mutex);
+  Physical* p = s.vmm.physicals.find(found.physical);
+  HandleRef* known = p != nullptr ? s.vmm.handles.put(kVirtualHandle | found.physical) : nullptr;
+  if (known == nullptr) {
+    *result = CUDA_ERROR_OUT_OF_MEMORY;
+    return true;
+  }
+  known->physical = found.physical;
+  ++known->count;
+  ++p->handles;
+  *out = kVirtualHandle | found.physical;
+  return true;
+}
+
+CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAccessDesc* list,
+                            size_t count) {
+  constexpr int kKnown = 32;  // devices that there are two bits for
+  uint64_t mask = 0;
+  uint64_t value = 0;
+  if (list == nullptr || count == 0 || virtual_cuts(s, range)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    const CUmemLocation& location = list[i].location;
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 || location.id >= kKnown) {
+      // Nothing that we could say again after a restoring: it stays.
+      const CUresult stays = virtual_wire_range(s, range);
+      if (stays != CUDA_SUCCESS) return stays;
+      continue;
+    }
+    const int shift = 2 * location.id;
+    mask |= uint64_t{3} << shift;
+    value = (value & ~(uint64_t{3} << shift)) | (static_cast<uint64_t>(list[i].flags) & 3) << shift;
+  }
+  const auto real = GPUROTA_REAL(cuMemSetAccess);
+  const GatePass pass(GateClass::kResidency, nullptr, false);
+  if (pass.refused() || real == nullptr) return kNotLet;
+  const CUresult result = real(range.address, range.size, list, count);
+  if (result != CUDA_SUCCESS) return result;
+  const uint64_t end = range.address + range.size;
+  for (uint64_t at = virtual_next(s, range.address, end); at < end;) {
+    VirtualFound found;
+    if (!virtual_find(s, at, &found)) break;
+    {
+      Lock lock(s.vmm.mutex);
+      Mapping* mapping = s.vmm.mappings.find(found.mapping.address);
+      if (mapping != nullptr) mapping->access = (mapping->access & ~mask) | value;
+    }
+    s.swap.devices[found.slot].space.note_access(found.home, found.offset, found.mapping.address,
+                                                 found.mapping.size, mask, value);
+    at = virtual_next(s, found.mapping.address + found.mapping.size, end);
+  }
+  return result;
+}
+
+CUresult virtual_properties(State& s, CUmemGenericAllocationHandle handle,
+                            CUmemAllocationProp* out) {
+  uint64_t id = 0;
+  Lock lock(s.vmm.mutex);
+  const Physical* p = physical_of(s.vmm, handle, &id);
+  if (p == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *out = {};
+  out->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  out->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(p->traits & kHandleTypes);
+  out->location = {CU_MEM_LOCATION_TYPE_DEVICE, s.swap.devices[p->slot].device};
+  out->allocFlags.gpuDirectRDMACapable = (p->traits & kRdmaCapable) != 0 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+// Asked for as wired before it is given back as movable, so that it is counted all the time: for that moment twice.
+CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
+                      CUmemGenericAllocationHandle* out) {
+  Physical memory{};
+  uint64_t id = 0;
+  {
+    Lock lock(s.vmm.mutex);
+    Physical* p = physical_of(s.vmm, handle, &id);
+    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    memory = *p;
+    ++p->mappings;  // it does not end meanwhile
+  }
+  const bool grows = !memory.wired;
+  CUresult result = kNotLet;
+  if (grows && swap_grow(memory.slot, GPUROTA_SWAP_WIRED, memory.size, nullptr) != Answer::kYes) {
+    result = refuse(memory.slot, memory.size);
+  } else {
+    bool first = false;
+    {
+      const GatePass pass(GateClass::kResidency, nullptr, false);
+      if (!pass.refused()) {
+        *out = s.swap.devices[memory.slot].space.wire(memory.home);
+        result = *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+        Lock lock(s.vmm.mutex);
+        Physical* p = s.vmm.physicals.find(id);
+        first = p != nullptr && !p->wired;
+        if (first) p->wired = true;
+      }
+    }
+    if (grows) swap_shrink(memory.slot, first ? memory.size : 0, 0, first ? 0 : memory.size);
+    GPUROTA_DEBUG("slot %d: %llu bytes that the program has given away do not move any more",
+                  memory.slot, static_cast<unsigned long long>(memory.size));
+  }
+  drop_mapping(s, id);
+  return result;
+}
+
+CUresult virtual_wire_range(State& s, const AddressRange& range) {
+  const uint64_t end = range.address + range.size;
+  for (uint64_t at = virtual_next(s, range.address, end); at < end;) {
+    VirtualFound found;
+    CUmemGenericAllocationHandle handle = 0;
+    CUmemGenericAllocationHandle wired = 0;
+    CUresult result = CUDA_SUCCESS;
+    if (!virtual_retain(s, at, &handle, &result) || result != CUDA_SUCCESS) return result;
+    virtual_find(s, at, &found);
+    result = virtual_wire(s, handle, &wired);
+    const Released released = vmm_release_begins(s, handle);
+    int64_t credits[GPUROTA_SLOTS] = {};
+    vmm_release_done(s, released, credits);
+    put_all(credits);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_SUPPORTED) return result;
+    at = virtual_next(s, found.mapping.address + found.mapping.size, end);
+  }
+  return CUDA_SUCCESS;
+}
+
+void virtual_mark_ended(Vmm& v, uint64_t id) {
+  Physical* p = v.physicals.find(id);
+  if (p == nullptr) return;
+  p->next_ended = v.ended.load(std::memory_order_relaxed);
+  v.ended.store(id, std::memory_order_release);
+}
+
+void virtual_end(State& s) {
+  while (s.vmm.ended.load(std::memory_order_acquire) != 0) {
+    Physical gone{};
+    {
+      Lock lock(s.vmm.mutex);
+      const uint64_t id = s.vmm.ended.load();
+      if (id == 0 || !s.vmm.physicals.take(id, &gone)) return;
+      s.vmm.ended.store(gone.next_ended);
+    }
+    end_memory(s, gone);
+    s.vmm.moving.fetch_sub(1, std::memory_order_relaxed);
+    s.mirror(gone.slot);
+  }
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,79 @@
+// What the parts of swap_probe share: when it ends, and how it says what was wrong. Any thread of it.
+#pragma once
+
+#include "tests/driver/api.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <random>
+
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+using Clock = std::chrono::steady_clock;
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  unsigned operator()() { return static_cast<unsigned>(engine_()); }
+
+ private:
+  std::mt19937 engine_;
+};
+
+inline std::atomic<bool> g_wrong{false};
+inline std::atomic<std::uint64_t> g_checks{0};
+inline Clock::time_point g_end;
+
+inline std::atomic<bool> g_told{false};
+
+inline bool goes_on() { return !g_wrong && !g_told && Clock::now() < g_end; }
+
+inline bool ok(CUresult result, const char* what, int line) {
+  if (result == CUDA_SUCCESS) return true;
+  std::printf("line %d: %s is %s\n", line, what, code_name(result).c_str());
+  g_wrong = true;
+  return false;
+}
+#define OK(call) ok(call, #call, __LINE__)
+
+inline bool same(unsigned read, unsigned wanted, int line) {
+  ++g_checks;
+  if (read == wanted) return true;
+  std::printf("line %d: a wrong byte: %08x instead of %08x\n", line, read, wanted);
+  g_wrong = true;
+  return false;
+}
+#define SAME(read, wanted) same(read, wanted, __LINE__)
+
+// No room in the lease is no fault: others of it, or what cannot move, have it. True if it is there.
+inline bool got(CUresult result, int line) {
+  return result != CUDA_ERROR_OUT_OF_MEMORY && ok(result, "an allocation", line);
+}
+#define GOT(call) got(call, __LINE__)
+
+struct Buffer {
+  CUdeviceptr address = 0;
+  std::size_t size = 0;
+  unsigned value = 0;
+};
+
+// Reads the first, the last and some words in between.
+inline bool check(const Buffer& buffer, CUstream stream, Random& random) {
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t words = buffer.size / 4;
+    const std::size_t at = i == 0 ? 0 : i == 1 ? words - 1 : random() % words;
+    unsigned read = 0;
+    if (!OK(cuMemcpyDtoHAsync_v2(&read, buffer.address + at * 4, 4, stream)) ||
+        !OK(cuStreamSynchronize(stream)) || !SAME(read, buffer.value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The program's own virtual memory (swap_probe_vmm.cpp).
+void use_vmm(CUcontext context, unsigned seed);
+// What is told of it, resident or not; `wait` returns once it has been away.
+void ask_of_vmm(void (*wait)());
+// Handles of ours and of the driver's, with every function that takes one.
+int give_away();
