@@ -28,4 +28,27 @@ inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, st
   return it->second + hash_memory(contents.data(), contents.size(), first, seed);
 }
 
+// What the driver of swap_driver_test.h has made, mapped, and been told to copy or hash.
+struct Memory {
+  std::vector<char> bytes;
+  int mappings = 0;
+};
+
+struct Mapped {
+  std::uint64_t size = 0;
+  std::uint64_t handle = 0;
+  std::uint64_t offset = 0;
+  bool access = false;
+};
+
+struct PendingCopy {
+  std::uint64_t fence = 0;  // 0: not fenced yet
+  char* host = nullptr;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  bool out = false;
+  HashSum* sums = nullptr;  // a hash
+  std::uint64_t seed = 0;
+};
+
 }  // namespace gpurota::interposer::swap_test

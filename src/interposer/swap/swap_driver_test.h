@@ -22,28 +22,6 @@ namespace gpurota::interposer::swap_test {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-struct Memory {
-  std::vector<char> bytes;
-  int mappings = 0;
-};
-
-struct Mapped {
-  std::uint64_t size = 0;
-  std::uint64_t handle = 0;
-  std::uint64_t offset = 0;
-  bool access = false;
-};
-
-struct PendingCopy {
-  std::uint64_t fence = 0;  // 0: not fenced yet
-  char* host = nullptr;
-  std::uint64_t address = 0;
-  std::uint64_t size = 0;
-  bool out = false;
-  HashSum* sums = nullptr;  // a hash
-  std::uint64_t seed = 0;
-};
-
 class FakeDriver {
  public:
   explicit FakeDriver(unsigned seed) : random_(seed) {
