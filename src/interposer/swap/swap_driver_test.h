@@ -14,8 +14,6 @@
 #include <memory>
 #include <random>
 #include <set>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace gpurota::interposer::swap_test {
