@@ -158,6 +158,7 @@ GPUROTA_SIM_API cuMemMap(CUdeviceptr address, std::size_t size, std::size_t offs
       offset % kDevicePage != 0 || address % kDevicePage != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (!found->memory) return CUDA_ERROR_NOT_SUPPORTED;
   const std::size_t whole = found->memory->size();
   if (offset > whole || size > whole - offset) return CUDA_ERROR_INVALID_VALUE;
   if (!is_reserved(driver, address, size)) return CUDA_ERROR_INVALID_VALUE;
@@ -258,7 +259,7 @@ GPUROTA_SIM_API cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out,
   const Call call;
   if (call.failed()) return call.error();
   const MemoryHandle* found = find_handle(call.driver(), handle);
-  if (out == nullptr || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || found == nullptr || !found->memory) return CUDA_ERROR_INVALID_VALUE;
   *out = found->properties;
   return CUDA_SUCCESS;
 }
@@ -269,7 +270,8 @@ GPUROTA_SIM_API cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHa
   const Call call;
   if (call.failed()) return call.error();
   const MemoryHandle* found = find_handle(call.driver(), handle);
-  const bool may = found != nullptr && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+  const bool may = found != nullptr && found->memory &&
+                   type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
                    found->properties.requestedHandleTypes == type;
   if (out == nullptr || flags != 0 || !may) return CUDA_ERROR_INVALID_VALUE;
   const int fd = ::fcntl(found->memory->fd(), F_DUPFD_CLOEXEC, 3);

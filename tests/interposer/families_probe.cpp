@@ -158,6 +158,51 @@ DRIVER_CHECK(a_captured_allocation_is_a_graphs_memory) {
   EXPECT_OK(cuStreamDestroy_v2(stream));
 }
 
+// Created, bound and released, it walks past no limit: it counts until it is unbound, or the object is gone.
+DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) {
+  const auto create =
+      function<CUresult(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*)>(
+          "cuMulticastCreate");
+  const auto add =
+      function<CUresult(CUmemGenericAllocationHandle, CUdevice)>("cuMulticastAddDevice");
+  const auto bind =
+      function<CUresult(CUmemGenericAllocationHandle, std::size_t, CUmemGenericAllocationHandle,
+                        std::size_t, std::size_t, unsigned long long)>("cuMulticastBindMem");
+  const auto bind_address =
+      function<CUresult(CUmemGenericAllocationHandle, std::size_t, CUdeviceptr, std::size_t,
+                        unsigned long long)>("cuMulticastBindAddr");
+  const auto unbind =
+      function<CUresult(CUmemGenericAllocationHandle, CUdevice, std::size_t, std::size_t)>(
+          "cuMulticastUnbind");
+  const WithContext with;
+  constexpr std::size_t kSize = 64 * kMiB;
+  const CUmulticastObjectProp team = {1, 2 * kSize, 0, 0};
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle object = 0, one = 0, two = 0;
+  CUdeviceptr range = 0;
+  EXPECT_OK(create(&object, &team));
+  EXPECT_OK(add(object, 0));
+  EXPECT_SAME(charged(), std::size_t{0});
+  EXPECT_OK(cuMemCreate(&one, kSize, &prop, 0));
+  EXPECT_OK(cuMemCreate(&two, kSize, &prop, 0));
+  EXPECT_OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  EXPECT_OK(cuMemMap(range, kSize, 0, two, 0));
+  EXPECT_OK(bind(object, 0, one, 0, kSize, 0));
+  EXPECT_OK(bind_address(object, kSize, range, kSize, 0));
+  EXPECT_CODE(bind(object, 0, one, 0, kSize, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OK(cuMemRelease(one));
+  EXPECT_OK(cuMemRelease(two));
+  EXPECT_OK(cuMemUnmap(range, kSize));
+  EXPECT_SAME(charged(), std::size_t{128});
+  EXPECT_OK(unbind(object, 0, 0, kSize));
+  EXPECT_SAME(charged(), std::size_t{64});
+  EXPECT_OK(cuMemRelease(object));
+  EXPECT_SAME(charged(), std::size_t{0});
+  EXPECT_OK(cuMemAddressFree(range, kSize));
+}
+
 // Which it makes if it is the first to need it, and which goes with the last green one.
 DRIVER_CHECK(what_is_allocated_in_a_green_context_lives_in_the_primary) {
   const auto whole = function<CUresult(CUdevice, CUdevResource*, int)>("cuDeviceGetDevResource");

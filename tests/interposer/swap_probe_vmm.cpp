@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 namespace {
@@ -157,6 +158,24 @@ void expect(bool holds, int line) {
 }
 #define EXPECT(condition) expect(condition, __LINE__)
 
+CUmemGenericAllocationHandle g_multicast = 0;
+
+void bind_to_multicast(CUmemGenericAllocationHandle memory) {
+  void* library = driver_library();
+  const auto create =
+      reinterpret_cast<CUresult (*)(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*)>(
+          ::dlsym(library, "cuMulticastCreate"));
+  const auto add = reinterpret_cast<CUresult (*)(CUmemGenericAllocationHandle, CUdevice)>(
+      ::dlsym(library, "cuMulticastAddDevice"));
+  const auto bind = reinterpret_cast<CUresult (*)(
+      CUmemGenericAllocationHandle, std::size_t, CUmemGenericAllocationHandle, std::size_t,
+      std::size_t, unsigned long long)>(::dlsym(library, "cuMulticastBindMem"));
+  const CUmulticastObjectProp team = {1, 4 * kMiB, 0, 0};
+  OK(create(&g_multicast, &team));
+  OK(add(g_multicast, 0));
+  OK(bind(g_multicast, 0, memory, 0, 4 * kMiB, 0));
+}
+
 }  // namespace
 
 void use_vmm(CUcontext context, unsigned seed) {
@@ -240,6 +259,12 @@ int give_away() {
   std::fflush(stdout);
   while (::read(0, &line, 1) == 1 && line != '\n') {
   }
+  bind_to_multicast(one);
+  std::printf("bound\n");
+  std::fflush(stdout);
+  while (::read(0, &line, 1) == 1 && line != '\n') {
+  }
+  OK(cuMemRelease(g_multicast));
   OK(cuMemRelease(one));
   OK(cuMemRelease(two));
   OK(cuMemRelease(big));

@@ -143,7 +143,7 @@ TEST_F(SwapTest, AProgramIsToldOfWhatItMappedWhileThatIsAwayAndUnmapsItThere) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
-TEST_F(SwapTest, WhatIsExportedIsWiredFromThenOn) {
+TEST_F(SwapTest, WhatIsExportedOrBoundIsWiredFromThenOn) {
   start_swap_daemon({});
   const auto probe = start_probe({"give_away"});
   ASSERT_EQ(read_until(*probe, "made"), "");
@@ -151,6 +151,9 @@ TEST_F(SwapTest, WhatIsExportedIsWiredFromThenOn) {
   probe->write_line("");
   ASSERT_EQ(read_until(*probe, "exported"), "");
   EXPECT_TRUE(swap_->wait_for_memory(0, 4 * kMiB, kContext + 132 * kMiB));
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "bound"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext + 136 * kMiB));
   probe->write_line("");
   ASSERT_EQ(read_until(*probe, "end"), "");
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
