@@ -163,3 +163,81 @@ DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
   EXPECT_SAME(free_bytes(), before);
   EXPECT_OK(cuMemAddressFree(range, 2 * kSize));
 }
+
+// Each handle's mapping by itself, also where two lie side by side.
+DRIVER_CHECK(what_is_told_of_an_address_is_of_its_mapping) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  constexpr std::size_t kSize = std::size_t{4} << 20;
+  CUdeviceptr range = 0, base = 0;
+  CUmemGenericAllocationHandle one = 0, two = 0;
+  std::size_t size = 0;
+  EXPECT_OK(cuMemAddressReserve(&range, 3 * kSize, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&one, kSize, &prop, 0));
+  EXPECT_OK(cuMemCreate(&two, 2 * kSize, &prop, 0));
+  EXPECT_OK(cuMemMap(range, kSize, 0, one, 0));
+  EXPECT_OK(cuMemMap(range + kSize, 2 * kSize, 0, two, 0));
+  EXPECT_OK(cuMemSetAccess(range, 3 * kSize, &kReadWrite, 1));
+  EXPECT_OK(cuMemGetAddressRange_v2(&base, &size, range + 100));
+  EXPECT_SAME(base, range);
+  EXPECT_SAME(size, kSize);
+  EXPECT_OK(cuMemGetAddressRange_v2(&base, &size, range + 3 * kSize - 1));
+  EXPECT_SAME(base, range + kSize);
+  EXPECT_SAME(size, 2 * kSize);
+  unsigned type = 0;
+  int device = -1;
+  unsigned char legacy_ipc = 7;
+  EXPECT_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range + 100));
+  EXPECT_OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, range + 100));
+  EXPECT_OK(cuPointerGetAttribute(&legacy_ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                  range + 100));
+  EXPECT_SAME(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
+  EXPECT_SAME(device, 0);
+  EXPECT_SAME(static_cast<int>(legacy_ipc), 0);
+  unsigned long long access = 0;
+  EXPECT_OK(cuMemGetAccess(&access, &kReadWrite.location, range + kSize));
+  EXPECT_SAME(access, static_cast<unsigned long long>(CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+  CUmemAllocationProp told = {};
+  EXPECT_OK(cuMemGetAllocationPropertiesFromHandle(&told, two));
+  EXPECT_SAME(static_cast<int>(told.location.type), static_cast<int>(prop.location.type));
+  EXPECT_SAME(static_cast<int>(told.requestedHandleTypes),
+              static_cast<int>(prop.requestedHandleTypes));
+  EXPECT_OK(cuMemUnmap(range, 3 * kSize));
+  EXPECT_OK(cuMemRelease(one));
+  EXPECT_OK(cuMemRelease(two));
+  EXPECT_OK(cuMemAddressFree(range, 3 * kSize));
+}
+
+DRIVER_CHECK(mapped_memory_is_of_no_context) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  constexpr std::size_t kSize = std::size_t{2} << 20;
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  CUcontext context = with.context();
+  EXPECT_OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
+  EXPECT_OK(cuMemSetAccess(range, kSize, &kReadWrite, 1));
+  EXPECT_OK(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, range));
+  EXPECT_TRUE(context == nullptr);
+  EXPECT_OK(cuMemUnmap(range, kSize));
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_OK(cuMemAddressFree(range, kSize));
+}
+
+DRIVER_CHECK(addresses_that_something_is_mapped_at_are_not_given_back_and_no_part_is_unmapped) {
+  const WithContext with;
+  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  constexpr std::size_t kSize = std::size_t{4} << 20;
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_OK(cuMemAddressReserve(&range, 2 * kSize, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_OK(cuMemMap(range, kSize, 0, handle, 0));
+  EXPECT_TRUE(cuMemAddressFree(range, 2 * kSize) != CUDA_SUCCESS);
+  EXPECT_TRUE(cuMemUnmap(range, kSize / 2) != CUDA_SUCCESS);
+  EXPECT_OK(cuMemUnmap(range, kSize));
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_OK(cuMemAddressFree(range, 2 * kSize));
+}
