@@ -17,8 +17,9 @@ namespace gpurota::interposer {
 int reserve_context(CUdevice device) {
   const int slot = slot_of_device(device);
   if (slot < 0) {
-    GPUROTA_DEBUG("a context on device %d is refused: %s", device,
-                  attached() ? "the GPU is not of this lease" : "the daemon is away");
+    GPUROTA_DEBUG(
+        "a context on device %d is refused: %s", device,
+        attached() ? "the GPU is not of this lease" : "no daemon has taken this program up");
     return -1;
   }
   if (grow(slot, GPUROTA_GROW_CONTEXT, 0) == Answer::kYes) return slot;

@@ -73,10 +73,24 @@ bool learn_slots(State& s) {
   return true;
 }
 
+const char* why_refused(uint32_t status) {
+  switch (status) {
+    case GPUROTA_REFUSED_LEASE:
+      return "its lease has ended, or is somebody else's";
+    case GPUROTA_REFUSED_VERSION:
+      return "this library is too old for it";
+    case GPUROTA_REFUSED_BUSY:
+      return "the lease has as many processes as the site allows; trying again";
+    default:
+      return "for a reason newer than this library";
+  }
+}
+
 bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
   s.link.daemon_features = message.features;
   if (message.status != GPUROTA_OK) {
-    GPUROTA_DEBUG("the daemon refused this program (status %u)", message.status);
+    GPUROTA_DEBUG("the daemon refused this program (status %u): %s", message.status,
+                  why_refused(message.status));
     s.link.lease_refused =
         message.status == GPUROTA_REFUSED_LEASE || message.status == GPUROTA_REFUSED_VERSION;
     return false;
