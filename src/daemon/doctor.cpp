@@ -117,6 +117,13 @@ Check check_library(const Examination& machine) {
                  "install gpurota where everybody may read it, such as /usr/local: a program that "
                  "cannot load the library has no limit");
   }
+  if (!machine.preload_closed.empty()) {
+    return warning(
+        "library",
+        fmt::format("{}: others may not use {}", machine.preload, machine.preload_closed),
+        "gpurota run refuses them a limit: install gpurota where everybody may read it, "
+        "such as /usr/local");
+  }
   if (machine.unhooked > 0) {
     return warning(
         "library",
@@ -139,14 +146,12 @@ std::string closed_to_others(const std::string& file) {
   return {};
 }
 
-// As the dynamic linker of a program will see it.
-std::string preload_problem(const std::string& library, bool root) {
+// As the dynamic linker of a program of ours would see it.
+std::string preload_problem(const std::string& library) {
   if (library.find_first_of(" :") != std::string::npos) {
     return "LD_PRELOAD cannot name it, as there is a space or a colon in its path";
   }
-  if (::access(library.c_str(), R_OK) != 0) return std::strerror(errno);
-  const std::string closed = root ? closed_to_others(library) : std::string();
-  return closed.empty() ? closed : "others may not use " + closed;
+  return ::access(library.c_str(), R_OK) == 0 ? std::string() : std::strerror(errno);
 }
 
 }  // namespace
@@ -186,7 +191,8 @@ void read_machine(Examination& machine, ports::Processes& processes) {
   machine.cgroup = processes.cgroup_of(::getpid());
   machine.cgroup_writable = !machine.cgroup.empty() && ::access(machine.cgroup.c_str(), W_OK) == 0;
   if (!machine.preload.empty()) {
-    machine.preload_problem = preload_problem(machine.preload, machine.root);
+    machine.preload_problem = preload_problem(machine.preload);
+    if (machine.root) machine.preload_closed = closed_to_others(machine.preload);
   }
   const auto init = processes.read_info(1);
   machine.hidden_processes = !init;

@@ -34,6 +34,7 @@ struct Examination {
   std::string libc;             // "glibc 2.36"
   std::string preload;          // path of libgpurota.so, empty if missing
   std::string preload_problem;  // why programs cannot load it; empty: they can
+  std::string preload_closed;   // what keeps other users from it; empty: nothing
   // What programs without a lease get; empty: nothing.
   std::string automatic;
   // Driver functions handed out that libgpurota has no hook for and should have.

@@ -192,6 +192,19 @@ refused() {
   wait_until no_leases
 }
 
+@test "a library that only root may read is said by doctor, and others are refused" {
+  [ "$(id -u)" = 0 ] || skip "needs root"
+  mkdir -m 700 closed && cp "$(find "$E2E_PREFIX" -name libgpurota.so)" closed/
+  chmod 755 "$E2E_DIR" run
+  start_daemon --preload "$E2E_DIR/closed/libgpurota.so"
+  gpurota run --memory 1G -- true
+  run gpurota doctor
+  grep -E '^warning +library .*closed' <<<"$output"
+  refused 125 'closed/libgpurota.so' setpriv --reuid 65534 --regid 65534 --clear-groups \
+    gpurota run --memory 1G -- true
+  wait_until no_leases
+}
+
 @test "an upgrade puts the library into its place by rename: a program keeps the one it has" {
   local script=${E2E_PREFIX%/stage}/src/interposer/cmake_install.cmake library
   [ -e "$script" ] || skip "there is no build folder here"

@@ -20,6 +20,15 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
   done
 }
 
+@test "who takes several instances hears that CUDA shows one" {
+  run --separate-stderr -0 gpurota run --gpu-ids 0:0,0:1 --memory 1G -- "$PROGRAM" info
+  # shellcheck disable=SC2154 # `run --separate-stderr` sets it
+  grep -q 'MIG' <<<"$stderr"
+  grep -q 'gpus=1' <<<"$output"
+  run --separate-stderr -0 gpurota run --gpu-ids 0:0 --memory 1G -- true
+  [ -z "$stderr" ]
+}
+
 @test "a GPU that is split is not given out, and who names it hears of its instances" {
   run -125 gpurota run --gpu-ids 0 --memory 1G -- true
   grep -q 'instances' <<<"$output"

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -117,9 +118,18 @@ int run_command(const Context& context, client::Connection& connection,
   return finish(context, under, supervisor, watch);
 }
 
-// What the daemon said is to be seen of it, with -v.
+// What the daemon said is to be seen of it, with -v; and what would surprise, without.
 void describe(const Context& context, const proto::Acquire::Reply& reply,
               const CommandEnvironment& environment) {
+  const auto& gpus = reply.lease.gpus;
+  const auto instances = std::count_if(gpus.begin(), gpus.end(), [](const proto::LeaseGpu& gpu) {
+    return gpu.uuid.value.starts_with("MIG-");
+  });
+  if (instances > 0 && gpus.size() > 1) {
+    complain(
+        "of several GPUs with MIG instances among them CUDA shows a process only one: start a "
+        "process for each, with its own CUDA_VISIBLE_DEVICES");
+  }
   if (!context.verbose) return;
   complain("lease " + lease_line(reply.lease));
   for (const std::string& remark : environment.remarks) complain(remark);
