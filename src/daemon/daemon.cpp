@@ -445,6 +445,7 @@ std::vector<proto::Check> Daemon::doctor() {
   machine.driver = driver_;
   machine.driver_error = driver_error_;
   machine.automatic = automatic_.describe();
+  machine.group = config_.group;
   machine.preload = places_.preload;
   for (const GpuEntry& gpu : gpus_.entries()) {
     machine.gpus.push_back(

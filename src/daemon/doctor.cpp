@@ -1,5 +1,7 @@
 #include "daemon/doctor.h"
 
+#include "base/text.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -175,7 +177,10 @@ std::vector<Check> examine(const Examination& machine) {
   checks.push_back(check_cgroup(machine));
   checks.push_back(check_library(machine));
   checks.push_back(machine.root
-                       ? ok("daemon", "runs as root, for everybody")
+                       ? ok("daemon", machine.group.empty()
+                                          ? std::string("runs as root, for everybody")
+                                          : "runs as root, for members of the group " +
+                                                display_text(machine.group, 60))
                        : warning("daemon", "runs unprivileged: for its own user only",
                                  "for all users, start it as root: systemctl start gpurotad"));
   if (!machine.automatic.empty()) checks.push_back(ok("automatic leases", machine.automatic));

@@ -35,6 +35,7 @@ struct Examination {
   std::string preload;          // path of libgpurota.so, empty if missing
   std::string preload_problem;  // why programs cannot load it; empty: they can
   std::string preload_closed;   // what keeps other users from it; empty: nothing
+  std::string group;            // whose members may connect; empty: everybody
   // What programs without a lease get; empty: nothing.
   std::string automatic;
   // Driver functions handed out that libgpurota has no hook for and should have.

@@ -54,6 +54,19 @@ as() {
   setpriv --reuid "$uid" --regid "$gid" --groups "$groups" "$@"
 }
 
+@test "who is not in the group hears which it is; its members are served" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  printf 'group = "54321"\n' >gpurota.toml
+  chmod 755 . run
+  start_daemon
+  gpurota doctor | grep -E '^ok +daemon .*group 54321'
+  run -125 as 54001 54001 54001 gpurota run --memory 1G -- true
+  [[ $output == *"54321"*usermod* ]]
+  run -1 as 54001 54001 54001 gpurota doctor
+  [[ $output == *"54321"* ]]
+  as 54002 54002 54002,54321 gpurota run --memory 1G -- true
+}
+
 @test "administrators by group see and end everybody's leases; others do not" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   printf 'admin_group = "54321"\n' >gpurota.toml
