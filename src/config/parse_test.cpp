@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 namespace gpurota::config {
 namespace {
 
@@ -173,6 +176,16 @@ TEST(Config, AMissingFileIsTheDefaultsUnlessItWasNamed) {
   EXPECT_EQ(load("/nonexistent/gpurota.toml", true).error().code, Code::kNotFound);
   EXPECT_FALSE(load("/dev/zero", true));
   EXPECT_FALSE(load("/", true));
+}
+
+TEST(Config, APipeInTheFilesPlaceHoldsNobodyUp) {
+  const std::string path = ::testing::TempDir() + "gpurota-pipe-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto loaded = load(path, true);
+  (void)::unlink(path.c_str());
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().message, HasSubstr("is a pipe"));
+  EXPECT_TRUE(load("/dev/null", true));
 }
 
 TEST(Config, ReadsWhatTheWatchIsToDo) {
