@@ -335,10 +335,11 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   tenants_.after_look(entry->sample, taken, shares.outsiders);
   turns_.set_outsiders(gpu, shares.swap_outsiders, unreserved.all);
   limits_.after_look(gpu, world_.loop.now());
-  leases_.check_endings();
   recorder_.on_use(gpu, shares.used);
   // The parents of MIG instances list the processes of all of them: those are looked at there.
   if (!entry->info.mig_enabled) keeper_.on_look(look);
+  // Last: what is found is told of leases that are still there.
+  leases_.check_endings();
   fillers_.on_look(gpu, keeper_.has_foreign(look), shares.used);
 }
 
@@ -375,8 +376,20 @@ void Daemon::stop_job_of(LeaseId lease, const std::string& what) {
   leases_.end(lease, EndCause::kReleased, what);
 }
 
+// What a lease covers is unreserved use without it, and the other way round: known before the GPU is
+// given to anybody, not at the next look.
+void Daemon::recount_unreserved(const Lease& lease) {
+  for (const LeaseGpu& share : lease.gpus) {
+    const GpuEntry* const gpu = gpus_.find(share.uuid);
+    if (!gpu || gpu->sample.processes.empty()) continue;
+    WatchKeeper::Unreserved now = keeper_.unreserved(keeper_.look_at(gpu->sample));
+    leases_.set_unreserved_use(share.uuid, now.all, std::move(now.by_user));
+  }
+}
+
 void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
   answers_.changed();
+  recount_unreserved(entry.lease);
   tell_job(entry);
   recorder_.on_lease_change(entry, gone);
   turns_.on_lease_change(entry, gone);
