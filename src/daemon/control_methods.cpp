@@ -292,6 +292,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Release& call) {
   const auto chosen = chosen_leases(caller, call);
   if (!chosen) return refused(chosen.error());
   for (const LeaseId id : *chosen) {
+    // Each by its name, though the call named none.
+    if (!call.lease_id) parts_.recorder.on_call(caller.uid, caller.pid, "Release", id, {});
     parts_.leases.end(id, EndCause::kReleased,
                       fmt::format("it was released by uid {}", caller.uid));
   }
@@ -323,8 +325,10 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Update& call) {
   const auto lasts = time_of(call.seconds);
   if (!lasts) return refused(lasts.error());
   if (const auto may = check_update(caller, **entry, call); !may) return refused(may.error());
+  // One's own leases are within one's limits, an administrator's too; others are given more.
+  const bool given = (*entry)->lease.uid != caller.uid;
   const auto updated =
-      parts_.leases.update(call.lease_id, {call.memory, call.soft_limit, call.note, *lasts});
+      parts_.leases.update(call.lease_id, {call.memory, call.soft_limit, call.note, *lasts, given});
   if (!updated) return refused(updated.error());
   return replied<proto::Update>({parts_.views.lease(**entry, caller.uid)});
 }

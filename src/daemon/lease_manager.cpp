@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/user_allowance.h"
 
 #include <fmt/format.h>
 
@@ -78,37 +77,6 @@ ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
   row.boot_id = parts_.processes.boot_id();
   row.ending = entry.cause.has_value();
   return row;
-}
-
-Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool waits) const {
-  const uid_t uid = request.uid;
-  // There is at most one on a GPU, and it goes when anybody else needs that.
-  const bool fillers = parts_.config.filler.count_against_limits;
-  if (request.kind == LeaseKind::kFiller && !fillers) return {};
-  const auto count = std::count_if(entries_.begin(), entries_.end(), [&](const auto& e) {
-    return e.second.lease.uid == uid && (fillers || e.second.lease.kind != LeaseKind::kFiller);
-  });
-  const lease::Holding waiting = parts_.waiting ? parts_.waiting(uid) : lease::Holding();
-  if (count + waiting.waiting >= parts_.config.max_leases_per_user) {
-    return fail(Code::kLimit, fmt::format("you have {} leases and requests, the site allows no "
-                                          "more: end one with gpurota release",
-                                          count + waiting.waiting));
-  }
-  const std::chrono::seconds window = parts_.config.hours_window;
-  const WallTime now = parts_.wall_clock();
-  lease::Holding held = holding_of(uid, entries_, parts_.gpus, now, now - window, fillers);
-  const UserLimits limits = parts_.limits_of ? parts_.limits_of(uid) : default_limits();
-  if (parts_.used && limits.hours != UserLimits::kUnlimited) {
-    held.gpu_time = parts_.used(uid, now - window).value_or(held.gpu_time);
-  }
-  held.gpus += waiting.gpus;
-  held.memory += waiting.memory;
-  held.waiting += waiting.waiting;
-  lease::Asking asked = asking_of(request.placement, parts_.gpus);
-  asked.waits = waits;
-  asked.priority = request.priority;
-  if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
-  return lease::check_allowance(limits, held, asked, window);
 }
 
 std::function<void()> LeaseManager::on_main_death(LeaseId id) {
@@ -381,6 +349,7 @@ Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
     changed.ends = parts_.wall_clock() + *request.lasts;
     if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;
   }
+  if (!request.beyond_limits) GPUROTA_TRY(check_more(entry.lease, changed));
   std::swap(entry.lease, changed);
   if (auto saved = save(entry); !saved) {
     std::swap(entry.lease, changed);

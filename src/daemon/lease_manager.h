@@ -84,6 +84,7 @@ struct UpdateRequest {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::chrono::milliseconds> lasts{};  // from now on
+  bool beyond_limits = false;  // an administrator gives more than the site allows the user
 };
 
 class LeaseManager final : public LeaseRoots {
@@ -195,6 +196,9 @@ class LeaseManager final : public LeaseRoots {
 
  private:
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
+  // Waiting requests included.
+  lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
+  Result<void> check_more(const Lease& lease, const Lease& changed) const;
   Result<void> save(const LeaseEntry& entry);
   ports::StoredLease row_of(const LeaseEntry& entry) const;
   void restore_commands(LeaseEntry& entry, const ports::StoredLease& stored);

@@ -110,10 +110,15 @@ Queue::Answer Queue::ask(const AcquireRequest& asked) {
     if (grant.request == kNewcomer) return {std::move(grant.gpus), {}, false};
   }
   // Why not: the machine's state tells more than the queue, unless it is the queue.
-  const auto rooms = parts_.leases.rooms();
+  auto rooms = parts_.leases.rooms();
   const lease::Waiting* waiting = nullptr;
   for (const lease::Waiting& each : decision.waiting) {
     if (each.request == kNewcomer) waiting = &each;
+  }
+  for (lease::GpuRoom& room : rooms) {
+    if (waiting && waiting->kept.contains(room.info.uuid)) {
+      room.kept_for = waiting->kept.at(room.info.uuid);
+    }
   }
   const bool way_is_made = waiting && waiting->way_made;
   auto placed = lease::place(asked.placement, rooms, topology_);
@@ -170,6 +175,7 @@ lease::Holding Queue::held_by(uid_t uid) const {
     const lease::Asking asked = asking_of(entry.asked.placement, parts_.gpus);
     held.gpus += asked.gpus;
     held.memory += asked.memory;
+    if (entry.asked.lasts) held.promised += gpu_time_of(*entry.asked.lasts, *asked.parts);
     ++held.waiting;
   }
   return held;

@@ -12,6 +12,12 @@ Bytes size_of(const GpuTable& gpus, const GpuUuid& uuid) {
   return gpu ? gpu->info.memory : Bytes();
 }
 
+// As the report counts: a slice is its part of a GPU.
+double part_of(Bytes share, Bytes gpu) {
+  if (gpu.is_zero()) return 1;
+  return std::min(1.0, static_cast<double>(share.count()) / static_cast<double>(gpu.count()));
+}
+
 Bytes largest(const GpuTable& gpus) {
   Bytes most;
   for (const GpuEntry& gpu : gpus.entries()) most = std::max(most, gpu.info.memory);
@@ -34,8 +40,26 @@ lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entrie
     const auto so_far = std::max(now - std::max(entry.lease.since, from), WallTime::duration(0));
     held.gpu_time += std::chrono::duration_cast<std::chrono::seconds>(so_far) *
                      static_cast<std::int64_t>(entry.lease.gpus.size());
+    if (entry.lease.ends && !entry.cause) {
+      const auto left = std::max(*entry.lease.ends - now, WallTime::duration(0));
+      held.promised += gpu_time_of(left, parts_of(entry.lease, gpus));
+    }
   }
   return held;
+}
+
+double parts_of(const Lease& lease, const GpuTable& gpus) {
+  double parts = 0;
+  for (const LeaseGpu& share : lease.gpus) {
+    const Bytes size = size_of(gpus, share.uuid);
+    parts += part_of(share.limit.value_or(size), size);
+  }
+  return parts;
+}
+
+std::chrono::seconds gpu_time_of(WallTime::duration time, double parts) {
+  const auto seconds = std::chrono::duration<double>(time).count() * parts;
+  return std::chrono::seconds(static_cast<std::int64_t>(seconds));
 }
 
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus) {
@@ -48,7 +72,12 @@ lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& 
     sizes.assign(static_cast<std::size_t>(count), largest(gpus));
   }
   asked.gpus = static_cast<int>(sizes.size());
-  for (const Bytes size : sizes) asked.memory += request.memory ? request.memory->of(size) : size;
+  asked.parts = 0;
+  for (const Bytes size : sizes) {
+    const Bytes share = request.memory ? request.memory->of(size) : size;
+    asked.memory += share;
+    *asked.parts += part_of(share, size);
+  }
   return asked;
 }
 

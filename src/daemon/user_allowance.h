@@ -17,6 +17,10 @@ struct LeaseEntry;
 lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
                           const GpuTable& gpus, WallTime now, WallTime from, bool fillers = false);
 
+// How much of GPUs a lease has, a slice as its part of one; and so much of them for some time.
+double parts_of(const Lease& lease, const GpuTable& gpus);
+std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
+
 // Before it is known which GPUs it gets: where that matters, the largest of the machine.
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
 

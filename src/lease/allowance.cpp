@@ -46,15 +46,20 @@ Result<void> check_hours(const UserLimits& limits, const Holding& held, const As
                          std::chrono::seconds window) {
   if (*limits.hours == UserLimits::kUnlimited) return {};
   const std::chrono::seconds most = std::chrono::hours(*limits.hours);
+  const auto lasts = asked.added ? asked.added : asked.duration;
   const double wanted =
-      asked.duration ? static_cast<double>(asked.duration->count()) * asked.gpus : 0;
-  const double after = static_cast<double>(held.gpu_time.count()) + wanted;
-  const bool within =
-      asked.duration ? after <= static_cast<double>(most.count()) : held.gpu_time < most;
+      lasts ? static_cast<double>(lasts->count()) * asked.parts.value_or(asked.gpus) : 0;
+  const std::chrono::seconds so_far = held.gpu_time + held.promised;
+  const double after = static_cast<double>(so_far.count()) + wanted;
+  const bool within = lasts ? after <= static_cast<double>(most.count()) : so_far < most;
   if (within) return {};
-  return refusal(fmt::format("{} GPU hours in {}", *limits.hours, duration_text(window)),
-                 fmt::format("used {:.1f}", static_cast<double>(held.gpu_time.count()) / 3600),
-                 asked.duration ? fmt::format("{:.1f}", wanted / 3600) : std::string("more"),
+  std::string had = fmt::format("used {:.1f}", static_cast<double>(held.gpu_time.count()) / 3600);
+  if (held.promised > std::chrono::seconds(0)) {
+    had += fmt::format(" and will use {:.1f}", static_cast<double>(held.promised.count()) / 3600);
+  }
+  return refusal(fmt::format("{} GPU hour{} in {}", *limits.hours, *limits.hours == 1 ? "" : "s",
+                             duration_text(window)),
+                 had, lasts ? fmt::format("{:.1f}", wanted / 3600) : std::string("more"),
                  "wait until older use falls out of that time, or ask your administrator");
 }
 
@@ -110,6 +115,11 @@ Result<void> check_allowance(const UserLimits& limits, const Holding& held, cons
   }
   GPUROTA_TRY(check_duration(limits, asked));
   return check_hours(limits, held, asked, window);
+}
+
+UserLimits with_all_else_unlimited(UserLimits rule) {
+  fill_gaps(rule, default_limits());
+  return rule;
 }
 
 std::string duration_text(std::chrono::seconds duration) {

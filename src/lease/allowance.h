@@ -21,6 +21,7 @@ struct Holding {
   Bytes memory;
   int waiting = 0;                   // requests
   std::chrono::seconds gpu_time{0};  // within the window, of ended leases and of these so far
+  std::chrono::seconds promised{0};  // GPU time that is still to come, where an end is known
   Bytes pinned;
 };
 
@@ -29,8 +30,11 @@ struct Asking {
   int gpus = 0;
   Bytes memory;
   bool waits = false;                            // would join the queue
-  std::optional<std::chrono::seconds> duration;  // empty: no end is known
+  std::optional<std::chrono::seconds> duration;  // of the lease; empty: no end is known
+  // What of that is not promised yet, where a lease that there is gets longer.
+  std::optional<std::chrono::seconds> added;
   int priority = 0;
+  std::optional<double> parts;  // GPUs, a slice as its part of one; empty: all of them whole
 };
 
 // Every field has a value. The user's own rule counts before those of their groups, of which the
@@ -41,6 +45,9 @@ UserLimits limits_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t
 // `hours` is counted over.
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
                              std::chrono::seconds window);
+
+// The same for a rule with gaps that are no limits.
+UserLimits with_all_else_unlimited(UserLimits rule);
 
 // "2 h", "90 min", "45 s": for those sentences.
 std::string duration_text(std::chrono::seconds duration);

@@ -23,8 +23,8 @@ Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
   return beside_slices - (request.swap ? room.swap_wired : room.swap_needed);
 }
 
-// Why this GPU cannot be had now by this request; empty if it can.
-std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
+// But for those who wait.
+std::string obstacle_now(const PlacementRequest& request, const GpuRoom& room) {
   if (!room.error.empty() || room.draining) return out_of_service(request, room);
   if (room.exclusive) return "is leased to " + room.holders;
   if (request.exclusive()) {
@@ -39,6 +39,15 @@ std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
     text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
   }
   return text;
+}
+
+// Why this GPU cannot be had now by this request; empty if it can.
+std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
+  std::string why = obstacle_now(request, room);
+  if (why.empty() && !room.kept_for.empty()) {
+    why = "is kept for " + room.kept_for + ", which came first";
+  }
+  return why;
 }
 
 // What no amount of waiting would change, of one GPU.
@@ -86,7 +95,11 @@ Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& 
     chosen.push_back(make_share(request, *room, room->reserved));
   }
   if (!obstacles.empty()) {
-    return refuse(Code::kNoGpu, obstacles, free, static_cast<int>(request.gpus.size()));
+    const auto named = static_cast<int>(request.gpus.size());
+    if (named > 1) {
+      obstacles = fmt::format("{} of {} GPUs free: {}", free, named, obstacles);
+    }
+    return refuse(Code::kNoGpu, obstacles, free, named);
   }
   return chosen;
 }

@@ -36,6 +36,7 @@ struct GpuRoom {
   std::string error;         // not empty: the GPU is broken
   bool draining = false;     // an administrator takes it out of service
   std::string drain_reason;  // foreign bytes
+  std::string kept_for;      // "R1 of alice", who came first and waits for it
   std::string holders;       // "alice (L3, 8 GiB), bob (L4, 8 GiB)": for refusals
 };
 

@@ -1,7 +1,10 @@
 #include "lease/request_queue.h"
 
+#include "base/text.h"
 #include "lease/gpu_choice.h"
 #include "lease/gpu_timeline.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -111,6 +114,7 @@ class Planner {
             Source source = Source::kPlan);
   void explain(const Request& request, const Slots& slots, Waiting& waiting);
   std::optional<NextFree> in_the_way(const Request& request, const Slot& slot) const;
+  std::map<GpuUuid, std::string> kept_for_others(const Request& request, const Slots& slots) const;
   void mark_held();
 
   const QueueView& view_;
@@ -354,6 +358,19 @@ void Planner::explain(const Request& request, const Slots& slots, Waiting& waiti
   }
 }
 
+std::map<GpuUuid, std::string> Planner::kept_for_others(const Request& request,
+                                                        const Slots& slots) const {
+  std::map<GpuUuid, std::string> kept;
+  for (const Slot* slot : slots) {
+    const auto known = kept_for_.find(slot->room->info.uuid);
+    if (known == kept_for_.end()) continue;
+    if (fits(request, *slot, now_, until(request, now_), against(request))) continue;
+    const auto& [id, user] = known->second;
+    kept.emplace(known->first, fmt::format("{} of {}", to_string(id), display_text(user, 32)));
+  }
+  return kept;
+}
+
 void Planner::plan(const Request& request, int position) {
   Waiting waiting;
   waiting.request = request.id;
@@ -365,6 +382,7 @@ void Planner::plan(const Request& request, int position) {
     return;
   }
   const Slots slots = usable(request, waiting);
+  if (&request == &view_.queue.back()) waiting.kept = kept_for_others(request, slots);
   if (waiting.out_of_service.empty()) {
     bool planned = false;
     for (const WallTime from : possible_starts(request, slots)) {

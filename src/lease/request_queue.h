@@ -86,6 +86,8 @@ struct Waiting {
   std::optional<NextFree> next;
   std::optional<std::string> way_made;  // its turn has come: a filler on this GPU makes way
   std::string out_of_service;           // not empty: it needs a GPU that is, and why
+  // Of the last in the queue, GPUs that are kept for others: for whom, "R1 of alice".
+  std::map<GpuUuid, std::string> kept;
 };
 
 struct QueueDecision {

@@ -152,7 +152,9 @@ TEST_F(QueueTest, WhoeverDoesNotWaitPassesNobody) {
   const auto refused = daemon.call(proto::Acquire{});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kNoGpu);
-  EXPECT_THAT(refused.error().message, HasSubstr("is kept for R1"));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("0 of 2 GPUs free, 1 asked for: GPU 0 is leased to"));
+  EXPECT_THAT(refused.error().message, HasSubstr("; GPU 1 is kept for R1 of "));
   const auto status = daemon.call(proto::Status{});
   EXPECT_EQ(status->gpus[1].held_for, RequestId{1});
 }
@@ -287,6 +289,34 @@ TEST_F(ReservationTest, GivingItBackLeavesAloneWhatItOnlyCovered) {
     return status->leases.empty() && status->gpus[0].state == proto::GpuState::kUnreservedUse;
   }));
   EXPECT_TRUE(is_running(program.pid()));
+}
+
+// Not even for the moment until the next look.
+TEST(GivenBack, AGpuThatItsUsersProgramsStillUseIsGivenToNobody) {
+  config::Config config = RunningDaemon::quick();
+  config.watch_period = config.watch.idle_period = std::chrono::minutes(5);
+  RunningDaemon daemon(config);
+  proto::Acquire call;
+  call.kind = "reservation";
+  call.seconds = 600;
+  ASSERT_TRUE(daemon.call(call));
+  Child program({"sleep", "600"});
+  daemon.probe.set_process(daemon.call(proto::Status{})->gpus[0].uuid, program.pid(), gib(4));
+  {
+    // Whoever waits makes the daemon look.
+    WaitingClient waits(daemon, whole("a"));
+    ASSERT_TRUE(eventually(
+        [&] { return daemon.call(proto::Status{})->leases[0].gpus[0].used_bytes == gib(4); }));
+  }
+  ASSERT_TRUE(eventually([&] { return daemon.call(proto::ListRequests{})->requests.empty(); }));
+  proto::Release release;
+  release.reservations = true;
+  ASSERT_TRUE(daemon.call(release));
+  ASSERT_TRUE(eventually([&] { return daemon.call(proto::Status{})->leases.empty(); }));
+  EXPECT_EQ(daemon.call(proto::Status{})->gpus[0].state, proto::GpuState::kUnreservedUse);
+  const auto next = daemon.call(proto::Acquire{});
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error().code, Code::kNoGpu);
 }
 
 TEST_F(ReservationTest, ForceTakesOverAGpuThatOnesOwnProcessesUse) {

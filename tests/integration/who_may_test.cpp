@@ -22,6 +22,49 @@ TEST(WhoMay, ARequestBeyondTheAllowanceIsRefusedWithLimitHeldAndAsked) {
   EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
 }
 
+TEST(WhoMay, NobodyGetsBeyondTheirLimitsByAnUpdate) {
+  config::Config config = RunningDaemon::quick();
+  config.limits.everyone.memory = gib(10);
+  config.limits.everyone.duration = std::chrono::hours(2);
+  config.limits.everyone.hours = 1;
+  RunningDaemon daemon(config);
+  proto::Acquire reservation;
+  reservation.kind = "reservation";
+  reservation.seconds = 600;
+  reservation.memory = SizeSpec{gib(8), 0};
+  const auto made = daemon.call(reservation);
+  ASSERT_TRUE(made) << made.error().message;
+  const auto refusal = [&](std::optional<SizeSpec> memory, std::optional<std::int64_t> seconds) {
+    proto::Update update;
+    update.lease_id = made->lease.lease_id;
+    update.memory = memory;
+    update.seconds = seconds;
+    const auto updated = daemon.call(update);
+    return updated ? "" : updated.error().message;
+  };
+  EXPECT_THAT(refusal(SizeSpec{gib(12), 0}, {}),
+              HasSubstr("allows you 10 GiB of GPU memory; you have 8 GiB and ask for 4 GiB"));
+  EXPECT_THAT(refusal({}, 3 * 3600), HasSubstr("leases of 2 h at most, "));
+  // A third of a GPU for less than two hours is within one GPU hour.
+  EXPECT_EQ(refusal({}, 7000), "");
+  EXPECT_EQ(refusal(SizeSpec{gib(9), 0}, 600), "") << "less is always possible";
+}
+
+TEST(WhoMay, WhatALeaseWillUseCountsAgainstTheHours) {
+  config::Config config = RunningDaemon::quick();
+  config.limits.everyone.hours = 1;
+  RunningDaemon daemon(config);
+  proto::Acquire reservation;
+  reservation.kind = "reservation";
+  reservation.memory = SizeSpec{gib(12), 0};
+  reservation.seconds = 6000;
+  ASSERT_TRUE(daemon.call(reservation)) << "half a GPU is half an hour in one";
+  const auto second = daemon.call(reservation);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr("1 GPU hour in"));
+  EXPECT_THAT(second.error().message, HasSubstr("will use 0.8 and ask for 0.8"));
+}
+
 TEST(WhoMay, AReloadHoldsForWhatIsAskedFromThenOn) {
   RunningDaemon daemon;
   const auto first = daemon.keep_slice(gib(8));
