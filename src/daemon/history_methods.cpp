@@ -39,7 +39,10 @@ class EventStream final : public AnswerStream {
     const bool follows = call_.follow.value_or(false);
     // Who follows will ask again with the number of the last one, perhaps the next daemon.
     const EventCursor::Batch batch = cursor_.next(
-        kBatch, [this](const ports::StoredEvent& event) { return is_wanted(call_, event); },
+        kBatch,
+        [this](const ports::StoredEvent& event) {
+          return is_wanted(call_, event) && views_.may_know_of(event, viewer_);
+        },
         follows ? log_.stored_id() : log_.last_id());
     over_ = cursor_.at_end() && !follows;
     if (batch.events.empty() && batch.missed == 0 && !over_ && begun_) return std::nullopt;
@@ -78,7 +81,9 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Events& call) {
   std::vector<const ports::StoredEvent*> wanted;
   auto it = call.after ? log.events().upper_bound(*call.after) : log.events().begin();
   for (; it != log.events().end(); ++it) {
-    if (is_wanted(call, it->second)) wanted.push_back(&it->second);
+    if (is_wanted(call, it->second) && parts_.views.may_know_of(it->second, caller.uid)) {
+      wanted.push_back(&it->second);
+    }
   }
   proto::Events::Reply page;
   const std::size_t count = std::min(wanted.size(), kMostAtOnce);

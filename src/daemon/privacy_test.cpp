@@ -157,6 +157,15 @@ TEST_F(PrivacyTest, OthersSeeWhoAndHowMuchButNeitherCommandNorNoteNorPid) {
   EXPECT_THAT(answers[3], HasSubstr("\"key\":null")) << "others' notes are one row";
 }
 
+TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
+  proto::Release release;
+  release.lease_id = LeaseId{999};
+  ask(kAlice, release);
+  EXPECT_THAT(ask(kBob, proto::Events{}), Not(HasSubstr("was refused")));
+  EXPECT_THAT(ask(kAlice, proto::Events{}), HasSubstr("Release was refused"));
+  EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("Release was refused"));
+}
+
 TEST_F(PrivacyTest, TheOwnerAndAdministratorsSeeAllOfIt) {
   for (const uid_t viewer : {kAlice, kRoot}) {
     const auto answers = everything(viewer);

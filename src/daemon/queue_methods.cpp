@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 namespace gpurota::daemon {
-namespace {}  // namespace
-
 std::string ControlMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
   proto::Enqueue::Reply reply;
   reply.lease = parts_.views.lease(lease, caller.uid);
@@ -98,10 +96,12 @@ Result<void> ControlMethods::set_draining(const Caller& caller,
     gpus.push_back(std::move(uuid));
   }
   for (const GpuUuid& gpu : gpus) {
+    if (!draining && !parts_.leases.gpu_state(gpu).draining) continue;
     GPUROTA_TRY(parts_.leases.set_draining(gpu, draining, reason));
     Recorder::Event event;
     event.type = draining ? proto::EventType::kGpuDrained : proto::EventType::kGpuUndrained;
     event.gpu = gpu;
+    event.uid = caller.uid;
     event.message = fmt::format("GPU {} is {}{}{}", parts_.gpus.name_of(gpu),
                                 draining ? "out of service" : "in service again",
                                 reason.empty() ? "" : ": ", reason);

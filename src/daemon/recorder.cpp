@@ -23,13 +23,22 @@ constexpr auto kPrunePeriod = std::chrono::hours(1);
 // Only to look; not worth a line unless refused.
 bool only_looks(std::string_view method) {
   constexpr std::array<std::string_view, 17> kLooks = {
-      "GetInfo",       "Hold",    "Status",
-      "ListProcesses", "Events",  "Report",
-      "Doctor",        "Explain", "GetInterfaceDescription",
-      "Queue",         "Metrics", "ListJobs",
-      "ListRequests",  "Health",  "ListFillers",
+      "GetInfo",       "Hold",      "Status",
+      "ListProcesses", "Events",    "Report",
+      "Doctor",        "Explain",   "GetInterfaceDescription",
+      "Queue",         "Metrics",   "ListJobs",
+      "ListRequests",  "Health",    "ListFillers",
       "ListTurns",     "ReadJobLog"};
   return std::find(kLooks.begin(), kLooks.end(), method) != kLooks.end();
+}
+
+AuditRecord audit_of(const Lease& lease, std::string_view operation) {
+  AuditRecord record;
+  record.uid = lease.uid;
+  record.lease = lease.id;
+  record.operation = operation;
+  if (!lease.gpus.empty()) record.bytes = lease.gpus.front().limit;
+  return record;
 }
 
 }  // namespace
@@ -161,6 +170,10 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   const std::string share = describe_share(lease, parts_.gpus);
   if (made) {
     tell(entry, EventType::kLeaseMade, "made: " + share);
+    // Whoever asked may have waited, or be a policy: the call says less.
+    AuditRecord record = audit_of(lease, "lease_made");
+    if (entry.holder) record.pid = entry.holder->pid();
+    audit(record);
   } else if (told.lease.gpus != lease.gpus || told.lease.note != lease.note ||
              told.lease.ends != lease.ends) {
     tell(entry, EventType::kLeaseUpdated,
@@ -173,11 +186,7 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (entry.main && !told.started) tell(entry, EventType::kLeaseStarted, "started its command");
   if (entry.cause && !told.ending) {
     tell(entry, EventType::kLeaseEnding, "ends: " + entry.reason);
-    AuditRecord ended;
-    ended.uid = lease.uid;
-    ended.lease = lease.id;
-    ended.operation = "lease_ending";
-    audit(ended);
+    audit(audit_of(lease, "lease_ending"));
   }
   told = {entry.main.has_value(), entry.cause.has_value(), lease};
   if (gone) {

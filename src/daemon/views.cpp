@@ -219,6 +219,12 @@ proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {
   return shown;
 }
 
+bool Views::may_know_of(const ports::StoredEvent& stored, uid_t viewer) const {
+  const bool denial = stored.type == proto::to_string(proto::EventType::kCallDenied) ||
+                      stored.type == proto::to_string(proto::EventType::kGrantDenied);
+  return !denial || sees_all(viewer, stored.uid);
+}
+
 proto::Event Views::event(const ports::StoredEvent& stored, uid_t viewer) const {
   proto::Event shown;
   shown.event_id = stored.id;

@@ -52,6 +52,8 @@ class Views {
   std::optional<uid_t> like(uid_t viewer) const {
     return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
   }
+  // What somebody was refused is for them and administrators: a counter of theirs.
+  bool may_know_of(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
   proto::TurnGpu turns(const GpuEntry& gpu, uid_t viewer) const;

@@ -155,6 +155,21 @@ stranger() { # stranger FILE MIB
   python3 -c 'import json,sys; [json.loads(line)["time"] for line in open(sys.argv[1])]' "state/audit/$UID.jsonl"
 }
 
+@test "every lease is in the audit log, with its size and by whom it was ended" {
+  make_folders
+  start_daemon
+  gpurota reserve --memory 1G --for 5m >/dev/null
+  gpurota reserve --memory 2G --for 5m >/dev/null
+  gpurota release --all
+  wait_until no_leases
+  local log=state/audit/$UID.jsonl
+  grep '"lease":"L1","operation":"lease_made","bytes":1073741824,"result":"ok"' "$log"
+  grep '"lease":"L2","operation":"lease_made","bytes":2147483648,"result":"ok"' "$log"
+  grep '"lease":"L1","operation":"Release"' "$log"
+  grep '"lease":"L2","operation":"Release"' "$log"
+  grep '"lease":"L2","operation":"lease_ending"' "$log"
+}
+
 @test "a program that is refused memory over and over is one line, not thousands" {
   make_folders
   start_daemon
