@@ -51,7 +51,6 @@ OWNED_HEADERS = [
     (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim", "cli"]),
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys"]),
-    (r"httplib\.h", ["web"]),
 ]
 # Decides, never touches: no I/O, no threads, no clock, no log.
 PURE = ["core", "lease", "sched", "watch", "jobs", "filler", "proto", "config"]

@@ -2,9 +2,8 @@
 #include "base/standard_streams.h"
 #include "proto/service.h"
 #include "web/host_check.h"
+#include "web/http_server.h"
 #include "web/source.h"
-
-#include <httplib.h>
 
 #include <chrono>
 #include <csignal>
@@ -76,73 +75,42 @@ WallTime wall_now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-void answer(httplib::Response& response, int status, const std::string& body) {
-  response.status = status;
-  response.set_content(body, "text/plain; charset=utf-8");
+std::optional<HttpResponse> answer_at_once(const HttpRequest& request,
+                                           const std::vector<std::string>& hosts) {
+  if (!is_our_host(request.host, hosts)) {
+    return HttpResponse{421, "this name is not served here: see --allow-host of gpurota-web\n"};
+  }
+  if (request.method != "GET" && request.method != "HEAD") return HttpResponse{405, "only GET\n"};
+  if (request.path == "/healthz") return HttpResponse{200, "ok\n"};
+  if (request.path == "/metrics" || request.path == "/readyz") return std::nullopt;
+  return HttpResponse{404, "there are /metrics, /healthz and /readyz\n"};
 }
 
-// Every path is a GET without a body; whoever is slow or large is cut off.
-void set_limits(httplib::Server& server) {
-  // Not the library's SO_REUSEPORT: a second one would share the port, and so could a stranger.
-  server.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    (void)::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
-  server.new_task_queue = [] { return new httplib::ThreadPool(4); };
-  server.set_payload_max_length(1024);
-  server.set_read_timeout(std::chrono::seconds(5));
-  server.set_write_timeout(std::chrono::seconds(5));
-  server.set_keep_alive_max_count(100);
-  server.set_keep_alive_timeout(5);
-}
-
-void set_paths(httplib::Server& server, Source& source, const std::vector<std::string>& hosts) {
-  server.set_pre_routing_handler(
-      [hosts](const httplib::Request& request, httplib::Response& response) {
-        using Handled = httplib::Server::HandlerResponse;
-        response.set_header("X-Content-Type-Options", "nosniff");
-        response.set_header("Cache-Control", "no-store");
-        if (!is_our_host(request.get_header_value("Host"), hosts)) {
-          answer(response, 421, "this name is not served here: see --allow-host of gpurota-web\n");
-          return Handled::Handled;
-        }
-        if (request.method != "GET" && request.method != "HEAD") {
-          response.set_header("Allow", "GET, HEAD");
-          answer(response, 405, "only GET\n");
-          return Handled::Handled;
-        }
-        return Handled::Unhandled;
-      });
-  server.Get("/metrics", [&source](const httplib::Request&, httplib::Response& response) {
-    response.set_content(metrics_text(source.get(), wall_now()),
-                         "text/plain; version=0.0.4; charset=utf-8");
-  });
-  server.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
-    answer(response, 200, "ok\n");
-  });
-  server.Get("/readyz", [&source](const httplib::Request&, httplib::Response& response) {
-    const std::string why = not_ready_because(source.get());
-    answer(response, why.empty() ? 200 : 503, why.empty() ? "ready\n" : why + "\n");
-  });
+HttpResponse answer_from(Source& source, const HttpRequest& request) {
+  if (request.path == "/metrics") {
+    return {200, metrics_text(source.get(), wall_now()),
+            "text/plain; version=0.0.4; charset=utf-8"};
+  }
+  const std::string why = not_ready_because(source.get());
+  return why.empty() ? HttpResponse{200, "ready\n"} : HttpResponse{503, why + "\n"};
 }
 
 int serve(const Options& options) {
   Source source(client::locate(options.runtime_dir));
-  httplib::Server server;
-  set_limits(server);
-  set_paths(server, source, options.hosts);
-  const auto& [host, port] = options.listen;
-  const int bound =
-      port == 0 ? server.bind_to_any_port(host) : (server.bind_to_port(host, port) ? port : -1);
-  if (bound < 0) {
-    std::fprintf(stderr, "gpurota-web: cannot listen on %s port %d: is it in use?\n", host.c_str(),
-                 port);
+  const auto server = HttpServer::listen(
+      options.listen,
+      {[&](const HttpRequest& asked) { return answer_at_once(asked, options.hosts); },
+       [&](const HttpRequest& asked) { return answer_from(source, asked); }});
+  if (!server) {
+    std::fprintf(stderr, "gpurota-web: %s\n", server.error().message.c_str());
     return 1;
   }
+  const std::string& host = options.listen.host;
   std::printf("gpurota-web listens on http://%s:%d\n",
-              host.find(':') == host.npos ? host.c_str() : ("[" + host + "]").c_str(), bound);
+              host.find(':') == host.npos ? host.c_str() : ("[" + host + "]").c_str(),
+              (*server)->port());
   (void)std::fflush(stdout);
-  return server.listen_after_bind() ? 0 : 1;
+  for (;;) (*server)->serve();
 }
 
 }  // namespace
@@ -159,7 +127,7 @@ int main(int argc, char** argv) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   try {
     return gpurota::web::serve(*options);
-  } catch (const std::exception& error) {  // httplib throws where no thread can be had
+  } catch (const std::exception& error) {  // where no thread can be had
     std::fprintf(stderr, "gpurota-web: %s\n", error.what());
     return 1;
   }

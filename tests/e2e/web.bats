@@ -75,6 +75,34 @@ ready_again() { get /readyz | grep -q '^200'; }
   [ "$(get /../../etc/passwd | head -n 1)" = 404 ]
 }
 
+@test "who does not say what they want costs nobody else anything" {
+  # More than are served at once, some that say nothing and some that never come to an end.
+  cat >crowd.py <<'END'
+import socket, sys, time
+host, port = sys.argv[1].removeprefix("http://").split(":")
+crowd = []
+for i in range(400):
+    each = socket.create_connection((host, int(port)))
+    if i % 2:
+        each.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    crowd.append(each)
+print("all here", flush=True)
+while True:
+    for each in crowd:
+        try:
+            each.sendall(b"a")
+        except OSError:
+            pass
+    time.sleep(0.1)
+END
+  in_background crowd python3 crowd.py "$URL"
+  wait_until says crowd 'all here'
+  for _ in 1 2 3; do
+    [ "$(get /healthz | head -n 1)" = 200 ]
+    metrics_say 'gpurota_up 1'
+  done
+}
+
 @test "what cannot be listened on is said" {
   run -2 gpurota-web --listen somewhere:1
   [[ $output == *"write 127.0.0.1:9836"* ]]

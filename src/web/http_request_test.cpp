@@ -1,0 +1,59 @@
+#include "web/http_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::web {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+TEST(HttpRequest, IsReadWhenItsHeadIsThere) {
+  const std::string text =
+      "GET /metrics?a=b HTTP/1.1\r\nAccept: */*\r\nhOsT:  localhost:1 \r\n\r\n";
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    EXPECT_FALSE(parse_request(text.substr(0, size))) << size;
+  }
+  const auto request = parse_request(text + "and a body");
+  ASSERT_TRUE(request && *request);
+  EXPECT_EQ((*request)->method, "GET");
+  EXPECT_EQ((*request)->path, "/metrics");
+  EXPECT_EQ((*request)->host, "localhost:1");
+}
+
+TEST(HttpRequest, WithoutAHostHasNone) {
+  const auto request = parse_request("GET / HTTP/1.0\r\n\r\n");
+  ASSERT_TRUE(request && *request);
+  EXPECT_EQ((*request)->host, "");
+}
+
+TEST(HttpRequest, WhatOthersMightReadDifferentlyIsRefused) {
+  for (const std::string text :
+       {"GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /\r\n\r\n", "\r\n\r\n",
+        "GET / HTTP/2\r\n\r\n", "GET / / HTTP/1.1\r\n\r\n", " / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nnonsense\r\n\r\n"}) {
+    const auto request = parse_request(text);
+    ASSERT_TRUE(request) << text;
+    EXPECT_FALSE(*request) << text;
+  }
+}
+
+TEST(HttpRequest, IsNotWaitedForWithoutEnd) {
+  EXPECT_FALSE(parse_request(std::string(kLongestHead - 1, 'a')));
+  const auto request = parse_request(std::string(kLongestHead, 'a'));
+  ASSERT_TRUE(request);
+  EXPECT_FALSE(*request);
+}
+
+TEST(HttpResponse, TellsItsLengthAndThatItIsTheLast) {
+  const std::string text = response_text({404, "nothing\n"}, false);
+  EXPECT_THAT(text, HasSubstr("HTTP/1.1 404 Not Found\r\n"));
+  EXPECT_THAT(text, HasSubstr("\r\nContent-Length: 8\r\nConnection: close\r\n"));
+  EXPECT_THAT(text, EndsWith("\r\n\r\nnothing\n"));
+  EXPECT_THAT(response_text({404, "nothing\n"}, true), EndsWith("nosniff\r\n\r\n"));
+}
+
+}  // namespace
+}  // namespace gpurota::web

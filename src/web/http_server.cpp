@@ -1,0 +1,261 @@
+#include "web/http_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace gpurota::web {
+
+// The one thread that may have to wait.
+class HttpServer::Asker {
+ public:
+  explicit Asker(std::function<HttpResponse(const HttpRequest&)> ask)
+      : ask_(std::move(ask)),
+        answered_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        thread_([this] { run(); }) {}
+  ~Asker() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  int fd() const { return answered_.get(); }
+  void ask(std::uint64_t id, HttpRequest request) {
+    {
+      const std::lock_guard lock(mutex_);
+      asked_.emplace_back(id, std::move(request));
+    }
+    wake_.notify_one();
+  }
+  void forget(std::uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    asked_.erase(std::remove_if(asked_.begin(), asked_.end(),
+                                [id](const auto& each) { return each.first == id; }),
+                 asked_.end());
+  }
+  std::map<std::uint64_t, HttpResponse> take() {
+    std::uint64_t count = 0;
+    (void)!::read(fd(), &count, sizeof count);
+    const std::lock_guard lock(mutex_);
+    return std::exchange(answers_, {});
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return over_ || !asked_.empty(); });
+      if (over_) return;
+      const auto [id, request] = std::move(asked_.front());
+      asked_.pop_front();
+      lock.unlock();
+      HttpResponse response = ask_(request);
+      lock.lock();
+      answers_.emplace(id, std::move(response));
+      const std::uint64_t one = 1;
+      (void)!::write(fd(), &one, sizeof one);
+    }
+  }
+
+  std::function<HttpResponse(const HttpRequest&)> ask_;
+  Fd answered_;
+  std::mutex mutex_;  // guards all but ask_ and answered_
+  std::condition_variable wake_;
+  std::deque<std::pair<std::uint64_t, HttpRequest>> asked_;
+  std::map<std::uint64_t, HttpResponse> answers_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+namespace {
+
+// Pieces of one connection, and new connections: then it is the others' turn.
+constexpr int kMostAtOnce = 64;
+
+union Address {
+  sockaddr any;
+  sockaddr_in four;
+  sockaddr_in6 six;
+};
+
+socklen_t fill(Address& to, const ListenAddress& from) {
+  const auto port = htons(static_cast<std::uint16_t>(from.port));
+  to = {};
+  if (::inet_pton(AF_INET, from.host.c_str(), &to.four.sin_addr) == 1) {
+    to.four.sin_family = AF_INET;
+    to.four.sin_port = port;
+    return sizeof to.four;
+  }
+  to = {};
+  (void)::inet_pton(AF_INET6, from.host.c_str(), &to.six.sin6_addr);
+  to.six.sin6_family = AF_INET6;
+  to.six.sin6_port = port;
+  return sizeof to.six;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenAddress& where,
+                                                       Handlers handlers) {
+  Address address;
+  const socklen_t size = fill(address, where);
+  Fd socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return fail_errno("cannot make a socket", errno);
+  // Not SO_REUSEPORT: a second one would share the port, and so could a stranger.
+  const int yes = 1;
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (::bind(socket.get(), &address.any, size) != 0 || ::listen(socket.get(), 128) != 0) {
+    return fail_errno(fmt::format("cannot listen on {} port {}", where.host, where.port), errno);
+  }
+  socklen_t told = sizeof address;
+  (void)::getsockname(socket.get(), &address.any, &told);
+  const int port =
+      ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(socket), port, std::move(handlers)));
+}
+
+HttpServer::HttpServer(Fd socket, int port, Handlers handlers)
+    : socket_(std::move(socket)),
+      port_(port),
+      handlers_(std::move(handlers)),
+      asker_(std::make_unique<Asker>(handlers_.slow)) {}
+
+HttpServer::~HttpServer() = default;
+
+void HttpServer::drop(Connection& connection) {
+  if (connection.asked && !connection.sending) asker_->forget(connection.id);
+  connection.socket.reset();
+}
+
+void HttpServer::accept_all() {
+  for (int made = 0; made < kMostAtOnce; ++made) {
+    Fd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    if (connections_.size() >= kMostConnections) {
+      const auto slow = std::find_if(connections_.begin(), connections_.end(),
+                                     [](const Connection& each) { return !each.asked; });
+      const auto makes_way = slow == connections_.end() ? connections_.begin() : slow;
+      drop(*makes_way);
+      connections_.erase(makes_way);
+    }
+    Connection& newest = connections_.emplace_back();
+    newest.socket = std::move(socket);
+    newest.id = ++last_id_;
+    newest.until = Clock::now() + kPatience;
+    // Who has said all by now need not fear those who come next.
+    read(newest);
+    if (!newest.socket) connections_.pop_back();
+  }
+}
+
+void HttpServer::read(Connection& connection) {
+  std::array<char, 4096> piece{};
+  for (int pieces = 0; pieces < kMostAtOnce; ++pieces) {
+    const ssize_t got = ::recv(connection.socket.get(), piece.data(), piece.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return drop(connection);
+    if (connection.asked) {  // what comes behind a request is nobody's business
+      if (connection.sent) continue;
+      return;
+    }
+    connection.received.append(piece.data(), static_cast<std::size_t>(got));
+    const auto request = parse_request(connection.received);
+    if (!request) continue;
+    connection.asked = true;
+    connection.received = {};
+    if (!*request) return answer(connection, {400, request->error().message + "\n"});
+    connection.head_only = (*request)->method == "HEAD";
+    if (const auto response = handlers_.quick(**request)) return answer(connection, *response);
+    connection.until = Clock::now() + 2 * kPatience;
+    return asker_->ask(connection.id, **request);
+  }
+}
+
+void HttpServer::answer(Connection& connection, const HttpResponse& response) {
+  connection.to_send = response_text(response, connection.head_only);
+  connection.sending = true;
+  connection.until = Clock::now() + kPatience;
+  write(connection);
+}
+
+void HttpServer::write(Connection& connection) {
+  while (!connection.to_send.empty()) {
+    const ssize_t sent = ::send(connection.socket.get(), connection.to_send.data(),
+                                connection.to_send.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return;
+    if (sent < 0) return drop(connection);
+    connection.to_send.erase(0, static_cast<std::size_t>(sent));
+  }
+  // Closing with something unread would take the answer back.
+  connection.sent = true;
+  (void)::shutdown(connection.socket.get(), SHUT_WR);
+  read(connection);
+}
+
+void HttpServer::take_answers() {
+  for (const auto& [id, response] : asker_->take()) {
+    const auto at = std::find_if(connections_.begin(), connections_.end(),
+                                 [id = id](const Connection& each) { return each.id == id; });
+    if (at != connections_.end()) answer(*at, response);
+  }
+}
+
+void HttpServer::serve(std::chrono::milliseconds longest) {
+  std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}, {asker_->fd(), POLLIN, 0}};
+  Clock::time_point next = Clock::now() + longest;
+  for (const Connection& each : connections_) {
+    // One whose answer is still being found is only asked whether it has hung up.
+    const bool waits = each.asked && !each.sending;
+    const bool writes = each.sending && !each.sent;
+    const short events = waits ? 0 : writes ? POLLOUT : POLLIN;
+    polled.push_back({each.socket.get(), events, 0});
+    next = std::min(next, each.until);
+  }
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+  if (::poll(polled.data(), polled.size(), static_cast<int>(std::max<std::int64_t>(wait, 0))) < 0) {
+    return;
+  }
+  auto fd = polled.begin() + 2;
+  for (Connection& each : connections_) {
+    const short seen = (fd++)->revents;
+    if (seen == 0) continue;
+    const bool waits = each.asked && !each.sending;
+    if (waits) {
+      if ((seen & (POLLERR | POLLHUP)) != 0) drop(each);
+    } else if (each.sending && !each.sent) {
+      write(each);
+    } else {
+      read(each);
+    }
+  }
+  if (polled[1].revents != 0) take_answers();
+  const auto now = Clock::now();
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    if (at->socket && now >= at->until) drop(*at);
+    at = at->socket ? std::next(at) : connections_.erase(at);
+  }
+  if (polled[0].revents != 0) accept_all();
+}
+
+}  // namespace gpurota::web
