@@ -299,6 +299,10 @@ void apply_threshold(proto::Status::Reply& reply, Bytes threshold) {
     gpu.state = gpu.unreserved_bytes > threshold ? proto::GpuState::kUnreservedUse
                 : only_fillers(gpu, reply)       ? proto::GpuState::kAvailable
                                                  : proto::GpuState::kInUse;
+    // What the site does not call so has no finding that says whose it is.
+    if (gpu.state == proto::GpuState::kUnreservedUse && !gpu.detail) {
+      gpu.detail = to_string(gpu.unreserved_bytes) + " without a lease: see gpurota ps";
+    }
   }
 }
 

@@ -227,6 +227,7 @@ TEST(StatusView, TheThresholdDecidesWhatIsUnreservedUse) {
   EXPECT_EQ(reply.gpus[2].state, proto::GpuState::kAvailable);
   apply_threshold(reply, mib(512));
   EXPECT_EQ(reply.gpus[2].state, proto::GpuState::kUnreservedUse);
+  EXPECT_EQ(reply.gpus[2].detail, "600 MiB without a lease: see gpurota ps");
   EXPECT_EQ(reply.gpus[0].state, proto::GpuState::kInUse);
   EXPECT_EQ(reply.gpus[1].state, proto::GpuState::kError);
   reply.gpus[2].unreserved_bytes = Bytes(1);
