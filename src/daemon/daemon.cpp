@@ -18,6 +18,7 @@ namespace {
 
 // How often descendants are followed where there is no cgroup, and a missing driver is looked for.
 constexpr Duration kHousekeepingPeriod = std::chrono::seconds(1);
+constexpr Duration kStorePeriod = std::chrono::seconds(60);
 
 }  // namespace
 
@@ -408,6 +409,12 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
 void Daemon::keep_house() {
   answers_.changed();
   if (driver_error_) discover();
+  const TimePoint now = world_.loop.now();
+  // A full disk is known before the next one asks for a lease, and forgotten when there is room.
+  if (leases_.store_error() || now - store_checked_ >= kStorePeriod) {
+    store_checked_ = now;
+    leases_.check_store();
+  }
   leases_.follow_processes();
   std::set<pid_t> listed;
   for (const GpuEntry& gpu : gpus_.entries()) {
@@ -457,6 +464,7 @@ std::vector<proto::Check> Daemon::doctor() {
   std::set<pid_t> counted;  // a process may be on several GPUs
   machine.driver = driver_;
   machine.driver_error = driver_error_;
+  machine.store_error = leases_.store_error();
   machine.automatic = automatic_.describe();
   machine.group = config_.group;
   machine.preload = places_.preload;

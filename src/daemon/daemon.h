@@ -131,6 +131,7 @@ class Daemon {
   ControlServer control_;
   Sampler sampler_;
   ports::EventLoop::SourcePtr housekeeping_;
+  TimePoint store_checked_{};
 };
 
 }  // namespace gpurota::daemon

@@ -176,6 +176,10 @@ std::vector<Check> examine(const Examination& machine) {
   checks.push_back(check_processes(machine));
   checks.push_back(check_cgroup(machine));
   checks.push_back(check_library(machine));
+  checks.push_back(machine.store_error
+                       ? error("store", machine.store_error->message,
+                               "no lease can be made until gpurotad can write there")
+                       : ok("store", "leases can be stored"));
   checks.push_back(machine.root
                        ? ok("daemon", machine.group.empty()
                                           ? std::string("runs as root, for everybody")

@@ -18,6 +18,7 @@ namespace gpurota::daemon {
 struct Examination {
   std::optional<ports::DriverInfo> driver;
   std::optional<Error> driver_error;
+  std::optional<Error> store_error;
   struct Gpu {
     GpuInfo info;
     std::string name;  // "0", "0:1"

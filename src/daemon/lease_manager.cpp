@@ -112,7 +112,10 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
   };
   auto id = parts_.store.next_lease_id();
-  if (!id) return refuse(std::move(id).error().context("cannot make a lease"));
+  if (!id) {
+    store_error_ = id.error();
+    return refuse(std::move(id).error().context("cannot make a lease"));
+  }
 
   LeaseEntry entry(parts_.processes);
   entry.lease.id = *id;

@@ -172,8 +172,10 @@ class LeaseManager final : public LeaseRoots {
 
   const std::map<LeaseId, LeaseEntry>& entries() const { return entries_; }
   const LeaseEntry* find(LeaseId id) const;
-  // Why the last lease could not be stored.
+  // Why nothing could be stored when that was last tried.
   const std::optional<Error>& store_error() const { return store_error_; }
+  // Asks the store by writing what it has already.
+  void check_store();
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> rooms() const;
   std::vector<lease::Occupant> occupants() const;

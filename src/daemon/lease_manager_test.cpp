@@ -66,6 +66,12 @@ TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().error.message, HasSubstr("disk full"));
   EXPECT_TRUE(manager->entries().empty());
+  ASSERT_TRUE(manager->store_error()) << "it is told, as gpurota-web's readyz";
+  manager->check_store();
+  EXPECT_TRUE(manager->store_error());
+  store.set_failure(std::nullopt);
+  manager->check_store();
+  EXPECT_FALSE(manager->store_error()) << "there is room again";
 }
 
 TEST_F(LeaseManagerTest, ItEndsWithItsCommandAndTakesTheLeftoversWithIt) {

@@ -170,6 +170,19 @@ Result<void> LeaseManager::set_gpu(const ports::StoredGpuState& state) {
   return {};
 }
 
+void LeaseManager::check_store() {
+  ports::StoredGpuState state;
+  if (!gpu_states_.empty()) {
+    state = gpu_states_.begin()->second;
+  } else if (!parts_.gpus.entries().empty()) {
+    state.uuid = parts_.gpus.entries().front().info.uuid;
+  } else {
+    return;
+  }
+  const auto saved = parts_.store.save_gpu(state);
+  store_error_ = saved ? std::nullopt : std::optional(saved.error());
+}
+
 std::optional<LeaseId> LeaseManager::lease_of_cgroup(const std::string& cgroup) const {
   if (cgroup.empty()) return std::nullopt;
   const auto is_below = [&](const std::string& own) {

@@ -183,7 +183,10 @@ lease::Holding Queue::held_by(uid_t uid) const {
 
 tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& request) {
   const auto id = parts_.store.next_request_id();
-  if (!id) return refuse(Error(id.error()).context("cannot queue the request"));
+  if (!id) {
+    parts_.leases.check_store();
+    return refuse(Error(id.error()).context("cannot queue the request"));
+  }
   QueueEntry entry;
   entry.id = *id;
   entry.asked = request;

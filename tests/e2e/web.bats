@@ -10,7 +10,11 @@ setup() {
   wait_until says web 'listens on'
   URL=$(sed -n 's/.*listens on //p' web)
 }
-teardown() { end_test; }
+teardown() {
+  local state=$E2E_DIR/state
+  end_test
+  if mountpoint -q "$state"; then umount -l "$state" && rm -rf "${state%/state}"; fi
+}
 
 # get PATH [HEADER: VALUE]: prints the status, then the body.
 get() {
@@ -108,4 +112,19 @@ END
   [[ $output == *"write 127.0.0.1:9836"* ]]
   run -1 gpurota-web --listen "${URL#http://}"
   [[ $output == *"cannot listen"* ]]
+}
+
+@test "readyz is false while nothing can be stored, and true again when it can" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it mounts a small disk"; fi
+  stop_daemon
+  mount -t tmpfs -o size=700k,mode=700 none state 2>/dev/null || skip "nothing can be mounted here"
+  start_daemon
+  head -c 2M /dev/zero >state/everything 2>/dev/null || true
+  run -1 gpurota reserve --gpu-ids 0 --note "$(head -c 1000 /dev/zero | tr '\0' n)"
+  wait_until not_ready
+  get /readyz | grep -q 'store: '
+  run -1 gpurota doctor
+  grep -q '^error *store .*the disk is full' <<<"$output"
+  rm state/everything
+  wait_until ready_again
 }
