@@ -32,7 +32,7 @@ _gpurota_job() {
     if [ "${COMP_WORDS[i]}" = job ]; then action=${COMP_WORDS[i + 1]}; fi
   done
   if [ "$action" = "$current" ]; then action=''; fi
-  local define='--restart --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note --as --timeout --wait --nonblock --'
+  local define='--restart --output --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note --as --timeout --wait --nonblock --'
   case $action in
     '') _gpurota_words "add list show logs update start stop restart remove export apply --help" "$current" ;;
     add) _gpurota_words "$define" "$current" ;;
@@ -78,6 +78,7 @@ _gpurota() {
       ;;
     --gpu-ids | -i) _gpurota_gpu_ids "$current" && return ;;
     --restart) _gpurota_words 'no on-failure always' "$current" && return ;;
+    --output) _gpurota_words 'file journal' "$current" && return ;;
     --lease) _gpurota_words "$(_gpurota_names leases)" "$current" && return ;;
     --priority) _gpurota_words 'high normal low' "$current" && return ;;
     --turns) _gpurota_words 'auto on off' "$current" && return ;;

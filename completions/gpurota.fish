@@ -121,6 +121,7 @@ complete -c gpurota -n '__gpurota_at report' -l by -x -a 'user group note gpu ki
 complete -c gpurota -n '__gpurota_at report' -l csv -d 'for spreadsheets'
 complete -c gpurota -n '__gpurota_at job' -a 'add list show logs update start stop restart remove export apply'
 complete -c gpurota -n '__gpurota_at job' -l restart -x -a 'no on-failure always' -d 'when it ends'
+complete -c gpurota -n '__gpurota_at job' -l output -x -a 'file journal' -d 'where what it prints goes'
 complete -c gpurota -n '__gpurota_at job' -l env -x -d 'a variable to hand on'
 complete -c gpurota -n '__gpurota_at job' -l env-file -r -d 'variables'
 complete -c gpurota -n '__gpurota_at job' -l workdir -x -a '(__fish_complete_directories)' -d 'where it runs'

@@ -50,7 +50,7 @@ OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli"]),
     (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim", "cli"]),
     (r"sqlite3\.h", ["store"]),
-    (r"systemd/.*", ["sys"]),
+    (r"systemd/.*", ["sys", "keeper"]),
 ]
 # Decides, never touches: no I/O, no threads, no clock, no log.
 PURE = ["core", "lease", "sched", "watch", "jobs", "filler", "proto", "config"]

@@ -27,9 +27,10 @@ std::string refusal(const Words& words) {
 
 TEST(FillerArgs, AddTakesAllItCanBeTold) {
   const FillerOptions filler =
-      parse({"filler", "add", "fold", "--gpu-ids", "0,2", "--instances=2", "--memory", "88%",
-             "--idle-after", "5m", "--grace", "3s", "--on-yield", "stop", "--env", "HOME", "--",
-             "./fold", "--memory", "1"});
+      parse({"filler",        "add",      "fold",       "--gpu-ids",    "0,2",
+             "--instances=2", "--memory", "88%",        "--idle-after", "5m",
+             "--grace",       "3s",       "--on-yield", "stop",         "--env",
+             "HOME",          "--",       "./fold",     "--memory",     "1"});
   EXPECT_EQ(filler.name, "fold");
   EXPECT_THAT(filler.gpu_ids, ElementsAre("0", "2"));
   EXPECT_EQ(filler.instances, 2);
@@ -90,6 +91,11 @@ TEST(FillerView, ShowsWhereItIsAndWhatKeepsItOffTheOthers) {
   EXPECT_THAT(text, HasSubstr("busy: leased"));
   EXPECT_THAT(text, HasSubstr("idle, until "));
   EXPECT_THAT(text, HasSubstr("./fold -x"));
+  on.state = "evicted";
+  on.why = "wanted";
+  EXPECT_EQ(place_text(on, WallTime(0s)), "evicted: wanted");
+  on.start_at = WallTime(60s);
+  EXPECT_THAT(place_text(on, WallTime(0s)), HasSubstr("evicted, until "));
   EXPECT_EQ(fillers_text({}, {80, false}, WallTime(0s)), "no fillers\n");
 }
 

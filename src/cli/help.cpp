@@ -244,6 +244,7 @@ usage: gpurota job add NAME [OPTION…] -- COMMAND [ARGUMENT…]
   --env-file FILE    variables, NAME=VALUE on each line
   --workdir DIR      where it runs (here, if not given)
   --after NAME       after a reboot start it after that job of yours
+  --output WHERE     file (if not given): 'gpurota job logs' shows it; or journal
   --timeout TIME     end a run that lasts longer than that
   and every option of 'gpurota run'
 

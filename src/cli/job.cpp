@@ -15,6 +15,7 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
   call.command = options.command;
   call.options = options.run_options;
   call.restart = options.restart;
+  call.output = options.output;
   if (!options.after.empty()) call.after = options.after;
   GPUROTA_ASSIGN_OR_RETURN(call.workdir, absolute_workdir(options.workdir));
   GPUROTA_ASSIGN_OR_RETURN(call.environment,
@@ -56,6 +57,7 @@ Result<proto::UpdateJob> update_call(const proto::Job& job, const JobOptions& op
   call.name = options.name;
   call.user = options.user;
   call.restart = options.restart;
+  call.output = options.output;
   if (!options.command.empty()) call.command = options.command;
   if (!options.after.empty()) call.after = options.after;
   if (options.workdir) {

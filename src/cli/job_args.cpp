@@ -59,8 +59,8 @@ Result<void> check_definition(const JobOptions& job, bool dashes) {
                 "everybody could read it on the command line. Or use --env-file");
   }
   const bool nothing = job.run_options.empty() && job.command.empty() && !job.workdir &&
-                       !job.restart && job.variables.empty() && job.variable_files.empty() &&
-                       job.after.empty();
+                       !job.restart && !job.output && job.variables.empty() &&
+                       job.variable_files.empty() && job.after.empty();
   if (update && nothing) {
     return fail(Code::kInvalid, "nothing to change: give options, or a command behind two dashes");
   }
@@ -79,6 +79,7 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
     if (name == "--help" || name == "-h") return std::optional<JobOptions>();
     std::optional<std::string>* one = name == "--workdir"                          ? &job.workdir
                                       : name == "--restart"                        ? &job.restart
+                                      : name == "--output"                         ? &job.output
                                       : name == "--user" && job.action == "update" ? &job.user
                                                                                    : nullptr;
     Words* many = name == "--env"        ? &job.variables

@@ -22,7 +22,7 @@ struct JobOptions {
   // Of add and update:
   std::vector<std::string> run_options;  // as they were given
   std::vector<std::string> command;
-  std::optional<std::string> workdir, restart;
+  std::optional<std::string> workdir, restart, output;
   std::vector<std::string> variables, variable_files, after;
 };
 

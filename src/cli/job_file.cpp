@@ -45,9 +45,9 @@ class JobReader {
   JobReader(const toml::table& table, const std::string& file) : table_(table), file_(file) {}
 
   Result<proto::JobDefinition> read() {
-    const std::set<std::string_view> known = {"name",    "command",   "options",
-                                              "workdir", "restart",   "after",
-                                              "start",   "variables", "environment"};
+    const std::set<std::string_view> known = {"name",        "command", "options", "workdir",
+                                              "restart",     "after",   "start",   "variables",
+                                              "environment", "output"};
     for (const auto& [key, node] : table_) {
       const std::string name(key.str());
       if (!known.contains(name)) return wrong(node, name, "there is no such key");
@@ -70,6 +70,12 @@ class JobReader {
     if (job.restart != "no" && job.restart != "on-failure" && job.restart != "always") {
       return wrong(*table_.get("restart"), "restart", "write no, on-failure or always");
     }
+    std::string output;
+    GPUROTA_TRY(text("output", output));
+    if (!output.empty() && output != "file" && output != "journal") {
+      return wrong(*table_.get("output"), "output", "write file or journal");
+    }
+    if (!output.empty()) job.output = output;
     GPUROTA_TRY(strings("after", job.after));
     GPUROTA_TRY(strings("variables", job.variables));
     GPUROTA_TRY(read_start(job));
@@ -147,6 +153,7 @@ std::string job_file_text(const std::vector<proto::JobDefinition>& jobs) {
     if (!job.workdir.empty()) out += fmt::format("workdir = {}\n", quoted(job.workdir));
     if (job.restart != "no") out += fmt::format("restart = {}\n", quoted(job.restart));
     if (!job.after.empty()) out += fmt::format("after = {}\n", listed(job.after));
+    if (job.output) out += fmt::format("output = {}\n", quoted(*job.output));
     if (!job.start) out += "start = false\n";
     if (!job.variables.empty()) out += fmt::format("variables = {}\n", listed(job.variables));
     if (!job.environment.empty()) out += "[job.environment]\n";

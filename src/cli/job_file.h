@@ -7,6 +7,7 @@
 //     options = ["--memory", "8G"]        # of gpurota run
 //     workdir = "/srv/web"                # else the home directory
 //     restart = "on-failure"              # else "no"
+//     output = "journal"                  # else "file"
 //     after = ["db"]
 //     start = false                       # else it is started when it is added
 //     variables = ["TOKEN"]               # the value: of the job that is there, else of one's environment

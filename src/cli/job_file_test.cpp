@@ -19,6 +19,7 @@ proto::JobDefinition full() {
   job.variables = {"OTHER"};
   job.restart = "on-failure";
   job.after = {"db"};
+  job.output = "journal";
   job.start = false;
   return job;
 }
@@ -64,6 +65,7 @@ TEST(JobFile, WithAMistakeIsRefusedWithLineAndKey) {
   EXPECT_THAT(refusal(good + "restart = 'daily'\n"), HasSubstr("jobs.toml:4: restart: "));
   EXPECT_THAT(refusal(good + "workdir = 'here'\n"), HasSubstr("jobs.toml:4: workdir: "));
   EXPECT_THAT(refusal(good + "after = 'db'\n"), HasSubstr("jobs.toml:4: after: "));
+  EXPECT_THAT(refusal(good + "output = 'mail'\n"), HasSubstr("jobs.toml:4: output: "));
   EXPECT_THAT(refusal(good + "after = ['db', 1]\n"), HasSubstr("jobs.toml:4: after: "));
   EXPECT_THAT(refusal(good + "start = 'yes'\n"), HasSubstr("jobs.toml:4: start: "));
   EXPECT_THAT(refusal(good + good), HasSubstr("jobs.toml:4: name: "));

@@ -31,8 +31,8 @@ std::string refusal(const std::vector<std::string>& words) {
 
 TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
   const JobOptions job = parsed({"add", "web", "--memory", "8G", "--restart=on-failure", "--env",
-                                 "TOKEN", "--env-file", "e", "--after", "db", "--workdir", "/srv",
-                                 "--", "python", "--env", "x"});
+                                 "TOKEN", "--env-file", "e", "--after", "db", "--output=journal",
+                                 "--workdir", "/srv", "--", "python", "--env", "x"});
   EXPECT_EQ(job.name, "web");
   EXPECT_THAT(job.run_options, ElementsAre("--memory", "8G"));
   EXPECT_THAT(job.command, ElementsAre("python", "--env", "x"));
@@ -40,6 +40,7 @@ TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
   EXPECT_THAT(job.variables, ElementsAre("TOKEN"));
   EXPECT_THAT(job.variable_files, ElementsAre("e"));
   EXPECT_THAT(job.after, ElementsAre("db"));
+  EXPECT_EQ(job.output, "journal");
   EXPECT_EQ(job.workdir, "/srv");
 }
 

@@ -84,6 +84,7 @@ std::string job_text(const proto::Job& job) {
   add_line(text, "variables", joined(job.variables));
   add_line(text, "restart", job.restart);
   add_line(text, "after", joined(job.after));
+  if (job.output == "journal") add_line(text, "output", *job.output);
   if (job.failures > 0) add_line(text, "failures", fmt::format("{} in a row", job.failures));
   for (const proto::JobRun& run : job.runs) {
     add_line(text, "run",

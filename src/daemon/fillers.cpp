@@ -227,9 +227,11 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
     spec.options.push_back(memory.percent != 0 ? fmt::format("{}%", memory.percent)
                                                : std::to_string(memory.bytes.count()));
   }
-  GPUROTA_ASSIGN_OR_RETURN(const pid_t pid,
-                           launcher_.start(number, {entry.uid, entry.user, parts_.gpurota,
-                                                    parts_.runtime_dir, std::move(spec)}));
+  GPUROTA_ASSIGN_OR_RETURN(
+      const pid_t pid,
+      launcher_.start(
+          number, {entry.uid, entry.user, parts_.gpurota, parts_.runtime_dir, std::move(spec)},
+          [&](pid_t keeper) { cgroups_.make(keeper, fmt::format("filler-{}", number)); }));
   FillerSpot& spot = spots_[gpu];
   spot.filler = entry.id;
   spot.since = parts_.loop.now();
@@ -332,12 +334,14 @@ bool Fillers::hand_over(const GpuUuid& gpu) {
 
 void Fillers::on_keeper_death(const GpuUuid& gpu) {
   FillerSpot& spot = spots_[gpu];
-  if (spot.keeper) launcher_.collect(spot.keeper->pid());
+  if (spot.keeper) {
+    launcher_.collect(spot.keeper->pid());
+    cgroups_.on_end(spot.keeper->pid());
+  }
   spot.keeper.reset();
   if (hand_over(gpu)) return;
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
-  const bool was_on =
-      spot.turns.state() == filler::State::kOn || spot.eviction || spot.moved_out;
+  const bool was_on = spot.turns.state() == filler::State::kOn || spot.eviction || spot.moved_out;
   if (it != entries_.end() && was_on && !spot.told_to_end) {
     if (const auto number = number_of(it->second, gpu)) ended_by_itself(it->second, gpu, *number);
   }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "daemon/gpu_table.h"
+#include "daemon/keeper_cgroups.h"
 #include "daemon/lease_manager.h"
 #include "daemon/recorder.h"
 #include "daemon/tracked_process.h"
@@ -176,6 +177,7 @@ class Fillers {
 
   Parts parts_;
   keeper::Launcher launcher_;
+  KeeperCgroups cgroups_{parts_.loop, parts_.processes};
   std::map<std::uint64_t, FillerEntry> entries_;
   std::map<GpuUuid, FillerSpot> spots_;
   bool looking_ = false;  // look_at_evictions() is about to run

@@ -155,6 +155,7 @@ void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) 
     if (!keeper) continue;
     FillerSpot& spot = spots_[gpu];
     spot.keeper = std::move(*keeper);
+    cgroups_.take_up(*holder);
     spot.filler = entry.id;
     spot.since = parts_.loop.now();
     spot.turns.on_found(parts_.loop.now());

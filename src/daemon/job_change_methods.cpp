@@ -1,6 +1,7 @@
 // The calls that change jobs, and write them out: part of job_methods.cpp.
 #include "daemon/calls.h"
 #include "daemon/control_methods.h"
+#include "daemon/job_output.h"
 #include "daemon/jobs.h"
 #include "proto/codec.h"
 
@@ -42,6 +43,9 @@ Result<jobs::JobSpec> changed(jobs::JobSpec spec, const proto::UpdateJob& call) 
   if (call.restart) {
     GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(*call.restart));
   }
+  if (call.output) {
+    GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(call.output));
+  }
   for (const proto::Variable& each : call.environment.value_or(std::vector<proto::Variable>())) {
     set_value(spec.environment, each.name, each.value);
   }
@@ -57,6 +61,7 @@ Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* 
   spec.workdir = told.workdir;
   spec.after = told.after;
   GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(told.restart));
+  GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(told.output));
   for (const proto::Variable& each : told.environment) {
     set_value(spec.environment, each.name, each.value);
   }
@@ -85,6 +90,7 @@ proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
   out.workdir = job.spec.workdir;
   out.restart = jobs::to_string(job.spec.restart);
   out.after = job.spec.after;
+  if (job.spec.output != jobs::Output::kFile) out.output = jobs::to_string(job.spec.output);
   for (const auto& [name, value] : job.spec.environment) {
     if (secrets) {
       out.environment.push_back({name, value});

@@ -2,6 +2,7 @@
 // administrators see all, and say whose they mean.
 #include "daemon/calls.h"
 #include "daemon/control_methods.h"
+#include "daemon/job_output.h"
 #include "daemon/jobs.h"
 #include "proto/codec.h"
 
@@ -10,6 +11,16 @@
 #include <algorithm>
 
 namespace gpurota::daemon {
+
+Result<jobs::Output> output_of(const std::optional<std::string>& word) {
+  if (!word) return jobs::Output::kFile;
+  const auto output = jobs::parse_output(*word);
+  if (!output)
+    return fail(Code::kInvalid, "the output of a job goes to a 'file' or to the 'journal'");
+  if (*output == jobs::Output::kJournal) GPUROTA_TRY(keeper::check_journal());
+  return *output;
+}
+
 namespace {
 
 std::optional<std::string> text_or_nothing(const std::string& text) {
@@ -29,6 +40,7 @@ Result<jobs::JobSpec> spec_of(const proto::AddJob& call) {
   if (!restart) return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
   spec.restart = *restart;
   spec.after = call.after.value_or(std::vector<std::string>());
+  GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(call.output));
   return spec;
 }
 
@@ -47,6 +59,7 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   shown.workdir = job.spec.workdir;
   for (const auto& [name, value] : job.spec.environment) shown.variables.push_back(name);
   shown.restart = jobs::to_string(job.spec.restart);
+  shown.output = jobs::to_string(job.spec.output);
   shown.after = job.spec.after;
   shown.since = state.started;
   shown.failures = state.failures;
@@ -121,6 +134,11 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ControlJob& call) 
 Outcome ControlMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
   const auto job = own_job(caller, call.name, call.user);
   if (!job) return refused(job.error());
+  if ((*job)->spec.output == jobs::Output::kJournal) {
+    return refused({Code::kUnavailable, 0,
+                    fmt::format("what it prints goes to the journal: journalctl -t {} _UID={}",
+                                keeper::journal_name((*job)->spec.name), (*job)->uid)});
+  }
   const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
   std::optional<jobs::LogCursor> from;
   if (call.cursor && !(from = jobs::parse_log_cursor(*call.cursor))) {

@@ -144,7 +144,8 @@ void Jobs::launch(JobEntry& job) {
   // Before there is a process: a daemon that is killed now finds the keeper by its lock.
   save_or_say(job);
   const auto pid =
-      launcher_.start(job.id, {job.uid, job.user, parts_.gpurota, parts_.runtime_dir, job.spec});
+      launcher_.start(job.id, {job.uid, job.user, parts_.gpurota, parts_.runtime_dir, job.spec},
+                      [&](pid_t keeper) { cgroups_.make(keeper, fmt::format("job-{}", job.id)); });
   if (!pid) {
     carry_out(job, job.life.on_cannot_start(now(), pid.error().message));
     return;
@@ -205,7 +206,10 @@ void Jobs::on_keeper_death(std::uint64_t id) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
   JobEntry& job = it->second;
-  if (job.keeper) launcher_.collect(job.keeper->pid());
+  if (job.keeper) {
+    launcher_.collect(job.keeper->pid());
+    cgroups_.on_end(job.keeper->pid());
+  }
   job.keeper.reset();
   if (hand_over(job)) return settle(id);
   const jobs::Actions actions = outcome(job);

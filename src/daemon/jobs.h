@@ -8,6 +8,7 @@
 // jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
 
+#include "daemon/keeper_cgroups.h"
 #include "daemon/tracked_process.h"
 #include "jobs/record.h"
 #include "jobs/supervision.h"
@@ -121,6 +122,7 @@ class Jobs {
 
   Parts parts_;
   keeper::Launcher launcher_;
+  KeeperCgroups cgroups_{parts_.loop, parts_.processes};
   std::map<std::uint64_t, JobEntry> entries_;
 };
 

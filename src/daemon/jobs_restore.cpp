@@ -59,6 +59,7 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
     auto keeper =
         track(parts_.processes, *holder, std::nullopt, [this, id] { on_keeper_death(id); });
     if (keeper) job.keeper = std::move(*keeper);
+    cgroups_.take_up(*holder);
     log::info("job taken up", {{"job", job.spec.name}, {"uid", job.uid}});
   }
   if (ran && !job.keeper) return on_keeper_death(id);

@@ -51,6 +51,14 @@ const char* to_string(RestartPolicy policy) { return name_of(kPolicies, policy);
 std::optional<RestartPolicy> parse_restart_policy(std::string_view word) {
   return value_of(kPolicies, word);
 }
+const char* to_string(Output output) { return output == Output::kJournal ? "journal" : "file"; }
+
+std::optional<Output> parse_output(std::string_view word) {
+  if (word == "file") return Output::kFile;
+  if (word == "journal") return Output::kJournal;
+  return std::nullopt;
+}
+
 const char* to_string(EndReason reason) { return name_of(kReasons, reason); }
 std::optional<EndReason> parse_end_reason(std::string_view word) {
   return value_of(kReasons, word);

@@ -17,6 +17,11 @@ enum class RestartPolicy { kNo, kOnFailure, kAlways };
 const char* to_string(RestartPolicy policy);  // "no", "on-failure", "always"
 std::optional<RestartPolicy> parse_restart_policy(std::string_view word);
 
+// Where what it prints goes.
+enum class Output { kFile, kJournal };
+const char* to_string(Output output);  // "file", "journal"
+std::optional<Output> parse_output(std::string_view word);
+
 // Why a run ended. What we did to it (stop, time, limit) is the reason even if it then exits with a
 // code of its own.
 enum class EndReason {

@@ -58,6 +58,7 @@ void write_spec(Writer& out, const JobSpec& spec) {
   out.add("workdir", spec.workdir).add("restart", to_string(spec.restart));
   for (const auto& [name, value] : spec.environment) out.add("variable", name + "=" + value);
   out.add_all("after", spec.after);
+  if (spec.output != Output::kFile) out.add("output", to_string(spec.output));
 }
 
 bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
@@ -79,6 +80,10 @@ bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
     const auto policy = parse_restart_policy(value);
     if (!policy) return false;
     spec.restart = *policy;
+  } else if (key == "output") {
+    const auto output = parse_output(value);
+    if (!output) return false;
+    spec.output = *output;
   }
   return true;
 }

@@ -27,6 +27,7 @@ struct JobSpec {
   std::vector<std::pair<std::string, std::string>> environment;
   RestartPolicy restart = RestartPolicy::kNo;
   std::vector<std::string> after;
+  Output output = Output::kFile;
   bool operator==(const JobSpec&) const = default;
 };
 

@@ -17,6 +17,7 @@ JobSpec full() {
   spec.environment = {{"TOKEN", "a=b=c"}, {"EMPTY", ""}};
   spec.restart = RestartPolicy::kOnFailure;
   spec.after = {"db", "cache"};
+  spec.output = Output::kJournal;
   return spec;
 }
 

@@ -1,6 +1,8 @@
 #include "keeper/command.h"
 
 #include "base/text.h"
+#include "keeper/journal.h"
+#include "keeper/login_limits.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +33,7 @@ struct Account {
 };
 
 constexpr long kSecondsADay = 86400;
+constexpr const char* kSecurity = "/etc/security";
 
 Result<void> check_expiry(const std::string& name) {
   // Only root may look, and only root starts commands of others.
@@ -102,6 +105,8 @@ struct Plan {
   std::string program, workdir;
   std::vector<char*> argv, environment;
   bool change_user = false;
+  std::vector<LoginLimit> limits;
+  std::optional<std::string> journal;  // the job's name, if its output goes there
 };
 
 void write_once(const char* path, const char* text) {
@@ -126,6 +131,28 @@ void forget_our_limits() {
   (void)::umask(022);
 }
 
+std::vector<LoginLimit> limits_of(const Account& account) {
+  LoginUser user{account.name, account.uid, account.groups, {}};
+  for (const gid_t gid : account.groups) {
+    if (const group* entry = ::getgrgid(gid)) user.group_names.emplace_back(entry->gr_name);
+  }
+  return parse_login_limits(read_limit_files(kSecurity), user);
+}
+
+// What cannot be set (a container may not raise anything) stays as it is.
+void set_limits(const std::vector<LoginLimit>& limits) {
+  for (const LoginLimit& wanted : limits) {
+    const auto resource = static_cast<__rlimit_resource>(wanted.resource);
+    rlimit now = {};
+    if (::getrlimit(resource, &now) != 0) continue;
+    rlimit limit = merge(now, wanted);
+    if (::setrlimit(resource, &limit) == 0) continue;
+    limit.rlim_max = now.rlim_max;
+    limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max);
+    (void)::setrlimit(resource, &limit);
+  }
+}
+
 // In the child, until it executes. Returns what failed; errno says how.
 const char* become(const Plan& plan, int output, pid_t keeper) {
   forget_our_limits();
@@ -134,6 +161,7 @@ const char* become(const Plan& plan, int output, pid_t keeper) {
   if (::dup2(output, 1) < 0 || ::dup2(output, 2) < 0) return "connecting its output";
   if (nothing > 2) (void)::close(nothing);
   if (::setsid() < 0) return "making a session";
+  set_limits(plan.limits);
   if (plan.change_user) {
     const Account& account = plan.account;
     if (::setgroups(account.groups.size(), account.groups.data()) != 0) return "setting its groups";
@@ -143,6 +171,13 @@ const char* become(const Plan& plan, int output, pid_t keeper) {
   // A keeper that is killed leaves nobody to report to: the run ends with it.
   if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != keeper) return "its keeper ended";
   // With the owner's rights, not with ours.
+  if (plan.journal) {
+    const auto stream = open_journal(*plan.journal);
+    if (!stream || ::dup2(stream->get(), 1) < 0 || ::dup2(stream->get(), 2) < 0) {
+      if (!stream) errno = stream.error().native;
+      return "opening the journal";
+    }
+  }
   if (::chdir(plan.workdir.c_str()) != 0) return "entering its working directory";
   (void)::execve(plan.program.c_str(), plan.argv.data(), plan.environment.data());
   return "executing gpurota";
@@ -160,6 +195,9 @@ Result<Command> start_command(const jobs::KeeperOrders& orders) {
   GPUROTA_ASSIGN_OR_RETURN(plan.account, find_account(orders));
   plan.change_user = ::geteuid() != orders.uid;
   plan.program = orders.gpurota;
+  // One that is not root's has them from its own login.
+  if (::geteuid() == 0) plan.limits = limits_of(plan.account);
+  if (orders.spec.output == jobs::Output::kJournal) plan.journal = orders.spec.name;
   plan.workdir = orders.spec.workdir.empty() ? plan.account.home : orders.spec.workdir;
   std::vector<std::string> words = {"gpurota", "run"};
   words.insert(words.end(), orders.spec.options.begin(), orders.spec.options.end());

@@ -10,11 +10,16 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <sched.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,6 +175,93 @@ TEST_F(KeeperTest, AFullDiskCostsOutputAndNothingElse) {
   (void)::umount2(place.c_str(), MNT_DETACH);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(*report, (jobs::KeeperReport{false, 7, ""}));
+}
+
+// /run has nothing but `listener` where journald would be, or nothing at all.
+bool make_journal(int listener) {
+  if (::mount("tmpfs", "/run", "tmpfs", 0, "mode=755") != 0) return false;
+  if (listener < 0) return true;
+  (void)::mkdir("/run/systemd", 0755);
+  (void)::mkdir("/run/systemd/journal", 0755);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, "/run/systemd/journal/stdout");
+  return ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+         ::chmod(address.sun_path, 0666) == 0 && ::listen(listener, 1) == 0;
+}
+
+// With a machine of its own: what others see is not touched.
+class MachineTest : public KeeperTest {
+ protected:
+  // False: this cannot be tried here.
+  bool start_in(const std::function<bool()>& enter, std::vector<std::string> command) {
+    if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) return false;
+    orders_.uid = ::getpwnam("nobody")->pw_uid;
+    orders_.user = "nobody";
+    orders_.spec.command = std::move(command);
+    gpurota::testing::write_file(dir_.file(jobs::kOrdersFile), encode(orders_));
+    int ready[2];
+    if (::pipe2(ready, O_CLOEXEC) != 0) return false;
+    keeper_ = ::fork();
+    if (keeper_ == 0) {
+      const bool there = ::unshare(CLONE_NEWNS) == 0 &&
+                         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         enter();
+      (void)!::write(ready[1], there ? "y" : "n", 1);
+      if (!there) ::_exit(0);
+      ::execl(GPUROTA_KEEPER, "gpurota-keeper", dir_.path().c_str(), static_cast<char*>(nullptr));
+      ::_exit(126);
+    }
+    (void)::close(ready[1]);
+    char there = 'n';
+    (void)!::read(ready[0], &there, 1);
+    (void)::close(ready[0]);
+    if (there == 'n') (void)::waitpid(keeper_, nullptr, 0);
+    return there == 'y';
+  }
+  bool start_with_journal(int listener) {
+    orders_.spec.output = jobs::Output::kJournal;
+    return start_in([=] { return make_journal(listener); }, {"sh", "-c", "echo out; echo err >&2"});
+  }
+};
+
+TEST_F(MachineTest, WhatItPrintsGoesToTheJournalAndIsItsOwners) {
+  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!start_with_journal(listener.get())) GTEST_SKIP() << "needs root and a mount namespace";
+  const Fd stream(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(stream);
+  ucred who = {};
+  socklen_t size = sizeof who;
+  ASSERT_EQ(::getsockopt(stream.get(), SOL_SOCKET, SO_PEERCRED, &who, &size), 0);
+  EXPECT_EQ(who.uid, orders_.uid);
+  std::string said;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(stream.get(), buffer, sizeof buffer)) > 0;) {
+    said.append(buffer, static_cast<std::size_t>(n));
+  }
+  EXPECT_TRUE(said.starts_with("gpurota-job-job\n")) << said;
+  EXPECT_TRUE(said.ends_with("\nout\nerr\n")) << said;
+  EXPECT_EQ(wait(), (jobs::KeeperReport{false, 0, ""}));
+  EXPECT_EQ(log(), "");
+}
+
+TEST_F(MachineTest, WithoutAJournalItDoesNotStartAndSaysWhy) {
+  if (!start_with_journal(-1)) GTEST_SKIP() << "needs root and a mount namespace";
+  EXPECT_THAT(wait().cannot_start, HasSubstr("the journal"));
+}
+
+TEST_F(MachineTest, HasTheLimitsThatALoginWouldGiveItsOwner) {
+  const auto enter = [] {
+    if (::mount("tmpfs", "/etc/security", "tmpfs", 0, "mode=755") != 0) return false;
+    gpurota::testing::write_file("/etc/security/limits.conf",
+                                 "* - nofile 800\nnobody soft nofile 700\nnobody - core 0\n");
+    return true;
+  };
+  if (!start_in(enter, {"sh", "-c", "ulimit -Sn; ulimit -Hn; ulimit -Hc"})) {
+    GTEST_SKIP() << "needs root and a mount namespace";
+  }
+  EXPECT_EQ(wait(), (jobs::KeeperReport{false, 0, ""}));
+  EXPECT_EQ(log(), "700\n800\n0\n");
 }
 
 TEST_F(KeeperTest, GoesOnInTheLogOfTheLastRun) {

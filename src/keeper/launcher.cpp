@@ -55,7 +55,8 @@ std::string Launcher::place_of(std::uint64_t job) const {
   return fmt::format("{}/{}", directory_, job);
 }
 
-Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& orders) {
+Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& orders,
+                              const std::function<void(pid_t)>& place_keeper) {
   GPUROTA_TRY(make_directory(directory_));
   const std::string place = place_of(job);
   GPUROTA_TRY(make_directory(place));
@@ -67,9 +68,17 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  int ready[2];
+  if (::pipe2(ready, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  const Fd ready_read(ready[0]);
+  Fd ready_write(ready[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot fork", errno);
   if (pid == 0) {
+    // Until the other end is closed.
+    ready_write.reset();
+    char nothing_comes = 0;
+    (void)!::read(ready_read.get(), &nothing_comes, 1);
     // A session of its own: what a terminal sends the daemon is not for the job.
     (void)::setsid();
     const int nothing = ::open("/dev/null", O_RDWR);
@@ -81,6 +90,7 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
     (void)::execv((systemd_run_.empty() ? program_ : systemd_run_).c_str(), argv.data());
     ::_exit(127);
   }
+  if (place_keeper && systemd_run_.empty()) place_keeper(pid);
   return pid;
 }
 
@@ -92,8 +102,8 @@ std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::str
   const auto run = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   return {
       "systemd-run", "--quiet", "--collect", "--no-ask-password",
-      fmt::format("--unit=gpurota-job-{}-{}.service", job, run),
-      "--description=gpurota: " + name, "--slice=gpurota-jobs.slice",
+      fmt::format("--unit=gpurota-job-{}-{}.service", job, run), "--description=gpurota: " + name,
+      "--slice=gpurota-jobs.slice",
       // It is there when it has its lock.
       "--service-type=notify",
       // The cgroup of its lease is made below its own.

@@ -13,6 +13,7 @@
 #include "jobs/record.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +33,9 @@ class Launcher {
 
   // Starts a keeper: the pid of a child of ours. It is the keeper, or it asks systemd for one: when it has
   // ended, holder() tells who goes on, and if nobody does, read_report() why. The last run's report is
-  // gone then.
-  Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders);
+  // gone then. `place` is called with a keeper that is our child before it executes anything.
+  Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders,
+                      const std::function<void(pid_t)>& place = nullptr);
   // A keeper that has not read its orders yet will not run. Then ask holder() once more.
   void withdraw(std::uint64_t job);
   // The keeper that lives, whoever started it; the kernel knows.

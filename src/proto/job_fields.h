@@ -28,6 +28,7 @@ void visit(V&& v, X& x) {
   v("variables", x.variables);
   v("restart", x.restart);
   v("after", x.after);
+  v("output", x.output);
   v("since", x.since);
   v("lease_id", x.lease_id);
   v("request_id", x.request_id);
@@ -46,6 +47,7 @@ void visit(V&& v, X& x) {
   v("variables", x.variables);
   v("restart", x.restart);
   v("after", x.after);
+  v("output", x.output);
   v("start", x.start);
 }
 
@@ -64,6 +66,7 @@ void visit(V&& v, X& x) {
   v("environment", x.environment);
   v("restart", x.restart);
   v("after", x.after);
+  v("output", x.output);
 }
 
 template <class V, Like<AddJob::Reply> X>
@@ -118,6 +121,7 @@ void visit(V&& v, X& x) {
   v("environment", x.environment);
   v("restart", x.restart);
   v("after", x.after);
+  v("output", x.output);
   v("memory", x.memory);
   v("soft_limit", x.soft_limit);
   v("note", x.note);

@@ -32,6 +32,7 @@ struct Job {
   std::vector<std::string> variables;
   std::string restart;
   std::vector<std::string> after;
+  std::optional<std::string> output;
   std::optional<WallTime> since;
   std::optional<LeaseId> lease_id;
   std::optional<RequestId> request_id;
@@ -51,6 +52,7 @@ struct JobDefinition {
   std::vector<std::string> variables;
   std::string restart;
   std::vector<std::string> after;
+  std::optional<std::string> output;
   bool start = true;
   bool operator==(const JobDefinition&) const = default;
 };
@@ -74,6 +76,7 @@ struct AddJob {
   std::vector<Variable> environment;
   std::optional<std::string> restart;
   std::optional<std::vector<std::string>> after;
+  std::optional<std::string> output;
   bool operator==(const AddJob&) const = default;
 };
 
@@ -115,6 +118,7 @@ struct UpdateJob {
   std::optional<std::vector<Variable>> environment;
   std::optional<std::string> restart;
   std::optional<std::vector<std::string>> after;
+  std::optional<std::string> output;
   std::optional<SizeSpec> memory;
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;

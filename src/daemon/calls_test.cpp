@@ -1,0 +1,53 @@
+#include "daemon/calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace gpurota::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Entry {
+  struct {
+    std::string name;
+  } spec;
+  uid_t uid = 0;
+  std::string user;
+  bool removed = false;
+};
+
+const std::map<int, Entry> kEntries = {{1, {{"web"}, 1000, "alice"}},
+                                       {2, {{"web"}, 1001, "bob"}},
+                                       {3, {{"old"}, 1000, "alice", true}},
+                                       {4, {{"hers"}, 1000, "alice"}}};
+
+Result<const Entry*> find(const std::string& name, std::optional<std::string> user, uid_t caller,
+                          bool administrator = false) {
+  return find_meant(kEntries, Meant{"job", name, std::move(user), caller, administrator});
+}
+
+TEST(FindMeant, OnesOwnIsMeantUnlessAUserIsNamed) {
+  EXPECT_EQ((*find("web", {}, 1001))->user, "bob");
+  EXPECT_EQ((*find("web", "bob", 1001))->user, "bob");
+  EXPECT_EQ((*find("web", "alice", 0, true))->user, "alice");
+  EXPECT_EQ((*find("web", "1001", 0, true))->user, "bob");
+  EXPECT_FALSE(find("web", {}, 0, true)) << "an administrator's own";
+  EXPECT_FALSE(find("old", {}, 1000)) << "it is being removed";
+}
+
+TEST(FindMeant, WhetherSomebodyElseHasOneIsNotToldApart) {
+  const auto there = find("hers", "alice", 1001);
+  const auto nowhere = find("hers", "carol", 1001);
+  ASSERT_FALSE(there);
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(there.error().code, Code::kNotFound);
+  EXPECT_EQ(nowhere.error().code, Code::kNotFound);
+  EXPECT_EQ(there.error().message, nowhere.error().message);
+  EXPECT_THAT(there.error().message, HasSubstr("only administrators"));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon
