@@ -82,6 +82,7 @@ filler::Eviction::Sight Fillers::eviction_sight(const GpuUuid& gpu) const {
   const auto view = turns.explain(*spot.lease, now);
   const sched::Holding held = parts_.turns.holding(*spot.lease, gpu);
   sight.on_hold = turns.on_hold(now);
+  sight.silent = view && view->process.value != 0;
   sight.drained = !view || view->phase == sched::Phase::kApart;
   sight.left = held.resident + held.coming;
   sight.stays = held.wired + held.beside + held.lingering;

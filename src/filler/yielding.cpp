@@ -45,13 +45,14 @@ Eviction::Step Eviction::look(const Sight& sight, TimePoint now) {
   left_ = sight.left;
   if (!sight.left.is_zero()) {
     out_since_.reset();
-    next_ = since_ + rules_.stall;
-    if (now >= next_) return fail("its memory could not be moved to host memory");
-    return Step::kGoing;
+    next_ = since_ + (sight.silent ? std::min(rules_.drain, rules_.stall) : rules_.stall);
+    if (now < next_) return Step::kGoing;
+    return fail(sight.silent ? "a process of it does not answer"
+                             : "its memory could not be moved to host memory");
   }
   if (!out_since_) out_since_ = now;
   const TimePoint patient = *out_since_ + rules_.settle;
-  const TimePoint enough = patient + rules_.stall;  // of a driver that cannot be asked
+  const TimePoint enough = patient + 5 * rules_.settle;  // of a driver that cannot be asked
   const Bytes counted = sight.counted.value_or(Bytes());
   const bool agrees = counted <= sight.stays + kUntoldNoise || now >= patient;
   const bool seen = sight.taken >= *out_since_;

@@ -34,11 +34,12 @@ class Eviction {
  public:
   struct Rules {
     Duration drain{std::chrono::seconds(2)};   // for its work to end: the filler's grace
-    Duration stall{std::chrono::seconds(5)};   // as long as it may move nothing
+    Duration stall{std::chrono::seconds(15)};  // as long as it may move nothing
     Duration settle{std::chrono::seconds(1)};  // as long as the driver may count more than is left
   };
   struct Sight {
     bool on_hold = false;          // nobody is told anything: a daemon that has just started
+    bool silent = false;           // a process of it is stopped, or not connected
     bool drained = false;          // its gate is shut and its work done
     Bytes left;                    // of what can be moved, on the GPU or on its way there
     Bytes stays;                   // what cannot be moved, as it has told

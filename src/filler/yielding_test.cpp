@@ -56,7 +56,7 @@ class EvictionTest : public testing::Test {
 
   TimePoint now{1000s};
   Eviction eviction{{2s, 5s, 1s}, now};
-  Eviction::Sight sight{false, false, gib(70), mib(600), std::nullopt, {}};
+  Eviction::Sight sight{false, false, false, gib(70), mib(600), std::nullopt, {}};
 };
 
 TEST_F(EvictionTest, ItIsOutWhenNothingIsLeftAndALookAfterThatShowsIt) {
@@ -93,6 +93,16 @@ TEST_F(EvictionTest, MovingMayTakeAsLongAsItGetsOn) {
   now += 2s;
   EXPECT_EQ(look(), Step::kFailed);
   EXPECT_THAT(eviction.problem(), HasSubstr("host memory"));
+}
+
+TEST_F(EvictionTest, OneThatCannotAnswerIsNotWaitedForLongerThanItsGrace) {
+  drained(gib(70));
+  sight.silent = true;
+  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(eviction.next(), now + 2s);
+  now += 2s;
+  EXPECT_EQ(look(), Step::kFailed);
+  EXPECT_THAT(eviction.problem(), HasSubstr("does not answer"));
 }
 
 TEST_F(EvictionTest, ADriverThatTakesItsTimeIsWaitedForButNotForLong) {
