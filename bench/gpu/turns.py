@@ -6,12 +6,14 @@ usage: turns.py DIST [--out FOLDER] [PART…]
     table      nvshare's own table: jobs with phases, together 1.8 times the memory, against one after the other
     losses     a training with at least 100 evictions, against itself alone (twice)
     overhead   a program alone in a swap lease, against the bare driver
+    clean      an inference server with 20 GiB of weights that is evicted again and again: how long, what is copied
 DIST is what tests/gpu/pack.sh made. The GPU's memory is taken as 24 GiB (`gpurota set --capacity`).
 Exits with the number of parts that found wrong bytes or did not end.
 """
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -80,12 +82,12 @@ def turns():
 class Program:
     """A program under a swap lease that says ready, begins when told to, and ends with a line of JSON."""
 
-    def __init__(self, name, command, swap=True):
+    def __init__(self, name, command, swap=True, **environment):
         running.append(self)
         self.name, self.errors = name, open(f"{out}/{name}.err", "a")
         under = [gpurota, "run", "--swap", "--"] if swap else []
         self.process = subprocess.Popen([*under, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, text=True)
+                                        stderr=self.errors, text=True, env={**os.environ, **environment})
 
     def wait_ready(self):
         if self.process.stdout.readline().strip() != "ready":
@@ -261,10 +263,39 @@ def overhead():
         say(f"| {name} | {row.get('bare', 0):.1f} | {row.get('slice', 0):.1f} | {row.get('swap', 0):.1f} |")
 
 
+def clean():
+    gib, seconds, log = min(20.0, args.capacity - 4), 60, f"{out}/server.debug"
+    set_gpu(capacity=f"{args.capacity}G", quantum="500ms", turns="auto")
+    if os.path.exists(log):
+        os.unlink(log)
+    server = Program("server", ["python3", f"{here}/turns_server.py", str(gib), str(seconds)], GPUROTA_DEBUG=log)
+    server.wait_ready()
+    server.begin()
+    other = job("beside_server", args.capacity - 2.5, 1, 1000000, 0)
+    other.wait_ready()
+    other.begin()
+    result = server.end()
+    other.process.terminate()
+    other.process.wait()
+    with open(log) as lines:
+        text = lines.read()
+    moves = [tuple(map(int, found)) for found in re.findall(r"evicted (\d+) of \d+ bytes, (\d+) of them not copied, in (\d+) ms", text)]
+    whole = [move for move in moves if move[0] > (gib - 4) * (1 << 30)]
+    said = "; ".join(sorted(set(re.findall(r"(the hashing kernel is .*|the GPU's hash .*|memory is not hashed.*)", text))))
+    if len(whole) < 6 or result["wrong"]:
+        raise Failed(f"{len(whole)} evictions, {result}; {said}")
+    for name, some in (("first (nothing to compare with)", whole[:1]), ("later", whole[3:])):
+        times = [ms for _, _, ms in some]
+        copied = [(moved - unchanged) / (1 << 20) for moved, unchanged, _ in some]
+        say(f"eviction of an inference server, {some[0][0] / (1 << 30):.1f} GiB, {name}: p50 {percentile(times, 0.5)} ms, "
+            f"p99 {percentile(times, 0.99)} ms of {len(times)}; copied p50 {percentile(copied, 0.5):.0f} MiB, most {max(copied):.0f} MiB")
+    say(f"{result['requests']} requests, no weight wrong; {said}")
+
+
 daemon = start_daemon()
 failures = 0
 try:
-    parts = args.parts or ["handover", "gate", "losses", "overhead", "table"]
+    parts = args.parts or ["handover", "gate", "losses", "overhead", "clean", "table"]
     say(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip())
     for part in parts:
         begun = time.monotonic()

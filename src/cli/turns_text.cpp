@@ -80,10 +80,14 @@ std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
       gpu.switches.size() > kShownSwitches ? gpu.switches.size() - kShownSwitches : 0;
   for (std::size_t i = skipped; i < gpu.switches.size(); ++i) {
     const proto::TurnSwitch& each = gpu.switches[i];
-    text += fmt::format("  {} ago: {} -> {}, {} in, {} out, {:.1f} ms\n",
-                        span_text(now - each.time), each.from ? to_string(*each.from) : "nobody",
-                        to_string(each.to), to_string(each.in_bytes), to_string(each.out_bytes),
-                        static_cast<double>(each.microseconds) / 1000);
+    std::string out = to_string(each.out_bytes) + " out";
+    if (!each.clean_bytes.is_zero()) {
+      out += fmt::format(" ({} of it not copied)", to_string(each.clean_bytes));
+    }
+    text +=
+        fmt::format("  {} ago: {} -> {}, {} in, {}, {:.1f} ms\n", span_text(now - each.time),
+                    each.from ? to_string(*each.from) : "nobody", to_string(each.to),
+                    to_string(each.in_bytes), out, static_cast<double>(each.microseconds) / 1000);
   }
   return text;
 }

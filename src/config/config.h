@@ -131,6 +131,7 @@ struct Turns {
   std::chrono::milliseconds idle_release{5};
   std::chrono::milliseconds yield_deadline{30000};
   bool stop_at_deadline = false;
+  bool clean_blocks = true;  // what did not change is not copied out again
 
   bool operator==(const Turns&) const = default;
 };

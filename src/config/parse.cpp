@@ -351,6 +351,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"turns.idle_release", duration(config.turns.idle_release, Milliseconds(1))},
       {"turns.yield_deadline", duration(config.turns.yield_deadline, Milliseconds(100))},
       {"turns.stop_at_deadline", flag(config.turns.stop_at_deadline)},
+      {"turns.clean_blocks", flag(config.turns.clean_blocks)},
   };
 }
 

@@ -223,7 +223,8 @@ TEST(Config, ASizeMayBeNothing) {
 TEST(Config, TurnsAreSetForAllGpusAndForEach) {
   const auto config = parse(
       "[turns]\nquantum = \"auto\"\nmode = \"on\"\ncapacity = \"90%\"\nhost_budget = \"64G\"\n"
-      "stop_at_deadline = true\n[turns.gpu.0]\ncapacity = \"24G\"\nquantum = \"5s\"\n"
+      "stop_at_deadline = true\nclean_blocks = false\n[turns.gpu.0]\ncapacity = \"24G\"\nquantum = "
+      "\"5s\"\n"
       "[turns.gpu.\"GPU-12\"]\nmode = \"off\"",
       "f");
   ASSERT_TRUE(config) << config.error().message;
@@ -232,6 +233,7 @@ TEST(Config, TurnsAreSetForAllGpusAndForEach) {
   EXPECT_EQ(config->turns.every.capacity->percent, 90);
   EXPECT_EQ(config->turns.host_budget.bytes, gib(64));
   EXPECT_TRUE(config->turns.stop_at_deadline);
+  EXPECT_FALSE(config->turns.clean_blocks);
   EXPECT_EQ(config->turns.gpus.at("0").capacity->bytes, gib(24));
   EXPECT_EQ(config->turns.gpus.at("0").quantum, std::chrono::seconds(5));
   EXPECT_EQ(config->turns.gpus.at("GPU-12").mode, Turns::Mode::kOff);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace gpurota::daemon {
 namespace {
@@ -14,6 +15,9 @@ constexpr std::size_t kMostOutbox = 4096;
 
 // Of what a library moves at a time.
 constexpr Bytes kLargestBlock = mib(64);
+// What a tenant may keep is told in such steps, so that not every allocation of anybody's changes it.
+constexpr Bytes kKeptStep = mib(256);
+constexpr Bytes kLeastKept = mib(32);
 
 std::uint32_t wire_status(sched::GrowAnswer answer) {
   switch (answer) {
@@ -190,7 +194,9 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   tenant.moving.reset();
   if (moves(tenant)) tenant.moving = parts_.loop.now();
   if (message.direction == GPUROTA_SWAP_EVICT) {
-    parts_.turns.feed(sched::Evicted{tenant.id, memory.gpu, bytes, returned, message.failed != 0});
+    const Bytes clean(std::uint64_t{message.clean_pages} * GPUROTA_CLEAN_PAGE);
+    parts_.turns.feed(sched::Evicted{tenant.id, memory.gpu, bytes, returned, message.failed != 0,
+                                     std::min(clean, bytes)});
   } else {
     parts_.turns.feed(sched::Restored{tenant.id, memory.gpu, bytes, returned, message.failed != 0});
   }
@@ -302,6 +308,25 @@ void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
   parts_.loop.post([this, id, why] { wire_.hang_up(id, why); });
 }
 
+// While nothing of it is out: its part of what is reserved for its lease, and of what is reserved for nobody. It is a cache:
+// nobody is refused anything for it.
+std::map<LeaseId, Bytes> SwapTenants::what_tenants_may_keep(int connected) const {
+  std::map<LeaseId, std::uint64_t> tenants;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->here && tenant->connected) ++tenants[tenant->lease];
+  }
+  std::map<LeaseId, Bytes> reserved = parts_.turns.turns().residency().host_reserved_by_lease();
+  Bytes spare = parts_.turns.host_budget();
+  for (const auto& [lease, bytes] : reserved) spare -= bytes;
+  std::map<LeaseId, Bytes> keeps;
+  for (const auto& [lease, count] : tenants) {
+    const std::uint64_t bytes =
+        reserved[lease].count() / count + spare.count() / static_cast<std::uint64_t>(connected);
+    keeps[lease] = std::max(Bytes(bytes - bytes % kKeptStep.count()), kLeastKept);
+  }
+  return keeps;
+}
+
 void SwapTenants::update_terms() {
   int connected = 0;
   std::map<uid_t, int> of_user;
@@ -310,6 +335,7 @@ void SwapTenants::update_terms() {
     ++connected;
     ++of_user[tenant->uid];
   }
+  const std::map<LeaseId, Bytes> keeps = what_tenants_may_keep(connected);
   for (const auto& [id, tenant] : tenants_) {
     if (!tenant->here || !tenant->connected) continue;
     Bytes limits;
@@ -327,9 +353,12 @@ void SwapTenants::update_terms() {
     terms.pinned_bytes = std::min({host, share(parts_.turns.pinned_budget(), connected),
                                    share(user, of_user[tenant->uid])})
                              .count();
-    const bool same = tenant->terms && tenant->terms->host_bytes == terms.host_bytes &&
-                      tenant->terms->pinned_bytes == terms.pinned_bytes;
-    if (same) continue;
+    terms.kept_bytes = keeps.at(tenant->lease).count();
+    terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
+    const auto said = [](const gpurota_msg_swap_terms& t) {
+      return std::tie(t.host_bytes, t.pinned_bytes, t.kept_bytes, t.copy_all);
+    };
+    if (tenant->terms && said(*tenant->terms) == said(terms)) continue;
     tenant->terms = terms;
     send(*tenant, terms);
   }

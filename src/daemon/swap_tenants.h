@@ -150,6 +150,7 @@ class SwapTenants {
   void expect(Tenant& tenant);
   static bool moves(const Tenant& tenant);
   static bool owes(const Tenant& tenant);
+  std::map<LeaseId, Bytes> what_tenants_may_keep(int connected) const;
   void look_for_stopped();
   void set_reachable(Tenant& tenant, bool stopped, bool stuck);
   void measure(Tenant& tenant, Memory& memory, const GpuSample& sample, TimePoint taken);

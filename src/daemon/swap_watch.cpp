@@ -151,6 +151,7 @@ void SwapTenants::after_look(const GpuSample& sample, TimePoint taken) {
     if (tenant->dead && !listed) gone.push_back(id);
   }
   for (const TenantId id : gone) forget(id);
+  update_terms();
 }
 
 void SwapTenants::forget(TenantId id) {

@@ -77,7 +77,7 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
       const auto ago = std::chrono::duration_cast<WallTime::duration>(now - each.at);
       const auto took = std::chrono::duration_cast<std::chrono::microseconds>(each.took);
       shown.switches.push_back(
-          {wall - ago, known(each.from), each.to, each.in, each.out, took.count()});
+          {wall - ago, known(each.from), each.to, each.in, each.out, each.clean, took.count()});
     }
   }
   for (const auto& [id, entry] : parts_.leases.entries()) {

@@ -32,6 +32,7 @@ void visit(V&& v, X& x) {
   v("to", x.to);
   v("in_bytes", x.in_bytes);
   v("out_bytes", x.out_bytes);
+  v("clean_bytes", x.clean_bytes);
   v("microseconds", x.microseconds);
 }
 

@@ -37,6 +37,7 @@ struct TurnSwitch {
   LeaseId to;
   Bytes in_bytes;
   Bytes out_bytes;
+  Bytes clean_bytes;
   std::int64_t microseconds = 0;
   bool operator==(const TurnSwitch&) const = default;
 };

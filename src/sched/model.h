@@ -128,6 +128,7 @@ struct Evicted {
   Bytes bytes;
   Bytes returned;
   bool failed = false;
+  Bytes clean;  // of bytes: it did not have to be copied
 };
 struct Restored {
   TenantId tenant;

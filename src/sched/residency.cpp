@@ -120,20 +120,24 @@ std::map<LeaseId, Holding> Residency::by_lease(GpuSlot gpu) const {
 }
 
 // One piece more for each tenant: what is evicted is whole pieces.
-Bytes Residency::host_reserved(GpuSlot gpu) const {
+void Residency::add_host_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
   const Bytes lacking = deficit(gpu);
-  Bytes sum;
   for (const auto& [lease, h] : by_lease(gpu)) {
     Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_);
     if (aside_.contains(lease)) at_most = h.movable;
-    sum += std::max(h.out(), at_most);
+    (*sums)[lease] += std::max(h.out(), at_most);
   }
-  return sum;
+}
+
+std::map<LeaseId, Bytes> Residency::host_reserved_by_lease() const {
+  std::map<LeaseId, Bytes> sums;
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) add_host_reserved(GpuSlot{i}, &sums);
+  return sums;
 }
 
 Bytes Residency::host_reserved() const {
   Bytes sum;
-  for (std::uint32_t i = 0; i < gpus_.size(); ++i) sum += host_reserved(GpuSlot{i});
+  for (const auto& [lease, bytes] : host_reserved_by_lease()) sum += bytes;
   return sum;
 }
 

@@ -71,6 +71,7 @@ class Residency {
   // Host RAM that has to be kept for what could be out at once: no lease has more out than the
   // deficit, or more than it has.
   Bytes host_reserved() const;
+  std::map<LeaseId, Bytes> host_reserved_by_lease() const;  // its parts
   Bytes out_now() const;
 
   // Whether these bytes may be added at all, whatever is resident now.
@@ -95,7 +96,7 @@ class Residency {
   std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
   // The most that one has which is not aside.
   Bytes largest(GpuSlot gpu) const;
-  Bytes host_reserved(GpuSlot gpu) const;
+  void add_host_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const;
 
   std::vector<Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;

@@ -69,7 +69,7 @@ struct LeaseState {
   bool aside = false;     // see Turns::set_aside
   bool backfill = false;  // holds GPUs that are kept for another, until that can have them all
   bool reported = false;  // that it does not yield
-  Bytes moved_in, moved_out;
+  Bytes moved_in, moved_out, moved_clean;
 };
 
 struct SwitchRecord {
@@ -78,6 +78,7 @@ struct SwitchRecord {
   LeaseId to;
   Bytes in, out;
   Duration took{};
+  Bytes clean;  // of out: not copied, as host memory had it already
 };
 
 struct GpuState {

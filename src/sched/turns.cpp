@@ -244,7 +244,9 @@ void Turns::on(const Evicted& event) {
   held->resident -= moved;
   held->leaving -= event.bytes + event.returned;
   for (auto& [id, other] : leases_) {
-    if (other.phase == Phase::kEntering && conflict(other, lease)) other.moved_out += moved;
+    if (other.phase != Phase::kEntering || !conflict(other, lease)) continue;
+    other.moved_out += moved;
+    other.moved_clean += std::min(event.clean, moved);
   }
   if (!event.failed) return;
   tenants_[event.tenant].retry_at = now_ + settings_.retry;

@@ -24,7 +24,7 @@ void Turns::enter(LeaseState& lease, bool backfill) {
   lease.phase = Phase::kEntering;
   lease.entering_since = now_;
   lease.backfill = backfill;
-  lease.moved_in = lease.moved_out = Bytes();
+  lease.moved_in = lease.moved_out = lease.moved_clean = Bytes();
   changed_ = true;
 }
 
@@ -66,8 +66,8 @@ void Turns::record_switch(LeaseState& lease) {
     GpuState& gpu = gpus_[slot.value];
     if (gpu.last_holder == lease.terms.id) continue;
     gpu.cost.measure(moved, took);
-    gpu.switches.push_back(
-        {now_, gpu.last_holder, lease.terms.id, lease.moved_in, lease.moved_out, took});
+    gpu.switches.push_back({now_, gpu.last_holder, lease.terms.id, lease.moved_in, lease.moved_out,
+                            took, lease.moved_clean});
     if (gpu.switches.size() > kSwitchesKept) gpu.switches.pop_front();
     gpu.last_holder = lease.terms.id;
   }

@@ -83,8 +83,8 @@ class TurnsTest : public testing::Test {
   }
   void on_evict(const Evict& e) {
     evicted[e.tenant] += e.bytes;
-    const bool fails = failing.contains(e.tenant);
-    send(Evicted{e.tenant, e.gpu, fails ? Bytes() : e.bytes, fails ? e.bytes : Bytes(), fails});
+    const Bytes out = failing.contains(e.tenant) ? Bytes() : e.bytes;
+    send(Evicted{e.tenant, e.gpu, out, e.bytes - out, out.is_zero(), Bytes(out.count() / 2)});
   }
 
   // A tenant that works has something in flight while its gate is open, and waits while it is not.
@@ -154,9 +154,9 @@ TEST_F(TurnsTest, OnlyTheDeficitMoves) {
   work(kB);
   pass(seconds(600));
   for (const Evict& e : of<Evict>()) EXPECT_LE(e.bytes, gib(10) + mib(64));
-  const GpuView gpu = turns.view(now)[0];
-  ASSERT_GT(gpu.switches.size(), 4u);
-  EXPECT_EQ(gpu.switches.back().in, gib(10));
+  const SwitchRecord last = turns.view(now)[0].switches.at(4);
+  EXPECT_EQ(last.in, gib(10));
+  EXPECT_EQ(last.clean, Bytes(last.out.count() / 2));
 }
 
 TEST_F(TurnsTest, TheOneWhoseTurnIsFurthestAwayGivesFirst) {

@@ -90,6 +90,38 @@ TEST_F(SwapTest, ALibraryThatCannotMoveItsMemoryIsRefused) {
   EXPECT_TRUE(eventually([&] { return tenant.terms().has_value(); }));
   EXPECT_GT(tenant.terms()->host_bytes, gib(20).count());
   EXPECT_GT(tenant.terms()->pinned_bytes, 0u);
+  EXPECT_EQ(tenant.terms()->copy_all, 0u);
+}
+
+TEST_F(SwapTest, WhatTenantsMayKeepOfWhatTheyEvictedFitsTheBudgetTogether) {
+  SwapClient first(daemon.tenant_socket()), second(daemon.tenant_socket());
+  ASSERT_EQ(first.hello(make_lease()), GPUROTA_OK);
+  first.here();
+  EXPECT_TRUE(eventually([&] {
+    return first.terms() && first.terms()->kept_bytes == gib(256).count();
+  })) << "it is alone";
+  ASSERT_EQ(second.hello(make_lease()), GPUROTA_OK);
+  second.here();
+  EXPECT_TRUE(
+      eventually([&] { return second.terms() && first.terms()->kept_bytes == gib(128).count(); }));
+  EXPECT_EQ(second.terms()->kept_bytes, gib(128).count());
+}
+
+class AllIsCopied : public SwapTest {
+ protected:
+  AllIsCopied() : SwapTest(copying()) {}
+  static config::Config copying() {
+    config::Config config = with_turns();
+    config.turns.clean_blocks = false;
+    return config;
+  }
+};
+
+TEST_F(AllIsCopied, WhereTheSiteSaysSo) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_EQ(tenant.hello(make_lease()), GPUROTA_OK);
+  tenant.here();
+  EXPECT_TRUE(eventually([&] { return tenant.terms() && tenant.terms()->copy_all == 1; }));
 }
 
 TEST_F(SwapTest, ASliceIsNotToldOfTurns) {

@@ -40,7 +40,7 @@ TEST(Hash, SumsOfPartsAddUp) {
   std::mt19937_64 random(1);
   std::vector<std::uint64_t> words(1000);
   for (std::uint64_t& word : words) word = random();
-  for (std::uint64_t cut : {0, 1, 500, 999, 1000}) {
+  for (const std::uint64_t cut : {0u, 1u, 500u, 999u, 1000u}) {
     const HashSum parts = hash_memory(words.data(), cut * 8, 7, 3) +
                           hash_memory(words.data() + cut, (1000 - cut) * 8, 7 + cut, 3);
     EXPECT_EQ(parts, hash_words(words, 7, 3));

@@ -33,6 +33,45 @@ void set_limits(Swap& swap, SwapDevice& device) {
                                  pinned > others_pinned ? pinned - others_pinned : 0);
 }
 
+uint64_t held_bytes(Swap& swap) {
+  uint64_t held = 0;
+  for (SwapDevice& device : swap.devices) {
+    if (device.ready.load() != 0) held += device.space.host().total_bytes();
+  }
+  return held;
+}
+
+// Lets go of so much of one GPU's host memory, as far as it has only copies of what is not out.
+void give_host_memory(SwapDevice& device, uint64_t bytes) {
+  HostMemory& host = device.space.host();
+  Mover(device.space, nullptr, nullptr).reclaim_buffers(host.free_bytes() + bytes);
+  const uint64_t free = host.free_bytes();
+  host.trim(free > bytes ? free - bytes : 0);
+}
+
+// What other GPUs of the process have for memory that is not out gives way to what is to be evicted here.
+void make_host_room(Swap& swap, SwapDevice& device, uint64_t bytes) {
+  const uint64_t budget = swap.host_bytes.load();
+  const uint64_t needed = device.space.out_bytes() + bytes + kRegionBytes;
+  for (SwapDevice& other : swap.devices) {
+    const uint64_t others = held_bytes(swap) - device.space.host().total_bytes();
+    if (&other == &device || other.ready.load() == 0 || others + needed <= budget) continue;
+    give_host_memory(other, others + needed - budget);
+  }
+}
+
+// A region of host memory that the daemon wants to be used otherwise. False: there is none to be had.
+bool give_back_one(Swap& swap) {
+  Lock lock(swap.contexts_mutex);
+  for (SwapDevice& device : swap.devices) {
+    if (device.ready.load() == 0) continue;
+    const uint64_t before = device.space.host().total_bytes();
+    give_host_memory(device, kRegionBytes);
+    if (device.space.host().total_bytes() < before) return true;
+  }
+  return false;
+}
+
 void on_evicted(void* self, uint64_t bytes, uint64_t clean) {
   Worker& w = *static_cast<Worker*>(self);
   swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes, clean);
@@ -98,6 +137,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   if (can != CUDA_SUCCESS) {
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, !is_being_freed(w, can), bytes);
   }
+  make_host_room(w.swap, device, bytes);
   set_limits(w.swap, device);
   w.moving = slot;
   const int64_t begun = now_ms();
@@ -172,6 +212,10 @@ void carry_out_moves(Worker& w) {
 
 bool prepare_host_memory(Worker& w) {
   if (w.swap.last_close_ms.load() == 0 || w.swap.gate.state() != GateState::kOpen) return false;
+  const uint64_t may_keep = w.swap.kept_bytes.load();
+  const uint64_t held = held_bytes(w.swap);
+  if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);
+  if (may_keep != 0 && held + kRegionBytes > may_keep) return false;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
     SwapDevice& device = w.swap.devices[i];
     if (device.ready.load() == 0) continue;

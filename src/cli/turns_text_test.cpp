@@ -1,0 +1,33 @@
+// What `gpurota turns` says of the last switches.
+#include "cli/turns_text.h"
+
+#include <gmock/gmock.h>
+
+namespace gpurota::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string text_of(Bytes clean) {
+  proto::TurnSwitch last;
+  last.from = LeaseId{1};
+  last.to = LeaseId{2};
+  last.in_bytes = gib(4);
+  last.out_bytes = gib(20);
+  last.clean_bytes = clean;
+  last.microseconds = 61000;
+  proto::TurnGpu gpu;
+  gpu.switches.push_back(last);
+  proto::ListTurns::Reply reply;
+  reply.gpus.push_back(gpu);
+  return turns_text(reply, {}, {});
+}
+
+TEST(TurnsText, SaysHowMuchDidNotHaveToBeCopied) {
+  EXPECT_THAT(text_of(gib(19)),
+              HasSubstr("4.0 GiB in, 20.0 GiB out (19.0 GiB of it not copied), 61.0 ms"));
+  EXPECT_THAT(text_of({}), HasSubstr("20.0 GiB out, 61.0 ms"));
+}
+
+}  // namespace
+}  // namespace gpurota::cli
