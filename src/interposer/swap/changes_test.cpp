@@ -138,6 +138,35 @@ TEST_F(Changes, SumsThatStayTheSameAreFoundOut) {
   EXPECT_EQ(*last_byte(a), 77);
 }
 
+TEST_F(Changes, AKeptCopyThatIsNotWhatItWasIsFoundOut) {
+  const std::uint64_t a = add(32 * kMiB);
+  turn();
+  char* const kept = host().address({1, 0, 1});
+  for (std::uint64_t at = 0; at < 32 * kMiB; at += kPieceBytes) {
+    kept[at] = static_cast<char>(kept[at] ^ 1);
+  }
+  EXPECT_EQ(turn().clean, 0u);
+  EXPECT_TRUE(driver.distrusted);
+  check(a);
+}
+
+// Its sums were kept already, and its copy was not made.
+TEST_F(Changes, WhatWasLookedAtAndThenNotEvictedIsCopiedNextTime) {
+  const std::uint64_t a = add(64 * kMiB);
+  const std::uint64_t b = add(64 * kMiB);
+  turn();
+  ++*last_byte(a);
+  ++*last_byte(b);
+  const char now[] = {*last_byte(a), *last_byte(b)};
+  driver.copies_fail = true;
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 0u);
+  driver.copies_fail = false;
+  mover().forget_copies();
+  EXPECT_EQ(turn().bytes, 128 * kMiB);
+  EXPECT_EQ(*last_byte(a), now[0]);
+  EXPECT_EQ(*last_byte(b), now[1]);
+}
+
 TEST_F(Changes, CopiesOfWhatRunsGiveWay) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);

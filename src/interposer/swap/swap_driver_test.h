@@ -38,9 +38,8 @@ class FakeDriver {
   double failing = 0;  // probability that a call fails
   bool pins = true;
   std::uint32_t last_traits = 0;
-  bool hashes = true;
-  bool distrusted = false;
-  bool hash_fails = false;
+  bool hashes = true, distrusted = false;
+  bool hash_fails = false, copies_fail = false;              // of whole units
   int hashed = 0;                                            // how often
   std::uint64_t copied_out = 0;                              // bytes, of whole units
   std::function<void(std::string*, std::uint64_t)> misread;  // what the kernel takes a piece to be
@@ -154,7 +153,8 @@ class FakeDriver {
     return CUDA_SUCCESS;
   }
   static CUresult begin(void* self, const PendingCopy& copy) {
-    if (of(self).fails()) return CUDA_ERROR_UNKNOWN;
+    const bool refuses = of(self).copies_fail && copy.size >= kUnitBytes;
+    if (refuses || of(self).fails()) return CUDA_ERROR_UNKNOWN;
     EXPECT_TRUE(of(self).host_is_pinned(copy.host));
     of(self).copies_.push_back(copy);
     return CUDA_SUCCESS;
