@@ -91,8 +91,8 @@ _gpurota() {
   esac
   case $command in
     '') _gpurota_words "run reserve status queue cancel explain drain undrain turns set ps release update events report doctor burn filler job reload version help $common --version" "$current" ;;
-    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --swap --priority --note --as --wait --nonblock --timeout --lease --filler --memory-threshold $common" "$current" ;;
-    reserve) _gpurota_words "--gpus --gpu-ids --memory --soft-limit --swap --priority --for --note --as --force --wait --nonblock --short --memory-threshold $common" "$current" ;;
+    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --swap --priority --quantum --note --as --wait --nonblock --timeout --lease --filler --memory-threshold $common" "$current" ;;
+    reserve) _gpurota_words "--gpus --gpu-ids --memory --soft-limit --swap --priority --quantum --for --note --as --force --wait --nonblock --short --memory-threshold $common" "$current" ;;
     queue) _gpurota_words "--json $common" "$current" ;;
     cancel) _gpurota_words "$(_gpurota_names requests) $common" "$current" ;;
     explain) _gpurota_words "$(_gpurota_names requests) $(_gpurota_names leases) $common" "$current" ;;
@@ -106,7 +106,7 @@ _gpurota() {
     report) _gpurota_words "--days --since --by --json --csv $common" "$current" ;;
     ps) _gpurota_words "$(_gpurota_names leases) --json $common" "$current" ;;
     release) _gpurota_words "$(_gpurota_names leases) --gpu-ids --all --all-users --yes $common" "$current" ;;
-    update) _gpurota_words "$(_gpurota_names leases) --for --memory --soft-limit --note $common" "$current" ;;
+    update) _gpurota_words "$(_gpurota_names leases) --for --memory --soft-limit --priority --quantum --note $common" "$current" ;;
     help) _gpurota_words 'run reserve status queue cancel explain drain undrain turns set ps release update events report doctor burn filler job reload version' "$current" ;;
     job) _gpurota_job "$current" ;;
     filler) _gpurota_words "add list logs pause resume remove $(_gpurota_names fillers) --json --user --lines --gpu-ids --instances --memory --idle-after --grace --on-yield --env --env-file --workdir -- $common" "$current" ;;

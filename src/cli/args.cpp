@@ -48,15 +48,15 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   GPUROTA_ASSIGN_OR_RETURN(run.gpu_ids, split_ids(raw.gpu_ids));
   GPUROTA_ASSIGN_OR_RETURN(run.memory, size_of("--memory", raw.memory));
   GPUROTA_ASSIGN_OR_RETURN(run.soft_limit, size_of("--soft-limit", raw.soft_limit));
-  if (run.soft_limit && !run.memory) {
-    return fail(Code::kInvalid, "--soft-limit is a warning line below --memory: give --memory too");
-  }
   GPUROTA_ASSIGN_OR_RETURN(run.memory_threshold, threshold_of(raw));
   run.swap = raw.swap;
-  if (run.swap && run.soft_limit) {
-    return fail(Code::kInvalid,
-                "--soft-limit is of slices: what a swap lease holds gives way in its turn");
+  if (run.soft_limit && !run.memory && !run.swap) {
+    return fail(Code::kInvalid, "--soft-limit is a warning line below --memory: give --memory too");
   }
+  if (raw.quantum && !run.swap) {
+    return fail(Code::kInvalid, "--quantum is how long a turn lasts: give --swap too");
+  }
+  run.quantum = raw.quantum;
   GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
   run.as_name = raw.as_name;
@@ -79,7 +79,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold || raw.swap ||
-        raw.priority) {
+        raw.priority || raw.quantum) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which has its GPUs already: only "
                   "--timeout goes with it");
@@ -180,6 +180,8 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words,
     known.push_back({'\0', "--soft-limit", nullptr, &raw.soft_limit});
     known.push_back({'\0', "--note", nullptr, &raw.note});
     known.push_back({'\0', "--for", nullptr, &raw.time});
+    known.push_back({'\0', "--priority", nullptr, &raw.priority});
+    known.push_back({'\0', "--quantum", nullptr, &raw.quantum});
   }
   add_queue_options(name, raw, known);
   add_turns_options(name, raw, known);
@@ -232,8 +234,13 @@ Result<Command> update_command(const Raw& raw) {
   if (raw.time) {
     GPUROTA_ASSIGN_OR_RETURN(update.lasts, parse_duration(*raw.time));
   }
-  if (!update.memory && !update.soft_limit && !update.note && !update.lasts) {
-    return fail(Code::kInvalid, "nothing to change: give --memory, --soft-limit, --for or --note");
+  GPUROTA_ASSIGN_OR_RETURN(update.priority, priority_of(raw.priority));
+  update.quantum = raw.quantum;
+  if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.priority &&
+      !update.quantum) {
+    return fail(Code::kInvalid,
+                "nothing to change: give --memory, --soft-limit, --for, --priority, --quantum or "
+                "--note");
   }
   return update;
 }

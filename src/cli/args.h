@@ -26,6 +26,7 @@ struct LeaseWishes {
   std::optional<std::string> as_name;
   bool swap = false;  // in turns with others
   std::optional<int> priority;
+  std::optional<std::string> quantum;         // as written
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for
   bool nonblock = false;
   std::optional<std::chrono::seconds> wait;  // not longer than that
@@ -77,7 +78,9 @@ struct UpdateOptions {
   std::optional<SizeSpec> memory;
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
-  std::optional<std::chrono::seconds> lasts;  // from now on; at least one of the four
+  std::optional<std::chrono::seconds> lasts;  // from now on
+  std::optional<int> priority;
+  std::optional<std::string> quantum;  // as written; at least one of the six
 };
 struct TurnsOptions {
   bool json = false;

@@ -128,6 +128,8 @@ int update(const Context& context, const UpdateOptions& options) {
   call.soft_limit = options.soft_limit;
   call.note = sendable(options.note, "the note", proto::kMaxNoteBytes);
   if (options.lasts) call.seconds = options.lasts->count();
+  call.priority = options.priority;
+  call.quantum = options.quantum;
   const auto reply = ask(context, call);
   if (!reply) return failed(reply.error());
   if (context.verbose) complain(lease_line(reply->lease));

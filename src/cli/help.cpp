@@ -19,7 +19,7 @@ usage: gpurota COMMAND [OPTION…]
   turns                leases that share a GPU in turns: whose it is, and what moved
   release [LEASE]      end a lease and its processes; without a name, your reservations
   cancel REQUEST       stop waiting
-  update LEASE         change the end, the memory limit or the note of a lease
+  update LEASE         change the end, the memory limit, the priority or the note of a lease
   drain, undrain GPU   take a GPU out of service, and put it back (administrators)
   set                  what leases may have of a GPU, and its turns (administrators)
   events               what happened: leases, refusals, findings of the watch
@@ -62,7 +62,7 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
                         PCI address
   -m, --memory SIZE     a slice of each GPU instead of the whole. The program sees a GPU of that
                         size, and an allocation beyond it fails as on a smaller GPU
-  --soft-limit SIZE     below --memory: from here on the use is reported
+  --soft-limit SIZE     below --memory: from here on the use is reported, or as the site says
   --memory-threshold SIZE  take a whole GPU although programs without a lease hold up to SIZE of it,
                         instead of what the site has set; 0: only if there are none
   --swap                share the GPU in turns: the program may have nearly all of its memory (or
@@ -70,6 +70,8 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
                         time, and what it needs of the others' moves to host memory
   --priority WHICH      high, normal, low, or a number, up to what the site allows you: who goes
                         first in turns, and who is stopped last
+  --quantum TIME        with --swap: how long its turns last while somebody waits, to 5m; auto: so
+                        long that moving takes 5 % of the time
   --note TEXT           shown in 'gpurota status' to you and administrators
   --as NAME             who you are, where several people share an account
   -w, --wait TIME       do not wait for GPUs for longer than that: 30s, 10m, 2h, 1h30m
@@ -148,14 +150,17 @@ without having been started under it are left alone. Administrators may name any
 constexpr std::string_view kUpdate = R"(gpurota update: change a running lease
 
 usage: gpurota update LEASE [--for TIME] [--memory SIZE] [--soft-limit SIZE] [--note TEXT]
+                      [--priority WHICH] [--quantum TIME|auto]
 
   gpurota update L12 --for 2h       ends two hours from now
   gpurota update L12 --memory 12G
   gpurota update L12 --note "until 18:00"
+  gpurota update L12 --priority low     lets others go first, from now on
 
 More time or memory is given if nobody waits for its GPUs, and memory if the GPU has it left. Less
 bounds what comes next at once; what the program holds already stays or, where the site says so, has
-some time to go. SIZE is as for 'gpurota run'.
+some time to go. SIZE, WHICH and --quantum are as for 'gpurota run';
+administrators may give those of others any priority.
 )";
 
 constexpr std::string_view kVersion = R"(gpurota version: of this program, the daemon and the driver

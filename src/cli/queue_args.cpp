@@ -44,12 +44,22 @@ Result<Command> explain_command(const Raw& raw) {
   ExplainOptions explain;
   if (raw.positional.empty()) return explain;
   const std::string& word = raw.positional.front();
-  if (word.starts_with("L") || word.starts_with("l")) {
-    GPUROTA_ASSIGN_OR_RETURN(explain.lease, lease_of(word));
-  } else {
-    GPUROTA_ASSIGN_OR_RETURN(explain.request, request_of(word));
+  // A bare number is taken for a request: whoever asks waits more often.
+  const auto lease = lease_of(word);
+  const auto request = request_of(word);
+  if (request) {
+    explain.request = *request;
+  } else if (lease) {
+    explain.lease = *lease;
   }
-  return explain;
+  if (lease || request) return explain;
+  return fail(
+      Code::kInvalid,
+      fmt::format("'{}' is neither a request nor a lease. Requests look like R7 ('gpurota queue' "
+                  "lists them), leases like L12 ('gpurota status' lists them); 'gpurota "
+                  "explain' alone tells of all that you wait for and have. For a job see "
+                  "'gpurota job show NAME', for a GPU 'gpurota status' and 'gpurota turns'",
+                  display_text(word, 40)));
 }
 
 Result<Command> drain_command(const std::string& name, const Raw& raw) {

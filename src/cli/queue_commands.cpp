@@ -65,8 +65,10 @@ int explain(const Context& context, const ExplainOptions& options) {
   if (!requests) return failed(requests.error());
   const auto status = connection->call(proto::Status{});
   if (!status) return failed(status.error());
+  const auto turns = connection->call(proto::ListTurns{});
+  if (!turns) return failed(turns.error());
   const Explanation what{options.request, options.lease, ::geteuid()};
-  const auto text = explain_text(what, requests->requests, *status, now());
+  const auto text = explain_text(what, requests->requests, *status, *turns, now());
   return text ? shown(*text) : failed(text.error());
 }
 

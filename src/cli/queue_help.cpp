@@ -19,7 +19,7 @@ usage: gpurota reserve [OPTION…]
   -g, --gpus N          how many GPUs (1)
   -i, --gpu-ids ID,…    which GPUs
   -m, --memory SIZE     a slice of each GPU instead of the whole; --soft-limit SIZE as for run
-      --swap            in turns with others, as for run; --priority too
+      --swap            in turns with others, as for run; --priority, --quantum too
       --for TIME        for how long (30m): 45m, 2h, 1d, 1h30m
       --note TEXT       shown to you and administrators
       --as NAME         who you are, where several people share an account: shown beside the user
@@ -58,7 +58,7 @@ usage: gpurota explain [REQUEST|LEASE]
 
   gpurota explain        all that you wait for and have
   gpurota explain R7     this request
-  gpurota explain L12    this lease
+  gpurota explain L12    this lease; of one in turns also whose turn it is and where its memory is
 )";
 
 constexpr std::string_view kDrain =

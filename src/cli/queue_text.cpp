@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/time_text.h"
+#include "cli/turns_text.h"
 #include "cli/views.h"
 #include "cli/waiting.h"
 
@@ -152,7 +153,8 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look
 
 Result<std::string> explain_text(const Explanation& what,
                                  const std::vector<proto::Request>& requests,
-                                 const proto::Status::Reply& status, WallTime now) {
+                                 const proto::Status::Reply& status,
+                                 const proto::ListTurns::Reply& turns, WallTime now) {
   const bool all = !what.request && !what.lease;
   std::string text;
   for (const proto::Request& request : requests) {
@@ -162,7 +164,7 @@ Result<std::string> explain_text(const Explanation& what,
   }
   for (const proto::Lease& lease : status.leases) {
     if (all ? lease.uid == what.uid : lease.lease_id == what.lease) {
-      text += explain_lease(lease, requests, now);
+      text += explain_lease(lease, requests, now) + explain_turns(turns, lease.lease_id, now);
     }
   }
   if (!text.empty()) return text;

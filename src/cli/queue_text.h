@@ -24,6 +24,7 @@ struct Explanation {
 // kNotFound if there is no such request or lease.
 Result<std::string> explain_text(const Explanation& what,
                                  const std::vector<proto::Request>& requests,
-                                 const proto::Status::Reply& status, WallTime now);
+                                 const proto::Status::Reply& status,
+                                 const proto::ListTurns::Reply& turns, WallTime now);
 
 }  // namespace gpurota::cli

@@ -103,11 +103,11 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   lease.user = "bob";
   lease.gpus = {{.index = 1}};
   lease.ends = kNow + 40min;
-  const auto text = explain_text({{}, LeaseId{5}, 0}, {request()}, status, kNow);
+  const auto text = explain_text({{}, LeaseId{5}, 0}, {request()}, status, {}, kNow);
   ASSERT_TRUE(text);
   EXPECT_THAT(*text, HasSubstr("R7 of alice waits for it"));
-  EXPECT_FALSE(explain_text({RequestId{9}, {}, 0}, {request()}, status, kNow));
-  EXPECT_THAT(*explain_text({{}, {}, 42}, {request()}, status, kNow), HasSubstr("nothing"));
+  EXPECT_FALSE(explain_text({RequestId{9}, {}, 0}, {request()}, status, {}, kNow));
+  EXPECT_THAT(*explain_text({{}, {}, 42}, {request()}, status, {}, kNow), HasSubstr("nothing"));
 }
 
 TEST(QueueArguments, AreReadAndMistakesAreExplained) {

@@ -10,8 +10,9 @@ usage: gpurota turns [--gpu-ids ID,…] [--json]
 
 Leases made with --swap share a GPU in turns when they do not fit together: one at a time is wholly
 in GPU memory and runs, and what it needs of the others' is moved to host memory. RESIDENT is in GPU
-memory, OUT in host memory, WIRED cannot be moved (contexts, modules). While all fits, all run. The
-last lines are the last switches: what moved in and out, and how long that took.
+memory, OUT in host memory, WIRED cannot be moved (contexts, modules). QUANTUM has a star where it
+was set for the lease itself. While all fits, all run. The last lines are the last switches: what
+moved in and out, and how long that took.
 )";
 
 constexpr std::string_view kSet =

@@ -44,7 +44,13 @@ std::string wait_text(const proto::TurnLease& lease, WallTime now) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*lease.earliest - now);
     text += fmt::format(", within {}", time_text(std::max<std::int64_t>(left.count(), 0)));
   }
+  if (lease.above_soft_limit.value_or(false)) text += ", above its soft limit";
   return text;
+}
+
+// With a star where it was set for this lease alone.
+std::string quantum_text(const proto::TurnLease& lease) {
+  return time_text(lease.quantum_ms) + (lease.own_quantum_ms ? "*" : "");
 }
 
 std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now) {
@@ -68,7 +74,7 @@ std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now)
                {to_string(lease.out_bytes), Colour::kNone},
                {to_string(lease.wired_bytes), Colour::kNone},
                {to_string(lease.limit_bytes), Colour::kNone},
-               {time_text(lease.quantum_ms), Colour::kNone},
+               {quantum_text(lease), Colour::kNone},
                {wait_text(lease, now), Colour::kDim}});
   }
   return table.empty() ? std::string() : table.render(look);

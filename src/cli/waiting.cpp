@@ -50,6 +50,7 @@ Call call_of(const Wanted& wanted) {
   call.unreserved_threshold = wishes.memory_threshold;
   if (wishes.swap) call.swap = true;
   call.priority = wishes.priority;
+  call.quantum = wishes.quantum;
   if (wishes.lasts) call.seconds = wishes.lasts->count();
   if (wanted.take_over) call.take_over = true;
   call.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);

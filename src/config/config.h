@@ -62,6 +62,7 @@ struct SoftLimit {
   enum class Policy {
     kWarn,      // log, and tell the owner
     kThrottle,  // growth above it takes its time
+    kEvict,     // swap leases: it gives way to all that are not above theirs, lowest priority first
     kStop,      // end the lease, the lowest priority first
   };
 

@@ -234,19 +234,16 @@ Setter when_full(Automatic::WhenFull& into) {
 Setter soft_policy(SoftLimit::Policy& into) {
   return [&into](const toml::node& node) -> std::string {
     const auto value = node.value<std::string>();
-    if (value == "evict") {
-      return "\"evict\" is not possible for slices: their memory is the driver's and cannot be "
-             "moved. "
-             "Write \"warn\", \"throttle\" or \"stop\"";
-    }
     if (value == "warn") {
       into = SoftLimit::Policy::kWarn;
     } else if (value == "throttle") {
       into = SoftLimit::Policy::kThrottle;
+    } else if (value == "evict") {
+      into = SoftLimit::Policy::kEvict;
     } else if (value == "stop") {
       into = SoftLimit::Policy::kStop;
     } else {
-      return "write \"warn\", \"throttle\" or \"stop\"";
+      return "write \"warn\", \"throttle\", \"evict\" or \"stop\"";
     }
     return {};
   };
@@ -394,6 +391,12 @@ Result<void> check_together(const Config& config, const std::string& file) {
                 file +
                     ": automatic.memory is missing: say how much of a GPU each program gets, "
                     "such as memory = \"8G\"");
+  }
+  if (automatic.soft_limit && config.soft_limit.policy == SoftLimit::Policy::kEvict) {
+    return fail(Code::kInvalid,
+                file +
+                    ": automatic.soft_limit: automatic leases are slices, whose memory cannot be "
+                    "moved out as soft_limit.policy = \"evict\" says: leave one of them out");
   }
   return {};
 }

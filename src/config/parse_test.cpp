@@ -84,7 +84,10 @@ grace = "5s"
   EXPECT_FALSE(config->soft_limit.tell_owner);
   EXPECT_EQ(config->lowered_limit.policy, LoweredLimit::Policy::kStop);
   EXPECT_EQ(config->lowered_limit.grace.count(), 5000);
-  EXPECT_THAT(error_of("[soft_limit]\npolicy = \"evict\""), HasSubstr("cannot be moved"));
+  EXPECT_EQ(parse("[soft_limit]\npolicy = \"evict\"", "f")->soft_limit.policy,
+            SoftLimit::Policy::kEvict);
+  EXPECT_THAT(error_of("[soft_limit]\npolicy = \"evict\"\n[automatic]\nsoft_limit = \"1G\""),
+              HasSubstr("cannot be moved"));
   EXPECT_THAT(error_of("[soft_limit]\npolicy = \"kill\""), HasSubstr("\"warn\", \"throttle\""));
   EXPECT_THAT(error_of("[soft_limit]\nthrottle_delay = \"3s\""), HasSubstr("at most 2 s"));
   EXPECT_THAT(error_of("[lowered_limit]\npolicy = \"evict\""), HasSubstr("\"keep\" or"));

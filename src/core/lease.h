@@ -5,6 +5,7 @@
 #include "base/ids.h"
 #include "core/time.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,7 +47,9 @@ struct Lease {
   WallTime since;
   std::optional<WallTime> ends;  // its enforced end; empty: when what it is for has ended
   std::vector<LeaseGpu> gpus;
-  int priority = 0;                  // higher goes first: turns, and who is stopped last
+  int priority = 0;  // higher goes first: turns, and who is stopped last
+  // Of its turns; zero: by what moving costs; empty: as its GPUs say.
+  std::optional<std::chrono::milliseconds> quantum;
   std::string as_name;               // foreign bytes: who of a shared account, shown beside the uid
   std::string note;                  // foreign bytes
   std::vector<std::string> command;  // foreign bytes

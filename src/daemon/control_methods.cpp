@@ -3,6 +3,7 @@
 #include "abi/env.h"
 #include "daemon/calls.h"
 #include "daemon/jobs.h"
+#include "daemon/turn_wishes.h"
 #include "daemon/visible_devices.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
@@ -37,9 +38,10 @@ template <class Method>
 constexpr bool changes_nothing() {
   return std::is_same_v<Method, proto::GetInfo> || std::is_same_v<Method, proto::Status> ||
          std::is_same_v<Method, proto::ListProcesses> || std::is_same_v<Method, proto::Health> ||
-         std::is_same_v<Method, proto::ListRequests> || std::is_same_v<Method, proto::Hold> ||
-         std::is_same_v<Method, proto::Events> || std::is_same_v<Method, proto::Report> ||
-         std::is_same_v<Method, proto::Doctor> || std::is_same_v<Method, proto::ServiceInfo> ||
+         std::is_same_v<Method, proto::ListRequests> || std::is_same_v<Method, proto::ListTurns> ||
+         std::is_same_v<Method, proto::Hold> || std::is_same_v<Method, proto::Events> ||
+         std::is_same_v<Method, proto::Report> || std::is_same_v<Method, proto::Doctor> ||
+         std::is_same_v<Method, proto::ServiceInfo> ||
          std::is_same_v<Method, proto::InterfaceDescription>;
 }
 
@@ -151,9 +153,14 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   request.placement.soft_limit = call.soft_limit;
   request.placement.threshold = call.unreserved_threshold;
   request.placement.swap = swap;
-  request.priority = call.priority.value_or(0);
-  if (request.priority < -100 || request.priority > 100) {
-    return fail(Code::kInvalid, "a priority is from -100 to 100");
+  GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(call.priority));
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  GPUROTA_ASSIGN_OR_RETURN(request.quantum, read_quantum(call.quantum, administrator));
+  if (request.quantum && !swap) {
+    return fail(Code::kInvalid, "a quantum is of leases that take turns: give --swap too");
+  }
+  if (call.soft_limit && parts_.config) {
+    GPUROTA_TRY(check_soft_limit(parts_.config->soft_limit, swap));
   }
   if (call.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(call, request));
@@ -325,10 +332,16 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Update& call) {
   const auto lasts = time_of(call.seconds);
   if (!lasts) return refused(lasts.error());
   if (const auto may = check_update(caller, **entry, call); !may) return refused(may.error());
+  const auto quantum = read_quantum(call.quantum, parts_.views.is_administrator(caller.uid));
+  if (!quantum) return refused(quantum.error());
+  const auto priority = read_priority(call.priority);
+  if (!priority) return refused(priority.error());
   // One's own leases are within one's limits, an administrator's too; others are given more.
   const bool given = (*entry)->lease.uid != caller.uid;
-  const auto updated =
-      parts_.leases.update(call.lease_id, {call.memory, call.soft_limit, call.note, *lasts, given});
+  UpdateRequest request{call.memory, call.soft_limit, call.note, *lasts, given};
+  if (call.priority) request.priority = *priority;
+  request.quantum = *quantum;
+  const auto updated = parts_.leases.update(call.lease_id, request);
   if (!updated) return refused(updated.error());
   return replied<proto::Update>({parts_.views.lease(**entry, caller.uid)});
 }

@@ -70,6 +70,7 @@ ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
     row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap});
   }
   row.priority = entry.lease.priority;
+  row.quantum = entry.lease.quantum;
   row.holder = stored(entry.holder);
   row.main = stored(entry.main);
   row.cgroup = entry.members.cgroup();
@@ -125,6 +126,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   if (request.lasts) entry.lease.ends = entry.lease.since + *request.lasts;
   entry.lease.gpus = std::move(gpus);
   entry.lease.priority = request.priority;
+  entry.lease.quantum = request.quantum;
   entry.lease.as_name = request.as_name;
   entry.ticket = request.ticket;
   entry.lease.note = request.note;
@@ -306,62 +308,6 @@ void LeaseManager::finish(LeaseId id) {
   remember_use(entry);
   log::info("lease gone", {{"lease", to_string(id)}});
   parts_.on_change(entry, true);
-}
-
-Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.cause) {
-    return fail(Code::kGone, to_string(id) + " has ended");
-  }
-  LeaseEntry& entry = it->second;
-  if ((request.memory || request.soft_limit) && entry.lease.exclusive()) {
-    return fail(Code::kInvalid, to_string(id) + " has its GPUs whole: there is no limit to change");
-  }
-  Lease changed = entry.lease;
-  const std::vector<lease::GpuRoom> now = rooms();
-  for (LeaseGpu& gpu : changed.gpus) {
-    const auto room = std::find_if(
-        now.begin(), now.end(), [&](const lease::GpuRoom& r) { return r.info.uuid == gpu.uuid; });
-    if (room == now.end()) continue;
-    if (request.memory) {
-      const Bytes limit = request.memory->of(room->info.memory);
-      const Bytes most = gpu.swap ? room->swap_capacity - room->reserved - room->unreserved_use
-                                  : room->capacity - (room->reserved - *gpu.limit) -
-                                        room->swap_needed - room->unreserved_use;
-      if (limit > most && limit > *gpu.limit) {
-        return fail(Code::kLimit,
-                    fmt::format("{} is more than GPU {} has left: up to {} can be had",
-                                to_string(limit), lease::name_of(*room, now), to_string(most)));
-      }
-      gpu.limit = limit;
-      if (gpu.soft_limit && *gpu.soft_limit > limit) gpu.soft_limit = limit;
-    }
-    if (request.soft_limit && gpu.swap) {
-      return fail(Code::kInvalid, to_string(id) + " takes turns: it has no soft limit");
-    }
-    if (request.soft_limit) {
-      gpu.soft_limit = request.soft_limit->of(room->info.memory);
-      if (*gpu.soft_limit > *gpu.limit) {
-        return fail(Code::kInvalid, fmt::format("the soft limit {} is above the limit {}",
-                                                to_string(*gpu.soft_limit), to_string(*gpu.limit)));
-      }
-    }
-  }
-  if (request.note) changed.note = *request.note;
-  if (request.lasts) {
-    changed.ends = parts_.wall_clock() + *request.lasts;
-    if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;
-  }
-  if (!request.beyond_limits) GPUROTA_TRY(check_more(entry.lease, changed));
-  std::swap(entry.lease, changed);
-  if (auto saved = save(entry); !saved) {
-    std::swap(entry.lease, changed);
-    return saved;
-  }
-  parts_.grants.open(entry.lease);
-  arm_expiry(entry);
-  parts_.on_change(entry, false);
-  return {};
 }
 
 void LeaseManager::add_process(LeaseId id, pid_t pid) {

@@ -77,6 +77,7 @@ struct AcquireRequest {
   std::string ticket{};
   bool at_once = false;  // waits for nothing but fillers that make way
   int priority = 0;
+  std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
 };
 
 struct UpdateRequest {
@@ -85,6 +86,8 @@ struct UpdateRequest {
   std::optional<std::string> note;
   std::optional<std::chrono::milliseconds> lasts{};  // from now on
   bool beyond_limits = false;  // an administrator gives more than the site allows the user
+  std::optional<int> priority{};
+  std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
 };
 
 class LeaseManager final : public LeaseRoots {
@@ -202,6 +205,8 @@ class LeaseManager final : public LeaseRoots {
   lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
   Result<void> check_more(const Lease& lease, const Lease& changed) const;
   Result<void> save(const LeaseEntry& entry);
+  Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;
+  Result<void> change_turns(const UpdateRequest& request, Lease& lease) const;
   ports::StoredLease row_of(const LeaseEntry& entry) const;
   void restore_commands(LeaseEntry& entry, const ports::StoredLease& stored);
   void restore_one(const ports::StoredLease& stored, const std::string& boot_id);

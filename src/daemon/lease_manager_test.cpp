@@ -267,6 +267,54 @@ TEST_F(LeaseManagerTest, AnExclusiveLeaseHasNoLimitToChange) {
   EXPECT_EQ(manager->update(id, {SizeSpec{gib(4), 0}, {}, {}}).error().code, Code::kInvalid);
 }
 
+TEST_F(LeaseManagerTest, ANewPriorityIsStoredAndBoundedUnlessAnAdministratorGivesIt) {
+  const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
+  UpdateRequest request;
+  request.priority = 5;
+  const auto refused = manager->update(id, request);
+  EXPECT_EQ(refused.error().code, Code::kLimit) << "the default allows 0";
+  EXPECT_THAT(refused.error().message, HasSubstr("priorities up to 0"));
+  request.beyond_limits = true;
+  ASSERT_TRUE(manager->update(id, request));
+  EXPECT_EQ(store.leases().at(id).priority, 5);
+  request.beyond_limits = false;
+  request.priority = 3;
+  EXPECT_TRUE(manager->update(id, request)) << "less than an administrator has given";
+  request.priority = -10;
+  EXPECT_TRUE(manager->update(id, request));
+  restart();
+  EXPECT_EQ(manager->find(id)->lease.priority, -10);
+}
+
+TEST_F(LeaseManagerTest, OnlyALeaseThatTakesTurnsHasAQuantum) {
+  const LeaseId slice = (*acquire(gib(8), processes.spawn()))->lease.id;
+  UpdateRequest request;
+  request.quantum = 2000ms;
+  EXPECT_EQ(manager->update(slice, request).error().code, Code::kInvalid);
+  AcquireRequest swap;
+  swap.uid = 1000;
+  swap.pid = processes.spawn();
+  swap.placement.swap = true;
+  swap.quantum = 5000ms;
+  const auto made = manager->acquire(swap);
+  ASSERT_TRUE(made) << made.error().error.message;
+  const LeaseId id = (*made)->lease.id;
+  restart();
+  EXPECT_EQ(manager->find(id)->lease.quantum, 5000ms);
+  ASSERT_TRUE(manager->update(id, request));
+  EXPECT_EQ(store.leases().at(id).quantum, 2000ms);
+}
+
+TEST_F(LeaseManagerTest, WhereSoftLimitsMoveMemoryOutASliceCanHaveNone) {
+  config.soft_limit.policy = config::SoftLimit::Policy::kEvict;
+  const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
+  const auto refused = manager->update(id, {{}, SizeSpec{gib(4), 0}, {}});
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("the memory of a slice cannot be moved"));
+  config.soft_limit.policy = config::SoftLimit::Policy::kThrottle;
+  EXPECT_TRUE(manager->update(id, {{}, SizeSpec{gib(4), 0}, {}}));
+}
+
 TEST_F(LeaseManagerTest, OneUserCannotTakeAllLeases) {
   config.max_leases_per_user = 2;
   const pid_t cli = processes.spawn();

@@ -21,6 +21,7 @@ Lease lease_of(const ports::StoredLease& stored) {
     lease.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap});
   }
   lease.priority = stored.priority;
+  lease.quantum = stored.quantum;
   return lease;
 }
 

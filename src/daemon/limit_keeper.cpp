@@ -14,6 +14,10 @@ int priority_of(const Lease& lease) {
   return lease.kind == LeaseKind::kFiller ? INT_MIN : lease.priority;
 }
 
+bool gives_way(const config::Config& config) {
+  return config.soft_limit.policy == Soft::kEvict || config.soft_limit.policy == Soft::kStop;
+}
+
 lease::LimitRules rules_of(const config::Config& config) {
   return {config.soft_limit.policy == Soft::kStop, config.soft_limit.grace,
           config.lowered_limit.policy == config::LoweredLimit::Policy::kStop,
@@ -36,15 +40,19 @@ void LimitKeeper::warn(const GpuUuid& gpu, const lease::LimitAction& action) con
 }
 
 void LimitKeeper::after_look(const GpuUuid& gpu, TimePoint now) {
-  std::vector<lease::LimitedLease> slices;
+  std::vector<lease::LimitedLease> limited;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu);
     const lease::Account* account = parts_.grants.find(id, gpu);
-    if (!share || !share->limit || !account) continue;
-    slices.push_back({id, priority_of(entry.lease), entry.cause.has_value(), *share->limit,
-                      share->soft_limit, account->charged(), account->granted()});
+    const bool swap = share && share->swap && parts_.swap_charge;
+    if (!share || !share->limit || (!account && !swap)) continue;
+    const auto [charged, granted] =
+        swap ? parts_.swap_charge(id, gpu) : std::pair(account->charged(), account->granted());
+    limited.push_back({id, priority_of(entry.lease), entry.cause.has_value(), *share->limit,
+                       share->soft_limit, charged, granted, swap && gives_way(parts_.config)});
   }
-  for (const lease::LimitAction& action : policy_.look(gpu, slices, rules_of(parts_.config), now)) {
+  for (const lease::LimitAction& action :
+       policy_.look(gpu, limited, rules_of(parts_.config), now)) {
     if (action.kind == lease::LimitAction::Kind::kWarn) {
       warn(gpu, action);
     } else {

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace gpurota::daemon {
 
@@ -20,6 +21,9 @@ class LimitKeeper {
     const config::Config& config;
     // A line for the owner of a lease, where their gpurota run shows it.
     std::function<void(LeaseId, const std::string&)> tell_owner;
+    // What a swap lease has there, moved out or not, and what of it was granted. Empty: nothing is
+    // known of any.
+    std::function<std::pair<Bytes, Bytes>(LeaseId, const GpuUuid&)> swap_charge = {};
   };
 
   explicit LimitKeeper(Parts parts) : parts_(std::move(parts)) {}

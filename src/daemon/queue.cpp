@@ -216,6 +216,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   row.boot_id = parts_.processes.boot_id();
   row.swap = request.placement.swap;
   row.priority = request.priority;
+  row.quantum = request.quantum;
   // One that does not wait does not wait for another daemon either.
   if (auto saved = request.at_once ? Result<void>() : parts_.store.save_request(row); !saved) {
     return refuse(std::move(saved).error().context("cannot store the request"));

@@ -29,7 +29,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
   auto request =
       request_of(caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note,
                           call.command, call.kind, call.seconds, call.take_over, call.as_name,
-                          call.unreserved_threshold, call.swap, call.priority});
+                          call.unreserved_threshold, call.swap, call.priority, call.quantum});
   if (!request) return refused_to(caller, refused(request.error()), request.error().message);
   request->ticket = call.ticket;
   const auto place = parts_.queue.enqueue(*request);

@@ -59,6 +59,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked.placement.threshold = stored.threshold;
   entry.asked.placement.swap = stored.swap;
   entry.asked.priority = stored.priority;
+  entry.asked.quantum = stored.quantum;
   if (stored.take_over) entry.asked.placement.take_over = stored.uid;
   entry.asked.note = stored.note;
   entry.asked.command = stored.command;

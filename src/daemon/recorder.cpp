@@ -41,6 +41,17 @@ AuditRecord audit_of(const Lease& lease, std::string_view operation) {
   return record;
 }
 
+// What has changed about its turns, if anything has.
+std::string turns_text(const Lease& lease, const Lease& before) {
+  std::string text;
+  if (lease.priority != before.priority) text += fmt::format(", priority {}", lease.priority);
+  if (lease.quantum != before.quantum && lease.quantum) {
+    text += lease.quantum->count() > 0 ? fmt::format(", quantum {} ms", lease.quantum->count())
+                                       : ", quantum auto";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string describe_share(const Lease& lease, const GpuTable& gpus) {
@@ -175,9 +186,11 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
     if (entry.holder) record.pid = entry.holder->pid();
     audit(record);
   } else if (told.lease.gpus != lease.gpus || told.lease.note != lease.note ||
-             told.lease.ends != lease.ends) {
+             told.lease.ends != lease.ends || told.lease.priority != lease.priority ||
+             told.lease.quantum != lease.quantum) {
     tell(entry, EventType::kLeaseUpdated,
-         "changed: " + share + (lease.ends ? ", until " + proto::format_time(*lease.ends) : ""));
+         "changed: " + share + turns_text(lease, told.lease) +
+             (lease.ends ? ", until " + proto::format_time(*lease.ends) : ""));
   }
   if (lease.state == LeaseState::kExpired && told.lease.state != LeaseState::kExpired) {
     tell(entry, EventType::kLeaseUpdated,

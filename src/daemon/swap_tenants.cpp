@@ -1,6 +1,7 @@
 #include "daemon/swap_tenants.h"
 
 #include "base/log.h"
+#include "daemon/limit_keeper.h"
 
 #include <algorithm>
 #include <tuple>
@@ -73,6 +74,7 @@ void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid) {
     Memory memory;
     memory.gpu = gpu.uuid;
     memory.limit = gpu.limit.value_or(Bytes());
+    memory.soft_limit = gpu.soft_limit;
     tenant->memory.push_back(std::move(memory));
   }
   tenants_[id] = std::move(tenant);
@@ -152,9 +154,33 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
   }
   const std::uint32_t seq = message.header.seq;
   if (!tenant.questions.emplace(seq, question).second) return false;
-  parts_.turns.feed(sched::Grow{tenant.id, memory.gpu, seq, question.bytes,
-                                message.kind != GPUROTA_SWAP_MOVABLE});
+  const sched::Grow growth{tenant.id, memory.gpu, seq, question.bytes,
+                           message.kind != GPUROTA_SWAP_MOVABLE};
+  const Duration delay = delay_of(tenant, memory, question);
+  if (delay > Duration::zero()) {
+    auto timer =
+        parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kSchedule, [this, growth] {
+          Tenant* const asks = find(growth.tenant);
+          if (!asks) return;
+          const auto running_timer = asks->delayed.extract(growth.seq);  // this very callback's
+          parts_.turns.feed(growth);
+        });
+    if (timer) {
+      tenant.delayed[seq] = std::move(*timer);
+      return true;
+    }
+  }
+  parts_.turns.feed(growth);
   return true;
+}
+
+// Growth above a soft limit takes its time, where the site wants it so.
+Duration SwapTenants::delay_of(const Tenant& tenant, const Memory& memory,
+                               const Question& question) const {
+  if (!memory.soft_limit || question.kind == GPUROTA_SWAP_CONTEXT) return {};
+  const Bytes charged = parts_.turns.charge(tenant.lease, memory.gpu).first;
+  if (charged + question.bytes <= *memory.soft_limit) return {};
+  return LimitKeeper::throttle(parts_.config);
 }
 
 bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
@@ -370,6 +396,7 @@ void SwapTenants::on_disconnect(TenantId id) {
   tenant->connected = false;
   tenant->outbox.clear();
   tenant->questions.clear();
+  tenant->delayed.clear();
   tenant->asked.reset();
   tenant->moving.reset();
   if (!tenant->here) {
@@ -385,7 +412,9 @@ void SwapTenants::on_lease_change(const Lease& lease) {
     if (tenant->lease != lease.id) continue;
     for (Memory& memory : tenant->memory) {
       const LeaseGpu* share = lease.find_gpu(memory.gpu);
-      if (share) memory.limit = share->limit.value_or(Bytes());
+      if (!share) continue;
+      memory.limit = share->limit.value_or(Bytes());
+      memory.soft_limit = share->soft_limit;
     }
   }
   update_terms();

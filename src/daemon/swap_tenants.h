@@ -92,6 +92,7 @@ class SwapTenants {
   struct Memory {
     GpuUuid gpu;
     Bytes limit;
+    std::optional<Bytes> soft_limit;
     std::array<Bytes, 2> ordered;  // by direction: and not yet reported
     std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
     std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
@@ -117,7 +118,8 @@ class SwapTenants {
     pid_t pid = 0;
     std::vector<Memory> memory;  // by slot
     std::map<std::uint32_t, Question> questions;
-    std::deque<std::vector<std::byte>> outbox;  // the socket was full
+    std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // questions, by their soft limit
+    std::deque<std::vector<std::byte>> outbox;                     // the socket was full
     std::uint32_t gate_sent = 0, gate_seen = 0;
     std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
     std::optional<gpurota_msg_swap_terms> terms;
@@ -139,6 +141,7 @@ class SwapTenants {
   bool on(Tenant& tenant, const gpurota_msg_swap_status& message);
   bool on(Tenant& tenant, const gpurota_msg_swap_moved& message);
 
+  Duration delay_of(const Tenant& tenant, const Memory& memory, const Question& question) const;
   void carry_out(const sched::Actions& actions);
   void carry_out(const sched::SetGate& action);
   void order(TenantId id, const GpuUuid& gpu, std::uint32_t direction, Bytes bytes);

@@ -32,6 +32,7 @@ void SwapTenants::on_death(pid_t pid) {
     tenant.connected = false;
     tenant.died = parts_.loop.now();
     tenant.questions.clear();
+    tenant.delayed.clear();
     tenant.outbox.clear();
     tenant.asked.reset();
     tenant.moving.reset();

@@ -57,10 +57,15 @@ sched::Settings TurnKeeper::settings() const {
 sched::LeaseTerms TurnKeeper::terms_of(const Lease& lease) const {
   sched::LeaseTerms terms;
   terms.id = lease.id;
+  using Policy = config::SoftLimit::Policy;
+  const Policy policy = parts_.config.soft_limit.policy;
+  const bool gives_way = policy == Policy::kEvict || policy == Policy::kStop;
   for (const LeaseGpu& gpu : lease.gpus) {
     terms.gpus.push_back({gpu.uuid, gpu.limit.value_or(Bytes())});
+    if (gives_way) terms.gpus.back().soft_limit = gpu.soft_limit;
   }
   terms.priority = lease.priority;
+  if (lease.quantum) terms.quantum = *lease.quantum;
   const int weight = parts_.limits_of ? parts_.limits_of(lease.uid).weight.value_or(100) : 100;
   terms.weight = static_cast<unsigned>(std::max(weight, 1));
   return terms;
@@ -86,6 +91,9 @@ sched::GpuSettings TurnKeeper::for_turns(const GpuInfo& gpu, const GpuSettings& 
 
 void TurnKeeper::refresh() {
   turns_.set(settings());
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (entry.lease.swap()) turns_.update_lease(terms_of(entry.lease));
+  }
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     const GpuUuid& uuid = gpu.info.uuid;
     sched::GpuSettings wanted = for_turns(
@@ -142,7 +150,10 @@ void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
   const Lease& lease = entry.lease;
   if (lease.exclusive()) return;
   if (!lease.swap()) return refresh();
-  if (!gone) return turns_.update_lease(terms_of(lease));
+  if (!gone) {
+    turns_.update_lease(terms_of(lease));
+    return feed(sched::Tick{});
+  }
   std::erase_if(told_, [&](const auto& told) { return told.first.second == lease.id; });
   take(turns_.remove_lease(lease.id, parts_.loop.now()));
 }
@@ -261,6 +272,12 @@ TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
 sched::Holding TurnKeeper::holding(LeaseId lease, const GpuUuid& gpu) const {
   const auto slot = turns_.residency().slot_of(gpu);
   return slot ? turns_.residency().of_lease(lease, *slot) : sched::Holding();
+}
+
+std::pair<Bytes, Bytes> TurnKeeper::charge(LeaseId lease, const GpuUuid& gpu) const {
+  const sched::Holding held = holding(lease, gpu);
+  const Bytes granted = held.movable + held.wired + held.wired_unbacked;
+  return {granted + held.beside, granted};
 }
 
 }  // namespace gpurota::daemon

@@ -77,6 +77,8 @@ class TurnKeeper {
   };
   Need need(const GpuUuid& gpu) const;
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
+  // What counts against the lease's limit there, moved out or not, and what of it was granted.
+  std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const { return carrier_.pid_of ? carrier_.pid_of(id) : 0; }
   const sched::Turns& turns() const { return turns_; }
   // Grows with whatever may have changed.

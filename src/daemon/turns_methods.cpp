@@ -37,6 +37,7 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
   shown.priority = lease.priority;
   if (const LeaseGpu* share = lease.find_gpu(gpu)) {
     shown.limit_bytes = share->limit.value_or(Bytes());
+    shown.soft_limit_bytes = share->soft_limit;
   }
   const auto [now, wall] = parts_.now();
   const auto view = parts_.turns.turns().explain(lease.id, now);
@@ -49,6 +50,8 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
     shown.earliest = wall + std::chrono::duration_cast<WallTime::duration>(*view->earliest - now);
   }
   shown.quantum_ms = milliseconds(view->quantum);
+  if (lease.quantum) shown.own_quantum_ms = lease.quantum->count();
+  if (shown.soft_limit_bytes) shown.above_soft_limit = view->above_soft;
   const sched::Holding held = parts_.turns.holding(lease.id, gpu);
   shown.resident_bytes = held.resident + held.coming;
   shown.out_bytes = held.out() - held.coming;
@@ -73,6 +76,10 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
     if (view.settings.quantum) shown.quantum_ms = milliseconds(*view.settings.quantum);
     shown.holder = known(view.holder);
     shown.waiting = view.waiting;
+    shown.evictions = view.counts.evictions;
+    shown.handovers = view.counts.handovers;
+    shown.evicted_bytes = view.counts.evicted;
+    shown.restored_bytes = view.counts.restored;
     for (const sched::SwitchRecord& each : view.switches) {
       const auto ago = std::chrono::duration_cast<WallTime::duration>(now - each.at);
       const auto took = std::chrono::duration_cast<std::chrono::microseconds>(each.took);

@@ -40,6 +40,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
                 : entry.lease.swap()    ? proto::Share::kSwap
                                         : proto::Share::kSlice;
   lease.priority = entry.lease.priority;
+  if (entry.lease.quantum) lease.quantum_ms = entry.lease.quantum->count();
   lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
   lease.state = entry.cause                                 ? proto::LeaseState::kEnding
                 : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired

@@ -25,7 +25,7 @@ struct LimitRules {
   Duration lowered_grace{};
 };
 
-// A slice on the GPU that was looked at.
+// A lease with a limit on the GPU that was looked at.
 struct LimitedLease {
   LeaseId lease;
   int priority = 0;
@@ -33,7 +33,8 @@ struct LimitedLease {
   Bytes limit;
   std::optional<Bytes> soft_limit;
   Bytes charged;
-  Bytes granted;  // the part of it that was granted to tenants
+  Bytes granted;           // the part of it that was granted to tenants
+  bool gives_way = false;  // what is above the soft limit is moved out first
 };
 
 struct LimitAction {

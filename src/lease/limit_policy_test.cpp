@@ -52,6 +52,14 @@ TEST_F(LimitPolicyTest, IsSaidOnceEachTimeALeaseGetsAbove) {
   EXPECT_EQ(look({holding(1, gib(5))}, {}, 3h).size(), 1u);
 }
 
+TEST_F(LimitPolicyTest, WhoGivesWayIsToldSo) {
+  LimitedLease lease = holding(1, gib(5));
+  lease.gives_way = true;
+  const auto first = look({lease}, {}, 0s);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_THAT(first[0].message, HasSubstr("it gives way to others while that is so"));
+}
+
 TEST_F(LimitPolicyTest, AWarningOnlySiteNeverStopsAnybody) {
   look({holding(1, gib(5))}, {}, 0s);
   EXPECT_EQ(stopped(look({holding(1, gib(5))}, {}, 24h)), 0u);

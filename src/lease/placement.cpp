@@ -158,10 +158,7 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
   }
   const std::size_t count =
       request.gpus.empty() ? static_cast<std::size_t>(request.count) : request.gpus.size();
-  if (request.soft_limit && request.swap) {
-    return invalid("--soft-limit is of slices: what a swap lease holds gives way in its turn");
-  }
-  if (request.soft_limit && !request.memory) {
+  if (request.soft_limit && !request.memory && !request.swap) {
     return invalid("--soft-limit needs --memory: it lies below the limit");
   }
   if (count > static_cast<std::size_t>(kMaxLeaseGpus)) {
@@ -172,10 +169,13 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
 }
 
 std::optional<Refusal> soft_limit_above(const PlacementRequest& request, const GpuRoom& room) {
-  const LeaseGpu share = make_share(request, room, room.reserved);
-  if (!share.soft_limit || *share.soft_limit <= *share.limit) return std::nullopt;
+  if (!request.soft_limit) return std::nullopt;
+  const Bytes soft = request.soft_limit->of(room.info.memory);
+  // A swap lease without a limit of its own has what there is when it is made.
+  const Bytes limit = request.memory ? request.memory->of(room.info.memory) : room.swap_capacity;
+  if (soft <= limit) return std::nullopt;
   return refuse(Code::kInvalid, fmt::format("the soft limit {} is above the limit {}",
-                                            to_string(*share.soft_limit), to_string(*share.limit)))
+                                            to_string(soft), to_string(limit)))
       .value();
 }
 
@@ -231,7 +231,10 @@ LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes 
     const Bytes rest = capacity_for(request, room) - slices - beside;
     share.limit = std::max(rest, least_of(request, room));
   }
-  if (request.soft_limit) share.soft_limit = request.soft_limit->of(room.info.memory);
+  if (request.soft_limit) {
+    share.soft_limit = request.soft_limit->of(room.info.memory);
+    if (!request.memory) share.soft_limit = std::min(*share.soft_limit, *share.limit);
+  }
   return share;
 }
 

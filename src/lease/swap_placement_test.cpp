@@ -134,9 +134,22 @@ TEST(SwapPlacement, WhatOthersCannotMoveIsNotForATurn) {
 TEST(SwapPlacement, MoreThanTheGpuHasIsRefusedForGood) {
   Machine machine(1);
   EXPECT_EQ(place(swap(gib(80)), machine.rooms).error().error.code, Code::kLimit);
+}
+
+TEST(SwapPlacement, ASoftLimitLiesBelowTheLimitOrWhatThereIs) {
+  Machine machine(1);
   PlacementRequest soft = swap(gib(20));
   soft.soft_limit = SizeSpec{gib(10), 0};
+  EXPECT_EQ(place(soft, machine.rooms)->front().soft_limit, gib(10));
+  soft.soft_limit = SizeSpec{gib(30), 0};
   EXPECT_EQ(place(soft, machine.rooms).error().error.code, Code::kInvalid);
+  soft.memory.reset();
+  EXPECT_EQ(place(soft, machine.rooms)->front().soft_limit, gib(30));
+  soft.soft_limit = SizeSpec{gib(200), 0};
+  EXPECT_EQ(place(soft, machine.rooms).error().error.code, Code::kInvalid);
+  PlacementRequest slice;
+  slice.soft_limit = SizeSpec{gib(10), 0};
+  EXPECT_EQ(place(slice, machine.rooms).error().error.code, Code::kInvalid) << "it has no limit";
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ struct StoredLease {
   std::string ticket{};            // of the request it was made for; empty: none waited for it
   std::vector<StoredCommand> commands{};
   int priority = 0;
+  std::optional<std::chrono::milliseconds> quantum{};  // of its turns; zero: by what moving costs
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -84,6 +85,7 @@ struct StoredRequest {
   std::optional<Bytes> threshold{};  // of unreserved use
   bool swap = false;
   int priority = 0;
+  std::optional<std::chrono::milliseconds> quantum{};
   bool operator==(const StoredRequest&) const = default;
 };
 

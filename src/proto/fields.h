@@ -67,6 +67,7 @@ void visit(V&& v, X& x) {
   v("note", x.note);
   v("model", x.model);
   v("priority", x.priority);
+  v("quantum_ms", x.quantum_ms);
 }
 
 template <class V, Like<Process> X>
@@ -125,6 +126,7 @@ void visit(V&& v, X& x) {
   v("unreserved_threshold", x.unreserved_threshold);
   v("swap", x.swap);
   v("priority", x.priority);
+  v("quantum", x.quantum);
 }
 
 template <class V, Like<Acquire::Reply> X>
@@ -181,6 +183,8 @@ void visit(V&& v, X& x) {
   v("soft_limit", x.soft_limit);
   v("note", x.note);
   v("seconds", x.seconds);
+  v("priority", x.priority);
+  v("quantum", x.quantum);
 }
 
 template <class V, Like<Update::Reply> X>

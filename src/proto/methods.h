@@ -59,6 +59,7 @@ struct Acquire {
   std::optional<Bytes> unreserved_threshold;
   std::optional<bool> swap{};
   std::optional<int> priority{};
+  std::optional<std::string> quantum{};
   bool operator==(const Acquire&) const = default;
 };
 
@@ -113,6 +114,8 @@ struct Update {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::int64_t> seconds;
+  std::optional<int> priority{};
+  std::optional<std::string> quantum{};
   bool operator==(const Update&) const = default;
 };
 

@@ -48,6 +48,7 @@ void visit(V&& v, X& x) {
   v("unreserved_threshold", x.unreserved_threshold);
   v("swap", x.swap);
   v("priority", x.priority);
+  v("quantum", x.quantum);
 }
 
 template <class V, Like<Enqueue::Reply> X>

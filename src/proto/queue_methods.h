@@ -60,6 +60,7 @@ struct Enqueue {
   std::optional<Bytes> unreserved_threshold;
   std::optional<bool> swap{};
   std::optional<int> priority{};
+  std::optional<std::string> quantum{};
   bool operator==(const Enqueue&) const = default;
 };
 

@@ -23,6 +23,9 @@ void visit(V&& v, X& x) {
   v("resident_bytes", x.resident_bytes);
   v("out_bytes", x.out_bytes);
   v("wired_bytes", x.wired_bytes);
+  v("own_quantum_ms", x.own_quantum_ms);
+  v("soft_limit_bytes", x.soft_limit_bytes);
+  v("above_soft_limit", x.above_soft_limit);
 }
 
 template <class V, Like<TurnSwitch> X>
@@ -50,6 +53,10 @@ void visit(V&& v, X& x) {
   v("waiting", x.waiting);
   v("leases", x.leases);
   v("switches", x.switches);
+  v("evictions", x.evictions);
+  v("evicted_bytes", x.evicted_bytes);
+  v("restored_bytes", x.restored_bytes);
+  v("handovers", x.handovers);
 }
 
 template <class V, Like<ListTurns> X>

@@ -28,6 +28,9 @@ struct TurnLease {
   Bytes resident_bytes;
   Bytes out_bytes;
   Bytes wired_bytes;
+  std::optional<std::int64_t> own_quantum_ms{};
+  std::optional<Bytes> soft_limit_bytes{};
+  std::optional<bool> above_soft_limit{};
   bool operator==(const TurnLease&) const = default;
 };
 
@@ -55,6 +58,10 @@ struct TurnGpu {
   std::vector<LeaseId> waiting;
   std::vector<TurnLease> leases;
   std::vector<TurnSwitch> switches;
+  std::optional<std::uint64_t> evictions{};
+  std::optional<Bytes> evicted_bytes{};
+  std::optional<Bytes> restored_bytes{};
+  std::optional<std::uint64_t> handovers{};
   bool operator==(const TurnGpu&) const = default;
 };
 

@@ -122,6 +122,7 @@ struct Lease {
   std::optional<std::string> note;
   std::optional<std::string> model;
   std::optional<int> priority{};
+  std::optional<std::int64_t> quantum_ms{};
   bool operator==(const Lease&) const = default;
 };
 

@@ -51,13 +51,14 @@ struct LeaseTerms {
   struct Gpu {
     GpuUuid uuid;
     Bytes limit;
+    std::optional<Bytes> soft_limit{};  // above it the lease gives way to those that are not
     bool operator==(const Gpu&) const = default;
   };
   LeaseId id;
   std::vector<Gpu> gpus;
   int priority = 0;  // higher goes first, within Settings::priority_share
   unsigned weight = 1;
-  std::optional<Duration> quantum;
+  std::optional<Duration> quantum;  // zero: from the measured cost, whatever its GPUs say
   bool operator==(const LeaseTerms&) const = default;
 };
 

@@ -56,6 +56,7 @@ struct LeaseState {
   FairClock clock;
   bool wanted = false;                   // at the last look
   bool takes_turns = false;              // at the last look
+  bool above_soft = false;               // its soft limit, at the last look
   std::optional<TimePoint> idle_since;   // neither work nor anything waiting
   Average pauses;                        // how long it is idle, in seconds
   Average cost;                          // of its turns' moving, in seconds
@@ -81,6 +82,13 @@ struct SwitchRecord {
   Bytes clean;  // of out: not copied, as host memory had it already
 };
 
+// Since the scheduler was made.
+struct MoveCounts {
+  std::uint64_t evictions = 0;  // times that memory of a tenant began to be moved out
+  std::uint64_t handovers = 0;  // turns that went from one lease to another
+  Bytes evicted, restored;
+};
+
 struct GpuState {
   GpuSettings settings;
   bool contended = false;
@@ -89,6 +97,7 @@ struct GpuState {
   bool draining = false;  // the budget: somebody lower is held back
   MoveCost cost;
   LeaseId last_holder;
+  MoveCounts counts;
   std::deque<SwitchRecord> switches;
   bool over_reported = false;
 };

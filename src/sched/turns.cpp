@@ -82,7 +82,7 @@ void Turns::update_lease(const LeaseTerms& terms) {
   now.quantum = terms.quantum;
   for (LeaseTerms::Gpu& gpu : now.gpus) {
     for (const LeaseTerms::Gpu& wanted : terms.gpus) {
-      if (wanted.uuid == gpu.uuid) gpu.limit = wanted.limit;
+      if (wanted.uuid == gpu.uuid) gpu = wanted;
     }
   }
 }
@@ -243,6 +243,7 @@ void Turns::on(const Evicted& event) {
   const Bytes moved = std::min(event.bytes, held->resident);
   held->resident -= moved;
   held->leaving -= event.bytes + event.returned;
+  gpus_[slot->value].counts.evicted += moved;
   for (auto& [id, other] : leases_) {
     if (other.phase != Phase::kEntering || !conflict(other, lease)) continue;
     other.moved_out += moved;
@@ -262,6 +263,7 @@ void Turns::on(const Restored& event) {
   held->resident += moved;
   held->coming -= event.bytes + event.returned;
   lease.moved_in += moved;
+  gpus_[slot->value].counts.restored += moved;
   if (!event.failed) return;
   tenants_[event.tenant].retry_at = now_ + settings_.retry;
   lease.retry_at = now_ + settings_.retry;

@@ -92,6 +92,8 @@ class Turns {
   void renew_quanta();
   std::vector<LeaseState*> waiting_in_order();
   bool goes_before(const LeaseState& a, const LeaseState& b) const;
+  bool is_above_soft(const LeaseState& lease) const;
+  static int rank(const LeaseState& lease);
   int effective_priority(const LeaseState& lease) const;
   bool wants(const LeaseState& lease) const;
   bool eligible(const LeaseState& lease) const;

@@ -36,6 +36,7 @@ void Turns::evict_aside(GpuSlot gpu) {
       Holding& held = *memory_.find(tenant, gpu);
       const Bytes bytes = held.resident - held.leaving;
       if (bytes.is_zero()) continue;
+      if (held.leaving.is_zero()) ++gpus_[gpu.value].counts.evictions;
       held.leaving += bytes;
       actions_.push_back(Evict{tenant, memory_.uuid(gpu), bytes});
     }

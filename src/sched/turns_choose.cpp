@@ -94,6 +94,7 @@ void Turns::look_at_wishes() {
     const bool comes_back = wishes && !lease.wanted && lease.phase == Phase::kApart;
     if (comes_back || (takes_turns && !lease.takes_turns)) join_line(lease);
     lease.takes_turns = takes_turns;
+    lease.above_soft = is_above_soft(lease);
     lease.wanted = wishes;
     if (!wishes || lease.phase != Phase::kApart) {
       lease.waits_since.reset();
@@ -109,9 +110,9 @@ void Turns::look_at_budgets() {
     bool held_back = false;
     for (const LeaseState* holder : claimants({GpuSlot{i}}, {})) {
       for (const auto& [id, lease] : leases_) {
-        held_back = held_back || (lease.phase == Phase::kApart && lease.wanted &&
-                                  lease.terms.priority < holder->terms.priority &&
-                                  contains(turn_gpus(lease), GpuSlot{i}));
+        held_back =
+            held_back || (lease.phase == Phase::kApart && lease.wanted &&
+                          rank(lease) < rank(*holder) && contains(turn_gpus(lease), GpuSlot{i}));
       }
     }
     gpus_[i].draining = held_back;
@@ -175,14 +176,30 @@ std::vector<LeaseState*> Turns::claimants(const Slots& gpus, LeaseId except) {
   return found;
 }
 
+bool Turns::is_above_soft(const LeaseState& lease) const {
+  return std::any_of(lease.terms.gpus.begin(), lease.terms.gpus.end(),
+                     [&](const LeaseTerms::Gpu& gpu) {
+                       const auto slot = memory_.slot_of(gpu.uuid);
+                       if (!gpu.soft_limit || !slot) return false;
+                       const Holding h = memory_.of_lease(lease.terms.id, *slot);
+                       return h.movable + h.wired + h.wired_unbacked + h.beside > *gpu.soft_limit;
+                     });
+}
+
+// A lease above its soft limit stands behind all that are not, and there by its priority.
+int Turns::rank(const LeaseState& lease) {
+  constexpr int kBehindAll = 1 << 20;  // further than any two priorities are apart
+  return lease.terms.priority - (lease.above_soft ? kBehindAll : 0);
+}
+
 // While the budget of one of its GPUs is spent, a priority is the lowest that anybody has.
 int Turns::effective_priority(const LeaseState& lease) const {
   const Slots gpus = turn_gpus(lease);
   const bool spent = std::any_of(gpus.begin(), gpus.end(),
                                  [&](GpuSlot g) { return gpus_[g.value].budget.spent(); });
-  if (!spent) return lease.terms.priority;
-  int lowest = lease.terms.priority;
-  for (const auto& [id, other] : leases_) lowest = std::min(lowest, other.terms.priority);
+  if (!spent) return rank(lease);
+  int lowest = rank(lease);
+  for (const auto& [id, other] : leases_) lowest = std::min(lowest, rank(other));
   return lowest;
 }
 
@@ -229,14 +246,15 @@ Duration Turns::move_estimate(const LeaseState& lease) const {
 }
 
 Duration Turns::quantum(const LeaseState& lease) const {
-  if (lease.terms.quantum) return *lease.terms.quantum;
+  const bool from_cost = lease.terms.quantum == Duration::zero();
+  if (lease.terms.quantum && !from_cost) return *lease.terms.quantum;
   std::optional<Duration> of_gpu;
   for (GpuSlot gpu : turn_gpus(lease)) {
     const auto& set = gpus_[gpu.value].settings.quantum;
     if (set) of_gpu = of_gpu ? std::min(*of_gpu, *set) : *set;
   }
-  if (of_gpu) return *of_gpu;
-  if (settings_.quantum) return *settings_.quantum;
+  if (of_gpu && !from_cost) return *of_gpu;
+  if (settings_.quantum && !from_cost) return *settings_.quantum;
   const Duration cost =
       lease.cost.known()
           ? std::chrono::duration_cast<Duration>(std::chrono::duration<double>(lease.cost.value()))
@@ -261,8 +279,7 @@ bool Turns::yields(const LeaseState& holder, const LeaseState& to) const {
   if (nobody_answers) return true;
   if (!goes_before(to, holder)) return false;
   // It had more than its share already: its quantum does not protect it.
-  const bool overdrawn = effective_priority(holder) < holder.terms.priority &&
-                         holder.terms.priority > to.terms.priority;
+  const bool overdrawn = effective_priority(holder) < rank(holder) && rank(holder) > rank(to);
   return holder.backfill || overdrawn || now_ >= holder.turn_since + quantum(holder);
 }
 

@@ -90,7 +90,7 @@ void Turns::serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu) {
   }
 }
 
-// Those whose turn is furthest away first: who wants none, the longest idle first; then who waits, the
+// Who is above a soft limit first, the lowest priority before others. Then those whose turn is furthest away: who wants none, the longest idle first; then who waits, the
 // last in order first; and who is entering, where a lease that is leaving needs its room.
 std::vector<TenantId> Turns::victims(GpuSlot gpu, bool entering_too) const {
   std::vector<const LeaseState*> leases;
@@ -102,6 +102,9 @@ std::vector<TenantId> Turns::victims(GpuSlot gpu, bool entering_too) const {
   }
   std::sort(leases.begin(), leases.end(), [this](const LeaseState* a, const LeaseState* b) {
     if (a->phase != b->phase) return a->phase == Phase::kApart;
+    if (a->above_soft != b->above_soft) return a->above_soft;
+    const bool lower = a->terms.priority < b->terms.priority;
+    if (a->above_soft && a->terms.priority != b->terms.priority) return lower;
     if (wants(*a) != wants(*b)) return !wants(*a);
     if (!wants(*a) && a->held_last != b->held_last) return a->held_last < b->held_last;
     return goes_before(*b, *a);
@@ -123,6 +126,7 @@ void Turns::make_room(GpuSlot gpu, Bytes lacking, bool entering_too) {
     const Bytes can = held.resident - held.leaving;
     const Bytes bytes = std::min(can, whole_pieces(lacking, settings_.piece));
     if (bytes.is_zero()) continue;
+    if (held.leaving.is_zero()) ++gpus_[gpu.value].counts.evictions;
     held.leaving += bytes;
     actions_.push_back(Evict{id, memory_.uuid(gpu), bytes});
     lacking -= bytes;

@@ -66,6 +66,7 @@ void Turns::record_switch(LeaseState& lease) {
     GpuState& gpu = gpus_[slot.value];
     if (gpu.last_holder == lease.terms.id) continue;
     gpu.cost.measure(moved, took);
+    ++gpu.counts.handovers;
     gpu.switches.push_back({now_, gpu.last_holder, lease.terms.id, lease.moved_in, lease.moved_out,
                             took, lease.moved_clean});
     if (gpu.switches.size() > kSwitchesKept) gpu.switches.pop_front();

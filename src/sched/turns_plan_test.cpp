@@ -47,7 +47,7 @@ LeasePlan random_lease(Dice& dice, const Plan& plan, std::uint64_t id) {
   }
   lease.terms.weight = 1 + static_cast<unsigned>(dice.pick(3));
   lease.terms.priority = dice.one_in(5) ? 1 : 0;
-  if (dice.one_in(6)) lease.terms.quantum = ms(100 + dice.pick(5000));
+  if (dice.one_in(6)) lease.terms.quantum = ms(dice.one_in(4) ? 0 : 100 + dice.pick(5000));
   lease.tenants = 1 + static_cast<int>(dice.pick(2));
   lease.wired = kWired;
   lease.kernel = dice.one_in(4) ? 0.3 : 0.005;
@@ -78,6 +78,11 @@ void size_leases(Dice& dice, Plan& plan) {
     }
     const double share = dice.between(0.1, 0.98) / static_cast<double>(own);
     lease.memory = Bytes(static_cast<std::uint64_t>(static_cast<double>(least.count()) * share));
+    if (!dice.one_in(4)) continue;
+    const Bytes all((lease.memory.count() + kWired.count()) * own);
+    for (LeaseTerms::Gpu& gpu : lease.terms.gpus) {
+      gpu.soft_limit = Bytes(all.count() / 100 * (70 + dice.pick(40)));
+    }
   }
 }
 
@@ -143,8 +148,9 @@ double longest_wait(const Plan& plan) {
   double turns = 0;
   for (const LeasePlan& lease : plan.leases) {
     if (lease.terms.quantum) {
-      longest_quantum =
-          std::max(longest_quantum, std::chrono::duration<double>(*lease.terms.quantum).count());
+      const bool from_cost = *lease.terms.quantum == Duration::zero();
+      const Duration most = from_cost ? plan.settings.most_quantum : *lease.terms.quantum;
+      longest_quantum = std::max(longest_quantum, std::chrono::duration<double>(most).count());
     }
     turns += lease.terms.weight;
   }
@@ -173,8 +179,9 @@ std::string to_string(const Plan& plan) {
     for (const LeaseTerms::Gpu& gpu : lease.terms.gpus) text += " " + gpu.uuid.value;
     text += ", weight " + std::to_string(lease.terms.weight) + ", priority " +
             std::to_string(lease.terms.priority) + ", work " + std::to_string(lease.work) +
-            ", pause " + std::to_string(lease.pause) + (lease.collective ? ", collective" : "") +
-            (lease.churns ? ", churns" : "") + "\n";
+            ", pause " + std::to_string(lease.pause) +
+            (lease.terms.gpus.front().soft_limit ? ", soft limit" : "") +
+            (lease.collective ? ", collective" : "") + (lease.churns ? ", churns" : "") + "\n";
   }
   for (const ScriptLine& line : plan.script) {
     text += "  " + std::to_string(line.at) + " s: " + kActs[static_cast<int>(line.act)] + " " +

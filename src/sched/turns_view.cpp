@@ -100,6 +100,7 @@ std::optional<LeaseView> Turns::explain(LeaseId id, TimePoint now) const {
   view.lease = id;
   view.phase = lease.phase;
   view.takes_turns = !turn_gpus(lease).empty();
+  view.above_soft = lease.above_soft;
   view.wait = wait_of(lease);
   view.quantum = quantum(lease);
   for (GpuSlot gpu : lease.gpus) {
@@ -138,6 +139,7 @@ std::vector<GpuView> Turns::view(TimePoint) const {
     view.used = memory_.used(slot);
     view.deficit = memory_.deficit(slot);
     view.switches = gpus_[i].switches;
+    view.counts = gpus_[i].counts;
     std::vector<const LeaseState*> waiting;
     for (const auto& [id, lease] : leases_) {
       const Slots gpus = turn_gpus(lease);

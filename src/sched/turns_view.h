@@ -27,6 +27,7 @@ struct LeaseView {
   LeaseId lease;
   Phase phase = Phase::kApart;
   bool takes_turns = false;
+  bool above_soft = false;  // its soft limit: all that are not go first
   Wait wait = Wait::kNothing;
   LeaseId behind;                     // the holder that it waits for; 0: none
   TenantId process;                   // that cannot answer; 0: none
@@ -43,6 +44,7 @@ struct GpuView {
   LeaseId holder;                     // 0: none, or everybody
   std::vector<LeaseId> waiting;       // in order
   std::deque<SwitchRecord> switches;  // newest last
+  MoveCounts counts;
 };
 
 }  // namespace gpurota::sched

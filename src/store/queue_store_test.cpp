@@ -31,6 +31,9 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.command = {"python", "", "x\ny"};
   request.holder = {12, UINT64_MAX};
   request.boot_id = "boot";
+  request.swap = true;
+  request.priority = 3;
+  request.quantum = 5s;
   return request;
 }
 

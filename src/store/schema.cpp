@@ -182,6 +182,10 @@ ALTER TABLE gpu ADD COLUMN turns TEXT NOT NULL DEFAULT '';
 ALTER TABLE filler ADD COLUMN evicts INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE filler ADD COLUMN moved_out TEXT NOT NULL DEFAULT '';  -- UUIDs between commas
 )sql",
+    R"sql(
+ALTER TABLE lease ADD COLUMN quantum_ms INTEGER;     -- null: as its GPUs; 0: from the cost of moving
+ALTER TABLE request ADD COLUMN quantum_ms INTEGER;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -44,11 +44,12 @@ std::optional<StoredProcess> process_at(const Statement& row, int column) {
 constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
-    " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority FROM lease ORDER BY id";
+    " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
+    " quantum_ms FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
-    " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
+    " quantum_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -68,6 +69,7 @@ StoredLease lease_at(const Statement& row) {
   lease.as_name = row.bytes(15);
   lease.ticket = row.bytes(16);
   lease.priority = static_cast<int>(row.integer(17));
+  if (!row.is_null(18)) lease.quantum = std::chrono::milliseconds(row.integer(18));
   return lease;
 }
 
@@ -161,6 +163,7 @@ Result<void> SqliteStore::write_lease(const StoredLease& lease) {
   insert.bind(lease.ends ? std::optional<std::int64_t>(lease.ends->time_since_epoch().count())
                          : std::nullopt);
   insert.bind_blob(lease.as_name).bind_text(lease.ticket).bind(lease.priority);
+  insert.bind(lease.quantum ? std::optional<std::int64_t>(lease.quantum->count()) : std::nullopt);
   GPUROTA_TRY(insert.run());
   GPUROTA_TRY(write_commands(lease));
   return save_parts(lease);

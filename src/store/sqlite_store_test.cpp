@@ -38,6 +38,8 @@ StoredLease make_lease(std::uint64_t id) {
   lease.boot_id = "11111111-2222-3333-4444-555555555555";
   lease.ending = true;
   lease.subreaper = true;
+  lease.priority = -7;
+  lease.quantum = std::chrono::milliseconds(0);
   return lease;
 }
 

@@ -108,6 +108,36 @@ void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
   }
 }
 
+// Of GPUs that take turns or could: the parents of MIG instances cannot.
+void add_turns(Text& text, const proto::Status::Reply& status,
+               const proto::ListTurns::Reply& turns) {
+  const auto series = [&](const char* name, const char* type, const char* help, auto value_of_gpu) {
+    text.begin(name, type, help);
+    for (const proto::Gpu& gpu : status.gpus) {
+      const auto found =
+          std::find_if(turns.gpus.begin(), turns.gpus.end(),
+                       [&](const proto::TurnGpu& candidate) { return candidate.uuid == gpu.uuid; });
+      if (found != turns.gpus.end()) text.add(gpu_label(gpu), value_of_gpu(*found));
+    }
+  };
+  series("gpurota_gpu_takes_turns", "gauge", "1 while its swap leases do not fit together.",
+         [](const proto::TurnGpu& gpu) { return gpu.takes_turns ? 1 : 0; });
+  series("gpurota_gpu_turn_handovers_total", "counter",
+         "Turns that went from one lease to another.",
+         [](const proto::TurnGpu& gpu) { return gpu.handovers.value_or(0); });
+  series("gpurota_gpu_evictions_total", "counter",
+         "Times that memory of a process was moved out for somebody else.",
+         [](const proto::TurnGpu& gpu) { return gpu.evictions.value_or(0); });
+  series("gpurota_gpu_evicted_bytes_total", "counter", "Moved out to host memory.",
+         [](const proto::TurnGpu& gpu) { return gpu.evicted_bytes.value_or(Bytes()).count(); });
+  series("gpurota_gpu_restored_bytes_total", "counter", "Moved back from host memory.",
+         [](const proto::TurnGpu& gpu) { return gpu.restored_bytes.value_or(Bytes()).count(); });
+  text.one("gpurota_evicted_host_bytes", "gauge", "GPU memory that is in host memory now.",
+           turns.host_out_bytes.count());
+  text.one("gpurota_evicted_host_budget_bytes", "gauge", "Host memory that may be used for that.",
+           turns.host_budget_bytes.count());
+}
+
 // How many of `items` have each word of an enum; all words appear, so that series do not come and go.
 template <class Enum, class Items, class WordOf>
 void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of_item) {
@@ -198,6 +228,7 @@ std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now) 
   add_daemon(text, *snapshot);
   text.one("gpurota_gpus", "gauge", "GPUs of the machine.", snapshot->status.gpus.size());
   add_gpus(text, snapshot->status.gpus);
+  if (snapshot->turns) add_turns(text, snapshot->status, *snapshot->turns);
   add_leases(text, snapshot->status);
   add_queue(text, snapshot->queue.requests, now);
   add_waits(text, snapshot->health.waits);

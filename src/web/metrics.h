@@ -17,6 +17,7 @@ struct Snapshot {
   proto::Status::Reply status;
   proto::ListRequests::Reply queue;
   proto::Health::Reply health;
+  std::optional<proto::ListTurns::Reply> turns{};  // empty: the daemon tells nothing of them
 };
 
 // Without a snapshot, because the daemon does not answer, only that.

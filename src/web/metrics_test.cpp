@@ -108,6 +108,34 @@ TEST(Metrics, WaitsAreACumulativeHistogram) {
                               "gpurota_queue_waited_seconds_count 12\n"));
 }
 
+TEST(Metrics, WhatTurnsHaveMovedIsCountedForEachGpu) {
+  Snapshot snapshot = a_snapshot();
+  EXPECT_THAT(metrics_text(snapshot, kNow), Not(HasSubstr("evict"))) << "no turns are known";
+  proto::TurnGpu& gpu = snapshot.turns.emplace().gpus.emplace_back();
+  gpu.uuid = {"GPU-0"};
+  gpu.takes_turns = true;
+  gpu.evictions = 3;
+  gpu.handovers = 2;
+  gpu.evicted_bytes = gib(2);
+  gpu.restored_bytes = gib(1);
+  for (std::uint64_t id = 1; id < 100; ++id) {
+    gpu.leases.emplace_back().user = "alice";
+    gpu.switches.emplace_back().to = {id};
+  }
+  snapshot.turns->gpus.emplace_back().uuid = {"GPU-of-nobody"};
+  snapshot.turns->host_out_bytes = gib(1);
+  snapshot.turns->host_budget_bytes = gib(64);
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, HasSubstr("\n# TYPE gpurota_gpu_evictions_total counter\n"
+                              "gpurota_gpu_evictions_total{gpu=\"0\"} 3\n#"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_evicted_bytes_total{gpu=\"0\"} 2147483648\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_restored_bytes_total{gpu=\"0\"} 1073741824\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_turn_handovers_total{gpu=\"0\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_takes_turns{gpu=\"0\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_evicted_host_bytes 1073741824\n"));
+  EXPECT_THAT(text, Not(HasSubstr("alice")));
+}
+
 TEST(Metrics, UtilisationIsThereWhereTheDriverTellsIt) {
   Snapshot snapshot = a_snapshot();
   EXPECT_THAT(metrics_text(snapshot, kNow), Not(HasSubstr("gpurota_gpu_utilisation_ratio{")));

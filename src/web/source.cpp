@@ -11,6 +11,10 @@ Result<Snapshot> Source::ask() {
   GPUROTA_ASSIGN_OR_RETURN(snapshot.status, connection_->call(proto::Status{}, kPatience));
   GPUROTA_ASSIGN_OR_RETURN(snapshot.queue, connection_->call(proto::ListRequests{}, kPatience));
   GPUROTA_ASSIGN_OR_RETURN(snapshot.health, connection_->call(proto::Health{}, kPatience));
+  // Of a daemon that knows no turns the rest is told all the same.
+  if (auto turns = connection_->call(proto::ListTurns{}, kPatience)) {
+    snapshot.turns = std::move(*turns);
+  }
   return snapshot;
 }
 

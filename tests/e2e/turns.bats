@@ -50,3 +50,40 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   run -125 gpurota run --swap --priority 11 -- true
   grep -q 'priorities up to 10' <<<"$output"
 }
+
+@test "a lease has a priority and a quantum of its own, changed while it runs and kept over a restart" {
+  in_background one gpurota run --gpu-ids 0 --swap --quantum 5s -- sleep 60
+  wait_until eval '[ "$(value "len(leases)")" = 1 ]'
+  [ "$(turns 'gpus[0]["leases"][0]["own_quantum_ms"]')" = 5000 ]
+  gpurota turns | grep -q '5.0 s\*'
+  gpurota update L1 --priority low --quantum auto
+  [ "$(value 'leases[0]["priority"]')" = -10 ]
+  [ "$(value 'leases[0]["quantum_ms"]')" = 0 ]
+  kill_daemon
+  start_daemon
+  [ "$(turns 'gpus[0]["leases"][0]["priority"], gpus[0]["leases"][0]["own_quantum_ms"]')" = "-10 0" ]
+  gpurota events | grep -q 'priority -10, quantum auto'
+  run -1 gpurota update L1 --quantum 1x
+  grep -q '10ms' <<<"$output"
+  run -125 gpurota run --memory 1G --quantum 5s -- true
+  grep -q -e '--swap' <<<"$output"
+}
+
+@test "explain says of a swap lease where its memory is, and of nonsense what there is" {
+  in_background one gpurota run --gpu-ids 0 --swap -- sleep 60
+  wait_until eval '[ "$(value "len(leases)")" = 1 ]'
+  gpurota explain L1 | grep -q 'GPU 0: all fits there'
+  gpurota explain L1 | grep -q 'in host memory'
+  run -1 gpurota explain nonsense
+  grep -q "Requests look like R7 .* leases like L12" <<<"$output"
+}
+
+@test "where a soft limit moves memory out, a slice can have none and a swap lease can" {
+  printf '%s\n' '[soft_limit]' 'policy = "evict"' >"$E2E_DIR/gpurota.toml"
+  gpurota reload
+  run -125 gpurota run --memory 1G --soft-limit 500M -- true
+  grep -q 'the memory of a slice cannot be moved' <<<"$output"
+  in_background one gpurota run --gpu-ids 0 --swap --soft-limit 50% -- sleep 60
+  wait_until eval '[ "$(value "len(leases)")" = 1 ]'
+  [ "$(turns 'gpus[0]["leases"][0]["above_soft_limit"]')" = False ]
+}

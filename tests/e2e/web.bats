@@ -39,6 +39,7 @@ END
   wait_until metrics_say 'gpurota_leases{kind="run"} 1'
   get /metrics | tail -n +2 >metrics
   grep -q '^gpurota_gpu_memory_reserved_bytes{gpu="0"} 2147483648$' metrics
+  grep -q '^gpurota_gpu_evictions_total{gpu="0"} 0$' metrics
   lacks 'secret|root|alice' metrics
   command -v promtool >/dev/null || skip "prometheus is not installed"
   promtool check metrics <metrics

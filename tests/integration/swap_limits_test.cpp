@@ -1,0 +1,223 @@
+// Priority, quantum and soft limit of swap leases: asked for, changed, and what turns make of them.
+#include "running_daemon.h"
+#include "swap_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace gpurota::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+config::Config with_turns() {
+  config::Config config = RunningDaemon::quick();
+  config.turns.host_budget = SizeSpec{gib(256), 0};
+  // Nobody's turn ends by itself while a test looks.
+  config.turns.every.quantum = std::chrono::minutes(10);
+  config.limits.everyone.priority = 10;
+  return config;
+}
+
+class SwapLimitsTest : public ::testing::Test {
+ protected:
+  explicit SwapLimitsTest(const config::Config& config = with_turns()) : daemon(config) {}
+
+  Result<proto::Acquire::Reply> acquire(const proto::Acquire& request) {
+    connections.push_back(daemon.connect());
+    return connections.back().call(request);
+  }
+  LeaseId make_lease(std::optional<Bytes> soft_limit = {},
+                     const std::optional<std::string>& quantum = {}) {
+    proto::Acquire request;
+    request.swap = true;
+    if (soft_limit) request.soft_limit = SizeSpec{*soft_limit, 0};
+    request.quantum = quantum;
+    const auto reply = acquire(request);
+    EXPECT_TRUE(reply) << reply.error().message;
+    return reply ? reply->lease.lease_id : LeaseId{};
+  }
+  proto::TurnGpu turns() {
+    const auto reply = daemon.call(proto::ListTurns{});
+    EXPECT_TRUE(reply);
+    return reply ? reply->gpus.at(0) : proto::TurnGpu();
+  }
+  proto::TurnLease turn_of(LeaseId id) {
+    for (const proto::TurnLease& lease : turns().leases) {
+      if (lease.lease_id == id) return lease;
+    }
+    return {};
+  }
+  proto::Lease lease(LeaseId id) {
+    const auto status = daemon.call(proto::Status{});
+    for (const proto::Lease& each : status->leases) {
+      if (each.lease_id == id) return each;
+    }
+    return {};
+  }
+  bool holds(LeaseId id) { return turn_of(id).phase == "holding"; }
+  // `first` and `second` have 16 of 24 GiB each, and `second` has the turn.
+  void join_both(SwapClient& a, LeaseId first, SwapClient& b, LeaseId second) {
+    ASSERT_TRUE(a.join(first.value) && b.join(second.value));
+    ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+    b.set_busy(true);
+    ASSERT_EQ(b.grow(gib(16)), GPUROTA_OK);
+    a.set_busy(true);
+    ASSERT_TRUE(eventually([&] { return holds(second) && turn_of(first).position == 1; }));
+  }
+
+  std::deque<client::Connection> connections;  // outlive the daemon
+  RunningDaemon daemon;                        // one GPU of 24 GiB
+};
+
+TEST_F(SwapLimitsTest, ANewPriorityCountsAtOnceIsShownAndSurvivesARestart) {
+  const LeaseId first = make_lease(), second = make_lease();
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  join_both(a, first, b, second);
+  proto::Update update;
+  update.lease_id = first;
+  update.priority = 10;
+  const auto updated = daemon.call(update);
+  ASSERT_TRUE(updated) << updated.error().message;
+  EXPECT_EQ(updated->lease.priority, 10);
+  EXPECT_TRUE(eventually([&] { return holds(first); })) << "without waiting for anything else";
+  EXPECT_EQ(turn_of(first).priority, 10);
+  update.priority = 101;
+  EXPECT_EQ(daemon.call(update).error().code, Code::kInvalid);
+  daemon.stop();
+  daemon.start();
+  EXPECT_EQ(lease(first).priority, 10);
+}
+
+TEST_F(SwapLimitsTest, AQuantumOfItsOwnIsShownChangedAndSurvivesARestart) {
+  const LeaseId id = make_lease({}, "5s");
+  EXPECT_EQ(lease(id).quantum_ms, 5000);
+  EXPECT_EQ(turn_of(id).own_quantum_ms, 5000);
+  EXPECT_EQ(turn_of(id).quantum_ms, 5000) << "and not the GPU's ten minutes";
+  proto::Update update;
+  update.lease_id = id;
+  update.quantum = "250ms";
+  ASSERT_TRUE(daemon.call(update));
+  EXPECT_EQ(turn_of(id).quantum_ms, 250);
+  daemon.stop();
+  daemon.start();
+  EXPECT_EQ(turn_of(id).quantum_ms, 250);
+  update.quantum = "auto";
+  ASSERT_TRUE(daemon.call(update));
+  EXPECT_EQ(lease(id).quantum_ms, 0);
+  EXPECT_LT(turn_of(id).quantum_ms, 300001) << "by what moving costs";
+  update.quantum = "soon";
+  EXPECT_THAT(daemon.call(update).error().message, HasSubstr("10ms"));
+}
+
+TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
+  proto::Acquire slice;
+  slice.memory = SizeSpec{gib(6), 0};
+  slice.quantum = "5s";
+  EXPECT_THAT(acquire(slice).error().message, HasSubstr("--swap"));
+  slice.quantum.reset();
+  const auto made = acquire(slice);
+  ASSERT_TRUE(made);
+  proto::Update update;
+  update.lease_id = made->lease.lease_id;
+  update.quantum = "5s";
+  EXPECT_THAT(daemon.call(update).error().message, HasSubstr("--swap"));
+}
+
+class EvictingTest : public SwapLimitsTest {
+ protected:
+  EvictingTest() : SwapLimitsTest(evicting()) {}
+  static config::Config evicting() {
+    config::Config config = with_turns();
+    config.soft_limit.policy = config::SoftLimit::Policy::kEvict;
+    config.soft_limit.throttle_delay = milliseconds(1);
+    return config;
+  }
+};
+
+TEST_F(EvictingTest, WhoIsAboveItsSoftLimitGivesItsTurnAndItsMemoryToWhoIsNot) {
+  const LeaseId first = make_lease(gib(20)), second = make_lease(gib(12));
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(first.value) && b.join(second.value));
+  ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
+  b.set_busy(true);
+  ASSERT_EQ(b.grow(gib(10)), GPUROTA_OK);
+  a.set_busy(true);
+  ASSERT_TRUE(eventually([&] { return holds(second) && turn_of(first).position == 1; }));
+  EXPECT_EQ(turn_of(second).above_soft_limit, false);
+  const std::uint32_t more = b.ask(gib(4));
+  EXPECT_TRUE(eventually([&] { return holds(first); })) << "although its quantum is not over";
+  EXPECT_EQ(turn_of(second).above_soft_limit, true);
+  EXPECT_EQ(turn_of(second).soft_limit_bytes, gib(12));
+  EXPECT_TRUE(eventually([&] { return b.out() >= gib(2); }));
+  const proto::TurnGpu seen = turns();
+  EXPECT_GE(seen.evictions, 1u);
+  EXPECT_GE(seen.evicted_bytes, gib(2));
+  EXPECT_GE(seen.handovers, 1u);
+  a.set_busy(false);
+  EXPECT_TRUE(eventually([&] { return b.answered(more).has_value(); })) << "in its turn";
+  EXPECT_EQ(b.answered(more)->status, GPUROTA_OK) << "a soft limit refuses nothing";
+}
+
+TEST_F(EvictingTest, ASliceCannotBeMovedAndIsToldSo) {
+  proto::Acquire slice;
+  slice.memory = SizeSpec{gib(6), 0};
+  slice.soft_limit = SizeSpec{gib(3), 0};
+  const auto refused = acquire(slice);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("the memory of a slice cannot be moved"));
+  EXPECT_THAT(refused.error().message, HasSubstr("--swap"));
+  slice.soft_limit.reset();
+  EXPECT_TRUE(acquire(slice));
+}
+
+class ThrottlingTest : public SwapLimitsTest {
+ protected:
+  ThrottlingTest() : SwapLimitsTest(throttling()) {}
+  static config::Config throttling() {
+    config::Config config = with_turns();
+    config.soft_limit.policy = config::SoftLimit::Policy::kThrottle;
+    config.soft_limit.throttle_delay = milliseconds(100);
+    return config;
+  }
+};
+
+TEST_F(ThrottlingTest, AboveASoftLimitTheGrowthOfASwapLeaseTakesItsTime) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(make_lease(gib(2)).value));
+  ASSERT_EQ(tenant.grow(gib(2)), GPUROTA_OK);
+  const auto begun = std::chrono::steady_clock::now();
+  ASSERT_EQ(tenant.grow(gib(1)), GPUROTA_OK);
+  ASSERT_EQ(tenant.grow(gib(1)), GPUROTA_OK);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, milliseconds(200));
+  // Its question is still open when it goes: nobody answers it any more.
+  (void)tenant.ask(gib(1));
+  tenant.disconnect();
+  EXPECT_TRUE(eventually([&] { return turns().used_bytes == gib(4); }));
+}
+
+class StoppingTest : public SwapLimitsTest {
+ protected:
+  StoppingTest() : SwapLimitsTest(stopping()) {}
+  static config::Config stopping() {
+    config::Config config = with_turns();
+    config.soft_limit.policy = config::SoftLimit::Policy::kStop;
+    config.soft_limit.grace = milliseconds(50);
+    config.soft_limit.throttle_delay = milliseconds(1);
+    return config;
+  }
+};
+
+TEST_F(StoppingTest, ASwapLeaseThatStaysAboveIsEndedToo) {
+  const LeaseId id = make_lease(gib(2));
+  Child child({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(id.value),
+               std::to_string(gib(4).count())});
+  ASSERT_EQ(child.read_line(), "granted");
+  EXPECT_TRUE(eventually([&] { return lease(id).state != proto::LeaseState::kActive; }));
+}
+
+}  // namespace
+}  // namespace gpurota::testing
