@@ -40,7 +40,6 @@ void destroy_arrays_of(Driver& driver, Context* context) {
 }  // namespace gpurota::sim
 
 using gpurota::sim::ArrayMemory;
-using gpurota::sim::Call;
 using gpurota::sim::Context;
 using gpurota::sim::ContextCall;
 using gpurota::sim::Driver;
@@ -73,7 +72,8 @@ std::unique_ptr<ArrayMemory> describe(Context* context, const CUDA_ARRAY3D_DESCR
   const bool makes_sense =
       array->element > 0 && shape.Width > 0 && (shape.Flags & ~kFlags) == 0 &&
       (shape.Depth == 0 || shape.Height > 0 || (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0);
-  return makes_sense ? std::move(array) : nullptr;
+  if (!makes_sense) return nullptr;
+  return array;
 }
 
 CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& shape) {

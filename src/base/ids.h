@@ -12,7 +12,7 @@ namespace gpurota {
 template <class Tag, class Value>
 struct Id {
   Value value{};
-  auto operator<=>(const Id&) const = default;
+  auto operator<=>(const Id&) const = default;  // NOLINT(modernize-use-nullptr): its zero
 };
 
 // "L1", "L2", … as shown to users; unique for the life of the store, never reused.

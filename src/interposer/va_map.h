@@ -7,8 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 
