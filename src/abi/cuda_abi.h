@@ -110,6 +110,5 @@ typedef enum cudaError_enum {
 #include "abi/cuda_device.h"
 #include "abi/cuda_enums.h"
 #include "abi/cuda_graph_structs.h"
+#include "abi/cuda_memory_structs.h" /* after the enumerations and macros that it uses */
 #include "abi/cuda_structs.h"
-
-#include "abi/cuda_memory_structs.h"  /* after the enumerations and macros that it uses */

@@ -96,8 +96,7 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   if (dashes != words.end()) filler.command.assign(dashes + 1, words.end());
   Typed typed;
   OptionParser parser(options_of(filler.action, filler, typed), "filler");
-  GPUROTA_ASSIGN_OR_RETURN(const Words rest,
-                           parser.parse(Words(words.begin() + 1, dashes), false));
+  GPUROTA_ASSIGN_OR_RETURN(const Words rest, parser.parse(Words(words.begin() + 1, dashes), false));
   if (typed.help) return Parsed();
   if (!rest.empty()) filler.name = rest[0];
   if (rest.size() > 1) {

@@ -293,12 +293,11 @@ void Planner::make_way(const Request& request, const Slot& slot) {
     if (std::find(leases.begin(), leases.end(), id) == leases.end()) leases.push_back(id);
   };
   for (const Occupant& lease : view_.leases) {
-    const bool here =
-        std::any_of(lease.gpus.begin(), lease.gpus.end(),
-                    [&](const LeaseGpu& share) { return share.uuid == slot.room->info.uuid; });
+    const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const LeaseGpu& share) {
+      return share.uuid == slot.room->info.uuid;
+    });
     if (lease.kind != LeaseKind::kFiller || !here || lease.ending) continue;
-    const bool enough =
-        lease.stays && !lease.moved_out && fits_beside(request, slot, *lease.stays);
+    const bool enough = lease.stays && !lease.moved_out && fits_beside(request, slot, *lease.stays);
     add(enough ? decision_.move_out : decision_.evict, lease.id);
   }
 }

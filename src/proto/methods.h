@@ -213,11 +213,11 @@ struct InterfaceDescription {
   bool operator==(const InterfaceDescription&) const = default;
 };
 
-using Params = std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses,
-                            Events, Report, Doctor, Health, Reload, Enqueue, GetEnvironment,
-                            ListRequests, Cancel, Drain, Undrain, AddFiller, ListFillers,
-                            ControlFiller, ReadFillerLog, ListTurns, SetGpus, AddJob, ListJobs,
-                            ControlJob, UpdateJob,
-                            ExportJobs, ApplyJobs, ReadJobLog, ServiceInfo, InterfaceDescription>;
+using Params =
+    std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses, Events,
+                 Report, Doctor, Health, Reload, Enqueue, GetEnvironment, ListRequests, Cancel,
+                 Drain, Undrain, AddFiller, ListFillers, ControlFiller, ReadFillerLog, ListTurns,
+                 SetGpus, AddJob, ListJobs, ControlJob, UpdateJob, ExportJobs, ApplyJobs,
+                 ReadJobLog, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto
