@@ -61,7 +61,7 @@ PURE_EXCEPTIONS = {("config", "fstream"), ("config", "fcntl.h"), ("config", "sys
 LOG_HEADER = "base/log.h"
 # What a library inside other people's programs may use of C++: nothing that needs libstdc++.so.
 INTERPOSER_CXX = ["atomic", "cerrno", "climits", "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib",
-                  "cstring", "limits", "type_traits", "utility"]
+                  "cstring", "ctime", "limits", "type_traits", "utility"]
 # Slow to compile or to start, or superseded by ours.
 NOWHERE = {"regex": "slow to compile and to run; parse by hand",
            "iostream": "constructs global objects; use fmt and write()",
