@@ -1,7 +1,6 @@
 // What `gpurota explain` and `gpurota turns` say of swap leases, and the options about turns.
-#include "cli/turns_text.h"
-
 #include "cli/args.h"
+#include "cli/turns_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
