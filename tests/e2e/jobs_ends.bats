@@ -72,7 +72,7 @@ PYTHON
   fill_gpus
   add waits --memory 1G --restart always -- sleep 600
   wait_until job_is waits 'j["request_id"]'
-  gpurota cancel "$(gpurota job show waits --json | grep -o 'R[0-9]*' | head -n 1)"
+  gpurota cancel "$(gpurota job show waits --json | grep -oE '"R[0-9]+"' | tr -d '"')"
   wait_until in_state waits stopped
   gpurota job show waits | grep -q 'cancelled by uid'
 }
