@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kLoopback = "127.0.0.1";
 
 bool is_address(const std::string& host) {
+  if (host.find('\0') != host.npos) return false;  // inet_pton would stop there
   in_addr four{};
   in6_addr six{};
   return ::inet_pton(AF_INET, host.c_str(), &four) == 1 ||
@@ -29,13 +30,17 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// "[::1]:80" -> "::1"; "name:80" -> "name".
+// "[::1]:80" -> "::1"; "name:80" -> "name"; nothing if something else than a port follows.
 std::string host_of(std::string_view header) {
-  if (header.starts_with("[")) {
-    const std::size_t end = header.find(']');
-    return end == header.npos ? "" : std::string(header.substr(1, end - 1));
-  }
-  return std::string(header.substr(0, header.rfind(':')));
+  const bool bracketed = header.starts_with("[");
+  const std::size_t end = bracketed ? header.find(']') : std::min(header.rfind(':'), header.size());
+  if (end == header.npos) return "";
+  std::string_view port = header.substr(end + (bracketed ? 1 : 0));
+  if (!port.empty() && port.front() != ':') return "";
+  port.remove_prefix(port.empty() ? 0 : 1);
+  if (!std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return "";
+  return std::string(bracketed ? header.substr(1, end - 1) : header.substr(0, end));
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ TEST(HostHeader, OfAnotherSiteIsRefused) {
   EXPECT_FALSE(is_our_host("127.0.0.1.evil.example", {}));
   EXPECT_FALSE(is_our_host("[evil]", {}));
   EXPECT_FALSE(is_our_host("[", {}));
+  EXPECT_FALSE(is_our_host(std::string("::1\0.evil.example", 17), {}));
+  EXPECT_FALSE(is_our_host("[::1]evil.example", {}));
+  EXPECT_FALSE(is_our_host("[::1]:\\\\evil.example", {}));
+  EXPECT_FALSE(is_our_host("localhost:80@evil.example", {}));
 }
 
 TEST(HostHeader, OfThisMachineAndOfAllowedNamesIsAnswered) {
