@@ -168,23 +168,26 @@ class Bench:
         started, made, allocated = map(float, words[1:4])
         return {"granted": started - begun, "allocated": allocated - begun}
 
-    def foreign(self):
+    # What `measure` makes of the filler's pid and the moment in which a stranger has its context; None is a failure.
+    def beside_stranger(self, measure, complaint):
         pid = self.filler_pid()
         process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    text=True, env=self.foreign_environment)
         words = process.stdout.readline().split()
-        result = None
-        if words and words[0] == "ok":
-            begun = float(words[2])
+        result = measure(pid, float(words[2])) if words and words[0] == "ok" else None
+        if result is None:
+            self.failed += 1
+            print(f"the filler {complaint}, or the stranger has no context:", words, file=sys.stderr)
+        process.communicate("")
+        return result
+
+    def foreign(self):
+        def measure(pid, begun):
             gone = until(lambda: not runs(pid), 10)
             ended = time.monotonic()
             free = until(lambda: pid not in (self.gpu.pids() or ()) and self.gpu.used() < self.bare + (2 << 30), 10)
-            result = {"ended": ended - begun, "free": time.monotonic() - begun} if gone and free else None
-        if result is None:
-            self.failed += 1
-            print("the filler did not leave, or the stranger has no context:", words, file=sys.stderr)
-        process.communicate("")
-        return result
+            return {"ended": ended - begun, "free": time.monotonic() - begun} if gone and free else None
+        return self.beside_stranger(measure, "did not leave")
 
     def used_by(self, pid):
         count, list_ = ctypes.c_uint(64), (Process * 64)()
@@ -193,22 +196,12 @@ class Bench:
         return next((list_[i].used for i in range(count.value) if list_[i].pid == pid), 0)
 
     def foreign_moves_it(self):
-        pid = self.filler_pid()
-        process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   text=True, env=self.foreign_environment)
-        words = process.stdout.readline().split()
-        result = None
-        if words and words[0] == "ok":
-            begun = float(words[2])
+        def measure(pid, begun):
             first = until(lambda: self.used_by(pid) < self.target, 10)
             moving = time.monotonic()
             out = until(lambda: self.used_by(pid) < (2 << 30), 20)
-            result = {"moving": moving - begun, "out": time.monotonic() - begun} if first and out and runs(pid) else None
-        if result is None:
-            self.failed += 1
-            print("the filler was not moved out, or the stranger has no context:", words, file=sys.stderr)
-        process.communicate("")
-        return result
+            return {"moving": moving - begun, "out": time.monotonic() - begun} if first and out and runs(pid) else None
+        return self.beside_stranger(measure, "was not moved out")
 
     def comes_back(self):
         if not until(lambda: self.state() == "evicted", 20, 0.02) or not until(lambda: self.state() == "on", 60, 0.005):

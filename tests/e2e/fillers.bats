@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # `gpurota filler`: programs that use what nobody needs.
 
-# shellcheck disable=SC2094 # a word of the command, and a file
+# shellcheck disable=SC2094,SC2154 # a word of the command, and a file; machine is of filler_helpers
 load helpers
+load filler_helpers
 
 setup() { start_daemon; }
 teardown() {
@@ -10,40 +11,11 @@ teardown() {
   end_test
 }
 
-remove_fillers() {
-  local name
-  for name in $(gpurota filler list --json | python3 -c 'import json,sys; [print(f["name"]) for f in json.load(sys.stdin)["fillers"]]'); do
-    gpurota filler remove "$name"
-  done
-  wait_until is_off
-}
-
-# What a program needs on a simulated machine.
-machine=(--env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR)
-# add NAME [OPTION…] -- COMMAND…: on GPU 0, as soon as it may.
-add() { gpurota filler add "$1" --gpu-ids 0 --idle-after 1s "${machine[@]}" "${@:2}"; }
+add() { add_filler "$@"; }
 # A filler that takes nearly all there is.
 add_holder() { add hold -- "$(command -v gpurota)" burn --hold --memory 88%; }
-
-# filler_is NAME EXPRESSION: of its JSON, f; p is its first GPU.
-filler_is() {
-  gpurota filler list "$1" --json | python3 -c '
-import json, sys
-f = json.load(sys.stdin)["fillers"][0]
-sys.exit(0 if eval(sys.argv[1], {"f": f, "p": f["places"][0]}) else 1)' "$2"
-}
-is_on() { filler_is "$1" 'p["state"] == "on" and p["lease_id"]'; }
 holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'; }
-is_off() { holds 'not any(l["kind"] == "filler" for l in leases)'; }
-count_of() { gpurota events --json | grep -c "\"$1\"" || true; }
-event_is() { gpurota events | grep -q -- "$1"; }
 in_state() { filler_is "$1" "f['state'] == '$2'"; }
-
-# Runs a program on GPU 0 that the daemon knows nothing of.
-stranger() { # stranger FILE MIB
-  CUDA_VISIBLE_DEVICES=0 in_background "$1" env -u GPUROTA_RUNTIME_DIR "$PROGRAM" hold "$2"
-  STRANGER=$BACKGROUND_PID
-}
 
 @test "a GPU with a filler is available, and is free when the newcomer's first allocation comes" {
   add_holder
@@ -90,7 +62,6 @@ stranger() { # stranger FILE MIB
   local i
   for i in 1 2 3 4 5; do
     stranger "stranger$i" 100
-    wait_until says "stranger$i" holding
     wait_until is_off
     kill -KILL "$STRANGER"
     sleep 0.5
@@ -119,7 +90,6 @@ stranger() { # stranger FILE MIB
   add_holder
   wait_until holds_memory
   stranger desktop 50
-  wait_until says desktop holding
   wait_until sh -c "gpurota ps --json | grep -q '\"pid\": *$STRANGER'"
   is_on hold
   [ "$(count_of filler_yielded)" = 0 ]

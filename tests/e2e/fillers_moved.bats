@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # `gpurota filler add --on-yield evict`: fillers that leave without ending.
 
-# shellcheck disable=SC2094 # a word of the command, and a file
+# shellcheck disable=SC2094,SC2154 # a word of the command, and a file; machine is of filler_helpers
 load helpers
+load filler_helpers
 
 export PROBE_BUFFERS=60
 setup() { start_daemon; }
@@ -11,19 +12,8 @@ teardown() {
   end_test
 }
 
-remove_fillers() {
-  local name
-  for name in $(gpurota filler list --json | python3 -c 'import json,sys; [print(f["name"]) for f in json.load(sys.stdin)["fillers"]]'); do
-    gpurota filler remove "$name"
-  done
-  wait_until holds 'not any(l["kind"] == "filler" for l in leases)'
-}
-
 # add NAME -- COMMAND…: on GPU 0 (8 GiB), as soon as it may.
-add() {
-  gpurota filler add "$1" --gpu-ids 0 --idle-after 1s --on-yield evict --env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR \
-    --env E2E_DIR --env PROBE_BUFFERS "${@:2}"
-}
+add() { add_filler "$1" --on-yield evict --env PROBE_BUFFERS "${@:2}"; }
 # One that holds so much that 90 % of the GPU do not fit beside it, and that its pid is known.
 add_holder() {
   add hold -- sh -c 'echo "pid $$"; exec "$@"' sh "$PROGRAM" hold 1200
@@ -31,27 +21,12 @@ add_holder() {
   PID=$(gpurota filler logs hold | sed -n 's/^pid \([0-9]*\)$/\1/p')
 }
 
-# filler_is NAME EXPRESSION: of its JSON, f; p is its first GPU.
-filler_is() {
-  gpurota filler list "$1" --json | python3 -c '
-import json, sys
-f = json.load(sys.stdin)["fillers"][0]
-sys.exit(0 if eval(sys.argv[1], {"f": f, "p": f["places"][0]}) else 1)' "$2"
-}
-is_on() { filler_is "$1" 'p["state"] == "on" and p["lease_id"]'; }
 is_evicted() { filler_is "$1" 'p["state"] == "evicted" and p["lease_id"] and f["state"] == "evicted"'; }
 holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 900 << 20 for l in leases)'; }
 is_out() { holds 'all(l["gpus"][0]["used_bytes"] < 300 << 20 for l in leases if l["kind"] == "filler")'; }
-count_of() { gpurota events --json | grep -c "\"$1\"" || true; }
-event_is() { gpurota events | grep -q -- "$1"; }
 newcomer() { # newcomer FILE: with 90 % of the GPU
   in_background "$1" gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 7000
   NEWCOMER=$BACKGROUND_PID
-  wait_until says "$1" holding
-}
-stranger() { # stranger FILE MIB: a program that the daemon knows nothing of
-  CUDA_VISIBLE_DEVICES=0 in_background "$1" env -u GPUROTA_RUNTIME_DIR "$PROGRAM" hold "$2"
-  STRANGER=$BACKGROUND_PID
   wait_until says "$1" holding
 }
 is_back() { is_on hold && holds_memory; }

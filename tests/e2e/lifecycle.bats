@@ -29,9 +29,7 @@ teardown() { end_test; }
   in_background traps gpurota run --memory 1G -- sh -c 'trap "echo asked; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
   wait_until says traps ready
   kill -TERM "$BACKGROUND_PID"
-  local code=0
-  wait "$BACKGROUND_PID" || code=$?
-  [ "$code" = 5 ]
+  ends_with 5 "$BACKGROUND_PID"
   says traps asked
 }
 
@@ -111,9 +109,7 @@ teardown() { end_test; }
   in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder 'holding'
   gpurota release "$(value 'leases[0]["lease_id"]')"
-  local code=0
-  wait "$BACKGROUND_PID" || code=$?
-  [ "$code" = 123 ]
+  ends_with 123 "$BACKGROUND_PID"
   wait_until no_leases
 }
 

@@ -102,9 +102,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   gpurota explain | grep 'R1, position 1'
   gpurota explain L1 | grep "R1 of .* waits for it"
   gpurota cancel R1
-  local code=0
-  wait "$BACKGROUND_PID" || code=$?
-  [ "$code" = 125 ]
+  ends_with 125 "$BACKGROUND_PID"
   says waits 'cancelled'
   [ "$(gpurota queue)" = "nobody waits" ]
 }
@@ -136,10 +134,9 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 
 @test "--timeout ends the whole tree with 124, at once when all heed SIGTERM" {
   in_background tree gpurota run --timeout 1s -- sh -c 'sleep 600 & echo child $!; wait'
-  local pid=$BACKGROUND_PID code=0
+  local pid=$BACKGROUND_PID
   wait_until says tree child
-  wait "$pid" || code=$?
-  [ "$code" = 124 ]
+  ends_with 124 "$pid"
   wait_until gone "$(sed -n 's/^child //p' tree)"
   wait_until no_leases
 }
@@ -149,10 +146,9 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   gpurota reload
   in_background tree gpurota run --timeout 1s -- sh -c \
     'trap "" TERM; setsid sh -c '"'"'trap "" TERM; echo child $$; while :; do sleep 1; done'"'"' & while :; do sleep 1; done'
-  local pid=$BACKGROUND_PID code=0
+  local pid=$BACKGROUND_PID
   wait_until says tree child
-  wait "$pid" || code=$?
-  [ "$code" = 124 ]
+  ends_with 124 "$pid"
   wait_until gone "$(sed -n 's/^child //p' tree)"
   wait_until no_leases
 }

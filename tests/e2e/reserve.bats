@@ -44,9 +44,7 @@ END
   wait_until says holder holding
   wait_until holds "leases[0]['gpus'][0]['used_bytes'] >= 100 * 2**20"
   gpurota release
-  local code=0
-  wait "$BACKGROUND_PID" || code=$?
-  [ "$code" = 123 ]
+  ends_with 123 "$BACKGROUND_PID"
   wait_until no_leases
 }
 

@@ -117,9 +117,7 @@ stranger() { # stranger FILE MIB
   configure '[watch]' 'unused = "stop"' 'unused_after = "500ms"' 'unused_grace = "500ms"'
   start_daemon
   in_background idle gpurota run --gpu-ids 0 -- sleep 1000
-  local code=0
-  wait "$BACKGROUND_PID" || code=$?
-  [ "$code" = 123 ]
+  ends_with 123 "$BACKGROUND_PID"
   says idle 'will be released'
   says idle 'reserved and not used'
   event_is unused

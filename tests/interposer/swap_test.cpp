@@ -54,6 +54,24 @@ class SwapTest : public InterposerTest {
     return said + "(ended)";
   }
 
+  // The probe has allocated so much, is asked while that is away, and frees it there.
+  void expect_answers_while_away(const std::string& what, std::uint64_t movable) {
+    SwapBehaviour behaviour{};
+    start_swap_daemon(behaviour);
+    const auto probe = start_probe({what});
+    ASSERT_EQ(read_until(*probe, "allocated"), "");
+    ASSERT_TRUE(swap_->wait_for_memory(0, movable, kContext));
+    behaviour.disturbs = true;
+    swap_->set(behaviour);
+    ASSERT_TRUE(swap_->wait_for_evictions(2));
+    probe->write_line("");
+    EXPECT_EQ(read_until(*probe, "freed"), "");
+    EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
+    EXPECT_EQ(swap_->bad(), "");
+    probe->write_line("");
+    EXPECT_EQ(probe->wait(), 0);
+  }
+
   std::unique_ptr<SwapDaemon> swap_;
 };
 
@@ -109,38 +127,12 @@ TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
 }
 
 TEST_F(SwapTest, AProgramIsToldOfItsMemoryWhileThatIsAwayAndFreesItThere) {
-  SwapBehaviour behaviour{};
-  start_swap_daemon(behaviour);
-  const auto probe = start_probe({"answers"});
-  ASSERT_EQ(read_until(*probe, "allocated"), "");
   // 72 and a page for the small ones; nothing is told until all is out.
-  ASSERT_TRUE(swap_->wait_for_memory(0, 74 * kMiB, kContext));
-  behaviour.disturbs = true;
-  swap_->set(behaviour);
-  ASSERT_TRUE(swap_->wait_for_evictions(2));
-  probe->write_line("");
-  EXPECT_EQ(read_until(*probe, "freed"), "");
-  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_answers_while_away("answers", 74 * kMiB);
 }
 
 TEST_F(SwapTest, AProgramIsToldOfWhatItMappedWhileThatIsAwayAndUnmapsItThere) {
-  SwapBehaviour behaviour{};
-  start_swap_daemon(behaviour);
-  const auto probe = start_probe({"mapped"});
-  ASSERT_EQ(read_until(*probe, "allocated"), "");
-  ASSERT_TRUE(swap_->wait_for_memory(0, 66 * kMiB, kContext));
-  behaviour.disturbs = true;
-  swap_->set(behaviour);
-  ASSERT_TRUE(swap_->wait_for_evictions(2));
-  probe->write_line("");
-  EXPECT_EQ(read_until(*probe, "freed"), "");
-  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_answers_while_away("mapped", 66 * kMiB);
 }
 
 TEST_F(SwapTest, WhatIsExportedOrBoundIsWiredFromThenOn) {
