@@ -9,7 +9,6 @@
 #include "interposer/linear.h"
 #include "interposer/link.h"
 #include "interposer/pools.h"
-#include "interposer/swap/grants.h"
 #include "interposer/swap/memory.h"
 #include "interposer/swap/worker.h"
 
@@ -64,39 +63,41 @@ void context_is_gone(const ContextInfo& info) {
   report_contexts(info.slot);
 }
 
-CUresult destroyed(CUresult result, CUcontext context) {
+// In the same moment as the driver's, or the worker would meet a context that is gone.
+bool forget_context(CUcontext context, ContextInfo* info) {
+  if (swapping()) swap_forget_context(context);
+  return remove_context(context, info);
+}
+
+// `call` ends the context if it succeeds, and `was_last` of those who have it.
+template <typename Call, typename Last>
+CUresult destroy(CUcontext context, Call call, Last was_last) {
   ContextInfo info;
-  if (result == CUDA_SUCCESS && remove_context(context, &info)) context_is_gone(info);
+  bool gone = false;
+  const CUresult result = away_from_worker([&] {
+    const CUresult said = call();
+    gone = said == CUDA_SUCCESS && was_last() && forget_context(context, &info);
+    return said;
+  });
+  if (gone) context_is_gone(info);
   return result;
 }
 
-// Nothing of ours is in the context while it goes, and nothing stays behind.
 template <typename Call>
 CUresult destroy(CUcontext context, Call call) {
-  if (!swapping()) return destroyed(call(), context);
-  CUresult result = CUDA_SUCCESS;
-  {
-    Lock lock(state().swap.contexts_mutex);
-    result = call();
-    if (result == CUDA_SUCCESS) swap_forget_context(context);
-  }
-  return destroyed(result, context);
+  return destroy(context, call, [] { return true; });
 }
 
-// The primary context goes with its last reference, or is emptied by a reset.
 template <typename Call>
 CUresult leave_primary(CUdevice device, bool is_reset, Call call) {
-  ContextInfo info;
-  if (!swapping() || !find_primary(device, &info)) return primary_left(call(), device, is_reset);
-  CUresult result = CUDA_SUCCESS;
-  {
-    Lock lock(state().swap.contexts_mutex);
-    result = call();
-    if (result == CUDA_SUCCESS && (is_reset || !primary_is_active(device))) {
-      swap_forget_context(info.context);
-    }
-  }
-  return primary_left(result, device, is_reset);
+  PrimaryLeft left{};
+  const CUresult result = away_from_worker([&] {
+    const CUresult said = call();
+    if (said == CUDA_SUCCESS) left = primary_was_left(device, is_reset);
+    return said;
+  });
+  settle_primary(left);
+  return result;
 }
 
 }  // namespace
@@ -109,25 +110,31 @@ bool primary_is_active(CUdevice device) {
          is_active != 0;
 }
 
-CUresult primary_left(CUresult result, CUdevice device, bool was_reset) {
-  ContextInfo info;
-  if (result != CUDA_SUCCESS || !find_primary(device, &info)) return result;
-  if (primary_is_active(device)) {
-    if (was_reset) free_all_in(info);
-    if (was_reset && info.slot >= 0) settle_pools(info.slot);
-    return result;
+PrimaryLeft primary_was_left(CUdevice device, bool is_reset) {
+  PrimaryLeft left{};
+  if (!find_primary(device, &left.info)) return left;
+  if (!primary_is_active(device)) {
+    left.gone = forget_context(left.info.context, &left.info);
+  } else if (is_reset) {
+    left.emptied = true;
+    if (swapping()) swap_forget_context(left.info.context);
   }
-  if (!remove_context(info.context, &info)) return result;
-  if (info.slot >= 0) state().slots[info.slot].primary_taken.store(0);
-  context_is_gone(info);
-  return result;
+  return left;
+}
+
+void settle_primary(const PrimaryLeft& left) {
+  const int slot = left.info.slot;
+  if (left.gone && slot >= 0) state().slots[slot].primary_taken.store(0);
+  if (left.gone) context_is_gone(left.info);
+  if (!left.emptied) return;
+  free_all_in(left.info);
+  if (slot >= 0) settle_pools(slot);
 }
 
 }  // namespace gpurota::interposer
 
 using gpurota::interposer::create;
 using gpurota::interposer::destroy;
-using gpurota::interposer::destroyed;
 using gpurota::interposer::leave_primary;
 using gpurota::interposer::with_primary;
 
@@ -172,10 +179,9 @@ CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
 
 CUresult cuCtxDetach(CUcontext context) {
   GPUROTA_ENTER(cuCtxDetach, context);
-  const CUresult result = real(context);
-  if (result != CUDA_SUCCESS || gpurota::interposer::refer(context, -1) != 0) return result;
-  if (gpurota::interposer::swapping()) gpurota::interposer::swap_forget_context(context);
-  return destroyed(result, context);
+  return destroy(
+      context, [=] { return real(context); },
+      [=] { return gpurota::interposer::refer(context, -1) == 0; });
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {

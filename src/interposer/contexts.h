@@ -3,6 +3,7 @@
 
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/swap/grants.h"
 
 namespace gpurota::interposer {
 
@@ -15,9 +16,26 @@ CUresult settle_context(CUresult result, CUcontext context, CUdevice device, int
 
 bool primary_is_active(CUdevice device);
 
-// The primary context was released or reset; whether it is gone is the driver's to say. A reset frees
-// what lived in it even if somebody still retains it.
-CUresult primary_left(CUresult result, CUdevice device, bool was_reset);
+// `call` ends a context, or what is used as one. The worker of a swap tenant, which copies in contexts of the
+// program's, is in none of them until it returns: what is known of the context must go within it.
+template <typename Call>
+CUresult away_from_worker(Call call) {
+  if (!swapping()) return call();
+  Lock lock(state().swap.contexts_mutex);
+  return call();
+}
+
+// What has become of the primary context that was released or reset.
+struct PrimaryLeft {
+  ContextInfo info;
+  bool gone;     // that was the last who had it
+  bool emptied;  // by a reset; somebody still has it
+};
+
+// Asks the driver, and forgets what is gone; within away_from_worker.
+PrimaryLeft primary_was_left(CUdevice device, bool is_reset);
+// Frees what lived in it; afterwards.
+void settle_primary(const PrimaryLeft& left);
 
 // `call` retains the primary context, and creates it if it is the first to; `context` tells it then. Two
 // threads may come at once: one of them reserves, and the driver makes one context.

@@ -64,7 +64,7 @@ void publish_entry(State& s, ContextEntry* e, CUcontext context) {
 }
 
 ContextInfo info_of(const ContextEntry& e) {
-  return {e.context.load(), e.serial.load(), e.slot.load(), e.charged};
+  return {e.context.load(), e.serial.load(), e.device, e.slot.load(), e.charged};
 }
 
 // A context that came about without us (through the driver's private entry points).
@@ -191,13 +191,13 @@ void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint3
   publish_entry(s, e, view);
 }
 
-bool remove_view(CUgreenCtx green, CUdevice* device) {
+bool remove_view(CUgreenCtx green, ContextInfo* out) {
   State& s = state();
   Lock lock(s.contexts.mutex);
   for (uint32_t i = 0; i < s.contexts.used.load(); ++i) {
     ContextEntry& e = s.contexts.entries[i];
     if (e.context.load() == nullptr || e.green != green) continue;
-    *device = e.device;
+    *out = info_of(e);
     e.context.store(nullptr, std::memory_order_release);
     return true;
   }

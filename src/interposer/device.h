@@ -38,6 +38,7 @@ uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary,
 struct ContextInfo {
   CUcontext context;
   uint32_t serial;
+  CUdevice device;
   int slot;
   bool charged;
 };
@@ -46,7 +47,7 @@ bool remove_context(CUcontext context, ContextInfo* out);
 uint32_t refer(CUcontext context, int by);
 // The context as which a green context is used; what lives in it goes with the context of `serial`.
 void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint32_t serial);
-bool remove_view(CUgreenCtx green, CUdevice* device);
+bool remove_view(CUgreenCtx green, ContextInfo* out);
 bool find_primary(CUdevice device, ContextInfo* out);
 
 }  // namespace gpurota::interposer

@@ -3,6 +3,7 @@
 #include "interposer/contexts.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/swap/worker.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -27,6 +28,13 @@ void note_view(CUgreenCtx green, CUdevice device) {
   add_view(view, green, device, slot_of_device(device), primary.serial);
 }
 
+PrimaryLeft view_is_gone(CUgreenCtx green) {
+  ContextInfo view{};
+  if (!remove_view(green, &view)) return {};
+  if (swapping()) swap_forget_context(view.context);
+  return primary_was_left(view.device, false);
+}
+
 }  // namespace
 }  // namespace gpurota::interposer
 
@@ -44,8 +52,12 @@ CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc resources, CUdevice
 
 CUresult cuGreenCtxDestroy(CUgreenCtx green) {
   GPUROTA_ENTER(cuGreenCtxDestroy, green);
-  const CUresult result = real(green);
-  CUdevice device = -1;
-  if (result != CUDA_SUCCESS || !interposer::remove_view(green, &device)) return result;
-  return interposer::primary_left(result, device, false);
+  interposer::PrimaryLeft left{};
+  const CUresult result = interposer::away_from_worker([&] {
+    const CUresult said = real(green);
+    if (said == CUDA_SUCCESS) left = interposer::view_is_gone(green);
+    return said;
+  });
+  interposer::settle_primary(left);
+  return result;
 }

@@ -15,6 +15,7 @@ add() { add_filler "$@"; }
 # A filler that takes nearly all there is.
 add_holder() { add hold -- "$(command -v gpurota)" burn --hold --memory 88%; }
 holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'; }
+list_says() { gpurota filler list | grep -q -- "$1"; }
 in_state() { filler_is "$1" "f['state'] == '$2'"; }
 
 @test "a GPU with a filler is available, and is free when the newcomer's first allocation comes" {
@@ -29,7 +30,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   event_is 'filler_started.*nobody has used it for'
   event_is 'filler_yielded.*leaves GPU 0: .* needs its GPU'
   filler_is hold 'p["state"] in ("busy", "resting") and f["state"] == "waiting"'
-  gpurota filler list | grep -q 'leased'
+  wait_until list_says leased  # with the next look; until then, who wanted it
 }
 
 @test "it comes back when nobody needs the GPU any more" {

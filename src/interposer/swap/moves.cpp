@@ -135,6 +135,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   Lock lock(w.swap.contexts_mutex);
   const CUresult can = have_stream(w.s, slot);
   if (can != CUDA_SUCCESS) {
+    GPUROTA_DEBUG("slot %d: cannot evict: no context for the copies (result %d)", slot, can);
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, !is_being_freed(w, can), bytes);
   }
   make_host_room(w.swap, device, bytes);
@@ -162,6 +163,7 @@ void restore(Worker& w, int slot) {
     Lock lock(w.swap.contexts_mutex);
     const CUresult can = have_stream(w.s, slot);
     if (can != CUDA_SUCCESS) {
+      GPUROTA_DEBUG("slot %d: cannot restore: no context for the copies (result %d)", slot, can);
       no_context = is_being_freed(w, can);
       if (!no_context) moved.result = can;
     } else {
