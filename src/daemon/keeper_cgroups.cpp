@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 namespace gpurota::daemon {
@@ -17,7 +19,9 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 }  // namespace
 
 void KeeperCgroups::make(pid_t keeper, const std::string& name) {
-  const std::string own = std::string(ports::kCgroupPrefix) + kKeeperPrefix + name;
+  // With the pid, since another daemon may have a job of this number.
+  const std::string own =
+      fmt::format("{}{}{}-{}", ports::kCgroupPrefix, kKeeperPrefix, name, keeper);
   auto cgroup = processes_.make_child_cgroup(keeper, own);
   if (cgroup) {
     std::erase_if(left_, [&](const Left& left) { return left.cgroup == *cgroup; });

@@ -18,8 +18,17 @@ TEST_F(KeeperCgroupsTest, WhatAKeeperStartsIsInItsGroup) {
   const pid_t keeper = processes.spawn();
   groups.make(keeper, "job-7");
   const std::string group = processes.cgroup_of(keeper);
-  EXPECT_TRUE(group.ends_with("/gpurota-keeper-job-7")) << group;
+  EXPECT_TRUE(group.ends_with("/gpurota-keeper-job-7-" + std::to_string(keeper))) << group;
   EXPECT_EQ(processes.cgroup_of(processes.spawn({1000, keeper})), group);
+}
+
+TEST_F(KeeperCgroupsTest, AnotherDaemonsJobOfTheSameNumberHasItsOwn) {
+  KeeperCgroups others{loop, processes};
+  const pid_t keeper = processes.spawn();
+  const pid_t theirs = processes.spawn();
+  groups.make(keeper, "job-7");
+  others.make(theirs, "job-7");
+  EXPECT_NE(processes.cgroup_of(keeper), processes.cgroup_of(theirs));
 }
 
 TEST_F(KeeperCgroupsTest, TheGroupGoesWhenTheLastOfItHasGone) {

@@ -12,7 +12,7 @@ teardown() { end_test; }
 
 # probe NAME SECONDS SEED: a program that writes, copies, captures, frees and reads back, in a swap lease.
 probe() {
-  in_background "$1" env GPUROTA_DEBUG="$E2E_DIR/$1.debug" PROBE_BUFFERS=16 \
+  in_background "$1" env GPUROTA_DEBUG="$E2E_DIR/$1.debug" PROBE_BUFFERS=32 \
     gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture "$2" "$3"
 }
 moves() { sed -n '/: evicted/p' "$E2E_DIR/$1.debug" 2>/dev/null | wc -l; }

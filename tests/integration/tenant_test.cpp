@@ -100,8 +100,8 @@ TEST_F(TenantTest, TheBytesOfTheDeadComeBackWhenTheDriverHasThem) {
   Child child({TENANT_PROGRAM, daemon.tenant_socket(), std::to_string(id()),
                std::to_string(gib(6).count())});
   ASSERT_EQ(child.read_line(), "granted");
-  daemon.probe.set_process(gpu(), child.pid(), gib(6));
   EXPECT_EQ(daemon.granted(), gib(6));
+  daemon.probe.set_process(gpu(), child.pid(), gib(6));
   const pid_t pid = child.pid();
   child.kill();
   // Dead is not yet free: the driver still has it.
