@@ -7,6 +7,13 @@
 #include <algorithm>
 
 namespace gpurota::daemon {
+namespace {
+
+// More than a socket of the kernel's default size holds (277 small packets): who keeps it full, on and on, has
+// its answer without them.
+constexpr int kMostBeforeAnswer = 512;
+
+}  // namespace
 
 Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
                                                        const gpurota_msg_hello& hello,
@@ -78,6 +85,29 @@ bool TenantServer::give_back(Tenant& tenant, const gpurota_msg_return& message) 
   carry_out(parts_.grants.give_back(tenant.id, tenant.slots[message.slot], Bytes(message.bytes),
                                     message.header.seq, message.grown_seq, parts_.loop.now()));
   return true;
+}
+
+// A program that frees and then asks says it on two sockets: what it freed is in the one before the
+// question is in the other, and is to be counted in the answer.
+bool TenantServer::ask(Tenant& tenant, const gpurota_msg_query& message) {
+  if (message.slot >= tenant.slots.size() || tenant.asked) return false;  // one at a time
+  if (!tenant.swap) return query(tenant, message.slot, message.header.seq);
+  tenant.asked = {message.slot, message.header.seq, kMostBeforeAnswer};
+  answer_asked(tenant.id);
+  return true;
+}
+
+// As the loop comes back for each message, a tenant with many of them holds up nobody but itself.
+void TenantServer::answer_asked(TenantId id) {
+  Tenant* const tenant = find(id);
+  if (!tenant || !tenant->session || !tenant->asked) return;
+  if (tenant->event && ipc::has_packet(tenant->event.get()) && tenant->asked->patience-- > 0)
+    return;
+  const Tenant::Asked asked = *tenant->asked;
+  tenant->asked.reset();
+  if (!query(*tenant, asked.slot, asked.seq)) {
+    close_session(*tenant->session, "it does not read its answers");
+  }
 }
 
 bool TenantServer::query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) {

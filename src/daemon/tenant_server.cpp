@@ -108,7 +108,7 @@ bool TenantServer::handle(Session& session, const TenantMessage& message) {
   if (const auto* m = std::get_if<gpurota_msg_grow>(&message)) return grow(tenant, *m);
   if (const auto* m = std::get_if<gpurota_msg_return>(&message)) return give_back(tenant, *m);
   if (const auto* m = std::get_if<gpurota_msg_query>(&message)) {
-    return query(tenant, m->slot, m->header.seq);
+    return ask(tenant, *m);
   }
   if (const auto* m = std::get_if<gpurota_msg_processes>(&message)) return members(tenant, *m);
   return contexts(tenant, std::get<gpurota_msg_contexts>(message));
@@ -208,7 +208,7 @@ void TenantServer::on_event_socket(TenantId id, unsigned events) {
   const auto message = received && received->state == ipc::IoState::kDone
                            ? parse_tenant_message(std::span(buffer).first(received->size))
                            : fail(Code::kGone, "");
-  if (message && take_event(*tenant, *message)) return;
+  if (message && take_event(*tenant, *message)) return answer_asked(id);
   // The helper thread is gone or broken: the tenant is served, but can no longer be asked.
   hang_up(id, message ? "it broke the protocol" : "");
 }
@@ -235,6 +235,7 @@ void TenantServer::close_session(Session& session, const std::string& why) {
     tenant->event_source.reset();
     tenant->event.reset();
     tenant->awaiting.clear();
+    tenant->asked.reset();
     if (tenant->swap) parts_.swap.on_disconnect(tenant->id);
     carry_out(parts_.grants.disconnect(tenant->id, parts_.loop.now()));
   }

@@ -91,6 +91,8 @@ class TenantServer {
   void supersede(LeaseId lease, pid_t pid);
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);
+  bool ask(Tenant& tenant, const gpurota_msg_query& message);
+  void answer_asked(TenantId id);
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
   bool members(Tenant& tenant, const gpurota_msg_processes& message);
   bool contexts(Tenant& tenant, const gpurota_msg_contexts& message);

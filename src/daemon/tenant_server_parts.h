@@ -41,6 +41,14 @@ struct TenantServer::Tenant {
   };
   std::vector<Awaiting> awaiting;
 
+  // A QUERY that waits for what was said on the event socket before it.
+  struct Asked {
+    std::uint32_t slot = 0;
+    std::uint32_t seq = 0;
+    int patience = 0;  // messages that it still waits for
+  };
+  std::optional<Asked> asked;
+
   gpurota_page& shared() const { return **page; }
   std::optional<std::size_t> slot_of(const GpuUuid& gpu) const {
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace gpurota::ipc {
@@ -74,6 +75,11 @@ Result<Received> receive_packet(int fd, std::span<std::byte> buffer, std::size_t
     received.fds.clear();
   }
   return received;
+}
+
+bool has_packet(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 1;
 }
 
 Result<IoState> send_packet(int fd, std::span<const std::byte> bytes,

@@ -35,6 +35,9 @@ Result<Received> receive_packet(int fd, std::span<std::byte> buffer, std::size_t
 Result<IoState> send_packet(int fd, std::span<const std::byte> bytes,
                             std::initializer_list<int> fds = {});
 
+// Whether receive_packet() would return at once, be it to say that the peer is gone.
+bool has_packet(int fd);
+
 // A stream's write: how many bytes the socket took, 0 with kWouldBlock or kClosed.
 struct Sent {
   IoState state = IoState::kDone;

@@ -73,7 +73,13 @@ TEST_P(Packets, DropAndCloseDescriptorsNobodyAskedFor) {
 
 TEST_P(Packets, SayWhenThereIsNothingAndWhenThePeerIsGone) {
   EXPECT_EQ(receive_packet(b_.get(), buffer_, 0)->state, IoState::kWouldBlock);
+  EXPECT_FALSE(has_packet(b_.get()));
+  ASSERT_EQ(*send_packet(a_.get(), bytes_of("x")), IoState::kDone);
+  EXPECT_TRUE(has_packet(b_.get()));
+  ASSERT_TRUE(receive_packet(b_.get(), buffer_, 0));
+  EXPECT_FALSE(has_packet(b_.get())) << "it has been taken";
   a_.reset();
+  EXPECT_TRUE(has_packet(b_.get())) << "its end";
   EXPECT_EQ(receive_packet(b_.get(), buffer_, 0)->state, IoState::kClosed);
   EXPECT_EQ(*send_packet(b_.get(), bytes_of("x")), IoState::kClosed) << "and no SIGPIPE";
   EXPECT_EQ(send_some(b_.get(), std::string_view("x"))->state, IoState::kClosed);

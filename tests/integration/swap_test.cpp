@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <deque>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,6 +145,30 @@ TEST_F(SwapTest, ATenantGrowsToItsLeasesLimitAndNotBeyond) {
   tenant.send_shrink(gib(1), {}, {});
   EXPECT_TRUE(eventually([&] { return tenant.query()->available_bytes == gib(3).count(); }));
   EXPECT_TRUE(happened(proto::EventType::kGrantDenied));
+}
+
+TEST_F(SwapTest, WhoFreesAndAsksAtOnceSeesTheMemoryAlthoughItAsksOnAnotherSocket) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(make_lease(gib(8))));
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_EQ(tenant.grow(gib(8)), GPUROTA_OK);
+    for (int i = 0; i < 128; ++i) tenant.send_shrink(mib(64), {}, {});
+    ASSERT_EQ(tenant.query()->available_bytes, gib(8).count());
+  }
+}
+
+TEST_F(SwapTest, WhoNeverStopsTalkingIsAnsweredNevertheless) {
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(make_lease(gib(8))));
+  std::atomic<bool> done = false;
+  std::thread talker([&] {
+    while (!done) tenant.send_shrink({}, {}, Bytes(1));
+  });
+  const auto answer = tenant.query();
+  done = true;
+  talker.join();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->limit_bytes, gib(8).count());
 }
 
 TEST_F(SwapTest, AContextIsReservedForAndThenMeasured) {
