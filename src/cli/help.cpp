@@ -257,9 +257,9 @@ It runs as you, with a clean environment and its output in a log of at most 16 M
 queue like everybody. It survives your logout and a restart of the daemon. After a reboot what ran is
 started again; what was stopped or has finished is not.
 
-update: limits, note and time hold at once, the rest from the next start. export writes jobs as a file,
-with the values of their variables only if asked to; apply adds and changes jobs as a file says, all of
-them or, if there is a mistake in it, none. Administrators: --user USER is whose job is meant.
+update: limits, priority, quantum, note and time hold at once, the rest from the next start. export writes
+jobs as a file, with the values of their variables only if asked to; apply adds and changes jobs as a file
+says, all of them or, if there is a mistake in it, none. Administrators: --user USER is whose job is meant.
 )";
 
 constexpr std::string_view kFiller =

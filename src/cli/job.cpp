@@ -1,5 +1,6 @@
 // `gpurota job`: asks the daemon, and shows what it says.
 #include "cli/command_parts.h"
+#include "cli/job_update.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "proto/codec.h"
@@ -36,24 +37,12 @@ int add(const Context& context, const JobOptions& options) {
   return 0;
 }
 
-// The options as they are to be, and what of them concerns the lease that the job has.
-Result<void> change_options(const proto::Job& job, const JobOptions& options,
-                            proto::UpdateJob& call) {
-  GPUROTA_ASSIGN_OR_RETURN(const auto before, split_run_words(job.options));
-  GPUROTA_ASSIGN_OR_RETURN(const auto change, split_run_words(options.run_options));
-  call.options = merge_run_words(before, change);
-  GPUROTA_ASSIGN_OR_RETURN(const RunOptions run, parse_run_words(*call.options));
-  for (const RunWord& word : change) {
-    if (word.name == "--memory") call.memory = run.memory;
-    if (word.name == "--soft-limit") call.soft_limit = run.soft_limit;
-    if (word.name == "--note") call.note = run.note;
-    if (word.name == "--timeout" && run.lasts) call.seconds = run.lasts->count();
+Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& options) {
+  ChangedOptions change;
+  if (!options.run_options.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(change, change_options(job.options, options.run_options));
   }
-  return {};
-}
-
-Result<proto::UpdateJob> update_call(const proto::Job& job, const JobOptions& options) {
-  proto::UpdateJob call;
+  proto::UpdateJob& call = change.call;
   call.name = options.name;
   call.user = options.user;
   call.restart = options.restart;
@@ -63,34 +52,30 @@ Result<proto::UpdateJob> update_call(const proto::Job& job, const JobOptions& op
   if (options.workdir) {
     GPUROTA_ASSIGN_OR_RETURN(call.workdir, absolute_workdir(options.workdir));
   }
-  if (!options.run_options.empty()) GPUROTA_TRY(change_options(job, options, call));
   GPUROTA_ASSIGN_OR_RETURN(const auto environment,
                            read_variables(options.variable_files, options.variables));
   if (!environment.empty()) call.environment = environment;
   GPUROTA_TRY(check_text(options.command));
   GPUROTA_TRY(check_text(options.run_options));
   GPUROTA_TRY(check_text(environment));
-  return call;
+  change.later = change.later || call.command || call.environment || call.workdir;
+  return change;
 }
 
 int update_job(const Context& context, const JobOptions& options) {
   const auto known = ask_daemon(context, proto::ListJobs{options.name, options.user});
   if (!known) return failed(known.error());
-  const auto call = update_call(known->jobs.at(0), options);
-  if (!call) return failed(call.error());
-  const auto reply = ask_daemon(context, *call);
+  const auto change = update_call(known->jobs.at(0), options);
+  if (!change) return failed(change.error());
+  const auto reply = ask_daemon(context, change->call);
   if (!reply) return failed(reply.error());
   const std::string& state = reply->job.state;
   const bool on = state == "running" || state == "waiting" || state == "stopping";
-  // What a lease has taken over, and what takes no start.
-  const bool limits = call->memory || call->soft_limit || call->seconds || call->note;
-  const bool rest = call->command || call->environment || call->workdir ||
-                    (call->options && !(limits && reply->live));
-  if (on && rest) {
+  if (on && (change->later || (change->now && !reply->live))) {
     complain(fmt::format("it holds from the next start of the job; now: gpurota job restart {}",
                          options.name));
   } else if (context.verbose) {
-    complain(on && limits ? "it holds now" : "changed " + options.name);
+    complain(on && change->now ? "it holds now" : "changed " + options.name);
   }
   return 0;
 }

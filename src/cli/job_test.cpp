@@ -1,5 +1,6 @@
 #include "cli/args.h"
 #include "cli/command_parts.h"
+#include "cli/job_update.h"
 #include "cli/job_view.h"
 
 #include <gmock/gmock.h>
@@ -98,6 +99,24 @@ TEST(RunWords, ThatChangeReplaceTheSameAndWhatTheyExclude) {
   const auto before = split_run_words({"--memory", "8G", "--gpu-ids", "0", "--gpu-ids", "1"});
   const auto change = split_run_words({"-m", "12G", "--gpus", "1"});
   EXPECT_THAT(merge_run_words(*before, *change), ElementsAre("--memory", "12G", "--gpus", "1"));
+}
+
+TEST(JobUpdate, SaysWhatHoldsForTheLeaseThatThereIsAndWhatFromTheNextStart) {
+  const auto change = change_options({"--swap", "--memory", "8G"},
+                                     {"--priority", "low", "--quantum=5s", "--note", "mine"});
+  ASSERT_TRUE(change) << change.error().message;
+  EXPECT_THAT(*change->call.options, ElementsAre("--swap", "--memory", "8G", "--priority", "low",
+                                                 "--quantum", "5s", "--note", "mine"));
+  EXPECT_EQ(change->call.priority, -10);
+  EXPECT_EQ(change->call.quantum, "5s");
+  EXPECT_EQ(change->call.note, "mine");
+  EXPECT_FALSE(change->call.memory) << "it was not told";
+  EXPECT_TRUE(change->now);
+  EXPECT_FALSE(change->later);
+  const auto both = change_options({"--memory", "8G"}, {"--memory", "12G", "--gpus", "2"});
+  ASSERT_TRUE(both);
+  EXPECT_TRUE(both->call.memory && both->now && both->later);
+  EXPECT_FALSE(change_options({"--memory", "8G"}, {"--quantum", "5s"})) << "it takes no turns";
 }
 
 TEST(JobView, SaysWhereInTheQueueItIs) {

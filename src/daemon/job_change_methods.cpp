@@ -3,6 +3,7 @@
 #include "daemon/control_methods.h"
 #include "daemon/job_output.h"
 #include "daemon/jobs.h"
+#include "daemon/turn_wishes.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
@@ -118,22 +119,41 @@ const char* to_string(Jobs::Change change) {
 
 }  // namespace
 
+// Within the limits of its owner, whoever changes it: its next start will be its owner's.
 Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntry& job,
                                              const proto::UpdateJob& call) {
-  if (!call.memory && !call.soft_limit && !call.note && !call.seconds) return false;
+  proto::Update update{{}, call.memory, call.soft_limit, call.note, call.seconds};
+  update.priority = call.priority;
+  update.quantum = call.quantum;
+  const auto said = [&update] {
+    return update.memory || update.soft_limit || update.note || update.seconds || update.priority ||
+           update.quantum;
+  };
   const LeaseEntry* lease = job.lease ? parts_.leases.find(*job.lease) : nullptr;
   // A reservation is not the job's.
   if (!lease || lease->cause || lease->lease.kind != LeaseKind::kJob) return false;
-  proto::Update update{*job.lease, call.memory, call.soft_limit, call.note, call.seconds};
-  // Whole GPUs have no limit that could be changed.
-  if (lease->lease.exclusive()) update.memory = update.soft_limit = std::nullopt;
-  if (!update.memory && !update.soft_limit && !update.note && !update.seconds) return false;
+  update.lease_id = *job.lease;
+  // Whole GPUs have no limit that could be changed, and only swap leases take turns.
+  bool all = true;
+  if (lease->lease.exclusive() && (update.memory || update.soft_limit)) {
+    update.memory = update.soft_limit = std::nullopt;
+    all = false;
+  }
+  if (!lease->lease.swap() && update.quantum) {
+    update.quantum = std::nullopt;
+    all = false;
+  }
+  if (!said()) return false;
   GPUROTA_TRY(check_update(caller, *lease, update));
-  std::optional<std::chrono::milliseconds> lasts;
-  if (call.seconds) lasts = std::chrono::seconds(*call.seconds);
-  GPUROTA_TRY(
-      parts_.leases.update(*job.lease, {update.memory, update.soft_limit, update.note, lasts}));
-  return update.memory || update.soft_limit || !(call.memory || call.soft_limit);
+  UpdateRequest request{update.memory, update.soft_limit, update.note};
+  if (update.seconds) request.lasts = std::chrono::seconds(*update.seconds);
+  if (update.priority) {
+    GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(update.priority));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(request.quantum,
+                           read_quantum(update.quantum, parts_.views.is_administrator(job.uid)));
+  GPUROTA_TRY(parts_.leases.update(*job.lease, request));
+  return all;
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::UpdateJob& call) {

@@ -106,7 +106,8 @@ const char* sample_text<ControlJob>() {
 }
 template <>
 const char* sample_text<UpdateJob>() {
-  return R"({"name":"web","options":["--memory","8G"],"memory":{"bytes":8},"seconds":60})";
+  return R"({"name":"web","options":["--memory","8G"],"memory":{"bytes":8},"seconds":60,)"
+         R"("priority":-10,"quantum":"5s"})";
 }
 template <>
 const char* sample_text<ApplyJobs>() {

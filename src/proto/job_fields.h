@@ -126,6 +126,8 @@ void visit(V&& v, X& x) {
   v("soft_limit", x.soft_limit);
   v("note", x.note);
   v("seconds", x.seconds);
+  v("priority", x.priority);
+  v("quantum", x.quantum);
 }
 
 template <class V, Like<UpdateJob::Reply> X>

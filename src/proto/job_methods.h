@@ -123,6 +123,8 @@ struct UpdateJob {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::int64_t> seconds;
+  std::optional<int> priority{};
+  std::optional<std::string> quantum{};
   bool operator==(const UpdateJob&) const = default;
 };
 

@@ -25,6 +25,18 @@ teardown() {
   holds 'leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
 }
 
+@test "its priority and its quantum are changed while it runs" {
+  add web --memory 1G --swap -- sleep 600
+  wait_until job_is web 'j["lease_id"]'
+  run -0 gpurota --verbose job update web --priority low --quantum 5s
+  [[ "$output" == *'holds now'* ]]
+  holds 'leases[0]["priority"] == -10 and leases[0]["quantum_ms"] == 5000'
+  job_is web 'j["options"] == ["--memory", "1G", "--swap", "--priority", "low", "--quantum", "5s"]'
+  run -1 gpurota job update web --priority 1
+  [[ "$output" == *'priorities up to 0'* ]]
+  holds 'leases[0]["priority"] == -10'
+}
+
 @test "a change that cannot be is refused whole" {
   add web --memory 1G -- sleep 600
   wait_until job_is web 'j["lease_id"]'
