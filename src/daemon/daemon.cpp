@@ -87,6 +87,9 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this](pid_t pid) { return lease_of_process(pid); },
                 [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
                   record_refusal(lease, pid, gpu, asked);
+                },
+                [this](const Lease& lease, pid_t pid) {
+                  recorder_.on_crowd(lease.id, lease.uid, pid, config_.max_tenants_per_lease);
                 }}),
       keeper_({world_.loop, world_.processes, config_, gpus_, leases_, attribution_, recorder_,
                [this](pid_t pid) { return tenants_.lease_of(pid); },

@@ -301,6 +301,31 @@ void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gp
   this->record(std::move(event));
 }
 
+// In the log too: the program can only say that it has no memory.
+void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, int most) {
+  if (!grants_.first({uid, "process", "LimitExceeded", lease}, parts_.loop.now())) {
+    return schedule(Denials::kWindow);
+  }
+  AuditRecord record;
+  record.uid = uid;
+  record.pid = pid;
+  record.lease = lease;
+  record.operation = "process";
+  record.error_code = "LimitExceeded";
+  audit(record);
+  Event event;
+  event.type = proto::EventType::kGrantDenied;
+  event.lease = lease;
+  event.uid = uid;
+  event.message = fmt::format(
+      "a process of {} gets no memory: the lease has {} already, as many "
+      "as the site allows (max_tenants_per_lease)",
+      to_string(lease), most);
+  event.pids = {pid};
+  log::warn(event.message, {{"lease", to_string(lease)}, {"uid", uid}, {"pid", pid}});
+  this->record(std::move(event));
+}
+
 // What was refused again and again, in one line each.
 void Recorder::tell_denials() {
   const TimePoint time = parts_.loop.now();

@@ -17,6 +17,8 @@ namespace {
 // A library sends HELLO at once; who does not within this is no library.
 constexpr Duration kHelloPatience = std::chrono::seconds(10);
 constexpr std::uint32_t kOldestVersion = 1;
+// Of one lease: who starts and kills processes without end waits for their memory to be back.
+constexpr int kMostDead = 1024;
 
 // Compares all of both, so that the time taken tells nothing about where they differ.
 bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS]) {
@@ -134,11 +136,22 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   }
   const bool own = session.peer.uid == entry->lease.uid;
   if (!own && !same_token(entry->token, hello.token)) return GPUROTA_REFUSED_LEASE;
-  const auto members = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& t) {
-    return t.second->lease == entry->lease.id;
-  });
-  if (members >= parts_.config.max_tenants_per_lease) return GPUROTA_REFUSED_BUSY;
-  return GPUROTA_OK;
+  return crowded(entry->lease.id, session.peer.pid) ? GPUROTA_REFUSED_BUSY : GPUROTA_OK;
+}
+
+// The dead whose memory is not back yet take nobody's place, up to a bound of their own; nor does what
+// the newcomer itself was on an earlier connection.
+bool TenantServer::crowded(LeaseId lease, pid_t newcomer) const {
+  int alive = 0, dead = 0;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease) continue;
+    if (!tenant->process.alive()) {
+      ++dead;
+    } else if (tenant->session || tenant->process.pid() != newcomer) {
+      ++alive;
+    }
+  }
+  return alive >= parts_.config.max_tenants_per_lease || dead >= kMostDead;
 }
 
 void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
@@ -146,13 +159,15 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   const std::uint32_t seq = message.header.seq;
   const LeaseEntry* entry = nullptr;
   if (const std::uint32_t status = admit(session, message, entry); status != GPUROTA_OK) {
+    if (status == GPUROTA_REFUSED_BUSY && parts_.on_crowd) {
+      parts_.on_crowd(entry->lease, session.peer.pid);
+    }
     return refuse(session, seq, status);
   }
   auto added = add_tenant(session, message, *entry);
   if (!added) {
-    log::warn("cannot take up a tenant",
-              {{"pid", session.peer.pid}, {"error", added.error().message}});
-    return refuse(session, seq, GPUROTA_REFUSED_BUSY);
+    // To the library that is a daemon which is away: it tries again.
+    return close_session(session, "it cannot be taken up: " + added.error().message);
   }
   Tenant& tenant = **added;
   auto event_pair = ipc::make_socket_pair(SOCK_SEQPACKET);

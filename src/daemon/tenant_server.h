@@ -45,6 +45,8 @@ class TenantServer {
     std::function<std::optional<LeaseId>(pid_t)> owner_of;
     // A process was refused memory: how much it asked for.
     std::function<void(LeaseId, pid_t, const GpuUuid&, Bytes asked)> on_refusal = {};
+    // A process was refused, as its lease has as many as the site allows.
+    std::function<void(const Lease&, pid_t)> on_crowd = {};
   };
 
   explicit TenantServer(Parts parts);
@@ -84,6 +86,7 @@ class TenantServer {
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
   bool automatic(Session& session, const gpurota_msg_automatic& question);
+  bool crowded(LeaseId lease, pid_t newcomer) const;
   std::uint32_t admit(const Session& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
   Result<Tenant*> add_tenant(Session& session, const gpurota_msg_hello& hello,

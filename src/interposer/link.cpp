@@ -80,13 +80,16 @@ const char* why_refused(uint32_t status) {
     case GPUROTA_REFUSED_VERSION:
       return "this library is too old for it";
     case GPUROTA_REFUSED_BUSY:
-      return "the lease has as many processes as the site allows; trying again";
+      return "the lease has as many processes as the site allows (max_tenants_per_lease), so this "
+             "one gets "
+             "no memory; it asks again when it next needs some";
     default:
       return "for a reason newer than this library";
   }
 }
 
 bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
+  s.link.crowded = message.status == GPUROTA_REFUSED_BUSY;
   s.link.daemon_features = message.features;
   if (message.status != GPUROTA_OK) {
     GPUROTA_DEBUG("the daemon refused this program (status %u): %s", message.status,
@@ -138,6 +141,9 @@ bool connected(State& s) {
   return false;
 }
 
+// By a daemon that is there.
+bool refused(const State& s) { return s.link.lease_refused || s.link.crowded; }
+
 // The wait counts from when the daemon was first missed, so that a program which keeps trying does
 // not wait anew each time.
 bool ensure_connected(State& s) {
@@ -146,8 +152,10 @@ bool ensure_connected(State& s) {
   if (s.link.away_since == 0) s.link.away_since = now_ms();
   const int64_t deadline = s.link.away_since + config().wait_ms;
   for (;;) {
+    s.link.crowded = false;
     if (reconnect_once(s)) return true;
-    if (s.link.lease_refused || now_ms() >= deadline) return false;
+    if (s.link.crowded) s.link.away_since = 0;  // it is there, and no waiting changes its mind
+    if (refused(s) || now_ms() >= deadline) return false;
     sleep_ms(kRetryMs);
   }
 }
@@ -303,7 +311,7 @@ Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
   if (need >= kSaneBytes) return Answer::kNo;
   const int64_t deadline = now_ms() + config().wait_ms;
   for (;;) {
-    if (!ensure_connected(s)) return s.link.lease_refused ? Answer::kNo : Answer::kAway;
+    if (!ensure_connected(s)) return refused(s) ? Answer::kNo : Answer::kAway;
     switch (ask_to_grow(s, slot, kind, need)) {
       case Grown::kYes:
         s.mirror(slot);

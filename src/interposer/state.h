@@ -53,6 +53,7 @@ struct Link {
   uint64_t daemon_features;  // GPUROTA_FEATURE_…
   bool helper_started;
   bool lease_refused;                // the daemon said so: the helper no longer tries to come back
+  bool crowded;                      // it said last that the lease has as many processes as it may
   int64_t away_since;                // ms; 0: not away
   std::atomic<int> next_event;       // event socket for the helper thread to take over, +1
   std::atomic<uint32_t> event_turn;  // futex: next_event has changed

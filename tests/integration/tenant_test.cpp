@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <thread>
 
 #include <unistd.h>
@@ -38,6 +40,32 @@ TEST_F(TenantTest, GrowsUpToTheLimitAndNotBeyond) {
   EXPECT_EQ(refused->status, GPUROTA_REFUSED_LIMIT);
   EXPECT_EQ(refused->available_bytes, (gib(1) - mib(64)).count());
   EXPECT_EQ(daemon.granted(), gib(7) + mib(64));
+}
+
+TEST(CrowdedLease, OneProcessTooManyIsRefusedAtOnceAndItIsSaidWhy) {
+  config::Config config = RunningDaemon::quick();
+  config.max_tenants_per_lease = 1;
+  RunningDaemon daemon(config);
+  const proto::Lease lease = daemon.keep_slice(gib(8)).lease;
+  const std::uint64_t id = lease.lease_id.value;
+  auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
+  ASSERT_EQ(first->hello(id), GPUROTA_OK);
+  WireTenant second(daemon.tenant_socket());
+  EXPECT_EQ(second.hello(id), GPUROTA_REFUSED_BUSY);
+  const auto events = daemon.call(proto::Events{});
+  ASSERT_TRUE(events);
+  const auto told = std::find_if(
+      events->events.begin(), events->events.end(),
+      [](const proto::Event& event) { return event.type == proto::EventType::kGrantDenied; });
+  ASSERT_NE(told, events->events.end());
+  EXPECT_EQ(told->lease_id, lease.lease_id);
+  EXPECT_NE(told->message.find("max_tenants_per_lease"), std::string::npos) << told->message;
+  first.reset();
+  // The same process on a new connection.
+  EXPECT_TRUE(eventually([&] {
+    WireTenant again(daemon.tenant_socket());
+    return again.hello(id) == GPUROTA_OK;
+  })) << "it is in its own way";
 }
 
 TEST_F(TenantTest, SlackOfOneIsCalledBackForTheOther) {
