@@ -54,6 +54,12 @@ class KeeperTest : public ::testing::Test {
       ::_exit(126);
     }
   }
+  // As the child of a daemon that was started so.
+  void start_where_the_end_of_children_is_ignored(std::vector<std::string> command) {
+    const auto before = std::signal(SIGCHLD, SIG_IGN);
+    start(std::move(command));
+    (void)std::signal(SIGCHLD, before);
+  }
   jobs::KeeperReport wait() {
     int status = 0;
     (void)::waitpid(keeper_, &status, 0);
@@ -77,6 +83,11 @@ class KeeperTest : public ::testing::Test {
   jobs::KeeperOrders orders_;
   pid_t keeper_ = 0;
 };
+
+TEST_F(KeeperTest, TheEndIsSeenAlsoWhereTheDaemonIgnoresThatOfItsChildren) {
+  start_where_the_end_of_children_is_ignored({"sh", "-c", "exit 4"});
+  EXPECT_EQ(wait().code, 4);
+}
 
 TEST_F(KeeperTest, ReportsTheExitCodeAndKeepsTheOutputOfBothStreams) {
   const auto report = run({"sh", "-c", "echo out; echo err >&2; exit 7"});

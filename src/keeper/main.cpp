@@ -167,7 +167,8 @@ Result<jobs::KeeperReport> keep(int directory) {
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGQUIT, SIGCHLD}) sigaddset(&set, signal);
   (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
-  for (const int signal : {SIGHUP, SIGINT, SIGPIPE}) (void)std::signal(signal, SIG_IGN);
+  for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
+  (void)std::signal(SIGCHLD, SIG_DFL);  // of a daemon that ignores it we would not hear the end
   const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC));
   if (!signals) return fail_errno("cannot wait for signals", errno);
   // Whatever loses its parent in the run is ours to collect.

@@ -36,14 +36,16 @@ struct Exec {
   std::vector<char*> argv, envp, shell_argv;
 };
 
-[[noreturn]] void run_child(const Exec& exec, int gate, int report, const sigset_t& mask) {
+[[noreturn]] void run_child(const Exec& exec, int gate, int report,
+                            const InheritedSignals& signals) {
   char go = 0;
   ssize_t got = 0;
   do {
     got = ::read(gate, &go, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1) ::_exit(kExitRunFailed);
-  (void)::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  if (signals.ignores_children) (void)std::signal(SIGCHLD, SIG_IGN);
+  (void)::sigprocmask(SIG_SETMASK, &signals.mask, nullptr);
   (void)::execve(exec.file, exec.argv.data(), exec.envp.data());
   if (errno == ENOEXEC) (void)::execve("/bin/sh", exec.shell_argv.data(), exec.envp.data());
   const int error = errno;
@@ -61,7 +63,7 @@ Result<void> make_pipe(Fd& reading, Fd& writing) {
 
 }  // namespace
 
-Result<Child> Child::fork(const CommandLine& command, const sigset_t& mask) {
+Result<Child> Child::fork(const CommandLine& command, const InheritedSignals& signals) {
   const Exec exec(command);
   Fd gate_out, gate_in, report_out, report_in;
   GPUROTA_TRY(make_pipe(gate_out, gate_in));
@@ -70,7 +72,7 @@ Result<Child> Child::fork(const CommandLine& command, const sigset_t& mask) {
   if (pid < 0) return fail_errno("cannot start a process", errno);
   if (pid == 0) {
     gate_in.reset();  // else our own copy would keep the gate from ending
-    run_child(exec, gate_out.get(), report_in.get(), mask);
+    run_child(exec, gate_out.get(), report_in.get(), signals);
   }
   return Child(pid, std::move(gate_in), std::move(report_out));
 }

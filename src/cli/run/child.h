@@ -3,8 +3,8 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "cli/run/signals.h"
 
-#include <csignal>
 #include <string>
 #include <vector>
 
@@ -21,8 +21,8 @@ struct CommandLine {
 class Child {
  public:
   // Forks. The child waits; should this process end before execute(), it ends too. It is in our
-  // process group and session, and will run with `mask` as its signal mask.
-  static Result<Child> fork(const CommandLine& command, const sigset_t& mask);
+  // process group and session, and will run with those signals blocked and ignored.
+  static Result<Child> fork(const CommandLine& command, const InheritedSignals& signals);
 
   pid_t pid() const { return pid_; }
   // Lets it execute the command. 0, or the errno of execve.

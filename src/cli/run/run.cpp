@@ -152,7 +152,13 @@ int run_under(const Context& context, const client::Location& location,
 int run(const Context& context, const RunOptions& options) {
   const auto file = find_command(options.command.front(), std::getenv("PATH"));
   if (!file) {
-    complain(file.error().message);
+    // What works in its owner's shell may not be there for a job.
+    const bool job = std::getenv("GPUROTA_JOB") != nullptr;
+    const bool missing = file.error().exit_code == kExitNotFound;
+    complain(file.error().message +
+             (job && missing ? "; the PATH is not your shell's: write where the command is, or "
+                               "hand yours on with --env PATH"
+                             : ""));
     return file.error().exit_code;
   }
   const client::Location location = context.location();

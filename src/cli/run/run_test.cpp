@@ -103,6 +103,29 @@ TEST_F(RunTest, ASignalThatEndsTheCommandEndsGpurota) {
   EXPECT_EQ(WTERMSIG(status), SIGUSR1);
 }
 
+// As of a parent that never collects: the kernel then tells nobody of the command's end.
+TEST_F(RunTest, ItEndsWithTheCommandAlsoWhereTheEndOfChildrenIsIgnoredAndTheCommandIgnoresItToo) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  run({"grep", "SigIgn", "/proc/self/status"});
+  (void)std::signal(SIGCHLD, before);
+  const std::string line = read_line();
+  const auto digits = line.find_first_of("0123456789abcdef", line.find('\t'));
+  ASSERT_NE(digits, std::string::npos) << line;
+  EXPECT_NE(std::stoull(line.substr(digits), nullptr, 16) & (1ULL << (SIGCHLD - 1)), 0U) << line;
+  EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(RunTest, AJobWhoseCommandIsNotFoundIsToldThatItsPathIsAnother) {
+  ::setenv("GPUROTA_JOB", "web", 1);
+  run({"no-such-command"});
+  ::unsetenv("GPUROTA_JOB");
+  EXPECT_EQ(exit_code(), kExitNotFound);
+  EXPECT_NE(read_rest().find("--env PATH"), std::string::npos);
+  run({"no-such-command"});
+  EXPECT_EQ(exit_code(), kExitNotFound);
+  EXPECT_EQ(read_rest().find("--env PATH"), std::string::npos);
+}
+
 TEST_F(RunTest, TheDaemonHearsWhatWasAskedForAndKnowsTheCommandBeforeItRuns) {
   run({"sh", "-c", "echo $$"}, {"--memory", "8G", "--note", "n"});
   const int pid = std::atoi(read_line().c_str());

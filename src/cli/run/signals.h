@@ -1,5 +1,6 @@
 // Signals of `gpurota run`: taken from a descriptor while the command runs, so that each can be
-// judged by who sent it. Changes the signal mask of the process, nothing else.
+// judged by who sent it. Changes the signal mask of the process, and SIGCHLD if it was ignored: then
+// nobody would hear of the command's end.
 #pragma once
 
 #include "base/fd.h"
@@ -13,13 +14,19 @@
 
 namespace gpurota::cli {
 
+// What the command is to have of it, as if gpurota were not there.
+struct InheritedSignals {
+  sigset_t mask{};
+  bool ignores_children = false;
+};
+
 class Signals {
  public:
   // Blocks all but those that a fault of our own raises.
   static Result<Signals> make();
 
   int fd() const { return fd_.get(); }
-  const sigset_t& inherited() const { return inherited_; }
+  const InheritedSignals& inherited() const { return inherited_; }
   // The next one that has come, if any.
   std::optional<signalfd_siginfo> next() const;
 
@@ -28,10 +35,10 @@ class Signals {
   void stop_self(int signal) const;
 
  private:
-  Signals(Fd fd, const sigset_t& inherited) : fd_(std::move(fd)), inherited_(inherited) {}
+  Signals(Fd fd, const InheritedSignals& inherited) : fd_(std::move(fd)), inherited_(inherited) {}
 
   Fd fd_;
-  sigset_t inherited_;
+  InheritedSignals inherited_;
 };
 
 // Whether a signal that came to us is to go on to the command. Not: what the terminal or the kernel
