@@ -23,7 +23,9 @@ std::string rates_of(double bytes, double flops, double seconds) {
 }
 
 std::string wrongs_of(const Stats& stats) {
-  if (stats.wrong_words + stats.wrong_results == 0) return "  no errors";
+  if (stats.wrong_words + stats.wrong_results == 0) {
+    return stats.checked_bytes == 0 && stats.flops == 0 ? "  nothing checked yet" : "  no errors";
+  }
   std::string text;
   if (stats.wrong_words > 0) {
     text += fmt::format("  {} WRONG WORDS (bits {:#018x})", stats.wrong_words, stats.wrong_bits);

@@ -34,6 +34,14 @@ TEST(BurnReport, SaysNothingOfChecksWhereNothingIsChecked) {
   EXPECT_EQ(progress_line(busy(), {}, true), "GPU 1  10 s  70 GiB held  64 C  612 W");
 }
 
+TEST(BurnReport, DoesNotCallFreeOfErrorsWhatItHasNotComeToCheck) {
+  GpuReport gpu = busy();
+  gpu.stats.checked_bytes = 0;
+  gpu.stats.flops = 0;
+  EXPECT_THAT(summary_line(gpu, false), HasSubstr("nothing checked yet"));
+  EXPECT_THAT(summary_line(busy(), false), HasSubstr("no errors"));
+}
+
 TEST(BurnReport, ShowsWhichBitsWereWrong) {
   GpuReport gpu = busy();
   gpu.stats.wrong_words = 3;
