@@ -40,7 +40,8 @@ int reserve(const Context& context, const ReserveOptions& options) {
     if (!usable) complain(display_lines(usable.error().message));
   }
   if (options.is_short) return shown(short_text(reply->lease));
-  return shown(reservation_text(*reply, now()));
+  complain(reservation_text(reply->lease, now()));
+  return shown(export_text(*reply));
 }
 
 int queue(const Context& context, const QueueOptions& options) {

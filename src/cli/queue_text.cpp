@@ -112,13 +112,16 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
 
 std::string short_text(const proto::Lease& lease) { return indices_of(lease) + "\n"; }
 
-std::string reservation_text(const proto::Acquire::Reply& reply, WallTime now) {
-  const proto::Lease& lease = reply.lease;
-  std::string text = fmt::format("# {}", lease_line(lease));
-  if (lease.ends) text += fmt::format(", until {}", clock_text(*lease.ends, now));
-  text += fmt::format("; gpurota release {0} gives it back, gpurota run --lease {0} -- … uses it\n",
-                      to_string(lease.lease_id));
-  text += "export";
+std::string reservation_text(const proto::Lease& lease, WallTime now) {
+  const std::string until =
+      lease.ends ? fmt::format(", until {}", clock_text(*lease.ends, now)) : "";
+  return fmt::format(
+      "{0}{1}; gpurota release {2} gives it back, gpurota run --lease {2} -- … uses it",
+      lease_line(lease), until, to_string(lease.lease_id));
+}
+
+std::string export_text(const proto::Acquire::Reply& reply) {
+  std::string text = "export";
   for (const proto::Variable& variable : reply.environment) {
     text += fmt::format(" {}={}", variable.name, quoted(variable.value));
   }

@@ -12,8 +12,11 @@ namespace gpurota::cli {
 
 // "0,2\n".
 std::string short_text(const proto::Lease& lease);
-// What to evaluate in a shell, with a comment that says what it is.
-std::string reservation_text(const proto::Acquire::Reply& reply, WallTime now);
+// What it is and what can be done with it, for people.
+std::string reservation_text(const proto::Lease& lease, WallTime now);
+// What to evaluate in a shell: one line and no comment, which a zsh at the terminal would execute, and
+// which in `eval $(…)` without quotes would swallow all.
+std::string export_text(const proto::Acquire::Reply& reply);
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now);
 
 struct Explanation {

@@ -7,12 +7,20 @@ setup() { start_daemon; }
 teardown() { end_test; }
 
 @test "reserve prints what to export, and --short just the ids" {
-  gpurota reserve --gpu-ids 1 --for 1h --note mine >out
-  grep -E '^# L1 on GPU 1 .*until [0-9]' out
+  gpurota reserve --gpu-ids 1 --for 1h --note mine >out 2>said
+  grep -E '^gpurota: L1 on GPU 1 .*until [0-9]' said
   # shellcheck disable=SC2016 # for the inner shell
   [ "$(sh -c '. ./out; echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER')" = "1 PCI_BUS_ID" ]
   [ "$(gpurota reserve --gpu-ids 0 --short)" = 0 ]
   holds "[l['kind'] for l in leases] == ['reservation'] * 2 and leases[0]['note'] == 'mine'"
+}
+
+@test "what it prints can be evaluated in one line, quoted or not, and by every shell" {
+  gpurota reserve --gpu-ids 1 --memory 1G >out 2>/dev/null
+  [ "$(wc -l <out)" = 1 ]
+  lacks '#' out
+  # shellcheck disable=SC2046,SC2086 # as people type it
+  [ "$(eval $(cat out) && echo $CUDA_VISIBLE_DEVICES $GPUROTA_LEASE)" = "1 L1" ]
 }
 
 @test "a reservation without a time is over after half an hour" {
