@@ -253,9 +253,9 @@ usage: gpurota job add NAME [OPTION…] -- COMMAND [ARGUMENT…]
   --timeout TIME     end a run that lasts longer than that
   and every option of 'gpurota run'
 
-It runs as you, with a clean environment and its output in a log of at most 16 MiB; it waits in the
-queue like everybody. It survives your logout and a restart of the daemon. After a reboot what ran is
-started again; what was stopped or has finished is not.
+It runs as you, with a clean environment (your PATH only with --env PATH) and its output in a log of at
+most 16 MiB; it waits in the queue like everybody. It survives your logout and a restart of the daemon.
+After a reboot what ran is started again; what was stopped or has finished is not.
 
 update: limits, priority, quantum, note and time hold at once, the rest from the next start. export writes
 jobs as a file, with the values of their variables only if asked to; apply adds and changes jobs as a file

@@ -243,7 +243,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Start& call) {
       (*entry)->lease.kind == LeaseKind::kReservation
           ? parts_.leases.start_command(call.lease_id, {call.pid, caller.pid, subreaper, *lasts})
           : parts_.leases.start(call.lease_id, call.pid, subreaper);
-  if (!started) return refused(started.error());
+  if (!started) return refused_to(caller, refused(started.error()), started.error().message);
   if (parts_.jobs) parts_.jobs->on_held(caller.pid, call.lease_id);
   Outcome outcome = replied<proto::Start>({*started});
   outcome.started = call.lease_id;

@@ -161,6 +161,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 }}) {}
 
 Daemon::~Daemon() {
+  if (!serves_) return;
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStopped;
   event.message = "gpurotad has stopped";
@@ -196,6 +197,7 @@ Result<void> Daemon::start() {
   }
   GPUROTA_TRY(fillers_.restore());
   keep_house();
+  serves_ = true;
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStarted;
   event.message = "gpurotad has started";
@@ -418,6 +420,10 @@ void Daemon::keep_house() {
   if (leases_.store_error() || now - store_checked_ >= kStorePeriod) {
     store_checked_ = now;
     leases_.check_store();
+  }
+  if (!leases_.store_error()) {
+    jobs_.store_again();
+    fillers_.store_again();
   }
   leases_.follow_processes();
   std::set<pid_t> listed;

@@ -132,6 +132,7 @@ class Daemon {
   Sampler sampler_;
   ports::EventLoop::SourcePtr housekeeping_;
   TimePoint store_checked_{};
+  bool serves_ = false;  // start() went well
 };
 
 }  // namespace gpurota::daemon

@@ -183,7 +183,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ControlFiller& cal
   } else if (call.action != "pause") {
     return refused({Code::kInvalid, 0, "a filler can be paused, resumed or removed"});
   }
-  parts_.fillers->control((*filler)->id, what);
+  const auto done = parts_.fillers->control((*filler)->id, what);
+  if (!done) return refused(done.error());
   return replied<proto::ControlFiller>({});
 }
 

@@ -386,12 +386,7 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   spot.moved_out = spot.told_to_end = false;
   parts_.glimpse(gpu, Duration(0));
   const auto it = entries_.find(id);
-  if (was_out && it != entries_.end()) {
-    if (auto saved = save(it->second); !saved) {
-      log::error("cannot store that a filler has ended, going on",
-                 {{"name", it->second.spec.name}, {"error", saved.error().message}});
-    }
-  }
+  if (was_out && it != entries_.end()) save_or_say(it->second);
   drop_if_removed(id);
 }
 
@@ -402,8 +397,12 @@ void Fillers::drop_if_removed(std::uint64_t id) {
     if (spot.filler == id) return;
   }
   if (auto removed = parts_.store->remove_filler(id); !removed) {
+    // One that the store still has would come back with the next daemon.
+    unstored_.insert_or_assign(id, removed.error());
     log::error("cannot remove a filler from the store", {{"error", removed.error().message}});
+    return;
   }
+  unstored_.erase(id);
   for (std::size_t i = 0; i < it->second.places.size(); ++i) {
     if (auto gone = launcher_.forget(files_of(it->second, i)); !gone) {
       log::warn("cannot remove what a filler left", {{"error", gone.error().message}});

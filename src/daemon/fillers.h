@@ -110,7 +110,9 @@ class Fillers {
 
   Result<const FillerEntry*> add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes);
   enum class What { kPause, kResume, kRemove };
-  void control(std::uint64_t id, What what);
+  Result<void> control(std::uint64_t id, What what);
+  // What could not be stored (the disk was full) is, if it can be now.
+  void store_again();
   // At most so many bytes of each GPU's, with a line above each if there are several.
   Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
 
@@ -167,6 +169,7 @@ class Fillers {
   void take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out);
   Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
   Result<void> save(const FillerEntry& entry);
+  void save_or_say(const FillerEntry& entry);
   void record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
               const std::string& what);
   std::string gpu_name(const GpuUuid& gpu) const;
@@ -179,6 +182,7 @@ class Fillers {
   keeper::Launcher launcher_;
   KeeperCgroups cgroups_{parts_.loop, parts_.processes};
   std::map<std::uint64_t, FillerEntry> entries_;
+  std::map<std::uint64_t, Error> unstored_;  // of these the store has not heard the last, and why
   std::map<GpuUuid, FillerSpot> spots_;
   bool looking_ = false;  // look_at_evictions() is about to run
 };

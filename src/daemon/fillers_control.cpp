@@ -51,7 +51,7 @@ Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWis
   return &it->second;
 }
 
-void Fillers::control(std::uint64_t id, What what) {
+Result<void> Fillers::control(std::uint64_t id, What what) {
   FillerEntry& entry = entries_.at(id);
   const bool leaves = what != What::kResume;
   if (what == What::kRemove) {
@@ -63,10 +63,8 @@ void Fillers::control(std::uint64_t id, What what) {
     entry.failures = 0;
     entry.retry_at.reset();
   }
-  if (auto saved = save(entry); !saved) {
-    log::error("cannot store what becomes of a filler, going on",
-               {{"name", entry.spec.name}, {"error", saved.error().message}});
-  }
+  const std::string name = entry.spec.name;
+  save_or_say(entry);
   for (auto& [gpu, spot] : spots_) {
     if (!leaves || spot.filler != id) continue;
     const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
@@ -79,6 +77,30 @@ void Fillers::control(std::uint64_t id, What what) {
   }
   for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
   drop_if_removed(id);
+  if (const auto it = unstored_.find(id); it != unstored_.end()) {
+    return tl::unexpected(
+        Error(it->second).context(fmt::format("{} has been told, but not written down", name)));
+  }
+  return {};
+}
+
+void Fillers::save_or_say(const FillerEntry& entry) {
+  if (auto saved = save(entry); !saved) {
+    unstored_.insert_or_assign(entry.id, saved.error());
+    log::error("cannot store how a filler goes, going on",
+               {{"name", entry.spec.name}, {"error", saved.error().message}});
+  } else {
+    unstored_.erase(entry.id);
+  }
+}
+
+void Fillers::store_again() {
+  const std::map<std::uint64_t, Error> waiting = unstored_;
+  for (const auto& [id, why] : waiting) {
+    save_or_say(entries_.at(id));
+    if (unstored_.contains(id)) return;
+    drop_if_removed(id);
+  }
 }
 
 Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const {

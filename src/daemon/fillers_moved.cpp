@@ -53,10 +53,7 @@ void Fillers::evict(const GpuUuid& gpu) {
   filler::Eviction::Rules rules;
   rules.drain = entry.wishes.grace;
   spot.eviction.emplace(rules, parts_.loop.now());
-  if (auto saved = save(entry); !saved) {
-    log::error("cannot store that a filler is moved out, going on",
-               {{"name", entry.spec.name}, {"error", saved.error().message}});
-  }
+  save_or_say(entry);
   parts_.turns.set_aside(*spot.lease, true);
   look_at_evictions();
 }
@@ -137,10 +134,7 @@ void Fillers::bring_back(const GpuUuid& gpu) {
   if (entry.paused || entry.removed || idle < entry.wishes.idle_after) return;
   spot.moved_out = false;
   spot.since = now;
-  if (auto saved = save(entry); !saved) {
-    log::error("cannot store that a filler comes back, going on",
-               {{"name", entry.spec.name}, {"error", saved.error().message}});
-  }
+  save_or_say(entry);
   spot.turns.on_started(now);
   parts_.glimpse(gpu, filler::kSampleEvery);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();

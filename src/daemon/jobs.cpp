@@ -112,7 +112,12 @@ Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
       carry_out(job, job.life.stop(now()));
       break;
   }
+  const std::string name = job.spec.name;
   settle(id);
+  if (const auto it = unstored_.find(id); it != unstored_.end()) {
+    return tl::unexpected(
+        Error(it->second).context(fmt::format("{} has been told, but not written down", name)));
+  }
   return {};
 }
 
@@ -245,18 +250,39 @@ void Jobs::settle(std::uint64_t id) {
   const auto it = entries_.find(id);
   JobEntry& job = it->second;
   if (job.removed && !job.keeper) {
-    if (auto removed = parts_.store->remove_job(id); !removed) {
+    job.timer.reset();
+    if (auto removed = forget(id); !removed) {
       log::error("cannot remove a job from the store", {{"error", removed.error().message}});
     }
-    if (auto gone = launcher_.forget(id); !gone) {
-      log::warn("cannot remove what a job left", {{"error", gone.error().message}});
-    }
-    log::info("job removed", {{"job", job.spec.name}, {"uid", job.uid}});
-    entries_.erase(it);
     return;
   }
   save_or_say(job);
   arm(job);
+}
+
+// One that the store still has would come back with the next daemon.
+Result<void> Jobs::forget(std::uint64_t id) {
+  if (auto removed = parts_.store->remove_job(id); !removed) {
+    unstored_.insert_or_assign(id, removed.error());
+    return removed;
+  }
+  unstored_.erase(id);
+  if (auto gone = launcher_.forget(id); !gone) {
+    log::warn("cannot remove what a job left", {{"error", gone.error().message}});
+  }
+  const JobEntry& job = entries_.at(id);
+  log::info("job removed", {{"job", job.spec.name}, {"uid", job.uid}});
+  entries_.erase(id);
+  return {};
+}
+
+void Jobs::store_again() {
+  const std::map<std::uint64_t, Error> waiting = unstored_;
+  for (const auto& [id, why] : waiting) {
+    const JobEntry& job = entries_.at(id);
+    const bool gone = job.removed && !job.keeper;
+    if (!(gone ? forget(id) : save(job))) return;
+  }
 }
 
 ports::StoredJob Jobs::row_of(const JobEntry& job) const {
@@ -271,7 +297,15 @@ ports::StoredJob Jobs::row_of(const JobEntry& job) const {
   return row;
 }
 
-Result<void> Jobs::save(const JobEntry& job) { return parts_.store->save_job(row_of(job)); }
+Result<void> Jobs::save(const JobEntry& job) {
+  auto saved = parts_.store->save_job(row_of(job));
+  if (saved) {
+    unstored_.erase(job.id);
+  } else {
+    unstored_.insert_or_assign(job.id, saved.error());
+  }
+  return saved;
+}
 
 void Jobs::save_or_say(const JobEntry& job) {
   if (auto saved = save(job); !saved) {

@@ -80,6 +80,9 @@ class Jobs {
   // `force`: remove although it runs, which stops it first.
   Result<void> control(std::uint64_t id, What what, bool force);
 
+  // What could not be stored (the disk was full) is, if it can be now.
+  void store_again();
+
   const std::map<std::uint64_t, JobEntry>& entries() const { return entries_; }
   const JobEntry* find(uid_t uid, const std::string& name) const;
   Result<jobs::LogPart> read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
@@ -118,12 +121,14 @@ class Jobs {
   void arm(JobEntry& job);
   Result<void> save(const JobEntry& job);
   void save_or_say(const JobEntry& job);
+  Result<void> forget(std::uint64_t id);
   void settle(std::uint64_t id);  // after any change
 
   Parts parts_;
   keeper::Launcher launcher_;
   KeeperCgroups cgroups_{parts_.loop, parts_.processes};
   std::map<std::uint64_t, JobEntry> entries_;
+  std::map<std::uint64_t, Error> unstored_;  // of these the store has not heard the last, and why
 };
 
 }  // namespace gpurota::daemon

@@ -76,7 +76,7 @@ Result<const JobEntry*> Jobs::add(uid_t uid, jobs::JobSpec spec) {
   GPUROTA_TRY(check_together(uid, {{spec, true}}));
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_job_id());
   JobEntry job = make_entry(id, uid, std::move(spec));
-  GPUROTA_TRY(save(job));
+  GPUROTA_TRY(parts_.store->save_job(row_of(job)));
   const auto [it, added] = entries_.emplace(id, std::move(job));
   log::info("job added", {{"job", it->second.spec.name}, {"uid", uid}});
   carry_out(it->second, it->second.life.start(now()));

@@ -84,6 +84,17 @@ std::string find_systemd_run() {
   return {};
 }
 
+Result<std::optional<gid_t>> group_of(const config::Config& config) {
+  if (config.group.empty()) return std::nullopt;
+  const auto group = sys::SystemAccounts().read_gid(config.group);
+  if (!group) {
+    return fail(Code::kInvalid, group.error().message +
+                                    ": make it with groupadd, or change `group` in the "
+                                    "configuration");
+  }
+  return *group;
+}
+
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options,
                                  const config::Config& config) {
   Daemon::Places places;
@@ -102,16 +113,8 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   }
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
-  if (!config.group.empty()) {
-    const auto group = sys::SystemAccounts().read_gid(config.group);
-    if (!group) {
-      return fail(Code::kInvalid, group.error().message +
-                                      ": make it with groupadd, or change `group` in the "
-                                      "configuration");
-    }
-    places.group = *group;
-    places.socket_mode = 0660;
-  }
+  GPUROTA_ASSIGN_OR_RETURN(places.group, group_of(config));
+  if (places.group) places.socket_mode = 0660;
   return places;
 }
 
@@ -161,7 +164,10 @@ Result<void> run(const Options& options) {
   if (options.config) paths.config_file = ipc::absolute(*options.config);
   GPUROTA_ASSIGN_OR_RETURN(const config::Config config, load_config(options, paths));
   if (options.check_config) {
-    std::printf("%s: ok\n", paths.config_file.c_str());
+    GPUROTA_TRY(group_of(config));
+    const bool there = ::access(paths.config_file.c_str(), F_OK) == 0;
+    std::printf("%s: %s\n", paths.config_file.c_str(),
+                there ? "ok" : "is not there, every setting has its default");
     return {};
   }
   return serve(options, paths, config);
@@ -183,7 +189,8 @@ int main(int argc, char** argv) {
     return std::printf("gpurotad %s\n", std::string(proto::version()).c_str()) < 0;
   log::set_level(options->log_level);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
-  (void)std::signal(SIGPIPE, SIG_IGN);
+  // A file that may not grow is as a full disk.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   const auto done = daemon::run(*options);
   if (!done) std::fprintf(stderr, "gpurotad: %s\n", done.error().message.c_str());
   // Destructors of the driver's library would wait for the call that hangs in it.

@@ -132,6 +132,9 @@ refused() {
   run -1 gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
   grep -F "gpurota.toml:2" <<<"$output"
   grep -F "privcay" <<<"$output"
+  printf 'group = "no-such-group"\n' >gpurota.toml
+  run -1 gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
+  grep -F 'there is no group "no-such-group"' <<<"$output"
   : >gpurota.toml
   gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
 }

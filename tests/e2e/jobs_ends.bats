@@ -237,3 +237,42 @@ as_service() {
   gpurota job remove --force own
   wait_until eval '[ ! -d "$group" ]'
 }
+
+# The daemon can write no more to any file than there is, as on a full disk; and again as it likes.
+fill_disk() { prlimit --pid "$DAEMON_PID" --fsize=0:unlimited; }
+make_room() { prlimit --pid "$DAEMON_PID" --fsize=unlimited:unlimited; }
+store_is() { gpurota doctor --json | python3 -c '
+import json, sys
+sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in json.load(sys.stdin)["checks"]) else 1)' "$1"; }
+
+@test "what could not be stored is said, and is stored when there is room again" {
+  add stopped --memory 1G --restart always -- sleep 600
+  add removed --memory 1G --restart always -- sleep 600
+  gpurota filler add paused --memory 1G -- sleep 600
+  gpurota filler add dropped --memory 1G -- sleep 600
+  wait_until job_is stopped 'j["lease_id"]'
+  wait_until job_is removed 'j["lease_id"]'
+  fill_disk
+  run -1 gpurota job stop stopped
+  [[ $output == *"stopped has been told, but not written down: cannot "* ]]
+  run -1 gpurota job remove --force removed
+  run -1 gpurota filler pause paused
+  [[ $output == *"paused has been told, but not written down: cannot "* ]]
+  run -1 gpurota filler remove dropped
+  run -1 gpurota job add more --memory 1G -- true
+  wait_until in_state stopped stopped
+  wait_until lacks_job removed
+  wait_until store_is error
+  make_room
+  wait_until store_is ok
+  kill_daemon
+  start_daemon
+  in_state stopped stopped
+  lacks_job removed
+  lacks_job more
+  [ "$(gpurota filler list --json | grep -c '"name"')" = 1 ]
+  gpurota filler list paused --json | grep -q '"state": "paused"'
+  gpurota filler remove paused
+}
+
+lacks_job() { [[ $(gpurota job list) != *"$1"* ]]; }
