@@ -124,12 +124,12 @@ proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
     on |= shown.places.back().since.has_value();
     evicted |= shown.places.back().state == "evicted";
   }
-  shown.state = on                    ? "on"
-                : filler.paused       ? "paused"
-                : evicted             ? "evicted"
-                : filler.failures > 0 ? "failing"
-                                      : "waiting";
-  if (!filler.problem.empty() && filler.failures > 0) shown.detail = filler.problem;
+  shown.state = on                        ? "on"
+                : filler.paused           ? "paused"
+                : evicted                 ? "evicted"
+                : !filler.problem.empty() ? "failing"
+                                          : "waiting";
+  if (!filler.problem.empty()) shown.detail = filler.problem;
   return shown;
 }
 

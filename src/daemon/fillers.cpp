@@ -353,21 +353,20 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
   const TimePoint now = parts_.loop.now();
   const auto report = launcher_.read_report(number);
   std::string how = "its keeper left no word";
-  bool failed = true;
+  bool failed = true, raced = false;
   if (report && !report->cannot_start.empty()) {
     how = report->cannot_start;
   } else if (report) {
     how = fmt::format("{} {}", report->signalled ? "killed by signal" : "exited", report->code);
-    failed = report->signalled || (report->code != 0 && report->code != kNoGpuLeft);
+    raced = !report->signalled && report->code == kNoGpuLeft;
+    failed = report->signalled || (report->code != 0 && !raced);
   }
-  const TimePoint since = spots_[gpu].since;
-  if (!failed || now - since >= kGoodRun) entry.failures = 0;
-  if (failed) {
-    entry.problem = how;
-    entry.retry_at = now + jobs::back_off(++entry.failures);
-  } else {
-    entry.problem.clear();
-  }
+  // One that ends well, but soon, is not started all the time either.
+  const Duration good = failed ? kGoodRun : filler::Rules{}.good_stay;
+  const bool brief = now - spots_[gpu].since < good;
+  if (!brief) entry.failures = 0;
+  if (failed || (brief && !raced)) entry.retry_at = now + jobs::back_off(++entry.failures);
+  entry.problem = failed ? how : "";
   record(proto::EventType::kFillerEnded, entry, gpu,
          fmt::format("has ended on {} by itself: {}", gpu_name(gpu), display_text(how, 200)));
 }

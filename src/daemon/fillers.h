@@ -54,7 +54,7 @@ struct FillerEntry {
   bool paused = false;
   bool removed = false;         // goes as soon as it is on no GPU any more
   std::vector<GpuUuid> places;  // where it has ever been: their positions name its files
-  int failures = 0;             // ends by itself, in a row
+  int failures = 0;             // soon or badly ended by itself, in a row
   std::optional<TimePoint> retry_at;
   std::string problem;  // how it last ended by itself, if not well
 

@@ -61,6 +61,7 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
   }
   if (what == What::kResume) {
     entry.failures = 0;
+    entry.problem.clear();
     entry.retry_at.reset();
   }
   const std::string name = entry.spec.name;

@@ -116,11 +116,12 @@ void TurnTaking::on_moved_out(TimePoint now) {
 void TurnTaking::rest(TimePoint now, bool had_to_leave) {
   const bool was_long = on_since_ && now - *on_since_ >= rules_.good_stay;
   on_since_.reset();
-  // One that ends by itself at once, again and again, is as much of a nuisance.
   const bool by_order = had_to_leave && (why_ == Why::kPaused || why_ == Why::kRemoved);
-  if (!by_order) short_stays_ = was_long ? 0 : std::min(short_stays_ + 1, 30);
+  // One that ends by itself says nothing of the GPU: another one may do well there.
+  const bool yielded = had_to_leave && !by_order;
+  if (yielded) short_stays_ = was_long ? 0 : std::min(short_stays_ + 1, 30);
   Duration rest = std::max(rules_.idle_after, rules_.least_rest);
-  for (int i = 1; i < short_stays_ && rest < rules_.longest_rest; ++i) rest *= 2;
+  for (int i = 1; yielded && i < short_stays_ && rest < rules_.longest_rest; ++i) rest *= 2;
   rest_until_ = now + std::min(rest, std::max(rules_.longest_rest, rules_.idle_after));
   if (by_order) rest_until_.reset();
   state_ = by_order ? State::kBusy : State::kResting;

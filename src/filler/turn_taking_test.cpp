@@ -161,14 +161,18 @@ TEST(TurnTaking, ALongStayForgivesShortOnes) {
   EXPECT_EQ(gpu.starts, before + 1);
 }
 
-TEST(TurnTaking, AFillerThatEndsAtOnceIsNotStartedAllTheTime) {
-  Gpu gpu;
-  for (const TimePoint end = gpu.now + minutes(30); gpu.now < end; gpu.now += seconds(1)) {
-    gpu.look(kNobodyThere);
-    if (gpu.turns.state() == State::kOn) gpu.turns.on_gone(gpu.now, false);
+TEST(TurnTaking, OneThatEndsAtOnceAgainAndAgainKeepsOthersOffForNoLongerThanTheIdleTime) {
+  TurnTaking turns{Rules{}};
+  TimePoint now{seconds(1000)};
+  (void)turns.look(kNobodyThere, now);
+  for (int i = 0; i < 10; ++i) {
+    now = *turns.start_at();
+    (void)turns.look(kNobodyThere, now);
+    ASSERT_EQ(turns.state(), State::kFree);
+    turns.on_started(now);
+    turns.on_gone(now, false);
+    EXPECT_EQ(*turns.start_at() - now, Rules{}.idle_after);
   }
-  EXPECT_LE(gpu.starts, 8);
-  EXPECT_GE(gpu.starts, 4);
 }
 
 TEST(TurnTaking, DismissedItLeavesOnceAndThatIsNoShortStay) {

@@ -166,6 +166,20 @@ deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
   event_is 'filler_ended.*by itself: exited 7'
 }
 
+@test "one that ends well at once is started again with longer and longer pauses" {
+  add brief -- true
+  wait_until started_four_times
+  gpurota events --json | python3 -c '
+import json, sys
+from datetime import datetime
+lines = [json.loads(line) for line in sys.stdin]
+starts = [datetime.fromisoformat(e["time"].replace("Z", "+00:00")) for e in lines if e["type"] == "filler_started"]
+gaps = [(b - a).total_seconds() for a, b in zip(starts, starts[1:])]
+assert gaps[1] >= 1.9 and gaps[2] >= 3.9, gaps'
+  filler_is brief 'f["state"] != "failing" and not f["detail"]'
+}
+started_four_times() { [ "$(count_of filler_started)" -ge 4 ]; }
+
 @test "it has its limit, and one instance is on one GPU at a time" {
   gpurota filler add one --instances 1 --idle-after 1s --memory 1G "${machine[@]}" -- "$PROGRAM" greedy 100
   wait_until one_is_on
