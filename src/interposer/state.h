@@ -21,10 +21,9 @@ namespace gpurota::interposer {
 
 // One GPU of the lease.
 struct Slot {
-  std::atomic<int64_t>
-      headroom;  // granted and not charged; below zero only inside a pool settlement
-  std::atomic<int64_t> granted;  // what the daemon has granted and not got back
-  std::atomic<int32_t> inside;   // calls of the driver that may make a pool grow
+  std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
+  std::atomic<int64_t> granted;   // what the daemon has granted and not got back
+  std::atomic<int32_t> inside;    // calls of the driver that may make a pool grow
   std::atomic<uint64_t> allocations;
   std::atomic<uint64_t> refusals;
   std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
