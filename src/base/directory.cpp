@@ -10,12 +10,13 @@
 namespace gpurota {
 namespace {
 
-// All but the last component. Existing ones are left as they are.
-void make_parents(const std::string& path) {
+// All but the last component. Existing ones are left as they are. The errno of the first that cannot be
+// made: that of the ones below only says that there is no such directory.
+int make_parents(const std::string& path) {
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
-    // A failure shows, with its reason, when the directory itself is made.
-    (void)::mkdir(path.substr(0, at).c_str(), 0755);
+    if (::mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST) return errno;
   }
+  return 0;
 }
 
 }  // namespace
@@ -24,14 +25,16 @@ Result<void> make_directory(const std::string& path, mode_t mode) {
   if (path.empty() || path.front() != '/') {
     return fail(Code::kInvalid, fmt::format("the directory '{}' must be an absolute path", path));
   }
-  if (::mkdir(path.c_str(), mode) != 0 && errno == ENOENT) {
-    make_parents(path);
-    (void)::mkdir(path.c_str(), mode);
+  int error = ::mkdir(path.c_str(), mode) == 0 ? 0 : errno;
+  if (error == ENOENT) {
+    error = make_parents(path);
+    if (error == 0 && ::mkdir(path.c_str(), mode) != 0) error = errno;
   }
-  if (struct stat info{}; ::lstat(path.c_str(), &info) != 0) {
-    // The second mkdir's reason, as lstat only knows that nothing is there.
-    if (::mkdir(path.c_str(), mode) != 0)
-      return fail_errno("cannot make the directory " + path, errno);
+  struct stat info {};
+  if (error != 0 && ::lstat(path.c_str(), &info) != 0) {
+    auto failed = fail_errno("cannot make the directory " + path, error);
+    failed.value().message += "; choose another";
+    return failed;
   }
   return check_directory(path, ::geteuid());
 }
