@@ -1,49 +1,76 @@
 #include "cli/command_parts.h"
 
+#include "base/fd.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <string_view>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace gpurota::cli {
 namespace {
 
-Result<void> read_file(const std::string& path, std::vector<proto::Variable>& out) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
-                                                             &std::fclose);
-  if (!file) return fail_errno("cannot open " + display_text(path), errno);
-  char* line = nullptr;
-  std::size_t room = 0;
-  ssize_t length = 0;
-  Result<void> result;
-  while (result && (length = ::getline(&line, &room, file.get())) >= 0) {
-    std::string text(line, static_cast<std::size_t>(length));
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    if (text.empty() || text.front() == '#') continue;
-    const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      result = fail(Code::kInvalid, display_text(path) + ": a line is not NAME=VALUE");
-    } else {
-      out.push_back({text.substr(0, equals), text.substr(equals + 1)});
+constexpr std::size_t kMostFile = std::size_t{1} << 20;
+
+// "A=1": no blanks in the name, so that "export A=1" is not a variable of a strange name.
+bool is_variable(std::string_view line) {
+  const auto equals = line.find('=');
+  return equals != std::string_view::npos && equals > 0 &&
+         line.find('\0') == std::string_view::npos &&
+         std::none_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(equals),
+                      [](unsigned char c) { return c <= ' '; });
+}
+
+// Says where, and nothing of what is there: it may be a secret.
+Result<void> add_variables(const std::string& path, std::vector<proto::Variable>& out) {
+  GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  int number = 1;
+  for (std::string_view rest = text; !rest.empty(); ++number) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.empty() || line.front() == '#') continue;
+    if (!is_variable(line)) {
+      return fail(Code::kInvalid,
+                  fmt::format("{}:{}: this line is not NAME=VALUE", display_text(path), number));
     }
+    const auto equals = line.find('=');
+    out.push_back({std::string(line.substr(0, equals)), std::string(line.substr(equals + 1))});
   }
-  std::free(line);
-  return result;
+  return {};
 }
 
 }  // namespace
 
+Result<std::string> read_text(const std::string& path) {
+  Fd opened;
+  if (path != "-") {
+    opened = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!opened) return fail_errno("cannot open " + display_text(path), errno);
+  }
+  const int fd = opened ? opened.get() : STDIN_FILENO;
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t count = ::read(fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno("cannot read " + display_text(path), errno);
+    if (count == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(count));
+    if (text.size() > kMostFile) return fail(Code::kLimit, display_text(path) + " is too long");
+  }
+}
+
 Result<std::vector<proto::Variable>> read_variables(const std::vector<std::string>& files,
                                                     const std::vector<std::string>& names) {
   std::vector<proto::Variable> variables;
-  for (const std::string& path : files) GPUROTA_TRY(read_file(path, variables));
+  for (const std::string& path : files) GPUROTA_TRY(add_variables(path, variables));
   for (const std::string& name : names) {
     const char* value = std::getenv(name.c_str());
     if (value == nullptr) {

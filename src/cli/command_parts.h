@@ -19,8 +19,10 @@ Result<typename Method::Reply> ask_daemon(const Context& context, const Method& 
   return connection.call(params);
 }
 
+// A file of at most 1 MiB; "-" is standard input.
+Result<std::string> read_text(const std::string& path);
 // The variables of these files ("NAME=VALUE" on each line; empty lines and those that begin with # mean
-// nothing), then those of our environment with these names.
+// nothing; no quotes), then those of our environment with these names.
 Result<std::vector<proto::Variable>> read_variables(const std::vector<std::string>& files,
                                                     const std::vector<std::string>& names);
 // As given, from here on; else here.

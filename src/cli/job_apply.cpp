@@ -1,7 +1,6 @@
 // `gpurota job export` and `apply`: the jobs as a file.
-#include "base/fd.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/command_parts.h"
 #include "cli/job_file.h"
 #include "cli/output.h"
 #include "proto/codec.h"
@@ -9,35 +8,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace gpurota::cli {
 namespace {
-
-constexpr std::size_t kMostFile = std::size_t{1} << 20;
-
-Result<std::string> read_file(const std::string& path) {
-  Fd opened;
-  if (path != "-") {
-    opened = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!opened) return fail_errno("cannot open " + display_text(path), errno);
-  }
-  const int fd = opened ? opened.get() : STDIN_FILENO;
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t count = ::read(fd, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_errno("cannot read " + display_text(path), errno);
-    if (count == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > kMostFile) return fail(Code::kLimit, display_text(path) + " is too long");
-  }
-}
 
 // A variable without a value keeps the one that the job has; else it is taken from here.
 Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<proto::Job>& known,
@@ -71,7 +47,7 @@ Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<
 
 Result<proto::ApplyJobs::Reply> apply(const Context& context, const std::string& path) {
   const std::string file = path == "-" ? "standard input" : path;
-  GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_text(path));
   GPUROTA_ASSIGN_OR_RETURN(auto jobs, parse_job_file(text, file));
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   GPUROTA_ASSIGN_OR_RETURN(

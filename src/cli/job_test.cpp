@@ -2,6 +2,7 @@
 #include "cli/command_parts.h"
 #include "cli/job_update.h"
 #include "cli/job_view.h"
+#include "testing/temp_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +10,8 @@
 namespace gpurota::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 JobOptions parsed(const std::vector<std::string>& words) {
   std::vector<std::string> all = {"job"};
@@ -159,6 +160,40 @@ TEST(JobView, TakesTheLastLines) {
   EXPECT_EQ(last_lines("a\nb", 1), "b");
   EXPECT_EQ(last_lines("a\n", 5), "a\n");
   EXPECT_EQ(last_lines("", 1), "");
+}
+
+TEST(VariableFile, HasAVariableOnEachLine) {
+  const gpurota::testing::TempDir dir;
+  const std::string file = dir.file("vars");
+  gpurota::testing::write_file(file, "# site\n\nA=1\r\nB=a=b \nC=");
+  const auto variables = read_variables({file}, {});
+  ASSERT_TRUE(variables);
+  ASSERT_EQ(variables->size(), 3U);
+  EXPECT_EQ(variables->at(0).value, "1");
+  EXPECT_EQ(variables->at(1).value, "a=b ");
+  EXPECT_EQ(variables->at(2).name, "C");
+}
+
+TEST(VariableFile, AMistakeIsNamedByItsLineAndWithoutWhatMayBeASecret) {
+  const gpurota::testing::TempDir dir;
+  const std::string file = dir.file("vars");
+  for (const std::string line : {"export TOKEN=secret", "secret", "=secret", "TOKEN =secret"}) {
+    gpurota::testing::write_file(file, "A=1\n" + line + "\n");
+    const auto variables = read_variables({file}, {});
+    ASSERT_FALSE(variables) << line;
+    EXPECT_THAT(variables.error().message, HasSubstr("vars:2: "));
+    EXPECT_THAT(variables.error().message, ::testing::Not(HasSubstr("secret")));
+  }
+  gpurota::testing::write_file(file, std::string("A=1\0"
+                                                 "2\n",
+                                                 6));
+  EXPECT_FALSE(read_variables({file}, {}));
+}
+
+TEST(VariableFile, WhatIsNoFileOfLinesIsAnErrorAndNotReadForEver) {
+  const gpurota::testing::TempDir dir;
+  EXPECT_THAT(read_variables({dir.path()}, {}).error().message, HasSubstr("Is a directory"));
+  EXPECT_THAT(read_variables({"/dev/zero"}, {}).error().message, HasSubstr("too long"));
 }
 
 }  // namespace
