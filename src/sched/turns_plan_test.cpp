@@ -86,6 +86,11 @@ void size_leases(Dice& dice, Plan& plan) {
   }
 }
 
+void sort_script(Plan& plan) {
+  std::stable_sort(plan.script.begin(), plan.script.end(),
+                   [](const ScriptLine& a, const ScriptLine& b) { return a.at < b.at; });
+}
+
 void random_script(Dice& dice, Plan& plan) {
   const auto add = [&](double at, Act act, std::size_t lease, int tenant, Bytes bytes = {}) {
     plan.script.push_back({at, act, static_cast<int>(lease), tenant, bytes});
@@ -111,11 +116,25 @@ void random_script(Dice& dice, Plan& plan) {
         static_cast<double>(plan.gpus[g].capacity.count()) * dice.between(0.7, 1.2));
     add(dice.between(1, plan.seconds), Act::kCapacity, g, 0, Bytes(bytes));
   }
-  std::stable_sort(plan.script.begin(), plan.script.end(),
-                   [](const ScriptLine& a, const ScriptLine& b) { return a.at < b.at; });
+  sort_script(plan);
 }
 
 }  // namespace
+
+Plan random_plan_with_asides(unsigned seed, double seconds) {
+  Plan plan = random_plan(seed, seconds);
+  Dice dice(seed + 1'000'000'007u);
+  for (std::size_t i = 0; i < plan.leases.size(); ++i) {
+    for (std::uint64_t left = dice.pick(5); left > 0; --left) {
+      const double from = dice.between(0, seconds);
+      const double until = from + dice.between(0.001, dice.one_in(3) ? 2 : 300);
+      plan.script.push_back({from, Act::kAside, static_cast<int>(i), 0, {}});
+      plan.script.push_back({until, Act::kBack, static_cast<int>(i), 0, {}});
+    }
+  }
+  sort_script(plan);
+  return plan;
+}
 
 Plan random_plan(unsigned seed, double seconds) {
   Dice dice(seed);
@@ -166,8 +185,8 @@ double longest_wait(const Plan& plan) {
 }
 
 std::string to_string(const Plan& plan) {
-  static constexpr const char* kActs[] = {"start", "end",        "stop",    "continue",
-                                          "kill",  "fail moves", "restart", "capacity"};
+  static constexpr const char* kActs[] = {"start",      "end",     "stop",     "continue", "kill",
+                                          "fail moves", "restart", "capacity", "aside",    "back"};
   std::string text = "seed " + std::to_string(plan.seed) + "\n";
   for (const GpuSettings& gpu : plan.gpus) {
     text += "  " + gpu.uuid.value + " " + gpurota::to_string(gpu.capacity) + " mode " +

@@ -26,22 +26,34 @@ std::string explain_failure(const Plan& plan, const Outcome& outcome) {
   return text;
 }
 
-TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
+void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
   unsigned from = 1, to = 12;
   if (const char* seeds = std::getenv("TURNS_SEEDS")) {
     ASSERT_EQ(std::sscanf(seeds, "%u-%u", &from, &to), 2) << "TURNS_SEEDS=FROM-TO";
   }
   const char* seconds = std::getenv("TURNS_SECONDS");
   double hours = 0;
-  long events = 0;
+  long events = 0, asides = 0;
   for (unsigned seed = from; seed <= to; ++seed) {
-    const Plan plan = random_plan(seed, seconds != nullptr ? std::atof(seconds) : 3600);
+    const Plan plan = plan_of(seed, seconds != nullptr ? std::atof(seconds) : 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
     hours += plan.seconds / 3600;
     events += outcome.events;
+    asides += outcome.asides;
   }
-  std::printf("%u seeds, %.0f hours, %ld events\n", to - from + 1, hours, events);
+  std::printf("%u seeds, %.0f hours, %ld events, %ld times aside\n", to - from + 1, hours, events,
+              asides);
+}
+
+TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
+  simulate_many(random_plan);
+}
+
+// One that is aside neither has nor gets a turn, its memory goes out, and once it is back it waits no
+// longer than anybody.
+TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
+  simulate_many(random_plan_with_asides);
 }
 
 TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {

@@ -8,6 +8,7 @@ namespace gpurota::sched::testing_world {
 namespace {
 
 constexpr double kLowering = 20;  // seconds that a smaller capacity may take to be reached
+constexpr double kOut = 20;       // and that what is put aside may take to be out
 
 class World : Tenants {
  public:
@@ -15,6 +16,7 @@ class World : Tenants {
     outcome_.run.resize(plan.leases.size());
     outcome_.waited.resize(plan.leases.size());
     waits_since_.resize(plan.leases.size(), -1);
+    staying_.resize(plan.leases.size());
     for (const GpuSettings& gpu : plan.gpus) capacity_.push_back(gpu.capacity);
     lowered_at_.resize(plan.gpus.size(), -1e9);
     start_daemon();
@@ -64,6 +66,9 @@ class World : Tenants {
       reconnect(t.get());
     }
     count_outsiders();
+    for (const std::size_t lease : aside_) {
+      take(turns_->set_aside(plan_.leases[lease].terms.id, true, at(now_)));
+    }
     feed(Tick{});
   }
 
@@ -120,6 +125,7 @@ class World : Tenants {
     }
     check_memory();
     if (opened) check_holders();
+    check_aside();
     arm();
   }
 
@@ -152,6 +158,8 @@ class World : Tenants {
   }
 
   void carry_out(const SetGate& a) {
+    if (a.order == GateOrder::kOpen && is_aside(a.tenant))
+      fail("a lease that is aside gets a turn");
     order(a.tenant, [this, a](Tenant* t) { on_gate(t, a); });
   }
   void carry_out(const Evict& a) {
@@ -162,6 +170,7 @@ class World : Tenants {
     });
   }
   void carry_out(const Restore& a) {
+    if (is_aside(a.tenant)) fail("memory of a lease that is aside is brought back");
     order(a.tenant, [this, a](Tenant* t) {
       t->gpus[gpu_index(a.gpu)].to_restore += a.bytes;
       restore(t, gpu_index(a.gpu));
@@ -196,6 +205,10 @@ class World : Tenants {
         return restart();
       case Act::kCapacity:
         return set_capacity(static_cast<std::size_t>(line.lease), line.bytes);
+      case Act::kAside:
+        return put_aside(static_cast<std::size_t>(line.lease));
+      case Act::kBack:
+        return take_back(static_cast<std::size_t>(line.lease));
       default:
         break;
     }
@@ -242,8 +255,33 @@ class World : Tenants {
     }
   }
 
+  void put_aside(std::size_t lease) {
+    const LeaseId id = plan_.leases[lease].terms.id;
+    if (!live_.contains(lease) || !turns_->could_be_aside(id)) return;
+    if (!aside_.insert(lease).second) return;
+    ++outcome_.asides;
+    note(to_string(id) + " is put aside");
+    take(turns_->set_aside(id, true, at(now_)));
+  }
+
+  // What came meanwhile was admitted as if it never came back.
+  void take_back(std::size_t lease) {
+    if (!aside_.contains(lease)) return;
+    const LeaseId id = plan_.leases[lease].terms.id;
+    const Residency& memory = turns_->residency();
+    for (const LeaseTerms::Gpu& gpu : plan_.leases[lease].terms.gpus) {
+      const GpuSlot slot = *memory.slot_of(gpu.uuid);
+      if (memory.of_lease(id, slot).movable + memory.wired(slot) <= memory.capacity(slot)) continue;
+      return after(5, [this, lease] { take_back(lease); });
+    }
+    aside_.erase(lease);
+    note(to_string(id) + " is taken back");
+    take(turns_->set_aside(id, false, at(now_)));
+  }
+
   void end_lease(std::size_t lease) {
     if (live_.erase(lease) == 0) return;
+    aside_.erase(lease);
     for (const auto& t : tenants_) {
       if (t->lease != lease || t->gone) continue;
       t->dead = t->gone = true;
@@ -332,6 +370,33 @@ class World : Tenants {
     }
   }
 
+  bool is_aside(TenantId id) {
+    const Tenant* t = find(id);
+    return t != nullptr && aside_.contains(t->lease);
+  }
+
+  void check_aside() {
+    for (const std::size_t lease : aside_) {
+      const auto view = turns_->explain(plan_.leases[lease].terms.id, at(now_));
+      const bool has = view && (view->phase == Phase::kHolding || view->phase == Phase::kEntering);
+      if (has) fail(to_string(plan_.leases[lease].terms.id) + " is aside and has a turn");
+    }
+  }
+
+  // What is aside leaves, however much room there is.
+  void watch_aside(double dt, bool odd) {
+    for (std::size_t lease = 0; lease < staying_.size(); ++lease) {
+      bool stays = false;
+      for (const auto& t : tenants_) {
+        if (t->lease != lease || t->dead || !aside_.contains(lease)) continue;
+        for (const GpuMemory& m : t->gpus) stays = stays || !(m.resident + m.arriving).is_zero();
+      }
+      staying_[lease] = stays && !odd ? staying_[lease] + dt : 0;
+      if (staying_[lease] < kOut) continue;
+      fail(to_string(plan_.leases[lease].terms.id) + " is aside and its memory is not out");
+    }
+  }
+
   void pass_time(double to) {
     const double dt = to - now_;
     bool works = false, moves = false, wanted = false, odd = false;
@@ -342,6 +407,7 @@ class World : Tenants {
       if (t->dead) continue;
       const bool waiting = t->wants && !t->open && !t->busy;
       runs[t->lease] = runs[t->lease] || t->busy;
+      if (aside_.contains(t->lease)) continue;
       waits[t->lease] = waits[t->lease] || waiting || !t->growing.empty();
       const GpuMemory& m = t->gpus[0];
       if (m.wired.is_zero()) continue;
@@ -353,6 +419,7 @@ class World : Tenants {
       if (runs[i]) outcome_.run[i] += dt;
       watch_wait(i, waits[i] && !runs[i] && !odd, to);
     }
+    watch_aside(dt, odd);
     if (!works && moves) outcome_.moving += dt;
     if (!works && !moves && wanted) outcome_.idle += dt;
     now_ = to;
@@ -375,6 +442,9 @@ class World : Tenants {
   std::vector<Bytes> capacity_;
   std::vector<double> lowered_at_;
   std::vector<double> waits_since_;
+  std::set<std::size_t> aside_;
+  std::vector<double>
+      staying_;  // seconds that something of a lease has been there although it is aside
   TimePoint wake_ = TimePoint::max();
   std::uint64_t last_id_ = 0;
   bool anybody_odd_ = false;

@@ -24,7 +24,18 @@ struct LeasePlan {
   bool operator==(const LeasePlan&) const = default;
 };
 
-enum class Act { kStart, kEnd, kStop, kContinue, kKill, kFailMoves, kRestart, kCapacity };
+enum class Act {
+  kStart,
+  kEnd,
+  kStop,
+  kContinue,
+  kKill,
+  kFailMoves,
+  kRestart,
+  kCapacity,
+  kAside,  // unless host memory could not take it
+  kBack    // once there could be room for it
+};
 
 struct ScriptLine {
   double at = 0;  // seconds
@@ -53,6 +64,7 @@ struct Outcome {
   double moving = 0;           // seconds in which GPU 0 changed hands
   double idle = 0;             // seconds in which GPU 0 had no work though somebody wanted it
   long events = 0;
+  long asides = 0;                 // times that a lease was put aside
   std::vector<std::string> trace;  // the last events and actions
 };
 
@@ -62,5 +74,7 @@ double longest_wait(const Plan& plan);
 // The same plan with as little of its script as still fails.
 Plan cut_down(const Plan& plan);
 Plan random_plan(unsigned seed, double seconds);
+// The same, with leases that are put aside for a while.
+Plan random_plan_with_asides(unsigned seed, double seconds);
 
 }  // namespace gpurota::sched::testing_world
