@@ -11,10 +11,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-
-#include <poll.h>
 
 namespace gpurota::cli {
 namespace {
@@ -38,14 +35,6 @@ Result<void> print_events(const proto::Events::Reply& reply, bool json, const Lo
   return text.empty() ? Result<void>() : print(text);
 }
 
-Result<void> wait_for(int fd) {
-  pollfd entry{fd, POLLIN, 0};
-  while (::poll(&entry, 1, -1) < 0) {
-    if (errno != EINTR) return fail_errno("cannot wait for gpurotad", errno);
-  }
-  return {};
-}
-
 // What is left of a stream of events when its connection ends: where to go on.
 struct Stream {
   proto::Events call;
@@ -60,7 +49,7 @@ Result<void> read_stream(client::Connection& connection, const EventsOptions& op
   while (!stream.over) {
     GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::Events>());
     if (!answer) {
-      GPUROTA_TRY(wait_for(connection.fd()));
+      if (!wait_while_read(connection.fd(), -1)) return {};
       continue;
     }
     GPUROTA_TRY(print_events(answer->reply, options.json, look));
@@ -74,14 +63,15 @@ bool is_away(const Error& error) {
   return error.code == Code::kGone || error.code == Code::kUnavailable;
 }
 
-// As long as it takes.
-Result<client::Connection> connect_again(const Context& context) {
+// As long as it takes; nothing: nobody reads it any more.
+Result<std::optional<client::Connection>> connect_again(const Context& context) {
   complain("gpurotad is gone; waiting for it to come back");
-  for (;;) {
-    (void)::poll(nullptr, 0, kRetryMs);
+  while (wait_while_read(-1, kRetryMs)) {
     auto connection = context.connect();
-    if (connection || !is_away(connection.error())) return connection;
+    if (connection) return std::optional(std::move(*connection));
+    if (!is_away(connection.error())) return tl::unexpected(connection.error());
   }
+  return std::optional<client::Connection>();
 }
 
 Result<void> stream_events(const Context& context, const EventsOptions& options) {
@@ -98,7 +88,9 @@ Result<void> stream_events(const Context& context, const EventsOptions& options)
   for (;;) {
     const auto read = read_stream(connection, options, stream);
     if (read || !options.follow || !is_away(read.error())) return read;
-    GPUROTA_ASSIGN_OR_RETURN(connection, connect_again(context));
+    GPUROTA_ASSIGN_OR_RETURN(auto again, connect_again(context));
+    if (!again) return {};
+    connection = std::move(*again);
   }
 }
 

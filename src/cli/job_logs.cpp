@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
-#include <thread>
 
 namespace gpurota::cli {
 namespace {
 
 // Soon enough for a reader, seldom enough to cost nothing.
-constexpr std::chrono::milliseconds kBetweenLooks{200};
+constexpr int kBetweenLooksMs = 200;
 // What one answer brings, and what a log can hold.
 constexpr int kMost = 1 << 20;
 constexpr std::size_t kWholeLog = std::size_t{32} << 20;
@@ -23,12 +21,12 @@ class Follower {
   Follower(const Context& context, const JobOptions& options)
       : context_(context), options_(options) {}
 
-  // Does not return before there is something wrong; Ctrl-C ends the process.
-  Error follow(std::string cursor) {
+  // Does not return before there is something wrong, or nobody reads it any more; Ctrl-C ends the process.
+  Result<void> follow(std::string cursor) {
     proto::ReadJobLog call{options_.name, options_.user, kMost, std::move(cursor)};
     for (;;) {
       if (auto reached = reach(); !reached) {
-        std::this_thread::sleep_for(kBetweenLooks);
+        if (!wait_while_read(-1, kBetweenLooksMs)) return {};
         continue;
       }
       auto reply = connection_->call(call);
@@ -36,13 +34,13 @@ class Follower {
         connection_.reset();
         continue;
       }
-      if (!reply) return reply.error();
+      if (!reply) return tl::unexpected(reply.error());
       if (reply->missed) complain("it printed faster than this could be read: some is missing");
       call.cursor = reply->cursor;
       if (reply->text.empty()) {
-        std::this_thread::sleep_for(kBetweenLooks);
+        if (!wait_while_read(-1, kBetweenLooksMs)) return {};
       } else if (const auto printed = print(printable_log(reply->text, options_.user)); !printed) {
-        return printed.error();
+        return printed;
       }
     }
   }
@@ -93,7 +91,8 @@ int job_logs(const Context& context, const JobOptions& options) {
   if (options.lines) text = last_lines(text, *options.lines);
   const int code = shown(printable_log(text, options.user));
   if (code != 0 || !options.follow) return code;
-  return failed(Follower(context, options).follow(all->cursor));
+  const auto followed = Follower(context, options).follow(all->cursor);
+  return followed ? 0 : failed(followed.error());
 }
 
 }  // namespace gpurota::cli

@@ -2,11 +2,13 @@
 
 #include "base/text.h"
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -27,6 +29,13 @@ Result<void> write_all(int fd, std::string_view text) {
 }  // namespace
 
 Result<void> print(std::string_view text) { return write_all(STDOUT_FILENO, text); }
+
+bool wait_while_read(int fd, int milliseconds) {
+  // Errors and hang-ups are told unasked.
+  std::array<pollfd, 2> ready{{{fd, POLLIN, 0}, {STDOUT_FILENO, 0, 0}}};
+  (void)::poll(ready.data(), ready.size(), milliseconds);
+  return (ready[1].revents & (POLLERR | POLLHUP)) == 0;
+}
 
 void complain(std::string_view message) {
   // One write, so that lines of several processes do not mix.

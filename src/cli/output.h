@@ -13,6 +13,9 @@ namespace gpurota::cli {
 
 // To stdout, all of it. kIo if that is impossible (a full disk; a closed pipe ends the process).
 Result<void> print(std::string_view text);
+// Waits until `fd` has something to read (-1: nothing) or the time is over (-1: for ever), or is woken. False, at
+// once: nobody is there any more to read what is printed; the command ends without a word.
+bool wait_while_read(int fd, int milliseconds);
 // "gpurota: message" on stderr. Never fails and never blocks a caller for long.
 void complain(std::string_view message);
 

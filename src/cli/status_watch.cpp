@@ -11,7 +11,6 @@
 #include <csignal>
 #include <ctime>
 
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -37,10 +36,10 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // True: go on. Returns early when the terminal's size changes.
+  // True: go on. Returns early when the terminal's size changes, and when nobody is there any more to
+  // read what is printed.
   bool wait(int milliseconds) {
-    pollfd ready{fd_.get(), POLLIN, 0};
-    (void)::poll(&ready, 1, milliseconds);
+    if (!wait_while_read(fd_.get(), milliseconds)) return false;
     signalfd_siginfo got{};
     while (::read(fd_.get(), &got, sizeof got) == static_cast<ssize_t>(sizeof got)) {
       if (got.ssi_signo != SIGWINCH) return false;

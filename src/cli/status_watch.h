@@ -1,8 +1,8 @@
 // `gpurota status --watch`: the status again and again until it is interrupted.
 //
 // On a terminal it is redrawn in place, on the alternate screen, which is left as it was found however
-// the watching ends. Into a pipe or a file goes a new picture whenever something has changed. A daemon
-// that goes away is waited for.
+// the watching ends. Into a pipe or a file goes a new picture whenever something has changed; it ends when
+// nobody reads the pipe any more. A daemon that goes away is waited for.
 #pragma once
 
 #include "cli/commands.h"

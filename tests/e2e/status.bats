@@ -76,12 +76,21 @@ row_is_there() { gpurota status | grep -qE 'in use .* slice +run +L1 .*/2 GiB .*
 }
 tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
 
-@test "--watch ends with its reader" {
-  in_background first sh -c 'gpurota status --watch | head -n 2'
+@test "--watch ends with its reader, at once and without a word, although nothing changes" {
+  in_background first bash -c 'gpurota status --watch 2>complaints | head -n 2; echo "${PIPESTATUS[0]}"'
   local reader=$BACKGROUND_PID
   wait_until says first GPU
-  in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
   wait_until gone "$reader"
+  [[ "$(tail -n 1 first)" =~ ^(0|141)$ ]] # SIGPIPE, if just then something changed
+  [ ! -s complaints ]
+}
+
+@test "events --follow ends with its reader, although nothing happens" {
+  in_background first bash -c 'gpurota events --follow --since 1h 2>complaints | head -n 1; echo "${PIPESTATUS[0]}"'
+  local reader=$BACKGROUND_PID
+  wait_until gone "$reader"
+  [[ "$(tail -n 1 first)" =~ ^(0|141)$ ]] # SIGPIPE, if just then something changed
+  [ ! -s complaints ]
 }
 
 @test "--summary is one line for the machine" {
