@@ -1,11 +1,10 @@
 #include "daemon/doctor.h"
 
+#include "base/preload.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 
 #include <gnu/libc-version.h>
@@ -146,14 +145,6 @@ std::string closed_to_others(const std::string& file) {
     if (::stat(part.c_str(), &info) == 0 && (info.st_mode & needed) == 0) return part;
   }
   return {};
-}
-
-// As the dynamic linker of a program of ours would see it.
-std::string preload_problem(const std::string& library) {
-  if (library.find_first_of(" :") != std::string::npos) {
-    return "LD_PRELOAD cannot name it, as there is a space or a colon in its path";
-  }
-  return ::access(library.c_str(), R_OK) == 0 ? std::string() : std::strerror(errno);
 }
 
 }  // namespace

@@ -1,16 +1,13 @@
 #include "cli/run/environment.h"
 
+#include "base/preload.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <string_view>
-
-#include <unistd.h>
 
 namespace gpurota::cli {
 namespace {
@@ -77,21 +74,13 @@ CommandEnvironment command_environment(const char* const* inherited,
 }
 
 Result<void> check_preload(const std::string& library) {
-  const std::string shown = display_text(library, 200);
-  if (library.find_first_of(" :") != std::string::npos) {
-    return fail(
-        Code::kUnavailable,
-        fmt::format("no limit could be held: LD_PRELOAD cannot name '{}', as there is a space "
-                    "or a colon in it. Install gpurota elsewhere, such as /usr/local",
-                    shown));
-  }
-  if (::access(library.c_str(), R_OK) != 0) {
-    return fail(Code::kUnavailable,
-                fmt::format("no limit could be held: programs of yours cannot load {}: {}. Install "
-                            "gpurota where everybody may read it; in a container, mount it",
-                            shown, std::strerror(errno)));
-  }
-  return {};
+  const std::string problem = preload_problem(library);
+  if (problem.empty()) return {};
+  return fail(Code::kUnavailable,
+              fmt::format("no limit could be held: programs of yours cannot load {}: {}. Install "
+                          "gpurota where everybody may read it, such as /usr/local; in a "
+                          "container, mount it",
+                          display_text(library, 200), problem));
 }
 
 }  // namespace gpurota::cli

@@ -18,8 +18,8 @@ struct CommandEnvironment {
 CommandEnvironment command_environment(const char* const* inherited,
                                        const proto::Acquire::Reply& reply);
 
-// Whether the dynamic linker will really load it into programs that we start: one that it cannot
-// load it leaves out with no more than a message, and the program would have no limit.
+// Whether the dynamic linker will really load it into programs that we start: without it they would have
+// no limit.
 Result<void> check_preload(const std::string& library);
 
 }  // namespace gpurota::cli
