@@ -93,6 +93,12 @@ Cell state_cell(const proto::Gpu& gpu, const proto::Status::Reply& reply) {
   return {"unknown", Colour::kYellow};
 }
 
+// Why it is out of service: said also where there is more to say.
+std::string why_out(const proto::Gpu& gpu) {
+  const bool out = gpu.state == proto::GpuState::kDraining || gpu.state == proto::GpuState::kError;
+  return out ? gpu.detail.value_or("") : "";
+}
+
 // The note, then the command: what the owner recognises it by.
 std::string purpose(const proto::Lease& lease) {
   std::string text = lease.command && !lease.command->empty() ? display_command(*lease.command, 120)
@@ -163,7 +169,11 @@ class Rows {
     first[kGpu].text = label_of(gpu);
     first[kName].text = (gpu.parent ? "  " : "") + short_name(gpu.name);
     first[kState] = state_cell(gpu, reply_);
-    if (first[kDetails].text.empty()) first[kDetails] = detail_cell(gpu);
+    if (first[kDetails].text.empty()) {
+      first[kDetails] = detail_cell(gpu);
+    } else if (const std::string why = why_out(gpu); !why.empty()) {
+      first[kDetails].text += "; " + why;
+    }
     return rows;
   }
 

@@ -106,6 +106,17 @@ TEST(StatusView, StatesOfTheQueueAreShown) {
   EXPECT_THAT(lines[1], HasSubstr("expired, holds memory"));
 }
 
+TEST(StatusView, WhyAGpuDrainsIsSaidAlsoWhileSomebodyHasIt) {
+  proto::Status::Reply reply = a_status();
+  reply.gpus[0].state = proto::GpuState::kDraining;
+  reply.gpus[0].detail = "new fan on Friday";
+  reply.leases[0].ends = kNow + 25min;
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1],
+              HasSubstr("ends in 25m; new fan on Friday"));
+  reply.gpus[0].detail = "";
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1], ::testing::Not(HasSubstr(";")));
+}
+
 TEST(StatusView, SeveralSlicesOfAGpuShareItsFirstCells) {
   proto::Status::Reply reply = a_status();
   reply.leases.push_back(reply.leases[0]);

@@ -103,8 +103,8 @@ std::vector<lease::Occupant> LeaseManager::occupants() const {
     occupant.kind = entry.lease.kind;
     occupant.user = parts_.processes.user_name(entry.lease.uid);
     occupant.gpus = entry.lease.gpus;
-    const bool endless = entry.lease.state == LeaseState::kExpired && keeps;
-    if (!endless) occupant.ends = entry.lease.ends;
+    occupant.expired = entry.lease.state == LeaseState::kExpired && keeps;
+    if (!occupant.expired) occupant.ends = entry.lease.ends;
     occupant.ending = entry.cause.has_value();
     if (entry.lease.kind == LeaseKind::kFiller && parts_.stay_of) {
       if (const auto stay = parts_.stay_of(id)) {

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "lease/allowance.h"
 #include "watch/classify.h"
 
 #include <fmt/format.h>
@@ -191,10 +192,10 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
       break;
     }
     case watch::FindingKind::kUnused: {
-      const auto idle =
-          std::chrono::duration_cast<std::chrono::minutes>(parts_.loop.now() - finding.since);
-      text = fmt::format("{} of {} has {} and has not used it for {} min",
-                         to_string(*finding.lease), user(finding.uid), where, idle.count());
+      auto idle = std::chrono::ceil<std::chrono::seconds>(parts_.loop.now() - finding.since);
+      if (idle >= std::chrono::minutes(1)) idle -= idle % std::chrono::minutes(1);
+      text = fmt::format("{} of {} has {} and has not used it for {}", to_string(*finding.lease),
+                         user(finding.uid), where, lease::duration_text(idle));
       break;
     }
   }

@@ -219,6 +219,15 @@ TEST_F(WatchKeeperTest, AnUnusedLeaseIsReleasedWhenPolicySaysSo) {
   EXPECT_EQ(released, std::vector<LeaseId>{id});
 }
 
+TEST_F(WatchKeeperTest, AShortTimeWithoutUseIsToldInSeconds) {
+  config.watch.unused_after = 20s;
+  lease_of(1000, std::nullopt, {"sleep"});
+  for (int i = 0; i < 5; ++i) look(10s);
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_THAT(begun[0].message, ::testing::ContainsRegex("not used it for [1-9][0-9]* s$"));
+}
+
 TEST_F(WatchKeeperTest, EachFindingHasOneBeginningAndOneEnd) {
   const pid_t pid = processes.spawn({.uid = 1001});
   use(pid, gib(3));

@@ -332,6 +332,7 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const Slot& 
     next.lease = lease.id;
     next.kind = lease.kind;
     next.ending = lease.ending;
+    next.expired = lease.expired;
   }
   const auto kept = kept_for_.find(slot.room->info.uuid);
   // Whoever came first gets it when the lease ends.

@@ -46,6 +46,7 @@ struct Occupant {
   std::vector<LeaseGpu> gpus;
   std::optional<WallTime> ends;  // enforced; empty: nobody knows
   bool ending = false;           // goes any moment
+  bool expired = false;          // its time is over, and the site lets it go on
   // Of a filler that can be moved out: what of it stays on its GPU. Empty: it can only end.
   std::optional<Bytes> stays{};
   bool moved_out = false;  // it is out
@@ -73,6 +74,7 @@ struct NextFree {
   LeaseKind kind = LeaseKind::kRun;
   bool ending = false;
   std::optional<RequestId> behind;
+  bool expired = false;
   bool operator==(const NextFree&) const = default;
 };
 

@@ -283,6 +283,17 @@ TEST(RequestQueue, TheReasonSaysWhenNobodyKnows) {
       "time limit");
 }
 
+TEST(RequestQueue, TheReasonSaysThatALeaseIsOverAndGoesOn) {
+  Lab lab(1);
+  Occupant& over = lab.lease({0}, 1min);
+  over.ends.reset();
+  over.expired = true;
+  lab.whole(1);
+  EXPECT_EQ(lab.reason(1),
+            "0 of 1 GPU free; nobody knows when the next will be: bob's reservation (L1) on GPU 0 "
+            "is over, but its programs still use it");
+}
+
 TEST(RequestQueue, TheReasonNamesWhoCameFirst) {
   Lab lab(2);
   lab.lease({0});

@@ -16,8 +16,9 @@ std::string what_is_in_the_way(const NextFree& next) {
   const char* const what = next.kind == LeaseKind::kRun ? "program" : to_string(next.kind);
   if (next.ending) return fmt::format("{}'s {} on GPU {} is just ending", user, what, next.gpu);
   if (next.at) return fmt::format("when {}'s {} on GPU {} ends", user, what, next.gpu);
-  return fmt::format("nobody knows when the next will be: {}'s {} ({}) on GPU {} has no time limit",
-                     user, what, to_string(*next.lease), next.gpu);
+  return fmt::format("nobody knows when the next will be: {}'s {} ({}) on GPU {} {}", user, what,
+                     to_string(*next.lease), next.gpu,
+                     next.expired ? "is over, but its programs still use it" : "has no time limit");
 }
 
 }  // namespace
