@@ -1,22 +1,12 @@
 // Virtual memory management: what is mapped where, and that bytes stay with the memory.
 #include "tests/driver/api.h"
+#include "tests/driver/device_memory.h"
 
 #include <vector>
 
 #include <unistd.h>
 
 namespace {
-
-CUmemAllocationProp properties(CUmemAllocationHandleType handles) {
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  prop.requestedHandleTypes = handles;
-  return prop;
-}
-
-constexpr CUmemAccessDesc kReadWrite = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
-                                        CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
 std::size_t free_bytes() {
   std::size_t free = 0, total = 0;
@@ -28,7 +18,7 @@ std::size_t free_bytes() {
 
 DRIVER_CHECK(bytes_follow_the_memory_when_it_is_mapped_elsewhere) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   std::size_t unit = 0;
   EXPECT_OK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   CUdeviceptr range = 0;
@@ -60,7 +50,7 @@ DRIVER_CHECK(bytes_follow_the_memory_when_it_is_mapped_elsewhere) {
 
 DRIVER_CHECK(physical_memory_lives_until_neither_handle_nor_mapping_is_left) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   constexpr std::size_t kSize = std::size_t{64} << 20;
   const std::size_t before = free_bytes();
   CUdeviceptr range = 0;
@@ -79,7 +69,7 @@ DRIVER_CHECK(physical_memory_lives_until_neither_handle_nor_mapping_is_left) {
 
 DRIVER_CHECK(a_handle_retained_by_address_keeps_the_memory) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   constexpr std::size_t kSize = std::size_t{4} << 20;
   const std::size_t before = free_bytes();
   CUdeviceptr range = 0;
@@ -98,7 +88,7 @@ DRIVER_CHECK(a_handle_retained_by_address_keeps_the_memory) {
 
 DRIVER_CHECK(memory_without_access_cannot_be_copied) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   constexpr std::size_t kSize = std::size_t{2} << 20;
   CUdeviceptr range = 0;
   CUmemGenericAllocationHandle handle = 0;
@@ -117,7 +107,7 @@ DRIVER_CHECK(memory_without_access_cannot_be_copied) {
 
 DRIVER_CHECK(wrong_uses_of_virtual_memory_are_refused) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   constexpr std::size_t kSize = std::size_t{2} << 20;
   CUdeviceptr range = 0;
   CUmemGenericAllocationHandle handle = 0;
@@ -136,7 +126,7 @@ DRIVER_CHECK(wrong_uses_of_virtual_memory_are_refused) {
 
 DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   constexpr std::size_t kSize = std::size_t{8} << 20;
   const std::size_t before = free_bytes();
   CUdeviceptr range = 0;
@@ -167,7 +157,7 @@ DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
 // Each handle's mapping by itself, also where two lie side by side.
 DRIVER_CHECK(what_is_told_of_an_address_is_of_its_mapping) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   constexpr std::size_t kSize = std::size_t{4} << 20;
   CUdeviceptr range = 0, base = 0;
   CUmemGenericAllocationHandle one = 0, two = 0;
@@ -210,7 +200,7 @@ DRIVER_CHECK(what_is_told_of_an_address_is_of_its_mapping) {
 
 DRIVER_CHECK(mapped_memory_is_of_no_context) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   constexpr std::size_t kSize = std::size_t{2} << 20;
   CUdeviceptr range = 0;
   CUmemGenericAllocationHandle handle = 0;
@@ -228,7 +218,7 @@ DRIVER_CHECK(mapped_memory_is_of_no_context) {
 
 DRIVER_CHECK(addresses_that_something_is_mapped_at_are_not_given_back_and_no_part_is_unmapped) {
   const WithContext with;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   constexpr std::size_t kSize = std::size_t{4} << 20;
   CUdeviceptr range = 0;
   CUmemGenericAllocationHandle handle = 0;

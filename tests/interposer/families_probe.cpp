@@ -1,6 +1,7 @@
 // The rarer families of device memory under a lease of 256 MiB: what each is charged, by what
 // cuMemGetInfo says is left, and that it is given back. One check per family, in one program.
 #include "tests/driver/api.h"
+#include "tests/driver/device_memory.h"
 
 #include <atomic>
 #include <thread>
@@ -177,9 +178,7 @@ DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) 
   const WithContext with;
   constexpr std::size_t kSize = 64 * kMiB;
   const CUmulticastObjectProp team = {1, 2 * kSize, 0, 0};
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  const auto prop = device_memory();
   CUmemGenericAllocationHandle object = 0, one = 0, two = 0;
   CUdeviceptr range = 0;
   EXPECT_OK(create(&object, &team));

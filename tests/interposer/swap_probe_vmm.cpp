@@ -1,5 +1,6 @@
 // The program's own virtual memory in swap_probe: as PyTorch's expandable segments and vLLM's sleep mode use it, and
 // as nobody does.
+#include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 
 #include <cstring>
@@ -10,20 +11,10 @@
 
 namespace {
 
-constexpr CUmemAccessDesc kReadWrite = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
-                                        CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 constexpr CUmemAccessDesc kReadOnly = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
                                        CU_MEM_ACCESS_FLAGS_PROT_READ};
 constexpr std::size_t kSegment = 20 * kMiB;
 constexpr std::size_t kSegments = 12;
-
-CUmemAllocationProp properties(CUmemAllocationHandleType types) {
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  prop.requestedHandleTypes = types;
-  return prop;
-}
 
 struct Segment {
   CUmemGenericAllocationHandle handle = 0;
@@ -45,8 +36,8 @@ class Expandable {
 
   bool grow(std::size_t to, Random& random) {
     const std::size_t from = segments_.size();
-    const auto prop = properties(random() % 2 == 0 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-                                                   : CU_MEM_HANDLE_TYPE_NONE);
+    const auto prop = device_memory(random() % 2 == 0 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                                      : CU_MEM_HANDLE_TYPE_NONE);
     while (segments_.size() < to) {
       Segment s;
       if (!GOT(cuMemCreate(&s.handle, kSegment, &prop, 0))) break;
@@ -114,7 +105,7 @@ bool map_again(CUdeviceptr address, std::size_t size, std::size_t* part,
 bool use_aliases(CUstream stream, Random& random) {
   const std::size_t size = (1 + random() % 40) * 2 * kMiB;
   std::size_t half = size / 2 / (2 * kMiB) * 2 * kMiB + (size < 4 * kMiB ? size : 0);
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   CUmemGenericAllocationHandle handle = 0, again = 0;
   CUdeviceptr range = 0;
   const unsigned value = random();
@@ -137,7 +128,7 @@ bool use_aliases(CUstream stream, Random& random) {
 // What was exported does not move any more; who imports it sees the same bytes.
 bool use_exported(CUstream stream, Random& random) {
   constexpr std::size_t kSize = 6 * kMiB;
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemGenericAllocationHandle handle = 0, imported = 0;
   CUdeviceptr range = 0;
   const unsigned value = random();
@@ -215,7 +206,7 @@ void use_vmm(CUcontext context, unsigned seed) {
 
 void ask_of_vmm(void (*wait)()) {
   constexpr std::size_t kSize = 66 * kMiB;  // two blocks
-  const auto prop = properties(CU_MEM_HANDLE_TYPE_NONE);
+  const auto prop = device_memory();
   CUmemGenericAllocationHandle handle = 0, again = 0;
   CUdeviceptr range = 0;
   OK(cuMemCreate(&handle, kSize, &prop, 0));
@@ -252,8 +243,8 @@ void ask_of_vmm(void (*wait)()) {
 int give_away() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
-  const auto plain = properties(CU_MEM_HANDLE_TYPE_NONE);
-  const auto shareable = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const auto plain = device_memory();
+  const auto shareable = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemGenericAllocationHandle one = 0, two = 0, big = 0;
   int fd = -1;
   OK(cuMemCreate(&one, 4 * kMiB, &plain, 0));

@@ -1,5 +1,6 @@
 // cuMemCreate and its family: released before and after it is unmapped, retained by address, exported and
 // imported again; and host memory, which is nobody's device memory.
+#include "tests/driver/device_memory.h"
 #include "tests/stress/families/families.h"
 
 #include <unistd.h>
@@ -8,14 +9,6 @@ namespace gpurota::stress {
 namespace {
 
 constexpr std::size_t kMostPieces = 24;
-
-CUmemAllocationProp properties(CUmemLocationType where, CUmemAllocationHandleType handles) {
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {where, 0};
-  prop.requestedHandleTypes = handles;
-  return prop;
-}
 
 struct VmmPiece {
   CUdeviceptr range;
@@ -34,17 +27,14 @@ class Vmm : public PieceFamily<VmmPiece> {
   }
 
   void map(CUdeviceptr at, std::uint64_t size, CUmemGenericAllocationHandle handle) {
-    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
-                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     STRESS_MUST(cuMemMap(at, size, 0, handle, 0));
-    STRESS_MUST(cuMemSetAccess(at, size, &access, 1));
+    STRESS_MUST(cuMemSetAccess(at, size, &kReadWrite, 1));
   }
 
   void create(const Dice& dice) {
     const bool exports = dice.detail / 128 % 4 == 0;
     const auto prop =
-        properties(CU_MEM_LOCATION_TYPE_DEVICE,
-                   exports ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE);
+        device_memory(exports ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE);
     VmmPiece piece = {0, whole_blocks(dice), 0, dice.detail};
     const auto call = [&] { return cuMemCreate(&piece.handle, piece.size, &prop, 0); };
     if (!account_.request(Kind::kVmm, piece.size, call)) return;
@@ -84,7 +74,8 @@ class Vmm : public PieceFamily<VmmPiece> {
   }
 
   void host_memory() {
-    const auto prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
+    auto prop = device_memory();
+    prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     CUmemGenericAllocationHandle handle = 0;
     if (cuMemCreate(&handle, kBlock, &prop, 0) == CUDA_SUCCESS) STRESS_MUST(cuMemRelease(handle));
   }
