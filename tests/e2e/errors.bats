@@ -208,6 +208,31 @@ refused() {
   wait_until no_leases
 }
 
+@test "a process more than a lease may have gets no memory at once, and why is said" {
+  printf '%s\n' 'max_tenants_per_lease = 1' >"$E2E_DIR/gpurota.toml"
+  start_daemon
+  local share
+  for share in '--memory 2G' '--swap'; do
+    # shellcheck disable=SC2086 # two words
+    gpurota reserve --gpu-ids 0 $share >/dev/null
+    local lease
+    lease=$(value 'leases[0]["lease_id"]')
+    in_background holder gpurota run --lease "$lease" -- "$PROGRAM" hold 100
+    wait_until says holder holding
+    GPUROTA_WAIT_MS=3600000 GPUROTA_DEBUG="$E2E_DIR/debug" run -3 gpurota run --lease "$lease" -- "$PROGRAM" hold 100
+    grep -q 'as many processes as the site allows' debug
+    gpurota events --lease "$lease" | grep -q 'grant_denied .*max_tenants_per_lease'
+    grep -q "max_tenants_per_lease.*lease=$lease" gpurotad.log
+    kill -TERM "$BACKGROUND_PID"
+    wait_until gone "$BACKGROUND_PID"
+    in_background next gpurota run --lease "$lease" -- "$PROGRAM" hold 100
+    wait_until says next holding
+    gpurota release
+    wait_until no_leases
+    rm debug holder next
+  done
+}
+
 @test "an upgrade puts the library into its place by rename: a program keeps the one it has" {
   local script=${E2E_PREFIX%/stage}/src/interposer/cmake_install.cmake library
   [ -e "$script" ] || skip "there is no build folder here"

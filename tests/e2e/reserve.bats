@@ -104,6 +104,22 @@ END
   wait_until gone "$pid"
 }
 
+@test "where it is kept after its time, who waits hears that it is over" {
+  printf '%s\n' 'expired_reservation = "keep"' >"$E2E_DIR/gpurota.toml"
+  gpurota reload
+  gpurota reserve --gpu-ids 0 --for 1h >out
+  # shellcheck disable=SC2016 # for the inner shell
+  in_background covered sh -c '. ./out; exec "$0" hold 2000' "$PROGRAM"
+  wait_until says covered holding
+  wait_until holds "gpus[0]['used_bytes'] >= 2000 * 2**20"
+  gpurota update L1 --for 1s
+  wait_until holds "leases[0]['state'] == 'expired'"
+  in_background waits gpurota run --gpu-ids 0 -- true
+  wait_until says waits 'reservation (L1) on GPU 0 is over, but its programs still use it'
+  kill "${BACKGROUND[0]}"
+  ends_with 0 "$BACKGROUND_PID"
+}
+
 @test "--force takes over a GPU that one's own program uses already" {
   in_background unmanaged "$PROGRAM" hold 2000
   wait_until says unmanaged holding
