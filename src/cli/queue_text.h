@@ -14,8 +14,8 @@ namespace gpurota::cli {
 std::string short_text(const proto::Lease& lease);
 // What it is and what can be done with it, for people.
 std::string reservation_text(const proto::Lease& lease, WallTime now);
-// What to evaluate in a shell: one line and no comment, which a zsh at the terminal would execute, and
-// which in `eval $(…)` without quotes would swallow all.
+// What to evaluate in a shell: one line and no comment, which in `eval $(…)` without quotes would
+// swallow what is behind it.
 std::string export_text(const proto::Acquire::Reply& reply);
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now);
 

@@ -298,7 +298,8 @@ void LeaseManager::check_endings() {
 void LeaseManager::finish(LeaseId id) {
   const auto it = entries_.find(id);
   if (auto removed = parts_.store.remove_lease(id); !removed) {
-    log::error("cannot remove an ended lease from the store, the next start will",
+    unremoved_.insert(id);
+    log::error("cannot remove an ended lease from the store, trying again",
                {{"lease", to_string(id)}, {"error", removed.error().message}});
   }
   it->second.members.clean_up();

@@ -177,7 +177,7 @@ class LeaseManager final : public LeaseRoots {
   const LeaseEntry* find(LeaseId id) const;
   // Why nothing could be stored when that was last tried.
   const std::optional<Error>& store_error() const { return store_error_; }
-  // Asks the store by writing what it has already.
+  // Asks the store by writing what it has already, and takes out of it what could not be before.
   void check_store();
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> rooms() const;
@@ -227,6 +227,7 @@ class LeaseManager final : public LeaseRoots {
   Parts parts_;
   std::optional<Error> store_error_;
   std::map<LeaseId, LeaseEntry> entries_;
+  std::set<LeaseId> unremoved_;  // gone, but still in the store: a reservation would come back
   std::map<GpuUuid, Bytes> unreserved_;
   std::map<GpuUuid, std::map<uid_t, Bytes>> unreserved_by_;
   std::map<GpuUuid, ports::StoredGpuState> gpu_states_;

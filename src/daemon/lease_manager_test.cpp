@@ -74,6 +74,20 @@ TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
   EXPECT_FALSE(manager->store_error()) << "there is room again";
 }
 
+TEST_F(LeaseManagerTest, OneThatEndedWhileTheDiskWasFullIsOutOfTheStoreWhenThereIsRoom) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  manager->end(id, EndCause::kReleased, "it was released");
+  loop.advance(50ms);
+  EXPECT_EQ(manager->find(id), nullptr);
+  manager->check_store();
+  EXPECT_THAT(store.leases(), Contains(Pair(id, ::testing::_)));
+  store.set_failure(std::nullopt);
+  manager->check_store();
+  EXPECT_TRUE(store.leases().empty()) << "a reservation would come back with the next daemon";
+}
+
 TEST_F(LeaseManagerTest, ItEndsWithItsCommandAndTakesTheLeftoversWithIt) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;

@@ -171,6 +171,9 @@ Result<void> LeaseManager::set_gpu(const ports::StoredGpuState& state) {
 }
 
 void LeaseManager::check_store() {
+  while (!unremoved_.empty() && parts_.store.remove_lease(*unremoved_.begin())) {
+    unremoved_.erase(unremoved_.begin());
+  }
   ports::StoredGpuState state;
   if (!gpu_states_.empty()) {
     state = gpu_states_.begin()->second;

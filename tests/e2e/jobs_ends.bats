@@ -250,6 +250,7 @@ sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in j
   add removed --memory 1G --restart always -- sleep 600
   gpurota filler add paused --memory 1G -- sleep 600
   gpurota filler add dropped --memory 1G -- sleep 600
+  gpurota reserve --memory 1G --short
   wait_until job_is stopped 'j["lease_id"]'
   wait_until job_is removed 'j["lease_id"]'
   fill_disk
@@ -259,6 +260,7 @@ sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in j
   run -1 gpurota filler pause paused
   [[ $output == *"paused has been told, but not written down: cannot "* ]]
   run -1 gpurota filler remove dropped
+  gpurota release
   run -1 gpurota job add more --memory 1G -- true
   wait_until in_state stopped stopped
   wait_until lacks_job removed
@@ -270,6 +272,7 @@ sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in j
   in_state stopped stopped
   lacks_job removed
   lacks_job more
+  holds 'not any(l["kind"] == "reservation" for l in leases)'
   [ "$(gpurota filler list --json | grep -c '"name"')" = 1 ]
   gpurota filler list paused --json | grep -q '"state": "paused"'
   gpurota filler remove paused
