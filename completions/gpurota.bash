@@ -91,8 +91,8 @@ _gpurota() {
   esac
   case $command in
     '') _gpurota_words "run reserve status queue cancel explain drain undrain turns set ps release update events report doctor burn filler job reload version help $common --version" "$current" ;;
-    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --swap --priority --quantum --note --as --wait --nonblock --timeout --lease --filler --memory-threshold $common" "$current" ;;
-    reserve) _gpurota_words "--gpus --gpu-ids --memory --soft-limit --swap --priority --quantum --for --note --as --force --wait --nonblock --short --memory-threshold $common" "$current" ;;
+    run) _gpurota_words "-- --gpus --gpu-ids --memory --soft-limit --swap --oversize --priority --quantum --note --as --wait --nonblock --timeout --lease --filler --memory-threshold $common" "$current" ;;
+    reserve) _gpurota_words "--gpus --gpu-ids --memory --soft-limit --swap --oversize --priority --quantum --for --note --as --force --wait --nonblock --short --memory-threshold $common" "$current" ;;
     queue) _gpurota_words "--json $common" "$current" ;;
     cancel) _gpurota_words "$(_gpurota_names requests) $common" "$current" ;;
     explain) _gpurota_words "$(_gpurota_names requests) $(_gpurota_names leases) $common" "$current" ;;

@@ -107,6 +107,7 @@ complete -c gpurota -n '__gpurota_at drain undrain' -a '(__gpurota_gpu_ids)' -d 
 complete -c gpurota -n '__gpurota_at cancel explain' -a '(__gpurota_names requests)' -d 'request'
 complete -c gpurota -n '__gpurota_at run reserve' -l swap -d 'in turns with others'
 complete -c gpurota -n '__gpurota_at run reserve update job' -l priority -x -a 'high normal low' -d 'who goes first'
+complete -c gpurota -n '__gpurota_at run reserve' -l oversize -d 'with --swap, more than the GPU has'
 complete -c gpurota -n '__gpurota_at set' -l capacity -x -d 'what leases may have: 24G, 90%'
 complete -c gpurota -n '__gpurota_at set run reserve update job' -l quantum -x -a auto -d 'how long a turn lasts'
 complete -c gpurota -n '__gpurota_at set' -l turns -x -a 'auto on off' -d 'when they are taken'

@@ -6,6 +6,7 @@ usage: turns.py DIST [--out FOLDER] [PART…]
     table      nvshare's own table: jobs with phases, together 1.8 times the memory, against one after the other
     losses     a training with at least 100 evictions, against itself alone (twice)
     overhead   a program alone in a swap lease, against the bare driver
+    oversize   a program of 1.5 times the memory, the rest of which lies in host memory: its checksums, and how slow it is
     clean      an inference server with 20 GiB of weights that is evicted again and again: how long, what is copied
 DIST is what tests/gpu/pack.sh made. The GPU's memory is taken as 24 GiB (`gpurota set --capacity`).
 Exits with the number of parts that found wrong bytes or did not end.
@@ -82,10 +83,10 @@ def turns():
 class Program:
     """A program under a swap lease that says ready, begins when told to, and ends with a line of JSON."""
 
-    def __init__(self, name, command, swap=True, **environment):
+    def __init__(self, name, command, swap=True, options=(), **environment):
         running.append(self)
         self.name, self.errors = name, open(f"{out}/{name}.err", "a")
-        under = [gpurota, "run", "--swap", "--"] if swap else []
+        under = [gpurota, "run", "--swap", *options, "--"] if swap else []
         self.process = subprocess.Popen([*under, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.errors, text=True, env={**os.environ, **environment})
 
@@ -109,8 +110,8 @@ class Program:
         return json.loads(text[-1])
 
 
-def job(name, gib, phases, passes, pause, swap=True):
-    return Program(name, ["python3", f"{here}/turns_job.py", str(gib), str(phases), str(passes), str(pause)], swap)
+def job(name, gib, phases, passes, pause, swap=True, options=()):
+    return Program(name, ["python3", f"{here}/turns_job.py", str(gib), str(phases), str(passes), str(pause)], swap, options)
 
 
 def run_together(programs):
@@ -292,10 +293,26 @@ def clean():
     say(f"{result['requests']} requests, no weight wrong; {said}")
 
 
+def oversize():
+    fits, all_of_it, passes = args.capacity - 2.5, args.capacity * 1.5, 20
+    large, wish = all_of_it - 1.5, ["--oversize", "--memory", f"{int(all_of_it * 1024)}M"]
+    set_gpu(capacity=f"{args.capacity}G", quantum="2s", turns="auto")
+    rates = []
+    for name, gib, options in (("fits", fits, []), ("oversize", large, wish)):
+        seconds, _ = run_together([job(name, gib, 1, passes, 0, options=options)])
+        rates.append(gib * passes / seconds)
+        say(f"{passes} passes over {gib:.1f} GiB, {name}: {seconds:.2f} s, {rates[-1]:.0f} GiB/s, checksums right")
+    hosted = large - (args.capacity - 1.5)
+    say(f"oversize: {rates[0] / rates[1]:.1f} times as long for each GiB, with about {hosted:.0f} of {large:.0f} GiB in host memory")
+    run_together([job("oversize_in_turns", large, 1, passes, 0, options=wish), job("beside_oversize", fits / 2, 1, 4000, 0)])
+    moved = sum(s["out_bytes"] for s in turns()["switches"])
+    say(f"in turns with another of {fits / 2:.1f} GiB: checksums right, {moved / (1 << 30):.1f} GiB moved in the last switches")
+
+
 daemon = start_daemon()
 failures = 0
 try:
-    parts = args.parts or ["handover", "gate", "losses", "overhead", "clean", "table"]
+    parts = args.parts or ["handover", "gate", "losses", "overhead", "clean", "oversize", "table"]
     say(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip())
     for part in parts:
         begun = time.monotonic()

@@ -65,6 +65,8 @@ enum gpurota_status {
   GPUROTA_REFUSED_CAPACITY = 7,  /* some lease of the GPU could no longer be resident on its own */
   GPUROTA_REFUSED_HOST = 8,      /* host memory could not take what would be out at once */
   GPUROTA_REFUSED_TURNS_OFF = 9, /* it would need turns, and they are off */
+  /* There is no room for all of it on the GPU, but for the rest if `bytes` of it are asked for as HOSTED. */
+  GPUROTA_REFUSED_TO_HOST = 10,
 };
 
 /* In the `features` of WELCOME: what the daemon understands beyond version 1. */

@@ -48,7 +48,11 @@ struct gpurota_msg_swap_here {
   uint32_t gate_open;
   uint32_t slots;
   struct gpurota_swap_memory memory[GPUROTA_SLOTS]; /* by slot of the page */
+  /* In host memory for good (GPUROTA_SWAP_HOSTED); of nothing above. Not said by older libraries: 0. */
+  uint64_t hosted_bytes[GPUROTA_SLOTS];
 };
+/* As it was first released. */
+#define GPUROTA_SWAP_HERE_LEAST (16u + GPUROTA_SLOTS * 24u)
 
 struct gpurota_msg_swap_terms {
   struct gpurota_msg_header header;
@@ -68,6 +72,9 @@ enum gpurota_swap_grow_kind {
   GPUROTA_SWAP_WIRED = 1,
   /* A context that is about to be created: `bytes` is ignored, the answer says what it is taken for. Wired. */
   GPUROTA_SWAP_CONTEXT = 2,
+  /* Of an oversize lease: memory that lies in host memory and is used there, never moved. Asked for only
+   * after GPUROTA_REFUSED_TO_HOST, in whole pages of 2 MiB; answered at once. */
+  GPUROTA_SWAP_HOSTED = 3,
 };
 
 struct gpurota_msg_swap_grow {
@@ -81,7 +88,8 @@ struct gpurota_msg_swap_grown {
   struct gpurota_msg_header header; /* seq: of the question */
   uint32_t slot;
   uint32_t status; /* GPUROTA_OK or GPUROTA_REFUSED_… */
-  uint64_t bytes;  /* granted: all that was asked for, or 0 */
+  uint64_t
+      bytes; /* granted: all that was asked for, or 0; with REFUSED_TO_HOST: what to ask for as HOSTED */
 };
 
 struct gpurota_msg_swap_shrink {
@@ -91,7 +99,10 @@ struct gpurota_msg_swap_shrink {
   uint64_t resident_bytes; /* freed in GPU memory */
   uint64_t out_bytes;      /* freed while evicted */
   uint64_t wired_bytes;
+  uint64_t hosted_bytes; /* not said by older libraries: 0 */
 };
+/* As it was first released. */
+#define GPUROTA_SWAP_SHRINK_LEAST 40u
 
 enum gpurota_swap_gate_order {
   GPUROTA_GATE_OPEN = 0,

@@ -53,6 +53,13 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   if (run.soft_limit && !run.memory && !run.swap) {
     return fail(Code::kInvalid, "--soft-limit is a warning line below --memory: give --memory too");
   }
+  run.oversize = raw.oversize;
+  if (run.oversize && !(run.swap && run.memory)) {
+    return fail(
+        Code::kInvalid,
+        "--oversize is for more memory than the GPU has: give --swap too, and with --memory "
+        "how much in all");
+  }
   if (raw.quantum && !run.swap) {
     return fail(Code::kInvalid, "--quantum is how long a turn lasts: give --swap too");
   }
@@ -79,7 +86,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold || raw.swap ||
-        raw.priority || raw.quantum) {
+        raw.oversize || raw.priority || raw.quantum) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which has its GPUs already: only "
                   "--timeout goes with it");

@@ -24,7 +24,8 @@ struct LeaseWishes {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::string> as_name;
-  bool swap = false;  // in turns with others
+  bool swap = false;      // in turns with others
+  bool oversize = false;  // what of `memory` the GPU has no room for lies in host memory
   std::optional<int> priority;
   std::optional<std::string> quantum;         // as written
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for

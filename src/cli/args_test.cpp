@@ -199,6 +199,9 @@ TEST(Arguments, SwapLeasesAndTheirPriority) {
   EXPECT_TRUE(parsed<RunOptions>({"run", "--swap", "--soft-limit", "1G", "--", "a"}).soft_limit);
   EXPECT_TRUE(says(refused({"run", "--priority", "101", "--", "a"}), "--priority"));
   EXPECT_TRUE(says(refused({"run", "--lease", "L1", "--swap", "--", "a"}), "--lease"));
+  EXPECT_TRUE(parsed<RunOptions>({"run", "--swap", "--oversize", "-m", "36G", "--", "a"}).oversize);
+  EXPECT_TRUE(says(refused({"run", "--oversize", "-m", "36G", "--", "a"}), "--swap"));
+  EXPECT_TRUE(says(refused({"reserve", "--swap", "--oversize"}), "--memory"));
 }
 
 TEST(Arguments, TurnsAreShownAndSet) {

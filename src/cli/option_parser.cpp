@@ -40,6 +40,7 @@ std::vector<Option> lease_options(Raw& raw) {
           {'w', "--wait", nullptr, &raw.wait},
           {'\0', "--nonblock", &raw.nonblock},
           {'\0', "--swap", &raw.swap},
+          {'\0', "--oversize", &raw.oversize},
           {'\0', "--priority", nullptr, &raw.priority},
           {'\0', "--quantum", nullptr, &raw.quantum},
           {'\0', "--memory-threshold", nullptr, &raw.memory_threshold}};

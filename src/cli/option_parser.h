@@ -25,7 +25,7 @@ struct Raw {
   bool verbose = false, json = false, all = false, help = false, version = false;
   bool filler = false;
   bool nonblock = false, force = false, is_short = false, all_users = false, yes = false;
-  bool swap = false, reset = false;
+  bool swap = false, oversize = false, reset = false;
 };
 
 struct Option {

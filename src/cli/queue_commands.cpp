@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/queue_text.h"
 #include "cli/run/environment.h"
+#include "cli/views.h"
 #include "cli/waiting.h"
 #include "proto/codec.h"
 
@@ -38,6 +39,9 @@ int reserve(const Context& context, const ReserveOptions& options) {
   if (reply->preload) {
     const auto usable = check_preload(*reply->preload);
     if (!usable) complain(display_lines(usable.error().message));
+  }
+  if (const std::string warning = oversize_warning(reply->lease); !warning.empty()) {
+    complain("warning: " + warning);
   }
   if (options.is_short) return shown(short_text(reply->lease));
   complain(reservation_text(reply->lease, now()));

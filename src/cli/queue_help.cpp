@@ -19,7 +19,7 @@ usage: gpurota reserve [OPTION…]
   -g, --gpus N          how many GPUs (1)
   -i, --gpu-ids ID,…    which GPUs
   -m, --memory SIZE     a slice of each GPU instead of the whole; --soft-limit SIZE as for run
-      --swap            in turns with others, as for run; --priority, --quantum too
+      --swap            in turns with others, as for run; --priority, --quantum, --oversize too
       --for TIME        for how long (30m): 45m, 2h, 1d, 1h30m
       --note TEXT       shown to you and administrators
       --as NAME         who you are, where several people share an account: shown beside the user

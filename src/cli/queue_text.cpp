@@ -50,6 +50,7 @@ std::string wish_of(const proto::Request& request) {
                                     : " x " + to_string(request.memory->bytes);
   }
   if (request.swap.value_or(false)) text += " in turns";
+  if (request.oversize.value_or(false)) text += ", oversize";
   return text;
 }
 

@@ -184,7 +184,7 @@ class Rows {
     row[kUser].text =
         lease.as_name ? fmt::format("{} ({})", lease.user, *lease.as_name) : lease.user;
     row[kFor].text = span_text(now_ - lease.since);
-    row[kShare].text = to_string(lease.share);
+    row[kShare].text = share.oversize_bytes ? "oversize" : to_string(lease.share);
     row[kType].text = to_string(lease.kind);
     row[kLease].text = to_string(lease.lease_id);
     row[kMemory].text = share_of(share.used_bytes, share.limit_bytes.value_or(gpu.memory_bytes));

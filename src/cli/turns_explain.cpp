@@ -85,6 +85,12 @@ std::string explain_turns(const proto::ListTurns::Reply& reply, LeaseId id, Wall
     text += fmt::format("    {} are in GPU memory, {} in host memory, {} cannot be moved\n",
                         to_string(lease->resident_bytes), to_string(lease->out_bytes),
                         to_string(lease->wired_bytes));
+    if (lease->oversize_bytes) {
+      text += fmt::format(
+          "    it is oversize: {} more lie in host memory for good, of {} that the GPU has no room "
+          "for\n",
+          to_string(lease->hosted_bytes.value_or(Bytes())), to_string(*lease->oversize_bytes));
+    }
     if (gpu.takes_turns) text += fmt::format("    {}\n", quantum_line(gpu, *lease));
     if (lease->above_soft_limit.value_or(false)) {
       text += fmt::format(

@@ -45,6 +45,10 @@ std::string wait_text(const proto::TurnLease& lease, WallTime now) {
     text += fmt::format(", within {}", time_text(std::max<std::int64_t>(left.count(), 0)));
   }
   if (lease.above_soft_limit.value_or(false)) text += ", above its soft limit";
+  if (lease.oversize_bytes) {
+    text += fmt::format(", oversize: {} in host memory for good",
+                        to_string(lease.hosted_bytes.value_or(Bytes())));
+  }
   return text;
 }
 

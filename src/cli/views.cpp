@@ -100,10 +100,26 @@ std::string lease_line(const proto::Lease& lease) {
   std::string gpus;
   for (const proto::LeaseGpu& gpu : lease.gpus) {
     if (!gpus.empty()) gpus += ", ";
-    gpus += fmt::format("GPU {} ({})", label_of(gpu), amount(gpu.limit_bytes, "whole"));
+    const std::string hosted = gpu.oversize_bytes ? fmt::format(", {} of it in host memory",
+                                                                to_string(*gpu.oversize_bytes))
+                                                  : "";
+    gpus += fmt::format("GPU {} ({}{})", label_of(gpu), amount(gpu.limit_bytes, "whole"), hosted);
   }
   if (lease.share == proto::Share::kSwap) gpus += ", in turns";
   return fmt::format("{} on {}", to_string(lease.lease_id), gpus);
+}
+
+std::string oversize_warning(const proto::Lease& lease) {
+  for (const proto::LeaseGpu& gpu : lease.gpus) {
+    if (!gpu.oversize_bytes) continue;
+    return fmt::format(
+        "{} is oversize: of its {} on GPU {}, {} lie in host memory, which the GPU reaches over "
+        "the "
+        "bus and far more slowly than its own; what is allocated last lies there",
+        to_string(lease.lease_id), amount(gpu.limit_bytes, "memory"), label_of(gpu),
+        to_string(*gpu.oversize_bytes));
+  }
+  return {};
 }
 
 }  // namespace gpurota::cli

@@ -18,5 +18,7 @@ std::string label_of(const proto::LeaseGpu& gpu);
 
 // "8 GiB on GPU 0", "GPUs 0 and 1": what a lease has, for one line.
 std::string lease_line(const proto::Lease& lease);
+// For who asked for it; empty: the lease is not oversize.
+std::string oversize_warning(const proto::Lease& lease);
 
 }  // namespace gpurota::cli

@@ -36,6 +36,19 @@ TEST(Views, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
             "4711 uses driver functions newer than this gpurota: cuMemAlloc_v9, cuMemTeleport\n");
 }
 
+TEST(Views, AnOversizeLeaseIsWarnedAbout) {
+  proto::Lease lease;
+  lease.lease_id = LeaseId{7};
+  lease.share = proto::Share::kSwap;
+  proto::LeaseGpu& gpu = lease.gpus.emplace_back();
+  gpu.limit_bytes = gib(36);
+  EXPECT_EQ(oversize_warning(lease), "");
+  gpu.oversize_bytes = gib(12);
+  EXPECT_THAT(oversize_warning(lease),
+              testing::HasSubstr("of its 36 GiB on GPU 0, 12 GiB lie in host"));
+  EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (36 GiB, 12 GiB of it in host memory), in turns");
+}
+
 TEST(Views, AMigInstanceIsNotNamedLikeAGpu) {
   proto::ListProcesses::Reply reply;
   reply.processes.emplace_back().gpu_label = "0:1";

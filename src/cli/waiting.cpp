@@ -49,6 +49,7 @@ Call call_of(const Wanted& wanted) {
   call.soft_limit = wishes.soft_limit;
   call.unreserved_threshold = wishes.memory_threshold;
   if (wishes.swap) call.swap = true;
+  if (wishes.oversize) call.oversize = true;
   call.priority = wishes.priority;
   call.quantum = wishes.quantum;
   if (wishes.lasts) call.seconds = wishes.lasts->count();

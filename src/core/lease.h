@@ -24,6 +24,7 @@ struct LeaseGpu {
   std::optional<Bytes> limit;       // empty: the whole GPU, exclusively
   std::optional<Bytes> soft_limit;  // never above the limit
   bool swap = false;  // the limit is no share of its own: swap leases take turns with it
+  Bytes oversize{};   // of swap: what it may have beyond the limit, in host memory
   bool operator==(const LeaseGpu&) const = default;
 };
 
@@ -56,6 +57,11 @@ struct Lease {
 
   bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }
   bool swap() const { return !gpus.empty() && gpus.front().swap; }
+  Bytes oversize() const {
+    Bytes sum;
+    for (const LeaseGpu& gpu : gpus) sum += gpu.oversize;
+    return sum;
+  }
   const LeaseGpu* find_gpu(const GpuUuid& uuid) const {
     for (const LeaseGpu& gpu : gpus) {
       if (gpu.uuid == uuid) return &gpu;

@@ -153,6 +153,7 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   request.placement.soft_limit = call.soft_limit;
   request.placement.threshold = call.unreserved_threshold;
   request.placement.swap = swap;
+  request.placement.oversize = call.oversize.value_or(false);
   GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(call.priority));
   const bool administrator = parts_.views.is_administrator(caller.uid);
   GPUROTA_ASSIGN_OR_RETURN(request.quantum, read_quantum(call.quantum, administrator));

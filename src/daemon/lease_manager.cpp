@@ -67,7 +67,7 @@ ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
   row.note = entry.lease.note;
   row.command = entry.lease.command;
   for (const LeaseGpu& gpu : entry.lease.gpus) {
-    row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap});
+    row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize});
   }
   row.priority = entry.lease.priority;
   row.quantum = entry.lease.quantum;

@@ -39,6 +39,11 @@ Result<void> LeaseManager::change_gpus(const UpdateRequest& request, Lease& leas
     return fail(Code::kInvalid,
                 to_string(lease.id) + " has its GPUs whole: there is no limit to change");
   }
+  if (request.memory && !lease.oversize().is_zero()) {
+    return fail(Code::kInvalid, to_string(lease.id) +
+                                    " is oversize: its limit stays as it is, since host memory is "
+                                    "reserved for it");
+  }
   if (request.soft_limit) GPUROTA_TRY(check_soft_limit(parts_.config.soft_limit, lease.swap()));
   const std::vector<lease::GpuRoom> now = rooms();
   for (LeaseGpu& gpu : lease.gpus) {

@@ -215,6 +215,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   row.holder = {entry.holder.pid(), entry.holder.start_ticks};
   row.boot_id = parts_.processes.boot_id();
   row.swap = request.placement.swap;
+  row.oversize = request.placement.oversize;
   row.priority = request.priority;
   row.quantum = request.quantum;
   // One that does not wait does not wait for another daemon either.

@@ -26,10 +26,10 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
   if (const auto error = parts_.driver_error()) {
     return refused_to(caller, refused(*error), error->message);
   }
-  auto request =
-      request_of(caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note,
-                          call.command, call.kind, call.seconds, call.take_over, call.as_name,
-                          call.unreserved_threshold, call.swap, call.priority, call.quantum});
+  auto request = request_of(
+      caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note, call.command,
+               call.kind, call.seconds, call.take_over, call.as_name, call.unreserved_threshold,
+               call.swap, call.priority, call.quantum, call.oversize});
   if (!request) return refused_to(caller, refused(request.error()), request.error().message);
   request->ticket = call.ticket;
   const auto place = parts_.queue.enqueue(*request);

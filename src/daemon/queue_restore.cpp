@@ -58,6 +58,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked.placement.soft_limit = stored.soft_limit;
   entry.asked.placement.threshold = stored.threshold;
   entry.asked.placement.swap = stored.swap;
+  entry.asked.placement.oversize = stored.oversize;
   entry.asked.priority = stored.priority;
   entry.asked.quantum = stored.quantum;
   if (stored.take_over) entry.asked.placement.take_over = stored.uid;

@@ -75,6 +75,7 @@ void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid) {
     memory.gpu = gpu.uuid;
     memory.limit = gpu.limit.value_or(Bytes());
     memory.soft_limit = gpu.soft_limit;
+    memory.oversize = gpu.oversize;
     tenant->memory.push_back(std::move(memory));
   }
   tenants_[id] = std::move(tenant);
@@ -121,6 +122,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
       if (const sched::Holding* was = holding(*old, memory)) {
         others.movable -= was->movable;
         others.wired -= was->wired;
+        others.hosted -= was->hosted;
       }
     }
     Bytes left = memory.limit - others.movable - others.wired;
@@ -130,7 +132,9 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
     left -= movable;
     const Bytes wired = std::min(Bytes(said.wired_bytes), left);
     const Bytes resident = std::min(Bytes(said.resident_bytes), movable);
-    event.memory.push_back({memory.gpu, movable, resident, wired});
+    const Bytes hosted =
+        std::min(Bytes(message.hosted_bytes[slot]), memory.oversize - others.hosted);
+    event.memory.push_back({memory.gpu, movable, resident, wired, hosted});
   }
   tenant.here = true;
   const TenantId replaced = event.replaces;
@@ -154,8 +158,9 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
   }
   const std::uint32_t seq = message.header.seq;
   if (!tenant.questions.emplace(seq, question).second) return false;
-  const sched::Grow growth{tenant.id, memory.gpu, seq, question.bytes,
-                           message.kind != GPUROTA_SWAP_MOVABLE};
+  const bool hosted = message.kind == GPUROTA_SWAP_HOSTED;
+  const bool wired = message.kind != GPUROTA_SWAP_MOVABLE && !hosted;
+  const sched::Grow growth{tenant.id, memory.gpu, seq, question.bytes, wired, hosted};
   const Duration delay = delay_of(tenant, memory, question);
   if (delay > Duration::zero()) {
     auto timer =
@@ -177,7 +182,8 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
 // Growth above a soft limit takes its time, where the site wants it so.
 Duration SwapTenants::delay_of(const Tenant& tenant, const Memory& memory,
                                const Question& question) const {
-  if (!memory.soft_limit || question.kind == GPUROTA_SWAP_CONTEXT) return {};
+  const bool is_hosted = question.kind == GPUROTA_SWAP_HOSTED;
+  if (!memory.soft_limit || question.kind == GPUROTA_SWAP_CONTEXT || is_hosted) return {};
   const Bytes charged = parts_.turns.charge(tenant.lease, memory.gpu).first;
   if (charged + question.bytes <= *memory.soft_limit) return {};
   return LimitKeeper::throttle(parts_.config);
@@ -187,7 +193,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
   if (message.slot >= tenant.memory.size()) return false;
   parts_.turns.feed(sched::Shrink{tenant.id, tenant.memory[message.slot].gpu,
                                   Bytes(message.resident_bytes), Bytes(message.out_bytes),
-                                  Bytes(message.wired_bytes)});
+                                  Bytes(message.wired_bytes), Bytes(message.hosted_bytes)});
   return true;
 }
 
@@ -299,6 +305,9 @@ void SwapTenants::carry_out(const sched::AnswerGrow& action) {
       tenant->memory[question.slot].unmeasured += question.bytes;
       tenant->memory[question.slot].context_since.reset();
     }
+  } else if (!action.to_host.is_zero()) {
+    message.status = GPUROTA_REFUSED_TO_HOST;
+    message.bytes = action.to_host.count();
   } else if (parts_.on_refusal) {
     parts_.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
   }
@@ -342,7 +351,7 @@ std::map<LeaseId, Bytes> SwapTenants::what_tenants_may_keep(int connected) const
     if (tenant->here && tenant->connected) ++tenants[tenant->lease];
   }
   std::map<LeaseId, Bytes> reserved = parts_.turns.turns().residency().host_reserved_by_lease();
-  Bytes spare = parts_.turns.host_budget();
+  Bytes spare = parts_.turns.host_budget() - parts_.turns.turns().residency().oversize();
   for (const auto& [lease, bytes] : reserved) spare -= bytes;
   std::map<LeaseId, Bytes> keeps;
   for (const auto& [lease, count] : tenants) {
@@ -374,11 +383,14 @@ void SwapTenants::update_terms() {
       return Bytes(whole.count() / static_cast<std::uint64_t>(parts));
     };
     auto terms = make_message<gpurota_msg_swap_terms>(GPUROTA_MSG_SWAP_TERMS, 0);
-    const Bytes host = std::min(parts_.turns.host_budget(), limits);
+    // What oversize leases have is neither theirs to evict to, nor others'.
+    const Bytes oversize = parts_.turns.turns().residency().oversize();
+    const Bytes host = std::min(parts_.turns.host_budget() - oversize, limits);
     terms.host_bytes = host.count();
-    terms.pinned_bytes = std::min({host, share(parts_.turns.pinned_budget(), connected),
-                                   share(user, of_user[tenant->uid])})
-                             .count();
+    terms.pinned_bytes =
+        std::min({host, share(parts_.turns.pinned_budget() - oversize, connected),
+                  share(user - parts_.turns.oversize_of(tenant->uid), of_user[tenant->uid])})
+            .count();
     terms.kept_bytes = keeps.at(tenant->lease).count();
     terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
     const auto said = [](const gpurota_msg_swap_terms& t) {
@@ -415,6 +427,7 @@ void SwapTenants::on_lease_change(const Lease& lease) {
       if (!share) continue;
       memory.limit = share->limit.value_or(Bytes());
       memory.soft_limit = share->soft_limit;
+      memory.oversize = share->oversize;
     }
   }
   update_terms();
@@ -427,7 +440,8 @@ SwapTenants::Figures SwapTenants::figures(LeaseId lease, const GpuUuid& gpu) con
       if (memory.gpu != gpu) continue;
       const sched::Holding held = parts_.turns.holding(lease, gpu);
       const Bytes taken = held.movable + held.wired + held.wired_unbacked + held.beside;
-      return {memory.limit, memory.limit - taken};
+      return {memory.limit + memory.oversize,
+              (memory.limit - taken) + (memory.oversize - held.hosted)};
     }
   }
   return {};

@@ -93,6 +93,7 @@ class SwapTenants {
     GpuUuid gpu;
     Bytes limit;
     std::optional<Bytes> soft_limit;
+    Bytes oversize;                // beside the limit, in host memory
     std::array<Bytes, 2> ordered;  // by direction: and not yet reported
     std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
     std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order

@@ -64,8 +64,18 @@ Result<TenantMessage> read_processes(std::span<const std::byte> packet) {
   return m;
 }
 
+// What an older library does not say is zero.
+template <class Message>
+Result<Message> read_grown(std::span<const std::byte> packet, std::size_t least) {
+  if (packet.size() >= sizeof(Message) || packet.size() < least) return read_as<Message>(packet);
+  Message message{};
+  std::memcpy(&message, packet.data(), packet.size());
+  return message;
+}
+
 Result<TenantMessage> read_swap_here(std::span<const std::byte> packet) {
-  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_here m, read_as<gpurota_msg_swap_here>(packet));
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_here m,
+                           read_grown<gpurota_msg_swap_here>(packet, GPUROTA_SWAP_HERE_LEAST));
   if (m.slots > GPUROTA_SLOTS) {
     return fail(Code::kInvalid, fmt::format("{} slots are out of range", m.slots));
   }
@@ -75,9 +85,16 @@ Result<TenantMessage> read_swap_here(std::span<const std::byte> packet) {
 Result<TenantMessage> read_swap_grow(std::span<const std::byte> packet) {
   GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_grow m, read_as<gpurota_msg_swap_grow>(packet));
   GPUROTA_TRY(check_slot(m.slot));
-  if (m.kind > GPUROTA_SWAP_CONTEXT) {
+  if (m.kind > GPUROTA_SWAP_HOSTED) {
     return fail(Code::kInvalid, fmt::format("kind {} of growth is unknown", m.kind));
   }
+  return m;
+}
+
+Result<TenantMessage> read_swap_shrink(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_shrink m,
+                           read_grown<gpurota_msg_swap_shrink>(packet, GPUROTA_SWAP_SHRINK_LEAST));
+  GPUROTA_TRY(check_slot(m.slot));
   return m;
 }
 
@@ -128,7 +145,7 @@ Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
     case GPUROTA_MSG_SWAP_GROW:
       return read_swap_grow(packet);
     case GPUROTA_MSG_SWAP_SHRINK:
-      return read_slotted<gpurota_msg_swap_shrink>(packet);
+      return read_swap_shrink(packet);
     case GPUROTA_MSG_SWAP_STATUS:
       return read_swap_status(packet);
     case GPUROTA_MSG_SWAP_MOVED:

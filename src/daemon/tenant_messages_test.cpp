@@ -49,6 +49,26 @@ TEST(TenantMessages, EveryTruncationIsRefused) {
   }
 }
 
+TEST(TenantMessages, AnOlderLibrarySaysNothingOfHostMemory) {
+  auto here = make_message<gpurota_msg_swap_here>(GPUROTA_MSG_SWAP_HERE, 1);
+  here.memory[0].movable_bytes = 5;
+  here.hosted_bytes[0] = 7;
+  const auto said = bytes_of(here);
+  auto message = parse_tenant_message(std::span(said).first(GPUROTA_SWAP_HERE_LEAST));
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::get<gpurota_msg_swap_here>(*message).memory[0].movable_bytes, 5u);
+  EXPECT_EQ(std::get<gpurota_msg_swap_here>(*message).hosted_bytes[0], 0u);
+  EXPECT_FALSE(parse_tenant_message(std::span(said).first(GPUROTA_SWAP_HERE_LEAST - 1)));
+  auto shrink = make_message<gpurota_msg_swap_shrink>(GPUROTA_MSG_SWAP_SHRINK, 1);
+  shrink.wired_bytes = 5;
+  shrink.hosted_bytes = 7;
+  const auto freed = bytes_of(shrink);
+  message = parse_tenant_message(std::span(freed).first(GPUROTA_SWAP_SHRINK_LEAST));
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::get<gpurota_msg_swap_shrink>(*message).wired_bytes, 5u);
+  EXPECT_EQ(std::get<gpurota_msg_swap_shrink>(*message).hosted_bytes, 0u);
+}
+
 TEST(TenantMessages, WhatNoLibrarySendsIsRefused) {
   auto hello = good_hello();
   hello.magic = 1;

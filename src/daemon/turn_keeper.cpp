@@ -63,6 +63,7 @@ sched::LeaseTerms TurnKeeper::terms_of(const Lease& lease) const {
   for (const LeaseGpu& gpu : lease.gpus) {
     terms.gpus.push_back({gpu.uuid, gpu.limit.value_or(Bytes())});
     if (gives_way) terms.gpus.back().soft_limit = gpu.soft_limit;
+    terms.gpus.back().oversize = gpu.oversize;
   }
   terms.priority = lease.priority;
   if (lease.quantum) terms.quantum = *lease.quantum;
@@ -131,7 +132,33 @@ Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) 
 
 Result<void> TurnKeeper::admit(const Lease& lease) {
   refresh();
+  GPUROTA_TRY(check_pinned(lease));
   return turns_.add_lease(terms_of(lease));
+}
+
+Bytes TurnKeeper::oversize_of(uid_t uid) const {
+  Bytes sum;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (entry.lease.uid == uid) sum += entry.lease.oversize();
+  }
+  return sum;
+}
+
+// All of it is pinned, by the driver.
+Result<void> TurnKeeper::check_pinned(const Lease& lease) const {
+  const Bytes wanted = lease.oversize();
+  if (wanted.is_zero()) return {};
+  const Bytes user = parts_.limits_of
+                         ? parts_.limits_of(lease.uid).pinned.value_or(UserLimits::kUnlimitedBytes)
+                         : UserLimits::kUnlimitedBytes;
+  const Bytes left = pinned_budget() - turns_.residency().oversize();
+  const Bytes of_user = user - oversize_of(lease.uid);
+  if (wanted <= std::min(left, of_user)) return {};
+  return fail(Code::kLimit,
+              fmt::format("{} would have to lie in pinned host memory, and {} of it can be had now "
+                          "({}); ask for less",
+                          to_string(wanted), to_string(std::min(left, of_user)),
+                          of_user < left ? "your limit of 'pinned'" : "[turns] pinned"));
 }
 
 void TurnKeeper::restore(TimePoint until) {

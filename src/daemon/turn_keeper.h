@@ -54,7 +54,8 @@ class TurnKeeper {
   // Whether these settings could hold for the GPU with what is there; changes nothing.
   Result<void> check(const GpuInfo& gpu, const GpuSettings& settings) const;
 
-  // A new swap lease. Refused if it could never be resident beside what others cannot move.
+  // A new swap lease. Refused if it could never be resident beside what others cannot move, or if host memory
+  // has no room for what of it is to lie there.
   Result<void> admit(const Lease& lease);
   // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
   void restore(TimePoint until);
@@ -85,10 +86,13 @@ class TurnKeeper {
   std::uint64_t changes() const { return changes_; }
   Bytes host_budget() const;
   Bytes pinned_budget() const;
+  // What oversize leases of a user may have in host memory.
+  Bytes oversize_of(uid_t uid) const;
 
  private:
   sched::LeaseTerms terms_of(const Lease& lease) const;
   sched::Settings settings() const;
+  Result<void> check_pinned(const Lease& lease) const;
   Bytes slices(const GpuUuid& gpu) const;
   sched::GpuSettings for_turns(const GpuInfo& gpu, const GpuSettings& settings) const;
   void take(const sched::Actions& actions);

@@ -36,7 +36,8 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
   shown.user = parts_.processes.user_name(lease.uid);
   shown.priority = lease.priority;
   if (const LeaseGpu* share = lease.find_gpu(gpu)) {
-    shown.limit_bytes = share->limit.value_or(Bytes());
+    shown.limit_bytes = share->limit.value_or(Bytes()) + share->oversize;
+    if (!share->oversize.is_zero()) shown.oversize_bytes = share->oversize;
     shown.soft_limit_bytes = share->soft_limit;
   }
   const auto [now, wall] = parts_.now();
@@ -56,6 +57,7 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
   shown.resident_bytes = held.resident + held.coming;
   shown.out_bytes = held.out() - held.coming;
   shown.wired_bytes = held.wired + held.beside + held.lingering;
+  if (shown.oversize_bytes) shown.hosted_bytes = held.hosted;
   const pid_t pid = view->process.value == 0 ? 0 : parts_.turns.pid_of(view->process);
   if (pid > 0 && sees_all(viewer, lease.uid)) shown.pid = pid;
   return shown;

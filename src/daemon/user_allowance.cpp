@@ -74,7 +74,8 @@ lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& 
   asked.gpus = static_cast<int>(sizes.size());
   asked.parts = 0;
   for (const Bytes size : sizes) {
-    const Bytes share = request.memory ? request.memory->of(size) : size;
+    Bytes share = request.memory ? request.memory->of(size) : size;
+    if (request.oversize) share = std::min(share, size);  // the rest is host memory
     asked.memory += share;
     *asked.parts += part_of(share, size);
   }

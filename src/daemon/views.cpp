@@ -55,6 +55,10 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
     proto::LeaseGpu shown;
     shown.uuid = share.uuid;
     shown.limit_bytes = share.limit;
+    if (!share.oversize.is_zero()) {
+      shown.limit_bytes = *share.limit + share.oversize;
+      shown.oversize_bytes = share.oversize;
+    }
     shown.soft_limit_bytes = share.soft_limit;
     if (const GpuEntry* gpu = parts_.gpus.find(share.uuid)) {
       shown.index = gpu->info.index;
@@ -150,6 +154,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   if (!placement.gpus.empty()) request.gpu_ids = placement.gpus;
   request.memory = placement.memory;
   request.swap = placement.swap;
+  if (placement.oversize) request.oversize = true;
   if (entry.asked.lasts) {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }

@@ -192,6 +192,7 @@ CUresult cuMemHostUnregister(void* memory);
 CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name);
 CUresult cuModuleLoadData(CUmodule* out, const void* image);
 CUresult cuModuleUnload(CUmodule module);
+CUresult cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice device);
 CUresult cuDeviceGetCount(int* out);
 CUresult cuDeviceGetUuid(CUuuid* out, CUdevice device);
 CUresult cuDeviceGetUuid_v2(CUuuid* out, CUdevice device);

@@ -32,8 +32,9 @@ MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
   figures(s, slot, &limit, &available);
   const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
   if (headroom > 0) available += static_cast<uint64_t>(headroom);
+  // What others have makes way. An oversize lease has more than the GPU.
+  if (swapping()) return {limit, smaller(available, limit)};
   const uint64_t size = smaller(total, limit);
-  if (swapping()) return {size, smaller(available, size)};  // what others have makes way
   return {size, smaller(smaller(free, available), size)};
 }
 
@@ -56,7 +57,8 @@ CUresult total_mem(CUresult result, Size* bytes, CUdevice device) {
   const int slot = slot_of_device(device);
   if (slot < 0) return result;
   const gpurota_page* page = state().page.load(std::memory_order_acquire);
-  *bytes = static_cast<Size>(smaller(*bytes, load(&page->grant[slot].limit_bytes)));
+  const uint64_t limit = load(&page->grant[slot].limit_bytes);
+  *bytes = static_cast<Size>(swapping() ? limit : smaller(*bytes, limit));
   return result;
 }
 

@@ -107,7 +107,7 @@ Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& 
 std::string describe_shortage(const PlacementRequest& request, int free, int total,
                               const std::string& obstacles) {
   std::string text = fmt::format("{} of {} GPU{} free", free, total, total == 1 ? "" : "s");
-  if (request.memory) {
+  if (request.memory && !request.oversize) {
     const std::string size = request.memory->percent ? fmt::format("{}%", request.memory->percent)
                                                      : to_string(request.memory->bytes);
     text = fmt::format("{} of {} GPU{} ha{} {} left", free, total, total == 1 ? "" : "s",
@@ -158,6 +158,9 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
   }
   const std::size_t count =
       request.gpus.empty() ? static_cast<std::size_t>(request.count) : request.gpus.size();
+  if (request.oversize && !(request.swap && request.memory)) {
+    return invalid("an oversize lease is a swap lease that says how much memory it wants in all");
+  }
   if (request.soft_limit && !request.memory && !request.swap) {
     return invalid("--soft-limit needs --memory: it lies below the limit");
   }
@@ -205,8 +208,10 @@ Bytes residue_allowance(Bytes capacity) {
 }
 
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room) {
-  if (request.memory) return request.memory->of(room.info.memory);
-  return Bytes(room.swap_capacity.count() / 2);
+  const Bytes half(room.swap_capacity.count() / 2);
+  if (!request.memory) return half;
+  const Bytes memory = request.memory->of(room.info.memory);
+  return request.oversize ? std::min(memory, half) : memory;
 }
 
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room) {
@@ -224,16 +229,19 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
 }
 
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices) {
-  LeaseGpu share{room.info.uuid, std::nullopt, std::nullopt, request.swap};
+  LeaseGpu share{room.info.uuid, std::nullopt, std::nullopt, request.swap, {}};
   if (request.memory) share.limit = request.memory->of(room.info.memory);
-  if (request.swap && !request.memory) {
+  if (request.swap && (!request.memory || request.oversize)) {
     const Bytes beside = std::max(residue_allowance(room.swap_capacity), room.swap_wired);
     const Bytes rest = capacity_for(request, room) - slices - beside;
-    share.limit = std::max(rest, least_of(request, room));
+    const Bytes most = std::max(rest, least_of(request, room));
+    if (request.oversize) share.oversize = *share.limit - most;
+    share.limit = std::min(share.limit.value_or(most), most);
   }
   if (request.soft_limit) {
     share.soft_limit = request.soft_limit->of(room.info.memory);
-    if (!request.memory) share.soft_limit = std::min(*share.soft_limit, *share.limit);
+    if (!request.memory || request.oversize)
+      share.soft_limit = std::min(*share.soft_limit, *share.limit);
   }
   return share;
 }

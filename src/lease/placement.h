@@ -50,6 +50,7 @@ struct PlacementRequest {
   std::optional<Bytes> threshold{};
   std::optional<uid_t> take_over{};  // use without a lease by this user's processes is no obstacle
   bool swap = false;                 // in turns with other swap leases
+  bool oversize = false;             // what of `memory` a turn cannot have lies in host memory
 
   bool exclusive() const { return !memory && !swap; }
 };
@@ -79,7 +80,7 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
 // Room for slices, or for swap leases, when no lease is on it.
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
 // What the request has to have there at the least; of no exclusive one. The limit of a swap lease that
-// names none is what slices leave it, but no less than half of the GPU.
+// names none, or more than a turn can have, is what slices leave it, but no less than half of the GPU.
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
 // `slices`: what is promised to them when the share is taken.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);

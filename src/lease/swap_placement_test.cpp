@@ -104,6 +104,40 @@ TEST(SwapPlacement, ASliceThatIsGrantedInTheSameBreathCounts) {
   EXPECT_EQ(decision.grants[1].gpus[0].limit, gib(56));
 }
 
+PlacementRequest oversize(Bytes memory) {
+  PlacementRequest request = swap(memory);
+  request.oversize = true;
+  return request;
+}
+
+TEST(SwapPlacement, WhatAnOversizeLeaseCannotHaveOfTheGpuIsToLieInHostMemory) {
+  Machine machine(1);
+  LeaseGpu share = machine.ask({oversize(gib(120))}).grants.at(0).gpus.at(0);
+  EXPECT_EQ(share.limit, gib(76));
+  EXPECT_EQ(share.oversize, gib(44));
+  share = place(oversize(gib(60)), machine.rooms)->at(0);
+  EXPECT_EQ(share.limit, gib(60));
+  EXPECT_EQ(share.oversize, Bytes()) << "it fits";
+  EXPECT_FALSE(place(swap(gib(120)), machine.rooms)) << "not without having said so";
+}
+
+TEST(SwapPlacement, AnOversizeLeaseWaitsForHalfOfTheGpuAndNotForMore) {
+  Machine machine(1);
+  machine.add(0, gib(30), false);
+  const LeaseGpu share = machine.ask({oversize(gib(120))}).grants.at(0).gpus.at(0);
+  EXPECT_EQ(share.limit, gib(46));
+  EXPECT_EQ(share.oversize, gib(74));
+  machine.add(0, gib(30), false);
+  EXPECT_TRUE(machine.ask({oversize(gib(120))}).grants.empty());
+}
+
+TEST(SwapPlacement, AnOversizeLeaseSaysHowMuchItWants) {
+  Machine machine(1);
+  PlacementRequest request = swap();
+  request.oversize = true;
+  EXPECT_EQ(impossible(request, machine.rooms)->error.code, Code::kInvalid);
+}
+
 TEST(SwapPlacement, PrefersTheGpuWithFewestOthersInTurns) {
   Machine machine(3);
   machine.add(0, gib(40), true);

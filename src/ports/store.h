@@ -20,6 +20,7 @@ struct StoredGpu {
   std::optional<Bytes> limit;  // empty: exclusive
   std::optional<Bytes> soft_limit;
   bool swap = false;
+  Bytes oversize{};
   bool operator==(const StoredGpu&) const = default;
 };
 
@@ -86,6 +87,7 @@ struct StoredRequest {
   bool swap = false;
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};
+  bool oversize = false;
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -47,6 +47,7 @@ void visit(V&& v, X& x) {
   v("granted_bytes", x.granted_bytes);
   v("processes", x.processes);
   v("unused_since", x.unused_since);
+  v("oversize_bytes", x.oversize_bytes);
 }
 
 template <class V, Like<Lease> X>
@@ -127,6 +128,7 @@ void visit(V&& v, X& x) {
   v("swap", x.swap);
   v("priority", x.priority);
   v("quantum", x.quantum);
+  v("oversize", x.oversize);
 }
 
 template <class V, Like<Acquire::Reply> X>

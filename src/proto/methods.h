@@ -60,6 +60,7 @@ struct Acquire {
   std::optional<bool> swap{};
   std::optional<int> priority{};
   std::optional<std::string> quantum{};
+  std::optional<bool> oversize{};
   bool operator==(const Acquire&) const = default;
 };
 

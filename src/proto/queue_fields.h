@@ -30,6 +30,7 @@ void visit(V&& v, X& x) {
   v("command", x.command);
   v("note", x.note);
   v("swap", x.swap);
+  v("oversize", x.oversize);
 }
 
 template <class V, Like<Enqueue> X>
@@ -49,6 +50,7 @@ void visit(V&& v, X& x) {
   v("swap", x.swap);
   v("priority", x.priority);
   v("quantum", x.quantum);
+  v("oversize", x.oversize);
 }
 
 template <class V, Like<Enqueue::Reply> X>

@@ -34,6 +34,7 @@ struct Request {
   std::optional<std::vector<std::string>> command;
   std::optional<std::string> note;
   std::optional<bool> swap{};
+  std::optional<bool> oversize{};
   bool operator==(const Request&) const = default;
 };
 
@@ -61,6 +62,7 @@ struct Enqueue {
   std::optional<bool> swap{};
   std::optional<int> priority{};
   std::optional<std::string> quantum{};
+  std::optional<bool> oversize{};
   bool operator==(const Enqueue&) const = default;
 };
 

@@ -26,6 +26,8 @@ void visit(V&& v, X& x) {
   v("own_quantum_ms", x.own_quantum_ms);
   v("soft_limit_bytes", x.soft_limit_bytes);
   v("above_soft_limit", x.above_soft_limit);
+  v("oversize_bytes", x.oversize_bytes);
+  v("hosted_bytes", x.hosted_bytes);
 }
 
 template <class V, Like<TurnSwitch> X>

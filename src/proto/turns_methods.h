@@ -31,6 +31,8 @@ struct TurnLease {
   std::optional<std::int64_t> own_quantum_ms{};
   std::optional<Bytes> soft_limit_bytes{};
   std::optional<bool> above_soft_limit{};
+  std::optional<Bytes> oversize_bytes{};
+  std::optional<Bytes> hosted_bytes{};
   bool operator==(const TurnLease&) const = default;
 };
 

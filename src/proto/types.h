@@ -102,6 +102,7 @@ struct LeaseGpu {
   Bytes granted_bytes;
   int processes = 0;
   std::optional<WallTime> unused_since;
+  std::optional<Bytes> oversize_bytes{};
   bool operator==(const LeaseGpu&) const = default;
 };
 

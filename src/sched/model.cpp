@@ -28,11 +28,14 @@ struct EventText {
   }
   std::string operator()(const Grow& e) const {
     return at(e.tenant, e.gpu) + " wants " + gpurota::to_string(e.bytes) +
-           (e.wired ? " wired" : "");
+           (e.wired    ? " wired"
+            : e.hosted ? " in host memory"
+                       : "");
   }
   std::string operator()(const Shrink& e) const {
     return at(e.tenant, e.gpu) + " freed " + gpurota::to_string(e.resident) + " resident, " +
-           gpurota::to_string(e.out) + " out, " + gpurota::to_string(e.wired) + " wired";
+           gpurota::to_string(e.out) + " out, " + gpurota::to_string(e.wired) + " wired, " +
+           gpurota::to_string(e.hosted) + " in host memory";
   }
   std::string operator()(const Measured& e) const {
     return at(e.tenant, e.gpu) + " holds " + gpurota::to_string(e.beside) + " beside";
@@ -62,7 +65,9 @@ struct ActionText {
     return "restore " + gpurota::to_string(a.bytes) + " of " + at(a.tenant, a.gpu);
   }
   std::string operator()(const AnswerGrow& a) const {
-    return "answer " + at(a.tenant, a.gpu) + ": " + to_string(a.answer);
+    return "answer " + at(a.tenant, a.gpu) + ": " + to_string(a.answer) +
+           (a.to_host.is_zero() ? ""
+                                : ", with " + gpurota::to_string(a.to_host) + " in host memory");
   }
   std::string operator()(const ReportTrouble& a) const {
     static constexpr const char* kWords[] = {"does not yield", "does not answer",

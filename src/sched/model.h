@@ -52,6 +52,7 @@ struct LeaseTerms {
     GpuUuid uuid;
     Bytes limit;
     std::optional<Bytes> soft_limit{};  // above it the lease gives way to those that are not
+    Bytes oversize{};                   // beside the limit, in host memory, where it stays
     bool operator==(const Gpu&) const = default;
   };
   LeaseId id;
@@ -69,6 +70,7 @@ struct TenantMemory {
   Bytes movable;   // can be evicted; here or out
   Bytes resident;  // the part of it that is in GPU memory now
   Bytes wired;     // residue, and what cannot be moved
+  Bytes hosted{};  // of what its lease has in host memory for good
   bool operator==(const TenantMemory&) const = default;
 };
 
@@ -107,6 +109,7 @@ struct Grow {
   std::uint32_t seq = 0;
   Bytes bytes;
   bool wired = false;
+  bool hosted = false;  // in host memory: of its lease's oversize, and no turn needed
 };
 struct Shrink {
   TenantId tenant;
@@ -114,6 +117,7 @@ struct Shrink {
   Bytes resident;  // freed in GPU memory
   Bytes out;       // freed while evicted
   Bytes wired;
+  Bytes hosted{};
 };
 // What it holds beside what it told, as the driver was seen to count it: modules, local memory.
 struct Measured {
@@ -176,6 +180,7 @@ struct AnswerGrow {
   GpuUuid gpu;
   std::uint32_t seq = 0;
   GrowAnswer answer = GrowAnswer::kGranted;
+  Bytes to_host{};  // refused, but if so much of it is asked for as host memory, the rest fits
   bool operator==(const AnswerGrow&) const = default;
 };
 enum class Trouble {

@@ -14,6 +14,7 @@ Holding& Holding::operator+=(const Holding& other) {
   wired_unbacked += other.wired_unbacked;
   lingering += other.lingering;
   beside += other.beside;
+  hosted += other.hosted;
   return *this;
 }
 
@@ -34,12 +35,15 @@ GpuSlot Residency::add_gpu(const GpuUuid& gpu, Bytes capacity) {
   return GpuSlot{static_cast<std::uint32_t>(gpus_.size() - 1)};
 }
 
-void Residency::add(TenantId tenant, LeaseId lease, GpuSlot gpu, Bytes movable, Bytes resident,
-                    Bytes wired) {
+void Residency::add(TenantId tenant, LeaseId lease, GpuSlot gpu, const TenantMemory& said) {
   Tenant& entry = tenants_[tenant];
   entry.lease = lease;
   entry.gpus.resize(gpus_.size());
-  entry.gpus[gpu.value] = {movable, std::min(resident, movable), {}, {}, wired, {}, {}, {}, {}};
+  Holding& holding = entry.gpus[gpu.value] = {};
+  holding.movable = said.movable;
+  holding.resident = std::min(said.resident, said.movable);
+  holding.wired = said.wired;
+  holding.hosted = said.hosted;
 }
 
 void Residency::remove(TenantId tenant) { tenants_.erase(tenant); }
@@ -179,14 +183,14 @@ Bytes Residency::largest(GpuSlot gpu) const {
 bool Residency::host_could_hold(LeaseId lease) const {
   Residency after = *this;
   after.set_aside(lease, true);
-  return after.host_reserved() <= host_budget_;
+  return after.host_reserved() + oversize() <= host_budget_;
 }
 
 bool Residency::would_fit(GpuSlot gpu, Bytes capacity) const {
   if (largest(gpu) + wired(gpu) > capacity) return false;
   Residency after = *this;
   after.set_capacity(gpu, capacity);
-  return after.host_reserved() <= host_budget_;
+  return after.host_reserved() + oversize() <= host_budget_;
 }
 
 }  // namespace gpurota::sched

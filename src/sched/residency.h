@@ -27,6 +27,7 @@ struct Holding {
   Bytes wired_unbacked;  // beside wired
   Bytes lingering;       // of a dead process: not back yet, and soon to be
   Bytes beside;          // wired, that it has not told of
+  Bytes hosted{};        // in host memory for good; of nothing above
 
   Bytes missing() const { return movable - resident - coming - unbacked; }
   Bytes out() const { return movable - resident - unbacked; }
@@ -48,7 +49,7 @@ class Residency {
   }
 
   // A claim that is more than can be (resident beyond movable) is cut.
-  void add(TenantId tenant, LeaseId lease, GpuSlot gpu, Bytes movable, Bytes resident, Bytes wired);
+  void add(TenantId tenant, LeaseId lease, GpuSlot gpu, const TenantMemory& said);
   void remove(TenantId tenant);
   // All it has on the GPUs will come back by itself; what it has in host RAM is gone.
   void mark_dead(TenantId tenant);
@@ -73,6 +74,15 @@ class Residency {
   Bytes host_reserved() const;
   std::map<LeaseId, Bytes> host_reserved_by_lease() const;  // its parts
   Bytes out_now() const;
+
+  // Oversize leases (oversize.cpp): host RAM that is a lease's for good, whatever it has of it.
+  void set_oversize(LeaseId lease, Bytes bytes);
+  Bytes oversize() const;   // of all
+  Bytes host_left() const;  // of the budget, that is reserved for nothing
+  // Whether so much more of it may be had, where the lease may have `most`.
+  GrowAnswer check_hosted(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes most) const;
+  // Of a growth that was refused: how much of it has to be in host memory. Zero: that would not help.
+  Bytes to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit, Bytes most) const;
 
   // Whether these bytes may be added at all, whatever is resident now.
   GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
@@ -101,6 +111,7 @@ class Residency {
   std::vector<Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;
   std::set<LeaseId> aside_;
+  std::map<LeaseId, Bytes> oversize_;
   Bytes host_budget_{UINT64_MAX};
   Bytes piece_ = mib(64);
 };

@@ -60,6 +60,7 @@ Result<void> Turns::add_lease(const LeaseTerms& terms) {
                                     to_string(memory_.wired(*slot)) + "; ask for less");
     }
   }
+  GPUROTA_TRY(admit_oversize(terms));
   restore_lease(terms);
   return {};
 }
@@ -67,9 +68,12 @@ Result<void> Turns::add_lease(const LeaseTerms& terms) {
 void Turns::restore_lease(const LeaseTerms& terms) {
   LeaseState lease;
   lease.terms = terms;
+  Bytes oversize;
   for (const LeaseTerms::Gpu& gpu : terms.gpus) {
+    oversize += gpu.oversize;
     if (const auto slot = memory_.slot_of(gpu.uuid)) lease.gpus.push_back(*slot);
   }
+  memory_.set_oversize(terms.id, oversize);
   leases_.insert_or_assign(terms.id, std::move(lease));
 }
 
@@ -96,6 +100,7 @@ Actions Turns::remove_lease(LeaseId lease, TimePoint now) {
   for (TenantId tenant : tenants) on(RemoveTenant{tenant});
   leases_.erase(lease);
   memory_.set_aside(lease, false);
+  memory_.set_oversize(lease, {});
   settle();
   return std::move(actions_);
 }
@@ -132,7 +137,7 @@ void Turns::on(const AddTenant& event) {
     for (const TenantMemory& m : event.memory) {
       if (m.gpu == memory_.uuid(slot)) said = m;
     }
-    memory_.add(event.tenant, event.lease, slot, said.movable, said.resident, said.wired);
+    memory_.add(event.tenant, event.lease, slot, said);
   }
   // A daemon that is gone let it run: it goes on unless somebody else has a better claim.
   if (event.gate_open && lease->second.phase == Phase::kApart) {
@@ -190,14 +195,17 @@ void Turns::on(const TenantStatus& event) {
 void Turns::on(const Grow& event) {
   const auto slot = memory_.slot_of(event.gpu);
   LeaseState* lease = lease_of(event.tenant);
-  Bytes limit;
+  Bytes limit, oversize;
   if (slot && lease != nullptr) {
     for (const LeaseTerms::Gpu& gpu : lease->terms.gpus) {
-      if (gpu.uuid == event.gpu) limit = gpu.limit;
+      if (gpu.uuid != event.gpu) continue;
+      limit = gpu.limit;
+      oversize = gpu.oversize;
     }
   }
   GrowAnswer answer = GrowAnswer::kRefusedLimit;
   const bool asks = slot && lease != nullptr && !tenants_[event.tenant].dead;
+  if (asks && event.hosted) return grow_hosted(event, *slot, oversize);
   if (asks && tenants_[event.tenant].growth.size() < kMostGrowth) {
     answer = memory_.check_growth(event.tenant, *slot, event.bytes, event.wired, limit);
   }
@@ -214,7 +222,11 @@ void Turns::on(const Grow& event) {
     if (!event.wired) held->movable -= event.bytes;
     answer = GrowAnswer::kRefusedTurnsOff;
   }
-  actions_.push_back(AnswerGrow{event.tenant, event.gpu, event.seq, answer});
+  Bytes to_host;
+  if (asks && !event.wired) {
+    to_host = memory_.to_host(event.tenant, *slot, event.bytes, limit, oversize);
+  }
+  actions_.push_back(AnswerGrow{event.tenant, event.gpu, event.seq, answer, to_host});
 }
 
 void Turns::on(const Shrink& event) {
@@ -227,6 +239,7 @@ void Turns::on(const Shrink& event) {
   held->movable -= resident + out;
   held->leaving = std::min(held->leaving, held->resident);
   held->wired -= event.wired;
+  held->hosted -= event.hosted;
 }
 
 void Turns::on(const Measured& event) {

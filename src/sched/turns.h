@@ -25,7 +25,8 @@ class Turns {
   // `anyway`: of a capacity that others have taken already; what does not fit is refused as it grows.
   Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
-  // Refused when the lease could never be resident beside what others have wired.
+  // Refused when the lease could never be resident beside what others have wired, or host memory cannot
+  // have what of it is to lie there.
   Result<void> add_lease(const LeaseTerms& terms);
   // One that was admitted by a daemon that is gone; what does not fit any more is refused as it grows.
   void restore_lease(const LeaseTerms& terms);
@@ -65,6 +66,10 @@ class Turns {
   void on(const Evicted& event);
   void on(const Restored& event);
   void on(const Tick&) {}
+
+  // oversize.cpp
+  Result<void> admit_oversize(const LeaseTerms& terms) const;
+  void grow_hosted(const Grow& event, GpuSlot gpu, Bytes most);
 
   // Brings everything up to `now_` and collects what follows.
   void settle();

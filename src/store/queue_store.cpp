@@ -44,7 +44,7 @@ std::optional<SizeSpec> size_at(const Statement& row, int column) {
 constexpr const char* kSelectRequests =
     "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
     " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
-    " threshold_bytes, swap, priority, quantum_ms"
+    " threshold_bytes, swap, priority, quantum_ms, oversize"
     " FROM request ORDER BY id";
 
 ports::StoredRequest request_at(const Statement& row) {
@@ -67,6 +67,7 @@ ports::StoredRequest request_at(const Statement& row) {
   request.swap = row.integer(18) != 0;
   request.priority = static_cast<int>(row.integer(19));
   if (!row.is_null(20)) request.quantum = milliseconds(row.integer(20));
+  request.oversize = row.integer(21) != 0;
   return request;
 }
 
@@ -137,7 +138,7 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   GPUROTA_TRY(remove_request(request.id));
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert, database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                                     " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                                     " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
   insert.bind(request.since.time_since_epoch().count()).bind(request.count);
   bind_size(insert, request.memory);
@@ -148,7 +149,8 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   insert.bind_text(request.boot_id);
   insert.bind(request.threshold ? Number(to_integer(request.threshold->count())) : Number());
   insert.bind(request.swap ? 1 : 0).bind(request.priority);
-  GPUROTA_TRY(insert.bind(request.quantum ? Number(request.quantum->count()) : Number()).run());
+  insert.bind(request.quantum ? Number(request.quantum->count()) : Number());
+  GPUROTA_TRY(insert.bind(request.oversize ? 1 : 0).run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     GPUROTA_TRY(gpu.bind(id).bind(to_integer(i)).bind_text(request.gpus[i].value).run());

@@ -32,6 +32,7 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.holder = {12, UINT64_MAX};
   request.boot_id = "boot";
   request.swap = true;
+  request.oversize = true;
   request.priority = 3;
   request.quantum = 5s;
   return request;

@@ -186,6 +186,10 @@ ALTER TABLE filler ADD COLUMN moved_out TEXT NOT NULL DEFAULT '';  -- UUIDs betw
 ALTER TABLE lease ADD COLUMN quantum_ms INTEGER;     -- null: as its GPUs; 0: from the cost of moving
 ALTER TABLE request ADD COLUMN quantum_ms INTEGER;
 )sql",
+    R"sql(
+ALTER TABLE lease_gpu ADD COLUMN oversize_bytes INTEGER NOT NULL DEFAULT 0;  -- in host memory
+ALTER TABLE request ADD COLUMN oversize INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -21,6 +21,7 @@ constexpr int kLookMs = 2;
 constexpr int kPatienceMs =
     10;  // of a tenant that does not drain, before a submission is let through
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 20;
+constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
 void take_off(std::uint64_t* from, std::uint64_t bytes) { *from -= std::min(*from, bytes); }
 
@@ -214,7 +215,7 @@ bool SwapDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
     return false;
   }
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    tenant.page->grant[i].limit_bytes = gpus_[i].limit;
+    tenant.page->grant[i].limit_bytes = gpus_[i].limit + behaviour_.oversize;
   }
   tenant.event = Fd(ends[0]);
   const Fd theirs(ends[1]);
@@ -236,6 +237,8 @@ bool SwapDaemon::info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) {
   info.slot = slot;
   info.limit_bytes = gpus_[slot].limit;
   info.available_bytes = info.limit_bytes - std::min(info.limit_bytes, charged(slot));
+  info.limit_bytes += behaviour_.oversize;
+  info.available_bytes += behaviour_.oversize - std::min(behaviour_.oversize, hosted(slot));
   return send_plain(tenant.call, info);
 }
 
@@ -281,6 +284,8 @@ void SwapDaemon::here(Tenant& tenant, const gpurota_msg_swap_here& message) {
   tenant.here = true;
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     tenant.gpus[i].memory = message.memory[i];
+    tenant.gpus[i].hosted = message.hosted_bytes[i];
+    if (message.hosted_bytes[i] > behaviour_.oversize) wrong("more in host memory than may be");
     if (message.memory[i].resident_bytes > message.memory[i].movable_bytes) wrong("too much here");
   }
   gpurota_msg_swap_terms terms{};
@@ -295,6 +300,8 @@ void SwapDaemon::here(Tenant& tenant, const gpurota_msg_swap_here& message) {
 }
 
 void SwapDaemon::answer(Tenant& tenant, const gpurota_msg_swap_grow& question) {
+  if (question.slot >= gpus_.size()) return wrong("a question for no slot");
+  if (question.kind == GPUROTA_SWAP_HOSTED) return answer_hosted(tenant, question);
   const bool context = question.kind == GPUROTA_SWAP_CONTEXT;
   const bool waits = !context && (tenant.phase != Phase::kOpen && tenant.phase != Phase::kClosing);
   if (!behaviour_.answers || waits) {
@@ -305,10 +312,16 @@ void SwapDaemon::answer(Tenant& tenant, const gpurota_msg_swap_grow& question) {
   grown.header = {GPUROTA_MSG_SWAP_GROWN, sizeof(grown), question.header.seq};
   grown.slot = question.slot;
   grown.bytes = context ? behaviour_.context_cost : question.bytes;
-  if (question.slot >= gpus_.size()) return wrong("a question for no slot");
-  if (charged(question.slot) + grown.bytes > gpus_[question.slot].limit) {
-    grown.status = GPUROTA_REFUSED_LIMIT;
-    grown.bytes = 0;
+  const std::uint64_t after = charged(question.slot) + grown.bytes;
+  if (after > gpus_[question.slot].limit) {
+    const std::uint64_t over = (after - gpus_[question.slot].limit + kPage - 1) / kPage * kPage;
+    const std::uint64_t part = std::min(over, question.bytes);
+    const bool movable = question.kind == GPUROTA_SWAP_MOVABLE;
+    const bool fits = movable && hosted(question.slot) + part <= behaviour_.oversize;
+    grown.status = fits ? GPUROTA_REFUSED_TO_HOST : GPUROTA_REFUSED_LIMIT;
+    grown.bytes = fits ? part : 0;
+    send_plain(tenant.event, grown);
+    return;
   }
   gpurota_swap_memory& memory = tenant.gpus[question.slot].memory;
   if (question.kind == GPUROTA_SWAP_MOVABLE) {
@@ -333,6 +346,9 @@ void SwapDaemon::shrink(Tenant& tenant, const gpurota_msg_swap_shrink& message) 
   if (message.resident_bytes > memory.resident_bytes) wrong("freed more than was here");
   if (message.out_bytes > out) wrong("freed more than was out");
   if (message.wired_bytes > memory.wired_bytes) wrong("freed more than was wired");
+  std::uint64_t& in_host = tenant.gpus[message.slot].hosted;
+  if (message.hosted_bytes > in_host) wrong("freed more than was in host memory");
+  take_off(&in_host, message.hosted_bytes);
   take_off(&memory.movable_bytes, message.resident_bytes + message.out_bytes);
   take_off(&memory.resident_bytes, message.resident_bytes);
   take_off(&memory.wired_bytes, message.wired_bytes);

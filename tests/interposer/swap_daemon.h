@@ -30,6 +30,7 @@ struct SwapBehaviour {
   bool answers = true;      // else questions for memory wait for ever
   bool copies_all = false;  // memory is not to be hashed
   std::uint64_t context_cost = std::uint64_t{100} << 20;
+  std::uint64_t oversize = 0;  // beyond the limit of each GPU, in host memory
   unsigned seed = 1;
 };
 
@@ -51,6 +52,8 @@ class SwapDaemon {
   std::string bad() const;  // what was wrong, "" if nothing
   // Of all tenants that are connected.
   gpurota_swap_memory memory(int slot) const;
+  std::uint64_t hosted_bytes(int slot) const;
+  std::uint64_t most_hosted() const;  // of one GPU, at any time
   bool wait_for_evictions(std::uint64_t count) const;
   bool wait_for_clean_bytes(std::uint64_t bytes) const;
   bool wait_for_refusals(std::uint64_t count) const;
@@ -62,6 +65,7 @@ class SwapDaemon {
   enum class Phase { kShut, kOpen, kClosing, kEvicting, kOut, kRestoring };
   struct Gpu {
     gpurota_swap_memory memory{};
+    std::uint64_t hosted = 0;
     std::uint64_t evict = 0;  // ordered and not reported yet
     std::uint64_t restore = 0;
   };
@@ -91,12 +95,14 @@ class SwapDaemon {
   void moved(Tenant& tenant, const gpurota_msg_swap_moved& message);
   void answer(Tenant& tenant, const gpurota_msg_swap_grow& question);
   void answer_all(Tenant& tenant);
+  void answer_hosted(Tenant& tenant, const gpurota_msg_swap_grow& question);
   void step(Tenant& tenant);
   void order(Tenant& tenant, std::uint32_t what);
   void evict_some(Tenant& tenant);
   void restore_all(Tenant& tenant);
   bool moves(const Tenant& tenant) const;
   std::uint64_t charged(std::size_t slot) const;
+  std::uint64_t hosted(std::size_t slot) const;
   void wrong(const std::string& what);
   bool after(Tenant& tenant, int most_ms);
   bool wait(const std::function<bool()>& done) const;
@@ -111,6 +117,7 @@ class SwapDaemon {
   std::uint64_t evictions_ = 0;
   std::uint64_t evicted_ = 0;
   std::uint64_t clean_ = 0;
+  std::uint64_t most_hosted_ = 0;
   std::uint64_t refused_for_rdma_ = 0;
   std::uint64_t let_through_ = 0;
   std::string bad_;

@@ -130,6 +130,9 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
         "of several GPUs with MIG instances among them CUDA shows a process only one: start a "
         "process for each, with its own CUDA_VISIBLE_DEVICES");
   }
+  if (const std::string warning = oversize_warning(reply.lease); !warning.empty()) {
+    complain("warning: " + warning);
+  }
   if (!context.verbose) return;
   complain("lease " + lease_line(reply.lease));
   for (const std::string& remark : environment.remarks) complain(remark);

@@ -8,7 +8,8 @@ namespace gpurota::interposer {
 
 CUresult SwapSpace::allocate_pages(uint64_t size, uint32_t traits, uint64_t* home) {
   uint32_t index = 0;
-  const CUresult result = make_range(size, size, &index, traits);
+  const uint64_t hosted = (traits & kHosted) != 0 ? size : 0;
+  const CUresult result = make_range(size, size, hosted, &index, traits);
   if (result != CUDA_SUCCESS) return result;
   Lock lock(mutex_);
   *home = ranges_[index].address;

@@ -29,7 +29,30 @@ CUresult unreserve(void*, uint64_t address, uint64_t size) {
   return call(GPUROTA_REAL(cuMemAddressFree), CUdeviceptr{address}, size);
 }
 
+// Near the GPU, as far as that is known; a driver that knows no nodes has host memory all the same.
+CUresult create_hosted(const SwapDevice& device, uint64_t size, uint64_t* handle) {
+  const auto make = GPUROTA_REAL(cuMemCreate);
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  int node = 0;
+  if (call(GPUROTA_REAL(cuDeviceGetAttribute), &node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
+           device.device) != CUDA_SUCCESS ||
+      node < 0) {
+    node = 0;
+  }
+  CUmemGenericAllocationHandle made = 0;
+  prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, node};
+  CUresult result = call(make, &made, size, &prop, 0ull);
+  if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) {
+    prop.location = {CU_MEM_LOCATION_TYPE_HOST, 0};
+    result = call(make, &made, size, &prop, 0ull);
+  }
+  *handle = made;
+  return result;
+}
+
 CUresult create(void* self, uint64_t size, uint32_t traits, uint64_t* handle) {
+  if ((traits & kHosted) != 0) return create_hosted(device_of(self), size, handle);
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(traits & kHandleTypes);

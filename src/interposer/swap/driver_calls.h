@@ -17,6 +17,8 @@ namespace gpurota::interposer {
 inline constexpr uint32_t kHandleTypes =
     0xffff;  // CUmemAllocationHandleType that it may be exported as
 inline constexpr uint32_t kRdmaCapable = 1u << 16;
+// Host memory that GPUs use where it is: plain, whatever else is asked for.
+inline constexpr uint32_t kHosted = 1u << 17;
 
 struct SwapCalls {
   void* self;

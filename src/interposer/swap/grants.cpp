@@ -32,6 +32,8 @@ SwapAsk* take_ask(Swap& swap) {
   }
 }
 
+bool refused_to_host(const SwapAsk& ask) { return ask.status == GPUROTA_REFUSED_TO_HOST; }
+
 Answer wait_for_answer(State& s, SwapAsk* ask) {
   for (;;) {
     const timespec wait = to_timespec(kLookMs);
@@ -90,7 +92,8 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
     send_ask(s.swap, *ask);  // what could not be said is said again after the next SWAP_HERE
   }
   const Answer answer = wait_for_answer(s, ask);
-  if (answer == Answer::kYes && granted != nullptr) *granted = ask->granted;
+  const bool of_use = answer == Answer::kYes || (answer == Answer::kNo && refused_to_host(*ask));
+  if (granted != nullptr) *granted = of_use ? ask->granted : 0;
   if (answer != Answer::kYes) {
     GPUROTA_DEBUG("slot %d: %llu bytes are refused (status %u)", slot,
                   static_cast<unsigned long long>(bytes), ask->status);
@@ -100,8 +103,8 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
   return answer;
 }
 
-void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired) {
-  if (resident == 0 && out == 0 && wired == 0) return;
+void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint64_t hosted) {
+  if (resident == 0 && out == 0 && wired == 0 && hosted == 0) return;
   State& s = state();
   {
     Lock lock(s.swap.books_mutex);
@@ -109,11 +112,13 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired) {
     take_off(&books.movable, resident + out);
     take_off(&books.out, out);
     take_off(&books.wired, wired);
+    take_off(&books.hosted, hosted);
     gpurota_msg_swap_shrink message{};
     message.slot = static_cast<uint32_t>(slot);
     message.resident_bytes = resident;
     message.out_bytes = out;
     message.wired_bytes = wired;
+    message.hosted_bytes = hosted;
     swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_SHRINK, 0);
   }
   s.mirror(slot);
@@ -186,6 +191,7 @@ void swap_say_here() {
   for (uint32_t i = 0; i < s.link.slot_count; ++i) {
     const SwapBooks& books = swap.books[i];
     here.memory[i] = {books.movable, books.movable - books.out, books.wired};
+    here.hosted_bytes[i] = books.hosted;
   }
   if (!swap_send(swap, &here, sizeof(here), GPUROTA_MSG_SWAP_HERE, 0)) return;
   for (const SwapAsk& ask : swap.asks) {

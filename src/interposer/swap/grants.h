@@ -19,10 +19,20 @@ inline bool swapping() {
 }
 
 // Asks for memory and waits, for a turn if need be; while the daemon is away no longer than GPUROTA_WAIT_MS,
-// counted from when it was missed. `granted` (may be nullptr): what a context is taken for.
+// counted from when it was missed. `granted` (may be nullptr): what a context is taken for; of a kNo, how much
+// may be asked for as GPUROTA_SWAP_HOSTED, so that the rest fits.
 Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
 // Memory was freed, or what was granted is not needed.
-void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired);
+void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint64_t hosted = 0);
+
+// Room for an allocation.
+struct SwapRoom {
+  uint64_t movable;
+  uint64_t
+      hosted;  // in host memory, where an oversize lease has what its GPU has no room for (oversize.cpp)
+};
+// For `bytes` in whole pages. `split`: some of it here and some there will do.
+bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out);
 // A context that was granted is not there, or not any more; `left`: contexts that are.
 void swap_context_returned(int slot, uint32_t left);
 

@@ -28,15 +28,16 @@ void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_
 }
 
 // Inside the gate, so that what is made now is not evicted before it is known.
-CUresult make(int slot, SwapDevice& device, uint64_t size, uint64_t granted, uint64_t* address) {
+CUresult make(int slot, SwapDevice& device, uint64_t size, const SwapRoom& room,
+              uint64_t* address) {
   uint64_t took = 0;
   CUresult result = kNotLet;
   {
     const GatePass pass(GateClass::kResidency, nullptr, false);
     const RelaxedCapture relaxed;
-    if (!pass.refused()) result = device.space.allocate(size, address, &took);
+    if (!pass.refused()) result = device.space.allocate(size, address, &took, room.hosted);
   }
-  if (took < granted) swap_shrink(slot, granted - took, 0, 0);
+  if (took == 0) swap_shrink(slot, room.movable, 0, 0, room.hosted);
   return result;
 }
 
@@ -48,10 +49,9 @@ CUresult allocate(const Place& place, uint64_t size, uint32_t serial, CUdevicept
   if (device == nullptr || cost == UINT64_MAX) return refuse(place.slot, size);
   uint64_t address = 0;
   if (!device->space.allocate_shared(size, &address)) {
-    if (swap_grow(place.slot, GPUROTA_SWAP_MOVABLE, cost, nullptr) != Answer::kYes) {
-      return refuse(place.slot, size);
-    }
-    const CUresult result = make(place.slot, *device, size, cost, &address);
+    SwapRoom room{};
+    if (!swap_get_room(place.slot, cost, true, &room)) return refuse(place.slot, size);
+    const CUresult result = make(place.slot, *device, size, room, &address);
     if (result != CUDA_SUCCESS) return result;
   }
   *out = address;
@@ -63,8 +63,9 @@ void end(State& s, uint64_t address, int slot) {
   uint64_t released = 0;
   uint64_t dropped = 0;
   const RelaxedCapture relaxed;
-  s.swap.devices[slot].space.free(address, &released, &dropped);
-  swap_shrink(slot, released, dropped, 0);
+  uint64_t hosted = 0;
+  s.swap.devices[slot].space.free(address, &released, &dropped, &hosted);
+  swap_shrink(slot, released, dropped, 0, hosted);
 }
 
 bool same_room(uint64_t a, uint64_t b) {

@@ -135,7 +135,7 @@ bool Mover::gather(uint64_t bytes, Batch* batch) {
   batch->count = batch->next = 0;
   while (batch->count < kBatch && batch->planned < bytes) {
     const uint32_t index = pick(&batch->cursor, [&](const Block& b) {
-      if (b.wired) return false;
+      if (b.wired || b.hosted) return false;
       const bool likely = b.copy_valid || (b.kept && b.changed == 0);
       if (b.state == BlockState::kResident) return batch->all || likely;
       return batch->all && b.state == BlockState::kOut && b.handle != 0;

@@ -39,7 +39,9 @@ bool on_grown(State& s, const gpurota_msg_swap_grown& answer) {
     if (answer.status == GPUROTA_OK) {
       if (!context && answer.bytes != ask.bytes) return false;
       SwapBooks& books = s.swap.books[ask.slot];
-      (ask.kind == GPUROTA_SWAP_MOVABLE ? books.movable : books.wired) += answer.bytes;
+      (ask.kind == GPUROTA_SWAP_MOVABLE  ? books.movable
+       : ask.kind == GPUROTA_SWAP_HOSTED ? books.hosted
+                                         : books.wired) += answer.bytes;
       if (context) books.contexts += answer.bytes;
     }
     ask.granted = answer.bytes;

@@ -32,6 +32,7 @@ inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, st
 struct Memory {
   std::vector<char> bytes;
   int mappings = 0;
+  bool hosted = false;
 };
 
 struct Mapped {

@@ -23,12 +23,15 @@ uint64_t SwapSpace::cost(uint64_t size) {
 bool SwapSpace::plan_blocks(uint32_t index) {
   Range& range = ranges_[index];
   uint32_t last = 0;
+  const uint64_t on_gpu = range.size - range.hosted;
   for (uint64_t offset = 0; offset < range.size;) {
+    const uint64_t end = offset < on_gpu ? on_gpu : range.size;
     const uint32_t i = blocks_.take();
     if (i == 0) return false;
     Block& block = blocks_[i];
     block.address = range.address + offset;
-    block.size = range.size - offset < kMostBlock ? range.size - offset : kMostBlock;
+    block.size = end - offset < kMostBlock ? end - offset : kMostBlock;
+    block.hosted = offset >= on_gpu;
     block.range = index;
     block.state = BlockState::kComing;  // so that nobody moves it yet
     (last == 0 ? range.first_block : blocks_[last].next) = i;
@@ -39,33 +42,45 @@ bool SwapSpace::plan_blocks(uint32_t index) {
   return true;
 }
 
-// Physical memory for all blocks, and access in one call.
+// In one call for what is of one kind.
+CUresult SwapSpace::give_access(uint64_t address, uint64_t size, uint64_t hosted) {
+  const uint64_t on_gpu = size - hosted;
+  CUresult result = CUDA_SUCCESS;
+  if (on_gpu != 0) result = calls_->set_access(calls_->self, address, on_gpu);
+  if (result != CUDA_SUCCESS || hosted == 0) return result;
+  return calls_->set_access(calls_->self, address + on_gpu, hosted);
+}
+
+// Physical memory for all blocks, and access.
 CUresult SwapSpace::back(uint32_t index) {
   uint64_t address = 0;
   uint64_t size = 0;
+  uint64_t hosted = 0;
   uint32_t traits = 0;
   uint32_t i = 0;
   {
     Lock lock(mutex_);
     address = ranges_[index].address;
     size = ranges_[index].size;
+    hosted = ranges_[index].hosted;
     traits = ranges_[index].traits;
     i = ranges_[index].first_block;
   }
   while (i != 0) {
     Block& block = blocks_[i];  // ours alone until its state changes
-    CUresult result = calls_->create(calls_->self, block.size, traits, &block.handle);
+    const uint32_t kind = block.hosted ? kHosted : traits;
+    CUresult result = calls_->create(calls_->self, block.size, kind, &block.handle);
     if (result != CUDA_SUCCESS) {
       block.handle = 0;
       return result;
     }
-    resident_.fetch_add(block.size, std::memory_order_relaxed);
+    (block.hosted ? hosted_ : resident_).fetch_add(block.size, std::memory_order_relaxed);
     result = calls_->map(calls_->self, block.address, block.size, 0, block.handle);
     if (result != CUDA_SUCCESS) return result;
     block.mapped = true;
     i = block.next;
   }
-  return calls_->set_access(calls_->self, address, size);
+  return give_access(address, size, hosted);
 }
 
 void SwapSpace::list_pages(const Range& range, uint32_t index) {
@@ -82,7 +97,8 @@ void SwapSpace::unlist_pages(const Range& range) {
   }
 }
 
-CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out, uint32_t traits) {
+CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t* out,
+                               uint32_t traits) {
   uint64_t address = 0;
   CUresult result = calls_->reserve(calls_->self, size, &address);
   if (result != CUDA_SUCCESS) return result;
@@ -96,6 +112,7 @@ CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out,
       range.address = address;
       range.size = size;
       range.requested = requested;
+      range.hosted = hosted;
       range.traits = traits;
       planned = plan_blocks(index);
     }
@@ -106,9 +123,8 @@ CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out,
   }
   result = planned ? back(index) : CUDA_ERROR_OUT_OF_MEMORY;
   if (result != CUDA_SUCCESS) {
-    uint64_t released = 0;
-    uint64_t dropped = 0;
-    free_range(index, &released, &dropped);
+    uint64_t ended = 0;  // nobody was told of it
+    free_range(index, &ended, &ended, &ended);
     return result;
   }
   Lock lock(mutex_);
@@ -120,15 +136,15 @@ CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint32_t* out,
   return CUDA_SUCCESS;
 }
 
-CUresult SwapSpace::allocate(uint64_t size, uint64_t* address, uint64_t* took) {
+CUresult SwapSpace::allocate(uint64_t size, uint64_t* address, uint64_t* took, uint64_t hosted) {
   uint64_t needed = 0;
   if (took == nullptr) took = &needed;
   *took = 0;
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
   if (cost(size) == UINT64_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (size < kSmall) return allocate_small(size, address, took);
+  if (size < kSmall) return allocate_small(size, hosted, address, took);
   uint32_t index = 0;
-  const CUresult result = make_range(whole_pages(size), size, &index);
+  const CUresult result = make_range(whole_pages(size), size, hosted, &index);
   if (result != CUDA_SUCCESS) return result;
   *took = whole_pages(size);
   Lock lock(mutex_);
@@ -163,14 +179,15 @@ bool SwapSpace::allocate_shared(uint64_t size, uint64_t* address) {
   return carve(size, address);
 }
 
-CUresult SwapSpace::allocate_small(uint64_t size, uint64_t* address, uint64_t* took) {
+CUresult SwapSpace::allocate_small(uint64_t size, uint64_t hosted, uint64_t* address,
+                                   uint64_t* took) {
   for (;;) {
     {
       Lock lock(mutex_);
       if (carve(size, address)) return CUDA_SUCCESS;
     }
     uint32_t index = 0;
-    const CUresult result = make_range(kPageBytes, 0, &index);
+    const CUresult result = make_range(kPageBytes, 0, hosted, &index);
     if (result != CUDA_SUCCESS) return result;
     uint32_t s = 0;
     {
@@ -186,9 +203,8 @@ CUresult SwapSpace::allocate_small(uint64_t size, uint64_t* address, uint64_t* t
         continue;
       }
     }
-    uint64_t released = 0;
-    uint64_t dropped = 0;
-    free_range(index, &released, &dropped);
+    uint64_t ended = 0;
+    free_range(index, &ended, &ended, &ended);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
 }
@@ -209,7 +225,7 @@ bool SwapSpace::uncarve(Slab& slab, uint64_t address, bool* empty) {
 SwapSpace::Remains SwapSpace::take_block(uint32_t index) {
   Block& block = blocks_[index];
   const Remains remains{block.address, block.size,      block.handle, block.first_alias,
-                        block.mapped,  block.undrained, block.host};
+                        block.mapped,  block.undrained, block.hosted, block.host};
   if (block.state == BlockState::kOut) out_.fetch_sub(block.size, std::memory_order_relaxed);
   blocks_.give_back(index);
   return remains;
@@ -235,8 +251,11 @@ CUresult SwapSpace::end_block(Remains* remains, bool* address_free) {
   }
   if (remains->handle != 0) {
     if (result == CUDA_SUCCESS) result = calls_->release(calls_->self, remains->handle);
-    (result == CUDA_SUCCESS ? resident_.fetch_sub(remains->size, std::memory_order_relaxed)
-                            : lost_.fetch_add(remains->size, std::memory_order_relaxed));
+    if (result == CUDA_SUCCESS) {
+      (remains->hosted ? hosted_ : resident_).fetch_sub(remains->size, std::memory_order_relaxed);
+    } else if (!remains->hosted) {
+      lost_.fetch_add(remains->size, std::memory_order_relaxed);
+    }
   }
   host_.give_back(&remains->host);
   return result;
@@ -257,7 +276,8 @@ void SwapSpace::end_range(uint32_t index) {
 }
 
 // The first block goes last out of the list, so that a block which is being moved keeps its place.
-CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dropped) {
+CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dropped,
+                               uint64_t* hosted) {
   CUresult result = CUDA_SUCCESS;
   bool last = false;
   uint32_t i = 0;
@@ -278,7 +298,7 @@ CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dro
       block.doomed = moving;
       mine = !moving;
       if (mine) {
-        (block.handle != 0 ? *released : *dropped) += block.size;
+        (block.hosted ? *hosted : block.handle != 0 ? *released : *dropped) += block.size;
         remains = take_block(i);
       }
     }
@@ -300,8 +320,11 @@ CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dro
   return result;
 }
 
-CUresult SwapSpace::free(uint64_t address, uint64_t* released, uint64_t* dropped) {
-  *released = *dropped = 0;
+CUresult SwapSpace::free(uint64_t address, uint64_t* released, uint64_t* dropped,
+                         uint64_t* hosted) {
+  uint64_t of_host = 0;
+  if (hosted == nullptr) hosted = &of_host;
+  *released = *dropped = *hosted = 0;
   uint32_t index = 0;
   {
     Lock lock(mutex_);
@@ -321,7 +344,7 @@ CUresult SwapSpace::free(uint64_t address, uint64_t* released, uint64_t* dropped
     }
     unlist_pages(ranges_[index]);
   }
-  return free_range(index, released, dropped);
+  return free_range(index, released, dropped, hosted);
 }
 
 bool SwapSpace::find(uint64_t address, FoundRange* out) {

@@ -51,6 +51,7 @@ struct Block {
   uint8_t unseen;   // evictions to come at which it is not looked at
   uint32_t stale;   // being evicted: which units are to be copied, a bit for each
   bool wired;       // the program gave it to somebody: it is not evicted
+  bool hosted;      // in host memory for good, and resident always
   uint32_t first_alias;
   HostBuffer host;  // count 0: none
 };
@@ -80,6 +81,7 @@ struct Range {
   uint64_t address;
   uint64_t size;       // mapped
   uint64_t requested;  // what attributes tell
+  uint64_t hosted;     // at its end: in blocks that are in host memory for good
   uint32_t traits;     // of its physical memory
   uint32_t first_block;
   uint32_t blocks;  // that exist still
@@ -96,21 +98,25 @@ class SwapSpace {
  public:
   void set_calls(const SwapCalls* calls) { calls_ = calls; }
 
-  // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`). `took`: how much
-  // of that it needed; a small one may find a page with room.
-  CUresult allocate(uint64_t size, uint64_t* address, uint64_t* took = nullptr);
+  // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`), of which `hosted`
+  // in host memory, whole pages. `took`: how much of that it needed; a small one may find a page with room.
+  CUresult allocate(uint64_t size, uint64_t* address, uint64_t* took = nullptr,
+                    uint64_t hosted = 0);
   // A small one, in a page that others share already. False: it needs memory.
   bool allocate_shared(uint64_t size, uint64_t* address);
   // The most physical memory that an allocation of `size` takes; UINT64_MAX: more than can be.
   static uint64_t cost(uint64_t size);
   // The allocation that begins there. CUDA_ERROR_INVALID_VALUE if none does. `released` tells how much
-  // GPU memory came free, `dropped` how much of what was out is gone: for the daemon's books.
-  CUresult free(uint64_t address, uint64_t* released, uint64_t* dropped);
+  // GPU memory came free, `dropped` how much of what was out is gone, `hosted` what was in host memory for good:
+  // for the daemon's books.
+  CUresult free(uint64_t address, uint64_t* released, uint64_t* dropped,
+                uint64_t* hosted = nullptr);
   // The allocation that `address` lies in.
   bool find(uint64_t address, FoundRange* out);
 
   // Memory that the program maps itself, known by the address that we keep it at and that the program never
-  // learns (aliases.cpp). `size` in whole pages. free() ends it; it has no aliases then.
+  // learns (aliases.cpp). `size` in whole pages, all of it in host memory with kHosted. free() ends it; it has
+  // no aliases then.
   CUresult allocate_pages(uint64_t size, uint32_t traits, uint64_t* home);
   // [offset, offset + size) of it at `address` too. While it is resident: its caller is inside the gate.
   CUresult map_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
@@ -128,6 +134,7 @@ class SwapSpace {
   void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
 
   uint64_t resident_bytes() const { return resident_.load(std::memory_order_relaxed); }
+  uint64_t hosted_bytes() const { return hosted_.load(std::memory_order_relaxed); }
   uint64_t out_bytes() const { return out_.load(std::memory_order_relaxed); }
   // Physical memory that the driver would not take back: counted as resident for ever.
   uint64_t lost_bytes() const { return lost_.load(std::memory_order_relaxed); }
@@ -138,11 +145,13 @@ class SwapSpace {
   // Takes a record for each block of `range`; with the mutex held.
   bool plan_blocks(uint32_t range);
   CUresult back(uint32_t range);
-  CUresult make_range(uint64_t size, uint64_t requested, uint32_t* out, uint32_t traits = 0);
+  CUresult make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t* out,
+                      uint32_t traits = 0);
+  CUresult give_access(uint64_t address, uint64_t size, uint64_t hosted);
   // Ends a range that has no blocks any more.
   void end_range(uint32_t index);
-  CUresult free_range(uint32_t index, uint64_t* released, uint64_t* dropped);
-  CUresult allocate_small(uint64_t size, uint64_t* address, uint64_t* took);
+  CUresult free_range(uint32_t index, uint64_t* released, uint64_t* dropped, uint64_t* hosted);
+  CUresult allocate_small(uint64_t size, uint64_t hosted, uint64_t* address, uint64_t* took);
   bool carve(uint64_t size, uint64_t* address);
   // Takes the allocation out of its slab; whether the slab is empty now.
   bool uncarve(Slab& slab, uint64_t address, bool* empty);
@@ -152,6 +161,7 @@ class SwapSpace {
     uint32_t first_alias;
     bool mapped;
     bool undrained;
+    bool hosted;
     HostBuffer host;
   };
   Remains take_block(uint32_t index);
@@ -189,6 +199,7 @@ class SwapSpace {
   uint64_t hash_seed_;
   uint64_t dice_;  // what is looked at twice; the mover's
   std::atomic<uint64_t> resident_;
+  std::atomic<uint64_t> hosted_;
   std::atomic<uint64_t> out_;
   std::atomic<uint64_t> lost_;
 };

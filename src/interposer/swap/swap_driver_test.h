@@ -44,9 +44,10 @@ class FakeDriver {
   std::uint64_t copied_out = 0;                              // bytes, of whole units
   std::function<void(std::string*, std::uint64_t)> misread;  // what the kernel takes a piece to be
 
-  std::uint64_t physical() const {
+  std::uint64_t physical(bool hosted_only = false) const {
     std::uint64_t sum = 0;
-    for (const auto& [handle, memory] : memory_) sum += memory->bytes.size() * kScale;
+    for (const auto& [handle, memory] : memory_)
+      sum += memory->hosted || !hosted_only ? memory->bytes.size() * kScale : 0;
     return sum;
   }
   std::size_t ranges() const { return ranges_.size(); }
@@ -100,9 +101,9 @@ class FakeDriver {
     of(self).last_traits = traits;
     if (of(self).fails()) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = ++of(self).last_handle_;
-    auto memory = std::make_unique<Memory>();
-    memory->bytes.assign(size / kScale, static_cast<char>(0xee));  // somebody else's
-    of(self).memory_[*handle] = std::move(memory);
+    std::vector<char> bytes(size / kScale, static_cast<char>(0xee));  // somebody else's
+    of(self).memory_[*handle] =
+        std::make_unique<Memory>(Memory{std::move(bytes), 0, (traits & kHosted) != 0});
     return CUDA_SUCCESS;
   }
   static CUresult release(void* self, std::uint64_t handle) {

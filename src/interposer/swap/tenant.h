@@ -44,6 +44,7 @@ struct SwapBooks {
   uint64_t out;       // of these, as told
   uint64_t wired;     // contexts included
   uint64_t contexts;  // bytes, of `wired`
+  uint64_t hosted;    // in host memory for good; of nothing above
 };
 
 // A question for memory. Its thread owns it until it is free again.
@@ -53,7 +54,7 @@ struct SwapAsk {
   uint32_t slot;
   uint32_t kind;
   uint64_t bytes;
-  uint64_t granted;
+  uint64_t granted;  // as SWAP_GROWN says it
   uint32_t status;
 };
 inline constexpr uint32_t kAskFree = 0;

@@ -63,9 +63,10 @@ void end_memory(State& s, const Physical& gone) {
   uint64_t released = 0;
   uint64_t dropped = 0;
   const RelaxedCapture relaxed;
-  s.swap.devices[gone.slot].space.free(gone.home, &released, &dropped);
+  uint64_t hosted = 0;
+  s.swap.devices[gone.slot].space.free(gone.home, &released, &dropped, &hosted);
   if (gone.wired) return swap_shrink(gone.slot, 0, 0, released + dropped);
-  swap_shrink(gone.slot, released, dropped, 0);
+  swap_shrink(gone.slot, released, dropped, 0, hosted);
 }
 
 // With Vmm::mutex held.
@@ -120,7 +121,8 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
   if (out == nullptr || !can_move(prop, size, flags)) return false;
   SwapDevice* device = device_for(s, slot);
   if (device == nullptr) return false;
-  if (swap_grow(slot, GPUROTA_SWAP_MOVABLE, size, nullptr) != Answer::kYes) {
+  SwapRoom room{};
+  if (!swap_get_room(slot, size, false, &room)) {
     *result = refuse(slot, size);
     return true;
   }
@@ -128,7 +130,8 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
   made.size = size;
   made.handles = 1;
   made.slot = slot;
-  made.traits = traits_of(prop);
+  // In host memory it can be neither exported nor registered.
+  made.traits = room.hosted != 0 ? kHosted : traits_of(prop);
   *result = kNotLet;
   {
     const GatePass pass(GateClass::kResidency, nullptr, false);
@@ -136,7 +139,7 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
     if (!pass.refused()) *result = device->space.allocate_pages(size, made.traits, &made.home);
   }
   if (*result != CUDA_SUCCESS) {
-    swap_shrink(slot, size, 0, 0);
+    swap_shrink(slot, room.movable, 0, 0, room.hosted);
   } else if (!add_handle(s.vmm, made, out)) {
     end_memory(s, made);
     *result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -319,7 +322,9 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
     Physical* p = physical_of(s.vmm, handle, &id);
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     memory = *p;
-    ++p->mappings;  // it does not end meanwhile
+    if ((memory.traits & kHosted) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;  // it stays, and is no GPU's
+    ++p->mappings;                      // it does not end meanwhile
   }
   const bool grows = !memory.wired;
   CUresult result = kNotLet;

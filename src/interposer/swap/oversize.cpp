@@ -1,0 +1,39 @@
+// Room for allocations of an oversize lease: what its GPU has no room for lies in host memory, where GPUs use it in
+// place. It is never moved, so turns have nothing to do with it (docs/design/oversize.md).
+#include "interposer/debug.h"
+#include "interposer/swap/grants.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// Others of the lease may take what was left on the GPU between our two questions: each round has more of it
+// in host memory.
+constexpr int kRounds = 8;
+
+}  // namespace
+
+bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out) {
+  uint64_t hosted = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    uint64_t to_host = 0;
+    const Answer answer = swap_grow(slot, GPUROTA_SWAP_MOVABLE, bytes - hosted, &to_host);
+    if (answer == Answer::kYes) {
+      *out = {bytes - hosted, hosted};
+      return true;
+    }
+    if (answer != Answer::kNo || to_host == 0 || to_host > bytes - hosted) break;
+    if (!split) to_host = bytes;
+    if (swap_grow(slot, GPUROTA_SWAP_HOSTED, to_host, nullptr) != Answer::kYes) break;
+    hosted += to_host;
+    GPUROTA_DEBUG("slot %d: %llu bytes lie in host memory, since the GPU has no room for them",
+                  slot, static_cast<unsigned long long>(to_host));
+    if (hosted == bytes) {
+      *out = {0, hosted};
+      return true;
+    }
+  }
+  swap_shrink(slot, 0, 0, 0, hosted);
+  return false;
+}
+
+}  // namespace gpurota::interposer

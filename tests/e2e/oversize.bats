@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# Swap leases with more memory than their GPU has.
+
+load helpers
+
+setup() {
+  start_daemon
+  gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null # what a context costs is known then
+}
+teardown() { end_test; }
+
+# turns EXPRESSION: of `gpurota turns --json`, as Python.
+turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"; }
+configure() {
+  printf '%s\n' "$@" >"$E2E_DIR/gpurota.toml"
+  gpurota reload
+}
+
+@test "a program has one and a half times the GPU, in turns with another, and reads what it wrote" {
+  configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
+  gpurota set --gpu-ids 0 --capacity 768M --quantum 200ms
+  # First the other: what it cannot move is then known, and is not promised to the large one.
+  in_background beside gpurota run --gpu-ids 0 --swap --memory 600M -- \
+    env PROBE_BUFFERS=16 "$E2E_SWAP_PROBE" torture 20 5
+  wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"])")" -gt 0 ]'
+  mkfifo "$E2E_DIR/tell"
+  in_background big gpurota run --gpu-ids 0 --swap --oversize --memory 1152M -- \
+    sh -c 'exec "$0" <"$1"' "$E2E_SWAP_OVERSIZE" "$E2E_DIR/tell"
+  exec 7<>"$E2E_DIR/tell" # which waits for nobody
+  wait_until grep -q '^filled$' big
+  grep -q 'L3 is oversize: of its 1.1 GiB on GPU 0, .* lie in host memory' big
+  grep -q '^total 1152 MiB' big
+  gpurota status | grep -q ' oversize '
+  [ "$(value 'leases[1]["gpus"][0]["limit_bytes"] == 1152 << 20')" = True ]
+  [ "$(value 'leases[1]["gpus"][0]["oversize_bytes"] >= 384 << 20')" = True ]
+  [ "$(turns 'gpus[0]["leases"][1]["hosted_bytes"] >= 384 << 20')" = True ]
+  gpurota explain L3 | grep -q 'more lie in host memory for good'
+  local before
+  before=$(turns 'gpus[0]["evictions"]')
+  wait_until eval '[ "$(turns "gpus[0][\"evictions\"]")" -gt $((before + 2)) ]'
+  echo >&7
+  wait_until grep -q '^checked$' big
+  echo >&7
+  wait_until grep -q '^done$' big
+  exec 7<&-
+  wait_until grep -q '^done$' beside
+  run -1 grep '^line' big
+  run -1 grep '^line' beside
+}
+
+@test "it is refused, with the figures, if host memory cannot be reserved for it" {
+  configure '[turns]' 'host_budget = "1G"' 'pinned = "100%"'
+  gpurota set --gpu-ids 0 --capacity 2G
+  run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 6G -- true
+  grep -q 'host memory, and 1 GiB of it can be' <<<"$output"
+  configure '[turns]' 'host_budget = "8G"' 'pinned = "1G"'
+  run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 6G -- true
+  grep -q 'pinned host memory, and 1 GiB of it can be had now' <<<"$output"
+  run -125 gpurota run --oversize -- true
+  grep -q 'give --swap too' <<<"$output"
+  run -125 gpurota run --swap --oversize -- true
+  grep -q -e '--memory' <<<"$output"
+}
+
+@test "one that fits is an ordinary swap lease; one that does not keeps what it has over a restart" {
+  configure '[turns]' 'host_budget = "4G"' 'pinned = "100%"'
+  gpurota set --gpu-ids 0 --capacity 2G
+  run gpurota run --gpu-ids 0 --swap --oversize --memory 1G -- true
+  [ -z "$output" ]
+  in_background one gpurota run --gpu-ids 0 --swap --oversize --memory 4G -- sleep 60
+  wait_until eval '[ "$(value "len(leases)")" = 1 ]'
+  local before
+  before=$(value 'leases[0]["gpus"][0]["oversize_bytes"]')
+  [ "$before" -ge $((2 << 30)) ]
+  run -1 gpurota update "$(value 'leases[0]["lease_id"]')" --memory 3G
+  grep -q 'is oversize: its limit stays' <<<"$output"
+  kill_daemon
+  start_daemon
+  [ "$(value 'leases[0]["gpus"][0]["oversize_bytes"]')" = "$before" ]
+  # What it has reserved is not there for another.
+  run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 4G -- true
+  grep -q 'would have to lie in' <<<"$output"
+}
