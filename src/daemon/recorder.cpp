@@ -62,6 +62,9 @@ std::string describe_share(const Lease& lease, const GpuTable& gpus) {
                     share.limit ? to_string(*share.limit) + " of " : "", gpus.name_of(share.uuid));
   }
   if (lease.swap()) text += " in turns";
+  if (const Bytes hosted = lease.oversize(); !hosted.is_zero()) {
+    text += fmt::format(", oversize: {} in host memory", to_string(hosted));
+  }
   return text;
 }
 
