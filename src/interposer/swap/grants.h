@@ -28,8 +28,7 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
 // Room for an allocation.
 struct SwapRoom {
   uint64_t movable;
-  uint64_t
-      hosted;  // in host memory, where an oversize lease has what its GPU has no room for (oversize.cpp)
+  uint64_t hosted;  // in host memory, for good (oversize.cpp)
 };
 // For `bytes` in whole pages. `split`: some of it here and some there will do.
 bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out);

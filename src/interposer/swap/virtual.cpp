@@ -322,9 +322,9 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
     Physical* p = physical_of(s.vmm, handle, &id);
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     memory = *p;
-    if ((memory.traits & kHosted) != 0)
-      return CUDA_ERROR_NOT_SUPPORTED;  // it stays, and is no GPU's
-    ++p->mappings;                      // it does not end meanwhile
+    // It stays where it is, which is no GPU.
+    if ((memory.traits & kHosted) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    ++p->mappings;  // it does not end meanwhile
   }
   const bool grows = !memory.wired;
   CUresult result = kNotLet;
