@@ -18,33 +18,36 @@ configure() {
 
 @test "a program has one and a half times the GPU, in turns with another, and reads what it wrote" {
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
-  gpurota set --gpu-ids 0 --capacity 768M --quantum 200ms
+  gpurota set --gpu-ids 0 --capacity 640M --quantum 1s
   # First the other: what it cannot move is then known, and is not promised to the large one.
-  in_background beside gpurota run --gpu-ids 0 --swap --memory 600M -- \
-    env PROBE_BUFFERS=16 "$E2E_SWAP_PROBE" torture 20 5
+  mkfifo "$E2E_DIR/tell" "$E2E_DIR/tell_beside"
+  in_background beside gpurota run --gpu-ids 0 --swap --memory 500M -- \
+    sh -c 'exec env PROBE_BUFFERS=8 "$0" torture 0 5 <"$1"' "$E2E_SWAP_PROBE" "$E2E_DIR/tell_beside"
+  exec 8<>"$E2E_DIR/tell_beside" # which waits for nobody
   wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"])")" -gt 0 ]'
-  mkfifo "$E2E_DIR/tell"
-  in_background big gpurota run --gpu-ids 0 --swap --oversize --memory 1152M -- \
+  in_background big gpurota run --gpu-ids 0 --swap --oversize --memory 960M -- \
     sh -c 'exec "$0" <"$1"' "$E2E_SWAP_OVERSIZE" "$E2E_DIR/tell"
-  exec 7<>"$E2E_DIR/tell" # which waits for nobody
+  exec 7<>"$E2E_DIR/tell"
   wait_until grep -q '^filled$' big
-  grep -q 'L3 is oversize: of its 1.1 GiB on GPU 0, .* lie in host memory' big
-  grep -q '^total 1152 MiB' big
+  grep -q 'L3 is oversize: of its 960 MiB on GPU 0, .* lie in host memory' big
+  grep -q '^total 960 MiB' big
   gpurota status | grep -q ' oversize '
-  [ "$(value 'leases[1]["gpus"][0]["limit_bytes"] == 1152 << 20')" = True ]
-  [ "$(value 'leases[1]["gpus"][0]["oversize_bytes"] >= 384 << 20')" = True ]
-  [ "$(turns 'gpus[0]["leases"][1]["hosted_bytes"] >= 384 << 20')" = True ]
+  [ "$(value 'leases[1]["gpus"][0]["limit_bytes"] == 960 << 20')" = True ]
+  [ "$(value 'leases[1]["gpus"][0]["oversize_bytes"] >= 320 << 20')" = True ]
+  [ "$(turns 'gpus[0]["leases"][1]["hosted_bytes"] >= 320 << 20')" = True ]
   gpurota explain L3 | grep -q 'more lie in host memory for good'
   local before
   before=$(turns 'gpus[0]["evictions"]')
-  wait_until eval '[ "$(turns "gpus[0][\"evictions\"]")" -gt $((before + 2)) ]'
+  wait_until eval '[ "$(turns "gpus[0][\"evictions\"]")" -gt $((before + 1)) ]'
   echo >&7
   wait_until grep -q '^checked$' big
   echo >&7
   wait_until grep -q '^done$' big
-  exec 7<&-
+  echo >&8
+  exec 7<&- 8<&-
   wait_until grep -q '^done$' beside
   run -1 grep '^line' big
+  run -1 grep 'lowered' big
   run -1 grep '^line' beside
 }
 
