@@ -68,8 +68,8 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
   --swap                share the GPU in turns: the program may have nearly all of its memory (or
                         --memory) while others do too. When they do not fit together one runs at a
                         time, and what it needs of the others' moves to host memory
-  --oversize            with --swap and --memory: more than the GPU has. What does not fit lies in host
-                        memory, which the GPU reaches far more slowly
+  --oversize            with --swap and --memory: more than the GPU has. What does not fit lies in
+                        host memory, which the GPU reaches far more slowly
   --priority WHICH      high, normal, low, or a number, up to what the site allows you: who goes
                         first in turns, and who is stopped last
   --quantum TIME        with --swap: how long its turns last while somebody waits, to 5m; auto: so

@@ -53,6 +53,7 @@ class SwapDaemon {
   // Of all tenants that are connected.
   gpurota_swap_memory memory(int slot) const;
   std::uint64_t hosted_bytes(int slot) const;
+  bool wait_for_hosted(int slot, std::uint64_t bytes) const;
   std::uint64_t most_hosted() const;  // of one GPU, at any time
   bool wait_for_evictions(std::uint64_t count) const;
   bool wait_for_clean_bytes(std::uint64_t bytes) const;

@@ -16,6 +16,10 @@ std::uint64_t SwapDaemon::hosted_bytes(int slot) const {
   return hosted(static_cast<std::size_t>(slot));
 }
 
+bool SwapDaemon::wait_for_hosted(int slot, std::uint64_t bytes) const {
+  return wait([=, this] { return hosted(static_cast<std::size_t>(slot)) == bytes; });
+}
+
 std::uint64_t SwapDaemon::most_hosted() const {
   std::lock_guard lock(mutex_);
   return most_hosted_;

@@ -130,8 +130,9 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
   made.size = size;
   made.handles = 1;
   made.slot = slot;
-  // In host memory it can be neither exported nor registered.
-  made.traits = room.hosted != 0 ? kHosted : traits_of(prop);
+  made.traits = traits_of(prop);
+  // No device can register it there.
+  if (room.hosted != 0) made.traits = (made.traits & ~kRdmaCapable) | kHosted;
   *result = kNotLet;
   {
     const GatePass pass(GateClass::kResidency, nullptr, false);
@@ -322,8 +323,8 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
     Physical* p = physical_of(s.vmm, handle, &id);
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     memory = *p;
-    // It stays where it is, which is no GPU.
-    if ((memory.traits & kHosted) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    // What is given away has to be on a GPU, which has no room for it.
+    if ((memory.traits & kHosted) != 0) return refuse(memory.slot, memory.size);
     ++p->mappings;  // it does not end meanwhile
   }
   const bool grows = !memory.wired;
@@ -358,8 +359,12 @@ CUresult virtual_wire_range(State& s, const AddressRange& range) {
     CUmemGenericAllocationHandle handle = 0;
     CUmemGenericAllocationHandle wired = 0;
     CUresult result = CUDA_SUCCESS;
+    if (!virtual_find(s, at, &found)) break;
+    if ((found.traits & kHosted) != 0) {  // it stays where it is, anyway
+      at = virtual_next(s, found.mapping.address + found.mapping.size, end);
+      continue;
+    }
     if (!virtual_retain(s, at, &handle, &result) || result != CUDA_SUCCESS) return result;
-    virtual_find(s, at, &found);
     result = virtual_wire(s, handle, &wired);
     const Released released = vmm_release_begins(s, handle);
     int64_t credits[GPUROTA_SLOTS] = {};
