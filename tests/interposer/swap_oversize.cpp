@@ -1,6 +1,7 @@
 // A CUDA program with more memory than its lease has of the GPU: one allocation that fits nowhere in one piece, many
 // that come after, and some that it maps itself. It knows every byte, and looks at all of them in the end.
 #include "tests/driver/api.h"
+#include "tests/driver/device_memory.h"
 
 #include <cstdio>
 #include <cstring>
@@ -127,17 +128,13 @@ class Program {
     return true;
   }
   bool map_some(std::size_t size) {
-    CUmemAllocationProp prop{};
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    const CUmemAccessDesc access{prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    const CUmemAllocationProp prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     CUmemGenericAllocationHandle handle = 0;
     int fd = -1;
     if (!OK(cuMemCreate(&handle, size, &prop, 0)) ||
         !OK(cuMemAddressReserve(&mapped_, size, 0, 0, 0)) ||
         !OK(cuMemMap(mapped_, size, 0, handle, 0)) ||
-        !OK(cuMemSetAccess(mapped_, size, &access, 1))) {
+        !OK(cuMemSetAccess(mapped_, size, &kReadWrite, 1))) {
       return false;
     }
     const CUresult given =
