@@ -37,12 +37,16 @@ TEST(Layout, MessagesHaveTheSizesOfVersion1) {
 
 TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
   EXPECT_EQ(sizeof(gpurota_swap_memory), 24u);
-  EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + 24u * GPUROTA_SLOTS);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + (24u + 8u) * GPUROTA_SLOTS);
+  EXPECT_EQ(offsetof(gpurota_msg_swap_here, hosted_bytes), GPUROTA_SWAP_HERE_LEAST);
+  EXPECT_EQ(GPUROTA_SWAP_HERE_LEAST, 16u + 24u * GPUROTA_SLOTS);
   EXPECT_EQ(sizeof(gpurota_msg_swap_terms), 40u);
   EXPECT_EQ(offsetof(gpurota_msg_swap_terms, kept_bytes), GPUROTA_SWAP_TERMS_LEAST);
   EXPECT_EQ(sizeof(gpurota_msg_swap_grow), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_grown), 24u);
-  EXPECT_EQ(sizeof(gpurota_msg_swap_shrink), 40u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_shrink), 48u);
+  EXPECT_EQ(offsetof(gpurota_msg_swap_shrink, hosted_bytes), GPUROTA_SWAP_SHRINK_LEAST);
+  EXPECT_EQ(GPUROTA_SWAP_SHRINK_LEAST, 40u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_gate), 16u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_status), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_move), 24u);
