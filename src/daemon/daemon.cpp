@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
+#include "daemon/context_costs.h"
 #include "daemon/doctor.h"
 #include "lease/gpu_selector.h"
 #include "sys/system_accounts.h"
@@ -174,6 +175,7 @@ Result<void> Daemon::start() {
   grants_.set_throttle(LimitKeeper::throttle(config_));
   discover();
   GPUROTA_TRY(leases_.restore());
+  if (driver_) recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   // Programs that held memory under the last daemon come back within the grace; until then nobody
@@ -257,6 +259,7 @@ void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
   queue_.set_topology(Topology(probe_->read_links(infos)));
   answers_.changed();
   log::info("GPUs found", {{"count", infos.size()}, {"driver", driver_->driver_version}});
+  recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
   for (const GpuInfo& info : infos) sampler_.watch(info);
   turns_.refresh();
   queue_.poke();
@@ -272,7 +275,8 @@ Daemon::Shares Daemon::share_out(const watch::Look& look) {
     if (!process.tenant || swap_.is_about_to_tell(process.pid)) {
       shares.outsiders[lease->id] += process.used.value_or(Bytes());
       const LeaseEntry* entry = leases_.find(lease->id);
-      if (entry && entry->lease.swap()) shares.swap_outsiders += process.used.value_or(Bytes());
+      if (entry && entry->lease.swap())
+        shares.swap_outsiders[process.pid] += process.used.value_or(Bytes());
     }
     // What its user started elsewhere is in a reservation too.
     if (!process.lease && !process.gone) leases_.cover(lease->id, process.pid);
@@ -281,13 +285,13 @@ Daemon::Shares Daemon::share_out(const watch::Look& look) {
 }
 
 void Daemon::record_state(const GpuEntry& gpu, const std::string& error) {
+  const std::string name = gpus_.name_of(gpu.info.uuid);
   log::warn(error.empty() ? "GPU answers again" : "GPU in error",
-            {{"gpu", gpus_.name_of(gpu.info.uuid)}, {"error", error}});
+            {{"gpu", name}, {"error", error}});
   Recorder::Event event;
   event.type = error.empty() ? proto::EventType::kGpuRecovered : proto::EventType::kGpuError;
   event.gpu = gpu.info.uuid;
-  event.message = "GPU " + gpus_.name_of(gpu.info.uuid) +
-                  (error.empty() ? " answers again" : " is in error: " + error);
+  event.message = "GPU " + name + (error.empty() ? " answers again" : " is in error: " + error);
   recorder_.record(std::move(event));
 }
 
@@ -340,7 +344,8 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   holders.clear();
   for (const auto& [lease, used] : shares.used) holders.insert(lease);
   tenants_.after_look(entry->sample, taken, shares.outsiders);
-  turns_.set_outsiders(gpu, shares.swap_outsiders, unreserved.all);
+  remember_context_cost(gpu, grants_, driver_->driver_version, leases_);
+  turns_.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});
   limits_.after_look(gpu, world_.loop.now());
   recorder_.on_use(gpu, shares.used);
   // The parents of MIG instances list the processes of all of them: those are looked at there.

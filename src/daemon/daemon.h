@@ -78,9 +78,9 @@ class Daemon {
   // What the processes of a sample mean: whose they are.
   struct Shares {
     std::map<LeaseId, Bytes> outsiders;
-    std::map<LeaseId, Bytes> used;      // by all of a lease's processes
-    std::map<pid_t, Bytes> by_process;  // of leases
-    Bytes swap_outsiders;               // of `outsiders`, of swap leases
+    std::map<LeaseId, Bytes> used;          // by all of a lease's processes
+    std::map<pid_t, Bytes> by_process;      // of leases
+    std::map<pid_t, Bytes> swap_outsiders;  // of `outsiders`, of swap leases
   };
   Shares share_out(const watch::Look& look);
   void record_state(const GpuEntry& gpu, const std::string& error);

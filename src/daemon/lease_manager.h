@@ -189,6 +189,8 @@ class LeaseManager final : public LeaseRoots {
   const ports::StoredGpuState& gpu_state(const GpuUuid& gpu) const;
   // What an administrator has set for it. Stored.
   Result<void> set_gpu(const ports::StoredGpuState& state);
+  // What a context takes there with this driver. Stored, if it is new.
+  void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
   // Bytes that processes of no lease hold on a GPU, from the last look.
   void set_unreserved_use(const GpuUuid& gpu, Bytes used, std::map<uid_t, Bytes> by = {}) {
     unreserved_[gpu] = used;

@@ -152,6 +152,18 @@ void LeaseManager::remember_use(const LeaseEntry& entry) {
   }
 }
 
+void LeaseManager::set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver) {
+  const ports::StoredGpuState& known = gpu_state(gpu);
+  if (known.context_cost == cost && known.context_driver == driver) return;
+  ports::StoredGpuState& state = gpu_states_[gpu];
+  state.uuid = gpu;
+  state.context_cost = cost;
+  state.context_driver = driver;
+  if (auto saved = parts_.store.save_gpu(state); !saved) {
+    log::warn("cannot store what a context takes, ignoring", {{"error", saved.error().message}});
+  }
+}
+
 Result<void> LeaseManager::set_draining(const GpuUuid& gpu, bool draining,
                                         const std::string& reason) {
   ports::StoredGpuState state = gpu_state(gpu);

@@ -138,6 +138,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   }
   tenant.here = true;
   const TenantId replaced = event.replaces;
+  parts_.turns.becomes_tenant(tenant.pid);
   parts_.turns.feed(event);
   if (const Tenant* old = find(replaced)) {
     if (old->connected) hang_up_soon(replaced, "it has connected again");

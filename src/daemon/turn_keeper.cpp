@@ -191,12 +191,24 @@ void TurnKeeper::set_aside(LeaseId lease, bool aside) {
   take(turns_.set_aside(lease, aside, parts_.loop.now()));
 }
 
-void TurnKeeper::set_outsiders(const GpuUuid& gpu, Bytes of_leases, Bytes unreserved) {
-  const std::pair<Bytes, Bytes> both(of_leases, unreserved);
-  if (outsiders_[gpu] == both) return;
-  outsiders_[gpu] = both;
-  turns_.set_outsiders(gpu, of_leases + unreserved);
+Bytes TurnKeeper::Outsiders::all() const {
+  Bytes sum = unreserved;
+  for (const auto& [pid, bytes] : of_leases) sum += bytes;
+  return sum;
+}
+
+void TurnKeeper::set_outsiders(const GpuUuid& gpu, Outsiders outsiders) {
+  Outsiders& known = outsiders_[gpu];
+  if (known == outsiders) return;
+  known = std::move(outsiders);
+  turns_.set_outsiders(gpu, known.all());
   feed(sched::Tick{});
+}
+
+void TurnKeeper::becomes_tenant(pid_t pid) {
+  for (auto& [gpu, outsiders] : outsiders_) {
+    if (outsiders.of_leases.erase(pid) != 0) turns_.set_outsiders(gpu, outsiders.all());
+  }
 }
 
 void TurnKeeper::take(const sched::Actions& actions) {
@@ -291,7 +303,7 @@ TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
   if (!any) return {};
   // What is used without a lease is nobody's here: placement counts it by itself.
   const auto outsiders = outsiders_.find(gpu);
-  const Bytes unreserved = outsiders == outsiders_.end() ? Bytes() : outsiders->second.second;
+  const Bytes unreserved = outsiders == outsiders_.end() ? Bytes() : outsiders->second.unreserved;
   const Bytes wired = memory.wired(*slot) - unreserved - of_fillers;
   return {most + wired, wired};
 }

@@ -66,9 +66,17 @@ class TurnKeeper {
   void on_news(std::function<void()> news) { news_ = std::move(news); }
 
   void feed(const sched::Event& event);
-  // Held on the GPU by whom turns do not know: processes of swap leases that are no tenants, and such
-  // of no lease.
-  void set_outsiders(const GpuUuid& gpu, Bytes of_leases, Bytes unreserved);
+  // Held on the GPU by whom turns do not know.
+  struct Outsiders {
+    std::map<pid_t, Bytes> of_leases;  // of processes of swap leases that are no tenants
+    Bytes unreserved;                  // of such of no lease
+
+    Bytes all() const;
+    bool operator==(const Outsiders&) const = default;
+  };
+  void set_outsiders(const GpuUuid& gpu, Outsiders outsiders);
+  // It is about to say what it has: the last look counts the same a second time. Before it is fed.
+  void becomes_tenant(pid_t pid);
   void report(const sched::ReportTrouble& trouble);
 
   // What turns need of a GPU. Fillers need none: what of them stays is counted where they are placed.
@@ -106,7 +114,7 @@ class TurnKeeper {
   std::uint64_t changes_ = 0;
   ports::EventLoop::SourcePtr timer_;
   std::map<GpuUuid, sched::GpuSettings> applied_;
-  std::map<GpuUuid, std::pair<Bytes, Bytes>> outsiders_;  // as set
+  std::map<GpuUuid, Outsiders> outsiders_;  // of the last look
   std::map<std::pair<sched::Trouble, LeaseId>, TimePoint> told_;
 };
 

@@ -35,6 +35,7 @@ struct TenantState {
   std::uint32_t ready = 0;
   TimePoint retry_at{};  // not moved before then
   std::deque<PendingGrow> growth;
+  std::vector<Grow> asked_on_hold;
 
   bool answered() const { return seen_seq == gate_seq; }
   bool drained() const { return answered() && !busy; }

@@ -1,6 +1,7 @@
 #include "sched/turns.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpurota::sched {
 namespace {
@@ -158,6 +159,7 @@ void Turns::on(const TenantDied& event) {
   tenant.busy = false;
   tenant.waiting = tenant.ready = 0;
   tenant.growth.clear();
+  tenant.asked_on_hold.clear();
   tenant.gate_open = false;
   tenant.seen_seq = tenant.gate_seq;
   memory_.mark_dead(event.tenant);
@@ -203,9 +205,13 @@ void Turns::on(const Grow& event) {
       oversize = gpu.oversize;
     }
   }
-  GrowAnswer answer = GrowAnswer::kRefusedLimit;
   const bool asks = slot && lease != nullptr && !tenants_[event.tenant].dead;
+  if (asks && on_hold(now_) && tenants_[event.tenant].asked_on_hold.size() < kMostGrowth) {
+    tenants_[event.tenant].asked_on_hold.push_back(event);
+    return;
+  }
   if (asks && event.hosted) return grow_hosted(event, *slot, oversize);
+  GrowAnswer answer = GrowAnswer::kRefusedLimit;
   if (asks && tenants_[event.tenant].growth.size() < kMostGrowth) {
     answer = memory_.check_growth(event.tenant, *slot, event.bytes, event.wired, limit);
   }
@@ -227,6 +233,13 @@ void Turns::on(const Grow& event) {
     to_host = memory_.to_host(event.tenant, *slot, event.bytes, limit, oversize);
   }
   actions_.push_back(AnswerGrow{event.tenant, event.gpu, event.seq, answer, to_host});
+}
+
+// Everybody who was there is known by now.
+void Turns::judge_what_was_asked_on_hold() {
+  for (auto& [id, tenant] : tenants_) {
+    for (const Grow& grow : std::exchange(tenant.asked_on_hold, {})) on(grow);
+  }
 }
 
 void Turns::on(const Shrink& event) {
@@ -285,6 +298,7 @@ void Turns::on(const Restored& event) {
 
 void Turns::settle() {
   if (now_ < held_until_) return;
+  judge_what_was_asked_on_hold();
   for (GpuState& gpu : gpus_) gpu.budget.advance(now_, gpu.draining);
   for (int i = 0; i < kMostRounds; ++i) {
     changed_ = false;

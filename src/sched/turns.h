@@ -61,6 +61,7 @@ class Turns {
   void on(const Reachable& event);
   void on(const TenantStatus& event);
   void on(const Grow& event);
+  void judge_what_was_asked_on_hold();
   void on(const Shrink& event);
   void on(const Measured& event);
   void on(const Evicted& event);

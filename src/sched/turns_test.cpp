@@ -366,6 +366,25 @@ TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
   EXPECT_GT(evicted[kA], Bytes());
 }
 
+// What has not come back is an outsider that cannot move; there is room when it is a tenant again.
+TEST_F(TurnsTest, ANewDaemonJudgesNoGrowthBeforeEverybodyIsBack) {
+  LeaseTerms terms;
+  terms.gpus = {{kGpu0, gib(78)}};
+  for (LeaseId id : {kLeaseA, kLeaseB}) {
+    terms.id = id;
+    turns.restore_lease(terms);
+  }
+  turns.hold_until(now + seconds(3));
+  turns.set_outsiders(kGpu0, gib(70));
+  send(AddTenant{kB, kLeaseB, {}, false});
+  send(Grow{kB, kGpu0, ++seq, gib(40), false});
+  EXPECT_TRUE(of<AnswerGrow>().empty());
+  turns.set_outsiders(kGpu0, Bytes());
+  send(AddTenant{kA, kLeaseA, {{kGpu0, gib(70), gib(70), {}}}, false});
+  pass(seconds(3));
+  EXPECT_EQ(answer(), GrowAnswer::kGranted);
+}
+
 TEST_F(TurnsTest, WhatATenantClaimsIsBoundedByWhatIsKnown) {
   add(kLeaseA, {kA}, gib(30));
   send(Restored{kA, kGpu0, gib(1000), {}, false});

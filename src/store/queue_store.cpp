@@ -173,7 +173,8 @@ Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows,
       database_.prepare("SELECT uuid, draining, drain_reason, idle_since_ms, last_uid,"
-                        " capacity_bytes, capacity_percent, quantum_ms, turns FROM gpu"));
+                        " capacity_bytes, capacity_percent, quantum_ms, turns, context_bytes,"
+                        " context_driver FROM gpu"));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return gpus;
@@ -186,19 +187,22 @@ Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
     gpu.capacity = size_at(rows, 5);
     if (!rows.is_null(7)) gpu.quantum = milliseconds(rows.integer(7));
     gpu.turns = rows.bytes(8);
+    gpu.context_cost = Bytes(static_cast<std::uint64_t>(rows.integer(9)));
+    gpu.context_driver = rows.bytes(10);
   }
 }
 
 Result<void> SqliteStore::save_gpu(const ports::StoredGpuState& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert,
-      database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+      database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind_text(gpu.uuid.value).bind(gpu.draining ? 1 : 0).bind_blob(gpu.drain_reason);
   insert.bind(gpu.idle_since.time_since_epoch().count());
   insert.bind(gpu.last_user ? Number(*gpu.last_user) : Number());
   bind_size(insert, gpu.capacity);
   insert.bind(gpu.quantum ? Number(gpu.quantum->count()) : Number());
-  return insert.bind_text(gpu.turns).run();
+  insert.bind_text(gpu.turns).bind(to_integer(gpu.context_cost.count()));
+  return insert.bind_blob(gpu.context_driver).run();
 }
 
 }  // namespace gpurota::store

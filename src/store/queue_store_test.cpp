@@ -92,6 +92,8 @@ TEST(QueueStore, KeepsWhatIsKnownOfGpus) {
   ASSERT_TRUE((*store)->save_gpu(gpu));
   gpu.draining = false;
   gpu.last_user.reset();
+  gpu.context_cost = mib(518);
+  gpu.context_driver = "580.65.06";
   ASSERT_TRUE((*store)->save_gpu(gpu));
   EXPECT_THAT(*(*store)->load_gpus(), ElementsAre(gpu));
 }

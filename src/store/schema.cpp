@@ -190,6 +190,10 @@ ALTER TABLE request ADD COLUMN quantum_ms INTEGER;
 ALTER TABLE lease_gpu ADD COLUMN oversize_bytes INTEGER NOT NULL DEFAULT 0;  -- in host memory
 ALTER TABLE request ADD COLUMN oversize INTEGER NOT NULL DEFAULT 0;
 )sql",
+    R"sql(
+ALTER TABLE gpu ADD COLUMN context_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE gpu ADD COLUMN context_driver BLOB NOT NULL DEFAULT x'';
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

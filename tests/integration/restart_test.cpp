@@ -71,6 +71,27 @@ TEST_F(RestartTest, NothingIsGrantedBeforeTheOthersCouldComeBack) {
   comes_back.join();
 }
 
+TEST_F(RestartTest, WhatAContextTakesIsKnownToTheNextDaemon) {
+  RunningDaemon daemon;
+  make_lease(daemon);
+  const GpuUuid gpu = lease.gpus[0].uuid;
+  {
+    WireTenant tenant(daemon.tenant_socket());
+    ASSERT_EQ(tenant.hello(lease.lease_id.value), GPUROTA_OK);
+    ASSERT_EQ(tenant.grow_context(0)->status, GPUROTA_OK);
+    daemon.probe.set_process(gpu, ::getpid(), mib(300));
+    ASSERT_TRUE(tenant.contexts(0, 1));
+    EXPECT_EQ(daemon.granted(), mib(300));
+    daemon.stop();
+  }
+  daemon.probe.remove_process(::getpid());
+  daemon.start();
+  WireTenant tenant(daemon.tenant_socket());
+  ASSERT_EQ(tenant.hello(lease.lease_id.value), GPUROTA_OK);
+  ASSERT_EQ(tenant.grow_context(0)->status, GPUROTA_OK);
+  EXPECT_EQ(daemon.granted(), mib(300)) << "not what one may take at most";
+}
+
 TEST_F(RestartTest, ACommandThatEndedMeanwhileIsReleased) {
   RunningDaemon daemon;
   make_lease(daemon);

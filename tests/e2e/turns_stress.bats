@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and stopped at
+# random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (60), with the seed E2E_SEED; hours of it
+# are run by hand, the result is in bench/RESULTS.md.
+
+load helpers
+
+setup() {
+  start_daemon
+  gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null # what a context costs is known then
+  # One has 700 MiB with its two contexts, of 128 MiB each; those of the two others do not move.
+  gpurota set --gpu-ids 0 --capacity 1400M --quantum 200ms
+  RUNS=0 DONE=0 KILLED=0 EVICTED=0
+  COMMAND_OF=() FILE_OF=() KILLED_OF=()
+}
+teardown() { end_test; }
+
+# start SLOT: another program that writes, copies, captures, forks, frees and reads back.
+start() {
+  RUNS=$((RUNS + 1))
+  FILE_OF[$1]=probe.$RUNS KILLED_OF[$1]=
+  in_background "probe.$RUNS" env GPUROTA_DEBUG="$E2E_DIR/probe.$RUNS.debug" PROBE_BUFFERS=32 E2E_RUN="$RUNS" \
+    gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture $((3 + RANDOM % 6)) "$RUNS"
+  COMMAND_OF[$1]=$BACKGROUND_PID
+}
+
+# The program of a slot, below its `gpurota run`; empty while there is none.
+program_of() { pgrep -f "^$E2E_SWAP_PROBE torture [0-9]* ${FILE_OF[$1]#probe.}\$" | head -n 1; }
+
+# ended SLOT: counts one that has ended, and fails if it has read what it did not write.
+ended() {
+  local file=${FILE_OF[$1]}
+  if grep -e '^line' -e '^no context' "$file"; then return 1; fi
+  if [ -n "${KILLED_OF[$1]}" ]; then
+    KILLED=$((KILLED + 1))
+  else
+    grep -q '^done$' "$file" || { echo "$file:" && tail -n 20 "$file" && return 1; }
+    DONE=$((DONE + 1))
+  fi
+  EVICTED=$((EVICTED + $(grep -c ': evicted' "$file.debug" || true)))
+  rm -f "$file" "$file.debug"
+}
+
+renew() {
+  local slot
+  for slot in 0 1 2; do
+    if ! gone "${COMMAND_OF[slot]}"; then continue; fi
+    ended "$slot" || return 1
+    start "$slot"
+  done
+}
+
+disturb() {
+  local slot=$((RANDOM % 3)) pid
+  pid=$(program_of "$slot")
+  case $((RANDOM % 6)) in
+    0) kill_daemon && start_daemon ;;
+    1)
+      KILLED_OF[slot]=yes
+      [ -z "$pid" ] || kill -KILL "$pid" || true
+      ;;
+    2)
+      KILLED_OF[slot]=yes
+      kill -KILL "${COMMAND_OF[slot]}" || true
+      ;;
+    3)
+      [ -z "$pid" ] || { kill -STOP "$pid" && sleep "0.$((RANDOM % 9))" && kill -CONT "$pid"; } || true
+      ;;
+  esac
+}
+
+@test "nothing is lost while programs and the daemon are killed at random" {
+  local slot end=$((SECONDS + ${E2E_STRESS_SECONDS:-60}))
+  RANDOM=${E2E_SEED:-$$}
+  echo "seed ${E2E_SEED:-$$}"
+  for slot in 0 1 2; do start "$slot"; done
+  while ((SECONDS < end)); do
+    sleep "$((RANDOM % 2)).$((RANDOM % 9 + 1))"
+    disturb
+    renew
+  done
+  for slot in 0 1 2; do
+    wait_until gone "${COMMAND_OF[slot]}"
+    ended "$slot"
+  done
+  echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" | tee -a "${E2E_REPORT:-/dev/null}"
+  [ "$DONE" -gt 0 ]
+  [ "$EVICTED" -gt 0 ]
+  wait_until no_leases
+  memory_is_back
+}
