@@ -6,8 +6,6 @@
 
 #include <algorithm>
 
-using gpurota::sim::Allocation;
-using gpurota::sim::Call;
 using gpurota::sim::check_unsafe_call;
 using gpurota::sim::Context;
 using gpurota::sim::ContextCall;

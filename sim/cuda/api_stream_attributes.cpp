@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-using gpurota::sim::Call;
 using gpurota::sim::Stream;
 using gpurota::sim::StreamCall;
 

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-
-#include <time.h>
+#include <ctime>
 
 namespace gpurota::sim {
 namespace {

@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include <time.h>
+#include <ctime>
 
 namespace gpurota::sim {
 namespace {

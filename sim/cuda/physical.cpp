@@ -235,8 +235,8 @@ std::shared_ptr<Mapping> Mapping::create_at(std::shared_ptr<Physical> memory, st
 
 Mapping::~Mapping() {
   if (in_reservation_) {
-    ::mmap(address_, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-           0);
+    (void)::mmap(address_, size_, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   } else {
     ::munmap(address_, size_);
   }

@@ -3,10 +3,10 @@
 #include "sim/cuda/thread_local.h"
 #include "sim/state/machine.h"
 
+#include <csignal>
 #include <thread>
 
 #include <pthread.h>
-#include <signal.h>
 
 namespace gpurota::sim {
 namespace {

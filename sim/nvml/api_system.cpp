@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 using gpurota::Fd;
-using gpurota::sim::Machine;
 using gpurota::sim::nvml_gpus;
 using gpurota::sim::nvml_handle;
 using gpurota::sim::nvml_machine;

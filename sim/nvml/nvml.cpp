@@ -76,8 +76,9 @@ std::vector<int> nvml_gpus(const Machine& machine) {
 
 nvmlReturn_t nvml_text(const char* text, char* out, unsigned length) {
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  if (std::strlen(text) >= length) return NVML_ERROR_INSUFFICIENT_SIZE;
-  std::strcpy(out, text);
+  const std::size_t size = std::strlen(text) + 1;
+  if (size > length) return NVML_ERROR_INSUFFICIENT_SIZE;
+  std::memcpy(out, text, size);
   return NVML_SUCCESS;
 }
 

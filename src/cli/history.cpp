@@ -86,7 +86,7 @@ Result<void> stream_events(const Context& context, const EventsOptions& options)
   if (options.follow) call.follow = true;
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   for (;;) {
-    const auto read = read_stream(connection, options, stream);
+    auto read = read_stream(connection, options, stream);
     if (read || !options.follow || !is_away(read.error())) return read;
     GPUROTA_ASSIGN_OR_RETURN(auto again, connect_again(context));
     if (!again) return {};

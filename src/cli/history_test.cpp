@@ -16,7 +16,7 @@ proto::Report::Reply a_report() {
   proto::Report::Reply reply;
   reply.until = WallTime(1000h);
   reply.by = "user";
-  reply.rows = {{"alice", 3, 7200, 1024 * 3600}, {"bob", 1, 3600, 0}};
+  reply.rows = {{"alice", 3, 7200, std::uint64_t{1024} * 3600}, {"bob", 1, 3600, 0}};
   return reply;
 }
 

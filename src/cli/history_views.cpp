@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpurota::cli {
 namespace {
@@ -36,8 +37,8 @@ std::string name_of(const proto::ReportRow& row) {
 
 std::string bar(std::uint64_t value, std::uint64_t most) {
   if (most == 0) return {};
-  const auto full =
-      static_cast<std::size_t>(static_cast<double>(value) / static_cast<double>(most) * kBar + 0.5);
+  const double share = static_cast<double>(value) / static_cast<double>(most);
+  const auto full = static_cast<std::size_t>(std::lround(share * kBar));
   std::string text;
   for (std::size_t i = 0; i < full; ++i) text += "█";
   return text;
