@@ -5,7 +5,6 @@
 #include "daemon/doctor.h"
 #include "lease/gpu_selector.h"
 #include "sys/system_accounts.h"
-#include "watch/classify.h"
 
 #include <fmt/format.h>
 
@@ -238,76 +237,6 @@ Result<void> Daemon::reload() {
   return {};
 }
 
-void Daemon::discover() {
-  auto driver = probe_->read_driver();
-  auto infos = driver ? probe_->read_gpus() : tl::unexpected(driver.error());
-  if (!infos) {
-    if (!driver_error_) {
-      log::warn("no GPU can be seen, looking again every second",
-                {{"error", infos.error().message}});
-    }
-    driver_error_ = infos.error();
-    return;
-  }
-  driver_error_.reset();
-  driver_ = *driver;
-  adopt_gpus(std::move(*infos));
-}
-
-void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
-  gpus_ = GpuTable(infos);
-  queue_.set_topology(Topology(probe_->read_links(infos)));
-  answers_.changed();
-  log::info("GPUs found", {{"count", infos.size()}, {"driver", driver_->driver_version}});
-  recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
-  for (const GpuInfo& info : infos) sampler_.watch(info);
-  turns_.refresh();
-  queue_.poke();
-}
-
-Daemon::Shares Daemon::share_out(const watch::Look& look) {
-  Shares shares;
-  for (const watch::SeenProcess& process : look.processes) {
-    const watch::SeenLease* lease = watch::owning_lease(process, look);
-    if (!lease) continue;
-    shares.used[lease->id] += process.used.value_or(Bytes());
-    shares.by_process[process.pid] = process.used.value_or(Bytes());
-    if (!process.tenant || swap_.is_about_to_tell(process.pid)) {
-      shares.outsiders[lease->id] += process.used.value_or(Bytes());
-      const LeaseEntry* entry = leases_.find(lease->id);
-      if (entry && entry->lease.swap())
-        shares.swap_outsiders[process.pid] += process.used.value_or(Bytes());
-    }
-    // What its user started elsewhere is in a reservation too.
-    if (!process.lease && !process.gone) leases_.cover(lease->id, process.pid);
-  }
-  return shares;
-}
-
-void Daemon::record_state(const GpuEntry& gpu, const std::string& error) {
-  const std::string name = gpus_.name_of(gpu.info.uuid);
-  log::warn(error.empty() ? "GPU answers again" : "GPU in error",
-            {{"gpu", name}, {"error", error}});
-  Recorder::Event event;
-  event.type = error.empty() ? proto::EventType::kGpuRecovered : proto::EventType::kGpuError;
-  event.gpu = gpu.info.uuid;
-  event.message = "GPU " + name + (error.empty() ? " answers again" : " is in error: " + error);
-  recorder_.record(std::move(event));
-}
-
-Duration Daemon::period_of(const GpuUuid& gpu) const {
-  const GpuEntry* const entry = gpus_.find(gpu);
-  const auto& leases = leases_.entries();
-  const bool busy = !entry || !entry->sample.processes.empty() || !entry->sample.error.empty() ||
-                    keeper_.has_open(gpu) || fillers_.is_of_interest(gpu) ||
-                    std::any_of(leases.begin(), leases.end(), [&](const auto& each) {
-                      return each.second.lease.find_gpu(gpu) != nullptr;
-                    });
-  // Nothing there: a look now and then finds what comes.
-  const std::chrono::milliseconds period = config_.watch_period;
-  return busy ? period : std::max(period, config_.watch.idle_period);
-}
-
 void Daemon::notify(LeaseId lease, const std::string& message) {
   const LeaseEntry* const entry = leases_.find(lease);
   if (!entry) return;
@@ -316,59 +245,10 @@ void Daemon::notify(LeaseId lease, const std::string& message) {
   });
 }
 
-void Daemon::on_sample(GpuSample sample, TimePoint taken) {
-  GpuEntry* const entry = gpus_.find(sample.uuid);
-  if (!entry) return;
-  answers_.changed();
-  if (sample.error != entry->sample.error) {
-    record_state(*entry, sample.error);
-    queue_.poke();
-  }
-  if (!sample.error.empty()) {
-    entry->sample.error = sample.error;  // the rest keeps the last good look
-    tenants_.after_failed_look(entry->info.uuid);
-    fillers_.on_failed_look(entry->info.uuid);
-    return;
-  }
-  entry->sample = std::move(sample);
-  entry->taken = taken;
-  const watch::Look look = keeper_.look_at(entry->sample);
-  Shares shares = share_out(look);
-  recovered_.on_look(entry->sample, std::move(shares.by_process));
-  const GpuUuid gpu = entry->info.uuid;
-  const WatchKeeper::Unreserved unreserved = keeper_.unreserved(look);
-  // Whoever waits may have waited for just that.
-  if (unreserved.all != leases_.unreserved_use(gpu)) queue_.poke();
-  leases_.set_unreserved_use(gpu, unreserved.all, unreserved.by_user);
-  std::set<LeaseId>& holders = holders_[gpu];
-  holders.clear();
-  for (const auto& [lease, used] : shares.used) holders.insert(lease);
-  tenants_.after_look(entry->sample, taken, shares.outsiders);
-  remember_context_cost(gpu, grants_, driver_->driver_version, leases_);
-  turns_.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});
-  limits_.after_look(gpu, world_.loop.now());
-  recorder_.on_use(gpu, shares.used);
-  // The parents of MIG instances list the processes of all of them: those are looked at there.
-  if (!entry->info.mig_enabled) keeper_.on_look(look);
-  // Last: what is found is told of leases that are still there.
-  leases_.check_endings();
-  fillers_.on_look(gpu, keeper_.has_foreign(look), shares.used);
-}
-
 bool Daemon::holds_memory(LeaseId lease) const {
   if (grants_.has_dead(lease) || swap_.has_dead(lease)) return true;
   return std::any_of(holders_.begin(), holders_.end(),
                      [&](const auto& gpu) { return gpu.second.contains(lease); });
-}
-
-bool Daemon::hurried(const GpuUuid& gpu) const {
-  if (grants_.expects_measurement(gpu) || swap_.expects_look(gpu) || fillers_.expects_look(gpu)) {
-    return true;
-  }
-  const auto& entries = leases_.entries();
-  return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
-    return entry.second.cause && entry.second.lease.find_gpu(gpu);
-  });
 }
 
 void Daemon::tell_job(const LeaseEntry& entry) {
