@@ -29,7 +29,7 @@ program_of() { pgrep -f "^$E2E_SWAP_PROBE torture [0-9]* ${FILE_OF[$1]#probe.}\$
 
 # ended SLOT: counts one that has ended, and fails if it has read what it did not write.
 ended() {
-  local file=${FILE_OF[$1]}
+  local file=${FILE_OF[$1]} evicted
   if grep -e '^line' -e '^no context' "$file"; then return 1; fi
   if [ -n "${KILLED_OF[$1]}" ]; then
     KILLED=$((KILLED + 1))
@@ -37,7 +37,8 @@ ended() {
     grep -q '^done$' "$file" || { echo "$file:" && tail -n 20 "$file" && return 1; }
     DONE=$((DONE + 1))
   fi
-  EVICTED=$((EVICTED + $(grep -c ': evicted' "$file.debug" || true)))
+  evicted=$(grep -cs ': evicted' "$file.debug") || true # none: it was killed while it waited for its lease
+  EVICTED=$((EVICTED + ${evicted:-0}))
   rm -f "$file" "$file.debug"
 }
 
