@@ -58,9 +58,10 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
 }
 
 @test "a process without a lease makes it leave, and it does not flap when that comes and goes" {
-  add_holder
+  # It rests longer than the stranger stays away, also on a machine that is slow.
+  add hold --idle-after 3s -- "$(command -v gpurota)" burn --hold --memory 88%
   wait_until holds_memory
-  local i
+  local i started yielded
   for i in 1 2 3 4 5; do
     stranger "stranger$i" 100
     wait_until is_off
@@ -68,9 +69,10 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
     sleep 0.5
   done
   event_is 'filler_yielded.*a process without a lease'
-  # It rests longer than the stranger stays away.
-  [ "$(count_of filler_started)" -le 2 ]
-  [ "$(count_of filler_yielded)" = "$(count_of filler_started)" ]
+  yielded=$(count_of filler_yielded) started=$(count_of filler_started)
+  [ "$started" -le 2 ]
+  # The last may be on again.
+  [ "$yielded" -ge $((started - 1)) ]
 }
 
 @test "a program that asks for an automatic lease gets it when the filler has made way" {

@@ -59,10 +59,10 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   gpurota update L1 --priority low --quantum auto
   [ "$(value 'leases[0]["priority"]')" = -10 ]
   [ "$(value 'leases[0]["quantum_ms"]')" = 0 ]
+  gpurota events | grep -q 'priority -10, quantum auto'
   kill_daemon
   start_daemon
   [ "$(turns 'gpus[0]["leases"][0]["priority"], gpus[0]["leases"][0]["own_quantum_ms"]')" = "-10 0" ]
-  gpurota events | grep -q 'priority -10, quantum auto'
   run -1 gpurota update L1 --quantum 1x
   grep -q '10ms' <<<"$output"
   run -125 gpurota run --memory 1G --quantum 5s -- true
