@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and stopped at
 # random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (60), with the seed E2E_SEED; hours of it
-# are run by hand, the result is in bench/RESULTS.md.
+# are for a run by hand, the longest is in bench/RESULTS.md.
 
 load helpers
 
