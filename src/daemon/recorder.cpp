@@ -281,52 +281,50 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
   }
 }
 
-void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked) {
-  if (!grants_.first({uid, "grant", "LimitExceeded", lease}, parts_.loop.now())) {
-    return schedule(Denials::kWindow);
+// Empty: one like it has been told, and this one is counted.
+std::optional<Recorder::Event> Recorder::deny(LeaseId lease, uid_t uid, pid_t pid,
+                                              const char* operation, std::optional<Bytes> asked) {
+  constexpr const char* kCode = "LimitExceeded";
+  if (!grants_.first({uid, operation, kCode, lease}, parts_.loop.now())) {
+    schedule(Denials::kWindow);
+    return std::nullopt;
   }
   AuditRecord record;
   record.uid = uid;
   record.pid = pid;
   record.lease = lease;
-  record.operation = "grant";
+  record.operation = operation;
   record.bytes = asked;
-  record.error_code = "LimitExceeded";
+  record.error_code = kCode;
   audit(record);
   Event event;
   event.type = proto::EventType::kGrantDenied;
   event.lease = lease;
-  event.gpu = gpu;
   event.uid = uid;
   event.bytes = asked;
-  event.message = fmt::format("{} was refused more memory: {}", to_string(lease), to_string(asked));
   event.pids = {pid};
-  this->record(std::move(event));
+  return event;
+}
+
+void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked) {
+  auto event = deny(lease, uid, pid, "grant", asked);
+  if (!event) return;
+  event->gpu = gpu;
+  event->message =
+      fmt::format("{} was refused more memory: {}", to_string(lease), to_string(asked));
+  record(std::move(*event));
 }
 
 // In the log too: the program can only say that it has no memory.
 void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, int most) {
-  if (!grants_.first({uid, "process", "LimitExceeded", lease}, parts_.loop.now())) {
-    return schedule(Denials::kWindow);
-  }
-  AuditRecord record;
-  record.uid = uid;
-  record.pid = pid;
-  record.lease = lease;
-  record.operation = "process";
-  record.error_code = "LimitExceeded";
-  audit(record);
-  Event event;
-  event.type = proto::EventType::kGrantDenied;
-  event.lease = lease;
-  event.uid = uid;
-  event.message = fmt::format(
+  auto event = deny(lease, uid, pid, "process", std::nullopt);
+  if (!event) return;
+  event->message = fmt::format(
       "a process of {} gets no memory: the lease has {} already, as many "
       "as the site allows (max_tenants_per_lease)",
       to_string(lease), most);
-  event.pids = {pid};
-  log::warn(event.message, {{"lease", to_string(lease)}, {"uid", uid}, {"pid", pid}});
-  this->record(std::move(event));
+  log::warn(event->message, {{"lease", to_string(lease)}, {"uid", uid}, {"pid", pid}});
+  record(std::move(*event));
 }
 
 // What was refused again and again, in one line each.

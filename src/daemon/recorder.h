@@ -90,6 +90,9 @@ class Recorder {
   Result<std::vector<ports::UsageSum>> usage(ports::UsageBy by, WallTime since, WallTime until);
 
  private:
+  // Audits that a lease gets no more, if that is news, and begins its event.
+  std::optional<Event> deny(LeaseId lease, uid_t uid, pid_t pid, const char* operation,
+                            std::optional<Bytes> asked);
   // What was last said of a lease.
   struct Told {
     bool started = false;

@@ -23,6 +23,17 @@ class TurnsTest : public testing::Test {
     (void)turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, {}});
   }
 
+  // A daemon that has just started, and knows two leases from the last one.
+  void begin_anew() {
+    LeaseTerms terms;
+    terms.gpus = {{kGpu0, gib(78)}};
+    for (LeaseId id : {kLeaseA, kLeaseB}) {
+      terms.id = id;
+      turns.restore_lease(terms);
+    }
+    turns.hold_until(now + seconds(3));
+  }
+
   void add(LeaseId lease, std::vector<TenantId> tenants, Bytes memory,
            std::vector<GpuUuid> gpus = {kGpu0}, int priority = 0) {
     LeaseTerms terms;

@@ -345,13 +345,7 @@ TEST_F(TurnsTest, ADeadTenantsMemoryCountsUntilItIsBack) {
 TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
   const std::vector<TenantMemory> here{{kGpu0, gib(70), gib(70), mib(600)}};
   const std::vector<TenantMemory> out{{kGpu0, gib(70), gib(8), mib(600)}};
-  LeaseTerms terms;
-  terms.gpus = {{kGpu0, gib(78)}};
-  for (LeaseId id : {kLeaseA, kLeaseB}) {
-    terms.id = id;
-    turns.restore_lease(terms);
-  }
-  turns.hold_until(now + seconds(3));
+  begin_anew();
   send(AddTenant{kB, kLeaseB, out, false});
   work(kB);
   send(AddTenant{kA, kLeaseA, here, true});
@@ -368,13 +362,7 @@ TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
 
 // What has not come back is an outsider that cannot move; there is room when it is a tenant again.
 TEST_F(TurnsTest, ANewDaemonJudgesNoGrowthBeforeEverybodyIsBack) {
-  LeaseTerms terms;
-  terms.gpus = {{kGpu0, gib(78)}};
-  for (LeaseId id : {kLeaseA, kLeaseB}) {
-    terms.id = id;
-    turns.restore_lease(terms);
-  }
-  turns.hold_until(now + seconds(3));
+  begin_anew();
   turns.set_outsiders(kGpu0, gib(70));
   send(AddTenant{kB, kLeaseB, {}, false});
   send(Grow{kB, kGpu0, ++seq, gib(40), false});

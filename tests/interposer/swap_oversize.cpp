@@ -1,38 +1,14 @@
 // A CUDA program with more memory than its lease has of the GPU: one allocation that fits nowhere in one piece, many
 // that come after, and some that it maps itself. It knows every byte, and looks at all of them in the end.
-#include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
+#include "tests/interposer/swap_probe.h"
 
 #include <cstdio>
 #include <cstring>
 #include <random>
 #include <vector>
 
-#include <poll.h>
-
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-bool g_wrong = false;
-
-bool ok(CUresult result, int line) {
-  if (result == CUDA_SUCCESS) return true;
-  std::printf("line %d: %s\n", line, code_name(result).c_str());
-  g_wrong = true;
-  return false;
-}
-#define OK(call) ok(call, __LINE__)
-
-void say(const char* word) {
-  std::printf("%s\n", word);
-  std::fflush(stdout);
-}
-
-bool told_to_go_on() {
-  pollfd p{0, POLLIN, 0};
-  return ::poll(&p, 1, 0) != 0;
-}
 
 class Program {
  public:

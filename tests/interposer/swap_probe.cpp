@@ -201,11 +201,6 @@ void wait_for_line() {
   }
 }
 
-void say(const char* word) {
-  std::printf("%s\n", word);
-  std::fflush(stdout);
-}
-
 int torture(double seconds, unsigned seed, bool two_gpus) {
   const bool until_told = seconds == 0;
   g_end = Clock::now() +

@@ -1,4 +1,5 @@
-// What the parts of swap_probe share: when it ends, and how it says what was wrong. Any thread of it.
+// What the programs in swap leases share: how they say what was wrong, and how they are told to go on; and the parts
+// of swap_probe, when it ends. Any thread.
 #pragma once
 
 #include "tests/driver/api.h"
@@ -7,6 +8,8 @@
 #include <chrono>
 #include <cstdio>
 #include <random>
+
+#include <poll.h>
 
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 using Clock = std::chrono::steady_clock;
@@ -35,6 +38,17 @@ inline bool ok(CUresult result, const char* what, int line) {
   return false;
 }
 #define OK(call) ok(call, #call, __LINE__)
+
+inline void say(const char* word) {
+  std::printf("%s\n", word);
+  std::fflush(stdout);
+}
+
+// There is a line on standard input, or it is closed.
+inline bool told_to_go_on() {
+  pollfd p{0, POLLIN, 0};
+  return ::poll(&p, 1, 0) != 0;
+}
 
 inline bool same(unsigned read, unsigned wanted, int line) {
   ++g_checks;

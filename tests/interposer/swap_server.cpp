@@ -1,6 +1,6 @@
 // A CUDA program as an inference server is one: most of its memory never changes, some changes all the time, and now
 // and then a single byte of the former does. It knows what must be where, and looks at all of it in the end.
-#include "tests/driver/api.h"
+#include "tests/interposer/swap_probe.h"
 
 #include <cstdio>
 #include <cstring>
@@ -8,32 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <poll.h>
-
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kWeights = 90 * kMiB, kActivations = 6 * kMiB;
-
-bool g_wrong = false;
-
-bool ok(CUresult result, int line) {
-  if (result == CUDA_SUCCESS) return true;
-  std::printf("line %d: %s\n", line, code_name(result).c_str());
-  g_wrong = true;
-  return false;
-}
-#define OK(call) ok(call, __LINE__)
-
-void say(const char* word) {
-  std::printf("%s\n", word);
-  std::fflush(stdout);
-}
-
-bool told_to_end() {
-  pollfd p{0, POLLIN, 0};
-  return ::poll(&p, 1, 0) != 0;
-}
 
 class Server {
  public:
@@ -84,7 +61,7 @@ int main(int argc, char** argv) {
     Server server;
     if (with.context() == nullptr || !server.load()) return 1;
     say("serving");
-    for (int i = 1; !told_to_end() && !g_wrong; ++i) {
+    for (int i = 1; !told_to_go_on() && !g_wrong; ++i) {
       server.serve_one(changes != 0 && i % changes == 0);
     }
     if (g_wrong || !server.unload()) return 1;
