@@ -32,7 +32,7 @@ _gpurota_job() {
     if [ "${COMP_WORDS[i]}" = job ]; then action=${COMP_WORDS[i + 1]}; fi
   done
   if [ "$action" = "$current" ]; then action=''; fi
-  local define='--restart --output --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --note --as --timeout --wait --nonblock --'
+  local define='--restart --output --env --env-file --workdir --after --gpus --gpu-ids --memory --soft-limit --swap --oversize --priority --quantum --note --as --timeout --wait --nonblock --memory-threshold --'
   case $action in
     '') _gpurota_words "add list show logs update start stop restart remove export apply --help" "$current" ;;
     add) _gpurota_words "$define" "$current" ;;

@@ -14,7 +14,7 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: gpurota-sim [--dir DIR] MACHINE -- COMMAND [ARGUMENT…]\n"
+    "usage: gpurota-sim [--dir DIR [--shared]] MACHINE -- COMMAND [ARGUMENT…]\n"
     "       gpurota-sim list\n"
     "       gpurota-sim show [--dir DIR]\n"
     "       gpurota-sim set [--dir DIR] KEY=VALUE…\n"
@@ -22,8 +22,9 @@ constexpr const char* kUsage =
     "\n"
     "Runs COMMAND on a machine with simulated GPUs. MACHINE is the name of an installed machine\n"
     "(`gpurota-sim list`) or a path to a TOML file. With --dir the machine is kept in DIR and\n"
-    "shared with others that name it; MACHINE is then needed only to make it. Inside, or with\n"
-    "--dir, `set` changes the machine while it runs: see gpurota-sim(1).\n";
+    "shared with others that name it; MACHINE is then needed only to make it; with --shared it is\n"
+    "made for all users. Inside, or with --dir, `set` changes the machine while it runs: see\n"
+    "gpurota-sim(1).\n";
 
 int usage_error(const std::string& what) {
   fmt::print(stderr, "gpurota-sim: {}\n{}", what, kUsage);
@@ -36,7 +37,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> words;
   std::vector<char*> command;
   std::string dir;
-  bool shows_unsupported = false;
+  bool shows_unsupported = false, for_all = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--") {
@@ -57,6 +58,8 @@ int main(int argc, char** argv) {
       dir = argv[i];
     } else if (word.rfind("--dir=", 0) == 0) {
       dir = word.substr(6);
+    } else if (word == "--shared") {
+      for_all = true;
     } else if (word == "--show-unsupported") {
       shows_unsupported = true;
     } else if (word.size() > 1 && word[0] == '-') {
@@ -68,8 +71,9 @@ int main(int argc, char** argv) {
   if (!command.empty()) {
     if (words.size() > 1) return usage_error("more than one machine");
     if (words.empty() && dir.empty()) return usage_error("no machine");
+    if (for_all && dir.empty()) return usage_error("--shared needs --dir");
     command.push_back(nullptr);
-    return gpurota::sim::run_command(words.empty() ? "" : words[0], dir, command.data());
+    return gpurota::sim::run_command(words.empty() ? "" : words[0], dir, for_all, command.data());
   }
   if (shows_unsupported && words.empty()) return gpurota::sim::show_unsupported(dir);
   if (words.empty()) return usage_error("nothing to do");

@@ -47,8 +47,8 @@ Result<void> make_machine(const std::string& machine, const std::string& dir) {
 }
 
 // Two that name the same new directory at once: one makes the machine, the other finds it.
-Result<void> make_machine_once(const std::string& machine, const std::string& dir) {
-  if (::mkdir(dir.c_str(), 0777) != 0 && errno != EEXIST) {
+Result<void> make_machine_in(const std::string& machine, const std::string& dir) {
+  if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail_errno("cannot make " + dir, errno);
   }
   const Fd lock(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -59,6 +59,15 @@ Result<void> make_machine_once(const std::string& machine, const std::string& di
     return fail(Code::kNotFound, "there is no machine in " + dir + ": name one to make it there");
   }
   return make_machine(machine, dir);
+}
+
+Result<void> make_machine_once(const std::string& machine, const std::string& dir, bool for_all) {
+  if (!for_all) return make_machine_in(machine, dir);
+  // The command keeps its own.
+  const mode_t before = ::umask(0);
+  const auto made = make_machine_in(machine, dir);
+  (void)::umask(before);
+  return made;
 }
 
 void remove_machine(const std::string& dir) {
@@ -145,7 +154,7 @@ int hold_alive(const std::string& dir) {
 
 }  // namespace
 
-int run_command(const std::string& machine, const std::string& dir, char** command) {
+int run_command(const std::string& machine, const std::string& dir, bool for_all, char** command) {
   std::string where = dir;
   if (dir.empty()) {
     auto made = make_directory();
@@ -160,7 +169,7 @@ int run_command(const std::string& machine, const std::string& dir, char** comma
       remove_machine(where);
       return say("cannot watch over " + where);
     }
-  } else if (auto result = make_machine_once(machine, where); !result) {
+  } else if (auto result = make_machine_once(machine, where, for_all); !result) {
     return say(result.error().message);
   }
   char absolute[PATH_MAX];

@@ -243,14 +243,14 @@ usage: gpurota job add NAME [OPTION…] -- COMMAND [ARGUMENT…]
   gpurota job logs web -f       what it prints
   gpurota job update web --memory 12G
   gpurota job stop web          remembered, over a reboot too
-  gpurota job remove --force web
+  gpurota job remove --force web   although it runs, or others are --after it
   gpurota job export > jobs.toml; gpurota job apply jobs.toml
 
   --restart WHEN     no (if not given), on-failure, always; with longer and longer pauses
   --env NAME         hand this variable of yours on (repeat it for more)
   --env-file FILE    variables, NAME=VALUE on each line
   --workdir DIR      where it runs (here, if not given)
-  --after NAME       after a reboot start it after that job of yours
+  --after NAME       after a reboot start it after that job of yours (update: '' for none)
   --output WHERE     file (if not given): 'gpurota job logs' shows it; or journal
   --timeout TIME     end a run that lasts longer than that
   and every option of 'gpurota run'

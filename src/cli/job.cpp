@@ -7,8 +7,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace gpurota::cli {
 namespace {
+
+// An empty one names none.
+std::vector<std::string> names_in(const std::vector<std::string>& after) {
+  std::vector<std::string> names;
+  std::copy_if(after.begin(), after.end(), std::back_inserter(names),
+               [](const std::string& name) { return !name.empty(); });
+  return names;
+}
 
 Result<proto::AddJob> add_call(const JobOptions& options) {
   proto::AddJob call;
@@ -17,7 +28,7 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
   call.options = options.run_options;
   call.restart = options.restart;
   call.output = options.output;
-  if (!options.after.empty()) call.after = options.after;
+  if (!options.after.empty()) call.after = names_in(options.after);
   GPUROTA_ASSIGN_OR_RETURN(call.workdir, absolute_workdir(options.workdir));
   GPUROTA_ASSIGN_OR_RETURN(call.environment,
                            read_variables(options.variable_files, options.variables));
@@ -48,7 +59,7 @@ Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& opti
   call.restart = options.restart;
   call.output = options.output;
   if (!options.command.empty()) call.command = options.command;
-  if (!options.after.empty()) call.after = options.after;
+  if (!options.after.empty()) call.after = names_in(options.after);
   if (options.workdir) {
     GPUROTA_ASSIGN_OR_RETURN(call.workdir, absolute_workdir(options.workdir));
   }

@@ -59,7 +59,7 @@ template <class Entries>
 Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
                                                         const Meant& meant) {
   for (const auto& [id, entry] : entries) {
-    if (entry.spec.name != meant.name || entry.removed) continue;
+    if (entry.spec.name != meant.name || entry.is_removed()) continue;
     const bool own = entry.uid == meant.caller;
     const bool asked = meant.user ? is_user(entry.user, entry.uid, *meant.user) : own;
     if (asked && (own || meant.administrator)) return &entry;

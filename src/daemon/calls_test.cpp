@@ -17,6 +17,7 @@ struct Entry {
   uid_t uid = 0;
   std::string user;
   bool removed = false;
+  bool is_removed() const { return removed; }
 };
 
 const std::map<int, Entry> kEntries = {{1, {{"web"}, 1000, "alice"}},

@@ -211,7 +211,11 @@ Result<std::uint64_t> Fillers::number_of(FillerEntry& entry, const GpuUuid& gpu)
   if (at == entry.places.end()) {
     if (place >= kMostPlaces) return fail(Code::kLimit, "it has been on too many GPUs");
     entry.places.push_back(gpu);
-    GPUROTA_TRY(save(entry));
+    if (auto saved = save(entry); !saved) {
+      // Else the next daemon would not find what is started there.
+      entry.places.pop_back();
+      return tl::unexpected(saved.error());
+    }
   }
   return files_of(entry, place);
 }
@@ -386,22 +390,20 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   parts_.glimpse(gpu, Duration(0));
   const auto it = entries_.find(id);
   if (was_out && it != entries_.end()) save_or_say(it->second);
-  drop_if_removed(id);
+  (void)drop_if_removed(id);
 }
 
-void Fillers::drop_if_removed(std::uint64_t id) {
+Result<void> Fillers::drop_if_removed(std::uint64_t id) {
   const auto it = entries_.find(id);
-  if (it == entries_.end() || !it->second.removed) return;
+  if (it == entries_.end() || !it->second.removed) return {};
   for (const auto& [gpu, spot] : spots_) {
-    if (spot.filler == id) return;
+    if (spot.filler == id) return {};
   }
-  if (auto removed = parts_.store->remove_filler(id); !removed) {
-    // One that the store still has would come back with the next daemon.
-    unstored_.insert_or_assign(id, removed.error());
+  // One that the store still has would come back with the next daemon.
+  if (auto removed = unstored_.note(id, parts_.store->remove_filler(id)); !removed) {
     log::error("cannot remove a filler from the store", {{"error", removed.error().message}});
-    return;
+    return removed;
   }
-  unstored_.erase(id);
   for (std::size_t i = 0; i < it->second.places.size(); ++i) {
     if (auto gone = launcher_.forget(files_of(it->second, i)); !gone) {
       log::warn("cannot remove what a filler left", {{"error", gone.error().message}});
@@ -409,6 +411,7 @@ void Fillers::drop_if_removed(std::uint64_t id) {
   }
   log::info("filler removed", {{"name", it->second.spec.name}, {"uid", it->second.uid}});
   entries_.erase(it);
+  return {};
 }
 
 }  // namespace gpurota::daemon

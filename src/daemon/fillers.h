@@ -18,6 +18,7 @@
 #include "daemon/recorder.h"
 #include "daemon/tracked_process.h"
 #include "daemon/turn_keeper.h"
+#include "daemon/unstored.h"
 #include "filler/choice.h"
 #include "filler/turn_taking.h"
 #include "filler/yielding.h"
@@ -59,6 +60,7 @@ struct FillerEntry {
   std::string problem;  // how it last ended by itself, if not well
 
   bool may_use(const GpuUuid& gpu) const;
+  bool is_removed() const { return removed; }
 };
 
 // One GPU.
@@ -162,13 +164,14 @@ class Fillers {
   bool hand_over(const GpuUuid& gpu);
   void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number);
   void settle_spot(const GpuUuid& gpu);
-  void drop_if_removed(std::uint64_t id);
+  // With success also if it stays.
+  Result<void> drop_if_removed(std::uint64_t id);
   bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
   void take_up(const ports::StoredFiller& stored);
   void find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);
   void take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out);
   Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
-  Result<void> save(const FillerEntry& entry);
+  Result<void> save(const FillerEntry& entry) const;
   void save_or_say(const FillerEntry& entry);
   void record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
               const std::string& what);
@@ -182,7 +185,7 @@ class Fillers {
   keeper::Launcher launcher_;
   KeeperCgroups cgroups_{parts_.loop, parts_.processes};
   std::map<std::uint64_t, FillerEntry> entries_;
-  std::map<std::uint64_t, Error> unstored_;  // of these the store has not heard the last, and why
+  Unstored unstored_{"filler"};
   std::map<GpuUuid, FillerSpot> spots_;
   bool looking_ = false;  // look_at_evictions() is about to run
 };

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/fillers.h"
+#include "daemon/keeper_owner.h"
 
 #include <fmt/format.h>
 
@@ -12,11 +13,7 @@ Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
   if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
     return fail(Code::kUnavailable, "this daemon has no fillers: gpurota-keeper is not installed");
   }
-  if (parts_.own_uid != 0 && uid != parts_.own_uid) {
-    return fail(Code::kDenied,
-                fmt::format("this daemon runs as uid {} and can run no filler of another user",
-                            parts_.own_uid));
-  }
+  GPUROTA_TRY(check_keeper_owner(parts_.processes, parts_.own_uid, uid, "filler"));
   GPUROTA_TRY(jobs::check_spec(spec));
   std::size_t count = 0;
   for (const auto& [id, entry] : entries_) {
@@ -77,31 +74,19 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
     }
   }
   for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
-  drop_if_removed(id);
-  if (const auto it = unstored_.find(id); it != unstored_.end()) {
-    return tl::unexpected(
-        Error(it->second).context(fmt::format("{} has been told, but not written down", name)));
-  }
-  return {};
+  (void)drop_if_removed(id);
+  return unstored_.heard_of(id, name);
 }
 
 void Fillers::save_or_say(const FillerEntry& entry) {
-  if (auto saved = save(entry); !saved) {
-    unstored_.insert_or_assign(entry.id, saved.error());
-    log::error("cannot store how a filler goes, going on",
-               {{"name", entry.spec.name}, {"error", saved.error().message}});
-  } else {
-    unstored_.erase(entry.id);
-  }
+  unstored_.note_or_say(entry.id, entry.spec.name, save(entry));
 }
 
 void Fillers::store_again() {
-  const std::map<std::uint64_t, Error> waiting = unstored_;
-  for (const auto& [id, why] : waiting) {
-    save_or_say(entries_.at(id));
-    if (unstored_.contains(id)) return;
-    drop_if_removed(id);
-  }
+  unstored_.write_again([this](std::uint64_t id) -> Result<void> {
+    GPUROTA_TRY(unstored_.note(id, save(entries_.at(id))));
+    return drop_if_removed(id);
+  });
 }
 
 Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const {
@@ -117,7 +102,7 @@ Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const 
   return text;
 }
 
-Result<void> Fillers::save(const FillerEntry& entry) {
+Result<void> Fillers::save(const FillerEntry& entry) const {
   ports::StoredFiller row;
   row.id = entry.id;
   row.uid = entry.uid;
@@ -163,7 +148,7 @@ void Fillers::take_up(const ports::StoredFiller& stored) {
   entry.places = stored.places;
   const auto [it, added] = entries_.emplace(stored.id, std::move(entry));
   find_running(it->second, stored.out);
-  drop_if_removed(stored.id);
+  (void)drop_if_removed(stored.id);
 }
 
 // A keeper holds the lock of its directory: the kernel tells which process that is, and none is left

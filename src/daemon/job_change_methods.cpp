@@ -105,6 +105,16 @@ proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
   return out;
 }
 
+// Root can read them in the store.
+bool may_have_secrets(const Caller& caller, const JobEntry& job) {
+  return caller.uid == job.uid || caller.uid == 0;
+}
+
+Error secrets_of_others() {
+  return {Code::kDenied, 0,
+          "the values of variables are for their owner and for root: leave out --with-secrets"};
+}
+
 const char* to_string(Jobs::Change change) {
   switch (change) {
     case Jobs::Change::kAdded:
@@ -184,13 +194,15 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) 
   if (call.name) {
     const auto job = own_job(caller, *call.name, call.user);
     if (!job) return refused(job.error());
+    if (secrets && !may_have_secrets(caller, **job)) return refused(secrets_of_others());
     reply.jobs.push_back(definition_of(**job, secrets));
     return replied<proto::ExportJobs>(reply);
   }
   const bool administrator = parts_.views.is_administrator(caller.uid);
   for (const auto& [id, job] : parts_.jobs->entries()) {
     const bool meant = call.user ? is_user(job.user, job.uid, *call.user) : job.uid == caller.uid;
-    if (!meant || job.removed || (job.uid != caller.uid && !administrator)) continue;
+    if (!meant || job.is_removed() || (job.uid != caller.uid && !administrator)) continue;
+    if (secrets && !may_have_secrets(caller, job)) return refused(secrets_of_others());
     reply.jobs.push_back(definition_of(job, secrets));
   }
   const bool others =

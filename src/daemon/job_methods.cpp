@@ -106,7 +106,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListJobs& call) {
   }
   proto::ListJobs::Reply reply;
   for (const auto& [id, job] : parts_.jobs->entries()) {
-    if (job.removed && !job.keeper) continue;  // but for the store it is gone
+    if (job.is_removed() && !job.keeper) continue;  // but for the store it is gone
     if (job.uid != caller.uid && !administrator) continue;
     if (call.user && !is_user(job.user, job.uid, *call.user)) continue;
     reply.jobs.push_back(describe_job(job));

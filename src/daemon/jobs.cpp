@@ -22,7 +22,7 @@ jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
 
 const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
   for (const auto& [id, job] : entries_) {
-    if (job.uid == uid && job.spec.name == name && !job.removed) return &job;
+    if (job.uid == uid && job.spec.name == name && !job.is_removed()) return &job;
   }
   return nullptr;
 }
@@ -37,6 +37,8 @@ const JobEntry* Jobs::job_of(pid_t pid) const {
   if (!info || info->parent <= 1) return nullptr;
   for (const auto& [id, job] : entries_) {
     if (!job.keeper) continue;
+    // The keeper collects what loses its parent in the run: those are no runs.
+    if (job.runner && *job.runner != pid) continue;
     if (job.keeper->pid() == info->parent) return &job;
     // We may hear of the keeper after it has begun.
     if (job.starting && launcher_.holder(id) == info->parent) return &job;
@@ -57,6 +59,7 @@ void Jobs::on_held(pid_t pid, LeaseId lease) {
   JobEntry* job = entry_of(pid);
   if (job == nullptr) return;
   job->held = true;
+  job->runner = pid;
   job->lease = lease;
   job->refusal.clear();
   job->life.on_held(now());
@@ -92,12 +95,7 @@ void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) 
 
 Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
   JobEntry& job = entries_.at(id);
-  const bool runs = job.keeper.has_value();
-  if (what == What::kRemove && runs && !force) {
-    return fail(Code::kInvalid, fmt::format("{0} runs: 'gpurota job remove --force {0}' stops it "
-                                            "and removes it",
-                                            job.spec.name));
-  }
+  if (what == What::kRemove && !force) GPUROTA_TRY(check_removal(job));
   switch (what) {
     case What::kStart:
       carry_out(job, job.life.start(now()));
@@ -106,19 +104,16 @@ Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
       carry_out(job, job.life.restart(now()));
       break;
     case What::kRemove:
-      job.removed = true;
-      [[fallthrough]];
+      GPUROTA_TRY(unname(job));
+      carry_out(job, job.life.remove(now()));
+      break;
     case What::kStop:
       carry_out(job, job.life.stop(now()));
       break;
   }
   const std::string name = job.spec.name;
   settle(id);
-  if (const auto it = unstored_.find(id); it != unstored_.end()) {
-    return tl::unexpected(
-        Error(it->second).context(fmt::format("{} has been told, but not written down", name)));
-  }
-  return {};
+  return unstored_.heard_of(id, name);
 }
 
 void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
@@ -146,7 +141,9 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
   job.starting = !parts_.systemd_run.empty();
-  // Before there is a process: a daemon that is killed now finds the keeper by its lock.
+  // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that there
+  // was none; what the last run left must not be taken for this one's.
+  launcher_.clear(job.id);
   save_or_say(job);
   const auto pid =
       launcher_.start(job.id, {job.uid, job.user, parts_.gpurota, parts_.runtime_dir, job.spec},
@@ -220,6 +217,7 @@ void Jobs::on_keeper_death(std::uint64_t id) {
   const jobs::Actions actions = outcome(job);
   job.starting = job.held = false;
   job.lease.reset();
+  job.runner.reset();
   job.refusal.clear();
   log::info("job's run is over",
             {{"job", job.spec.name},
@@ -249,7 +247,7 @@ void Jobs::arm(JobEntry& job) {
 void Jobs::settle(std::uint64_t id) {
   const auto it = entries_.find(id);
   JobEntry& job = it->second;
-  if (job.removed && !job.keeper) {
+  if (job.is_removed() && !job.keeper) {
     job.timer.reset();
     if (auto removed = forget(id); !removed) {
       log::error("cannot remove a job from the store", {{"error", removed.error().message}});
@@ -262,11 +260,7 @@ void Jobs::settle(std::uint64_t id) {
 
 // One that the store still has would come back with the next daemon.
 Result<void> Jobs::forget(std::uint64_t id) {
-  if (auto removed = parts_.store->remove_job(id); !removed) {
-    unstored_.insert_or_assign(id, removed.error());
-    return removed;
-  }
-  unstored_.erase(id);
+  GPUROTA_TRY(unstored_.note(id, parts_.store->remove_job(id)));
   if (auto gone = launcher_.forget(id); !gone) {
     log::warn("cannot remove what a job left", {{"error", gone.error().message}});
   }
@@ -277,12 +271,11 @@ Result<void> Jobs::forget(std::uint64_t id) {
 }
 
 void Jobs::store_again() {
-  const std::map<std::uint64_t, Error> waiting = unstored_;
-  for (const auto& [id, why] : waiting) {
+  unstored_.write_again([this](std::uint64_t id) {
     const JobEntry& job = entries_.at(id);
-    const bool gone = job.removed && !job.keeper;
-    if (!(gone ? forget(id) : save(job))) return;
-  }
+    const bool gone = job.is_removed() && !job.keeper;
+    return gone ? forget(id) : unstored_.note(id, save(job));
+  });
 }
 
 ports::StoredJob Jobs::row_of(const JobEntry& job) const {
@@ -297,21 +290,10 @@ ports::StoredJob Jobs::row_of(const JobEntry& job) const {
   return row;
 }
 
-Result<void> Jobs::save(const JobEntry& job) {
-  auto saved = parts_.store->save_job(row_of(job));
-  if (saved) {
-    unstored_.erase(job.id);
-  } else {
-    unstored_.insert_or_assign(job.id, saved.error());
-  }
-  return saved;
-}
+Result<void> Jobs::save(const JobEntry& job) const { return parts_.store->save_job(row_of(job)); }
 
 void Jobs::save_or_say(const JobEntry& job) {
-  if (auto saved = save(job); !saved) {
-    log::error("cannot store how a job goes, going on",
-               {{"job", job.spec.name}, {"error", saved.error().message}});
-  }
+  unstored_.note_or_say(job.id, job.spec.name, save(job));
 }
 
 }  // namespace gpurota::daemon

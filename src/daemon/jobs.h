@@ -10,6 +10,7 @@
 
 #include "daemon/keeper_cgroups.h"
 #include "daemon/tracked_process.h"
+#include "daemon/unstored.h"
 #include "jobs/record.h"
 #include "jobs/supervision.h"
 #include "keeper/launcher.h"
@@ -33,11 +34,13 @@ struct JobEntry {
   jobs::Supervision life;
   std::optional<TrackedProcess> keeper{};  // of the run that is on, or who asks for one
   bool starting = false;                   // it is that
-  bool held = false;                       // the run has come to its command
-  std::optional<LeaseId> lease{};          // of the run
-  std::string refusal{};                   // why it got none
-  bool removed = false;                    // goes as soon as its run is over
+  std::optional<pid_t> runner{};   // the `gpurota run` of the run, once it has come to its lease
+  bool held = false;               // the run has come to its command
+  std::optional<LeaseId> lease{};  // of the run
+  std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
+
+  bool is_removed() const { return life.state().removed; }
 };
 
 class Jobs {
@@ -77,7 +80,8 @@ class Jobs {
   // Jobs of these names are changed, the others added: all or none.
   Result<std::vector<Change>> apply(uid_t uid, std::vector<Wanted> wanted);
   enum class What { kStart, kStop, kRestart, kRemove };
-  // `force`: remove although it runs, which stops it first.
+  // `force`: remove although it runs, which stops it first, and although others are to be started after it,
+  // which name it no more then.
   Result<void> control(std::uint64_t id, What what, bool force);
 
   // What could not be stored (the disk was full) is, if it can be now.
@@ -108,6 +112,11 @@ class Jobs {
   Result<void> check_jobs_of(uid_t uid) const;
   // That the user may have these beside their others.
   Result<void> check_together(uid_t uid, const std::vector<Wanted>& wanted) const;
+  Result<void> check_after(uid_t uid, const std::vector<Wanted>& wanted) const;
+  std::vector<std::uint64_t> started_after(const JobEntry& job) const;
+  Result<void> check_removal(const JobEntry& job) const;
+  // What is started after it names it no more.
+  Result<void> unname(const JobEntry& job);
   JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) const;
   ports::StoredJob row_of(const JobEntry& job) const;
   bool hand_over(JobEntry& job);
@@ -119,7 +128,7 @@ class Jobs {
   void launch(JobEntry& job);
   void on_keeper_death(std::uint64_t id);
   void arm(JobEntry& job);
-  Result<void> save(const JobEntry& job);
+  Result<void> save(const JobEntry& job) const;
   void save_or_say(const JobEntry& job);
   Result<void> forget(std::uint64_t id);
   void settle(std::uint64_t id);  // after any change
@@ -128,7 +137,7 @@ class Jobs {
   keeper::Launcher launcher_;
   KeeperCgroups cgroups_{parts_.loop, parts_.processes};
   std::map<std::uint64_t, JobEntry> entries_;
-  std::map<std::uint64_t, Error> unstored_;  // of these the store has not heard the last, and why
+  Unstored unstored_{"job"};
 };
 
 }  // namespace gpurota::daemon

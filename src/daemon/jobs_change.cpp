@@ -1,6 +1,8 @@
 // Jobs are added and changed: part of jobs.cpp.
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/jobs.h"
+#include "daemon/keeper_owner.h"
 #include "jobs/start_order.h"
 
 #include <fmt/format.h>
@@ -14,12 +16,7 @@ Result<void> Jobs::check_jobs_of(uid_t uid) const {
   if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
     return fail(Code::kUnavailable, "this daemon has no jobs: gpurota-keeper is not installed");
   }
-  if (parts_.own_uid != 0 && uid != parts_.own_uid) {
-    return fail(Code::kDenied,
-                fmt::format("this daemon runs as uid {} and can run no job of another user",
-                            parts_.own_uid));
-  }
-  return {};
+  return check_keeper_owner(parts_.processes, parts_.own_uid, uid, "job");
 }
 
 Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) const {
@@ -35,7 +32,7 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
     if (job.uid != uid) continue;
     if (!names.contains(job.spec.name)) {
       order.push_back({job.spec.name, job.spec.after});
-    } else if (job.removed) {
+    } else if (job.is_removed()) {
       return fail(Code::kInvalid,
                   fmt::format("job {} is just being removed: try again when 'gpurota "
                               "job list' does not show it",
@@ -57,7 +54,73 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
     return fail(Code::kLimit,
                 fmt::format("you can have {} jobs, this would be {}", kMostJobs, order.size()));
   }
+  GPUROTA_TRY(check_after(uid, wanted));
   GPUROTA_TRY(jobs::start_order(order));
+  return {};
+}
+
+Result<void> Jobs::check_after(uid_t uid, const std::vector<Wanted>& wanted) const {
+  std::set<std::string> names;
+  for (const auto& [id, job] : entries_) {
+    if (job.uid == uid && !job.is_removed()) names.insert(job.spec.name);
+  }
+  for (const Wanted& each : wanted) names.insert(each.spec.name);
+  for (const Wanted& each : wanted) {
+    for (const std::string& name : each.spec.after) {
+      if (names.contains(name)) continue;
+      return fail(
+          Code::kInvalid,
+          fmt::format("job {} is to be started after {} (--after), but there is no such job: "
+                      "add that first, or write both into one file for 'gpurota job apply'",
+                      each.spec.name, display_text(name, 64)));
+    }
+  }
+  return {};
+}
+
+std::vector<std::uint64_t> Jobs::started_after(const JobEntry& job) const {
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, other] : entries_) {
+    const auto& after = other.spec.after;
+    if (other.uid != job.uid || other.is_removed() || id == job.id) continue;
+    if (std::find(after.begin(), after.end(), job.spec.name) != after.end()) ids.push_back(id);
+  }
+  return ids;
+}
+
+Result<void> Jobs::check_removal(const JobEntry& job) const {
+  const std::string& name = job.spec.name;
+  if (job.keeper) {
+    return fail(Code::kInvalid, fmt::format("{0} runs: 'gpurota job remove --force {0}' stops it "
+                                            "and removes it",
+                                            name));
+  }
+  const auto others = started_after(job);
+  if (others.empty()) return {};
+  std::string names;
+  for (const std::uint64_t id : others) {
+    names += (names.empty() ? "" : ", ") + entries_.at(id).spec.name;
+  }
+  return fail(Code::kInvalid, fmt::format("after {0} others are to be started (--after): {1}. "
+                                          "'gpurota job remove --force {0}' removes it, and they "
+                                          "do not name it any more",
+                                          name, names));
+}
+
+Result<void> Jobs::unname(const JobEntry& job) {
+  const auto ids = started_after(job);
+  if (ids.empty()) return {};
+  std::vector<jobs::JobSpec> specs;
+  std::vector<ports::StoredJob> rows;
+  for (const std::uint64_t id : ids) {
+    const JobEntry& other = entries_.at(id);
+    jobs::JobSpec& spec = specs.emplace_back(other.spec);
+    std::erase(spec.after, job.spec.name);
+    rows.push_back(row_of(other));
+    rows.back().spec = encode(spec);
+  }
+  GPUROTA_TRY(parts_.store->save_jobs(rows));
+  for (std::size_t i = 0; i < ids.size(); ++i) entries_.at(ids[i]).spec = std::move(specs[i]);
   return {};
 }
 
@@ -99,6 +162,9 @@ Result<void> Jobs::change(std::uint64_t id, jobs::JobSpec spec) {
 Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<Wanted> wanted) {
   GPUROTA_TRY(check_jobs_of(uid));
   GPUROTA_TRY(check_together(uid, wanted));
+  std::vector<jobs::Ordered> told;
+  for (const Wanted& each : wanted) told.push_back({each.spec.name, each.spec.after});
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<std::size_t> order, jobs::start_order(told));
   std::vector<Change> changes;
   std::vector<JobEntry> added;
   std::vector<ports::StoredJob> rows;
@@ -121,7 +187,7 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<Wanted> wan
     const std::uint64_t id = job.id;
     entries_.emplace(id, std::move(job));
   }
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (const std::size_t i : order) {
     const std::uint64_t id = find(uid, wanted[i].spec.name)->id;
     JobEntry& job = entries_.at(id);
     job.spec = wanted[i].spec;

@@ -62,13 +62,20 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
     cgroups_.take_up(*holder);
     log::info("job taken up", {{"job", job.spec.name}, {"uid", job.uid}});
   }
+  if (ran && !job.keeper && !launcher_.began(id)) {
+    carry_out(job, job.life.on_never_began(now()));
+    return settle(id);
+  }
   if (ran && !job.keeper) return on_keeper_death(id);
   carry_out(job, job.life.on_adopted(now()));
   settle(id);
 }
 
 void Jobs::on_lease_restored(LeaseId lease, pid_t holder) {
-  if (JobEntry* job = entry_of(holder)) job->lease = lease;
+  JobEntry* const job = entry_of(holder);
+  if (job == nullptr) return;
+  job->lease = lease;
+  job->runner = holder;
 }
 
 void Jobs::start_after_boot(const std::vector<std::uint64_t>& rebooted) {

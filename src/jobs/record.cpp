@@ -132,6 +132,9 @@ bool take_state(JobState& state, std::string_view key, std::string& value) {
   } else if (key == "failures") {
     if (!read_number(value, number)) return false;
     state.failures = static_cast<int>(number);
+  } else if (key == "brief") {
+    if (!read_number(value, number)) return false;
+    state.brief = static_cast<int>(number);
   } else if (key == "running_since_ns") {
     if (!read_number(value, number)) return false;
     state.running_since = TimePoint(std::chrono::nanoseconds(number));
@@ -146,6 +149,8 @@ bool take_state(JobState& state, std::string_view key, std::string& value) {
     state.end_detail = std::move(value);
   } else if (key == "start_again") {
     state.start_again = value == "1";
+  } else if (key == "removed") {
+    state.removed = value == "1";
   } else if (key == "end") {
     return read_end(value, state.history.emplace_back());
   }
@@ -191,6 +196,11 @@ Result<void> check_spec(const JobSpec& spec) {
       if (has_nul(word)) return fail(Code::kInvalid, "no word of a job can have a NUL in it");
     }
   }
+  for (const std::string& option : spec.options) {
+    if (option != "--" && option.rfind("--runtime-dir", 0) != 0) continue;
+    return fail(Code::kInvalid,
+                fmt::format("'{}' is no option of a job", display_text(option, 40)));
+  }
   return {};
 }
 
@@ -218,6 +228,8 @@ std::string encode(const JobState& state) {
   if (state.started) out.add("started_ms", count_of(*state.started));
   if (state.end_reason) out.add("end_reason", to_string(*state.end_reason));
   out.add("end_detail", state.end_detail).add("start_again", state.start_again ? "1" : "0");
+  if (state.brief > 0) out.add("brief", state.brief);
+  if (state.removed) out.add("removed", "1");
   for (const RunEnd& end : state.history) out.add("end", text_of(end));
   return out.text();
 }

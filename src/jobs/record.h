@@ -31,7 +31,8 @@ struct JobSpec {
   bool operator==(const JobSpec&) const = default;
 };
 
-// kInvalid, with what to write instead.
+// kInvalid, with what to write instead. Options cannot say what is executed: administrators may change them in
+// jobs of others, and two dashes would begin the command, another daemon tell libraries to load.
 Result<void> check_spec(const JobSpec& spec);
 
 std::string encode(const JobSpec& spec);
@@ -63,6 +64,8 @@ Result<KeeperReport> decode_report(std::string_view text);
 // Files in the directory of one job, which its keeper is told.
 inline constexpr const char* kOrdersFile = "orders";
 inline constexpr const char* kReportFile = "report";
+// From before a start is noted until the keeper has its lock: what never began can be started again.
+inline constexpr const char* kUnbegunFile = "unbegun";
 // Locked by the keeper while it lives, so that a run is never started twice.
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kLogFiles[] = {"log.a", "log.b"};

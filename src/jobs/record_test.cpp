@@ -32,6 +32,8 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   state.end_reason = EndReason::kOverLimit;
   state.end_detail = "9 GiB of 8 GiB";
   state.start_again = true;
+  state.removed = true;
+  state.brief = 3;
   state.history = {{std::nullopt, WallTime(seconds(5)), EndReason::kCannotStart, 0, "no a.out"},
                    {WallTime(seconds(1)), WallTime(seconds(2)), EndReason::kSignalled, 11, ""}};
   const auto read = decode_state(encode(state));
@@ -43,6 +45,8 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   EXPECT_EQ(read->end_reason, state.end_reason);
   EXPECT_EQ(read->end_detail, state.end_detail);
   EXPECT_TRUE(read->start_again);
+  EXPECT_TRUE(read->removed);
+  EXPECT_EQ(read->brief, 3);
   EXPECT_EQ(read->history, state.history);
 }
 
@@ -98,6 +102,15 @@ TEST(CheckSpec, RefusesWhatCouldNotBeExecuted) {
   spec = full();
   spec.environment = {{"A", std::string(kMaxSpecBytes, 'x')}};
   EXPECT_FALSE(check_spec(spec));
+}
+
+TEST(CheckSpec, RefusesOptionsThatWouldSayWhatIsExecuted) {
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {"--", "sh"}, {"--memory", "1G", "--"}, {"--runtime-dir", "/x"}, {"--runtime-dir=/x"}}) {
+    JobSpec spec = full();
+    spec.options = options;
+    EXPECT_FALSE(check_spec(spec)) << options.front();
+  }
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ Duration back_off(int failures) {
   return std::min(wait, Supervision::kLongestBackOff);
 }
 
+Duration Supervision::pause() const { return back_off(std::max(state_.failures, state_.brief)); }
+
 Actions Supervision::request() {
   settle(Phase::kWaiting);
   return {Action::kRequestLease};
@@ -28,6 +30,7 @@ void Supervision::settle(Phase phase) {
 }
 
 Actions Supervision::start(Moment) {
+  if (state_.removed) return {};
   switch (state_.phase) {
     case Phase::kWaiting:
     case Phase::kRunning:
@@ -41,7 +44,7 @@ Actions Supervision::start(Moment) {
     case Phase::kFailed:
       break;
   }
-  state_.failures = 0;
+  state_.failures = state_.brief = 0;
   return request();
 }
 
@@ -69,10 +72,15 @@ Actions Supervision::stop(Moment now) {
 }
 
 Actions Supervision::restart(Moment now) {
-  if (state_.phase != Phase::kRunning) return start(now);
+  if (state_.phase != Phase::kRunning || state_.removed) return start(now);
   (void)end_run(now, EndReason::kStopped, "to be restarted");
   state_.start_again = true;
   return {Action::kTerminate};
+}
+
+Actions Supervision::remove(Moment now) {
+  state_.removed = true;
+  return stop(now);
 }
 
 Actions Supervision::on_lease(Moment now) {
@@ -168,11 +176,13 @@ Actions Supervision::ended(Moment now, RunEnd end) {
   const EndReason reason = end.reason;
   const bool again = state_.start_again;
   const bool was_good = state_.running_since && now.at - *state_.running_since >= kGoodRun;
+  const bool was_brief =
+      success && state_.running_since && now.at - *state_.running_since < kBriefRun;
   remember(std::move(end));
 
   Actions actions = {Action::kReleaseLease};
   if (again) {
-    state_.failures = 0;
+    state_.failures = state_.brief = 0;
     const Actions more = request();
     actions.insert(actions.end(), more.begin(), more.end());
     return actions;
@@ -186,12 +196,13 @@ Actions Supervision::ended(Moment now, RunEnd end) {
   const bool restarts = policy_.restart == RestartPolicy::kAlways ||
                         (policy_.restart == RestartPolicy::kOnFailure && !success);
   state_.failures = success || was_good ? 0 : state_.failures + 1;
+  state_.brief = was_brief ? state_.brief + 1 : 0;
   if (!restarts) {
     settle(success ? Phase::kFinished : Phase::kFailed);
     return actions;
   }
   settle(Phase::kBackingOff);
-  due_ = now.at + back_off(state_.failures);
+  due_ = now.at + pause();
   return actions;
 }
 
@@ -200,7 +211,7 @@ Actions Supervision::on_adopted(Moment now) {
     case Phase::kWaiting:
       return {Action::kRequestLease};
     case Phase::kBackingOff:
-      due_ = now.at + back_off(state_.failures);
+      due_ = now.at + pause();
       return {};
     case Phase::kStopping:
       // Whether it was sent its signal is not known; a second one does no harm.
@@ -215,7 +226,13 @@ Actions Supervision::on_adopted(Moment now) {
   return {};
 }
 
+Actions Supervision::on_never_began(Moment now) {
+  if (state_.phase == Phase::kRunning) return request();
+  return on_exit_unseen(now);
+}
+
 Actions Supervision::on_boot(Moment now) {
+  if (state_.removed) return {};
   switch (state_.phase) {
     case Phase::kRunning:
       remember(RunEnd{state_.started, now.wall, EndReason::kReboot, 0, ""});
@@ -236,7 +253,7 @@ Actions Supervision::on_boot(Moment now) {
     case Phase::kFailed:
       return {};
   }
-  state_.failures = 0;
+  state_.failures = state_.brief = 0;
   return request();
 }
 

@@ -33,11 +33,13 @@ struct Policy {
 struct JobState {
   Phase phase = Phase::kStopped;
   int failures = 0;  // in a row; decides the back-off
+  int brief = 0;     // runs that ended well, but at once, in a row: the same
   std::optional<TimePoint> running_since;
   std::optional<WallTime> started;      // of the current run, for people
   std::optional<EndReason> end_reason;  // kStopping: why
   std::string end_detail;
   bool start_again = false;     // kStopping: `restart`, or `start` meanwhile
+  bool removed = false;         // it goes as soon as its run is over
   std::vector<RunEnd> history;  // the newest last; at most kMaxHistory
 };
 
@@ -48,6 +50,8 @@ class Supervision {
   static constexpr Duration kLongestBackOff = std::chrono::minutes(5);
   // A run as long as this was no false start: failures are counted anew.
   static constexpr Duration kGoodRun = std::chrono::minutes(10);
+  // One that ended well after less was brief.
+  static constexpr Duration kBriefRun = std::chrono::seconds(10);
 
   explicit Supervision(Policy policy) : policy_(policy) {}
   // As it was when the daemon was last there; then one of on_boot() and on_adopted() is called.
@@ -60,6 +64,8 @@ class Supervision {
   Actions start(Moment now);
   Actions stop(Moment now);
   Actions restart(Moment now);
+  // Stopped, and never started again; the job is to be dropped when there is no run of it any more.
+  Actions remove(Moment now);
 
   Actions on_lease(Moment now);
   // It can never have one: a sentence why.
@@ -82,11 +88,14 @@ class Supervision {
 
   // A new daemon in the same boot: the run still runs, or (kWaiting, kBackingOff) there was none.
   Actions on_adopted(Moment now);
+  // A new daemon in the same boot finds that the last one came no further than to note the start.
+  Actions on_never_began(Moment now);
   // A new boot: what ran, or waited to, is started again; call in the order of start_order().
   Actions on_boot(Moment now);
 
  private:
   Actions request();
+  Duration pause() const;
   // Whether there was a run to end.
   bool end_run(Moment now, EndReason reason, std::string detail);
   Actions ended(Moment now, RunEnd end);

@@ -80,6 +80,20 @@ TEST(Supervision, WaitsLongerAfterEachFailureUpToACap) {
   }
 }
 
+TEST(Supervision, OneThatEndsWellAtOnceIsStartedLessAndLessOftenToo) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  for (const int expected : {1, 2, 4, 8}) {
+    (void)job.on_exit(clock.now, 0, false);
+    EXPECT_EQ(*job.next_time() - clock.now.at, seconds(expected));
+    EXPECT_EQ(job.state().failures, 0);
+    (void)job.on_time(clock.after(seconds(expected)));
+    (void)job.on_lease(clock.now);
+  }
+  (void)job.on_exit(clock.after(Supervision::kBriefRun), 0, false);
+  EXPECT_EQ(*job.next_time() - clock.now.at, seconds(1));
+}
+
 TEST(Supervision, ALongRunForgivesEarlierFailures) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kOnFailure});
@@ -251,6 +265,35 @@ TEST(Supervision, ANewDaemonGoesOnWhereTheOldOneWas) {
   Supervision waits({RestartPolicy::kAlways}, backing.state());
   (void)waits.on_adopted(clock.now);
   EXPECT_TRUE(waits.next_time());
+}
+
+TEST(Supervision, OneThatIsRemovedIsStoppedAndStaysRemovedWhateverComesThen) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  EXPECT_THAT(job.remove(clock.now), ElementsAre(Action::kTerminate));
+  (void)job.start(clock.now);
+  Supervision adopted({RestartPolicy::kAlways}, job.state());
+  EXPECT_TRUE(adopted.state().removed);
+  EXPECT_THAT(adopted.on_adopted(clock.now), ElementsAre(Action::kTerminate));
+  EXPECT_THAT(adopted.on_exit(clock.now, 0, false), ElementsAre(Action::kReleaseLease));
+  EXPECT_EQ(adopted.state().phase, Phase::kStopped);
+  EXPECT_THAT(adopted.start(clock.now), IsEmpty());
+  EXPECT_THAT(adopted.restart(clock.now), IsEmpty());
+  Supervision rebooted({RestartPolicy::kAlways}, job.state());
+  EXPECT_THAT(rebooted.on_boot(clock.now), IsEmpty());
+}
+
+TEST(Supervision, AStartThatWasOnlyNotedIsMadeGood) {
+  Clock clock;
+  const Supervision noted = running(clock, {});
+  Supervision job({}, noted.state());
+  EXPECT_THAT(job.on_never_began(clock.now), ElementsAre(Action::kRequestLease));
+  EXPECT_THAT(job.state().history, IsEmpty());
+  // One that was to be stopped has ended.
+  Supervision stopped = running(clock, {});
+  (void)stopped.stop(clock.now);
+  EXPECT_THAT(stopped.on_never_began(clock.now), ElementsAre(Action::kReleaseLease));
+  EXPECT_EQ(stopped.state().phase, Phase::kStopped);
 }
 
 TEST(Supervision, ARunThatEndedUnseenIsAFailureOfUnknownReason) {

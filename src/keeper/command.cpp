@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -45,12 +46,25 @@ Result<void> check_expiry(const std::string& name) {
   return {};
 }
 
+// Whoever is not root starts nothing that they could not start themselves, so no account is needed for it; in a
+// container there may be none.
+bool is_its_own(const jobs::KeeperOrders& orders) {
+  return ::geteuid() != 0 && ::geteuid() == orders.uid;
+}
+
+Account without_account(const jobs::KeeperOrders& orders) {
+  const char* const home = std::getenv("HOME");
+  const bool is_there = home != nullptr && home[0] == '/';
+  return {orders.uid, ::getegid(), orders.user, is_there ? home : "/", "/bin/sh", {}};
+}
+
 Result<Account> find_account(const jobs::KeeperOrders& orders) {
   const passwd* entry = ::getpwuid(orders.uid);
+  if (entry == nullptr && is_its_own(orders)) return without_account(orders);
   if (entry == nullptr) {
     return fail(Code::kDenied, fmt::format("there is no account of uid {} any more", orders.uid));
   }
-  if (orders.user != entry->pw_name) {
+  if (orders.user != entry->pw_name && !is_its_own(orders)) {
     return fail(Code::kDenied,
                 fmt::format("uid {} was {} when the job was added, and is {} now", orders.uid,
                             display_text(orders.user, 40), display_text(entry->pw_name, 40)));

@@ -13,7 +13,8 @@ struct Command {
   Fd output;  // what it writes, to both streams
 };
 
-// kDenied for an account that is gone, has another name than when the job was added, or has expired;
+// kDenied for an account that is gone, has another name than when the job was added, or has expired (where we
+// are not root we start our own commands only, which needs no account);
 // kNotFound for a working directory that is not there; and whatever else stopped it. When it
 // returns, `gpurota run` is executing.
 Result<Command> start_command(const jobs::KeeperOrders& orders);

@@ -14,6 +14,7 @@
 #include <functional>
 
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -261,6 +262,26 @@ TEST_F(MachineTest, WithoutAJournalItDoesNotStartAndSaysWhy) {
   EXPECT_THAT(wait().cannot_start, HasSubstr("the journal"));
 }
 
+// The file of this name has this text.
+bool put_text(const char* path, const std::string& text) {
+  if (::mount("tmpfs", "/mnt", "tmpfs", 0, "mode=755") != 0) return false;
+  gpurota::testing::write_file("/mnt/file", text);
+  return ::mount("/mnt/file", path, nullptr, MS_BIND, nullptr) == 0;
+}
+
+TEST_F(MachineTest, DoesNotRunForAnAccountThatHasExpired) {
+  const auto enter = [] { return put_text("/etc/shadow", "nobody:*:1:::::2:\n"); };
+  if (!start_in(enter, {"true"})) GTEST_SKIP() << "needs root and a mount namespace";
+  EXPECT_THAT(wait().cannot_start, HasSubstr("the account nobody has expired"));
+}
+
+TEST_F(MachineTest, HasAllGroupsOfItsOwner) {
+  const auto enter = [] { return put_text("/etc/group", "gpus:x:4242:nobody\n"); };
+  if (!start_in(enter, {"id", "-G"})) GTEST_SKIP() << "needs root and a mount namespace";
+  EXPECT_EQ(wait(), (jobs::KeeperReport{false, 0, ""}));
+  EXPECT_EQ(log(), std::to_string(::getpwnam("nobody")->pw_gid) + " 4242\n");
+}
+
 TEST_F(MachineTest, HasTheLimitsThatALoginWouldGiveItsOwner) {
   const auto enter = [] {
     if (::mount("tmpfs", "/etc/security", "tmpfs", 0, "mode=755") != 0) return false;
@@ -287,6 +308,7 @@ TEST_F(KeeperTest, SaysWhatIsWrongWithTheWorkingDirectory) {
 }
 
 TEST_F(KeeperTest, DoesNotRunForAUidWhoseNameHasChanged) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root starts commands of others";
   orders_.user = "somebody-else";
   EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("was somebody-else when the job was added"));
 }
@@ -294,6 +316,45 @@ TEST_F(KeeperTest, DoesNotRunForAUidWhoseNameHasChanged) {
 TEST_F(KeeperTest, DoesNotRunForAnAccountThatIsGone) {
   orders_.uid = 3'999'999'999;
   EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("there is no account"));
+}
+
+TEST_F(KeeperTest, OneThatIsNotRootNeedsNoAccountForItsOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  constexpr uid_t kNobodysUid = 3'999'999'998;
+  const std::string place = dir_.file("own");
+  orders_.uid = kNobodysUid;
+  orders_.user = std::to_string(kNobodysUid);
+  orders_.spec.command = {"sh", "-c", "id -u; id -g; echo $HOME $USER"};
+  const auto run_as_it = [&](const char* home) {
+    (void)::mkdir(place.c_str(), 0700);
+    gpurota::testing::write_file(place + "/orders", encode(orders_));
+    EXPECT_EQ(::chown(place.c_str(), kNobodysUid, kNobodysUid), 0);
+    EXPECT_EQ(::chown((place + "/orders").c_str(), kNobodysUid, kNobodysUid), 0);
+    keeper_ = ::fork();
+    if (keeper_ == 0) {
+      (void)::setenv("HOME", home, 1);
+      const bool is_it =
+          ::setgroups(0, nullptr) == 0 && ::setgid(kNobodysUid) == 0 && ::setuid(kNobodysUid) == 0;
+      if (is_it)
+        ::execl(GPUROTA_KEEPER, "gpurota-keeper", place.c_str(), static_cast<char*>(nullptr));
+      ::_exit(126);
+    }
+    int status = 0;
+    (void)::waitpid(keeper_, &status, 0);
+    EXPECT_EQ(status, 0);
+    return jobs::decode_report(gpurota::testing::read_file(place + "/report"))
+        .value_or(jobs::KeeperReport{false, -1, "no report"});
+  };
+  EXPECT_EQ(run_as_it("/tmp"), (jobs::KeeperReport{false, 0, ""}));
+  EXPECT_THAT(gpurota::testing::read_file(place + "/log.a"),
+              HasSubstr("\n3999999998\n3999999998\n/tmp 3999999998\n"));
+  // An account may turn up later, with a name: it is the same user.
+  orders_.user = "somebody";
+  EXPECT_EQ(run_as_it("relative"), (jobs::KeeperReport{false, 0, ""}));
+  EXPECT_THAT(gpurota::testing::read_file(place + "/log.a"), HasSubstr("\n/ somebody\n"));
+  // But it is nobody else.
+  orders_.uid = kNobodysUid - 1;
+  EXPECT_THAT(run_as_it("/tmp").cannot_start, HasSubstr("there is no account"));
 }
 
 TEST_F(KeeperTest, RunsAsItsOwnerAndNothingElse) {

@@ -116,6 +116,19 @@ std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::str
       "--property=Before=gpurotad.service", "--", program_, place};
 }
 
+void Launcher::clear(std::uint64_t job) {
+  if (!make_directory(directory_) || !make_directory(place_of(job))) return;
+  const auto directory = open_directory(place_of(job));
+  if (!directory) return;
+  (void)::unlinkat(directory->get(), jobs::kReportFile, 0);
+  // Without it (the disk is full) a start that was only noted counts as one that ended unseen.
+  (void)write_file(directory->get(), jobs::kUnbegunFile, "");
+}
+
+bool Launcher::began(std::uint64_t job) const {
+  return ::access((place_of(job) + "/" + jobs::kUnbegunFile).c_str(), F_OK) != 0;
+}
+
 void Launcher::withdraw(std::uint64_t job) {
   (void)::unlink((place_of(job) + "/" + jobs::kOrdersFile).c_str());
 }
@@ -154,8 +167,9 @@ Result<void> Launcher::forget(std::uint64_t job) {
   const std::string place = place_of(job);
   const Fd directory(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!directory) return {};
-  for (const char* name : {jobs::kOrdersFile, jobs::kReportFile, "report.new", kComplaintFile,
-                           jobs::kLockFile, jobs::kLogFiles[0], jobs::kLogFiles[1]}) {
+  for (const char* name :
+       {jobs::kOrdersFile, jobs::kReportFile, jobs::kUnbegunFile, "report.new", kComplaintFile,
+        jobs::kLockFile, jobs::kLogFiles[0], jobs::kLogFiles[1]}) {
     (void)::unlinkat(directory.get(), name, 0);
   }
   if (::rmdir(place.c_str()) != 0) return fail_errno("cannot remove " + place, errno);

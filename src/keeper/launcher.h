@@ -36,6 +36,10 @@ class Launcher {
   // gone then. `place` is called with a keeper that is our child before it executes anything.
   Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders,
                       const std::function<void(pid_t)>& place = nullptr);
+  // Before a start is noted: there is nothing of the last run, and none has begun.
+  void clear(std::uint64_t job);
+  // Whether a keeper has come to its lock since clear(), or may have.
+  bool began(std::uint64_t job) const;
   // A keeper that has not read its orders yet will not run. Then ask holder() once more.
   void withdraw(std::uint64_t job);
   // The keeper that lives, whoever started it; the kernel knows.

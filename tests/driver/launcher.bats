@@ -67,6 +67,23 @@ teardown() {
     [ "$status" -eq 125 ]
 }
 
+@test "a shared machine is for other users too, whatever the umask; the command keeps its own" {
+    [ "$(id -u)" = 0 ] || skip "needs root: it switches users"
+    other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    chmod 755 "$scratch"
+    umask 077
+    run "$GPUROTA_SIM" --dir "$scratch/m" --shared demo -- sh -c umask
+    [ "$output" = 0077 ]
+    run other "$GPUROTA_SIM" --dir "$scratch/m" -- "$GPUROTA_SIM" set gpu0.temperature=77
+    [ "$status" -eq 0 ]
+    "$GPUROTA_SIM" --dir "$scratch/own" demo -- true
+    run other "$GPUROTA_SIM" --dir "$scratch/own" -- true
+    [ "$status" -eq 125 ]
+    run "$GPUROTA_SIM" --shared demo -- true
+    [ "$status" -eq 125 ]
+    [[ "$output" == *"--shared needs --dir"* ]]
+}
+
 @test "mistakes in a machine file name file, line and key" {
     printf 'name = "x"\n[[gpu]]\nname = "g"\nmemory = "many"\n' >"$scratch/bad.toml"
     run "$GPUROTA_SIM" "$scratch/bad.toml" -- true

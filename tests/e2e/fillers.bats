@@ -153,6 +153,25 @@ talked_twice() { [ "$(gpurota filler logs talk | grep -c 'pid ')" = 2 ]; }
 no_fillers() { [ "$(gpurota filler list)" = 'no fillers' ]; }
 no_files() { [ -z "$(ls "$E2E_DIR/state/fillers")" ]; }
 
+@test "nothing tells the value of a filler's variable" {
+  TOKEN=very-secret add quiet --env TOKEN -- sh -c 'echo "has ${#TOKEN}"; exec sleep 600'
+  wait_until eval 'gpurota filler logs quiet | grep -q "has 11"'
+  {
+    gpurota filler list
+    gpurota filler list quiet --json
+    gpurota events --json
+    gpurota status --json
+    gpurota ps --json
+    find "$E2E_DIR/state/audit" -type f -exec cat {} +
+    cat gpurotad.log
+  } >shown
+  cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' >>shown || true
+  lacks very-secret shown
+  grep -q TOKEN shown
+  grep -q AddFiller shown
+  [ -z "$(find "$E2E_DIR/state" -perm /077 -type f)" ]
+}
+
 @test "what does not listen to TERM is killed when its grace is over" {
   add deaf --grace 1s -- sh -c 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
   wait_until deaf_is_ready

@@ -180,3 +180,33 @@ has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
 }
 theirs_log() { gpurota job logs theirs --user nobody | grep -q "$1"; }
 theirs_gone() { ! gpurota job list | grep -q theirs; }
+
+@test "an administrator gets no secrets of others, and cannot make a command of an option" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  printf 'admin_group = "54321"\n' >gpurota.toml
+  gpurota reload
+  administrator() { setpriv --reuid 54002 --regid 54002 --groups 54321 "$@"; }
+  TOKEN=very-secret add mine --memory 1G --env TOKEN -- sleep 600
+  administrator gpurota job export mine --user root | grep -q TOKEN
+  run -1 administrator gpurota job export mine --user root --with-secrets
+  [[ "$output" == *'for their owner and for root'* ]]
+  run -1 administrator gpurota job export --user root --with-secrets
+  [[ "$output" != *very-secret* ]]
+  gpurota job export mine --with-secrets | grep -q very-secret
+  administrator gpurota job update mine --user root --memory 2G
+  # As a program that speaks the protocol itself would try.
+  local options
+  for options in '["--", "touch", "taken"]' '["--runtime-dir", "/tmp"]' '["--runtime-dir=/tmp"]'; do
+    run -0 python3 - "$E2E_DIR/run/control.sock" "$options" <<'PYTHON'
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+call = {"method": "dev.gpurota.UpdateJob", "parameters": {"name": "mine", "user": "root", "options": json.loads(sys.argv[2])}}
+s.sendall(json.dumps(call).encode() + b"\0")
+print(s.recv(65536).decode())
+PYTHON
+    [[ "$output" == *'is no option of a job'* ]]
+  done
+  job_is mine 'j["options"] == ["--memory", "2G"]'
+}

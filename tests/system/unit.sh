@@ -35,9 +35,8 @@ inside() {
   chmod 1777 "$root/run/gpurota-sim"
   sed "s|$prefix|/opt/gpurota|g" "$prefix/lib/systemd/system/gpurotad.service" >"$units/gpurotad.service"
   grep -q '^ExecStart=/opt/gpurota/sbin/gpurotad$' "$units/gpurotad.service" || touch "$root/run/wrong-path"
-  # The machine's GPUs are simulated, which takes a folder that the simulated driver may write.
-  "$root/opt/gpurota/bin/gpurota-sim" --dir "$root/run/gpurota-sim/machine" demo -- true
-  chmod -R a+rwX "$root/run/gpurota-sim"
+  # The machine's GPUs are simulated, which takes files that the simulated driver may write.
+  "$root/opt/gpurota/bin/gpurota-sim" --dir "$root/run/gpurota-sim/machine" --shared demo -- true
   printf '%s\n' '[Service]' 'Environment=GPUROTA_SIM_DIR=/run/gpurota-sim/machine' \
     'Environment=LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim' 'ReadWritePaths=/run/gpurota-sim' \
     >"$units/gpurotad.service.d/simulated.conf"

@@ -1,0 +1,37 @@
+// Which of many things (jobs, fillers) the store has not heard the last of, because it could not be written:
+// the disk was full. They go on as they are, whoever changed them is told so, and they are written when there
+// is room again. Used by Jobs and Fillers, on the state thread. It never touches the store itself.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace gpurota::daemon {
+
+class Unstored {
+ public:
+  // `what`: "job", for the log.
+  explicit Unstored(std::string what) : what_(std::move(what)) {}
+
+  // What came of writing, or removing, the one with this id; handed on.
+  Result<void> note(std::uint64_t id, Result<void> written);
+  // The same where nobody is there to be told: an error goes to the log.
+  void note_or_say(std::uint64_t id, const std::string& name, Result<void> written);
+
+  // For whoever has just changed it: an error if that is not in the store.
+  Result<void> heard_of(std::uint64_t id, const std::string& name) const;
+
+  // Writes each of them; `write` notes what came of it. Not further than the first that fails: the next has
+  // no more room.
+  void write_again(const std::function<Result<void>(std::uint64_t id)>& write);
+
+ private:
+  std::string what_;
+  std::map<std::uint64_t, Error> errors_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# Jobs: a daemon that is killed at a bad moment, and one that runs where its user has no account.
+
+# shellcheck disable=SC2154 # machine is of job_helpers
+load helpers
+load job_helpers
+
+teardown() {
+  remove_jobs >/dev/null 2>&1 || true
+  end_test
+}
+no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
+
+# change_state OLD NEW: in what the store has of the jobs.
+change_state() {
+  python3 - "$E2E_DIR/state" "$@" <<'PYTHON'
+import glob, sqlite3, sys
+for path in glob.glob(sys.argv[1] + "/*.db"):
+    with sqlite3.connect(path) as store:
+        for id, state in store.execute("SELECT id, state FROM job").fetchall():
+            assert sys.argv[2].encode() in state, state
+            state = state.replace(sys.argv[2].encode(), sys.argv[3].encode())
+            store.execute("UPDATE job SET state = ? WHERE id = ?", (state, id))
+PYTHON
+}
+
+@test "one that was being removed when the daemon was killed is ended and gone" {
+  start_daemon
+  add deaf --memory 1G --restart always "${machine[@]}" -- sh -c 'trap "" TERM; echo "pid $$"; while [ ! -e go ]; do sleep 0.1; done'
+  wait_until logged deaf 'pid '
+  local pid
+  pid=$(pid_of deaf)
+  gpurota job remove --force deaf
+  in_list deaf stopping
+  kill_daemon
+  start_daemon
+  in_list deaf stopping
+  run -1 gpurota job start deaf
+  run -1 gpurota job add deaf -- true
+  [[ "$output" == *'is just being removed'* ]]
+  touch go
+  wait_until no_jobs
+  wait_until gone "$pid"
+  kill_daemon
+  start_daemon
+  no_jobs
+}
+in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
+
+@test "a start that was noted but not made is made by the next daemon, and is not the end of the last run" {
+  start_daemon
+  add once --memory 1G -- sh -c 'echo run'
+  wait_until in_state once finished
+  kill_daemon
+  # As it is when the daemon is killed before there is a keeper.
+  change_state finished running
+  rm "$E2E_DIR"/state/jobs/*/report
+  touch "$(echo "$E2E_DIR"/state/jobs/*)/unbegun"
+  start_daemon
+  wait_until in_state once finished
+  [ "$(gpurota job logs once | grep -c run)" = 2 ]
+  job_is once '[r["reason"] for r in j["runs"]] == ["exited", "exited"]'
+  [ -z "$(find "$E2E_DIR/state/jobs" -name unbegun)" ]
+}
+
+@test "a run that had begun and left no report is not made twice" {
+  start_daemon
+  add once --memory 1G -- sh -c 'echo run'
+  wait_until in_state once finished
+  kill_daemon
+  change_state finished running
+  rm "$E2E_DIR"/state/jobs/*/report
+  start_daemon
+  wait_until in_state once failed
+  job_is once 'j["runs"][-1]["reason"] == "unknown"'
+  [ "$(gpurota job logs once | grep -c run)" = 1 ]
+}
+
+@test "a daemon whose user has no account runs its own jobs and fillers, and nobody else's" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it becomes a user without an account"; fi
+  as_stranger() { HOME=$E2E_DIR setpriv --reuid 3210987 --regid 3210987 --clear-groups "$@"; }
+  run -2 getent passwd 3210987
+  make_folders
+  chown -R 3210987 .
+  chmod 755 . run
+  gpurotad() { HOME=$E2E_DIR exec setpriv --reuid 3210987 --regid 3210987 --clear-groups "$E2E_PREFIX/sbin/gpurotad" "$@"; }
+  chmod -R a+rwX "$GPUROTA_SIM_DIR"
+  chmod a+rx "$GPUROTA_SIM_DIR"
+  start_daemon
+  as_stranger gpurota job add own --memory 1G --env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR -- \
+    sh -c 'id -u; echo "$HOME $USER $GPUROTA_LEASE"; exec sleep 600'
+  own_log() { as_stranger gpurota job logs own | grep -qx "$E2E_DIR 3210987 L[0-9]*"; }
+  wait_until own_log
+  [ "$(as_stranger gpurota job logs own | head -n 1)" = 3210987 ]
+  run -1 gpurota job add mine -- true
+  [[ "$output" == *'runs as uid 3210987 and can run no job of another user'* ]]
+  as_stranger gpurota filler add fill --idle-after 1s -- sleep 600
+  wait_until holds 'any(l["kind"] == "filler" for l in leases)'
+  as_stranger gpurota filler remove fill
+  as_stranger gpurota job remove --force own
+  wait_until holds 'not leases'
+}
