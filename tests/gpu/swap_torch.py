@@ -94,7 +94,7 @@ def compare(options, results, graph):
                for out, log in zip(shared, logs)]
     found["together_s"] = timed(running)
     found["differences"] = [differences(bare[0], out) for out in shared]
-    moved = [re.findall(r"evicted (\d+) of \d+ bytes in (\d+) ms", log.read_text()) for log in logs]
+    moved = [re.findall(r"evicted (\d+) of \d+ bytes, .* in (\d+) ms", log.read_text()) for log in logs]
     found["evictions"] = [len(m) for m in moved]
     found["evicted_gib"] = [round(sum(int(b) for b, _ in m) / 2**30, 1) for m in moved]
     found["evicting_s"] = [sum(int(ms) for _, ms in m) / 1000 for m in moved]

@@ -3,6 +3,7 @@
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -192,7 +193,8 @@ void use_vmm(CUcontext context, unsigned seed) {
     Expandable range(stream);
     while (goes_on()) {
       const bool grows = random() % 2 == 0;
-      if (grows && !range.grow(range.size() + random() % 3, random)) return;
+      const std::size_t more = std::min(range.size() + random() % 3, kSegments);
+      if (grows && !range.grow(more, random)) return;
       if (!grows) range.shrink(range.size() - random() % (range.size() + 1));
       if (!range.look(random)) return;
       if (random() % 3 == 0) range.copy_within();

@@ -1,0 +1,154 @@
+"""What the measurements of turns share: a daemon of its own, programs in swap leases, and switches as `gpurota turns` tells
+them. One GPU (`Bench.gpu`), whose memory is taken as `Bench.capacity` GiB.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+class Failed(Exception):
+    """A part that found wrong bytes, or did not end."""
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def percentile(values, share):
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+class Bench:
+    """The daemon, and the programs that were started under it."""
+
+    def __init__(self, description, parts, extra=()):
+        options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        options.add_argument("dist")
+        options.add_argument("--out")
+        options.add_argument("--capacity", type=float, default=24.0)
+        options.add_argument("--gpu", type=int, default=0)
+        for words, settings in extra:
+            options.add_argument(*words, **settings)
+        options.add_argument("parts", nargs="*")
+        self.args = options.parse_intermixed_args()
+        self.parts = parts
+        self.gpu, self.capacity = self.args.gpu, self.args.capacity
+        self.dist = os.path.abspath(self.args.dist)
+        self.gpurota = f"{self.dist}/bin/gpurota"
+        self.work = tempfile.mkdtemp()
+        self.out = os.path.abspath(self.args.out or self.work)
+        self.running = []
+        os.makedirs(self.out, exist_ok=True)
+        os.environ["GPUROTA_RUNTIME_DIR"] = f"{self.work}/run"
+
+    def start_daemon(self):
+        log = open(f"{self.out}/gpurotad.log", "a")
+        with open(f"{self.work}/gpurotad.toml", "w") as config:  # room for two such programs, all of it pinned
+            config.write(f'[turns]\nhost_budget = "{int(self.capacity * 2)}G"\npinned = "100%"\n')
+        daemon = subprocess.Popen([f"{self.dist}/bin/gpurotad", "--runtime-dir", f"{self.work}/run", "--state-dir",
+                                   f"{self.work}/state", "--config", f"{self.work}/gpurotad.toml", "--preload",
+                                   f"{self.dist}/lib/libgpurota.so"], stderr=log, stdout=log)
+        for _ in range(200):
+            if subprocess.run([self.gpurota, "status"], capture_output=True).returncode == 0:
+                return daemon
+            time.sleep(0.05)
+        sys.exit("the daemon did not start")
+
+    def set_gpu(self, ids=None, **settings):
+        words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
+        subprocess.run([self.gpurota, "set", "--gpu-ids", str(self.gpu if ids is None else ids), *words], check=True)
+
+    def turns(self):
+        text = subprocess.run([self.gpurota, "turns", "--json"], capture_output=True, text=True, check=True).stdout
+        return json.loads(text)["gpus"][self.gpu]
+
+    def switches(self, seconds):
+        """All switches that happen for so long, each once."""
+        seen = {}
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for switch in self.turns()["switches"]:
+                seen[(switch["time"], switch["to"])] = switch
+            time.sleep(0.5)
+        return list(seen.values())
+
+    def end_all(self):
+        for program in self.running:
+            if program.process.poll() is None:
+                program.process.terminate()
+                program.process.wait()
+        self.running.clear()
+
+    def run(self, functions):
+        """Each part, by its name. How many failed."""
+        daemon, failures = self.start_daemon(), 0
+        try:
+            say(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                               capture_output=True, text=True).stdout.strip())
+            for part in self.args.parts or self.parts:
+                begun = time.monotonic()
+                try:
+                    functions[part]()
+                    say(f"{part}: ok, {time.monotonic() - begun:.0f} s")
+                except (Failed, subprocess.CalledProcessError) as failure:
+                    failures += 1
+                    say(f"{part}: FAILED: {failure}")
+                self.end_all()
+        finally:
+            daemon.terminate()
+            daemon.wait()
+        return failures
+
+
+class Program:
+    """A program that says ready, begins when told to, and ends with a line of JSON. In a swap lease, or bare."""
+
+    def __init__(self, bench, name, command, swap=True, options=(), gpus=None, **environment):
+        bench.running.append(self)
+        self.name, self.errors = name, open(f"{bench.out}/{name}.err", "a")
+        where = ["--gpu-ids", str(bench.gpu)] if gpus is None else ["--gpu-ids", gpus]
+        under = [bench.gpurota, "run", "--swap", *where, *options, "--"] if swap else []
+        if not swap:
+            environment["CUDA_VISIBLE_DEVICES"] = str(bench.gpu)
+        self.process = subprocess.Popen([*under, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors, text=True, env={**os.environ, **environment})
+
+    def wait_ready(self):
+        if self.process.stdout.readline().strip() != "ready":
+            raise Failed(f"{self.name} did not begin; see {self.name}.err")
+        return self
+
+    def begin(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def end(self, timeout=280):
+        try:
+            text = self.process.communicate(timeout=timeout)[0].strip().splitlines()
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+            raise Failed(f"{self.name} did not end in {timeout} s") from None
+        if self.process.returncode != 0 or not text:
+            raise Failed(f"{self.name} ended with {self.process.returncode}; see {self.name}.err")
+        return json.loads(text[-1])
+
+
+def run_together(programs):
+    """Seconds until all are done, and what they said. All of them check what they hold."""
+    for program in programs:
+        program.wait_ready()
+    begun = time.monotonic()
+    for program in programs:
+        program.begin()
+    results = [program.end() for program in programs]
+    seconds = time.monotonic() - begun
+    wrong = sum(result.get("wrong", 0) for result in results)
+    if wrong:
+        raise Failed(f"{wrong} wrong parts")
+    return seconds, results
