@@ -4,6 +4,7 @@ them. One GPU (`Bench.gpu`), whose memory is taken as `Bench.capacity` GiB.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,7 @@ class Bench:
 
     def run(self, functions):
         """Each part, by its name. How many failed."""
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before it was done"))
         daemon, failures = self.start_daemon(), 0
         try:
             say(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
@@ -101,6 +103,7 @@ class Bench:
                     say(f"{part}: FAILED: {failure}")
                 self.end_all()
         finally:
+            self.end_all()
             daemon.terminate()
             daemon.wait()
         return failures
