@@ -60,8 +60,8 @@ NOT_IN_PURE = (r"thread|mutex|shared_mutex|condition_variable|future|iostream|fs
 PURE_EXCEPTIONS = {("config", "fstream"), ("config", "fcntl.h"), ("config", "sys/stat.h")}
 LOG_HEADER = "base/log.h"
 # What a library inside other people's programs may use of C++: nothing that needs libstdc++.so.
-INTERPOSER_CXX = ["atomic", "cerrno", "climits", "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib",
-                  "cstring", "ctime", "limits", "type_traits", "utility"]
+INTERPOSER_CXX = ["atomic", "cerrno", "climits", "csignal", "cstdarg", "cstddef", "cstdint", "cstdio",
+                  "cstdlib", "cstring", "ctime", "limits", "type_traits", "utility"]
 # Slow to compile or to start, or superseded by ours.
 NOWHERE = {"regex": "slow to compile and to run; parse by hand",
            "iostream": "constructs global objects; use fmt and write()",

@@ -73,7 +73,7 @@ class Daemon {
 
  private:
   void discover();
-  void adopt_gpus(std::vector<GpuInfo> infos);
+  void adopt_gpus(const std::vector<GpuInfo>& infos);
   void on_sample(GpuSample sample, TimePoint taken);
   // What the processes of a sample mean: whose they are.
   struct Shares {

@@ -21,10 +21,10 @@ void Daemon::discover() {
   }
   driver_error_.reset();
   driver_ = *driver;
-  adopt_gpus(std::move(*infos));
+  adopt_gpus(*infos);
 }
 
-void Daemon::adopt_gpus(std::vector<GpuInfo> infos) {
+void Daemon::adopt_gpus(const std::vector<GpuInfo>& infos) {
   gpus_ = GpuTable(infos);
   queue_.set_topology(Topology(probe_->read_links(infos)));
   answers_.changed();

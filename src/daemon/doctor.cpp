@@ -139,7 +139,7 @@ Check check_library(const Examination& machine) {
 std::string closed_to_others(const std::string& file) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = file.find('/', end + 1);
-    const std::string part = file.substr(0, end);
+    std::string part = file.substr(0, end);
     const mode_t needed = end == std::string::npos ? S_IROTH : S_IXOTH;
     struct stat info {};
     if (::stat(part.c_str(), &info) == 0 && (info.st_mode & needed) == 0) return part;

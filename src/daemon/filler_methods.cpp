@@ -13,7 +13,7 @@
 namespace gpurota::daemon {
 namespace {
 
-constexpr std::int64_t kMostIdleSeconds = 7 * 86400;
+constexpr std::int64_t kMostIdleSeconds = std::int64_t{7} * 86400;
 constexpr std::int64_t kMostGraceSeconds = 60;
 
 jobs::JobSpec spec_of(const proto::AddFiller& call) {

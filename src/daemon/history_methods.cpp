@@ -27,11 +27,11 @@ bool is_wanted(const proto::Events& call, const ports::StoredEvent& event) {
 
 class EventStream final : public AnswerStream {
  public:
-  EventStream(const EventLog& log, const Views& views, uid_t viewer, proto::Events call)
+  EventStream(const EventLog& log, const Views& views, uid_t viewer, const proto::Events& call)
       : log_(log),
         views_(views),
         viewer_(viewer),
-        call_(std::move(call)),
+        call_(call),
         cursor_(call_.after ? EventCursor(log, *call_.after) : EventCursor(log)) {}
 
   std::optional<std::string> next() override {

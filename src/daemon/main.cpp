@@ -63,7 +63,9 @@ std::string find_program(const std::string& name) {
   if (size <= 0) return {};
   const std::string path(self, static_cast<std::size_t>(size));
   const std::string folder = path.substr(0, path.rfind('/'));
-  for (const std::string& place : {folder + "/" + name, folder + "/../bin/" + name}) {
+  for (const char* way : {"/", "/../bin/"}) {
+    std::string place = folder;
+    place.append(way).append(name);
     if (::access(place.c_str(), X_OK) == 0) return place;
   }
   return {};
@@ -76,7 +78,7 @@ std::string find_systemd_run() {
   if (const char* path = std::getenv("PATH")) folders = path;
   while (!folders.empty()) {
     const std::size_t end = std::min(folders.find(':'), folders.size());
-    const std::string file = std::string(folders.substr(0, end)) + "/systemd-run";
+    std::string file = std::string(folders.substr(0, end)) + "/systemd-run";
     if (file.front() == '/' && ::access(file.c_str(), X_OK) == 0) return file;
     folders.remove_prefix(std::min(end + 1, folders.size()));
   }

@@ -231,7 +231,7 @@ void TurnKeeper::schedule() {
 }
 
 std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid) const {
-  const std::string lease = to_string(trouble.lease);
+  std::string lease = to_string(trouble.lease);
   const std::string process = pid > 0 ? fmt::format("process {}", pid) : "a process";
   switch (trouble.trouble) {
     case sched::Trouble::kNotYielding:

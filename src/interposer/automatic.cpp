@@ -9,8 +9,9 @@
 #include "interposer/state.h"
 #include "interposer/sys.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <cstdlib>
+#include <cstring>
+
 #include <unistd.h>
 
 namespace gpurota::interposer {

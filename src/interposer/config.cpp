@@ -5,9 +5,9 @@
 #include "interposer/sys.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 
 unsigned char gpurota_mode = gpurota::interposer::kModeUnread;
@@ -87,7 +87,7 @@ unsigned char read_environment() {
   const char* wait = secure_getenv(GPUROTA_ENV_WAIT_MS);
   uint64_t wait_ms = 0;
   if (wait != nullptr && parse_number(wait, &wait_ms)) {
-    constexpr uint64_t kHour = 3600 * 1000;
+    constexpr uint64_t kHour = 3600 * uint64_t{1000};
     g_config.wait_ms = static_cast<int64_t>(wait_ms < kHour ? wait_ms : kHour);
   }
   const char* lease = secure_getenv(GPUROTA_ENV_LEASE);

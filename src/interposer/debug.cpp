@@ -2,8 +2,8 @@
 
 #include "interposer/sys.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <cstdarg>
+#include <cstdio>
 
 namespace gpurota::interposer {
 

@@ -4,7 +4,7 @@
 #include "interposer/driver.h"
 #include "interposer/link.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

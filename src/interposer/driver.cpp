@@ -5,8 +5,9 @@
 #include "interposer/state.h"
 #include "interposer/sys.h"
 
+#include <cstring>
+
 #include <dlfcn.h>
-#include <string.h>
 
 extern "C" __attribute__((visibility("hidden"))) void* (*gpurota_real_dlsym)(void*, const char*);
 
@@ -45,7 +46,7 @@ const char* const kCalled[] = {
 
 // Pointer to hook: open addressing, at most two pointers per hook (see learn_pointers).
 constexpr size_t kPointerSlots = 2048;
-static_assert(kPointerSlots >= 4 * kHookCount, "the pointer table must stay sparse");
+static_assert(kPointerSlots >= size_t{4} * kHookCount, "the pointer table must stay sparse");
 struct PointerSlot {
   void* pointer;
   void* hook;

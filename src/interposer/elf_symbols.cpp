@@ -1,10 +1,11 @@
 #include "interposer/elf_symbols.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
 #include <elf.h>
 #include <link.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 namespace gpurota::interposer {
 namespace {

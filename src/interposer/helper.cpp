@@ -11,7 +11,8 @@
 #include "interposer/swap/orders.h"
 #include "interposer/threads.h"
 
-#include <string.h>
+#include <cstring>
+
 #include <sys/prctl.h>
 
 namespace gpurota::interposer {

@@ -99,8 +99,8 @@ bool made_to_move(Size* out, CUresult* result, Make make) {
   if (!swapping()) return false;
   const Place place = current_place();
   if (place.kind == Place::Kind::kNoContext) return false;
-  if (place.kind == Place::Kind::kForeign || out == nullptr) return false;
-  *result = make(place);
+  if (place.kind == Place::Kind::kForeign) return false;
+  *result = out == nullptr ? CUDA_ERROR_INVALID_VALUE : make(place);
   return true;
 }
 

@@ -7,7 +7,7 @@
 #include "interposer/swap/grants.h"
 #include "interposer/swap/worker.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

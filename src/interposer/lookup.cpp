@@ -11,8 +11,9 @@
 #include "interposer/state.h"
 #include "interposer/sys.h"
 
+#include <cstring>
+
 #include <dlfcn.h>
-#include <string.h>
 
 #define GPUROTA_HIDDEN extern "C" __attribute__((visibility("hidden")))
 

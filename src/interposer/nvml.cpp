@@ -6,8 +6,9 @@
 #include "interposer/state.h"
 #include "interposer/sys.h"
 
+#include <cstring>
+
 #include <dlfcn.h>
-#include <string.h>
 
 extern "C" __attribute__((visibility("hidden"))) void* (*gpurota_real_dlsym)(void*, const char*);
 
@@ -58,16 +59,17 @@ int hex_digit(char c) {
 // "GPU-" or "MIG-" and a UUID. The older form of MIG devices ("MIG-GPU-…/1/0") names no UUID of its own.
 bool parse_uuid(const char* text, uint8_t (&out)[GPUROTA_UUID_BYTES]) {
   if (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0) return false;
+  constexpr size_t kDigits = sizeof(out) * 2;
   size_t digits = 0;
   for (text += 4; *text != '\0'; ++text) {
     if (*text == '-') continue;
     const int digit = hex_digit(*text);
-    if (digit < 0 || digits == 2 * GPUROTA_UUID_BYTES) return false;
+    if (digit < 0 || digits == kDigits) return false;
     const int high = digits % 2 == 0 ? 0 : out[digits / 2] << 4;
     out[digits / 2] = static_cast<uint8_t>(high | digit);
     ++digits;
   }
-  return digits == 2 * GPUROTA_UUID_BYTES;
+  return digits == kDigits;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "interposer/nvml.h"
 #include "interposer/sys.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

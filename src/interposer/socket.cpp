@@ -2,7 +2,8 @@
 
 #include "interposer/config.h"
 
-#include <string.h>
+#include <cstring>
+
 #include <sys/eventfd.h>
 #include <sys/un.h>
 

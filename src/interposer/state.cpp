@@ -1,6 +1,6 @@
 #include "interposer/state.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 

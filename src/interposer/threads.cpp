@@ -3,13 +3,14 @@
 #include "interposer/elf_symbols.h"
 #include "interposer/sys.h"
 
+#include <csignal>
+
 #include <pthread.h>
-#include <signal.h>
 
 namespace gpurota::interposer {
 namespace {
 
-constexpr size_t kStackBytes = 256 * 1024;  // static TLS of large programs comes out of it
+constexpr size_t kStackBytes = size_t{256} * 1024;  // static TLS of large programs comes out of it
 
 struct Threads {
   decltype(&pthread_create) create;

@@ -1,13 +1,13 @@
 // What only the simulator can be made to do: faults, delays, other processes at will.
 #include "tests/driver/api.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 
-#include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace {

@@ -3,6 +3,7 @@
 // that PROBE_LOOKUP says.
 #include "probe.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -3,8 +3,7 @@
 #include "fixture.h"
 
 #include <csignal>
-
-#include <time.h>
+#include <ctime>
 
 namespace gpurota::interposer_test {
 namespace {

@@ -6,7 +6,7 @@
 // What cannot be hashed, or looked at, is copied.
 #include "interposer/swap/mover.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

@@ -1,7 +1,7 @@
 // The mover's copies: straight between GPU and pinned host memory, or through a small pinned ring.
 #include "interposer/swap/mover.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

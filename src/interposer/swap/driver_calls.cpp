@@ -3,7 +3,7 @@
 #include "interposer/pool_charge.h"
 #include "interposer/swap/devices.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

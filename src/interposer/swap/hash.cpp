@@ -1,6 +1,6 @@
 #include "interposer/swap/hash.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

@@ -4,7 +4,7 @@
 #include "interposer/debug.h"
 #include "interposer/swap/grants.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {

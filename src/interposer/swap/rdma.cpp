@@ -2,7 +2,7 @@
 
 #include "interposer/sys.h"
 
-#include <string.h>
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {
