@@ -20,8 +20,9 @@ void GrantBook::for_each_account(LeaseId lease, Visit visit) {
   }
 }
 
-void GrantBook::collect(const GpuUuid& gpu, GrantActions actions, AddressedGrantActions& into) {
-  for (GrantAction& action : actions) into.push_back({gpu, action});
+void GrantBook::collect(const GpuUuid& gpu, const GrantActions& actions,
+                        AddressedGrantActions& into) {
+  for (const GrantAction& action : actions) into.push_back({gpu, action});
 }
 
 Account* GrantBook::account(TenantId tenant, const GpuUuid& gpu) {

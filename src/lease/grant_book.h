@@ -86,7 +86,7 @@ class GrantBook {
   using Key = std::pair<LeaseId, GpuUuid>;
 
   // Collects what the account says, addressed; and forgets tenants that no account counts any more.
-  static void collect(const GpuUuid& gpu, GrantActions actions, AddressedGrantActions& into);
+  static void collect(const GpuUuid& gpu, const GrantActions& actions, AddressedGrantActions& into);
   Account* account(TenantId tenant, const GpuUuid& gpu);
   template <class Visit>
   void for_each_account(LeaseId lease, Visit visit);
