@@ -67,6 +67,16 @@ Result<void> check_definition(const JobOptions& job, bool dashes) {
   return {};
 }
 
+// Whether the value of this option of `gpurota run` is the next word: that is no name of a job.
+bool has_value_behind(const std::string& word) {
+  Raw raw;
+  const std::vector<Option> known = run_option_table(raw);
+  return std::any_of(known.begin(), known.end(), [&word](const Option& option) {
+    const bool is_letter = word.size() == 2 && option.letter != '\0' && word[1] == option.letter;
+    return option.takes_value() && (option.name == word || is_letter);
+  });
+}
+
 // Of add and update, which are written alike.
 Result<std::optional<JobOptions>> parse_definition(const std::string& action, const Words& words) {
   JobOptions job;
@@ -94,6 +104,8 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
       job.name = *word;
     } else {
       job.run_options.push_back(*word);
+      if (!has_value_behind(*word)) continue;
+      if (const std::string* value = taker.next()) job.run_options.push_back(*value);
     }
   }
   GPUROTA_TRY(check_definition(job, dashes != words.end()));

@@ -46,6 +46,16 @@ TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
   EXPECT_EQ(job.workdir, "/srv");
 }
 
+TEST(JobArguments, MayComeBeforeTheName) {
+  const JobOptions job =
+      parsed({"add", "--note", "first", "-m", "1G", "--nonblock", "--gpus=2", "web", "--", "x"});
+  EXPECT_EQ(job.name, "web");
+  EXPECT_THAT(job.run_options,
+              ElementsAre("--note", "first", "-m", "1G", "--nonblock", "--gpus=2"));
+  EXPECT_THAT(refusal({"add", "--memory", "1G", "--", "x"}), HasSubstr("name of the job"));
+  EXPECT_THAT(refusal({"add", "web", "--memory", "--", "x"}), HasSubstr("--memory needs a value"));
+}
+
 TEST(JobArguments, ThatRunDoesNotKnowAreRefused) {
   EXPECT_THAT(refusal({"add", "web", "--memry", "8G", "--", "x"}), HasSubstr("--memry"));
   EXPECT_THAT(refusal({"add", "web", "--memory", "much", "--", "x"}), HasSubstr("--memory"));

@@ -24,6 +24,11 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
   std::vector<jobs::Ordered> order;
   for (const Wanted& each : wanted) {
     if (auto checked = jobs::check_spec(each.spec); !checked) return checked;
+    const auto& options = each.spec.options;
+    if (std::find(options.begin(), options.end(), "--filler") != options.end()) {
+      return fail(Code::kInvalid,
+                  "a job is no filler: leave out --filler, or 'gpurota filler add'");
+    }
     if (!names.insert(each.spec.name).second) {
       return fail(Code::kInvalid, fmt::format("job {} is there twice", each.spec.name));
     }

@@ -369,6 +369,15 @@ TEST_F(KeeperTest, RunsAsItsOwnerAndNothingElse) {
   EXPECT_EQ(log(), uid + "\n" + uid + "\n" + gid + "\n" + gid + "\nCapEff:\t0000000000000000\n");
 }
 
+TEST_F(KeeperTest, EntersItsWorkingDirectoryWithItsOwnersRights) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  orders_.uid = ::getpwnam("nobody")->pw_uid;
+  orders_.user = "nobody";
+  orders_.spec.workdir = dir_.file("ours");
+  (void)::mkdir(orders_.spec.workdir.c_str(), 0700);
+  EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("Permission denied"));
+}
+
 TEST_F(KeeperTest, TheRunEndsWithAKeeperThatIsKilled) {
   start({"sh", "-c", "echo $$; exec sleep 60"});
   while (log().find('\n') == std::string::npos) (void)::usleep(5'000);

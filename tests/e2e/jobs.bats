@@ -132,6 +132,8 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == *--memory* ]]
   run -1 gpurota job add x --after x -- true
   [[ "$output" == *'wait for each other'* ]]
+  run -1 gpurota job add x --filler -- true
+  [[ "$output" == *"'gpurota filler add'"* ]]
   run -1 gpurota job show nobody
   [[ "$output" == *'no job nobody'* ]]
   add lost --memory 1G --workdir /there/is/none -- true

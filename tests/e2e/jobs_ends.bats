@@ -90,6 +90,13 @@ PYTHON
   gpurota job show now | grep -q 'cannot-start: '
 }
 
+@test "one that is killed says by which signal" {
+  add crash --memory 1G "${machine[@]}" -- sh -c 'kill -SEGV $$'
+  wait_until in_state crash failed
+  job_is crash 'j["runs"][-1]["reason"] == "signalled" and j["runs"][-1]["code"] == 11'
+  gpurota job show crash | grep -q 'killed by signal 11'
+}
+
 @test "its time limit ends the whole tree, and the reason is kept" {
   echo 'grace = "300ms"' >>gpurota.toml
   gpurota reload
