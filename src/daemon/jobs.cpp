@@ -9,6 +9,12 @@
 #include <csignal>
 
 namespace gpurota::daemon {
+namespace {
+
+// What `gpurota run` exits with for its own failures.
+constexpr int kRunFailed = 125;
+
+}  // namespace
 
 Jobs::Jobs(Parts parts)
     : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {}
@@ -58,7 +64,6 @@ void Jobs::on_refused(pid_t pid, const std::string& why) {
 void Jobs::on_held(pid_t pid, LeaseId lease) {
   JobEntry* job = entry_of(pid);
   if (job == nullptr) return;
-  job->held = true;
   job->runner = pid;
   job->lease = lease;
   job->refusal.clear();
@@ -140,9 +145,10 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
+  job.adopted = false;
   job.starting = !parts_.systemd_run.empty();
   // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that there
-  // was none; what the last run left must not be taken for this one's.
+  // was none; what the last run left is not this one's.
   launcher_.clear(job.id);
   save_or_say(job);
   const auto pid =
@@ -196,9 +202,14 @@ jobs::Actions Jobs::outcome(JobEntry& job) {
   if (!stopping && !report->cannot_start.empty()) {
     return job.life.on_cannot_start(now(), report->cannot_start);
   }
+  const bool asking = job.life.state().asking;
+  const bool failed = !stopping && !report->signalled && report->code != 0;
+  // There was nobody to ask when the last daemon ended.
+  if (failed && asking && job.adopted && job.refusal.empty() && report->code == kRunFailed) {
+    return job.life.on_never_began(now());
+  }
   // `gpurota run` has not come to the command: what it said is why.
-  const bool refused = !job.refusal.empty() || !job.held;
-  if (!stopping && refused && !report->signalled && report->code != 0) {
+  if (failed && (asking || !job.refusal.empty())) {
     return job.life.on_cannot_start(now(), job.refusal.empty() ? last_line(job) : job.refusal);
   }
   return job.life.on_exit(now(), report->code, report->signalled);
@@ -215,7 +226,7 @@ void Jobs::on_keeper_death(std::uint64_t id) {
   job.keeper.reset();
   if (hand_over(job)) return settle(id);
   const jobs::Actions actions = outcome(job);
-  job.starting = job.held = false;
+  job.starting = false;
   job.lease.reset();
   job.runner.reset();
   job.refusal.clear();

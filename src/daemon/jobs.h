@@ -35,7 +35,7 @@ struct JobEntry {
   std::optional<TrackedProcess> keeper{};  // of the run that is on, or who asks for one
   bool starting = false;                   // it is that
   std::optional<pid_t> runner{};   // the `gpurota run` of the run, once it has come to its lease
-  bool held = false;               // the run has come to its command
+  bool adopted = false;            // the run is one that an earlier daemon started
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};

@@ -151,6 +151,8 @@ bool take_state(JobState& state, std::string_view key, std::string& value) {
     state.start_again = value == "1";
   } else if (key == "removed") {
     state.removed = value == "1";
+  } else if (key == "asking") {
+    state.asking = value == "1";
   } else if (key == "end") {
     return read_end(value, state.history.emplace_back());
   }
@@ -229,6 +231,7 @@ std::string encode(const JobState& state) {
   if (state.end_reason) out.add("end_reason", to_string(*state.end_reason));
   out.add("end_detail", state.end_detail).add("start_again", state.start_again ? "1" : "0");
   if (state.brief > 0) out.add("brief", state.brief);
+  if (state.asking) out.add("asking", "1");
   if (state.removed) out.add("removed", "1");
   for (const RunEnd& end : state.history) out.add("end", text_of(end));
   return out.text();

@@ -33,6 +33,7 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   state.end_detail = "9 GiB of 8 GiB";
   state.start_again = true;
   state.removed = true;
+  state.asking = true;
   state.brief = 3;
   state.history = {{std::nullopt, WallTime(seconds(5)), EndReason::kCannotStart, 0, "no a.out"},
                    {WallTime(seconds(1)), WallTime(seconds(2)), EndReason::kSignalled, 11, ""}};
@@ -46,6 +47,7 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   EXPECT_EQ(read->end_detail, state.end_detail);
   EXPECT_TRUE(read->start_again);
   EXPECT_TRUE(read->removed);
+  EXPECT_TRUE(read->asking);
   EXPECT_EQ(read->brief, 3);
   EXPECT_EQ(read->history, state.history);
 }

@@ -25,6 +25,7 @@ void Supervision::settle(Phase phase) {
   state_.end_reason.reset();
   state_.end_detail.clear();
   state_.start_again = false;
+  state_.asking = false;
   due_.reset();
   killed_ = false;
 }
@@ -86,6 +87,7 @@ Actions Supervision::remove(Moment now) {
 Actions Supervision::on_lease(Moment now) {
   if (state_.phase != Phase::kWaiting) return {Action::kReleaseLease};
   state_.phase = Phase::kRunning;
+  state_.asking = true;
   state_.running_since = now.at;
   state_.started = now.wall;
   return {Action::kSpawn};
@@ -125,6 +127,7 @@ Actions Supervision::on_exit_unseen(Moment now) {
 
 void Supervision::on_held(Moment now) {
   if (state_.phase != Phase::kRunning) return;
+  state_.asking = false;
   state_.running_since = now.at;
   state_.started = now.wall;
 }

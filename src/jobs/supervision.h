@@ -32,8 +32,9 @@ struct Policy {
 // What outlives the daemon. Times of `TimePoint` hold within one boot.
 struct JobState {
   Phase phase = Phase::kStopped;
-  int failures = 0;  // in a row; decides the back-off
-  int brief = 0;     // runs that ended well, but at once, in a row: the same
+  int failures = 0;     // in a row; decides the back-off
+  int brief = 0;        // runs that ended well, but at once, in a row: the same
+  bool asking = false;  // kRunning: it has not come to its command yet, for want of a lease
   std::optional<TimePoint> running_since;
   std::optional<WallTime> started;      // of the current run, for people
   std::optional<EndReason> end_reason;  // kStopping: why
@@ -88,7 +89,8 @@ class Supervision {
 
   // A new daemon in the same boot: the run still runs, or (kWaiting, kBackingOff) there was none.
   Actions on_adopted(Moment now);
-  // A new daemon in the same boot finds that the last one came no further than to note the start.
+  // A new daemon in the same boot finds that the last one came no further than to note the start, or that the
+  // run could not ask for its lease for want of a daemon.
   Actions on_never_began(Moment now);
   // A new boot: what ran, or waited to, is started again; call in the order of start_order().
   Actions on_boot(Moment now);

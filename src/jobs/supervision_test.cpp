@@ -304,6 +304,16 @@ TEST(Supervision, ARunThatEndedUnseenIsAFailureOfUnknownReason) {
   EXPECT_EQ(job.state().phase, Phase::kFailed);
 }
 
+TEST(Supervision, ARunAsksForItsLeaseUntilItComesToItsCommand) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  EXPECT_TRUE(job.state().asking);
+  job.on_held(clock.now);
+  EXPECT_FALSE(job.state().asking);
+  (void)job.on_exit(clock.now, 1, false);
+  EXPECT_FALSE(job.state().asking) << "nor does one that backs off";
+}
+
 TEST(Supervision, TimeInTheQueueIsNoRun) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kOnFailure});

@@ -11,15 +11,16 @@ teardown() {
 }
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 
-# change_state OLD NEW: in what the store has of the jobs.
+# change_state OLD NEW: in what the store has of the jobs; "\0" is a NUL.
 change_state() {
   python3 - "$E2E_DIR/state" "$@" <<'PYTHON'
 import glob, sqlite3, sys
+old, new = (word.encode().replace(b"\\0", b"\0") for word in sys.argv[2:])
 for path in glob.glob(sys.argv[1] + "/*.db"):
     with sqlite3.connect(path) as store:
         for id, state in store.execute("SELECT id, state FROM job").fetchall():
-            assert sys.argv[2].encode() in state, state
-            state = state.replace(sys.argv[2].encode(), sys.argv[3].encode())
+            assert old in state, state
+            state = state.replace(old, new)
             store.execute("UPDATE job SET state = ? WHERE id = ?", (state, id))
 PYTHON
 }
@@ -61,6 +62,19 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
   [ "$(gpurota job logs once | grep -c run)" = 2 ]
   job_is once '[r["reason"] for r in j["runs"]] == ["exited", "exited"]'
   [ -z "$(find "$E2E_DIR/state/jobs" -name unbegun)" ]
+}
+
+@test "a run that could not ask for its lease, as its daemon was killed, is made again" {
+  start_daemon
+  add once --memory 1G -- sh -c 'echo run'
+  wait_until in_state once finished
+  kill_daemon
+  change_state finished 'running\0asking\01'
+  printf 'signalled\0000\0code\000125\0cannot_start\0\0whole\0001\0' >"$(echo "$E2E_DIR"/state/jobs/*)/report"
+  start_daemon
+  wait_until in_state once finished
+  [ "$(gpurota job logs once | grep -c run)" = 2 ]
+  job_is once '[r["reason"] for r in j["runs"]] == ["exited", "exited"]'
 }
 
 @test "a run that had begun and left no report is not made twice" {
