@@ -135,11 +135,10 @@ PYTHON
   # Each says when it starts; added in the order c, a, b.
   local order=$E2E_DIR/order name
   for name in c a b; do
-    local after=()
-    if [ "$name" = c ]; then after=(--after b); fi
-    add "$name" --memory 1G "${after[@]}" --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"
+    add "$name" --memory 1G --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"
     wait_until says order "$name"
   done
+  gpurota job update c --after b
   reboot_machine
   rm -f "$order"
   start_daemon
