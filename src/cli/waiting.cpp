@@ -86,7 +86,8 @@ class Waiter {
     for (;;) {
       auto answer = connection_.next_answer<proto::Enqueue>();
       // The daemon's own refusals have other codes.
-      if (!answer && answer.error().code == Code::kGone && waiting_) {
+      // One that hangs up on whoever comes (too many connections) is not asked for ever.
+      if (!answer && answer.error().code == Code::kGone && (waiting_ || ++hung_up_ < kTries)) {
         GPUROTA_TRY(come_back());
         continue;
       }
@@ -129,7 +130,11 @@ class Waiter {
 
   // Until there is a daemon again.
   Result<void> come_back() {
-    complain("gpurotad has gone away; waiting for it to come back");
+    if (waiting_) {
+      complain("gpurotad has gone away; waiting for it to come back");
+    } else {
+      std::this_thread::sleep_for(kRetry);
+    }
     shown_.clear();
     for (;;) {
       auto connection = client::connect(location_, kRetry);
@@ -148,6 +153,7 @@ class Waiter {
   std::chrono::seconds longest_{};
   std::optional<Clock::time_point> until_;
   bool waiting_ = false;
+  int hung_up_ = 0;  // before the first answer
   std::string shown_, reason_ = "gpurotad has not answered";
 };
 

@@ -159,7 +159,10 @@ bool FakeDaemon::read_from(Peer& peer) {
   if (received == 0 || !peer.framer.feed({buffer, static_cast<std::size_t>(received)}))
     return false;
   while (auto message = peer.framer.next()) {
-    for (std::string& text : answer(*message, peer)) send_all(peer.fd.get(), std::move(text));
+    for (std::string& text : answer(*message, peer)) {
+      if (text.empty()) return false;
+      send_all(peer.fd.get(), std::move(text));
+    }
   }
   called_.notify_all();
   return true;

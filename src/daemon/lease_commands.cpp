@@ -36,6 +36,10 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
   if (child.parent != start.caller || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the caller", start.pid));
   }
+  const auto known = entry.commands.find(start.pid);
+  if (known != entry.commands.end() && known->second.main.start_ticks == child.start_ticks) {
+    return known->second.members.own_cgroup();
+  }
   LeaseCommand command(parts_.processes);
   GPUROTA_ASSIGN_OR_RETURN(command.main,
                            track(parts_.processes, start.pid, child.start_ticks, nullptr));

@@ -215,7 +215,11 @@ TEST_F(LeaseManagerTest, OnlyAChildOfTheHolderCanBeStarted) {
   EXPECT_EQ(manager->start(id, processes.spawn({.uid = 0, .parent = cli}), false).error().code,
             Code::kDenied);
   const pid_t command = processes.spawn({.parent = cli});
-  EXPECT_TRUE(manager->start(id, command, false));
+  const auto started = manager->start(id, command, false);
+  ASSERT_TRUE(started);
+  const auto again = manager->start(id, command, false);
+  ASSERT_TRUE(again) << "who did not hear the answer asks again";
+  EXPECT_EQ(*again, *started);
   EXPECT_EQ(manager->start(id, processes.spawn({.parent = cli}), false).error().code,
             Code::kInvalid);
 }

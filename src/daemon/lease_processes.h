@@ -9,6 +9,7 @@
 #include "ports/processes.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class LeaseProcesses {
   void add(pid_t pid);
 
   const std::string& cgroup() const { return cgroup_; }
+  std::optional<std::string> own_cgroup() const {
+    return cgroup_.empty() ? std::nullopt : std::optional(cgroup_);
+  }
   bool contains(pid_t pid) const { return seen_.contains(pid); }
 
   // Looks again; call now and then while there is no cgroup, so that nobody leaves unseen.

@@ -90,6 +90,16 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
   [ "$(gpurota job logs once | grep -c run)" = 1 ]
 }
 
+@test "whatever is asked while the daemon is killed again and again, no job runs twice and none is lost" {
+  make_folders
+  echo 'grace = "1s"' >gpurota.toml
+  local seed
+  for seed in 1 "$RANDOM"; do
+    python3 "$BATS_TEST_DIRNAME/jobs_hammer.py" "$seed" 8 gpurotad --runtime-dir "$E2E_DIR/run" \
+      --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml"
+  done
+}
+
 @test "a daemon whose user has no account runs its own jobs and fillers, and nobody else's" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it becomes a user without an account"; fi
   as_stranger() { HOME=$E2E_DIR setpriv --reuid 3210987 --regid 3210987 --clear-groups "$@"; }

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -30,6 +31,9 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{10000};
 // The daemon tells of a lease's end in the same breath in which it ends its processes.
 constexpr std::chrono::milliseconds kHearsay{200};
+// A restart takes a second or two.
+constexpr std::chrono::seconds kComeback{20};
+constexpr std::chrono::milliseconds kRetry{100};
 
 int run_failed(const Error& error) {
   complain(display_lines(error.message));
@@ -45,16 +49,35 @@ struct Under {
   LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
 };
 
+// A daemon that is being restarted has the lease in its store: it is asked again, as nobody knows whether the
+// last one heard. Not for ever: signals wait meanwhile.
+Result<proto::Start::Reply> call_start(const client::Location& location,
+                                       client::Connection& connection, const proto::Start& call) {
+  const auto until = LeaseWatch::Clock::now() + kComeback;
+  for (;;) {
+    auto reply = connection.call(call);
+    if (reply || reply.error().code != Code::kGone) return reply;
+    for (bool there = false; !there;) {
+      if (LeaseWatch::Clock::now() >= until) return reply;
+      std::this_thread::sleep_for(kRetry);
+      auto again = client::connect(location);
+      there = again.has_value();
+      if (there) connection = std::move(*again);
+    }
+  }
+}
+
 // Tells the daemon whose the lease is. Processes that lose their parent become our children, so
 // that none is lost where there is no cgroup to hold them.
-Result<void> start(client::Connection& connection, const Under& under, pid_t pid) {
+Result<void> start(const client::Location& location, client::Connection& connection,
+                   const Under& under, pid_t pid) {
   const bool subreaper = ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
   proto::Start call;
   call.lease_id = under.lease;
   if (under.lasts) call.seconds = under.lasts->count();
   call.pid = pid;
   call.subreaper = subreaper;
-  GPUROTA_ASSIGN_OR_RETURN(const proto::Start::Reply reply, connection.call(call));
+  GPUROTA_ASSIGN_OR_RETURN(const proto::Start::Reply reply, call_start(location, connection, call));
   if (reply.cgroup) (void)::prctl(PR_SET_CHILD_SUBREAPER, 0);
   return {};
 }
@@ -101,10 +124,11 @@ int run_command(const Context& context, client::Connection& connection,
   const auto signals = Signals::make();
   if (!signals) return run_failed(signals.error());
   LeaseWatch watch(location, under.lease);
-  if (const auto held = watch.begin(); !held) return run_failed(held.error());
+  // One that is just being restarted is asked again later.
+  (void)watch.begin();
   auto child = Child::fork(command, signals->inherited());
   if (!child) return run_failed(child.error());
-  if (const auto started = start(connection, under, child->pid()); !started) {
+  if (const auto started = start(location, connection, under, child->pid()); !started) {
     child->abandon();
     return run_failed(started.error());
   }

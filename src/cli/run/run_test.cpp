@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <set>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -222,6 +223,45 @@ TEST_F(RunTest, WhoeverWaitsComesBackToARestartedDaemonWithTheSameTicket) {
   ASSERT_EQ(tickets.size(), 2u);
   EXPECT_EQ(tickets[0], tickets[1]);
   EXPECT_FALSE(tickets[0].empty());
+}
+
+// The first call of this kind is heard, and then the daemon is killed.
+template <class Method>
+client::FakeDaemon::Handler killed_at(std::atomic<int>& calls, int times = 1) {
+  return [&calls, times](const proto::Call& call) -> std::optional<std::string> {
+    if (!std::holds_alternative<Method>(call.params) || ++calls > times) return std::nullopt;
+    return "";
+  };
+}
+
+TEST_F(RunTest, ADaemonThatIsKilledBeforeItsFirstAnswerIsAskedAgainWithTheSameTicket) {
+  std::atomic<int> calls = 0;
+  daemon_.on_call(killed_at<proto::Enqueue>(calls));
+  run({"sh", "-c", "exit 7"});
+  EXPECT_EQ(exit_code(), 7);
+  std::set<std::string> tickets;
+  for (const auto& call : daemon_.calls()) {
+    if (const auto* enqueue = std::get_if<proto::Enqueue>(&call)) tickets.insert(enqueue->ticket);
+  }
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(tickets.size(), 1U);
+}
+
+TEST_F(RunTest, OneThatHangsUpOnWhoeverComesIsNotAskedForEver) {
+  std::atomic<int> calls = 0;
+  daemon_.on_call(killed_at<proto::Enqueue>(calls, 1000));
+  run({"true"});
+  EXPECT_EQ(exit_code(), kExitRunFailed);
+  EXPECT_NE(read_rest().find("too many connections"), std::string::npos);
+}
+
+TEST_F(RunTest, ADaemonThatIsKilledWhenTheCommandIsToStartIsAskedAgain) {
+  std::atomic<int> calls = 0;
+  daemon_.on_call(killed_at<proto::Start>(calls));
+  run({"sh", "-c", "echo ran; exit 7"});
+  EXPECT_EQ(read_line(), "ran");
+  EXPECT_EQ(exit_code(), 7);
+  EXPECT_EQ(calls, 2);
 }
 
 TEST_F(RunTest, ATimeLimitThatIsOverIs124) {
