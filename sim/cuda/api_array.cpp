@@ -154,19 +154,18 @@ GPUROTA_SIM_API cuArrayDestroy(CUarray handle) {
   return CUDA_SUCCESS;
 }
 
-GPUROTA_SIM_API cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape,
-                                       unsigned levels) {
-  const ContextCall call;
-  if (call.failed()) return call.error();
-  if (out == nullptr || shape == nullptr || levels == 0) return CUDA_ERROR_INVALID_VALUE;
+CUresult gpurota::sim::create_mipmap(
+    Driver& driver, Context* context, const MipmapShape& shape,
+    const std::function<std::shared_ptr<Mapping>(std::size_t)>& map, CUmipmappedArray* out) {
+  if (shape.levels == 0) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::unique_ptr<ArrayMemory>> made;
-  CUDA_ARRAY3D_DESCRIPTOR level = *shape;
+  CUDA_ARRAY3D_DESCRIPTOR level = shape.first;
   std::size_t total = 0;
-  for (unsigned i = 0; i < levels; ++i) {
-    auto array = describe(call.context(), level);
+  for (unsigned i = 0; i < shape.levels; ++i) {
+    auto array = describe(context, level);
     if (!array) return CUDA_ERROR_INVALID_VALUE;
     array->is_level = true;
-    array->offset = total;
+    array->offset = shape.offset + total;
     total += round_up(array->bytes(), 512);
     made.push_back(std::move(array));
     const bool is_last = level.Width <= 1 && level.Height <= 1 && level.Depth <= 1;
@@ -178,17 +177,28 @@ GPUROTA_SIM_API cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D
     }
   }
   const bool is_deferred = made.front()->is_deferred();
-  const auto mapping = is_deferred ? nullptr : make_memory(call.driver(), *call.context(), total);
+  const auto mapping = is_deferred ? nullptr : map(total);
   if (!mapping && !is_deferred) return CUDA_ERROR_OUT_OF_MEMORY;
   auto mipmap = std::make_unique<MipmappedArray>();
   mipmap->bytes = total;
-  mipmap->context = call.context();
+  mipmap->context = context;
   for (auto& array : made) {
     array->mapping = mapping;
-    mipmap->levels.push_back(call.driver().arrays.add(std::move(array)));
+    mipmap->levels.push_back(driver.arrays.add(std::move(array)));
   }
-  *out = reinterpret_cast<CUmipmappedArray>(call.driver().mipmaps.add(std::move(mipmap)));
+  *out = reinterpret_cast<CUmipmappedArray>(driver.mipmaps.add(std::move(mipmap)));
   return CUDA_SUCCESS;
+}
+
+GPUROTA_SIM_API cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape,
+                                       unsigned levels) {
+  const ContextCall call;
+  if (call.failed()) return call.error();
+  if (out == nullptr || shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto make = [&](std::size_t bytes) {
+    return make_memory(call.driver(), *call.context(), bytes);
+  };
+  return gpurota::sim::create_mipmap(call.driver(), call.context(), {*shape, levels, 0}, make, out);
 }
 
 GPUROTA_SIM_API cuMipmappedArrayGetLevel(CUarray* out, CUmipmappedArray handle, unsigned level) {

@@ -73,7 +73,8 @@ GPUROTA_SIM_API cuMemFree_v2(CUdeviceptr address) {
   const auto found = driver.space.find(address);
   if (!found || found->base != address) return CUDA_ERROR_INVALID_VALUE;
   const bool is_ours = found->kind == Kind::kLinear || found->kind == Kind::kManaged ||
-                       found->kind == Kind::kPool || found->kind == Kind::kGraph;
+                       found->kind == Kind::kPool || found->kind == Kind::kGraph ||
+                       found->kind == Kind::kExternal;
   if (!is_ours) return CUDA_ERROR_INVALID_VALUE;
   // What is pending may still use it: freeing waits, as it does on the real driver.
   Context* context = driver.contexts.find(found->context);

@@ -3,6 +3,7 @@
 
 #include "sim/cuda/driver.h"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,6 +29,16 @@ struct MipmappedArray {
   std::vector<ArrayMemory*> levels;
   std::size_t bytes = 0;
 };
+
+struct MipmapShape {
+  CUDA_ARRAY3D_DESCRIPTOR first = {};
+  unsigned levels = 0;
+  std::size_t offset = 0;  // of the first level in its mapping
+};
+// `map` gives the memory for so many bytes; none is asked for if the array is deferred.
+CUresult create_mipmap(Driver& driver, Context* context, const MipmapShape& shape,
+                       const std::function<std::shared_ptr<Mapping>(std::size_t)>& map,
+                       CUmipmappedArray* out);
 
 // Bytes of one element of a format with so many channels; 0 for what is no format.
 std::size_t element_bytes(CUarray_format format, unsigned channels);

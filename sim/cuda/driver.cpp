@@ -2,6 +2,7 @@
 
 #include "sim/cuda/array.h"
 #include "sim/cuda/capture.h"
+#include "sim/cuda/external.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/green.h"
 #include "sim/cuda/kernel.h"

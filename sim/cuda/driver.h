@@ -20,6 +20,7 @@ namespace gpurota::sim {
 
 struct ArrayMemory;
 struct Capture;
+struct ExternalMemory;
 struct Function;
 struct Graph;
 struct GraphExec;
@@ -108,6 +109,7 @@ class Driver {
   Registry<ArrayMemory> arrays;
   Registry<MipmappedArray> mipmaps;
   Registry<MemoryHandle> handles;
+  Registry<ExternalMemory> externals;
   std::map<CUdeviceptr, std::size_t> reservations;  // address -> size
 
   Driver();  // out of line: the types above are complete only there

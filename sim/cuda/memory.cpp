@@ -1,5 +1,6 @@
 #include "sim/cuda/memory.h"
 
+#include "sim/cuda/external.h"
 #include "sim/cuda/pool.h"
 
 namespace gpurota::sim {
@@ -86,6 +87,10 @@ int ordinal_of(const Driver& driver, int machine_device) {
 
 void destroy_memory_of(Driver& driver, Context* context) {
   (void)driver.space.remove_if([context](const Allocation& a) { return a.context == context; });
+  for (ExternalMemory* e :
+       driver.externals.select([&](const ExternalMemory& x) { return x.context == context; })) {
+    (void)driver.externals.take(e);
+  }
   const int ordinal = context->ordinal;
   const bool is_last =
       driver.contexts.select([&](const Context& c) { return c.ordinal == ordinal; }).empty();

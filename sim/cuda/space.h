@@ -20,7 +20,7 @@ struct Context;
 struct MemPool;
 
 struct Allocation {
-  enum class Kind { kLinear, kManaged, kHost, kRegistered, kPool, kMapped, kIpc, kGraph };
+  enum class Kind { kLinear, kManaged, kHost, kRegistered, kPool, kMapped, kIpc, kGraph, kExternal };
 
   CUdeviceptr base = 0;
   std::size_t size = 0;

@@ -1,8 +1,8 @@
 // What few programs use: shared pools, batches of copies and of values, attributes of streams, user
 // objects, arrays with deferred mapping.
 #include "tests/driver/api.h"
+#include "tests/driver/pass_descriptor.h"
 
-#include <cstring>
 #include <vector>
 
 #include <dlfcn.h>
@@ -28,37 +28,6 @@ using ImportPool = CUresult(CUmemoryPool*, void*, CUmemAllocationHandleType, uns
 using ExportPointer = CUresult(CUmemPoolPtrExportData*, CUdeviceptr);
 using ImportPointer = CUresult(CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportData*);
 constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-
-bool send_with_descriptor(int socket, const void* data, std::size_t size, int fd) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec part = {const_cast<void*>(data), size};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return ::sendmsg(socket, &message, 0) == static_cast<ssize_t>(size);
-}
-
-int receive_with_descriptor(int socket, void* data, std::size_t size) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec part = {data, size};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (::recvmsg(socket, &message, 0) != static_cast<ssize_t>(size)) return -1;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  int fd = -1;
-  if (header != nullptr) std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  return fd;
-}
 
 // The other process: reads a word of what it is sent, writes another over it. 0 if all went well.
 int import_and_answer(int socket) {

@@ -1,5 +1,6 @@
 // The rarer families of device memory under a lease of 256 MiB: what each is charged, by what
 // cuMemGetInfo says is left, and that it is given back. One check per family, in one program.
+#include "abi/cuda_external.h"
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 
@@ -200,6 +201,57 @@ DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) 
   EXPECT_OK(cuMemRelease(object));
   EXPECT_SAME(charged(), std::size_t{0});
   EXPECT_OK(cuMemAddressFree(range, kSize));
+}
+
+// It is its maker's, who pays until it lets go; what is mapped of it is nobody's to credit.
+DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_imported) {
+  const auto import =
+      function<CUresult(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*)>(
+          "cuImportExternalMemory");
+  const auto map =
+      function<CUresult(CUdeviceptr*, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC*)>(
+          "cuExternalMemoryGetMappedBuffer");
+  const auto map_array = function<CUresult(CUmipmappedArray*, CUexternalMemory,
+                                           const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC*)>(
+      "cuExternalMemoryGetMappedMipmappedArray");
+  const auto destroy_array = function<CUresult(CUmipmappedArray)>("cuMipmappedArrayDestroy");
+  const auto destroy = function<CUresult(CUexternalMemory)>("cuDestroyExternalMemory");
+  const WithContext with;
+  constexpr std::size_t kSize = 64 * kMiB;
+  const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUmemGenericAllocationHandle memory = 0;
+  EXPECT_OK(cuMemCreate(&memory, kSize, &prop, 0));
+  CUexternalMemory externals[6] = {};
+  CUdeviceptr buffers[6] = {};
+  CUmipmappedArray array = nullptr;
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC whole = {};
+  whole.size = kSize;
+  for (int i = 0; i < 6; ++i) {  // 384 MiB, were they counted
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = {};
+    desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+    desc.size = kSize;
+    EXPECT_OK(cuMemExportToShareableHandle(&desc.handle.fd, memory,
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    EXPECT_OK(import(&externals[i], &desc));
+    EXPECT_OK(map(&buffers[i], externals[i], &whole));
+  }
+  CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC shape = {};
+  shape.arrayDesc = {4096, 1024, 0, CU_AD_FORMAT_FLOAT, 1, 0};
+  shape.numLevels = 1;
+  EXPECT_OK(map_array(&array, externals[0], &shape));
+  EXPECT_SAME(charged(), std::size_t{64});
+  EXPECT_OK(cuMemsetD32_v2(buffers[0], 0x5eed0005U, kSize / 4));
+  std::uint32_t seen = 0;
+  EXPECT_OK(cuMemcpyDtoH_v2(&seen, buffers[5] + kSize - 4, 4));
+  EXPECT_SAME(seen, 0x5eed0005U);
+  EXPECT_OK(destroy_array(array));
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_OK(destroy(externals[i]));
+    EXPECT_OK(cuMemFree_v2(buffers[i]));
+  }
+  EXPECT_SAME(charged(), std::size_t{64});
+  EXPECT_OK(cuMemRelease(memory));
+  EXPECT_SAME(charged(), std::size_t{0});
 }
 
 // Which it makes if it is the first to need it, and which goes with the last green one.
