@@ -339,7 +339,7 @@ GPUROTA_SIM_API cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attrib
   for (const auto& [address, memory] : call.driver().graph_memory) {
     if (memory.ordinal != ordinal || !memory.mapping) continue;
     reserved += memory.size;
-    if (memory.is_used) used += memory.size;
+    if (memory.runs > 0) used += memory.size;
   }
   auto& high = call.driver().graph_memory_high;
   high[0] = std::max(high[0], used);

@@ -133,9 +133,15 @@ bool has_body(const ExecNode& node) {
 
 CUresult provide_memory(Driver& driver, const GraphExec& exec) {
   const bool frees_itself = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
-  for (const CUdeviceptr address : exec.memory) {
-    const CUresult result = provide_graph_memory(driver, *exec.context, address, frees_itself);
-    if (result != CUDA_SUCCESS) return result;
+  for (auto it = exec.memory.begin(); it != exec.memory.end(); ++it) {
+    const CUresult result = provide_graph_memory(driver, *exec.context, *it, frees_itself);
+    if (result == CUDA_SUCCESS) continue;
+    while (it != exec.memory.begin()) (void)finish_graph_free(driver, *--it, false);
+    return result;
+  }
+  for (const ExecNode& node : exec.nodes) {
+    const auto* freed = std::get_if<FreeOp>(&node.operation);
+    if (freed != nullptr && has_body(node)) expect_graph_free(driver, freed->address);
   }
   return CUDA_SUCCESS;
 }

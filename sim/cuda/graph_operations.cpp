@@ -26,7 +26,7 @@ CUresult copy_operation(Driver& driver, const CUDA_MEMCPY3D* params, Operation* 
   CUresult result = shaped_copy(driver, *params, &op);
   if (result != CUDA_SUCCESS) return result;
   *out = std::move(op);
-  result = validate(driver, *out);
+  result = validate(driver, *out, true);
   return result;
 }
 
@@ -36,7 +36,7 @@ CUresult set_operation(Driver& driver, const CUDA_MEMSET_NODE_PARAMS* params, Op
   if (element != 1 && element != 2 && element != 4) return CUDA_ERROR_INVALID_VALUE;
   if (params->width == 0 || params->height == 0) return CUDA_ERROR_INVALID_VALUE;
   *out = SetOp{*params};
-  return validate(driver, *out);
+  return validate(driver, *out, true);
 }
 
 CUresult host_operation(const CUDA_HOST_NODE_PARAMS* params, Operation* out) {

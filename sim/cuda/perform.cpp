@@ -164,7 +164,7 @@ struct Performer {
   }
   CUresult operator()(const FreeOp& op) const {
     const std::lock_guard lock(driver.mutex);
-    return finish_graph_free(driver, op.address);
+    return finish_graph_free(driver, op.address, true);
   }
   // Points in the order only; what they mean is settled when they are given to a stream.
   CUresult operator()(const EmptyOp&) const { return CUDA_SUCCESS; }
@@ -174,9 +174,23 @@ struct Performer {
   CUresult operator()(const AllocOp&) const { return CUDA_SUCCESS; }
 };
 
-bool is_known(const Driver& driver, CUdeviceptr address, std::size_t bytes) {
+// Where the memory of a graph's allocation nodes that `at` lies in ends; 0: it is no such memory.
+CUdeviceptr end_of_graph_memory(const Driver& driver, CUdeviceptr at) {
+  const auto next = driver.graph_memory.upper_bound(at);
+  if (next == driver.graph_memory.begin()) return 0;
+  const auto& [base, memory] = *std::prev(next);
+  return at - base < memory.size ? base + memory.size : 0;
+}
+
+// `in_graph`: it is to be done when a graph is launched, which brings its own memory.
+bool is_known(const Driver& driver, CUdeviceptr address, std::size_t bytes, bool in_graph) {
   const CUdeviceptr end = address + bytes;
   for (CUdeviceptr at = address; at < end;) {
+    const CUdeviceptr behind = in_graph ? end_of_graph_memory(driver, at) : 0;
+    if (behind != 0) {
+      at = behind;
+      continue;
+    }
     const auto part = driver.space.find(at);
     if (!part || part->access == CU_MEM_ACCESS_FLAGS_PROT_NONE) return false;
     at = part->base + part->extent();
@@ -184,7 +198,8 @@ bool is_known(const Driver& driver, CUdeviceptr address, std::size_t bytes) {
   return true;
 }
 
-CUresult validate_side(const Driver& driver, const CopySide& side, const CopyOp& copy) {
+CUresult validate_side(const Driver& driver, const CopySide& side, const CopyOp& copy,
+                       bool in_graph) {
   if (side.array != nullptr) {
     const ArrayMemory& array = *side.array;
     const bool fits = array.mapping != nullptr && side.x + copy.width <= array.pitch() &&
@@ -193,18 +208,19 @@ CUresult validate_side(const Driver& driver, const CopySide& side, const CopyOp&
   }
   const Line line{side};
   const CUdeviceptr first = line.at(0, 0);
-  if (side.may_be_host && !driver.space.find(first)) return CUDA_SUCCESS;
+  const bool is_graphs = in_graph && end_of_graph_memory(driver, first) != 0;
+  if (side.may_be_host && !is_graphs && !driver.space.find(first)) return CUDA_SUCCESS;
   const CUdeviceptr last = line.at(copy.height - 1, copy.depth - 1) + copy.width;
-  return is_known(driver, first, last - first) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return is_known(driver, first, last - first, in_graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
 
-CUresult validate(Driver& driver, const Operation& operation) {
+CUresult validate(Driver& driver, const Operation& operation, bool in_graph) {
   if (const auto* copy = std::get_if<CopyOp>(&operation)) {
     if (copy->width == 0 || copy->height == 0 || copy->depth == 0) return CUDA_SUCCESS;
-    const CUresult from = validate_side(driver, copy->from, *copy);
-    return from != CUDA_SUCCESS ? from : validate_side(driver, copy->to, *copy);
+    const CUresult from = validate_side(driver, copy->from, *copy, in_graph);
+    return from != CUDA_SUCCESS ? from : validate_side(driver, copy->to, *copy, in_graph);
   }
   if (const auto* set = std::get_if<SetOp>(&operation)) {
     const CUDA_MEMSET_NODE_PARAMS& p = set->params;
@@ -214,7 +230,7 @@ CUresult validate(Driver& driver, const Operation& operation) {
         (p.height > 1 && (p.pitch < row || p.pitch % p.elementSize))) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    const bool known = is_known(driver, p.dst, (p.height - 1) * p.pitch + row);
+    const bool known = is_known(driver, p.dst, (p.height - 1) * p.pitch + row, in_graph);
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;

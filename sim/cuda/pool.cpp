@@ -158,10 +158,11 @@ CUresult allocate_from_pool(Driver& driver, MemPool& pool, Context& context, Str
 
 CUresult free_pool_memory(Driver& driver, CUdeviceptr address, Stream* stream) {
   if (driver.graph_memory.count(address) > 0) {
-    if (stream == nullptr) return finish_graph_free(driver, address);
+    if (stream == nullptr) return finish_graph_free(driver, address, false);
+    expect_graph_free(driver, address);
     append(driver, *stream, [&driver, address] {
       const std::lock_guard lock(driver.mutex);
-      return finish_graph_free(driver, address);
+      return finish_graph_free(driver, address, true);
     });
     return CUDA_SUCCESS;
   }
@@ -228,7 +229,7 @@ void empty_pools_of(Driver& driver, int ordinal) {
   for (auto& [address, memory] : driver.graph_memory) {
     if (memory.ordinal != ordinal) continue;
     (void)driver.space.remove(address);
-    memory.is_used = false;
+    memory.runs = memory.ending = 0;
     memory.mapping = nullptr;
   }
 }
@@ -264,10 +265,12 @@ CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr addr
   const auto found = driver.graph_memory.find(address);
   if (found == driver.graph_memory.end()) return CUDA_ERROR_INVALID_VALUE;
   GraphMemory& memory = found->second;
-  if (memory.is_used && !frees_itself) return CUDA_ERROR_INVALID_VALUE;
+  const bool is_held = memory.runs > memory.ending;
+  if (is_held && !frees_itself) return CUDA_ERROR_INVALID_VALUE;
   const CUresult backed = back_graph_memory(driver, address);
   if (backed != CUDA_SUCCESS) return backed;
-  memory.is_used = true;
+  if (!is_held) ++memory.runs;
+  if (driver.space.find(address)) return CUDA_SUCCESS;
   Allocation allocation;
   allocation.base = address;
   allocation.size = memory.bytes;
@@ -280,17 +283,24 @@ CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr addr
   return CUDA_SUCCESS;
 }
 
-CUresult finish_graph_free(Driver& driver, CUdeviceptr address) {
+void expect_graph_free(Driver& driver, CUdeviceptr address) {
   const auto found = driver.graph_memory.find(address);
-  if (found == driver.graph_memory.end() || !found->second.is_used) return CUDA_ERROR_INVALID_VALUE;
-  found->second.is_used = false;
-  (void)driver.space.remove(address);
+  if (found != driver.graph_memory.end()) ++found->second.ending;
+}
+
+CUresult finish_graph_free(Driver& driver, CUdeviceptr address, bool was_expected) {
+  const auto found = driver.graph_memory.find(address);
+  if (found == driver.graph_memory.end()) return CUDA_ERROR_INVALID_VALUE;
+  GraphMemory& memory = found->second;
+  if (was_expected && memory.ending > 0) --memory.ending;
+  if (memory.runs == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (--memory.runs == 0) (void)driver.space.remove(address);
   return CUDA_SUCCESS;
 }
 
 void trim_graph_memory(Driver& driver, int ordinal) {
   for (auto& [address, memory] : driver.graph_memory) {
-    if (memory.ordinal == ordinal && !memory.is_used) memory.mapping = nullptr;
+    if (memory.ordinal == ordinal && memory.runs == 0) memory.mapping = nullptr;
   }
 }
 

@@ -66,7 +66,8 @@ struct GraphMemory {
   int device = -1, ordinal = 0;
   std::size_t bytes = 0, size = 0;  // asked for, reserved
   std::shared_ptr<Mapping> mapping;
-  bool is_used = false;
+  unsigned runs = 0;    // launches that have allocated it and not freed it yet
+  unsigned ending = 0;  // of these, whose free is on its way
 };
 
 CUresult make_graph_memory(Driver& driver, int ordinal, std::size_t bytes, CUdeviceptr* out);
@@ -74,7 +75,9 @@ CUresult make_graph_memory(Driver& driver, int ordinal, std::size_t bytes, CUdev
 CUresult back_graph_memory(Driver& driver, CUdeviceptr address);
 CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr address,
                               bool frees_itself);
-CUresult finish_graph_free(Driver& driver, CUdeviceptr address);
+// A free is on its way in some stream: the next launch may allocate again.
+void expect_graph_free(Driver& driver, CUdeviceptr address);
+CUresult finish_graph_free(Driver& driver, CUdeviceptr address, bool was_expected);
 void trim_graph_memory(Driver& driver, int ordinal);
 
 }  // namespace gpurota::sim

@@ -86,7 +86,7 @@ CUresult StreamCall::submit(Operation operation, Wait wait) {
     const CUresult unsafe = check_unsafe_call(driver_);
     if (unsafe != CUDA_SUCCESS) return unsafe;
   }
-  const CUresult valid = validate(driver_, operation);
+  const CUresult valid = validate(driver_, operation, false);
   if (valid != CUDA_SUCCESS) return valid;
   auto body = body_of(driver_, *stream_->context, std::move(operation), wait == Wait::kNo);
   if (wait == Wait::kNo) {

@@ -273,6 +273,43 @@ DRIVER_CHECK(a_graph_allocates_and_frees_its_own_memory) {
   EXPECT_OK(cuMemFree_v2(out));
 }
 
+// Before the first run has ended, too: the second's memory is that which the first will have freed.
+DRIVER_CHECK(a_graph_that_allocates_is_launched_again_before_it_has_run) {
+  WithContext with;
+  CUfunction spin_us = with.kernel("spin_us");
+  constexpr std::size_t kSize = std::size_t{8} << 20;
+  CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  params.bytesize = kSize;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CUgraphNode made = nullptr, set = nullptr, freed = nullptr;
+  CUstream stream = nullptr;
+  EXPECT_OK(cuGraphCreate(&graph, 0));
+  EXPECT_OK(cuGraphAddMemAllocNode(&made, graph, nullptr, 0, &params));
+  CUDA_MEMSET_NODE_PARAMS fill = {};
+  fill.dst = params.dptr;
+  fill.value = 7;
+  fill.elementSize = 4;
+  fill.width = kSize / 4;
+  fill.height = 1;
+  EXPECT_OK(cuGraphAddMemsetNode(&set, graph, &made, 1, &fill, with.context()));
+  EXPECT_OK(cuGraphAddMemFreeNode(&freed, graph, &set, 1, params.dptr));
+  EXPECT_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  EXPECT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(spin(spin_us, stream, 20000));
+  for (int i = 0; i < 5; ++i) EXPECT_OK(cuGraphLaunch(exec, stream));
+  EXPECT_OK(cuStreamSynchronize(stream));
+  cuuint64_t used = 0;
+  EXPECT_OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+  EXPECT_SAME(used, cuuint64_t{0});
+  EXPECT_OK(cuGraphExecDestroy(exec));
+  EXPECT_OK(cuGraphDestroy(graph));
+  EXPECT_OK(cuStreamDestroy_v2(stream));
+  EXPECT_OK(cuDeviceGraphMemTrim(0));
+}
+
 DRIVER_CHECK(an_update_takes_the_same_shape_only) {
   WithContext with;
   CUdeviceptr p = 0;
