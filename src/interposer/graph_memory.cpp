@@ -5,6 +5,7 @@
 // So what a graph *could* need is added up when it is made ready, taken from the headroom around a
 // launch, and what the driver says it has reserved for graphs is what is charged, as for pools. A graph
 // that has its memory is launched without a question to anybody.
+#include "interposer/debug.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/gated.h"
@@ -52,7 +53,7 @@ class Nodes {
   size_t bytes_ = 0;
 };
 
-// Adds an allocation node's bytes; false if it is of no GPU of the lease.
+// Adds an allocation node's bytes; false if it is of no GPU of the lease: host memory, or foreign.
 bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
   const auto get = GPUROTA_REAL(cuGraphMemAllocNodeGetParams);
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
@@ -60,7 +61,10 @@ bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
   if (params.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return false;
   const CUdevice device = params.poolProps.location.id;
   const Pool* pool = graph_pool(s, device);
-  if (pool == nullptr) return false;
+  if (pool == nullptr) {
+    need->foreign = true;
+    return false;
+  }
   s.slots[pool->slot].graph_device.store(device + 1, std::memory_order_relaxed);
   need->bytes[pool->slot] += most_for(params.bytesize);
   return true;
@@ -200,7 +204,12 @@ CUresult instantiate(CUgraphExec* out, CUgraph graph, bool uploads, Call driver)
   State& s = state();
   const auto call = [=] { return gated(GateClass::kResidency, nullptr, false, driver); };
   GraphNeed need{};
-  if (!add_needs(s, graph, &need, 0)) return call();
+  const bool any = add_needs(s, graph, &need, 0);
+  if (need.foreign) {
+    GPUROTA_DEBUG("a graph with memory on a GPU that is not of this lease is refused");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (!any) return call();
   const CUresult result = uploads ? in_room(s, &need, 0, call) : call();
   if (result == CUDA_SUCCESS) remember_exec(s, *out, need);
   return result;

@@ -92,13 +92,14 @@ bool is_default_pool(CUmemoryPool handle, CUdevice device) {
 }
 
 // A pool nobody told us of.
-Pool* learn_pool(State& s, CUmemoryPool handle) {
+Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
   const auto get_count = GPUROTA_REAL(cuDeviceGetCount);
   int count = 0;
   if (get_count == nullptr || get_count(&count) != CUDA_SUCCESS) return nullptr;
   for (CUdevice device = 0; device < count; ++device) {
     if (!is_default_pool(handle, device)) continue;
     const int slot = slot_of_device(device);
+    *foreign = slot < 0;
     return slot >= 0 ? add_pool(s, handle, slot, false) : nullptr;
   }
   return nullptr;
@@ -141,13 +142,14 @@ Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked) {
     if (i >= s.pools.used.load()) s.pools.used.store(i + 1, std::memory_order_release);
     return &p;
   }
-  GPUROTA_DEBUG("more than %zu memory pools: this one is counted by NVML only", kPools);
+  GPUROTA_DEBUG("more than %zu memory pools: another could not be counted", kPools);
   return nullptr;
 }
 
-Pool* known_pool(State& s, CUmemoryPool handle) {
+Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign) {
+  *foreign = false;
   Pool* pool = find_pool(s, handle);
-  return pool != nullptr ? pool : learn_pool(s, handle);
+  return pool != nullptr ? pool : learn_pool(s, handle, foreign);
 }
 
 Inside::Inside(State& s, Pool& pool) : slot_(s.slots[pool.slot]), pool_(pool) {

@@ -27,8 +27,9 @@ class RelaxedCapture {
 
 Pool* find_pool(State& s, CUmemoryPool handle);
 Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked);
-// find_pool(), and else looks whether it is one that the driver has by itself.
-Pool* known_pool(State& s, CUmemoryPool handle);
+// find_pool(), and else looks whether it is one that the driver has by itself. `foreign`: it is, of a GPU
+// that is not of the lease.
+Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign);
 // The memory of graphs on a device, nullptr if the device is not of the lease.
 Pool* graph_pool(State& s, CUdevice device);
 

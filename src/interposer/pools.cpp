@@ -25,7 +25,8 @@ Pool* current_pool(State& s, const Place& place) {
     if (get == nullptr || device < 0 || get(&handle, device) != CUDA_SUCCESS) return nullptr;
     s.slots[place.slot].current_pool.store(handle, std::memory_order_relaxed);
   }
-  return known_pool(s, handle);
+  bool foreign = false;  // the place is not
+  return known_pool(s, handle, &foreign);
 }
 
 constexpr int64_t kSmallGrowth = int64_t{32} << 20;
@@ -155,7 +156,12 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
                  [=] { return real(out, size, handle, stream); });
   };
   if (is_capturing(stream, per_thread)) return call();
-  Pool* pool = handle != nullptr && size != 0 ? known_pool(state(), handle) : nullptr;
+  bool foreign = false;
+  Pool* pool = handle != nullptr && size != 0 ? known_pool(state(), handle, &foreign) : nullptr;
+  if (foreign) {
+    GPUROTA_DEBUG("memory from the pool of a GPU that is not of this lease is refused");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if (pool == nullptr) return call();  // host memory, imported, or an error to be
   if (swapping() && !pool->shared) {
     const Place here = current_place();
@@ -235,15 +241,23 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream) {
   return interposer::free_async(ptr, stream, true, real);
 }
 
+// One that could not be counted is not made: a stream of the lease's GPU may allocate from the pool of any.
 CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   GPUROTA_ENTER(cuMemPoolCreate, out, props);
   const CUresult result = real(out, props);
   if (result != CUDA_SUCCESS || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
   const int slot = interposer::slot_of_device(props->location.id);
-  if (slot < 0) return result;
-  interposer::Pool* pool = interposer::add_pool(interposer::state(), *out, slot, true);
-  if (pool != nullptr) pool->shared = props->handleTypes != 0;
-  return result;
+  interposer::Pool* pool =
+      slot >= 0 ? interposer::add_pool(interposer::state(), *out, slot, true) : nullptr;
+  if (pool != nullptr) {
+    pool->shared = props->handleTypes != 0;
+    return result;
+  }
+  GPUROTA_DEBUG("a memory pool on device %d is refused: %s", props->location.id,
+                slot < 0 ? "the GPU is not of this lease" : "the program has too many");
+  const auto destroy = GPUROTA_REAL(cuMemPoolDestroy);
+  if (destroy != nullptr) destroy(*out);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 // The driver keeps a destroyed pool's memory until its last allocation is freed; so do we.

@@ -187,7 +187,7 @@ struct GraphNeed {
   int64_t bytes[GPUROTA_SLOTS];  // of its allocation nodes, each in whole 2 MiB
   uint64_t stream;               // of the last launch, in which it has its memory
   uint32_t trims;                // sum over the slots at that launch
-  bool launched;
+  bool launched, foreign;        // foreign: a node is of a GPU that is not of the lease
 };
 
 struct Graphs {

@@ -6,6 +6,7 @@
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
 #include "interposer/link.h"
+#include "interposer/pools.h"
 #include "interposer/swap/grants.h"
 
 namespace gpurota::interposer {
@@ -29,6 +30,7 @@ MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
   State& s = state();
   uint64_t limit = 0;
   uint64_t available = 0;
+  settle_pools(slot);  // they let go as streams are synchronised, which nobody tells us
   figures(s, slot, &limit, &available);
   const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
   if (headroom > 0) available += static_cast<uint64_t>(headroom);
