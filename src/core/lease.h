@@ -25,6 +25,8 @@ struct LeaseGpu {
   std::optional<Bytes> soft_limit;  // never above the limit
   bool swap = false;  // the limit is no share of its own: swap leases take turns with it
   Bytes oversize{};   // of swap: what it may have beyond the limit, in host memory
+  // The highest limit that it has had, if it has been lowered: what was granted under that may be held still.
+  Bytes highest_limit{};
   bool operator==(const LeaseGpu&) const = default;
 };
 

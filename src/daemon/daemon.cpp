@@ -90,7 +90,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 },
                 [this](const Lease& lease, pid_t pid) {
                   recorder_.on_crowd(lease.id, lease.uid, pid, config_.max_tenants_per_lease);
-                }}),
+                },
+                [this](const Lease& lease, pid_t pid) { return holds_memory(lease, pid); }}),
       keeper_({world_.loop, world_.processes, config_, gpus_, leases_, attribution_, recorder_,
                [this](pid_t pid) { return tenants_.lease_of(pid); },
                [this](LeaseId lease, const std::string& message) { notify(lease, message); },

@@ -88,6 +88,7 @@ class Daemon {
   void notify(LeaseId lease, const std::string& message);
   bool holds_memory(LeaseId lease) const;
   bool hurried(const GpuUuid& gpu) const;
+  std::optional<bool> holds_memory(const Lease& lease, pid_t pid) const;
   void recount_unreserved(const Lease& lease);
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void tell_job(const LeaseEntry& entry);

@@ -117,6 +117,22 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   fillers_.on_look(gpu, keeper_.has_foreign(look), shares.used);
 }
 
+std::optional<bool> Daemon::holds_memory(const Lease& lease, pid_t pid) const {
+  bool looked = true;
+  for (const LeaseGpu& share : lease.gpus) {
+    const GpuEntry* const entry = gpus_.find(share.uuid);
+    if (!entry || entry->taken == TimePoint{}) {
+      looked = false;
+      continue;
+    }
+    const auto& seen = entry->sample.processes;
+    if (std::any_of(seen.begin(), seen.end(), [&](const auto& p) { return p.pid == pid; })) {
+      return true;
+    }
+  }
+  return looked ? std::optional(false) : std::nullopt;
+}
+
 bool Daemon::hurried(const GpuUuid& gpu) const {
   if (grants_.expects_measurement(gpu) || swap_.expects_look(gpu) || fillers_.expects_look(gpu)) {
     return true;

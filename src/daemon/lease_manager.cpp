@@ -67,7 +67,8 @@ ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
   row.note = entry.lease.note;
   row.command = entry.lease.command;
   for (const LeaseGpu& gpu : entry.lease.gpus) {
-    row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize});
+    row.gpus.push_back(
+        {gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize, gpu.highest_limit});
   }
   row.priority = entry.lease.priority;
   row.quantum = entry.lease.quantum;

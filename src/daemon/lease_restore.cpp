@@ -18,7 +18,8 @@ Lease lease_of(const ports::StoredLease& stored) {
   lease.note = stored.note;
   lease.command = stored.command;
   for (const ports::StoredGpu& gpu : stored.gpus) {
-    lease.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize});
+    lease.gpus.push_back(
+        {gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize, gpu.highest_limit});
   }
   lease.priority = stored.priority;
   lease.quantum = stored.quantum;

@@ -19,6 +19,7 @@ Result<void> change_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeS
     return fail(Code::kLimit, fmt::format("{} is more than GPU {} has left: up to {} can be had",
                                           to_string(limit), name, to_string(most)));
   }
+  if (limit < *gpu.limit) gpu.highest_limit = std::max(gpu.highest_limit, *gpu.limit);
   gpu.limit = limit;
   if (gpu.soft_limit && *gpu.soft_limit > limit) gpu.soft_limit = limit;
   return {};

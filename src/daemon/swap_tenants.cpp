@@ -64,7 +64,8 @@ bool SwapTenants::has_rdma_device(TenantId id) const {
   return tenant && tenant->rdma;
 }
 
-void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid) {
+void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid,
+                      const std::vector<lease::HeldMemory>& held) {
   auto tenant = std::make_unique<Tenant>();
   tenant->id = id;
   tenant->lease = lease.id;
@@ -73,9 +74,12 @@ void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid) {
   for (const LeaseGpu& gpu : lease.gpus) {
     Memory memory;
     memory.gpu = gpu.uuid;
-    memory.limit = gpu.limit.value_or(Bytes());
-    memory.soft_limit = gpu.soft_limit;
-    memory.oversize = gpu.oversize;
+    memory.take_terms(gpu);
+    for (const lease::HeldMemory& said : held) {
+      if (said.gpu != gpu.uuid) continue;
+      memory.wired_before = said.granted;
+      memory.contexts = said.contexts;
+    }
     tenant->memory.push_back(std::move(memory));
   }
   tenants_[id] = std::move(tenant);
@@ -116,7 +120,8 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     Memory& memory = tenant.memory[slot];
     const gpurota_swap_memory& said = message.memory[slot];
-    // No more than its lease may have with what others of it have.
+    // No more than its lease may have, or might before its limit was lowered, with what others of it have: a
+    // lower limit bounds what comes next, and what of it is out must come back.
     sched::Holding others = parts_.turns.holding(tenant.lease, memory.gpu);
     if (const Tenant* old = find(event.replaces)) {
       if (const sched::Holding* was = holding(*old, memory)) {
@@ -125,7 +130,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
         others.hosted -= was->hosted;
       }
     }
-    Bytes left = memory.limit - others.movable - others.wired;
+    Bytes left = memory.most - others.movable - others.wired;
     // What moves first: of contexts it says what it was once told, which may be more than they take, and
     // memory that is out must not be forgotten for that.
     const Bytes movable = std::min(Bytes(said.movable_bytes), left);
@@ -135,6 +140,12 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
     const Bytes hosted =
         std::min(Bytes(message.hosted_bytes[slot]), memory.oversize - others.hosted);
     event.memory.push_back({memory.gpu, movable, resident, wired, hosted});
+    // What its contexts really take the last daemon knew, or would have heard in a message that was lost.
+    const Bytes of_contexts = memory.contexts > 0 ? wired - memory.wired_before : Bytes();
+    if (of_contexts.is_zero()) continue;
+    memory.unmeasured = of_contexts;
+    memory.context_since = parts_.loop.now();
+    memory.came_back = true;
   }
   tenant.here = true;
   const TenantId replaced = event.replaces;
@@ -262,6 +273,13 @@ void SwapTenants::carry_out(const sched::SetGate& action) {
   expect(*tenant);
 }
 
+void SwapTenants::Memory::take_terms(const LeaseGpu& share) {
+  limit = share.limit.value_or(Bytes());
+  soft_limit = share.soft_limit;
+  oversize = share.oversize;
+  most = std::max(limit, share.highest_limit);
+}
+
 // Blocks move whole, and a tenant takes orders one by one or several together: what it moves may be up
 // to one block more for each of them; one for the last of the orders that came before.
 void SwapTenants::Memory::allow(std::uint32_t direction, Bytes bytes) {
@@ -375,7 +393,7 @@ void SwapTenants::update_terms() {
   for (const auto& [id, tenant] : tenants_) {
     if (!tenant->here || !tenant->connected) continue;
     Bytes limits;
-    for (const Memory& memory : tenant->memory) limits += memory.limit;
+    for (const Memory& memory : tenant->memory) limits += memory.most;
     const Bytes user =
         parts_.limits_of
             ? parts_.limits_of(tenant->uid).pinned.value_or(UserLimits::kUnlimitedBytes)
@@ -426,9 +444,7 @@ void SwapTenants::on_lease_change(const Lease& lease) {
     for (Memory& memory : tenant->memory) {
       const LeaseGpu* share = lease.find_gpu(memory.gpu);
       if (!share) continue;
-      memory.limit = share->limit.value_or(Bytes());
-      memory.soft_limit = share->soft_limit;
-      memory.oversize = share->oversize;
+      memory.take_terms(*share);
     }
   }
   update_terms();

@@ -55,8 +55,8 @@ class SwapTenants {
   explicit SwapTenants(Parts parts);
   void set_wire(Wire wire) { wire_ = std::move(wire); }
 
-  // Its HELLO was good.
-  void add(TenantId id, const Lease& lease, pid_t pid);
+  // Its HELLO was good, and says what it holds.
+  void add(TenantId id, const Lease& lease, pid_t pid, const std::vector<lease::HeldMemory>& held);
   // One message from its event socket. False: it breaks the protocol.
   bool take(TenantId id, const TenantMessage& message);
   void on_writable(TenantId id);
@@ -94,17 +94,21 @@ class SwapTenants {
     Bytes limit;
     std::optional<Bytes> soft_limit;
     Bytes oversize;                // beside the limit, in host memory
+    Bytes most;                    // the limit, or what it was before it was lowered
     std::array<Bytes, 2> ordered;  // by direction: and not yet reported
     std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
     std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
     Bytes unmeasured;              // granted for contexts that no look has shown yet
     std::optional<TimePoint> context_since;  // it was created before
     int contexts = 0;
+    Bytes wired_before;      // of HELLO: what it was granted to hold for good, beside contexts
+    bool came_back = false;  // it says of contexts what it was once told
     std::optional<Bytes> told_before;  // before the look that is under way; empty: in motion
     std::deque<Bytes> beside;          // the last looks at it while it was at rest
     bool listed = true;                // by the last look since it died
 
     // From now on it may move so much more.
+    void take_terms(const LeaseGpu& share);
     void allow(std::uint32_t direction, Bytes bytes);
   };
   struct Question {
@@ -159,6 +163,7 @@ class SwapTenants {
   void set_reachable(Tenant& tenant, bool stopped, bool stuck);
   void measure(Tenant& tenant, Memory& memory, const GpuSample& sample, TimePoint taken);
   void measure_context(Tenant& tenant, Memory& memory, Bytes held);
+  void settle_contexts(Tenant& tenant, Memory& memory, Bytes takes);
   const sched::Holding* holding(const Tenant& tenant, const Memory& memory) const;
   std::optional<Bytes> told(const Tenant& tenant, const Memory& memory) const;
   void forget(TenantId id);

@@ -177,15 +177,21 @@ void SwapTenants::measure(Tenant& tenant, Memory& memory, const GpuSample& sampl
   // Only while it is at rest: what is in motion is counted as if it were there already.
   const auto now = told(tenant, memory);
   if (!now || !memory.told_before) return;
-  if (memory.context_since && taken >= *memory.context_since && !memory.unmeasured.is_zero()) {
+  const bool waits = memory.context_since && !memory.unmeasured.is_zero() && !memory.came_back;
+  if (waits && taken >= *memory.context_since) {
     measure_context(tenant, memory, *held);
     return;
   }
-  const Bytes beside = *held - std::max(*now, *memory.told_before);
+  const Bytes told_most = std::max(*now, *memory.told_before);
+  const Bytes contexts = memory.came_back ? memory.unmeasured : Bytes();
   std::deque<Bytes>& looks = memory.beside;
-  looks.push_back(beside);
+  looks.push_back(*held + contexts - told_most);
   if (looks.size() > kAgreeingLooks) looks.pop_front();
   if (looks.size() < kAgreeingLooks) return;
+  // It goes on meanwhile: what it is just allocating is granted and not held yet.
+  if (memory.came_back) {
+    return settle_contexts(tenant, memory, *std::max_element(looks.begin(), looks.end()));
+  }
   const Bytes known = holding(tenant, memory)->beside;
   const Bytes least = *std::min_element(looks.begin(), looks.end());
   const Bytes most = *std::max_element(looks.begin(), looks.end());
@@ -196,13 +202,20 @@ void SwapTenants::measure(Tenant& tenant, Memory& memory, const GpuSample& sampl
 // A context was granted what one may take; this is what it takes. The program waits meanwhile.
 void SwapTenants::measure_context(Tenant& tenant, Memory& memory, Bytes held) {
   const sched::Holding* books = holding(tenant, memory);
+  const Bytes takes = held - (books->resident + books->wired - memory.unmeasured);
+  if (memory.contexts == 1 && !takes.is_zero()) {
+    parts_.grants.learn_context_cost(memory.gpu, takes);
+  }
+  settle_contexts(tenant, memory, takes);
+}
+
+void SwapTenants::settle_contexts(Tenant& tenant, Memory& memory, Bytes takes) {
   const Bytes granted = memory.unmeasured;
-  const Bytes takes = held - (books->resident + books->wired - granted);
   memory.unmeasured = Bytes();
   memory.context_since.reset();
+  memory.came_back = false;
   memory.beside.clear();
   if (takes.is_zero()) return;
-  if (memory.contexts == 1) parts_.grants.learn_context_cost(memory.gpu, takes);
   if (takes < granted) {
     parts_.turns.feed(sched::Shrink{tenant.id, memory.gpu, {}, {}, granted - takes});
   } else if (takes > granted) {

@@ -45,23 +45,23 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   for (const lease::HeldMemory& memory : held) {
     assume_use(tenant->shared(), *tenant->slot_of(memory.gpu), memory.granted);
   }
-  supersede(entry.lease.id, session.peer.pid);
   parts_.grants.add_tenant(id, entry.lease.id, held);
-  if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.pid);
+  supersede(entry.lease.id, session.peer.pid, id);
+  if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.pid, held);
   parts_.leases.add_process(entry.lease.id, session.peer.pid);
   session.tenant = tenant.get();
   return tenants_.emplace(id, std::move(tenant)).first->second.get();
 }
 
 // A process that connects again brings its own account of what it holds: the old one is void.
-void TenantServer::supersede(LeaseId lease, pid_t pid) {
+void TenantServer::supersede(LeaseId lease, pid_t pid, TenantId by) {
   for (auto it = tenants_.begin(); it != tenants_.end();) {
     Tenant& old = *it->second;
     if (old.lease != lease || old.process.pid() != pid || old.session || old.dead) {
       ++it;
       continue;
     }
-    parts_.grants.forget(old.id);
+    parts_.grants.replace(old.id, by);
     it = tenants_.erase(it);
   }
 }

@@ -136,7 +136,22 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   }
   const bool own = session.peer.uid == entry->lease.uid;
   if (!own && !same_token(entry->token, hello.token)) return GPUROTA_REFUSED_LEASE;
-  return crowded(entry->lease.id, session.peer.pid) ? GPUROTA_REFUSED_BUSY : GPUROTA_OK;
+  const pid_t pid = session.peer.pid;
+  const bool refused = crowded(entry->lease.id, pid) && !comes_back(entry->lease, hello, pid);
+  return refused ? GPUROTA_REFUSED_BUSY : GPUROTA_OK;
+}
+
+// A process that has memory under the lease is in it, however many it may have by now: it would only be counted
+// without being asked. What it says of itself is believed for as long as nobody has looked.
+bool TenantServer::comes_back(const Lease& lease, const gpurota_msg_hello& hello, pid_t pid) const {
+  bool known = false;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease.id || tenant->process.pid() != pid || tenant->dead) continue;
+    if (tenant->session) return false;
+    known = true;
+  }
+  if (known || !parts_.holds_memory) return known;
+  return parts_.holds_memory(lease, pid).value_or(hello.held_count != 0);
 }
 
 // The dead whose memory is not back yet take nobody's place, up to a bound of their own; nor does what

@@ -47,6 +47,8 @@ class TenantServer {
     std::function<void(LeaseId, pid_t, const GpuUuid&, Bytes asked)> on_refusal = {};
     // A process was refused, as its lease has as many as the site allows.
     std::function<void(const Lease&, pid_t)> on_crowd = {};
+    // Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
+    std::function<std::optional<bool>(const Lease&, pid_t)> holds_memory = {};
   };
 
   explicit TenantServer(Parts parts);
@@ -87,11 +89,12 @@ class TenantServer {
   void hello(Session& session, const gpurota_msg_hello& hello);
   bool automatic(Session& session, const gpurota_msg_automatic& question);
   bool crowded(LeaseId lease, pid_t newcomer) const;
+  bool comes_back(const Lease& lease, const gpurota_msg_hello& hello, pid_t pid) const;
   std::uint32_t admit(const Session& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
   Result<Tenant*> add_tenant(Session& session, const gpurota_msg_hello& hello,
                              const LeaseEntry& entry);
-  void supersede(LeaseId lease, pid_t pid);
+  void supersede(LeaseId lease, pid_t pid, TenantId by);
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);
   bool ask(Tenant& tenant, const gpurota_msg_query& message);

@@ -152,7 +152,6 @@ bool ensure_connected(State& s) {
   if (s.link.away_since == 0) s.link.away_since = now_ms();
   const int64_t deadline = s.link.away_since + config().wait_ms;
   for (;;) {
-    s.link.crowded = false;
     if (reconnect_once(s)) return true;
     if (s.link.crowded) s.link.away_since = 0;  // it is there, and no waiting changes its mind
     if (refused(s) || now_ms() >= deadline) return false;
@@ -247,6 +246,7 @@ void disconnect(State& s) {
 
 bool reconnect_once(State& s) {
   if (lease_pending()) return false;
+  s.link.crowded = false;
   close_inherited();
   const int fd = connect_to(config().socket_path);
   Socket call;

@@ -28,6 +28,20 @@ void Account::add_tenant(TenantId tenant, Bytes held, int contexts) {
   holder.context_cost_known = contexts > 0;
 }
 
+void Account::replace(TenantId old, TenantId by) {
+  const Holder* was = find(old);
+  Holder* is = find(by);
+  if (was && is) {
+    is->overhead = was->overhead;
+    is->context_reserve = was->context_reserve;
+    is->reserved_since = was->reserved_since;
+    is->window = was->window;
+    is->unmeasured = was->unmeasured || was->contexts != is->contexts;
+    is->context_cost_known = was->context_cost_known;
+  }
+  holders_.erase(old);
+}
+
 GrantActions Account::disconnect(TenantId tenant, TimePoint now) {
   if (Holder* holder = find(tenant)) holder->connected = false;
   std::erase_if(waiting_, [&](const Waiting& w) { return w.request.tenant == tenant; });

@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "core/time.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -64,7 +65,7 @@ struct Measurement {
 
 class Account {
  public:
-  explicit Account(Bytes limit) : limit_(limit) {}
+  explicit Account(Bytes limit) : limit_(limit), most_(limit) {}
 
   // How long a shortage waits for tenants that were asked for their slack: longer than a busy
   // machine needs to run a helper thread, shorter than a program that hangs on it would notice.
@@ -82,6 +83,9 @@ class Account {
   // The tenant came back as another one (same process, new connection) with its own account of
   // what it holds.
   void forget(TenantId tenant) { holders_.erase(tenant); }
+  // The same to a daemon that knew it: what the driver was seen to hold beside its grant is held still, and
+  // charged until a look says otherwise.
+  void replace(TenantId old, TenantId by);
 
   GrantActions grow(const GrowRequest& request, TimePoint now);
   // `recall` is the seq of the recall that it answers, 0 for none; `grown_seq` as in wire.h.
@@ -94,7 +98,11 @@ class Account {
   bool counts(TenantId tenant) const { return holders_.contains(tenant); }
   // What the lease's processes hold that are not tenants (static loaders, cleared environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
-  void set_limit(Bytes limit) { limit_ = limit; }
+  // `highest`: what the limit was before it was lowered, if it was: so much may have been granted.
+  void set_limit(Bytes limit, Bytes highest = {}) {
+    limit_ = limit;
+    most_ = std::max(limit, highest);
+  }
   void set_soft_limit(std::optional<Bytes> soft) { soft_limit_ = soft; }
   // Above the soft limit each grant is exact and comes `throttle` after the last one; zero: at once.
   void set_throttle(Duration throttle) { throttle_ = throttle; }
@@ -110,6 +118,7 @@ class Account {
   std::optional<TimePoint> next_deadline() const;
 
   Bytes limit() const { return limit_; }
+  Bytes most() const { return most_; }  // that may have been granted
   Bytes charged() const;
   Bytes granted() const;  // all tenants' memory, without contexts and what else the driver holds
   Bytes available() const { return limit_ - charged(); }
@@ -163,7 +172,7 @@ class Account {
   static void measure_dead(Holder& holder, const Measurement& measurement);
   static void settle(Holder& holder, const Look& look);
 
-  Bytes limit_;
+  Bytes limit_, most_;
   Bytes outsiders_;
   std::map<TenantId, Holder> holders_;
   std::deque<Waiting> waiting_;

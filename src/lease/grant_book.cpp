@@ -37,8 +37,8 @@ void GrantBook::open(const Lease& lease) {
   ++changes_;
   for (const LeaseGpu& gpu : lease.gpus) {
     if (!gpu.limit || gpu.swap) continue;
-    const auto [it, added] = accounts_.try_emplace(Key{lease.id, gpu.uuid}, *gpu.limit);
-    if (!added) it->second.set_limit(*gpu.limit);
+    const auto it = accounts_.try_emplace(Key{lease.id, gpu.uuid}, *gpu.limit).first;
+    it->second.set_limit(*gpu.limit, gpu.highest_limit);
     it->second.set_soft_limit(gpu.soft_limit);
     it->second.set_throttle(throttle_);
   }
@@ -70,7 +70,7 @@ void GrantBook::add_tenant(TenantId tenant, LeaseId lease, const std::vector<Hel
         std::find_if(held.begin(), held.end(), [&](const HeldMemory& h) { return h.gpu == gpu; });
     const bool found = it != held.end();
     // A claim beyond the limit could only hurt the claimant's own lease, but figures stay sane.
-    account.add_tenant(tenant, found ? std::min(it->granted, account.limit()) : Bytes(),
+    account.add_tenant(tenant, found ? std::min(it->granted, account.most()) : Bytes(),
                        found ? it->contexts : 0);
   });
 }
@@ -99,6 +99,13 @@ void GrantBook::forget(TenantId tenant) {
   if (const auto lease = lease_of(tenant)) {
     for_each_account(*lease, [&](const GpuUuid&, Account& account) { account.forget(tenant); });
     tenants_.erase(tenant);
+  }
+}
+
+void GrantBook::replace(TenantId old, TenantId by) {
+  if (const auto lease = lease_of(old)) {
+    for_each_account(*lease, [&](const GpuUuid&, Account& account) { account.replace(old, by); });
+    tenants_.erase(old);
   }
 }
 

@@ -44,6 +44,8 @@ class GrantBook {
   AddressedGrantActions disconnect(TenantId tenant, TimePoint now);
   AddressedGrantActions mark_dead(TenantId tenant, TimePoint now);
   void forget(TenantId tenant);
+  // `by`, which was just added, is the same process on a new connection.
+  void replace(TenantId old, TenantId by);
 
   AddressedGrantActions grow(const GpuUuid& gpu, const GrowRequest& request, TimePoint now);
   AddressedGrantActions give_back(TenantId tenant, const GpuUuid& gpu, Bytes bytes,

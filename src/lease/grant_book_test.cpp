@@ -292,6 +292,34 @@ TEST_F(GrantBookTest, AfterARestartTenantsBringWhatTheyHold) {
   EXPECT_EQ(account().charged(d), gib(8)) << "a claim is worth no more than the lease";
 }
 
+TEST_F(GrantBookTest, WhoComesBackToTheSameDaemonIsChargedForItsContextStill) {
+  GrowRequest context = want(a, mib(600));
+  context.context = true;
+  book.grow(kGpu, context, kStart);
+  book.set_contexts(a, kGpu, 1, kStart);
+  measure(a, mib(518), {}, kStart + 1ms);
+  ASSERT_EQ(account().charged(), mib(518));
+  const TenantId again{3};
+  book.disconnect(a, kStart + 2ms);
+  book.add_tenant(again, LeaseId{1}, {{kGpu, gib(1), 1}});
+  book.replace(a, again);
+  EXPECT_EQ(account().charged(), gib(1) + mib(518));
+  EXPECT_EQ(book.lease_of(a), std::nullopt);
+}
+
+TEST_F(GrantBookTest, WhatWasGrantedBeforeALimitWasLoweredIsCountedInFullByTheNextDaemon) {
+  GrantBook next;
+  Lease lowered = slice(1, gib(4));
+  lowered.gpus[0].highest_limit = gib(8);
+  next.open(lowered);
+  next.add_tenant(a, LeaseId{1}, {{kGpu, gib(6), 1}});
+  const Account& all = *next.find(LeaseId{1}, kGpu);
+  EXPECT_EQ(all.charged(), gib(6));
+  EXPECT_EQ(all.limit(), gib(4));
+  next.give_back(a, kGpu, gib(5), 0, 0, kStart);
+  EXPECT_EQ(all.charged(), gib(1)) << "and not less than it has";
+}
+
 TEST_F(GrantBookTest, AfterARestartNothingIsGrantedUntilTheOthersCouldComeBack) {
   book.hold_until(LeaseId{1}, kStart + 10s);
   EXPECT_TRUE(book.grow(kGpu, want(a, gib(1)), kStart).empty());

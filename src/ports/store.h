@@ -21,6 +21,7 @@ struct StoredGpu {
   std::optional<Bytes> soft_limit;
   bool swap = false;
   Bytes oversize{};
+  Bytes highest_limit{};
   bool operator==(const StoredGpu&) const = default;
 };
 

@@ -194,6 +194,9 @@ ALTER TABLE request ADD COLUMN oversize INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE gpu ADD COLUMN context_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE gpu ADD COLUMN context_driver BLOB NOT NULL DEFAULT x'';
 )sql",
+    R"sql(
+ALTER TABLE lease_gpu ADD COLUMN highest_limit_bytes INTEGER NOT NULL DEFAULT 0;  -- 0: never lowered
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

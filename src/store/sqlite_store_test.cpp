@@ -31,7 +31,7 @@ StoredLease make_lease(std::uint64_t id) {
   lease.command = {"python", "", "-c", std::string("a\0b\xfe", 4), "line\nline"};
   lease.gpus = {{GpuUuid{"GPU-b"}, gib(8), std::nullopt},
                 {GpuUuid{"GPU-a"}, std::nullopt, Bytes(UINT64_MAX)},
-                {GpuUuid{"MIG-c"}, Bytes(0), gib(1), true, gib(12)}};
+                {GpuUuid{"MIG-c"}, Bytes(0), gib(1), true, gib(12), gib(16)}};
   lease.holder = StoredProcess{12, UINT64_MAX};
   lease.main = std::nullopt;
   lease.cgroup = "/sys/fs/cgroup/\xff/gpurota-L1";

@@ -65,6 +65,7 @@ std::optional<std::uint32_t> SwapClient::hello(std::uint64_t lease, std::uint64_
   hello.version = GPUROTA_WIRE_VERSION;
   hello.features = features;
   hello.lease = lease;
+  if (held_) hello.held[hello.held_count++] = *held_;
   (void)ipc::send_packet(call_.get(), std::as_bytes(std::span(&hello, 1)));
   if (!readable(call_.get(), kPatienceMs)) return std::nullopt;
   std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
@@ -82,6 +83,12 @@ std::optional<std::uint32_t> SwapClient::hello(std::uint64_t lease, std::uint64_
   page_ = static_cast<gpurota_page*>(page);
   thread_ = std::thread([this] { run(); });
   return welcome->status;
+}
+
+void SwapClient::set_held(Bytes granted, std::uint32_t contexts) {
+  held_ = gpurota_held{};  // the first GPU's UUID is all zeros
+  held_->granted_bytes = granted.count();
+  held_->contexts = contexts;
 }
 
 void SwapClient::here(const Has& has) {

@@ -34,6 +34,8 @@ class SwapClient {
   std::optional<std::uint32_t> hello(std::uint64_t lease,
                                      std::uint64_t features = GPUROTA_FEATURE_SWAP);
   std::uint64_t features() const { return features_; }
+  // From now on HELLO says that it holds so much, and contexts, on the first GPU.
+  void set_held(Bytes granted, std::uint32_t contexts);
   void here(const Has& has);
   void here() { here(Has()); }
   // hello and here.
@@ -87,6 +89,7 @@ class SwapClient {
   gpurota_page* page_ = nullptr;
   std::uint64_t features_ = 0;
   std::uint32_t call_seq_ = 0;
+  std::optional<gpurota_held> held_;
   std::thread thread_;
   std::mutex mutex_;  // of what follows
   std::condition_variable news_;

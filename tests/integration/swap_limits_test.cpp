@@ -1,4 +1,4 @@
-// Priority, quantum and soft limit of swap leases: asked for, changed, and what turns make of them.
+// Priority, quantum, limit and soft limit of swap leases: asked for, changed, and what turns make of them.
 #include "running_daemon.h"
 #include "swap_client.h"
 
@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <memory>
+
+#include <unistd.h>
 
 namespace gpurota::testing {
 namespace {
@@ -125,6 +128,105 @@ TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
   update.lease_id = made->lease.lease_id;
   update.quantum = "5s";
   EXPECT_THAT(daemon.call(update).error().message, HasSubstr("--swap"));
+}
+
+// Its memory was granted: a new daemon that cut it to the new limit would never bring all of it back, and open
+// its gate to a library that waits for the rest.
+TEST_F(SwapLimitsTest, WhoComesBackUnderALoweredLimitKeepsWhatItHasAndIsBoundedInWhatComesNext) {
+  const LeaseId first = make_lease(), second = make_lease();
+  auto a = std::make_unique<SwapClient>(daemon.tenant_socket());
+  auto b = std::make_unique<SwapClient>(daemon.tenant_socket());
+  join_both(*a, first, *b, second);
+  ASSERT_TRUE(eventually([&] { return a->out() >= gib(8); }));
+  proto::Update update;
+  update.lease_id = first;
+  update.memory = SizeSpec{gib(6), 0};
+  const auto updated = daemon.call(update);
+  ASSERT_TRUE(updated) << updated.error().message;
+  EXPECT_TRUE(eventually([&] { return a->terms()->host_bytes >= gib(16).count(); }))
+      << "all of it must have a place to go to";
+  daemon.stop();
+  const SwapClient::Has had = a->has(), others = b->has();
+  daemon.start();
+  a = std::make_unique<SwapClient>(daemon.tenant_socket());
+  b = std::make_unique<SwapClient>(daemon.tenant_socket());
+  ASSERT_TRUE(a->join(first.value, had) && b->join(second.value, others));
+  EXPECT_TRUE(eventually([&] {
+    const proto::TurnLease seen = turn_of(first);
+    return seen.resident_bytes + seen.out_bytes == gib(16);
+  }));
+  EXPECT_EQ(a->grow(mib(64)), GPUROTA_REFUSED_LIMIT);
+  b->set_busy(false);
+  a->set_busy(true);
+  EXPECT_TRUE(eventually([&] { return a->gate_open() && a->out().is_zero(); }));
+  a->send_shrink(gib(12), {}, {});
+  EXPECT_EQ(a->grow(gib(2)), GPUROTA_OK) << "what it freed it may have again, up to the new limit";
+  EXPECT_EQ(a->grow(mib(64)), GPUROTA_REFUSED_LIMIT);
+}
+
+// It says what it was granted for its context; what that takes it never learns.
+TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
+  const LeaseId id = make_lease();
+  SwapClient first(daemon.tenant_socket());
+  ASSERT_TRUE(first.join(id.value));
+  ASSERT_EQ(first.grow({}, GPUROTA_SWAP_CONTEXT), GPUROTA_OK);
+  ASSERT_EQ(first.grow(gib(1), GPUROTA_SWAP_WIRED), GPUROTA_OK);
+  daemon.probe.set_process(turns().uuid, ::getpid(), gib(1) + mib(128));
+  const SwapClient::Has had = first.has();
+  ASSERT_EQ(had.wired, gib(1) + mib(600));
+  first.disconnect();  // before it could say that the context is there
+  for (const bool to_a_new_daemon : {false, true}) {
+    if (to_a_new_daemon) {
+      daemon.stop();
+      daemon.start();
+    }
+    SwapClient again(daemon.tenant_socket());
+    again.set_held(gib(1), 1);
+    ASSERT_TRUE(again.join(id.value, had));
+    EXPECT_TRUE(eventually([&] { return turn_of(id).wired_bytes == gib(1) + mib(128); }));
+  }
+}
+
+// max_tenants_per_lease may have been lowered, too.
+class CrowdedSwapTest : public SwapLimitsTest {
+ protected:
+  CrowdedSwapTest() : SwapLimitsTest(crowded()) {}
+  static config::Config crowded() {
+    config::Config config = with_turns();
+    config.max_tenants_per_lease = 1;
+    return config;
+  }
+  GpuUuid gpu() { return turns().uuid; }
+};
+
+TEST_F(CrowdedSwapTest, WhoHasMemoryUnderTheLeaseIsTakenBackHoweverManyItMayHaveByNow) {
+  const LeaseId id = make_lease();
+  daemon.set_config_text("max_tenants_per_lease = 4\n");
+  ASSERT_TRUE(daemon.call(proto::Reload{}));
+  const auto start_program = [&] {
+    return std::make_unique<Child>(std::vector<std::string>{SWAP_PROGRAM, daemon.tenant_socket(),
+                                                            std::to_string(id.value),
+                                                            std::to_string(gib(2).count())});
+  };
+  const auto one = start_program(), two = start_program();
+  ASSERT_EQ(one->read_line(), "granted");
+  ASSERT_EQ(two->read_line(), "granted");
+  SwapClient here(daemon.tenant_socket());
+  ASSERT_TRUE(here.join(id.value));
+  ASSERT_EQ(here.grow(gib(4)), GPUROTA_OK);
+  daemon.probe.set_process(gpu(), ::getpid(), gib(4));
+  daemon.set_config_text("max_tenants_per_lease = 1\n");
+  ASSERT_TRUE(daemon.call(proto::Reload{}));
+  const SwapClient::Has had = here.has();
+  here.disconnect();
+  SwapClient again(daemon.tenant_socket());
+  EXPECT_TRUE(eventually([&] { return again.join(id.value, had); })) << "the same daemon knows it";
+  daemon.stop();
+  daemon.start();
+  SwapClient there(daemon.tenant_socket());
+  ASSERT_TRUE(there.join(id.value, had)) << "a new one sees what it has";
+  const auto stranger = start_program();
+  EXPECT_EQ(stranger->read_line(), "not welcome") << "it has nothing yet";
 }
 
 class EvictingTest : public SwapLimitsTest {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -100,6 +101,24 @@ TEST_F(TenantTest, AContextIsMeasuredBeforeItsCreationReturns) {
   ASSERT_TRUE(info);
   EXPECT_EQ(info->available_bytes, (gib(8) - mib(518)).count());
   EXPECT_EQ(daemon.granted(), mib(518));
+}
+
+// A program that closed its descriptors, say: until the next look nothing else would tell of its context.
+TEST_F(TenantTest, WhoComesBackIsChargedForItsContextAtOnce) {
+  auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
+  ASSERT_EQ(first->hello(id()), GPUROTA_OK);
+  ASSERT_EQ(first->grow_context(0)->status, GPUROTA_OK);
+  daemon.probe.set_process(gpu(), ::getpid(), mib(518));
+  ASSERT_TRUE(first->contexts(0, 1));
+  gpurota_held held{};
+  std::memcpy(held.uuid, first->page()->grant[0].uuid, sizeof held.uuid);
+  held.contexts = 1;
+  first.reset();
+  WireTenant again(daemon.tenant_socket());
+  ASSERT_EQ(again.hello(id(), "", {held}), GPUROTA_OK);
+  const auto refused = again.grow(0, gib(8).count());
+  EXPECT_EQ(refused->status, GPUROTA_REFUSED_LIMIT);
+  EXPECT_EQ(refused->available_bytes, (gib(8) - mib(518)).count());
 }
 
 TEST_F(TenantTest, AQueryCountsTheSlackOfOthersAsAvailable) {

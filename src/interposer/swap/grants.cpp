@@ -45,7 +45,7 @@ Answer wait_for_answer(State& s, SwapAsk* ask) {
     Lock lock(s.swap.books_mutex);
     if (ask->state.load() != kAskWaits) continue;
     ask->state.store(kAskTaken);
-    return s.link.lease_refused ? Answer::kNo : Answer::kAway;
+    return s.link.lease_refused || s.link.crowded ? Answer::kNo : Answer::kAway;
   }
 }
 
@@ -72,7 +72,7 @@ bool swap_send(Swap& swap, void* message, size_t size, uint16_t type, uint32_t s
 }
 
 bool swap_gone(const State& s) {
-  if (!s.swap.worker_started || s.link.lease_refused) return true;
+  if (!s.swap.worker_started || s.link.lease_refused || s.link.crowded) return true;
   const int64_t since = s.swap.away_since.load();
   return since != 0 && now_ms() - since >= config().wait_ms;
 }
