@@ -39,7 +39,7 @@ class Follower {
       call.cursor = reply->cursor;
       if (reply->text.empty()) {
         if (!wait_while_read(-1, kBetweenLooksMs)) return {};
-      } else if (const auto printed = print(printable_log(reply->text, options_.user)); !printed) {
+      } else if (auto printed = print(printable_log(reply->text, options_.user)); !printed) {
         return printed;
       }
     }

@@ -85,7 +85,7 @@ void FakeDaemon::set_ends_with_command(bool ends) {
   ends_with_command_ = ends;
 }
 
-void FakeDaemon::end_lease(proto::Ended ended, std::string reason) {
+void FakeDaemon::end_lease(proto::Ended ended, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (command_pid_ > 0 && command_) (void)::kill(command_pid_, SIGTERM);
   finish(ended, reason);

@@ -40,7 +40,7 @@ class FakeDaemon {
   void set_ends_with_command(bool ends);
 
   // Ends the lease: its command gets SIGTERM if it lives, the holders are told.
-  void end_lease(proto::Ended ended, std::string reason);
+  void end_lease(proto::Ended ended, const std::string& reason);
   // Hangs up on everybody and stops listening; start_again() is the daemon's restart.
   void stop();
   void start_again();

@@ -155,7 +155,7 @@ Setter entries(std::vector<Entry>& into, std::string (*parse)(const toml::table&
     if (!array) return "write it as a list of tables, with [[two brackets]]";
     for (std::size_t i = 0; i < array->size(); ++i) {
       const toml::table* table = (*array)[i].as_table();
-      const std::string problem = table ? parse(*table, into.emplace_back()) : "not a table";
+      std::string problem = table ? parse(*table, into.emplace_back()) : "not a table";
       if (!problem.empty()) return fmt::format("number {}: {}", i + 1, problem);
     }
     return {};
@@ -261,7 +261,7 @@ Setter lowered_policy(LoweredLimit::Policy& into) {
 // A delay of an answer that a program waits for: far below its patience for a daemon.
 Setter delay(Milliseconds& into) {
   return [&into](const toml::node& node) -> std::string {
-    const std::string problem = duration(into, Milliseconds(1))(node);
+    std::string problem = duration(into, Milliseconds(1))(node);
     if (problem.empty() && into > Milliseconds(2000)) return "at most 2 s";
     return problem;
   };
@@ -294,7 +294,7 @@ WrittenValue written(const toml::node& node) {
 Setter long_duration(std::chrono::seconds& into) {
   return [&into](const toml::node& node) -> std::string {
     std::optional<std::chrono::seconds> value;
-    const std::string problem = set_long_duration(value, written(node));
+    std::string problem = set_long_duration(value, written(node));
     if (value) into = *value;
     return problem;
   };

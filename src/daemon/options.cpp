@@ -42,8 +42,9 @@ Result<Options> parse_options(int argc, char* const* argv) {
   Options options;
   optind = 1;
   opterr = 0;
+  const auto next = [&] { return getopt_long(argc, argv, ":hV", known, nullptr); };
   int index = optind;
-  for (int c; index = optind, (c = getopt_long(argc, argv, ":hV", known, nullptr)) != -1;) {
+  for (int c = next(); c != -1; index = optind, c = next()) {
     switch (c) {
       case kRuntimeDir:
         options.runtime_dir = optarg;

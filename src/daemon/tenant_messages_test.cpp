@@ -91,5 +91,56 @@ TEST(TenantMessages, WhatNoLibrarySendsIsRefused) {
   EXPECT_FALSE(parse_tenant_message(bytes_of(gpurota_msg_header{999, 8, 1})));
 }
 
+template <class Message>
+bool is_read_with_slot(std::uint16_t type, std::uint32_t slot) {
+  auto message = make_message<Message>(type, 1);
+  message.slot = slot;
+  return parse_tenant_message(bytes_of(message)).has_value();
+}
+
+// The daemon indexes its tables and the shared page by it.
+TEST(TenantMessages, ASlotThatIsNotThereIsRefusedInEveryMessageThatNamesOne) {
+  for (const std::uint32_t slot : {0u, GPUROTA_SLOTS - 1u, GPUROTA_SLOTS + 0u, ~0u}) {
+    const bool there = slot < GPUROTA_SLOTS;
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_grow>(GPUROTA_MSG_GROW, slot), there);
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_return>(GPUROTA_MSG_RETURN, slot), there);
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_query>(GPUROTA_MSG_QUERY, slot), there);
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_contexts>(GPUROTA_MSG_CONTEXTS, slot), there);
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_swap_grow>(GPUROTA_MSG_SWAP_GROW, slot), there);
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_swap_shrink>(GPUROTA_MSG_SWAP_SHRINK, slot), there);
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_swap_moved>(GPUROTA_MSG_SWAP_MOVED, slot), there);
+  }
+}
+
+TEST(TenantMessages, ACountBeyondItsListIsRefused) {
+  auto processes = make_message<gpurota_msg_processes>(GPUROTA_MSG_PROCESSES, 1);
+  processes.count = GPUROTA_WIRE_PIDS;
+  EXPECT_TRUE(parse_tenant_message(bytes_of(processes)));
+  processes.count = GPUROTA_WIRE_PIDS + 1;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(processes)));
+  auto here = make_message<gpurota_msg_swap_here>(GPUROTA_MSG_SWAP_HERE, 1);
+  here.slots = GPUROTA_SLOTS;
+  EXPECT_TRUE(parse_tenant_message(bytes_of(here)));
+  here.slots = GPUROTA_SLOTS + 1;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(here)));
+}
+
+TEST(TenantMessages, AKindOrDirectionThatNobodyKnowsIsRefused) {
+  auto grow = make_message<gpurota_msg_swap_grow>(GPUROTA_MSG_SWAP_GROW, 1);
+  grow.kind = GPUROTA_SWAP_HOSTED;
+  EXPECT_TRUE(parse_tenant_message(bytes_of(grow)));
+  grow.kind = GPUROTA_SWAP_HOSTED + 1;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(grow)));
+  auto moved = make_message<gpurota_msg_swap_moved>(GPUROTA_MSG_SWAP_MOVED, 1);
+  moved.direction = GPUROTA_SWAP_RESTORE;
+  EXPECT_TRUE(parse_tenant_message(bytes_of(moved)));
+  moved.direction = GPUROTA_SWAP_RESTORE + 1;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(moved)));
+  auto question = make_message<gpurota_msg_automatic>(GPUROTA_MSG_AUTOMATIC, 1);
+  EXPECT_FALSE(parse_tenant_message(bytes_of(question))) << "it does not say whose library it is";
+  question.magic = GPUROTA_WIRE_MAGIC;
+  EXPECT_TRUE(parse_tenant_message(bytes_of(question)));
+}
+
 }  // namespace
 }  // namespace gpurota::daemon

@@ -283,7 +283,7 @@ std::string encode(const KeeperReport& report) {
 Result<KeeperReport> decode_report(std::string_view text) {
   KeeperReport report;
   bool whole = false;
-  GPUROTA_TRY(read_pairs(text, [&](std::string_view key, std::string value) {
+  GPUROTA_TRY(read_pairs(text, [&](std::string_view key, const std::string& value) {
     std::int64_t number = 0;
     if (key == "signalled") report.signalled = value == "1";
     if (key == "cannot_start") report.cannot_start = value;

@@ -87,7 +87,7 @@ void Worker::submit(std::function<Completion()> job) {
   shared_->changed.notify_all();
 }
 
-void Worker::work(const std::shared_ptr<Shared>& shared, std::weak_ptr<std::size_t> alive) {
+void Worker::work(const std::shared_ptr<Shared>& shared, const std::weak_ptr<std::size_t>& alive) {
   std::unique_lock lock(shared->mutex);
   for (;;) {
     shared->changed.wait(lock, [&] { return shared->ending || !shared->jobs.empty(); });

@@ -54,7 +54,7 @@ class Worker {
  private:
   // What the thread uses: it may outlive the worker.
   struct Shared;
-  static void work(const std::shared_ptr<Shared>& shared, std::weak_ptr<std::size_t> alive);
+  static void work(const std::shared_ptr<Shared>& shared, const std::weak_ptr<std::size_t>& alive);
 
   // Owned here alone; completions hold it weakly, and so know whether the worker is still there.
   std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);

@@ -2,7 +2,7 @@
 
 namespace gpurota::testing {
 
-void FakeAccounts::add_user(const std::string& name, uid_t uid, std::vector<gid_t> groups) {
+void FakeAccounts::add_user(const std::string& name, uid_t uid, const std::vector<gid_t>& groups) {
   const std::lock_guard lock(mutex_);
   users_[name] = uid;
   accounts_[uid].name = name;

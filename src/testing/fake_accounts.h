@@ -10,7 +10,7 @@ namespace gpurota::testing {
 
 class FakeAccounts final : public ports::Accounts {
  public:
-  void add_user(const std::string& name, uid_t uid, std::vector<gid_t> groups);
+  void add_user(const std::string& name, uid_t uid, const std::vector<gid_t>& groups);
   void add_group(const std::string& name, gid_t gid);
   int lookups() const;  // of users by their uid so far
 

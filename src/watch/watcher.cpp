@@ -193,10 +193,11 @@ void Watcher::add_unused(const Look& look, const Policy& policy, TimePoint now, 
 
 void Watcher::merge(const Look& look, const Policy& policy, Candidates found, TimePoint now,
                     std::vector<Step>& steps) {
-  for (auto& [key, candidate] : found) {
+  for (auto& each : found) {
+    Candidate& candidate = each.second;
     Finding& fresh = candidate.finding;
     fresh.action = policy.action ? policy.action(fresh.kind, fresh.uid) : Action::kReport;
-    Open& open = open_[key];
+    Open& open = open_[each.first];
     const bool begun = open.looks == 0;
     fresh.id = begun ? FindingId{++last_id_} : open.finding.id;
     if (!begun) {

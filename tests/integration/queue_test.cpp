@@ -229,6 +229,38 @@ TEST_F(QueueTest, WhoWasServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
   EXPECT_EQ(status().leases.size(), 1u);
 }
 
+// The numbers of processes begin anew, so whoever has the number now is somebody else.
+TEST_F(QueueTest, WhoWaitedBeforeARebootHasNoPlaceAfterIt) {
+  reserve();
+  WaitingClient waits(daemon, whole("b")), stays(daemon, whole("c"));
+  ASSERT_TRUE(waits.next().request);
+  const RequestId place = stays.next().request->request_id;
+  daemon.stop();
+  auto stored = daemon.store.requests().begin()->second;
+  stored.boot_id = "another";
+  ASSERT_TRUE(daemon.store.save_request(stored));
+  daemon.start();
+  const auto left = daemon.call(proto::ListRequests{});
+  ASSERT_EQ(left->requests.size(), 1u);
+  EXPECT_EQ(left->requests[0].request_id, place);
+  daemon.stop();
+  EXPECT_EQ(daemon.store.requests().size(), 1u) << "nor does the daemon after next take it up";
+}
+
+TEST_F(QueueTest, AProcessThatHasTheNumberOfOneThatWaitedDoesNotGetItsPlace) {
+  reserve();
+  WaitingClient waits(daemon, whole("b"));
+  ASSERT_TRUE(waits.next().request);
+  daemon.stop();
+  auto stored = daemon.store.requests().begin()->second;
+  ++stored.holder.start_ticks;
+  ASSERT_TRUE(daemon.store.save_request(stored));
+  daemon.start();
+  EXPECT_EQ(waiting(daemon), 0u);
+  daemon.stop();
+  EXPECT_TRUE(daemon.store.requests().empty());
+}
+
 TEST_F(QueueTest, ADrainedGpuIsOutAndTheReasonIsToldUntilItIsBack) {
   ASSERT_TRUE(daemon.call(proto::Drain{{"0"}, "new fan"}));
   EXPECT_EQ(status().gpus[0].state, proto::GpuState::kDraining);
