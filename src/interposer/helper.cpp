@@ -2,7 +2,8 @@
 // has been restarted, whether or not the program allocates.
 //
 // It takes no signals, calls no CUDA function, and takes Link::mutex only by trying: a RECALL must be
-// answered while another thread holds that lock, waiting for a GROW which waits for this very answer.
+// answered while another thread holds that lock, waiting for a GROW which waits for this very answer. What an answer
+// gives back and what HELLO says is held exclude each other: Link::recall_mutex.
 #include "interposer/debug.h"
 #include "interposer/ledger.h"
 #include "interposer/link.h"
@@ -25,6 +26,8 @@ constexpr int64_t kLookMs = 60000;  // how long a descriptor that was taken away
 
 void answer_recall(State& s, const Socket& event, const gpurota_msg_recall& recall) {
   const int slot = static_cast<int>(recall.slot);
+  Lock lock(s.link.recall_mutex);
+  if (s.link.recall_inode != event.inode) return;  // of a connection that a newer HELLO has ended
   const uint32_t grown_seq = s.slots[slot].grown_seq.load(std::memory_order_acquire);
   const int64_t bytes = surrender(s, slot);
   gpurota_msg_return answer{};

@@ -107,6 +107,10 @@ bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
   fds[1] = -1;
   if (!adopted) return false;
   remember_socket(kEventSocket, event);
+  {
+    Lock lock(s.link.recall_mutex);
+    s.link.recall_inode = event.inode;
+  }
   const uint64_t last_inode = s.link.event_inode.exchange(event.inode);
   s.link.event_fd.store(event.fd + 1);
   const int unclaimed = s.link.next_event.exchange(event.fd + 1);
@@ -117,7 +121,14 @@ bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
 }
 
 bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
-  const gpurota_msg_hello hello = make_hello(s);
+  gpurota_msg_hello hello;
+  {
+    // What it says is given back to nobody by an answer to the last connection's daemon, and is not taken up
+    // again by an answer that could not be sent.
+    Lock lock(s.link.recall_mutex);
+    hello = make_hello(s);
+    s.link.recall_inode = 0;
+  }
   if (!send_packet(call, &hello, sizeof(hello), deadline_ms)) return false;
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   gpurota_msg_welcome answer;

@@ -47,8 +47,7 @@ struct Socket {
 struct Link {
   Mutex mutex;  // held during a call to the daemon
   Socket call;
-  uint32_t sequence;
-  uint32_t slot_count;
+  uint32_t sequence, slot_count;
   uint64_t daemon_features;  // GPUROTA_FEATURE_…
   bool helper_started;
   bool lease_refused;                // the daemon said so: the helper no longer tries to come back
@@ -58,6 +57,8 @@ struct Link {
   std::atomic<uint32_t> event_turn;  // futex: next_event has changed
   std::atomic<uint64_t> event_inode;
   std::atomic<int> event_fd;  // the helper's, +1; for others to shut down
+  Mutex recall_mutex;         // held while a RECALL is answered, and while HELLO says what is held
+  uint64_t recall_inode;  // the event socket whose recalls are answered; 0: a HELLO is under way
 };
 
 // A live linear or managed allocation, or one from a pool that can be destroyed.
@@ -162,8 +163,7 @@ struct Pool {
   std::atomic<int64_t> live;  // bytes of allocations that are tracked one by one
   // The last request that the pool, with enough free memory, could not serve without growing beyond
   // what could be had, and what it had in use then: it is in pieces until that gets less.
-  std::atomic<int64_t> stuck_size;
-  std::atomic<int64_t> stuck_in_use;
+  std::atomic<int64_t> stuck_size, stuck_in_use;
   // Counted before and after it is told to let go: who saw the same count twice has seen no memory go
   // in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;

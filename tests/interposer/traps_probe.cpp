@@ -1,5 +1,6 @@
 // Programs as they are: one scenario per habit that has broken a library like ours somewhere. The lease
 // is 256 MiB of GPU 0, unless a scenario says otherwise. Exit code 0: all was as it should be.
+#include "allocators.h"
 #include "probe.h"
 
 #include <atomic>
@@ -136,16 +137,7 @@ void many_forks_at_once() {
 // While another thread is inside our library and holds its locks.
 void fork_while_others_allocate() {
   make_context();
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      CUcontext context = nullptr;
-      EXPECT(cu.primary_retain(&context, 0) == CUDA_SUCCESS);
-      EXPECT(cu.ctx_set_current(context) == CUDA_SUCCESS);
-      while (!stop.load()) EXPECT(cu.mem_free(take(4 * kMiB)) == CUDA_SUCCESS);
-    });
-  }
+  const Allocators others(4 * kMiB, true);
   for (int round = 0; round < 30; ++round) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -155,8 +147,6 @@ void fork_while_others_allocate() {
     }
     wait_for(child);
   }
-  stop.store(true);
-  for (std::thread& thread : threads) thread.join();
 }
 
 // A raw clone runs none of libc's fork handlers. The child's CUDA is the parent's and broken, as
@@ -341,6 +331,23 @@ void descriptors_closed_before() {
   exhaust();
 }
 
+// Again and again, while threads allocate and are asked for what they do not need: what the library and the
+// daemon take for granted must stay the same.
+void connection_closed_while_others_allocate() {
+  make_context();
+  {
+    const Allocators others(80 * kMiB, false);
+    for (int round = 0; round < 100; ++round) {
+      for (int fd = 3; fd < 1024; ++fd) {
+        struct stat info = {};
+        if (::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode)) ::close(fd);
+      }
+      ::usleep(500);
+    }
+  }
+  hold_exactly(256 * kMiB);
+}
+
 // The kernel makes a table of descriptors larger for a process of several threads only after an RCU grace
 // period: milliseconds in the middle of a program.
 long descriptor_table() {
@@ -458,6 +465,7 @@ constexpr Scenario kScenarios[] = {
     {"missing_functions", missing_functions},
     {"signals_reset", signals_reset},
     {"descriptors_closed_before", descriptors_closed_before},
+    {"connection_closed_while_others_allocate", connection_closed_while_others_allocate},
     {"descriptor_table_does_not_grow", descriptor_table_does_not_grow},
     {"environment_and_umask", environment_and_umask},
     {"two_gpus", two_gpus},

@@ -31,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "lookups_at_once", "deepbind_on_the_driver", "dlmopen_of_the_driver",
                       "opened_by_path", "asked_with_a_version", "closed_again", "missing_functions",
                       "signals_reset", "descriptors_closed_before",
-                      "descriptor_table_does_not_grow", "environment_and_umask"),
+                      "connection_closed_while_others_allocate", "descriptor_table_does_not_grow",
+                      "environment_and_umask"),
     [](const auto& each) { return std::string(each.param); });
 
 TEST_F(TrapTest, EachGpuOfALeaseHasItsOwnLimit) {
