@@ -32,8 +32,14 @@ Daemon::Daemon(World world, config::Config config, Places places)
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
                  gpus_, world_.wall_clock, [this] { control_.on_news(); },
                  [this](uid_t uid) { return users_.group_names(uid); }}),
-      leases_({world_.loop, world_.store, world_.processes, gpus_, grants_, config_,
-               world_.wall_clock, world_.make_token,
+      leases_({world_.loop,
+               world_.store,
+               world_.processes,
+               gpus_,
+               grants_,
+               config_,
+               world_.wall_clock,
+               world_.make_token,
                [this](const LeaseEntry& entry, bool gone) { on_lease_change(entry, gone); },
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                [this](LeaseId lease) { return holds_memory(lease); },
@@ -50,7 +56,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                  const TurnKeeper::Need need = turns_.need(gpu);
                  return std::pair(need.most, need.wired);
                },
-               [this](LeaseId lease) { return fillers_.stay_of(lease); }}),
+               [this](LeaseId lease) { return fillers_.stay_of(lease); },
+               [this](pid_t holder, const std::string& why) { jobs_.on_time_over(holder, why); }}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
               [this](const QueueEntry& entry) {
                 recorder_.on_request(entry);
@@ -193,8 +200,12 @@ Result<void> Daemon::start() {
   GPUROTA_TRY(control_.listen(places_.control_socket, control));
   GPUROTA_TRY(jobs_.restore());
   for (const auto& [id, entry] : leases_.entries()) {
-    if (entry.lease.kind != LeaseKind::kJob || !entry.holder) continue;
-    jobs_.on_lease_restored(id, entry.holder->pid());
+    if (entry.lease.kind == LeaseKind::kJob && entry.holder) {
+      jobs_.on_lease_restored(id, entry.holder->pid());
+    }
+    for (const auto& [pid, command] : entry.commands) {
+      jobs_.on_lease_restored(id, command.holder.pid());
+    }
     tell_job(entry);
   }
   GPUROTA_TRY(fillers_.restore());
@@ -253,8 +264,11 @@ bool Daemon::holds_memory(LeaseId lease) const {
 }
 
 void Daemon::tell_job(const LeaseEntry& entry) {
-  if (entry.lease.kind != LeaseKind::kJob) return;
-  if (entry.cause == EndCause::kReleased) {
+  const bool reserved = entry.lease.kind == LeaseKind::kReservation;
+  if (entry.lease.kind != LeaseKind::kJob && !reserved) return;
+  // The time of a reservation is not that of what runs under it.
+  const bool taken = entry.cause == EndCause::kReleased;
+  if (taken || (reserved && entry.cause == EndCause::kExpired)) {
     jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTakenAway, entry.reason);
   } else if (entry.cause == EndCause::kExpired) {
     jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTimeOver, entry.reason);

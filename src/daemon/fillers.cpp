@@ -364,6 +364,9 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
     how = fmt::format("{} {}", report->signalled ? "killed by signal" : "exited", report->code);
     raced = !report->signalled && report->code == kNoGpuLeft;
     failed = report->signalled || (report->code != 0 && !raced);
+    // `gpurota run` has not come to the command: what it said is why.
+    const bool refused = !report->signalled && report->code == jobs::kRunFailed;
+    if (const std::string why = launcher_.last_line(number); refused && !why.empty()) how = why;
   }
   // One that ends well, but soon, is not started all the time either.
   const Duration good = failed ? kGoodRun : filler::Rules{}.good_stay;

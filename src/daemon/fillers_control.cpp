@@ -4,8 +4,11 @@
 #include "base/text.h"
 #include "daemon/fillers.h"
 #include "daemon/keeper_owner.h"
+#include "keeper/leftovers.h"
 
 #include <fmt/format.h>
+
+#include <set>
 
 namespace gpurota::daemon {
 
@@ -126,6 +129,11 @@ Result<void> Fillers::restore() {
   if (parts_.store == nullptr) return {};
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredFiller> fillers,
                            parts_.store->load_fillers());
+  std::set<std::uint64_t> known;
+  for (const ports::StoredFiller& stored : fillers) known.insert(stored.id);
+  keeper::remove_leftovers(parts_.directory, launcher_, [&known](std::uint64_t files) {
+    return known.contains(files / kMostPlaces);
+  });
   for (const ports::StoredFiller& stored : fillers) take_up(stored);
   return {};
 }

@@ -1,7 +1,6 @@
 #include "daemon/jobs.h"
 
 #include "base/log.h"
-#include "base/text.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +8,6 @@
 #include <csignal>
 
 namespace gpurota::daemon {
-namespace {
-
-// What `gpurota run` exits with for its own failures.
-constexpr int kRunFailed = 125;
-
-}  // namespace
-
 Jobs::Jobs(Parts parts)
     : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {}
 
@@ -78,24 +70,33 @@ void Jobs::on_cancelled(pid_t pid, const std::string& why) {
   settle(job->id);
 }
 
+void Jobs::on_time_over(pid_t pid, const std::string& why) {
+  JobEntry* job = entry_of(pid);
+  if (job == nullptr) return;
+  job->life.on_timeout(now(), why);
+  settle(job->id);
+}
+
 void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [lease](const auto& each) {
-    return each.second.lease == lease && each.second.keeper;
-  });
-  if (found == entries_.end()) return;
-  jobs::Supervision& life = found->second.life;
-  switch (end) {
-    case LeaseEnd::kTakenAway:
-      life.on_lease_lost(now(), why);
-      break;
-    case LeaseEnd::kOverLimit:
-      life.on_over_limit(now(), why);
-      break;
-    case LeaseEnd::kTimeOver:
-      life.on_timeout(now(), why);
-      break;
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, job] : entries_) {
+    if (job.lease == lease && job.keeper) ids.push_back(id);
   }
-  settle(found->first);
+  for (const std::uint64_t id : ids) {
+    jobs::Supervision& life = entries_.at(id).life;
+    switch (end) {
+      case LeaseEnd::kTakenAway:
+        life.on_lease_lost(now(), why);
+        break;
+      case LeaseEnd::kOverLimit:
+        life.on_over_limit(now(), why);
+        break;
+      case LeaseEnd::kTimeOver:
+        life.on_timeout(now(), why);
+        break;
+    }
+    settle(id);
+  }
 }
 
 Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
@@ -185,16 +186,6 @@ bool Jobs::hand_over(JobEntry& job) {
   return true;
 }
 
-std::string Jobs::last_line(const JobEntry& job) const {
-  constexpr std::size_t kEnough = 400;
-  const auto log = launcher_.read_log(job.id, std::nullopt, kEnough);
-  if (!log) return "";
-  std::string_view text = log->text;
-  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-  text.remove_prefix(text.rfind('\n') + 1);
-  return display_text(text, 300);
-}
-
 jobs::Actions Jobs::outcome(JobEntry& job) {
   const auto report = launcher_.read_report(job.id);
   if (!report) return job.life.on_exit_unseen(now());
@@ -205,12 +196,13 @@ jobs::Actions Jobs::outcome(JobEntry& job) {
   const bool asking = job.life.state().asking;
   const bool failed = !stopping && !report->signalled && report->code != 0;
   // There was nobody to ask when the last daemon ended.
-  if (failed && asking && job.adopted && job.refusal.empty() && report->code == kRunFailed) {
+  if (failed && asking && job.adopted && job.refusal.empty() && report->code == jobs::kRunFailed) {
     return job.life.on_never_began(now());
   }
   // `gpurota run` has not come to the command: what it said is why.
   if (failed && (asking || !job.refusal.empty())) {
-    return job.life.on_cannot_start(now(), job.refusal.empty() ? last_line(job) : job.refusal);
+    return job.life.on_cannot_start(
+        now(), job.refusal.empty() ? launcher_.last_line(job.id) : job.refusal);
   }
   return job.life.on_exit(now(), report->code, report->signalled);
 }

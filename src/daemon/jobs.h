@@ -99,10 +99,12 @@ class Jobs {
   void on_held(pid_t pid, LeaseId lease);
   // Somebody took it out of the queue.
   void on_cancelled(pid_t pid, const std::string& why);
-  // Its lease is being ended, and its processes with it.
+  // The time of a run under a reservation is over, and its command is being ended.
+  void on_time_over(pid_t pid, const std::string& why);
+  // Its lease, or the reservation that it runs under, is being ended, and its processes with it.
   enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver };
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
-  // After restore(): a lease of one of them that the last daemon left.
+  // After restore(): a lease of one of them, or a reservation that it runs under, that the last daemon left.
   void on_lease_restored(LeaseId lease, pid_t holder);
 
  private:
@@ -121,7 +123,6 @@ class Jobs {
   ports::StoredJob row_of(const JobEntry& job) const;
   bool hand_over(JobEntry& job);
   jobs::Actions outcome(JobEntry& job);
-  std::string last_line(const JobEntry& job) const;
   void take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
   void start_after_boot(const std::vector<std::uint64_t>& rebooted);
   void carry_out(JobEntry& job, const jobs::Actions& actions);

@@ -3,14 +3,21 @@
 #include "daemon/jobs.h"
 #include "jobs/adoption.h"
 #include "jobs/start_order.h"
+#include "keeper/leftovers.h"
 
 #include <fmt/format.h>
+
+#include <set>
 
 namespace gpurota::daemon {
 
 Result<void> Jobs::restore() {
   if (parts_.store == nullptr) return {};
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredJob> jobs, parts_.store->load_jobs());
+  std::set<std::uint64_t> known;
+  for (const ports::StoredJob& stored : jobs) known.insert(stored.id);
+  keeper::remove_leftovers(parts_.directory, launcher_,
+                           [&known](std::uint64_t id) { return known.contains(id); });
   std::vector<std::uint64_t> rebooted;
   for (const ports::StoredJob& stored : jobs) take_up(stored, rebooted);
   start_after_boot(rebooted);

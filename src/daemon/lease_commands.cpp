@@ -10,6 +10,7 @@
 namespace gpurota::daemon {
 namespace {
 
+constexpr const char* kTimeOver = "its time limit is over";
 // Between two looks at whether the processes of an ending command are gone.
 constexpr Duration kCommandPace = std::chrono::milliseconds(10);
 
@@ -76,9 +77,12 @@ void LeaseManager::follow_command(LeaseId id, LeaseCommand& command) {
   on_death(command.holder, "the process that held it is gone");
   if (!command.ends) return;
   const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
-  auto timer =
-      parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
-                            [this, id, pid] { stop_command(id, pid, "its time limit is over"); });
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
+                                     [this, id, pid, holder = command.holder.pid()] {
+                                       if (parts_.on_time_over)
+                                         parts_.on_time_over(holder, kTimeOver);
+                                       stop_command(id, pid, kTimeOver);
+                                     });
   if (timer) command.expiry = std::move(*timer);
 }
 

@@ -128,6 +128,8 @@ class LeaseManager final : public LeaseRoots {
       bool moved_out = false;
     };
     std::function<std::optional<Stay>(LeaseId)> stay_of = {};
+    // The time of a command under a reservation is over; `holder` has started it.
+    std::function<void(pid_t holder, const std::string& why)> on_time_over = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}

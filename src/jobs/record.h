@@ -52,6 +52,9 @@ struct KeeperOrders {
 std::string encode(const KeeperOrders& orders);
 Result<KeeperOrders> decode_orders(std::string_view text);
 
+// What `gpurota run` exits with for its own failures.
+inline constexpr int kRunFailed = 125;
+
 struct KeeperReport {
   bool signalled = false;
   int code = 0;

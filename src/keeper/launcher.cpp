@@ -1,5 +1,6 @@
 #include "keeper/launcher.h"
 
+#include "base/text.h"
 #include "keeper/log_fd.h"
 
 #include <fmt/format.h>
@@ -161,6 +162,16 @@ Result<jobs::LogPart> Launcher::read_log(std::uint64_t job, std::optional<jobs::
   GPUROTA_ASSIGN_OR_RETURN(LogFd a, LogFd::open(directory.get(), jobs::kLogFiles[0]));
   GPUROTA_ASSIGN_OR_RETURN(LogFd b, LogFd::open(directory.get(), jobs::kLogFiles[1]));
   return from ? jobs::read_log_from(a, b, *from, most) : jobs::read_log(a, b, most);
+}
+
+std::string Launcher::last_line(std::uint64_t job) const {
+  constexpr std::size_t kEnough = 400;
+  const auto log = read_log(job, std::nullopt, kEnough);
+  if (!log) return "";
+  std::string_view text = log->text;
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  text.remove_prefix(text.rfind('\n') + 1);
+  return display_text(text, 300);
 }
 
 Result<void> Launcher::forget(std::uint64_t job) {

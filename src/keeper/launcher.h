@@ -52,6 +52,8 @@ class Launcher {
   // nothing ever ran.
   Result<jobs::LogPart> read_log(std::uint64_t job, std::optional<jobs::LogCursor> from,
                                  std::size_t most) const;
+  // Of what was printed, for people; empty if there is nothing.
+  std::string last_line(std::uint64_t job) const;
   // Everything of a job that does not run.
   Result<void> forget(std::uint64_t job);
 

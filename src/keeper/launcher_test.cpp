@@ -2,6 +2,7 @@
 #include "keeper/launcher.h"
 
 #include "base/fd.h"
+#include "keeper/leftovers.h"
 #include "testing/temp_dir.h"
 
 #include <gmock/gmock.h>
@@ -52,6 +53,29 @@ class LauncherTest : public ::testing::Test {
   Launcher launcher_;
   jobs::KeeperOrders orders_;
 };
+
+TEST_F(LauncherTest, WhatNobodyKnowsAndNobodyUsesIsRemoved) {
+  const auto asks = launcher_.start(kJob, orders_);
+  ASSERT_TRUE(asks) << asks.error().message;
+  EXPECT_EQ(wait_for(*asks), 0);
+  const auto keeper = launcher_.holder(kJob);
+  ASSERT_TRUE(keeper);
+  for (const char* name : {"jobs/8", "jobs/9", "jobs/other"}) {
+    ASSERT_EQ(::mkdir(dir_.file(name).c_str(), 0700), 0);
+    gpurota::testing::write_file(dir_.file(name) + "/orders", "TOKEN");
+  }
+  remove_leftovers(dir_.file("jobs"), launcher_, [](std::uint64_t job) { return job == 9; });
+  const auto is_there = [this](const char* name) {
+    return ::access(dir_.file(name).c_str(), F_OK) == 0;
+  };
+  EXPECT_FALSE(is_there("jobs/8"));
+  EXPECT_TRUE(is_there("jobs/9/orders")) << "known";
+  EXPECT_TRUE(is_there("jobs/other/orders")) << "not ours";
+  EXPECT_TRUE(is_there("jobs/7/orders")) << "its keeper lives";
+  while (log() != "up\n") (void)::usleep(5'000);
+  (void)::kill(*keeper, SIGTERM);
+  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+}
 
 TEST_F(LauncherTest, FindsTheKeeperThatSystemdHasStarted) {
   const auto asks = launcher_.start(kJob, orders_);

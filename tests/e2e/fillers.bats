@@ -187,6 +187,12 @@ deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
   event_is 'filler_ended.*by itself: exited 7'
 }
 
+@test "one that can have no lease says why" {
+  add much --memory 900G -- sleep 600
+  wait_until in_state much failing
+  filler_is much '"900 GiB is more than GPU 0 has" in f["detail"]'
+}
+
 @test "one that ends well at once is started again with longer and longer pauses" {
   add brief -- true
   wait_until started_four_times

@@ -125,6 +125,21 @@ PYTHON
   job_is web 'j["runs"][-1]["reason"] == "lease-lost" and "uid" in j["runs"][-1]["detail"]'
 }
 
+@test "under a reservation its time and the end of the reservation are told, also by the next daemon" {
+  gpurota reserve --memory 2G
+  add web --lease L1 --restart always -- sleep 600
+  add timed --lease L1 --timeout 3s -- sleep 600
+  wait_until job_is web 'j["lease_id"] == "L1"'
+  wait_until in_state timed failed
+  job_is timed 'j["runs"][-1]["reason"] == "timeout"'
+  kill_daemon
+  start_daemon
+  job_is web 'j["lease_id"] == "L1" and j["state"] == "running"'
+  gpurota release L1
+  wait_until in_state web stopped
+  job_is web '[r["reason"] for r in j["runs"]] == ["lease-lost"]'
+}
+
 @test "after a reboot what ran is started again in its order, and nothing else is" {
   add once --memory 1G -- sh -c 'echo ran once'
   wait_until in_state once finished

@@ -48,6 +48,20 @@ PYTHON
 }
 in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
 
+@test "what a daemon could not remove any more, as it was killed, the next one does" {
+  start_daemon
+  add web --memory 1G -- sleep 600
+  wait_until in_state web running
+  kill_daemon
+  mkdir "$E2E_DIR/state/jobs/999" && echo TOKEN >"$E2E_DIR/state/jobs/999/orders"
+  mkdir -p "$E2E_DIR/state/fillers/999" && echo TOKEN >"$E2E_DIR/state/fillers/999/orders"
+  start_daemon
+  in_state web running
+  [ ! -e "$E2E_DIR/state/jobs/999" ]
+  [ ! -e "$E2E_DIR/state/fillers/999" ]
+  [ "$(ls "$E2E_DIR/state/jobs")" = 1 ]
+}
+
 @test "a start that was noted but not made is made by the next daemon, and is not the end of the last run" {
   start_daemon
   add once --memory 1G -- sh -c 'echo run'
