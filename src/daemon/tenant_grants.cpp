@@ -270,6 +270,8 @@ void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
     carry_out(parts_.grants.measure(lease, sample.uuid, measurements,
                                     others == outsiders.end() ? Bytes() : others->second,
                                     parts_.loop.now()));
+    // What was freed since its limit was lowered is not to be allocated again.
+    carry_out(parts_.grants.recall_excess(lease));
     publish_all(lease);
   }
   parts_.swap.after_look(sample, taken);

@@ -47,10 +47,19 @@ bool reserve(int slot, int64_t bytes) {
   return reserved;
 }
 
+bool above_limit(const State& s, int slot) {
+  const gpurota_page* page = s.page.load(std::memory_order_acquire);
+  if (page == nullptr) return false;
+  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
+  const int64_t granted = s.slots[slot].granted.load(std::memory_order_relaxed);
+  return limit != 0 && granted > 0 && static_cast<uint64_t>(granted) > limit;
+}
+
 void put(int slot, int64_t bytes) {
   State& s = state();
   const int64_t now = s.slots[slot].headroom.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (now > (swapping() ? 0 : kExcess)) give_back_excess(slot);
+  const bool keeps = !swapping() && !above_limit(s, slot);
+  if (now > (keeps ? kExcess : 0)) give_back_excess(slot);
   s.mirror(slot);
 }
 

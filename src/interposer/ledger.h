@@ -28,6 +28,8 @@ void put(int slot, int64_t bytes);
 
 // All headroom, out of the grant: to be given back. Zero if there is none.
 int64_t surrender(State& s, int slot);
+// More was granted than the lease's limit is by now: what is freed is given back at once.
+bool above_limit(const State& s, int slot);
 // Headroom above `keep`, out of the grant.
 int64_t take_above(State& s, int slot, int64_t keep);
 // A grant arrives, of which `used` is charged at once.

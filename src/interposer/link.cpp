@@ -397,7 +397,8 @@ void give_back_excess(int slot) {
   }
   if (!s.link.mutex.try_lock()) return;
   ErrnoGuard guard;
-  const int64_t excess = take_above(s, slot, static_cast<int64_t>(kGrantPiece));
+  const int64_t keep = above_limit(s, slot) ? 0 : static_cast<int64_t>(kGrantPiece);
+  const int64_t excess = take_above(s, slot, keep);
   if (excess > 0) {
     gpurota_msg_return message{};
     message.header.type = GPUROTA_MSG_RETURN;

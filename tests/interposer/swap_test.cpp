@@ -234,8 +234,7 @@ const std::set<std::string> kDifferences = {
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
     // What is left of the lease, not of the GPU: its maker no longer pays for what others keep.
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
-    "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
-    "a_mapped_mipmapped_array_takes_and_gives_bytes"};
+    "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once"};
 
 // What holds of the driver holds of it under a swap lease: its own conformance programs, undisturbed, and
 // with turns taken away all the time.
