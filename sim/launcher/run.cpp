@@ -65,7 +65,7 @@ Result<void> make_machine_once(const std::string& machine, const std::string& di
   if (!for_all) return make_machine_in(machine, dir);
   // The command keeps its own.
   const mode_t before = ::umask(0);
-  const auto made = make_machine_in(machine, dir);
+  auto made = make_machine_in(machine, dir);
   (void)::umask(before);
   return made;
 }

@@ -22,7 +22,7 @@ proto::ListTurns::Reply two_leases() {
   gpu.takes_turns = true;
   gpu.holder = LeaseId{2};
   gpu.waiting = {LeaseId{1}};
-  for (const std::uint64_t id : {1, 2}) {
+  for (const std::uint64_t id : {1u, 2u}) {
     proto::TurnLease& lease = gpu.leases.emplace_back();
     lease.lease_id = {id};
     lease.user = id == 1 ? "alice" : "bob";

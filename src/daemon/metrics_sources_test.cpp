@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-GpuSample look(const char* gpu, std::vector<pid_t> pids) {
+GpuSample look(const char* gpu, const std::vector<pid_t>& pids) {
   GpuSample sample;
   sample.uuid = {gpu};
   for (const pid_t pid : pids) sample.processes.push_back({pid, gib(1), false});

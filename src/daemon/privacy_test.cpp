@@ -169,7 +169,7 @@ TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
 TEST_F(PrivacyTest, TheOwnerAndAdministratorsSeeAllOfIt) {
   for (const uid_t viewer : {kAlice, kRoot}) {
     const auto answers = everything(viewer);
-    for (const std::size_t view : {0, 1, 2}) {
+    for (const std::size_t view : {0u, 1u, 2u}) {
       EXPECT_THAT(answers[view], HasSubstr("secret")) << view;
       EXPECT_THAT(answers[view], HasSubstr("77123")) << view;
     }

@@ -42,7 +42,7 @@ struct Lab {
   Request& named(std::vector<GpuUuid> gpus, std::optional<std::chrono::minutes> lasts = {}) {
     return wait({1, std::move(gpus), {}, {}}, lasts);
   }
-  Occupant& lease(std::vector<int> gpus, std::optional<std::chrono::minutes> left = {},
+  Occupant& lease(const std::vector<int>& gpus, std::optional<std::chrono::minutes> left = {},
                   std::optional<Bytes> limit = {}) {
     Occupant occupant;
     occupant.id = LeaseId{++last_lease};

@@ -162,9 +162,9 @@ GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bo
   if (own.movable + own.wired + own.wired_unbacked + own.beside + bytes > limit)
     return GrowAnswer::kRefusedLimit;
   Residency after = *this;
-  Holding* grown = after.find(tenant, gpu);
-  (wired ? grown->wired_unbacked : grown->unbacked) += bytes;
-  if (!wired) grown->movable += bytes;
+  Holding& grown = after.tenants_.at(tenant).gpus[gpu.value];
+  (wired ? grown.wired_unbacked : grown.unbacked) += bytes;
+  if (!wired) grown.movable += bytes;
   if (!after.would_fit(gpu, capacity(gpu))) {
     return after.largest(gpu) + after.wired(gpu) > capacity(gpu) ? GrowAnswer::kRefusedCapacity
                                                                  : GrowAnswer::kRefusedHost;

@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Ledger ledger;
   TimePoint now{};
   while (size >= 2) {
-    const std::size_t length = std::min<std::size_t>(data[0] * 4u, size - 2);
+    const std::size_t length = std::min<std::size_t>(std::size_t{data[0]} * 4, size - 2);
     const TenantId who{1u + data[1] % 2};
     now += std::chrono::milliseconds(data[1]);
     const auto message = daemon::parse_tenant_message(std::as_bytes(std::span(data + 2, length)));

@@ -47,7 +47,7 @@ config::Config RunningDaemon::quick() {
   return config;
 }
 
-RunningDaemon::RunningDaemon(config::Config config) : config_(config) {
+RunningDaemon::RunningDaemon(config::Config config) : config_(std::move(config)) {
   log::set_level(log::Level::kError);
   probe.add_gpu(gib(24));
   start();

@@ -26,7 +26,7 @@ class Program {
     if (!map_some(8 * kMiB)) return false;
     while (add(9 * kMiB, true)) {
     }
-    for (int i = 0; i < 5; ++i) add(100 * 1024, true);
+    for (int i = 0; i < 5; ++i) add(std::size_t{100} * 1024, true);
     std::size_t has = 0;
     for (const Buffer& buffer : buffers_) has += buffer.bytes.size();
     std::printf("has %zu MiB\n", has / kMiB);

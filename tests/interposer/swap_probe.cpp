@@ -22,7 +22,7 @@ std::size_t any_size(Random& random) {
     case 1:
       return 64 * 1024 + random() % 1000 * 64;
     case 2:
-      return kMiB + random() % 64 * 4096;
+      return kMiB + random() % 64 * std::size_t{4096};
     default:
       return (1 + random() % 70) * kMiB;  // more than one block
   }

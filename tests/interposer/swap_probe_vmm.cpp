@@ -104,7 +104,7 @@ bool map_again(CUdeviceptr address, std::size_t size, std::size_t* part,
 
 // One memory at several addresses, with different access, retained, released and mapped elsewhere.
 bool use_aliases(CUstream stream, Random& random) {
-  const std::size_t size = (1 + random() % 40) * 2 * kMiB;
+  const std::size_t size = (1 + random() % 40) * (2 * kMiB);
   std::size_t half = size / 2 / (2 * kMiB) * 2 * kMiB + (size < 4 * kMiB ? size : 0);
   const auto prop = device_memory();
   CUmemGenericAllocationHandle handle = 0, again = 0;

@@ -169,7 +169,7 @@ void raw_clone() {
 void on_small_stack(void* (*run)(void*), int count) {
   pthread_attr_t attributes;
   EXPECT(::pthread_attr_init(&attributes) == 0);
-  EXPECT(::pthread_attr_setstacksize(&attributes, 128 * 1024) == 0);
+  EXPECT(::pthread_attr_setstacksize(&attributes, std::size_t{128} * 1024) == 0);
   std::vector<pthread_t> threads(static_cast<size_t>(count));
   for (pthread_t& each : threads) EXPECT(::pthread_create(&each, &attributes, run, nullptr) == 0);
   for (const pthread_t each : threads) ::pthread_join(each, nullptr);

@@ -141,7 +141,7 @@ class Kernel {
     HashSum sum = hash_memory(words, kPieceBytes, first, seed);
     if (fault == Fault::kLosesTheUpperHalf) sum.b = static_cast<std::uint32_t>(sum.b);
     if (fault != Fault::kSkipsOneThread) return sum;
-    for (std::uint64_t i = 77 * 2; i < kWords; i += 1024) {
+    for (std::uint64_t i = std::uint64_t{77} * 2; i < kWords; i += 1024) {
       const HashSum word = hash_word(words[i], first + i, seed);
       sum = {sum.a - word.a, sum.b - word.b};
     }
