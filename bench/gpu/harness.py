@@ -51,7 +51,7 @@ class Bench:
     def start_daemon(self):
         log = open(f"{self.out}/gpurotad.log", "a")
         with open(f"{self.work}/gpurotad.toml", "w") as config:  # room for two such programs, all of it pinned
-            config.write(f'[turns]\nhost_budget = "{int(self.capacity * 2)}G"\npinned = "100%"\n')
+            config.write(f'[turns]\nhost_budget = "{int(self.capacity * 2)}G"\npinned = "100%"\n[limits]\npriority = 10\n')
         daemon = subprocess.Popen([f"{self.dist}/bin/gpurotad", "--runtime-dir", f"{self.work}/run", "--state-dir",
                                    f"{self.work}/state", "--config", f"{self.work}/gpurotad.toml", "--preload",
                                    f"{self.dist}/lib/libgpurota.so"], stderr=log, stdout=log)

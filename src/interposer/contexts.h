@@ -4,6 +4,7 @@
 #include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
 
 namespace gpurota::interposer {
 
@@ -22,6 +23,7 @@ template <typename Call>
 CUresult away_from_worker(Call call) {
   if (!swapping()) return call();
   Lock lock(state().swap.contexts_mutex);
+  swap_forget_events(state());
   return call();
 }
 

@@ -12,7 +12,9 @@ namespace gpurota::interposer {
 void debug_line(const char* format, ...) {
   ErrnoGuard guard;
   char line[512];
-  const int head = snprintf(line, sizeof(line), "gpurota[%d]: ", sys_getpid());
+  const int64_t ms = now_ms();
+  const int head = snprintf(line, sizeof(line), "gpurota[%d] %lld.%03d: ", sys_getpid(),
+                            static_cast<long long>(ms / 1000), static_cast<int>(ms % 1000));
   va_list arguments;
   va_start(arguments, format);
   const int body =

@@ -134,6 +134,13 @@ void Gate::set(GateState state) {
 
 GateState Gate::state() const { return static_cast<GateState>(state_.load() & ~kFence); }
 
+uint32_t Gate::submissions() const {
+  uint32_t sum = overflow_.submissions.load(std::memory_order_relaxed);
+  const uint32_t used = used_.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) sum += marks_[i].submissions.load(std::memory_order_relaxed);
+  return sum;
+}
+
 void Gate::set_refusing(bool refuse) {
   ErrnoGuard guard;
   if (refusing_.exchange(refuse ? 1 : 0) == (refuse ? 1u : 0u)) return;

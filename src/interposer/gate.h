@@ -1,7 +1,7 @@
 // The gate of a tenant: whether its threads may give the GPU work now.
 //
-// While it is open, passing costs a store, a load and a store: the thread marks itself inside, looks at the
-// gate, calls the driver, unmarks itself. Closing is the slow side's work: it shuts the gate, makes every
+// While it is open, passing costs two stores, a load and a store: the thread marks itself inside and counts, looks
+// at the gate, calls the driver, unmarks itself. Closing is the slow side's work: it shuts the gate, makes every
 // thread's marks visible (membarrier), and waits for those that are inside. So no call is in the driver once
 // wait_inside() says so, and none gets in before the gate is opened, except
 //   - what a thread does inside another gated call, or inside a callback of the driver (it would wait for
@@ -28,7 +28,8 @@ enum class GateState : uint32_t { kOpen = 0, kShut = 1, kAway = 2 };
 struct alignas(64) GateMark {
   std::atomic<int32_t> tid;  // 0: nobody's
   std::atomic<uint32_t> depth;
-  uint32_t callbacks;  // the driver's, that this thread is in
+  std::atomic<uint32_t> submissions;  // that passed, modulo 2^32; its thread alone writes it
+  uint32_t callbacks;                 // the driver's, that this thread is in
 };
 
 // The mark of this thread; nullptr until it first comes to a gate. One gate per process.
@@ -51,6 +52,10 @@ class Gate {
       mark->depth.fetch_add(1);
     } else {
       mark->depth.store(depth + 1, std::memory_order_relaxed);
+    }
+    if (what == GateClass::kSubmits) {
+      mark->submissions.store(mark->submissions.load(std::memory_order_relaxed) + 1,
+                              std::memory_order_relaxed);
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);  // membarrier makes it more than that
     if (state_.load(std::memory_order_relaxed) != 0 && !enter_slow(mark, depth, what, captures)) {
@@ -86,6 +91,8 @@ class Gate {
   void let_one_through();
   // Waits until nobody is inside; false at the deadline.
   bool wait_inside(int64_t deadline_ms);
+  // Changes with every submission that comes to the gate; of threads that share a mark some may not count.
+  uint32_t submissions() const;
   // Submissions that stand at the gate.
   uint32_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   // Changes whenever somebody comes to the gate or leaves it while it is not open: to wait on.

@@ -48,6 +48,15 @@ TEST_F(GateTest, OpenLetsEverybodyPassAlsoNested) {
   EXPECT_TRUE(somebody_inside());
 }
 
+TEST_F(GateTest, WhatIsSubmittedIsCountedAndWhatOnlyNeedsMemoryIsNot) {
+  const uint32_t before = gate->submissions();
+  { const GateGuard guard(*gate, GateClass::kSubmits, submits); }
+  std::thread other([&] { const GateGuard guard(*gate, GateClass::kSubmits, submits); });
+  other.join();
+  { const GateGuard guard(*gate, GateClass::kResidency, submits); }
+  EXPECT_EQ(gate->submissions() - before, 2u);
+}
+
 TEST_F(GateTest, ClosingWaitsForThoseInside) {
   std::atomic<int> step{0};
   std::thread program([&] {

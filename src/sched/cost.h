@@ -4,6 +4,8 @@
 
 #include "sched/model.h"
 
+#include <array>
+
 namespace gpurota::sched {
 
 // An average that follows what is measured; empty until then.
@@ -24,27 +26,38 @@ class Average {
 // How fast one GPU changes hands.
 class MoveCost {
  public:
+  // Until something was measured: PCIe 4, both ways.
+  MoveCost();
   // One switch: both directions together.
   void measure(Bytes moved, Duration took);
   Duration estimate(Bytes moved) const;
 
  private:
-  // Until something was measured: slower than any bus that is left in use, so that the first turns
-  // are rather too long than too short.
-  static constexpr double kFirstRate = 16.0 * 1024 * 1024 * 1024;
   static constexpr Bytes kLeastForRate = mib(256);
 
-  Average rate_;      // bytes a second
+  // The logarithm of bytes a second: one switch into host memory that is not ready yet, which takes ten times as
+  // long, shall not make turns ten times as long.
+  double log_rate_;
   Average overhead_;  // seconds, of switches that moved nearly nothing
 };
 
 // The turn after which moving, at `cost` a turn, takes no more than its share of the time.
 Duration quantum_for(Duration cost, const Settings& settings);
 
-// How long a holder may be idle before it is worth giving its turn to somebody else, when that and
-// coming back cost `round_trip`. `pauses` are those that it has made before (seconds). Pauses known to
-// outlast the round trip are acted on at once; else the pause has to last as long as the round
-// trip costs, which is never worse than twice the best that could have been done.
-Duration pause_before_release(Duration round_trip, const Average& pauses, const Settings& settings);
+// The pauses that a lease has made, by how long they were: the last few of each length, so that many short ones do
+// not hide what becomes of one that is not over by then.
+class Pauses {
+ public:
+  void add(Duration pause);
+  // How long a holder may be idle before it is worth giving its turn to somebody else, when that and coming
+  // back cost `round_trip`: so long that most of the pauses that lasted as long went on for a round trip; else
+  // as long as the round trip takes, which is never worse than twice the best that could have been done.
+  Duration before_release(Duration round_trip, const Settings& settings) const;
+
+ private:
+  static constexpr std::size_t kScales = 17;  // each twice the one before; the last is five minutes
+  // By the scale that they reached at least, and their own.
+  std::array<std::array<double, kScales>, kScales> weights_{};
+};
 
 }  // namespace gpurota::sched

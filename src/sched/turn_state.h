@@ -39,7 +39,8 @@ struct TenantState {
 
   bool answered() const { return seen_seq == gate_seq; }
   bool drained() const { return answered() && !busy; }
-  bool working() const { return busy || waiting > 0 || !growth.empty(); }
+  bool asks() const { return waiting > 0 || !growth.empty(); }
+  bool working() const { return busy || asks(); }
 };
 
 // Letting submissions through while a closed lease does not drain.
@@ -55,11 +56,11 @@ struct LeaseState {
   std::set<TenantId> tenants;
   Phase phase = Phase::kApart;
   FairClock clock;
-  bool wanted = false;                   // at the last look
-  bool takes_turns = false;              // at the last look
-  bool above_soft = false;               // its soft limit, at the last look
-  std::optional<TimePoint> idle_since;   // neither work nor anything waiting
-  Average pauses;                        // how long it is idle, in seconds
+  bool wanted = false;                  // at the last look
+  bool takes_turns = false;             // at the last look
+  bool above_soft = false;              // its soft limit, at the last look
+  std::optional<TimePoint> idle_since;  // neither work nor anything waiting
+  Pauses pauses;
   Average cost;                          // of its turns' moving, in seconds
   TimePoint entering_since{};            // and since its predecessors have drained
   TimePoint turn_since{};                // of the current quantum

@@ -84,6 +84,7 @@ class Turns {
   void look_at_contention();
   void begin_contention(GpuSlot gpu);
   void keep_clocks();
+  void keep_pauses(LeaseState& lease);
   void look_at_wishes();
   void join_line(LeaseState& lease);
   std::optional<double> least_served(const LeaseState& besides) const;
@@ -104,6 +105,7 @@ class Turns {
   bool wants(const LeaseState& lease) const;
   bool eligible(const LeaseState& lease) const;
   bool is_idle_enough(const LeaseState& holder) const;
+  Duration idle_before_release(const LeaseState& holder) const;
   Duration quantum(const LeaseState& lease) const;
   Duration move_estimate(const LeaseState& lease) const;
   Slots turn_gpus(const LeaseState& lease) const;

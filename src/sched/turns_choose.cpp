@@ -79,16 +79,25 @@ void Turns::join_line(LeaseState& lease) {
   lease.clock.hold_back(*least + kWindow * seconds(quantum(lease)));
 }
 
+// A tenant counts as busy until it has answered an order, which says nothing of it: a pause goes on meanwhile.
+void Turns::keep_pauses(LeaseState& lease) {
+  bool working = false;
+  bool unknown = false;
+  for (TenantId id : lease.tenants) {
+    const TenantState& tenant = tenants_.at(id);
+    working = working || tenant.asks() || (tenant.busy && tenant.answered());
+    unknown = unknown || !tenant.answered();
+  }
+  if (working && lease.idle_since) {
+    lease.pauses.add(now_ - *lease.idle_since);
+    lease.idle_since.reset();
+  }
+  if (!working && !unknown && !lease.idle_since) lease.idle_since = now_;
+}
+
 void Turns::look_at_wishes() {
   for (auto& [id, lease] : leases_) {
-    const bool working = std::any_of(lease.tenants.begin(), lease.tenants.end(),
-                                     [&](TenantId t) { return tenants_.at(t).working(); });
-    if (!working && !lease.idle_since) lease.idle_since = now_;
-    if (working && lease.idle_since) {
-      const Duration pause = now_ - *lease.idle_since;
-      if (pause >= settings_.idle_release) lease.pauses.add(seconds(pause));
-      lease.idle_since.reset();
-    }
+    keep_pauses(lease);
     const bool wishes = wants(lease);
     const bool takes_turns = !turn_gpus(lease).empty();
     const bool comes_back = wishes && !lease.wanted && lease.phase == Phase::kApart;
@@ -255,17 +264,20 @@ Duration Turns::quantum(const LeaseState& lease) const {
   }
   if (of_gpu && !from_cost) return *of_gpu;
   if (settings_.quantum && !from_cost) return *settings_.quantum;
-  const Duration cost =
-      lease.cost.known()
-          ? std::chrono::duration_cast<Duration>(std::chrono::duration<double>(lease.cost.value()))
-          : move_estimate(lease);
-  return quantum_for(cost, settings_);
+  const Duration estimate = move_estimate(lease);
+  if (!lease.cost.known()) return quantum_for(estimate, settings_);
+  // What its turns cost counts if that is less: much of its memory does not change, and is not copied.
+  const std::chrono::duration<double> measured(lease.cost.value());
+  return quantum_for(std::min(estimate, std::chrono::duration_cast<Duration>(measured)), settings_);
 }
 
 bool Turns::is_idle_enough(const LeaseState& holder) const {
   if (holder.phase != Phase::kHolding || !holder.idle_since) return false;
-  return now_ >= *holder.idle_since +
-                     pause_before_release(2 * move_estimate(holder), holder.pauses, settings_);
+  return now_ >= *holder.idle_since + idle_before_release(holder);
+}
+
+Duration Turns::idle_before_release(const LeaseState& holder) const {
+  return holder.pauses.before_release(2 * move_estimate(holder), settings_);
 }
 
 bool Turns::yields(const LeaseState& holder, const LeaseState& to) const {

@@ -81,6 +81,27 @@ TEST_F(TurnsTest, AnIdleHolderStaysResidentUntilItsMemoryIsNeeded) {
   EXPECT_TRUE(holds(kLeaseB)) << "at once: it has been idle for long";
 }
 
+TEST_F(TurnsTest, APauseThatATurnIsTakenAwayInIsOnePause) {
+  restoring_takes = seconds(1);
+  add_two_that_do_not_fit();
+  work(kA);
+  pass(seconds(60));
+  work(kB);
+  rest(kA);
+  pass(seconds(40));  // outlasts moving, so B has the turn by now
+  ASSERT_TRUE(holds(kLeaseB));
+  work(kA);
+  rest(kB);
+  pass(seconds(60));
+  ASSERT_TRUE(holds(kLeaseA));
+  work(kB);
+  pass(milliseconds(200));
+  ASSERT_TRUE(holds(kLeaseA));
+  rest(kA);
+  pass(milliseconds(200));
+  EXPECT_FALSE(holds(kLeaseA)) << "its pauses are long, and it need not wait to know that";
+}
+
 TEST_F(TurnsTest, APauseThatIsShorterThanMovingCostsKeepsTheTurn) {
   restoring_takes = seconds(2);
   add_two_that_do_not_fit();

@@ -69,8 +69,7 @@ std::optional<TimePoint> Turns::next_deadline() const {
     if (lease.phase != Phase::kHolding || !somebody_waits_for(lease)) continue;
     earlier(best, lease.turn_since + quantum(lease), now_);
     if (!lease.idle_since) continue;
-    const Duration pause = pause_before_release(2 * move_estimate(lease), lease.pauses, settings_);
-    earlier(best, *lease.idle_since + pause, now_);
+    earlier(best, *lease.idle_since + idle_before_release(lease), now_);
   }
   return best;
 }

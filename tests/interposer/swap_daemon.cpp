@@ -64,6 +64,23 @@ std::uint64_t SwapDaemon::evictions() const {
   return evictions_;
 }
 
+void SwapDaemon::count_work(Tenant& tenant) {
+  const auto now = std::chrono::steady_clock::now();
+  const double passed = std::chrono::duration<double>(now - tenant.said).count();
+  if (tenant.said.time_since_epoch().count() != 0) {
+    (tenant.status.busy != 0 ? busy_s_ : idle_s_) += passed;
+  }
+  tenant.said = now;
+}
+
+double SwapDaemon::busy_share() {
+  std::lock_guard lock(mutex_);
+  for (Tenant& tenant : tenants_) count_work(tenant);
+  const double share = busy_s_ / std::max(busy_s_ + idle_s_, 1e-9);
+  busy_s_ = idle_s_ = 0;
+  return share;
+}
+
 std::uint64_t SwapDaemon::evicted_bytes() const {
   std::lock_guard lock(mutex_);
   return evicted_;
@@ -268,6 +285,7 @@ bool SwapDaemon::take(Tenant& tenant, const unsigned char* packet, long size) {
     shrink(tenant, shrink_message);
   } else if (header.type == GPUROTA_MSG_SWAP_STATUS && parse(packet, size, &status)) {
     if (status.gate_seq > tenant.gate_seq) wrong("a status of an order to come");
+    count_work(tenant);
     tenant.status = status;
   } else if (header.type == GPUROTA_MSG_SWAP_MOVED && parse(packet, size, &moved_message)) {
     moved(tenant, moved_message);

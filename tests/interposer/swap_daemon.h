@@ -49,6 +49,8 @@ class SwapDaemon {
   // Orders that a process with an RDMA device open did not carry out.
   std::uint64_t refused_for_rdma() const;
   std::uint64_t let_through() const;
+  // The part of the time since this was last asked in which tenants said that they are at work.
+  double busy_share();
   std::string bad() const;  // what was wrong, "" if nothing
   // Of all tenants that are connected.
   gpurota_swap_memory memory(int slot) const;
@@ -80,6 +82,7 @@ class SwapDaemon {
     Phase phase = Phase::kShut;
     std::uint32_t gate_seq = 0;
     gpurota_msg_swap_status status{};
+    std::chrono::steady_clock::time_point said;  // the status, or asked for since
     std::vector<gpurota_msg_swap_grow> questions;
     std::chrono::steady_clock::time_point next;  // when something happens to it by itself
   };
@@ -102,6 +105,7 @@ class SwapDaemon {
   void evict_some(Tenant& tenant);
   void restore_all(Tenant& tenant);
   bool moves(const Tenant& tenant) const;
+  void count_work(Tenant& tenant);
   std::uint64_t charged(std::size_t slot) const;
   std::uint64_t hosted(std::size_t slot) const;
   void wrong(const std::string& what);
@@ -118,6 +122,8 @@ class SwapDaemon {
   std::uint64_t evictions_ = 0;
   std::uint64_t evicted_ = 0;
   std::uint64_t clean_ = 0;
+  double busy_s_ = 0;
+  double idle_s_ = 0;
   std::uint64_t most_hosted_ = 0;
   std::uint64_t refused_for_rdma_ = 0;
   std::uint64_t let_through_ = 0;

@@ -294,6 +294,23 @@ int stand() {
   return 0;
 }
 
+// A little work at a time, and a pause of the CPU after each.
+int sip(double seconds) {
+  g_end = Clock::now() + std::chrono::milliseconds(static_cast<long>(seconds * 1000));
+  if (!OK(cuInit(0))) return 1;
+  const WithContext with;
+  CUdeviceptr p = 0;
+  if (!OK(cuMemAlloc_v2(&p, 4096)) || !OK(cuMemsetD8_v2(p, 0, 4096))) return 1;
+  say("begun");
+  while (goes_on()) {
+    if (!OK(cuMemsetD32Async(p, 1, 4, nullptr)) || !OK(cuCtxSynchronize())) return 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  say("end");
+  wait_for_line();
+  return OK(cuMemFree_v2(p)) ? 0 : 1;
+}
+
 // Has a device open for a while that would have registered its memory.
 int with_rdma_device(const char* device) {
   if (!OK(cuInit(0))) return 1;
@@ -342,6 +359,7 @@ int main(int argc, char** argv) {
   if (scenario == "stand") return stand();
   if (scenario == "mapped") return mapped();
   if (scenario == "rdma") return with_rdma_device(argv[2]);
+  if (scenario == "sip") return sip(std::atof(argv[2]));
   if (scenario == "give_away") return give_away();
   return 2;
 }

@@ -126,6 +126,18 @@ TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
+// Its GPU is idle most of the time, and at nearly every look.
+TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
+  start_swap_daemon({});
+  const auto probe = start_probe({"sip", "2"});
+  ASSERT_EQ(read_until(*probe, "begun"), "");
+  swap_->busy_share();
+  ASSERT_EQ(read_until(*probe, "end"), "");
+  EXPECT_GT(swap_->busy_share(), 0.7);
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
 TEST_F(SwapTest, AProgramIsToldOfItsMemoryWhileThatIsAwayAndFreesItThere) {
   // 72 and a page for the small ones; nothing is told until all is out.
   expect_answers_while_away("answers", 74 * kMiB);

@@ -24,7 +24,9 @@ bool HostMemory::add_region() {
     may_pin = pinned_now_ + kRegionBytes <= pinned_limit_;
     if (may_pin) pinned_now_ += kRegionBytes;
   }
-  auto* memory = static_cast<char*>(calls_->map_host(calls_->self, kRegionBytes));
+  auto* memory =
+      static_cast<char*>(spare_ != nullptr ? spare_ : calls_->map_host(calls_->self, kRegionBytes));
+  spare_ = nullptr;
   const bool pinned =
       memory != nullptr && may_pin && calls_->pin(calls_->self, memory, kRegionBytes);
   uint32_t index = 0;
@@ -105,6 +107,10 @@ void HostMemory::give_back(HostBuffer* buffer) {
     free_ += e.count * kUnitBytes;
   }
   buffer->count = 0;
+}
+
+void HostMemory::touch_next() {
+  if (spare_ == nullptr) spare_ = calls_->map_host(calls_->self, kRegionBytes);
 }
 
 bool HostMemory::prepare(uint64_t bytes) { return free_bytes() < bytes && add_region(); }

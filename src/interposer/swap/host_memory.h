@@ -41,6 +41,9 @@ class HostMemory {
   bool take(uint64_t bytes, HostBuffer* out);
   void give_back(HostBuffer* buffer);
 
+  // Has the memory of the next region ready, which takes longer than making it one. The worker's, as those that
+  // make regions are.
+  void touch_next();
   // Makes one more region if fewer than `bytes` are free. True if it made one: call again, at leisure.
   bool prepare(uint64_t bytes);
   // Returns regions in which nothing is kept to the system, down to `keep` bytes of them.
@@ -78,6 +81,7 @@ class HostMemory {
   uint64_t free_;
   uint64_t pinned_now_;
   Table<Region> regions_;
+  void* spare_;  // of the next region; nullptr: none
 };
 
 }  // namespace gpurota::interposer

@@ -236,6 +236,20 @@ void swap_end_freed(State& s, uint64_t done) {
   }
 }
 
+void swap_forget_events(State& s) {
+  Swap& swap = s.swap;
+  if (swap.freed_count.load(std::memory_order_relaxed) == 0) return;
+  Lock lock(swap.freed_mutex);
+  for (uint32_t i = 1; i < swap.freed.end(); ++i) {
+    FreedLater& later = swap.freed[i];
+    if (!swap.freed.is_used(i) || later.event == nullptr) continue;
+    destroy_event(later.event);
+    later.event = nullptr;
+    later.stream = 0;
+    later.number = swap.freed_last.fetch_add(1) + 1;
+  }
+}
+
 void swap_free_context(State& s, uint32_t serial) {
   if (serial == 0) return;
   for (PointerShard& shard : s.pointers) {

@@ -28,6 +28,9 @@ void swap_stream_gone(State& s, uint64_t key);
 // work that was there then is over.
 void swap_end_freed(State& s, uint64_t done);
 
+// A context is about to go, and events in it: what was freed in stream order is not asked about any more, and ends
+// once nothing is in flight.
+void swap_forget_events(State& s);
 // The context is gone: frees what lived in it.
 void swap_free_context(State& s, uint32_t serial);
 

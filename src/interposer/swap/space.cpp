@@ -181,32 +181,29 @@ bool SwapSpace::allocate_shared(uint64_t size, uint64_t* address) {
 
 CUresult SwapSpace::allocate_small(uint64_t size, uint64_t hosted, uint64_t* address,
                                    uint64_t* took) {
-  for (;;) {
-    {
-      Lock lock(mutex_);
-      if (carve(size, address)) return CUDA_SUCCESS;
-    }
-    uint32_t index = 0;
-    const CUresult result = make_range(kPageBytes, 0, hosted, &index);
-    if (result != CUDA_SUCCESS) return result;
-    uint32_t s = 0;
-    {
-      Lock lock(mutex_);
-      s = slabs_.take();
-      if (s != 0) {
-        ranges_[index].slab = s;
-        slabs_[s].address = ranges_[index].address;
-        slabs_[s].free = kGranules;
-        slabs_[s].next = open_slab_;
-        open_slab_ = s;
-        *took += kPageBytes;
-        continue;
-      }
-    }
-    uint64_t ended = 0;
-    free_range(index, &ended, &ended, &ended);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  {
+    Lock lock(mutex_);
+    if (carve(size, address)) return CUDA_SUCCESS;
   }
+  uint32_t index = 0;
+  const CUresult result = make_range(kPageBytes, 0, hosted, &index);
+  if (result != CUDA_SUCCESS) return result;
+  {
+    Lock lock(mutex_);
+    if (const uint32_t s = slabs_.take(); s != 0) {
+      ranges_[index].slab = s;
+      slabs_[s].address = ranges_[index].address;
+      slabs_[s].free = kGranules;
+      slabs_[s].next = open_slab_;
+      open_slab_ = s;
+      *took = kPageBytes;
+      carve(size, address);  // before anybody else can fill it, or free it again
+      return CUDA_SUCCESS;
+    }
+  }
+  uint64_t ended = 0;
+  free_range(index, &ended, &ended, &ended);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool SwapSpace::uncarve(Slab& slab, uint64_t address, bool* empty) {

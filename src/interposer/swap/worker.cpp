@@ -96,6 +96,13 @@ void begin_connection(Worker& w) {
   swap_say_here();
 }
 
+// A program that submits little by little has nothing in flight at most looks, and is at work all the same.
+bool has_submitted(Worker& w) {
+  const uint32_t before = w.submissions;
+  w.submissions = w.swap.gate.submissions();
+  return w.submissions != before && w.swap.gate.state() == GateState::kOpen;
+}
+
 // One look. True: there is more to prepare. The driver is not looked for here: that takes the loader's lock,
 // and before the program has come to it there is nothing in flight.
 bool look(Worker& w) {
@@ -110,9 +117,10 @@ bool look(Worker& w) {
   carry_out_moves(w);
   const bool done = carry_out_order(w, &seq);
   const uint64_t freed = w.swap.freed_last.load();
-  w.busy = is_busy(w);
+  const bool in_flight = is_busy(w);
+  w.busy = has_submitted(w) || in_flight;
   if (done) tell(w, seq);
-  swap_end_freed(w.s, w.busy ? 0 : freed);
+  swap_end_freed(w.s, in_flight ? 0 : freed);
   prepare_hashing(w.s);
   return prepare_host_memory(w);
 }

@@ -17,6 +17,7 @@ struct Worker {
   uint32_t told_ready = 0;
   int moving = 0;  // the slot
   bool busy = true;
+  uint32_t submissions = 0;  // at the last look
   uint32_t busy_slots = 0;
   int64_t cannot_open_since = 0;
 };

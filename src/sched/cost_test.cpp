@@ -1,0 +1,52 @@
+#include "sched/cost.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::sched {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const Settings kSettings;
+
+TEST(PausesTest, WhoHasMadeNoneIsWaitedForAsLongAsMovingTakes) {
+  EXPECT_EQ(Pauses().before_release(seconds(2), kSettings), seconds(2));
+  EXPECT_EQ(Pauses().before_release(milliseconds(1), kSettings), kSettings.idle_release);
+}
+
+TEST(PausesTest, LongOnesAreActedOnAtOnce) {
+  Pauses pauses;
+  pauses.add(seconds(9));
+  EXPECT_EQ(pauses.before_release(seconds(2), kSettings), kSettings.idle_release);
+  EXPECT_EQ(pauses.before_release(seconds(30), kSettings), seconds(30))
+      << "for such a move it is short";
+}
+
+TEST(PausesTest, ShortOnesAreWaitedOutAndLongOnesThenActedOn) {
+  Pauses pauses;
+  for (int i = 0; i < 5; ++i) {
+    pauses.add(seconds(9));
+    for (int k = 0; k < 1000; ++k) pauses.add(milliseconds(30));
+  }
+  const Duration idle = pauses.before_release(seconds(2), kSettings);
+  EXPECT_GT(idle, milliseconds(30));
+  EXPECT_LE(idle, milliseconds(80));
+}
+
+TEST(PausesTest, ThoseThatAreOverBeforeMovingPaysKeepTheTurn) {
+  Pauses pauses;
+  pauses.add(seconds(20));
+  for (int i = 0; i < 100; ++i) pauses.add(milliseconds(500));
+  EXPECT_GT(pauses.before_release(seconds(1), kSettings), milliseconds(500));
+}
+
+TEST(PausesTest, WhatItDoesNowCountsForMoreThanWhatItDid) {
+  Pauses pauses;
+  for (int i = 0; i < 100; ++i) pauses.add(seconds(9));
+  for (int i = 0; i < 10; ++i) pauses.add(seconds(1));
+  EXPECT_GT(pauses.before_release(seconds(2), kSettings), seconds(1));
+}
+
+}  // namespace
+}  // namespace gpurota::sched
