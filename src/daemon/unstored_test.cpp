@@ -53,7 +53,7 @@ TEST_F(UnstoredTest, IsWrittenAgainUntilThatSucceeds) {
 }
 
 TEST_F(UnstoredTest, WithoutRoomForOneTheOthersAreNotTried) {
-  for (const std::uint64_t id : {1, 2, 3}) (void)unstored_.note(id, full());
+  for (const std::uint64_t id : {1u, 2u, 3u}) (void)unstored_.note(id, full());
   EXPECT_THAT(tried(0), ElementsAre(1));
   EXPECT_THAT(tried(), ElementsAre(1, 2, 3));
 }

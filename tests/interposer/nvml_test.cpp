@@ -39,7 +39,7 @@ Shown read_shown(Program& program) {
 class NvmlTest : public InterposerTest {
  protected:
   std::unique_ptr<Program> look(std::vector<std::string> words,
-                                std::map<std::string, std::string> extra) {
+                                const std::map<std::string, std::string>& extra) {
     std::vector<std::string> argv = {foreign(PROBE_SIM), "--dir", dir_.file("machine"),
                                      PROBE_MACHINE,      "--",    foreign(PROBE_NVML)};
     argv.insert(argv.end(), words.begin(), words.end());
