@@ -7,7 +7,7 @@ first GPU) is on; then, in turns,
            a filler. It must never be refused.
   foreign  a process without a lease makes a context: from that to the end of the filler's process, and until the driver
            lists it no more and its memory is back;
-and with a filler that is moved out and back (--on-yield evict),
+and with a filler that is moved out and back (--on-yield evict), of 40 % of the host's memory at most,
   lease    the same with a lease of 95 % of the memory (a whole GPU would end the filler);
   foreign  from the stranger's context to the first and the last of the filler's memory being out (its gate is shut before);
   back     from the decision that it goes on to all of its memory being there.
@@ -132,9 +132,12 @@ class Bench:
     def add_filler(self, name="hold", on_yield="stop"):
         self.name = name
         total = json.loads(self.call("status", "--json").stdout)["gpus"][0]["memory_bytes"]
-        self.target = total * 0.8
+        self.target, memory = total * 0.8, "88%"
+        if on_yield == "evict":  # into the half of the host's memory that turns may take, with room to spare
+            fits = min(total * 0.88, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.4)
+            self.target, memory = fits * 0.9, f"{int(fits) >> 20}M"
         env = [w for name in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if name in os.environ for w in ("--env", name)]
-        command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory", "88%"]
+        command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory", memory]
         added = self.call("filler", "add", name, "--gpu-ids", "0", "--idle-after", "1s", "--on-yield", on_yield, *env, "--", *command)
         if added.returncode != 0:
             sys.exit("no filler: " + added.stderr)

@@ -62,17 +62,21 @@ void Turns::record_switch(LeaseState& lease) {
   const Duration took = now_ - lease.entering_since;
   const Bytes moved = lease.moved_in + lease.moved_out;
   const Slots gpus = turn_gpus(lease);
+  bool representative = false;
   for (GpuSlot slot : gpus) {
     GpuState& gpu = gpus_[slot.value];
     if (gpu.last_holder == lease.terms.id) continue;
-    gpu.cost.measure(moved, took);
+    // The first since turns began finds no host memory ready, and says nothing of those to come.
+    const bool first = gpu.last_holder == LeaseId{};
+    representative = representative || !first;
+    if (!first) gpu.cost.measure(moved, took);
     ++gpu.counts.handovers;
     gpu.switches.push_back({now_, gpu.last_holder, lease.terms.id, lease.moved_in, lease.moved_out,
                             took, lease.moved_clean});
     if (gpu.switches.size() > kSwitchesKept) gpu.switches.pop_front();
     gpu.last_holder = lease.terms.id;
   }
-  if (!gpus.empty()) lease.cost.add(seconds(took));
+  if (representative) lease.cost.add(seconds(took));
 }
 
 // Also for tenants that came while the lease was holding.

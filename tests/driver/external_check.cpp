@@ -138,7 +138,9 @@ DRIVER_CHECK(external_memory_of_another_process_is_its_makers_and_lives_as_long_
     const std::size_t before = free_bytes();
     CUexternalMemory external = nullptr;
     CUdeviceptr at = 0;
-    const auto part = range(kMiB, kSize - kMiB);
+    // A real driver maps what was imported as dedicated as a whole only.
+    const std::size_t offset = is_simulated() ? kMiB : 0;
+    const auto part = range(offset, kSize - offset);
     std::uint32_t seen = 0;
     IMPORT_OR_SKIP(functions, &external, fd);
     EXPECT_OK(functions.map(&at, external, &part));
@@ -172,14 +174,17 @@ DRIVER_CHECK(a_mapped_buffer_shows_the_same_bytes_and_is_counted_once) {
   std::size_t size = 0;
   EXPECT_TRUE(exported.make());
   IMPORT_OR_SKIP(functions, &external, exported.fd);
-  const auto whole = range(0, kSize), part = range(32 * kMiB, 16 * kMiB);
+  // A real driver maps what was imported as dedicated as a whole only.
+  const std::size_t offset = is_simulated() ? 32 * kMiB : 0,
+                    length = is_simulated() ? 16 * kMiB : kSize;
+  const auto whole = range(0, kSize), part = range(offset, length);
   EXPECT_OK(functions.map(&one, external, &whole));
   EXPECT_OK(functions.map(&two, external, &part));
   EXPECT_SAME(before - free_bytes(), kSize);
   EXPECT_OK(cuMemGetAddressRange_v2(&base, &size, two + 4096));
   EXPECT_SAME(base, two);
-  EXPECT_SAME(size, std::size_t{16} * kMiB);
-  EXPECT_OK(cuMemsetD32_v2(exported.at + 32 * kMiB, 0x0badcafeU, 1));
+  EXPECT_SAME(size, length);
+  EXPECT_OK(cuMemsetD32_v2(exported.at + offset, 0x0badcafeU, 1));
   std::uint32_t seen = 0;
   EXPECT_OK(cuMemcpyDtoH_v2(&seen, two, 4));
   EXPECT_SAME(seen, 0x0badcafeU);
@@ -246,7 +251,8 @@ DRIVER_CHECK(external_memory_of_other_systems_and_wrong_handles_are_refused) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   desc = described(nothing);
   EXPECT_TRUE(functions.import(&external, &desc) != CUDA_SUCCESS);
-  EXPECT_SAME(::close(nothing), 0);  // only what is taken is the driver's
+  // Only what is taken is the driver's; 580.159 closes what it refuses, too.
+  if (is_simulated()) EXPECT_SAME(::close(nothing), 0);
 }
 
 SIMULATOR_CHECK(only_what_was_imported_is_mapped) {

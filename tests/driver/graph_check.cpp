@@ -301,11 +301,11 @@ DRIVER_CHECK(a_graph_that_allocates_is_launched_again_before_it_has_run) {
   EXPECT_OK(spin(spin_us, stream, 20000));
   for (int i = 0; i < 5; ++i) EXPECT_OK(cuGraphLaunch(exec, stream));
   EXPECT_OK(cuStreamSynchronize(stream));
+  EXPECT_OK(cuGraphExecDestroy(exec));  // which keeps, on a real driver, what it ran in
+  EXPECT_OK(cuGraphDestroy(graph));
   cuuint64_t used = 0;
   EXPECT_OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
   EXPECT_SAME(used, cuuint64_t{0});
-  EXPECT_OK(cuGraphExecDestroy(exec));
-  EXPECT_OK(cuGraphDestroy(graph));
   EXPECT_OK(cuStreamDestroy_v2(stream));
   EXPECT_OK(cuDeviceGraphMemTrim(0));
 }
