@@ -10,6 +10,21 @@ using std::chrono::seconds;
 
 const Settings kSettings;
 
+TEST(MoveCostTest, OneColdSwitchDoesNotPassForAllThatFollow) {
+  MoveCost cost;
+  const Duration before = cost.estimate(gib(24));
+  cost.measure(gib(24), seconds(5));
+  EXPECT_GT(cost.estimate(gib(24)), before);
+  EXPECT_LT(cost.estimate(gib(24)), 3 * before);
+}
+
+TEST(MoveCostTest, ASlowBusIsFoundOutSoon) {
+  MoveCost cost;
+  for (int i = 0; i < 12; ++i) cost.measure(gib(24), seconds(6));
+  EXPECT_GT(cost.estimate(gib(24)), milliseconds(5500));
+  EXPECT_LE(cost.estimate(gib(24)), seconds(6));
+}
+
 TEST(PausesTest, WhoHasMadeNoneIsWaitedForAsLongAsMovingTakes) {
   EXPECT_EQ(Pauses().before_release(seconds(2), kSettings), seconds(2));
   EXPECT_EQ(Pauses().before_release(milliseconds(1), kSettings), kSettings.idle_release);
