@@ -24,7 +24,7 @@ MoveCost::MoveCost() : log_rate_(std::log(40.0 * 1024 * 1024 * 1024)) {}
 
 void MoveCost::measure(Bytes moved, Duration took) {
   const double s = std::max(seconds(took), 1e-6);
-  if (moved < kLeastForRate) {
+  if (!tells_rate(moved)) {
     overhead_.add(s);
     return;
   }

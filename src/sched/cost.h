@@ -31,6 +31,8 @@ class MoveCost {
   // One switch: both directions together.
   void measure(Bytes moved, Duration took);
   Duration estimate(Bytes moved) const;
+  // So much says how fast memory moves; less, only what a switch costs beside that.
+  static bool tells_rate(Bytes moved) { return moved >= kLeastForRate; }
 
  private:
   static constexpr Bytes kLeastForRate = mib(256);

@@ -97,6 +97,7 @@ struct GpuState {
   std::optional<TimePoint> fits_since;
   PriorityBudget budget;
   bool draining = false;  // the budget: somebody lower is held back
+  bool spent = false;     // it, or that of a GPU which somebody needs together with this one
   MoveCost cost;
   LeaseId last_holder;
   MoveCounts counts;

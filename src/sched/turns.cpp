@@ -311,6 +311,7 @@ void Turns::settle() {
 void Turns::step() {
   leave_aside();
   look_at_contention();
+  look_at_spent_budgets();
   look_at_wishes();
   for (auto& [id, lease] : leases_) finish_leaving(lease);
   resolve_conflicts();

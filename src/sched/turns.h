@@ -89,6 +89,7 @@ class Turns {
   void join_line(LeaseState& lease);
   std::optional<double> least_served(const LeaseState& besides) const;
   void look_at_budgets();
+  void look_at_spent_budgets();
   void resolve_conflicts();
   bool waits_for_room(const LeaseState& lease, GpuSlot gpu) const;
   bool claims_more(const LeaseState& a, const LeaseState& b, GpuSlot gpu) const;
@@ -122,6 +123,7 @@ class Turns {
   void finish_entering(LeaseState& lease);
   void finish_leaving(LeaseState& lease);
   void stop_clock(LeaseState& lease);
+  bool measure_move(const LeaseState& lease);
   void record_switch(LeaseState& lease);
   void set_gate(TenantId id, GateOrder order);
   void open_resident(LeaseState& lease);

@@ -35,7 +35,8 @@ void Turns::look_at_contention() {
   keep_clocks();
 }
 
-// Whoever was there before starts from the same line.
+// Whoever has run there starts from the same line. Not who stands in it for another of its GPUs: turns that begin and end
+// here again and again would put it back each time.
 void Turns::begin_contention(GpuSlot gpu) {
   gpus_[gpu.value].contended = true;
   changed_ = true;
@@ -45,7 +46,8 @@ void Turns::begin_contention(GpuSlot gpu) {
       most = std::max(most, lease.clock.read(now_, lease.terms.weight));
   }
   for (auto& [id, lease] : leases_) {
-    if (contains(lease.gpus, gpu) && !lease.clock.running()) lease.clock.catch_up(most);
+    const bool ran = lease.phase != Phase::kApart && !lease.clock.running();
+    if (ran && contains(lease.gpus, gpu)) lease.clock.catch_up(most);
   }
 }
 
@@ -113,18 +115,37 @@ void Turns::look_at_wishes() {
   }
 }
 
-// Drained while a holder keeps somebody of lower priority waiting.
+// Drained while a holder keeps somebody of lower priority waiting, and until that one has its turn back: one that
+// comes and goes faster than memory moves would else hold the others back for ever.
 void Turns::look_at_budgets() {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
-    bool held_back = false;
-    for (const LeaseState* holder : claimants({GpuSlot{i}}, {})) {
-      for (const auto& [id, lease] : leases_) {
-        held_back =
-            held_back || (lease.phase == Phase::kApart && lease.wanted &&
-                          rank(lease) < rank(*holder) && contains(turn_gpus(lease), GpuSlot{i}));
-      }
+    const GpuSlot gpu{i};
+    const std::vector<LeaseState*> holders = claimants({gpu}, {});
+    const auto last = leases_.find(gpus_[i].last_holder);
+    gpus_[i].draining = std::any_of(leases_.begin(), leases_.end(), [&](const auto& entry) {
+      const LeaseState& lease = entry.second;
+      const auto is_above = [&](const LeaseState* other) { return rank(lease) < rank(*other); };
+      if (!lease.wanted || !contains(turn_gpus(lease), gpu)) return false;
+      if (lease.phase == Phase::kEntering) return last != leases_.end() && is_above(&last->second);
+      return lease.phase == Phase::kApart && std::any_of(holders.begin(), holders.end(), is_above);
+    });
+  }
+}
+
+// A lease of several GPUs needs all of them at once: while the budget of one is spent, priorities count for nothing on
+// the others either, or it would wait for the moment in which all happen to be.
+void Turns::look_at_spent_budgets() {
+  for (GpuState& gpu : gpus_) gpu.spent = gpu.budget.spent();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& [id, lease] : leases_) {
+      const Slots gpus = turn_gpus(lease);
+      const auto is_spent = [&](GpuSlot g) { return gpus_[g.value].spent; };
+      const bool any = std::any_of(gpus.begin(), gpus.end(), is_spent);
+      if (!any || std::all_of(gpus.begin(), gpus.end(), is_spent)) continue;
+      for (GpuSlot g : gpus) gpus_[g.value].spent = true;
+      changed = true;
     }
-    gpus_[i].draining = held_back;
   }
 }
 
@@ -204,8 +225,8 @@ int Turns::rank(const LeaseState& lease) {
 // While the budget of one of its GPUs is spent, a priority is the lowest that anybody has.
 int Turns::effective_priority(const LeaseState& lease) const {
   const Slots gpus = turn_gpus(lease);
-  const bool spent = std::any_of(gpus.begin(), gpus.end(),
-                                 [&](GpuSlot g) { return gpus_[g.value].budget.spent(); });
+  const bool spent =
+      std::any_of(gpus.begin(), gpus.end(), [&](GpuSlot g) { return gpus_[g.value].spent; });
   if (!spent) return rank(lease);
   int lowest = rank(lease);
   for (const auto& [id, other] : leases_) lowest = std::min(lowest, rank(other));

@@ -28,8 +28,23 @@ void Turns::enter(LeaseState& lease, bool backfill) {
   changed_ = true;
 }
 
+// The first since turns began finds no host memory ready, and says nothing of those to come.
+bool Turns::measure_move(const LeaseState& lease) {
+  bool measured = false;
+  const Bytes moved = lease.moved_in + lease.moved_out;
+  for (GpuSlot slot : turn_gpus(lease)) {
+    GpuState& gpu = gpus_[slot.value];
+    const bool is_switch = lease.phase == Phase::kHolding && gpu.last_holder != lease.terms.id;
+    if (gpu.last_holder == LeaseId{} || (!is_switch && !MoveCost::tells_rate(moved))) continue;
+    gpu.cost.measure(moved, now_ - lease.entering_since);
+    measured = true;
+  }
+  return measured;
+}
+
 // What has arrived stays until somebody needs the room.
 void Turns::abandon_entering(LeaseState& lease) {
+  measure_move(lease);
   lease.phase = Phase::kApart;
   lease.backfill = false;
   changed_ = true;
@@ -60,23 +75,16 @@ void Turns::finish_entering(LeaseState& lease) {
 
 void Turns::record_switch(LeaseState& lease) {
   const Duration took = now_ - lease.entering_since;
-  const Bytes moved = lease.moved_in + lease.moved_out;
-  const Slots gpus = turn_gpus(lease);
-  bool representative = false;
-  for (GpuSlot slot : gpus) {
+  if (measure_move(lease)) lease.cost.add(seconds(took));
+  for (GpuSlot slot : turn_gpus(lease)) {
     GpuState& gpu = gpus_[slot.value];
     if (gpu.last_holder == lease.terms.id) continue;
-    // The first since turns began finds no host memory ready, and says nothing of those to come.
-    const bool first = gpu.last_holder == LeaseId{};
-    representative = representative || !first;
-    if (!first) gpu.cost.measure(moved, took);
     ++gpu.counts.handovers;
     gpu.switches.push_back({now_, gpu.last_holder, lease.terms.id, lease.moved_in, lease.moved_out,
                             took, lease.moved_clean});
     if (gpu.switches.size() > kSwitchesKept) gpu.switches.pop_front();
     gpu.last_holder = lease.terms.id;
   }
-  if (representative) lease.cost.add(seconds(took));
 }
 
 // Also for tenants that came while the lease was holding.

@@ -57,8 +57,10 @@ TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
 }
 
 TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
-  // A newcomer's credit; a turn that was over before room for its first memory was made.
-  for (const unsigned seed : {1008u, 6097u}) {
+  // A newcomer's credit; a turn that was over before room for its first memory was made; turns that began again and
+  // again on one of a lease's two GPUs and put it back in the line for the other; priorities on both, whose budgets were
+  // never spent at the same time.
+  for (const unsigned seed : {1008u, 6097u, 20079u, 20853u}) {
     const Plan plan = random_plan(seed, 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
@@ -127,6 +129,20 @@ TEST(TurnsSimulation, PausesAreUsedByTheOther) {
   // One after the other each would work half of its time: half of the hour together.
   EXPECT_GE(outcome.run[0] + outcome.run[1], 0.8 * plan.seconds);
   EXPECT_NEAR(outcome.run[0], outcome.run[1], 0.05 * plan.seconds);
+}
+
+// A server with a request every other second, beside a training, and a bus that is slower than it was taken for: until
+// that is known, the training's memory is never back when the next request comes.
+TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobody) {
+  LeasePlan server = busy_lease(1, gib(20), 1);
+  server.terms.priority = 10;
+  server.work = 0.002;
+  server.pause = 2;
+  Plan plan = one_gpu(gib(24), {server, busy_lease(2, gib(20), 1)});
+  plan.bytes_per_second /= 20;
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  EXPECT_GE(outcome.run[1], 0.25 * plan.seconds);
 }
 
 TEST(TurnsSimulation, AHigherPriorityIsBoundedByItsShare) {

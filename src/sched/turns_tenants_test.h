@@ -136,7 +136,7 @@ class Tenants : protected Timeline {
       return;
     }
     m.evicting = true;
-    after(static_cast<double>(piece.count()) / kBytesPerSecond, [this, t, g, piece] {
+    after(static_cast<double>(piece.count()) / plan_.bytes_per_second, [this, t, g, piece] {
       finish(t, [this, t, g, piece] {
         GpuMemory& memory = t->gpus[g];
         memory.evicting = false;
@@ -162,7 +162,7 @@ class Tenants : protected Timeline {
     if (m.to_restore < piece) return;  // more is coming
     m.arriving = piece;
     check_memory();
-    after(static_cast<double>(piece.count()) / kBytesPerSecond, [this, t, g, piece] {
+    after(static_cast<double>(piece.count()) / plan_.bytes_per_second, [this, t, g, piece] {
       finish(t, [this, t, g, piece] {
         GpuMemory& memory = t->gpus[g];
         memory.arriving = Bytes();

@@ -13,8 +13,6 @@
 
 namespace gpurota::sched::testing_world {
 
-constexpr double kBytesPerSecond = 40.0 * 1024 * 1024 * 1024;  // each way
-
 inline Duration to_duration(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
 }

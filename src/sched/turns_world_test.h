@@ -48,6 +48,7 @@ struct ScriptLine {
 struct Plan {
   unsigned seed = 1;
   double seconds = 3600;
+  double bytes_per_second = 40.0 * 1024 * 1024 * 1024;  // that memory moves at, each way
   Settings settings;
   std::vector<GpuSettings> gpus;
   std::vector<LeasePlan> leases;
