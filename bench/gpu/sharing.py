@@ -10,7 +10,7 @@ Exits with the number of parts that found wrong bytes or did not end.
 """
 import sys
 
-from harness import Bench, Failed, Program, here, percentile, say
+from harness import Bench, Failed, Program, here, percentile, run_together, say
 
 bench = Bench(__doc__, ["interactive", "pairs", "stalls"], [
     (["--seconds"], {"type": float, "default": 20.0, "help": "of each measurement"})])
@@ -27,14 +27,7 @@ def server(name, gib, time_s, swap=True, options=()):
 
 def together(programs):
     """What each said. They run for the same time, so nobody is alone for long."""
-    for program in programs:
-        program.wait_ready()
-    for program in programs:
-        program.begin()
-    said = [program.end() for program in programs]
-    if any(result["wrong"] for result in said):
-        raise Failed(f"wrong parts: {said}")
-    return said
+    return run_together(programs)[1]
 
 
 def interactive():

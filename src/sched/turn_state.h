@@ -40,7 +40,6 @@ struct TenantState {
   bool answered() const { return seen_seq == gate_seq; }
   bool drained() const { return answered() && !busy; }
   bool asks() const { return waiting > 0 || !growth.empty(); }
-  bool working() const { return busy || asks(); }
 };
 
 // Letting submissions through while a closed lease does not drain.

@@ -7,7 +7,6 @@
 
 #include <vector>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,11 +18,6 @@ constexpr std::size_t kSize = 64 * kMiB;
 constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 // Looked up when they are used: few drivers' programs need them.
-template <class F>
-F* function(const char* name) {
-  return reinterpret_cast<F*>(::dlsym(driver_library(), name));
-}
-
 struct Functions {
   CUresult (*import)(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*) =
       function<CUresult(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*)>(

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 
+#include <dlfcn.h>
+
 #define DRIVER_FUNCTIONS(X)                                                                       \
   X(cuInit, unsigned)                                                                             \
   X(cuDriverGetVersion, int*)                                                                     \
@@ -156,6 +158,11 @@ DRIVER_FUNCTIONS(DRIVER_DECLARE)
 
 // libcuda.so.1, null if there is none (dlerror() says why).
 void* driver_library();
+// Of that library; nullptr: it has none of the name.
+template <class F>
+F* function(const char* name) {
+  return reinterpret_cast<F*>(::dlsym(driver_library(), name));
+}
 // Looks all of them up. False, with a line on stderr for each thing that is not there.
 bool load_driver();
 bool is_simulated();

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,10 +14,6 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 // These are looked up when they are used: an older driver may lack them.
-template <class F>
-F* function(const char* name) {
-  return reinterpret_cast<F*>(::dlsym(driver_library(), name));
-}
 #define NEED(variable, type, name)             \
   auto* const variable = function<type>(name); \
   if ((variable) == nullptr) return skip_check(std::string("no ") + (name))

@@ -1,5 +1,7 @@
 // The rarer families of device memory under a lease of 256 MiB: what each is charged, by what
 // cuMemGetInfo says is left, and that it is given back. One check per family, in one program.
+#include "tests/interposer/families_probe.h"
+
 #include "abi/cuda_external.h"
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
@@ -11,19 +13,6 @@
 #include <dlfcn.h>
 
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-template <class F>
-F* function(const char* name) {
-  return reinterpret_cast<F*>(::dlsym(driver_library(), name));
-}
-
-std::size_t charged() {
-  std::size_t free = 0, total = 0;
-  (void)cuMemGetInfo_v2(&free, &total);
-  return (total - free) / kMiB;
-}
 
 CUDA_ARRAY_DESCRIPTOR floats(std::size_t width, std::size_t height) {
   return {width, height, CU_AD_FORMAT_FLOAT, 1};

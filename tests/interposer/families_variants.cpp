@@ -3,6 +3,7 @@
 // 256 MiB of the first of two GPUs.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
+#include "tests/interposer/families_probe.h"
 
 #include <climits>
 #include <cstring>
@@ -11,19 +12,6 @@
 #include <dlfcn.h>
 
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-template <class F>
-F* function(const char* name) {
-  return reinterpret_cast<F*>(::dlsym(driver_library(), name));
-}
-
-std::size_t charged() {
-  std::size_t free = 0, total = 0;
-  (void)cuMemGetInfo_v2(&free, &total);
-  return (total - free) / kMiB;
-}
 
 bool is_ours(void* pointer) {
   Dl_info info = {};

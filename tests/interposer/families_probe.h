@@ -1,0 +1,15 @@
+// What the two parts of probe_families share. The program's threads.
+#pragma once
+
+#include "tests/driver/api.h"
+
+#include <cstddef>
+
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// By what cuMemGetInfo says is left, in MiB.
+inline std::size_t charged() {
+  std::size_t free = 0, total = 0;
+  (void)cuMemGetInfo_v2(&free, &total);
+  return (total - free) / kMiB;
+}
