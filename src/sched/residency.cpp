@@ -123,13 +123,13 @@ std::map<LeaseId, Holding> Residency::by_lease(GpuSlot gpu) const {
   return leases;
 }
 
-// One piece more for each tenant: what is evicted is whole pieces.
+// One piece more: what is evicted is whole pieces. What is on its way out cannot be called back.
 void Residency::add_host_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
   const Bytes lacking = deficit(gpu);
   for (const auto& [lease, h] : by_lease(gpu)) {
     Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_);
     if (aside_.contains(lease)) at_most = h.movable;
-    (*sums)[lease] += std::max(h.out(), at_most);
+    (*sums)[lease] += std::max(h.out() + h.leaving, at_most);
   }
 }
 

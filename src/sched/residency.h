@@ -70,7 +70,7 @@ class Residency {
   bool shared(GpuSlot gpu) const;  // two leases or more have a tenant there
 
   // Host RAM that has to be kept for what could be out at once: no lease has more out than the
-  // deficit, or more than it has.
+  // deficit, or more than it has; but for what is out, or on its way, since the deficit was larger.
   Bytes host_reserved() const;
   std::map<LeaseId, Bytes> host_reserved_by_lease() const;  // its parts
   Bytes out_now() const;

@@ -57,6 +57,7 @@ class AsideTest : public testing::Test {
   }
   void on_evict(const Evict& e) {
     ++evictions;
+    if (moves_late) return;
     const bool fails = host_is_full;
     take(turns.handle(
         Evicted{e.tenant, e.gpu, fails ? Bytes() : e.bytes, fails ? e.bytes : Bytes(), fails},
@@ -78,6 +79,7 @@ class AsideTest : public testing::Test {
   std::uint32_t seq = 0;
   int evictions = 0;
   bool host_is_full = false;
+  bool moves_late = false;
   std::vector<GrowAnswer> answers;
   std::map<TenantId, std::uint32_t> seen;
   std::set<TenantId> open, works, stuck;
@@ -175,6 +177,21 @@ TEST_F(AsideTest, HostMemoryHasToHoldAllOfItAndIsKeptForIt) {
   constexpr TenantId kThird{3};
   add(LeaseId{3}, kThird, gib(60));
   EXPECT_EQ(answers.back(), GrowAnswer::kRefusedHost) << "the filler has 50 of the 60 GiB there";
+}
+
+// Its eviction cannot be called back, although nobody needs the room any more.
+TEST_F(AsideTest, HostMemoryHasToHoldWhatOthersHaveOnItsWayOutToo) {
+  Settings settings;
+  settings.host_budget = gib(120);
+  turns.set(settings);
+  add(kFillerLease, kFiller, gib(70));
+  add(kOtherLease, kOther, gib(60));
+  pass(seconds(10));
+  moves_late = true;
+  work(kFiller);
+  ASSERT_EQ(turns.residency().of_lease(kOtherLease, GpuSlot{0}).leaving, gib(51) + mib(192))
+      << "in pieces of 64 MiB";
+  EXPECT_FALSE(turns.could_be_aside(kFillerLease));
 }
 
 TEST_F(AsideTest, AMoveThatFailsIsTriedAgainAndLosesNothing) {
