@@ -132,6 +132,7 @@ void Fillers::bring_back(const GpuUuid& gpu) {
   const TimePoint now = parts_.loop.now();
   const Duration idle = spot.turns.idle_for(now);
   if (entry.paused || entry.removed || idle < entry.wishes.idle_after) return;
+  if (!parts_.turns.turns().could_come_back(*spot.lease)) return;
   spot.moved_out = false;
   spot.since = now;
   save_or_say(entry);

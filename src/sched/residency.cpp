@@ -186,6 +186,17 @@ bool Residency::host_could_hold(LeaseId lease) const {
   return after.host_reserved() + oversize() <= host_budget_;
 }
 
+bool Residency::could_come_back(LeaseId lease) const {
+  Residency after = *this;
+  after.set_aside(lease, false);
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
+    const GpuSlot gpu{i};
+    const bool there = !of_lease(lease, gpu).movable.is_zero();
+    if (there && !after.would_fit(gpu, capacity(gpu))) return false;
+  }
+  return true;
+}
+
 bool Residency::would_fit(GpuSlot gpu, Bytes capacity) const {
   if (largest(gpu) + wired(gpu) > capacity) return false;
   Residency after = *this;

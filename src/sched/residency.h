@@ -90,6 +90,8 @@ class Residency {
   bool would_fit(GpuSlot gpu, Bytes capacity) const;
   // Host RAM could hold all that the lease has, beside what has to be kept for others.
   bool host_could_hold(LeaseId lease) const;
+  // All would still fit if this lease were no longer aside.
+  bool could_come_back(LeaseId lease) const;
 
  private:
   struct Gpu {

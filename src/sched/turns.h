@@ -38,10 +38,13 @@ class Turns {
   bool on_hold(TimePoint now) const { return now < held_until_; }
 
   // Puts a lease aside, or takes it back: it gives its turn away, all its memory that can be moved is
-  // evicted, and it stays apart, whoever is there. Others are admitted as if it never came back.
+  // evicted, and it stays apart, whoever is there. Others are admitted as if it never came back. Whoever does
+  // either asks before whether there is room for it.
   Actions set_aside(LeaseId lease, bool aside, TimePoint now);
   // Whether host memory could take all that the lease has.
   bool could_be_aside(LeaseId lease) const;
+  // Whether it could have its turns beside those that came meanwhile.
+  bool could_come_back(LeaseId lease) const;
 
   Actions handle(const Event& event, TimePoint now);
   // When to call handle(Tick) if nothing happens before.

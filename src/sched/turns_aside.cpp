@@ -17,6 +17,7 @@ Actions Turns::set_aside(LeaseId lease, bool aside, TimePoint now) {
 }
 
 bool Turns::could_be_aside(LeaseId lease) const { return memory_.host_could_hold(lease); }
+bool Turns::could_come_back(LeaseId lease) const { return memory_.could_come_back(lease); }
 
 // Before anything else is decided: nobody may count on it any more.
 void Turns::leave_aside() {

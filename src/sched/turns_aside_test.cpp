@@ -194,6 +194,21 @@ TEST_F(AsideTest, HostMemoryHasToHoldWhatOthersHaveOnItsWayOutToo) {
   EXPECT_FALSE(turns.could_be_aside(kFillerLease));
 }
 
+TEST_F(AsideTest, ItComesBackOnceItFitsBesideThoseWhoCameMeanwhile) {
+  Settings settings;
+  settings.host_budget = gib(100);
+  turns.set(settings);
+  add(kFillerLease, kFiller, gib(70));
+  aside(true);
+  add(kOtherLease, kOther, gib(60));
+  ASSERT_EQ(answers.back(), GrowAnswer::kGranted);
+  EXPECT_FALSE(turns.could_come_back(kFillerLease)) << "some 52 GiB of each could be out";
+  take(turns.handle(Shrink{kOther, kGpu, gib(50), {}, {}}, now));
+  EXPECT_TRUE(turns.could_come_back(kFillerLease));
+  ASSERT_TRUE(turns.set_gpu({kGpu, gib(40), TurnsMode::kAuto, {}}));
+  EXPECT_FALSE(turns.could_come_back(kFillerLease)) << "its GPU has become too small for it";
+}
+
 TEST_F(AsideTest, AMoveThatFailsIsTriedAgainAndLosesNothing) {
   add(kFillerLease, kFiller, gib(70));
   host_is_full = true;

@@ -136,6 +136,25 @@ Plan random_plan_with_asides(unsigned seed, double seconds) {
   return plan;
 }
 
+Plan random_plan_with_oversize(unsigned seed, double seconds) {
+  Plan plan = random_plan_with_asides(seed, seconds);
+  Dice dice(seed + 2'000'000'011u);
+  plan.settings.host_budget = gib(60 + dice.pick(300));
+  for (LeasePlan& lease : plan.leases) {
+    if (dice.one_in(3)) continue;
+    const auto own = static_cast<std::uint64_t>(lease.tenants);
+    double most = 1e18;
+    for (LeaseTerms::Gpu& gpu : lease.terms.gpus) {
+      gpu.oversize = gib(1 + dice.pick(40));
+      const Bytes limit = gpu.limit - Bytes(lease.wired.count() * own);
+      most = std::min(most, static_cast<double>(limit.count()) * dice.between(0.3, 1) +
+                                static_cast<double>(gpu.oversize.count()) * dice.between(0.3, 1.1));
+    }
+    lease.memory = Bytes(static_cast<std::uint64_t>(most) / own);
+  }
+  return plan;
+}
+
 Plan random_plan(unsigned seed, double seconds) {
   Dice dice(seed);
   Plan plan;
@@ -200,6 +219,7 @@ std::string to_string(const Plan& plan) {
             std::to_string(lease.terms.priority) + ", work " + std::to_string(lease.work) +
             ", pause " + std::to_string(lease.pause) +
             (lease.terms.gpus.front().soft_limit ? ", soft limit" : "") +
+            (lease.terms.gpus.front().oversize.is_zero() ? "" : ", oversize") +
             (lease.collective ? ", collective" : "") + (lease.churns ? ", churns" : "") + "\n";
   }
   for (const ScriptLine& line : plan.script) {

@@ -34,6 +34,7 @@ void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
   const char* seconds = std::getenv("TURNS_SECONDS");
   double hours = 0;
   long events = 0, asides = 0;
+  Bytes hosted;
   for (unsigned seed = from; seed <= to; ++seed) {
     const Plan plan = plan_of(seed, seconds != nullptr ? std::atof(seconds) : 3600);
     const Outcome outcome = simulate(plan);
@@ -41,9 +42,10 @@ void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
     hours += plan.seconds / 3600;
     events += outcome.events;
     asides += outcome.asides;
+    hosted += outcome.hosted;
   }
-  std::printf("%u seeds, %.0f hours, %ld events, %ld times aside\n", to - from + 1, hours, events,
-              asides);
+  std::printf("%u seeds, %.0f hours, %ld events, %ld times aside, %s in host memory\n",
+              to - from + 1, hours, events, asides, to_string(hosted).c_str());
 }
 
 TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
@@ -56,6 +58,12 @@ TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
 
+// No lease has more in host memory than was reserved for it, all of it is there for it at any time, and turns have
+// the rest.
+TEST(TurnsSimulation, NorWhenLeasesHaveMoreThanAGpuHas) {
+  simulate_many(random_plan_with_oversize);
+}
+
 TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
   // A newcomer's credit; a turn that was over before room for its first memory was made; turns that began again and
   // again on one of a lease's two GPUs and put it back in the line for the other; priorities on both, whose budgets were
@@ -65,8 +73,9 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // A lease put aside while another's memory was on its way out to make room for it: more than host memory may take.
-  for (const unsigned seed : {21094u}) {
+  // More out than host memory may take: a lease put aside while another's memory was on its way out to make room for it;
+  // one that came back beside others who had been admitted without it.
+  for (const unsigned seed : {21094u, 30638u, 30655u}) {
     const Plan plan = random_plan_with_asides(seed, 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);

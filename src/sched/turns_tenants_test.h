@@ -1,5 +1,5 @@
-// The tenants of the simulated machine: they submit, pause, drain, allocate, and move memory as they are
-// told. Messages take time and arrive in order. For turns_world_test.cpp only.
+// The tenants of the simulated machine: they submit, pause and drain. Messages take time and arrive in
+// order. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_timeline_test.h"
@@ -14,7 +14,6 @@ class Tenants : protected Timeline {
   virtual ~Tenants() = default;
 
   virtual void feed(const Event& event) = 0;
-  virtual void check_memory() = 0;
 
   void say(Tenant* t, const Event& event) {
     const long epoch = epoch_;
@@ -124,87 +123,6 @@ class Tenants : protected Timeline {
       other->stuck = false;
       drain_in(other.get(), 1e-4);
     }
-  }
-
-  void evict(Tenant* t, std::size_t g) {
-    GpuMemory& m = t->gpus[g];
-    if (m.evicting || m.to_evict.is_zero()) return;
-    const Bytes piece = std::min({plan_.settings.piece, m.to_evict, m.resident});
-    if (piece.is_zero() || now_ < t->fails_until) {
-      say(t, Evicted{t->id, plan_.gpus[g].uuid, {}, m.to_evict, !piece.is_zero()});
-      m.to_evict = Bytes();
-      return;
-    }
-    m.evicting = true;
-    after(static_cast<double>(piece.count()) / plan_.bytes_per_second, [this, t, g, piece] {
-      finish(t, [this, t, g, piece] {
-        GpuMemory& memory = t->gpus[g];
-        memory.evicting = false;
-        memory.resident -= piece;
-        memory.out += piece;
-        memory.to_evict -= piece;
-        say(t, Evicted{t->id, plan_.gpus[g].uuid, piece, {}, false});
-        check_memory();
-        evict(t, g);
-      });
-    });
-  }
-
-  void restore(Tenant* t, std::size_t g) {
-    GpuMemory& m = t->gpus[g];
-    if (!m.arriving.is_zero() || m.to_restore.is_zero()) return;
-    const Bytes piece = std::min(plan_.settings.piece, m.out);
-    if (piece.is_zero() || now_ < t->fails_until) {
-      say(t, Restored{t->id, plan_.gpus[g].uuid, {}, m.to_restore, !piece.is_zero()});
-      m.to_restore = Bytes();
-      return;
-    }
-    if (m.to_restore < piece) return;  // more is coming
-    m.arriving = piece;
-    check_memory();
-    after(static_cast<double>(piece.count()) / plan_.bytes_per_second, [this, t, g, piece] {
-      finish(t, [this, t, g, piece] {
-        GpuMemory& memory = t->gpus[g];
-        memory.arriving = Bytes();
-        memory.resident += piece;
-        memory.out -= piece;
-        memory.to_restore -= piece;
-        say(t, Restored{t->id, plan_.gpus[g].uuid, piece, {}, false});
-        restore(t, g);
-      });
-    });
-  }
-
-  // A stopped process finishes nothing until it goes on.
-  void finish(Tenant* t, std::function<void()> run) {
-    if (t->dead) return;
-    if (!t->stopped) return run();
-    after(0.01, [this, t, run] { finish(t, run); });
-  }
-
-  void churn(Tenant* t) {
-    after(1 + 20 * t->uniform(), [this, t] {
-      if (t->dead) return;
-      const std::size_t g = t->random() % t->gpus.size();
-      GpuMemory& m = t->gpus[g];
-      const bool here = !plan_of(*t).memory.is_zero() && !(m.wired).is_zero();
-      if (t->open && t->known && !t->stopped && here && t->growing.empty()) {
-        if (t->uniform() < 0.5 && m.resident > mib(64)) {
-          const Bytes freed(
-              static_cast<std::uint64_t>(static_cast<double>(m.resident.count()) * t->uniform()));
-          m.resident -= freed;
-          say(t, Shrink{t->id, plan_.gpus[g].uuid, freed, {}, {}});
-        } else if (plan_of(*t).memory > m.resident) {
-          ask(t, g, plan_of(*t).memory - m.resident, false);
-        }
-      }
-      churn(t);
-    });
-  }
-
-  void ask(Tenant* t, std::size_t g, Bytes bytes, bool wired) {
-    t->growing[++t->grow_seq] = {g, bytes, wired};
-    if (t->known) say(t, Grow{t->id, plan_.gpus[g].uuid, t->grow_seq, bytes, wired});
   }
 };
 

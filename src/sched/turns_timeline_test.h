@@ -22,6 +22,7 @@ inline double to_seconds(TimePoint t) {
 
 struct GpuMemory {
   Bytes resident, out, wired;
+  Bytes hosted;                // in host memory for good
   Bytes to_evict, to_restore;  // orders not carried out yet
   bool evicting = false;
   Bytes arriving;  // the piece that is being restored: in GPU memory already
@@ -31,6 +32,9 @@ struct Growth {
   std::size_t gpu = 0;
   Bytes bytes;
   bool wired = false;
+  bool hosted = false;
+  Bytes rest{};   // to be asked for once this is had, in GPU memory
+  int tries = 0;  // that others were faster
 };
 
 struct Tenant {

@@ -1,4 +1,4 @@
-#include "sched/turns_tenants_test.h"
+#include "sched/turns_promises_test.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,18 +7,9 @@
 namespace gpurota::sched::testing_world {
 namespace {
 
-constexpr double kLowering = 20;  // seconds that a smaller capacity may take to be reached
-constexpr double kOut = 20;       // and that what is put aside may take to be out
-
-class World : Tenants {
+class World : Promises {
  public:
-  explicit World(const Plan& plan) : Tenants(plan) {
-    outcome_.run.resize(plan.leases.size());
-    outcome_.waited.resize(plan.leases.size());
-    waits_since_.resize(plan.leases.size(), -1);
-    staying_.resize(plan.leases.size());
-    for (const GpuSettings& gpu : plan.gpus) capacity_.push_back(gpu.capacity);
-    lowered_at_.resize(plan.gpus.size(), -1e9);
+  explicit World(const Plan& plan) : Promises(plan) {
     start_daemon();
     for (const ScriptLine& line : plan.script) {
       queue_.push({line.at, ++order_, [this, line] { act(line); }});
@@ -99,20 +90,23 @@ class World : Tenants {
     AddTenant event{t->id, plan_of(*t).terms.id, {}, t->open};
     for (std::size_t g = 0; g < t->gpus.size(); ++g) {
       const GpuMemory& m = t->gpus[g];
-      event.memory.push_back({plan_.gpus[g].uuid, m.resident + m.out, m.resident, m.wired});
+      event.memory.push_back(
+          {plan_.gpus[g].uuid, m.resident + m.out, m.resident, m.wired, m.hosted});
     }
     t->known = true;
     count_outsiders();
     feed(event);
     say_status(t);
-    for (const auto& [seq, g] : t->growing) {
-      say(t, Grow{t->id, plan_.gpus[g.gpu].uuid, seq, g.bytes, g.wired});
-    }
+    for (const auto& [seq, growth] : t->growing) say_growth(t, seq, growth);
   }
 
   void feed(const Event& event) override {
     note(sched::to_string(event));
-    take(turns_->handle(event, at(now_)));
+    const Actions actions = turns_->handle(event, at(now_));
+    const auto* grow = std::get_if<Grow>(&event);
+    if (grow != nullptr && grow->hosted) check_answered(*grow, actions);
+    take(actions);
+    check_ledger();
   }
 
   void take(const Actions& actions) {
@@ -177,16 +171,7 @@ class World : Tenants {
     });
   }
   void carry_out(const AnswerGrow& a) {
-    order(a.tenant, [this, a](Tenant* t) {
-      const auto found = t->growing.find(a.seq);
-      if (found == t->growing.end()) return fail("a growth is answered that nobody asked for");
-      const Growth growth = found->second;
-      t->growing.erase(found);
-      GpuMemory& m = t->gpus[growth.gpu];
-      if (a.answer == GrowAnswer::kGranted) (growth.wired ? m.wired : m.resident) += growth.bytes;
-      check_memory();
-      if (!t->wants && t->growing.empty()) begin_work(t);
-    });
+    order(a.tenant, [this, a](Tenant* t) { on_answer(t, a); });
   }
   void carry_out(const ReportTrouble& a) {
     if (a.trouble == Trouble::kNotYielding && !anybody_odd_) fail("a lease is said not to yield");
@@ -248,8 +233,8 @@ class World : Tenants {
       t->gpus.resize(plan_.gpus.size());
       introduce(t);
       for (const LeaseTerms::Gpu& gpu : plan.terms.gpus) {
-        ask(t, gpu_index(gpu.uuid), plan.wired, true);
-        ask(t, gpu_index(gpu.uuid), plan.memory, false);
+        ask(t, {gpu_index(gpu.uuid), plan.wired, true});
+        ask(t, {gpu_index(gpu.uuid), plan.memory});
       }
       if (plan.churns) churn(t);
     }
@@ -268,12 +253,7 @@ class World : Tenants {
   void take_back(std::size_t lease) {
     if (!aside_.contains(lease)) return;
     const LeaseId id = plan_.leases[lease].terms.id;
-    const Residency& memory = turns_->residency();
-    for (const LeaseTerms::Gpu& gpu : plan_.leases[lease].terms.gpus) {
-      const GpuSlot slot = *memory.slot_of(gpu.uuid);
-      if (memory.of_lease(id, slot).movable + memory.wired(slot) <= memory.capacity(slot)) continue;
-      return after(5, [this, lease] { take_back(lease); });
-    }
+    if (!turns_->could_come_back(id)) return after(5, [this, lease] { take_back(lease); });
     aside_.erase(lease);
     note(to_string(id) + " is taken back");
     take(turns_->set_aside(id, false, at(now_)));
@@ -330,123 +310,6 @@ class World : Tenants {
     });
   }
 
-  // What must hold.
-
-  void check_memory() override {
-    Bytes out;
-    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
-      Bytes used;
-      for (const auto& t : tenants_) {
-        const GpuMemory& m = t->gpus[g];
-        used += m.resident + m.arriving + m.wired;
-        if (!t->dead) out += m.out;
-      }
-      const bool settling = now_ < lowered_at_[g] + kLowering;
-      if (used > capacity_[g] && !settling) {
-        fail("GPU " + std::to_string(g) + " holds " + gpurota::to_string(used) + " of " +
-             gpurota::to_string(capacity_[g]));
-      }
-    }
-    if (out > plan_.settings.host_budget) {
-      fail(gpurota::to_string(out) + " are out, more than host memory may take");
-    }
-  }
-
-  void check_holders() {
-    for (const GpuView& gpu : turns_->view(at(now_))) {
-      if (!gpu.takes_turns) continue;
-      int holders = 0;
-      for (std::size_t lease : live_) {
-        const auto view = turns_->explain(plan_.leases[lease].terms.id, at(now_));
-        const bool has =
-            view && (view->phase == Phase::kHolding || view->phase == Phase::kEntering);
-        if (!has) continue;
-        for (const LeaseView::Gpu& g : view->gpus) {
-          const bool there = !(g.resident + g.out + g.wired).is_zero();
-          if (g.uuid == gpu.settings.uuid && there) ++holders;
-        }
-      }
-      if (holders > 1) fail("two leases hold " + gpu.settings.uuid.value);
-    }
-  }
-
-  bool is_aside(TenantId id) {
-    const Tenant* t = find(id);
-    return t != nullptr && aside_.contains(t->lease);
-  }
-
-  void check_aside() {
-    for (const std::size_t lease : aside_) {
-      const auto view = turns_->explain(plan_.leases[lease].terms.id, at(now_));
-      const bool has = view && (view->phase == Phase::kHolding || view->phase == Phase::kEntering);
-      const bool on_hold = view && view->wait == Wait::kRestart;  // nothing is decided yet
-      if (has && !on_hold)
-        fail(to_string(plan_.leases[lease].terms.id) + " is aside and has a turn");
-    }
-  }
-
-  // What is aside leaves, however much room there is.
-  void watch_aside(double dt, bool odd) {
-    for (std::size_t lease = 0; lease < staying_.size(); ++lease) {
-      bool stays = false;
-      for (const auto& t : tenants_) {
-        if (t->lease != lease || t->dead || !aside_.contains(lease)) continue;
-        for (const GpuMemory& m : t->gpus) stays = stays || !(m.resident + m.arriving).is_zero();
-      }
-      staying_[lease] = stays && !odd ? staying_[lease] + dt : 0;
-      if (staying_[lease] < kOut) continue;
-      fail(to_string(plan_.leases[lease].terms.id) + " is aside and its memory is not out");
-    }
-  }
-
-  void pass_time(double to) {
-    const double dt = to - now_;
-    bool works = false, moves = false, wanted = false, odd = false;
-    std::vector<char> runs(plan_.leases.size()), waits(plan_.leases.size());
-    for (const auto& t : tenants_) {
-      odd = odd || (!t->dead && (t->stopped || !t->known)) || (t->dead && !t->gone);
-      odd = odd || t->fails_until > now_ - 5;
-      if (t->dead) continue;
-      const bool waiting = t->wants && !t->open && !t->busy;
-      runs[t->lease] = runs[t->lease] || t->busy;
-      if (aside_.contains(t->lease)) continue;
-      waits[t->lease] = waits[t->lease] || waiting || !t->growing.empty();
-      const GpuMemory& m = t->gpus[0];
-      if (m.wired.is_zero()) continue;
-      works = works || t->busy;
-      moves = moves || m.evicting || !m.arriving.is_zero();
-      wanted = wanted || waiting;
-    }
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      if (runs[i]) outcome_.run[i] += dt;
-      watch_wait(i, waits[i] && !runs[i] && !odd, to);
-    }
-    watch_aside(dt, odd);
-    if (!works && moves) outcome_.moving += dt;
-    if (!works && !moves && wanted) outcome_.idle += dt;
-    now_ = to;
-  }
-
-  void watch_wait(std::size_t lease, bool waits, double to) {
-    double& since = waits_since_[lease];
-    if (!waits) since = -1;
-    if (waits && since < 0) since = now_;
-    if (since < 0) return;
-    outcome_.waited[lease] = std::max(outcome_.waited[lease], to - since);
-    if (to - since > longest_wait(plan_)) {
-      fail(to_string(plan_.leases[lease].terms.id) + " has waited for " +
-           std::to_string(to - since) + " s");
-    }
-  }
-
-  std::unique_ptr<Turns> turns_;
-  std::set<std::size_t> live_;
-  std::vector<Bytes> capacity_;
-  std::vector<double> lowered_at_;
-  std::vector<double> waits_since_;
-  std::set<std::size_t> aside_;
-  std::vector<double>
-      staying_;  // seconds that something of a lease has been there although it is aside
   TimePoint wake_ = TimePoint::max();
   std::uint64_t last_id_ = 0;
   bool anybody_odd_ = false;

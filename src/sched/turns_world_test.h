@@ -65,6 +65,7 @@ struct Outcome {
   double moving = 0;           // seconds in which GPU 0 changed hands
   double idle = 0;             // seconds in which GPU 0 had no work though somebody wanted it
   long events = 0;
+  Bytes hosted;                    // that oversize leases were given in host memory
   long asides = 0;                 // times that a lease was put aside
   std::vector<std::string> trace;  // the last events and actions
 };
@@ -77,5 +78,7 @@ Plan cut_down(const Plan& plan);
 Plan random_plan(unsigned seed, double seconds);
 // The same, with leases that are put aside for a while.
 Plan random_plan_with_asides(unsigned seed, double seconds);
+// The same, with leases of which a part lies in host memory for good, and less host memory.
+Plan random_plan_with_oversize(unsigned seed, double seconds);
 
 }  // namespace gpurota::sched::testing_world

@@ -1,0 +1,187 @@
+// What must hold on the simulated machine at any time, whatever happens. For turns_world_test.cpp only.
+#pragma once
+
+#include "sched/turns_movers_test.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+namespace gpurota::sched::testing_world {
+
+constexpr double kLowering = 20;  // seconds that a smaller capacity may take to be reached
+constexpr double kOut = 20;       // and that what is put aside may take to be out
+
+class Promises : protected Movers {
+ protected:
+  explicit Promises(const Plan& plan) : Movers(plan) {
+    outcome_.run.resize(plan.leases.size());
+    outcome_.waited.resize(plan.leases.size());
+    waits_since_.resize(plan.leases.size(), -1);
+    staying_.resize(plan.leases.size());
+    for (const GpuSettings& gpu : plan.gpus) capacity_.push_back(gpu.capacity);
+    lowered_at_.resize(plan.gpus.size(), -1e9);
+  }
+
+  void check_memory() override {
+    Bytes out;
+    for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
+      Bytes used;
+      for (const auto& t : tenants_) {
+        const GpuMemory& m = t->gpus[g];
+        used += m.resident + m.arriving + m.wired;
+        if (!t->dead) out += m.out;
+      }
+      const bool settling = now_ < lowered_at_[g] + kLowering;
+      if (used > capacity_[g] && !settling) {
+        fail("GPU " + std::to_string(g) + " holds " + gpurota::to_string(used) + " of " +
+             gpurota::to_string(capacity_[g]));
+      }
+    }
+    const Bytes reserved = check_hosted();
+    if (out + reserved > plan_.settings.host_budget) {
+      fail(gpurota::to_string(out) + " are out, more than host memory may take beside " +
+           gpurota::to_string(reserved) + " for oversize leases");
+    }
+  }
+
+  // What is reserved in host memory for oversize leases; no lease has more there than that.
+  Bytes check_hosted() {
+    Bytes reserved;
+    for (const std::size_t lease : live_) {
+      for (const LeaseTerms::Gpu& gpu : plan_.leases[lease].terms.gpus) {
+        Bytes hosted;
+        for (const auto& t : tenants_) {
+          if (t->lease == lease && !t->dead) hosted += t->gpus[gpu_index(gpu.uuid)].hosted;
+        }
+        if (hosted > gpu.oversize) fail("a lease has more in host memory than is reserved for it");
+        reserved += gpu.oversize;
+      }
+    }
+    return reserved;
+  }
+
+  void check_answered(const Grow& grow, const Actions& actions) {
+    const bool answered = std::any_of(actions.begin(), actions.end(), [&](const Action& action) {
+      const auto* answer = std::get_if<AnswerGrow>(&action);
+      return answer != nullptr && answer->tenant == grow.tenant && answer->seq == grow.seq;
+    });
+    if (!answered && !turns_->on_hold(at(now_))) fail("host memory has to be waited for");
+  }
+
+  // Of a tenant with which nothing is on its way, what it has is what it is known to have.
+  void check_ledger() {
+    const Residency& memory = turns_->residency();
+    for (const auto& t : tenants_) {
+      const bool quiet = t->known && !t->dead && !t->stopped && t->growing.empty() &&
+                         t->said_until < now_ && t->ordered_until < now_;
+      if (!quiet) continue;
+      for (std::size_t g = 0; g < t->gpus.size(); ++g) {
+        const GpuMemory& m = t->gpus[g];
+        if (m.wired.is_zero() || m.evicting || !(m.to_evict + m.to_restore).is_zero()) continue;
+        const Holding& h = *memory.find(t->id, *memory.slot_of(plan_.gpus[g].uuid));
+        const bool same = h.resident == m.resident && h.out() == m.out && h.wired == m.wired &&
+                          h.hosted == m.hosted;
+        if (!same) fail("what T" + std::to_string(t->id.value) + " has is not known");
+      }
+    }
+  }
+
+  void check_holders() {
+    for (const GpuView& gpu : turns_->view(at(now_))) {
+      if (!gpu.takes_turns) continue;
+      int holders = 0;
+      for (std::size_t lease : live_) {
+        const auto view = turns_->explain(plan_.leases[lease].terms.id, at(now_));
+        const bool has =
+            view && (view->phase == Phase::kHolding || view->phase == Phase::kEntering);
+        if (!has) continue;
+        for (const LeaseView::Gpu& g : view->gpus) {
+          const bool there = !(g.resident + g.out + g.wired).is_zero();
+          if (g.uuid == gpu.settings.uuid && there) ++holders;
+        }
+      }
+      if (holders > 1) fail("two leases hold " + gpu.settings.uuid.value);
+    }
+  }
+
+  bool is_aside(TenantId id) {
+    const Tenant* t = find(id);
+    return t != nullptr && aside_.contains(t->lease);
+  }
+
+  void check_aside() {
+    for (const std::size_t lease : aside_) {
+      const auto view = turns_->explain(plan_.leases[lease].terms.id, at(now_));
+      const bool has = view && (view->phase == Phase::kHolding || view->phase == Phase::kEntering);
+      const bool on_hold = view && view->wait == Wait::kRestart;  // nothing is decided yet
+      if (has && !on_hold)
+        fail(to_string(plan_.leases[lease].terms.id) + " is aside and has a turn");
+    }
+  }
+
+  // What is aside leaves, however much room there is.
+  void watch_aside(double dt, bool odd) {
+    for (std::size_t lease = 0; lease < staying_.size(); ++lease) {
+      bool stays = false;
+      for (const auto& t : tenants_) {
+        if (t->lease != lease || t->dead || !aside_.contains(lease)) continue;
+        for (const GpuMemory& m : t->gpus) stays = stays || !(m.resident + m.arriving).is_zero();
+      }
+      staying_[lease] = stays && !odd ? staying_[lease] + dt : 0;
+      if (staying_[lease] < kOut) continue;
+      fail(to_string(plan_.leases[lease].terms.id) + " is aside and its memory is not out");
+    }
+  }
+
+  void pass_time(double to) {
+    const double dt = to - now_;
+    bool works = false, moves = false, wanted = false, odd = false;
+    std::vector<char> runs(plan_.leases.size()), waits(plan_.leases.size());
+    for (const auto& t : tenants_) {
+      odd = odd || (!t->dead && (t->stopped || !t->known)) || (t->dead && !t->gone);
+      odd = odd || t->fails_until > now_ - 5;
+      if (t->dead) continue;
+      const bool waiting = t->wants && !t->open && !t->busy;
+      runs[t->lease] = runs[t->lease] || t->busy;
+      if (aside_.contains(t->lease)) continue;
+      waits[t->lease] = waits[t->lease] || waiting || !t->growing.empty();
+      const GpuMemory& m = t->gpus[0];
+      if (m.wired.is_zero()) continue;
+      works = works || t->busy;
+      moves = moves || m.evicting || !m.arriving.is_zero();
+      wanted = wanted || waiting;
+    }
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i]) outcome_.run[i] += dt;
+      watch_wait(i, waits[i] && !runs[i] && !odd, to);
+    }
+    watch_aside(dt, odd);
+    if (!works && moves) outcome_.moving += dt;
+    if (!works && !moves && wanted) outcome_.idle += dt;
+    now_ = to;
+  }
+
+  void watch_wait(std::size_t lease, bool waits, double to) {
+    double& since = waits_since_[lease];
+    if (!waits) since = -1;
+    if (waits && since < 0) since = now_;
+    if (since < 0) return;
+    outcome_.waited[lease] = std::max(outcome_.waited[lease], to - since);
+    if (to - since > longest_wait(plan_)) {
+      fail(to_string(plan_.leases[lease].terms.id) + " has waited for " +
+           std::to_string(to - since) + " s");
+    }
+  }
+
+  std::unique_ptr<Turns> turns_;
+  std::set<std::size_t> live_;
+  std::vector<Bytes> capacity_;
+  std::vector<double> lowered_at_;
+  std::vector<double> waits_since_;
+  std::set<std::size_t> aside_;
+  std::vector<double>
+      staying_;  // seconds that something of a lease has been there although it is aside
+};
+
+}  // namespace gpurota::sched::testing_world
