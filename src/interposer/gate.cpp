@@ -74,7 +74,9 @@ bool Gate::may_pass(GateClass what) {
   if (what == GateClass::kResidency) return true;
   uint32_t left = passes_.load();
   while (left > 0) {
-    if (passes_.compare_exchange_weak(left, left - 1)) return true;
+    if (!passes_.compare_exchange_weak(left, left - 1)) continue;
+    let_through_.store(1);
+    return true;
   }
   return false;
 }

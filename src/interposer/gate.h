@@ -89,6 +89,9 @@ class Gate {
   void set_refusing(bool refuse);
   // Lets one submission that waits, or the next that comes, through.
   void let_one_through();
+  // Whether any went through since this was last asked. With the gate away and nobody inside, it is true of
+  // all that ever passed.
+  bool take_let_through() { return let_through_.exchange(0) != 0; }
   // Waits until nobody is inside; false at the deadline.
   bool wait_inside(int64_t deadline_ms);
   // Changes with every submission that comes to the gate; of threads that share a mark some may not count.
@@ -135,6 +138,7 @@ class Gate {
   std::atomic<uint32_t> state_;
   std::atomic<uint32_t> turn_;  // futex: changes when somebody may pass
   std::atomic<uint32_t> passes_;
+  std::atomic<uint32_t> let_through_;  // one of them was used
   std::atomic<uint32_t> refusing_;
   std::atomic<uint32_t> waiting_;
   std::atomic<uint32_t> changes_;

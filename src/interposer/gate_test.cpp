@@ -134,6 +134,8 @@ TEST_F(GateTest, OnePassLetsOneThrough) {
     until([&] { return passed == n && gate->waiting() == static_cast<uint32_t>(3 - n); });
     EXPECT_TRUE(nobody_inside());
     EXPECT_EQ(passed, n);
+    EXPECT_TRUE(gate->take_let_through());
+    EXPECT_FALSE(gate->take_let_through());
   }
   for (std::thread& t : program) t.join();
 }

@@ -461,6 +461,12 @@ void SwapDaemon::step(Tenant& tenant) {
       return;
     case Phase::kRestoring: {
       if (moves(tenant)) return;
+      tenant.let_in = false;
+      if (behaviour_.stays_shut) {
+        tenant.phase = Phase::kClosing;
+        answer_all(tenant);
+        return;
+      }
       order(tenant, GPUROTA_GATE_OPEN);
       tenant.phase = Phase::kOpen;
       answer_all(tenant);
@@ -475,7 +481,7 @@ void SwapDaemon::step(Tenant& tenant) {
       tenant.next = Clock::now() + milliseconds(kPatienceMs);
       return;
     case Phase::kClosing:
-      if (drained) {
+      if (drained && (tenant.let_in || !behaviour_.stays_shut)) {
         tenant.phase = Phase::kEvicting;
         evict_some(tenant);
         ++evictions_;
@@ -483,6 +489,7 @@ void SwapDaemon::step(Tenant& tenant) {
       }
       if (!in_time || tenant.status.waiting == 0) return;
       order(tenant, GPUROTA_GATE_LET_ONE_THROUGH);
+      tenant.let_in = true;
       ++let_through_;
       tenant.next = Clock::now() + milliseconds(kPatienceMs);
       return;

@@ -27,6 +27,7 @@ struct SwapBehaviour {
   bool opens = true;        // else the gates stay shut
   bool disturbs = false;    // takes turns away at random
   bool forgets = false;     // opens without restoring, once
+  bool stays_shut = false;  // memory comes back, but work is only let through, call by call
   bool answers = true;      // else questions for memory wait for ever
   bool copies_all = false;  // memory is not to be hashed
   std::uint64_t context_cost = std::uint64_t{100} << 20;
@@ -78,6 +79,7 @@ class SwapDaemon {
     gpurota_page* page = nullptr;
     bool here = false;
     bool forgotten = false;  // its memory was not restored
+    bool let_in = false;     // something was let through since the gate was shut
     std::vector<Gpu> gpus;
     Phase phase = Phase::kShut;
     std::uint32_t gate_seq = 0;

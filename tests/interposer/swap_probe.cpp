@@ -311,6 +311,24 @@ int sip(double seconds) {
   return OK(cuMemFree_v2(p)) ? 0 : 1;
 }
 
+// Everything it writes is changed a little each time: a write that was lost shows at once.
+int overwrite(int times) {
+  if (!OK(cuInit(0))) return 1;
+  const WithContext with;
+  CUdeviceptr p = 0;
+  if (!OK(cuMemAlloc_v2(&p, 4 * kMiB))) return 1;
+  for (int i = 1; i <= times && !g_wrong; ++i) {
+    unsigned read = 0;
+    if (!OK(cuMemsetD32_v2(p, static_cast<unsigned>(i), kMiB)) ||
+        !OK(cuMemcpyDtoH_v2(&read, p + 4 * kMiB - 4, 4)) || !SAME(read, static_cast<unsigned>(i))) {
+      return 1;
+    }
+  }
+  say("end");
+  wait_for_line();
+  return OK(cuMemFree_v2(p)) ? 0 : 1;
+}
+
 // Has a device open for a while that would have registered its memory.
 int with_rdma_device(const char* device) {
   if (!OK(cuInit(0))) return 1;
@@ -359,6 +377,7 @@ int main(int argc, char** argv) {
   if (scenario == "stand") return stand();
   if (scenario == "mapped") return mapped();
   if (scenario == "rdma") return with_rdma_device(argv[2]);
+  if (scenario == "overwrite") return overwrite(std::atoi(argv[2]));
   if (scenario == "sip") return sip(std::atof(argv[2]));
   if (scenario == "give_away") return give_away();
   return 2;

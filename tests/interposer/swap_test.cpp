@@ -191,6 +191,17 @@ TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
+// The gate was not opened in between, so the copies in host memory seem to be what the GPU has.
+TEST_F(SwapTest, WhatIsWrittenByWhoWasLetThroughIsNotLost) {
+  start_swap_daemon({.disturbs = true, .stays_shut = true, .copies_all = true});
+  const auto probe = start_probe({"overwrite", "6"});
+  EXPECT_EQ(read_until(*probe, "end"), "");
+  EXPECT_GT(swap_->evictions(), 6u);
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
 // Its books are wrong, whyever: the tenant does not run without its memory, and sets them right.
 TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 3};

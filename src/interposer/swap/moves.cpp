@@ -96,6 +96,8 @@ bool drain(Worker& w) {
     if (now_ms() >= deadline) return false;
     sleep_ms(1);
   }
+  // The memory may be back without the gate having been opened: who was let through has changed it.
+  if (w.swap.gate.take_let_through()) forget_copies(w.swap);
   w.swap.drained.store(1, std::memory_order_release);
   return true;
 }
@@ -185,6 +187,12 @@ void restore(Worker& w, int slot) {
 }
 
 }  // namespace
+
+void forget_copies(Swap& swap) {
+  for (SwapDevice& device : swap.devices) {
+    if (device.ready.load() != 0) Mover(device.space, nullptr, nullptr).forget_copies();
+  }
+}
 
 uint64_t out_bytes(Swap& swap) {
   uint64_t out = 0;

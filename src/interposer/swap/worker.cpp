@@ -52,9 +52,7 @@ bool carry_out_order(Worker& w, uint32_t* seq) {
     if (w.cannot_open_since == 0) w.cannot_open_since = now_ms();
     return false;
   }
-  for (SwapDevice& device : w.swap.devices) {
-    if (device.ready.load() != 0) Mover(device.space, nullptr, nullptr).forget_copies();
-  }
+  forget_copies(w.swap);
   w.swap.drained.store(0, std::memory_order_release);
   w.swap.gate.set(GateState::kOpen);
   return true;

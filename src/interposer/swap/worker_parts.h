@@ -31,6 +31,8 @@ void tell(Worker& w, uint32_t seq);
 
 // moves.cpp
 
+// The program has run, or is about to: what host memory has of its memory may no longer be what GPUs have.
+void forget_copies(Swap& swap);
 // Of the memory of all GPUs.
 uint64_t out_bytes(Swap& swap);
 // Carries out what was ordered meanwhile.
