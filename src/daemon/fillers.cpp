@@ -45,7 +45,8 @@ bool FillerEntry::may_use(const GpuUuid& gpu) const {
 }
 
 Fillers::Fillers(Parts parts)
-    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {
+    : parts_(std::move(parts)),
+      launcher_(parts_.directory, parts_.keeper, parts_.systemd_run, "filler") {
   parts_.turns.on_news([this] { look_at_evictions(); });
 }
 

@@ -65,7 +65,7 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
   (void)::unlinkat(directory.get(), jobs::kReportFile, 0);
   GPUROTA_TRY(write_file(directory.get(), jobs::kOrdersFile, encode(orders)));
   GPUROTA_TRY(write_file(directory.get(), kComplaintFile, ""));
-  const std::vector<std::string> words = command_for(job, orders.spec.name);
+  const std::vector<std::string> words = command_for(job, orders.user);
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -95,7 +95,7 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
   return pid;
 }
 
-std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::string& name) const {
+std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::string& user) const {
   const std::string place = place_of(job);
   if (systemd_run_.empty()) return {"gpurota-keeper", place};
   // A unit of another run may not be gone yet.
@@ -103,8 +103,9 @@ std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::str
   const auto run = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   return {
       "systemd-run", "--quiet", "--collect", "--no-ask-password",
-      fmt::format("--unit=gpurota-job-{}-{}.service", job, run), "--description=gpurota: " + name,
-      "--slice=gpurota-jobs.slice",
+      fmt::format("--unit=gpurota-{}-{}-{}.service", kind_, job, run),
+      // Whoever lists units reads this: whose it is, and not what.
+      fmt::format("--description=gpurota: a {} of {}", kind_, user), "--slice=gpurota-jobs.slice",
       // It is there when it has its lock.
       "--service-type=notify",
       // The cgroup of its lease is made below its own.

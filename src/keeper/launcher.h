@@ -25,11 +25,13 @@ namespace gpurota::keeper {
 class Launcher {
  public:
   // `program`: gpurota-keeper, absolute. `systemd_run`: the program that asks systemd for units; empty:
-  // keepers are our children.
-  Launcher(std::string directory, std::string program, std::string systemd_run = "")
+  // keepers are our children. `kind`: "job" or "filler", for the names of those units.
+  Launcher(std::string directory, std::string program, std::string systemd_run = "",
+           std::string kind = "job")
       : directory_(std::move(directory)),
         program_(std::move(program)),
-        systemd_run_(std::move(systemd_run)) {}
+        systemd_run_(std::move(systemd_run)),
+        kind_(std::move(kind)) {}
 
   // Starts a keeper: the pid of a child of ours. It is the keeper, or it asks systemd for one: when it has
   // ended, holder() tells who goes on, and if nobody does, read_report() why. The last run's report is
@@ -59,11 +61,12 @@ class Launcher {
 
  private:
   std::string place_of(std::uint64_t job) const;
-  std::vector<std::string> command_for(std::uint64_t job, const std::string& name) const;
+  std::vector<std::string> command_for(std::uint64_t job, const std::string& user) const;
 
   std::string directory_;
   std::string program_;
   std::string systemd_run_;
+  std::string kind_;
 };
 
 }  // namespace gpurota::keeper

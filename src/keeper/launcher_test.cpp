@@ -97,6 +97,8 @@ TEST_F(LauncherTest, AsksForAUnitOfItsOwnAndTellsNoSecrets) {
   const std::string asked = gpurota::testing::read_file(dir_.file("asked"));
   EXPECT_THAT(asked, HasSubstr("--slice=gpurota-jobs.slice"));
   EXPECT_THAT(asked, HasSubstr("--unit=gpurota-job-7-"));
+  // Everybody may list units: what it is called is its owner's.
+  EXPECT_THAT(asked, HasSubstr("--description=gpurota: a job of " + orders_.user));
   EXPECT_THAT(asked, HasSubstr("--property=Delegate=yes"));
   EXPECT_THAT(asked, HasSubstr("--property=Before=gpurotad.service"));
   EXPECT_THAT(asked, Not(HasSubstr("hush")));

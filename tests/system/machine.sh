@@ -1,0 +1,203 @@
+#!/bin/bash
+# A whole machine that runs gpurota as it is packaged: machine.sh PREFIX PROGRAM
+#
+# PREFIX is an installed gpurota, PROGRAM the demo's gpu_program. Boots Debian's systemd, with its journal, D-Bus and
+# logins, as the first process of namespaces of its own, on an overlay of this machine's root, and reboots it: what
+# users have started must live as long as the manual says. Nothing outside is changed. Exits with 77, and says why,
+# where that cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests.
+set -euo pipefail
+
+skip() { echo "skipped: $*" && exit 77; }
+fail() {
+  echo "FAIL: $*"
+  as alice gpurota job list || true
+  in_there gpurota status || true
+  in_there journalctl --no-pager -n 60 -t gpurotad -t gpurota-keeper -t '(gpurotad)' -p info || true
+  exit 1
+}
+
+readonly SYSTEMD=/lib/systemd/systemd
+
+# The disk of the machine, in a mount namespace of ours: it outlives a boot.
+make_disk() {
+  mount --make-rprivate /
+  mount -t tmpfs tmpfs "$dir"
+  mkdir "$dir/upper" "$dir/work" "$root"
+  mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/upper,workdir=$dir/work" "$root"
+  # Below /home, /root or /tmp the unit would not see it.
+  mkdir -p "$root/opt/gpurota"
+  cp -a "$prefix/." "$root/opt/gpurota"
+  cp "$program" "$root/opt/gpurota/bin/gpu_program"
+  chmod -R go+rX "$root/opt/gpurota"
+
+  # Only what the machine needs: none of this machine's services, and nothing that would set the kernel up.
+  local units=$root/etc/systemd/system unit
+  rm -rf "$units" "$root"/etc/rc?.d "$root/etc/init.d" "$root/var/lib/gpurota" "$root/etc/gpurota" "$root/var/log/journal"
+  mkdir -p "$units/gpurotad.service.d" "$units/gpurota-web.service.d" "$units/multi-user.target.wants" "$root/etc/systemd/logind.conf.d"
+  for unit in systemd-sysctl systemd-binfmt systemd-random-seed systemd-modules-load systemd-udevd systemd-resolved \
+    systemd-networkd systemd-timesyncd systemd-firstboot systemd-machine-id-commit systemd-tmpfiles-clean; do
+    ln -s /dev/null "$units/$unit.service"
+  done
+  for unit in dev-hugepages.mount sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount \
+    sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount getty.target systemd-ask-password-wall.path; do
+    ln -s /dev/null "$units/$unit"
+  done
+  for unit in gpurotad gpurota-web; do
+    sed "s|$prefix|/opt/gpurota|g" "$prefix/lib/systemd/system/$unit.service" >"$units/$unit.service"
+    ln -s "../$unit.service" "$units/multi-user.target.wants/$unit.service"
+  done
+  # Its GPUs are simulated, which takes files that the simulated driver may write.
+  mkdir -p "$root/var/gpurota-sim"
+  "$root/opt/gpurota/bin/gpurota-sim" --dir "$root/var/gpurota-sim/machine" --shared demo -- true
+  chmod 1777 "$root/var/gpurota-sim"
+  printf '%s\n' '[Service]' 'Environment=GPUROTA_SIM_DIR=/var/gpurota-sim/machine' \
+    'Environment=LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim' 'ReadWritePaths=/var/gpurota-sim' \
+    'BindReadOnlyPaths=/var/boot_id:/proc/sys/kernel/random/boot_id' >"$units/gpurotad.service.d/simulated.conf"
+  # A user who is logged out when the login ends, with all that the login started.
+  printf '%s\n' '[Login]' KillUserProcesses=yes >"$root/etc/systemd/logind.conf.d/test.conf"
+  printf '%s\n' 'auth required pam_permit.so' 'account required pam_permit.so' \
+    'session required pam_systemd.so class=user type=tty' >"$root/etc/pam.d/gpurota-test"
+  echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
+  mkdir -p "$root/var/log/journal"
+  chroot "$root" useradd -m -s /bin/sh alice
+  chroot "$root" useradd -m -s /bin/sh bob
+}
+
+# In the namespaces of one boot, as their first process.
+boot_inside() {
+  mount --make-rprivate /
+  mount -t proc proc "$root/proc"
+  # The kernel is not booted again; to all in there it is.
+  mount --bind "$root/var/boot_id" "$root/proc/sys/kernel/random/boot_id"
+  mount --rbind "$root/proc/sys" "$root/proc/sys"
+  mount -o remount,bind,ro "$root/proc/sys"
+  mount -t sysfs -o ro sysfs "$root/sys"
+  mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+  mount -t tmpfs -o mode=755 tmpfs "$root/run"
+  mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+  mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+  mkdir "$root/dev/pts" "$root/dev/shm"
+  mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$root/dev/pts"
+  local node
+  for node in null zero full random urandom tty; do
+    : >"$root/dev/$node"
+    mount --bind "/dev/$node" "$root/dev/$node"
+  done
+  ln -s pts/ptmx "$root/dev/ptmx"
+  ln -s /proc/self/fd "$root/dev/fd"
+  exec chroot "$root" env -i container=test PATH="$PATH" "$SYSTEMD" --system --unit=multi-user.target \
+    --log-target=journal --show-status=no
+}
+
+boot() {
+  cat /proc/sys/kernel/random/uuid >"$root/var/boot_id"
+  (
+    echo "$BASHPID" >"$own/cgroup.procs"
+    exec unshare --mount --pid --fork --kill-child --cgroup --uts --ipc --net \
+      "$BASH" "$0" --boot "$dir" "$own" "$prefix" "$program"
+  ) >>"$dir/console" 2>&1 </dev/null &
+  launcher=$!
+  wait_until in_there systemctl is-active multi-user.target
+  wait_until in_there systemctl is-active gpurotad.service
+}
+# As an administrator does it; the services end in their order.
+power_off() {
+  in_there systemctl poweroff --no-block
+  local end=$((SECONDS + 60))
+  while kill -0 "$launcher" 2>/dev/null; do
+    ((SECONDS < end)) || fail "it does not go down"
+    sleep 0.1
+  done
+  wait "$launcher" || true
+}
+
+finish() {
+  local code=$?
+  if [ -n "${launcher:-}" ]; then
+    kill -KILL "$launcher" 2>/dev/null || true
+    wait "$launcher" 2>/dev/null || true
+  fi
+  if [ "$code" != 0 ] && [ "$code" != 77 ]; then tail -n 40 "$dir/console" || true; fi
+  for _ in {1..50}; do
+    find "$own" -depth -type d -exec rmdir {} + 2>/dev/null || true
+    [ -d "$own" ] || break
+    sleep 0.1
+  done
+}
+
+wait_until() {
+  local end=$((SECONDS + 60))
+  until "$@" >/dev/null 2>&1; do
+    ((SECONDS < end)) || fail "still not true: $*"
+    kill -0 "$launcher" 2>/dev/null || skip "systemd does not start here: $(tail -n 3 "$dir/console")"
+    sleep 0.1
+  done
+}
+# in_there COMMAND…: as root, beside systemd.
+in_there() {
+  local pid
+  pid=$(pgrep -P "$launcher" | head -n 1) || return 1
+  nsenter -t "$pid" --mount --pid --cgroup --uts --ipc --net --root env -i -C / PATH="/opt/gpurota/bin:$PATH" \
+    GPUROTA_SIM_DIR=/var/gpurota-sim/machine LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim TERM=dumb "$@"
+}
+# login USER COMMAND…: in a login of that user's, which ends with the command.
+login() {
+  local user=$1
+  shift
+  in_there systemd-run --quiet --wait --pipe --collect --uid="$user" --property=PAMName=gpurota-test \
+    --setenv=PATH="/opt/gpurota/bin:/usr/bin:/bin" --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine \
+    --setenv=LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim --working-directory="/home/$user" -- "$@"
+}
+# as USER COMMAND…: in no login.
+as() { in_there setpriv --reuid="$1" --regid="$1" --clear-groups -- "${@:2}"; }
+main_pid() { in_there systemctl show -P MainPID gpurotad.service; }
+other_than() {
+  local pid
+  pid=$(main_pid)
+  [ "$(in_there systemctl is-active gpurotad.service)" = active ] && [ "$pid" != 0 ] && [ "$pid" != "$1" ]
+}
+leases() { in_there gpurota status --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["leases"]))'; }
+has_leases() { [ "$(leases)" = "$1" ]; }
+# What status tells is its input: the lease of `gpurota run` on a GPU.
+lease_on() {
+  python3 -c 'import json, sys
+for lease in json.load(sys.stdin)["leases"]:
+  if lease["kind"] == "run" and str(lease["gpus"][0]["index"]) == sys.argv[1]: print(lease["lease_id"])' "$1"
+}
+state_of() { as alice gpurota job show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["jobs"][0]["state"])'; }
+job_is() { [ "$(state_of "$1")" = "$2" ]; }
+
+tests=$(dirname "$(realpath "$0")")
+case ${1:-} in
+  --boot)
+    dir=$2 own=$3 prefix=$4 program=$5 root=$2/root
+    boot_inside
+    ;;
+  --disk)
+    dir=$2 own=$3 prefix=$4 program=$5 root=$2/root
+    ;;
+  *)
+    prefix=$(realpath "$1") program=$(realpath "$2")
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    [ -x "$SYSTEMD" ] || skip "systemd is not installed"
+    command -v dbus-daemon >/dev/null || skip "dbus is not installed, without which nobody logs in"
+    compgen -G '/lib/*/security/pam_systemd.so' >/dev/null || skip "libpam-systemd is not installed"
+    grep -qw overlay /proc/filesystems || skip "the kernel has no overlayfs"
+    cgroups=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
+    [ -n "$cgroups" ] || skip "no cgroup v2 is mounted"
+    own=$cgroups/gpurota-machine-$$
+    mkdir "$own" 2>/dev/null || skip "$cgroups cannot be written"
+    dir=$(mktemp -d)
+    status=0
+    unshare --mount "$BASH" "$0" --disk "$dir" "$own" "$prefix" "$program" || status=$?
+    rmdir "$dir" "$own" 2>/dev/null || true
+    exit "$status"
+    ;;
+esac
+
+trap finish EXIT
+make_disk
+boot
+if [ -n "${GPUROTA_MACHINE_SHELL:-}" ]; then in_there bash </dev/tty >/dev/tty 2>&1 || true; fi
+# shellcheck source=tests/system/machine_tests.bash
+source "$tests/machine_tests.bash"

@@ -1,0 +1,140 @@
+# What machine.sh tests; sourced by it when the machine has booted.
+# shellcheck shell=bash
+
+hold=/opt/gpurota/bin/gpu_program # a job's PATH is not its owner's
+machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
+
+# shows PATTERN COMMAND…
+shows() {
+  local text
+  text=$("${@:2}" 2>&1) || true
+  grep -q "$1" <<<"$text"
+}
+metrics() { in_there python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9836/metrics").read().decode())'; }
+logged() { shows "$2" as alice gpurota job logs "$1"; }
+journal_has() { shows "$2" as alice journalctl --no-pager --quiet -t "gpurota-job-$1"; }
+daemon_says() { shows "$1" in_there journalctl --no-pager --quiet -u gpurotad.service; }
+# Programs are told apart by how much they hold.
+running() { in_there pgrep -f "^[^ ]*gpu_program hold $1\$" | head -n 1; }
+is_running() { [ -n "$(running "$1")" ]; }
+is_not_running() { ! is_running "$1"; }
+cgroup_of() { in_there sed -n 's/^0:://p' "/proc/$1/cgroup"; }
+no_logins() { [ -z "$(in_there loginctl list-sessions --no-legend)" ]; }
+units_of() { in_there systemctl list-units --plain --no-legend "gpurota-$1-*.service"; }
+no_units_of() { [ -z "$(units_of "$1")" ]; }
+
+[ -z "$(in_there systemctl list-units --failed --no-legend)" ] || fail "$(in_there systemctl --failed)"
+complaints=$(in_there systemd-analyze verify gpurotad.service gpurota-web.service 2>&1) || true
+[ -z "$complaints" ] || fail "$complaints"
+in_there systemd-analyze security --threshold=30 gpurotad.service gpurota-web.service >/dev/null ||
+  fail "the units are less locked up than they were: systemd-analyze security"
+daemon_says 'gpurotad serves' || fail "the journal has no line of the daemon's"
+in_there gpurota doctor >/dev/null || fail "$(in_there gpurota doctor)"
+wait_until shows '^gpurota_' metrics
+echo "ok it boots with both units, and systemd-analyze finds nothing in them"
+
+in_there sh -c 'mkdir -p /etc/gpurota; echo "no such key = 1" >/etc/gpurota/gpurota.toml'
+if in_there systemctl reload gpurotad.service 2>/dev/null; then fail "a bad configuration was taken over"; fi
+in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
+in_there systemctl reload gpurotad.service || fail "reload fails"
+echo "ok reload says whether the configuration was taken over"
+
+login alice gpurota job add web --workdir /home/alice --memory 1G "${machine[@]}" -- \
+  sh -c "pwd; id -un; grep -E 'NoNewPrivs|Seccomp:' /proc/self/status; exec $hold hold 301"
+login alice gpurota job add once --memory 1G "${machine[@]}" -- true
+login alice gpurota job add stopped --memory 1G "${machine[@]}" -- "$hold" hold 302
+wait_until logged web holding
+wait_until job_is once finished
+wait_until is_running 302
+logged web '^/home/alice$' || fail "a job does not see its owner's home"
+logged web '^alice$' || fail "a job is not its owner's"
+logged web 'NoNewPrivs:.*0' || fail "a job is in the daemon's sandbox"
+logged web 'Seccomp:.*0' || fail "a job is in the daemon's sandbox"
+login alice gpurota job stop stopped
+wait_until job_is stopped stopped
+wait_until no_logins
+web=$(running 301)
+[ -n "$web" ] || fail "a job ended with the login of the one who added it"
+[[ $(cgroup_of "$web") == /gpurota.slice/gpurota-jobs.slice/gpurota-job-* ]] || fail "a job is in $(cgroup_of "$web")"
+shows 'gpurota: a job of alice$' units_of job || fail "units of jobs are named $(units_of job)"
+echo "ok a job outlives the login of the one who added it, although logind ends all that a login started"
+
+login alice gpurota job add said --output journal --memory 1G "${machine[@]}" -- \
+  sh -c "echo words of the job; exec $hold hold 303"
+wait_until journal_has said 'words of the job'
+login alice gpurota job remove --force said
+echo "ok a job that writes to the journal: its owner reads it there"
+
+login bob gpurota filler add fold --gpu-ids 1 --memory 50% --idle-after 1s "${machine[@]}" -- "$hold" hold 311
+wait_until is_running 311
+# In a login a lease's programs stay below it; what becomes of the daemon is not theirs to notice.
+login alice sh -c 'gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 304; sleep 1' >/dev/null 2>&1 &
+login alice systemd-run --user --quiet --collect --setenv=PATH=/opt/gpurota/bin:/usr/bin:/bin \
+  --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim \
+  sh -c 'sleep 1; exec gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 305'
+wait_until is_running 304
+wait_until is_running 305
+run=$(running 304) by_manager=$(running 305) fold=$(running 311)
+[[ $(cgroup_of "$run") == /user.slice/user-*.slice/session-*.scope/* ]] || fail "a run is in $(cgroup_of "$run")"
+all_live() {
+  [ "$(running 301)/$(running 304)/$(running 305)/$(running 311)" = "$web/$run/$by_manager/$fold" ] && [ "$(leases)" = 4 ]
+}
+wait_until all_live
+for how in restart stop kill; do
+  before=$(main_pid)
+  case $how in
+    restart) in_there systemctl restart gpurotad.service ;;
+    stop) in_there systemctl stop gpurotad.service && in_there systemctl start gpurotad.service ;;
+    kill) in_there kill -KILL "$before" ;;
+  esac
+  wait_until other_than "$before"
+  wait_until all_live
+done
+echo "ok restart, stop and start, kill -9: jobs, fillers and programs in logins go on"
+
+in_there mkdir -p /run/systemd/system/gpurotad.service.d
+in_there sh -c 'printf "[Service]\nWatchdogSec=5\n" >/run/systemd/system/gpurotad.service.d/watchdog.conf'
+in_there systemctl daemon-reload
+in_there systemctl restart gpurotad.service
+before=$(main_pid)
+in_there kill -STOP "$before"
+wait_until other_than "$before"
+daemon_says 'Watchdog timeout' || fail "it was not the watchdog"
+in_there rm /run/systemd/system/gpurotad.service.d/watchdog.conf
+in_there systemctl daemon-reload
+wait_until all_live
+echo "ok a daemon that hangs is replaced by the watchdog, and nobody's program notices"
+
+login alice gpurota run --gpu-ids 1 -- gpu_program hold 7000 >/dev/null 2>&1 &
+wait_until is_running 7000
+is_not_running 311 || fail "a filler stays beside somebody who has its GPU"
+as alice gpurota release "$(as alice gpurota status --json | lease_on 1)"
+wait_until is_not_running 7000
+wait_until is_running 311
+echo "ok a filler makes way for another user, whose lease ends with its program (CAP_KILL), and comes back"
+
+in_there loginctl terminate-user alice
+wait_until is_not_running 304
+wait_until is_not_running 305
+wait_until has_leases 2
+[ "$(running 301)" = "$web" ] || fail "a job ended with a login"
+echo "ok a program of a login ends with it, and its lease too"
+
+power_off
+boot
+wait_until is_running 301
+wait_until is_running 311
+job_is once finished || fail "a job that was done is $(state_of once) after a reboot"
+job_is stopped stopped || fail "a job that was stopped is $(state_of stopped) after a reboot"
+shows 'reboot$' as alice gpurota job show web || fail "why the run before the reboot ended is not known"
+echo "ok after a reboot the job that ran runs again, a filler too, and nothing else"
+
+login alice gpurota job remove --force web
+login bob gpurota filler remove fold
+wait_until has_leases 0
+wait_until no_units_of job
+wait_until no_units_of filler
+in_there systemctl stop gpurotad.service
+[ "$(in_there systemctl show -P Result gpurotad.service)" = success ] || fail "the daemon does not stop well"
+power_off
+echo "ok nothing is left behind, and it stops"
