@@ -4,6 +4,7 @@
 #include "interposer/gated.h"
 #include "interposer/pool_charge.h"
 #include "interposer/state.h"
+#include "interposer/swap/devices.h"
 #include "interposer/swap/memory.h"
 #include "interposer/swap/streams.h"
 
@@ -42,6 +43,7 @@ void leave_event(SwapStreams& known, CUstream stream, const KnownStream& gone) {
   const auto record = GPUROTA_REAL(cuEventRecord);
   if (gone.capturing || query == nullptr || create == nullptr || record == nullptr) return;
   const RelaxedCapture relaxed;
+  const InContext in(gone.context);  // an event of another could not be recorded there
   CUevent event = nullptr;
   if (query(stream) != CUDA_ERROR_NOT_READY ||
       create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
@@ -60,13 +62,14 @@ CUresult destroy(CUstream stream, Real real) {
   const KnownStream* found = known.streams.find(reinterpret_cast<uint64_t>(stream));
   const KnownStream stays = found != nullptr ? *found : KnownStream{nullptr, -1, false};
   if (found != nullptr) leave_event(known, stream, stays);
+  // Before another stream can have its handle, and with it what was freed here for its like.
+  swap_stream_gone(state(), reinterpret_cast<uint64_t>(stream));
   const CUresult result = real(stream);
   KnownStream gone{};
   if (result != CUDA_SUCCESS || !known.streams.take(reinterpret_cast<uint64_t>(stream), &gone)) {
     return result;
   }
   if (gone.capturing) known.captures.fetch_sub(1);
-  swap_stream_gone(state(), reinterpret_cast<uint64_t>(stream));
   return result;
 }
 

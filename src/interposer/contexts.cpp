@@ -26,12 +26,14 @@ int reserve_context(CUdevice device) {
   return -1;
 }
 
-CUresult settle_context(CUresult result, CUcontext context, CUdevice device, int slot,
-                        bool primary) {
-  if (result == CUDA_SUCCESS) {
-    state().slots[slot].contexts.fetch_add(1);
-    add_context(context, device, slot, primary, true);
-  } else if (swapping()) {
+void note_context(CUcontext context, CUdevice device, int slot, bool primary) {
+  state().slots[slot].contexts.fetch_add(1);
+  add_context(context, device, slot, primary, true);
+  if (swapping()) swap_unpark(state());
+}
+
+CUresult settle_context(CUresult result, int slot) {
+  if (result != CUDA_SUCCESS && swapping()) {
     swap_context_returned(slot, state().slots[slot].contexts.load());
   }
   report_contexts(slot);
@@ -44,8 +46,12 @@ template <typename Call>
 CUresult create(CUcontext* out, CUdevice device, Call call) {
   const int slot = reserve_context(device);
   if (slot < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = call();
-  return settle_context(result, result == CUDA_SUCCESS ? *out : nullptr, device, slot, false);
+  const CUresult result = beside_worker([&] {
+    const CUresult said = call();
+    if (said == CUDA_SUCCESS) note_context(*out, device, slot, false);
+    return said;
+  });
+  return settle_context(result, slot);
 }
 
 void free_all_in(const ContextInfo& info) {
@@ -69,23 +75,30 @@ bool forget_context(CUcontext context, ContextInfo* info) {
   return remove_context(context, info);
 }
 
-// `call` ends the context if it succeeds, and `was_last` of those who have it.
-template <typename Call, typename Last>
-CUresult destroy(CUcontext context, Call call, Last was_last) {
+// `call` ends the context if it succeeds.
+template <typename Call>
+CUresult destroy(CUcontext context, Call call) {
   ContextInfo info;
-  bool gone = false;
+  int entry = -1;
   const CUresult result = away_from_worker([&] {
+    entry = set_context_aside(context, &info);
     const CUresult said = call();
-    gone = said == CUDA_SUCCESS && was_last() && forget_context(context, &info);
+    if (entry < 0) return said;
+    if (said == CUDA_SUCCESS && swapping()) swap_forget_context(context);
+    settle_aside(entry, context, said == CUDA_SUCCESS);
     return said;
   });
-  if (gone) context_is_gone(info);
+  if (entry >= 0 && result == CUDA_SUCCESS) context_is_gone(info);
   return result;
 }
 
+// One less who has it; the last one ends it.
 template <typename Call>
-CUresult destroy(CUcontext context, Call call) {
-  return destroy(context, call, [] { return true; });
+CUresult detach(CUcontext context, Call call) {
+  const bool last = refer(context, -1) == 0;
+  const CUresult result = last ? destroy(context, call) : call();
+  if (result != CUDA_SUCCESS) refer(context, 1);
+  return result;
 }
 
 template <typename Call>
@@ -179,9 +192,7 @@ CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
 
 CUresult cuCtxDetach(CUcontext context) {
   GPUROTA_ENTER(cuCtxDetach, context);
-  return destroy(
-      context, [=] { return real(context); },
-      [=] { return gpurota::interposer::refer(context, -1) == 0; });
+  return gpurota::interposer::detach(context, [=] { return real(context); });
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {

@@ -11,9 +11,9 @@ namespace gpurota::interposer {
 // The slot to create a context on, reserved for; -1: refused.
 int reserve_context(CUdevice device);
 
-// What the driver said of a context that was reserved for.
-CUresult settle_context(CUresult result, CUcontext context, CUdevice device, int slot,
-                        bool primary);
+// It is there, within beside_worker; and, afterwards, what the driver said of one that was reserved for.
+void note_context(CUcontext context, CUdevice device, int slot, bool primary);
+CUresult settle_context(CUresult result, int slot);
 
 bool primary_is_active(CUdevice device);
 
@@ -24,6 +24,15 @@ CUresult away_from_worker(Call call) {
   if (!swapping()) return call();
   Lock lock(state().swap.contexts_mutex);
   swap_forget_events(state());
+  return call();
+}
+
+// `call` makes a context, and notes it. None ends meanwhile: it may get the handle of one of which not all has
+// been forgotten yet.
+template <typename Call>
+CUresult beside_worker(Call call) {
+  if (!swapping()) return call();
+  Lock lock(state().swap.contexts_mutex);
   return call();
 }
 
@@ -52,9 +61,13 @@ CUresult with_primary(CUdevice device, Call call, Context context) {
     taken.store(0);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  const CUresult result = call();
+  const CUresult result = beside_worker([&] {
+    const CUresult said = call();
+    if (said == CUDA_SUCCESS) note_context(context(), device, slot, true);
+    return said;
+  });
   if (result != CUDA_SUCCESS) taken.store(0);
-  return settle_context(result, result == CUDA_SUCCESS ? context() : nullptr, device, slot, true);
+  return settle_context(result, slot);
 }
 
 }  // namespace gpurota::interposer

@@ -52,7 +52,7 @@ ContextEntry* find_entry(State& s, CUcontext context) {
 // Under Contexts::mutex.
 ContextEntry* free_entry(State& s) {
   for (ContextEntry& e : s.contexts.entries) {
-    if (e.context.load() == nullptr) return &e;
+    if (e.context.load() == nullptr && !e.aside) return &e;
   }
   return nullptr;
 }
@@ -212,6 +212,35 @@ bool remove_context(CUcontext context, ContextInfo* out) {
   *out = info_of(*e);
   e->context.store(nullptr, std::memory_order_release);
   return true;
+}
+
+int set_context_aside(CUcontext context, ContextInfo* out) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  ContextEntry* e = find_entry(s, context);
+  if (e == nullptr) return -1;
+  *out = info_of(*e);
+  e->aside = true;
+  e->context.store(nullptr, std::memory_order_release);
+  return static_cast<int>(e - s.contexts.entries);
+}
+
+void settle_aside(int entry, CUcontext context, bool gone) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  ContextEntry& e = s.contexts.entries[entry];
+  e.aside = false;
+  if (!gone) e.context.store(context, std::memory_order_release);
+}
+
+bool any_context() {
+  State& s = state();
+  const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    const ContextEntry& e = s.contexts.entries[i];
+    if (e.context.load(std::memory_order_acquire) != nullptr && e.slot.load() >= 0) return true;
+  }
+  return false;
 }
 
 bool find_primary(CUdevice device, ContextInfo* out) {

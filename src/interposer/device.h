@@ -43,6 +43,12 @@ struct ContextInfo {
   bool charged;
 };
 bool remove_context(CUcontext context, ContextInfo* out);
+// Around a call of the driver's that destroys it: the driver may give its handle to the next one that
+// is made before that call is back. Below zero: it is not known.
+int set_context_aside(CUcontext context, ContextInfo* out);
+void settle_aside(int entry, CUcontext context, bool gone);
+// Whether any context lives, of any GPU of the lease.
+bool any_context();
 // Adds to the references of a context (cuCtxAttach); what is left, 1 if it is not known.
 uint32_t refer(CUcontext context, int by);
 // The context as which a green context is used; what lives in it goes with the context of `serial`.

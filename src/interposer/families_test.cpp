@@ -46,6 +46,12 @@ CUresult primary_state(CUdevice, unsigned* flags, int* active) {
 }
 CUresult attach_context(CUcontext* out, unsigned) { return *out = the_context(), CUDA_SUCCESS; }
 CUresult detach_context(CUcontext) { return CUDA_SUCCESS; }
+// Another thread is given the handle before this one is back.
+CUresult destroy_and_reuse(CUcontext context) {
+  add_context(context, 0, 0, false, true);
+  return CUDA_SUCCESS;
+}
+CUresult destroy_fails(CUcontext) { return CUDA_ERROR_UNKNOWN; }
 CUresult green_destroy(CUgreenCtx) { return primary_active = 0, CUDA_SUCCESS; }
 CUresult view_current(CUcontext* out) { return *out = the_view(), CUDA_SUCCESS; }
 
@@ -129,6 +135,27 @@ TEST_F(Families, AContextGoesWithItsLastDetach) {
   EXPECT_EQ(charged_bytes(), 8 * kMiB);
   ASSERT_EQ(cuCtxDetach(context), CUDA_SUCCESS);
   EXPECT_EQ(charged_bytes(), 0);
+}
+
+TEST_F(Families, AContextThatGetsTheHandleOfOneThatEndsIsAnother) {
+  const std::uint32_t serial = add_context(the_context(), 0, 0, false, true);
+  install(kFn_cuCtxDestroy_v2, destroy_and_reuse);
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy_v2(the_context()), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 0);
+  EXPECT_EQ(place_of_context(the_context()).kind, Place::Kind::kSlot);
+  EXPECT_NE(place_of_context(the_context()).context, serial);
+}
+
+TEST_F(Families, AContextThatTheDriverDoesNotDestroyStaysWhatItWas) {
+  const std::uint32_t serial = add_context(the_context(), 0, 0, false, true);
+  install(kFn_cuCtxDestroy_v2, destroy_fails);
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxDestroy_v2(the_context()), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(charged_bytes(), 8 * kMiB);
+  EXPECT_EQ(place_of_context(the_context()).context, serial);
 }
 
 TEST_F(Families, WhatIsAllocatedInAGreenContextLivesInThePrimary) {

@@ -93,8 +93,8 @@ struct ContextEntry {
   CUgreenCtx green;           // it is the view of this green context; nullptr: of none
   uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
   CUdevice device;
-  bool primary;
-  bool charged;  // counted in Slot::contexts
+  bool aside;  // it is being destroyed: nobody finds it, and its handle may be another's already
+  bool primary, charged;  // charged: counted in Slot::contexts
 };
 
 inline constexpr size_t kContexts = 256;

@@ -156,6 +156,16 @@ bool SwapDaemon::wait_for_question() const {
   });
 }
 
+bool SwapDaemon::wait_for_resident(int slot, std::uint64_t bytes) const {
+  return wait([=, this] {
+    std::uint64_t here = 0;
+    for (const Tenant& tenant : tenants_) {
+      if (tenant.here) here += tenant.gpus[static_cast<std::size_t>(slot)].memory.resident_bytes;
+    }
+    return here == bytes;
+  });
+}
+
 void SwapDaemon::wrong(const std::string& what) { bad_ += what + "\n"; }
 
 void SwapDaemon::serve() {

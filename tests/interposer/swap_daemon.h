@@ -64,6 +64,7 @@ class SwapDaemon {
   bool wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const;
   bool wait_for_waiting_submission() const;
   bool wait_for_question() const;
+  bool wait_for_resident(int slot, std::uint64_t bytes) const;
 
  private:
   enum class Phase { kShut, kOpen, kClosing, kEvicting, kOut, kRestoring };

@@ -73,7 +73,7 @@ void SwapDaemon::step(Tenant& tenant) {
       if (!behaviour_.opens || !in_time) return;
       [[fallthrough]];
     case Phase::kOut:
-      if (!in_time) return;
+      if (!behaviour_.opens || !in_time) return;
       tenant.forgotten = std::exchange(behaviour_.forgets, false);
       if (!tenant.forgotten) restore_all(tenant);
       tenant.phase = Phase::kRestoring;

@@ -329,6 +329,30 @@ int overwrite(int times) {
   return OK(cuMemFree_v2(p)) ? 0 : 1;
 }
 
+// Mapped memory outlives the contexts: it is freed when there is none, or used again in the next one.
+int orphan(bool frees) {
+  if (!OK(cuInit(0))) return 1;
+  Orphan orphan;
+  {
+    const WithContext with;
+    if (!orphan.make()) return 1;
+    say("made");
+    wait_for_line();
+  }
+  say("alone");
+  wait_for_line();
+  if (frees && !orphan.free()) return 1;
+  if (frees) say("freed");
+  if (frees) wait_for_line();
+  {
+    const WithContext with;
+    if (!frees && (!orphan.look() || !orphan.free())) return 1;
+    say("looked");
+    wait_for_line();
+  }
+  return g_wrong ? 1 : 0;
+}
+
 // Has a device open for a while that would have registered its memory.
 int with_rdma_device(const char* device) {
   if (!OK(cuInit(0))) return 1;
@@ -377,6 +401,7 @@ int main(int argc, char** argv) {
   if (scenario == "stand") return stand();
   if (scenario == "mapped") return mapped();
   if (scenario == "rdma") return with_rdma_device(argv[2]);
+  if (scenario == "orphan") return orphan(argc > 2);
   if (scenario == "overwrite") return overwrite(std::atoi(argv[2]));
   if (scenario == "sip") return sip(std::atof(argv[2]));
   if (scenario == "give_away") return give_away();

@@ -89,5 +89,16 @@ inline bool check(const Buffer& buffer, CUstream stream, Random& random) {
 void use_vmm(CUcontext context, unsigned seed);
 // What is told of it, resident or not; `wait` returns once it has been away.
 void ask_of_vmm(void (*wait)());
+// Memory that is mapped once, with something in it.
+class Orphan {
+ public:
+  bool make();
+  bool look();
+  bool free();
+
+ private:
+  unsigned long long handle_ = 0;
+  CUdeviceptr range_ = 0;
+};
 // Handles of ours and of the driver's, with every function that takes one.
 int give_away();

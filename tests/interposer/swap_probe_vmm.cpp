@@ -242,6 +242,25 @@ void ask_of_vmm(void (*wait)()) {
   OK(cuMemAddressFree(range, 2 * kSize));
 }
 
+bool Orphan::make() {
+  const auto prop = device_memory();
+  return OK(cuMemCreate(&handle_, kSegment, &prop, 0)) &&
+         OK(cuMemAddressReserve(&range_, kSegment, 0, 0, 0)) &&
+         OK(cuMemMap(range_, kSegment, 0, handle_, 0)) &&
+         OK(cuMemSetAccess(range_, kSegment, &kReadWrite, 1)) &&
+         OK(cuMemsetD32_v2(range_, 0x600df00d, kSegment / 4));
+}
+
+bool Orphan::look() {
+  Random random(1);
+  return check({range_, kSegment, 0x600df00d}, nullptr, random);
+}
+
+bool Orphan::free() {
+  return OK(cuMemUnmap(range_, kSegment)) && OK(cuMemRelease(handle_)) &&
+         OK(cuMemAddressFree(range_, kSegment));
+}
+
 int give_away() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;

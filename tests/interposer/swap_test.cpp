@@ -166,6 +166,56 @@ TEST_F(SwapTest, WhatIsExportedOrBoundIsWiredFromThenOn) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
+// What the program mapped itself is there without a context, but nobody can copy it then.
+TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks) {
+  SwapBehaviour behaviour{};
+  start_swap_daemon(behaviour);
+  const auto probe = start_probe({"orphan"});
+  ASSERT_EQ(read_until(*probe, "made"), "");
+  ASSERT_TRUE(swap_->wait_for_memory(0, 20 * kMiB, kContext));
+  behaviour.disturbs = true;
+  behaviour.opens = false;
+  swap_->set(behaviour);
+  ASSERT_TRUE(swap_->wait_for_resident(0, 0));
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "alone"), "");
+  behaviour.opens = true;
+  swap_->set(behaviour);
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0)) << "it is still asked for";
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "looked"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
+TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
+  SwapBehaviour behaviour{};
+  start_swap_daemon(behaviour);
+  const auto probe = start_probe({"orphan", "frees"});
+  ASSERT_EQ(read_until(*probe, "made"), "");
+  behaviour.disturbs = true;
+  behaviour.opens = false;
+  swap_->set(behaviour);
+  ASSERT_TRUE(swap_->wait_for_resident(0, 0));
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "alone"), "");
+  behaviour.opens = true;
+  behaviour.disturbs = false;
+  swap_->set(behaviour);
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0));
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "freed"), "");
+  probe->write_line("");
+  ASSERT_EQ(read_until(*probe, "looked"), "");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
 // What such a device has registered it reads and writes by itself, and no call of the driver's tells.
 TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   SwapBehaviour behaviour{};

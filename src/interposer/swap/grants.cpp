@@ -109,6 +109,9 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
   {
     Lock lock(s.swap.books_mutex);
     SwapBooks& books = s.swap.books[slot];
+    const uint64_t parked = out < books.parked ? out : books.parked;
+    books.parked -= parked;
+    out -= parked;
     take_off(&books.movable, resident + out);
     take_off(&books.out, out);
     take_off(&books.wired, wired);
@@ -135,6 +138,46 @@ void swap_context_returned(int slot, uint32_t left) {
     books.contexts -= bytes;
   }
   swap_shrink(slot, 0, 0, bytes);
+}
+
+void swap_park(int slot) {
+  State& s = state();
+  uint64_t out = 0;
+  {
+    Lock lock(s.swap.books_mutex);
+    out = s.swap.books[slot].out;
+  }
+  swap_shrink(slot, 0, out, 0);
+  Lock lock(s.swap.books_mutex);
+  s.swap.books[slot].parked += out;
+}
+
+void swap_unpark(State& s) {
+  Swap& swap = s.swap;
+  uint64_t parked = 0;
+  {
+    Lock lock(swap.books_mutex);
+    for (SwapBooks& books : swap.books) parked += books.parked;
+  }
+  if (parked == 0) return;
+  {
+    Lock lock(swap.gate_mutex);
+    swap.open_wanted = false;
+    swap.gate.set(GateState::kAway);
+  }
+  Lock lock(swap.books_mutex);
+  for (SwapBooks& books : swap.books) {
+    books.movable += books.parked;
+    books.out += books.parked;
+    books.parked = 0;
+  }
+  swap_lose(swap);
+}
+
+uint64_t swap_parked(int slot) {
+  Swap& swap = state().swap;
+  Lock lock(swap.books_mutex);
+  return swap.books[slot].parked;
 }
 
 void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean) {

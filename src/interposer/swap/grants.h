@@ -35,6 +35,14 @@ bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out);
 // A context that was granted is not there, or not any more; `left`: contexts that are.
 void swap_context_returned(int slot, uint32_t left);
 
+// All that is out of a GPU leaves the books: no context lives, so nobody can use it, nor bring it back. With
+// Swap::contexts_mutex held.
+void swap_park(int slot);
+// A context lives again. What was parked is told to the daemon by a new connection, and comes back with a turn;
+// until then the gate is away. With Swap::contexts_mutex held.
+void swap_unpark(State& s);
+uint64_t swap_parked(int slot);
+
 // The worker's: a block has moved, of which `clean` bytes did not have to be copied; and how an order ended.
 // `failed`: 0, or enum gpurota_swap_failure.
 void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean);

@@ -225,15 +225,15 @@ void swap_end_freed(State& s, uint64_t done) {
   if (query == nullptr) return;
   const RelaxedCapture relaxed;
   FreedLater later{};
-  const auto is_over = [&](const FreedLater& candidate) {
+  // The event ends under the lock: who ends its context takes that first (swap_forget_events).
+  const auto is_over = [&](FreedLater& candidate) {
     if (candidate.event == nullptr) return candidate.number <= done;
     const InContext in(candidate.context);
-    return query(candidate.event) != CUDA_ERROR_NOT_READY;
+    if (query(candidate.event) == CUDA_ERROR_NOT_READY) return false;
+    destroy_event(candidate.event);
+    return true;
   };
-  while (take_freed(s.swap, is_over, &later)) {
-    destroy_event(later.event);
-    end(s, later.address, later.slot);
-  }
+  while (take_freed(s.swap, is_over, &later)) end(s, later.address, later.slot);
 }
 
 void swap_forget_events(State& s) {

@@ -1,5 +1,6 @@
 // Orders to move, and host memory to move to: what of the worker's work changes where memory is.
 #include "interposer/debug.h"
+#include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
@@ -155,16 +156,26 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   swap_order_ended(slot, GPUROTA_SWAP_EVICT, moved.result != CUDA_SUCCESS, left);
 }
 
+// What the program mapped itself outlives its contexts. The room is not needed until there is one again.
+bool park(Worker& w, int slot) {
+  if (any_context() || w.s.vmm.moving.load(std::memory_order_relaxed) == 0) return false;
+  GPUROTA_DEBUG("slot %d: no context is left: what is out stays there until there is one", slot);
+  swap_park(slot);
+  return true;
+}
+
 // Room that no block fits in is kept for when more comes.
 void restore(Worker& w, int slot) {
   SwapDevice& device = w.swap.devices[slot];
   device.room += device.restore.exchange(0);
   Moved moved{};
   bool no_context = false;
-  if (device.ready.load() != 0 && device.space.out_bytes() != 0) {
+  if (device.ready.load() != 0 && device.space.out_bytes() != 0 && swap_parked(slot) == 0) {
     Lock lock(w.swap.contexts_mutex);
     const CUresult can = have_stream(w.s, slot);
-    if (can != CUDA_SUCCESS) {
+    if (can == CUDA_ERROR_INVALID_CONTEXT && park(w, slot)) {
+      no_context = true;
+    } else if (can != CUDA_SUCCESS) {
       GPUROTA_DEBUG("slot %d: cannot restore: no context for the copies (result %d)", slot, can);
       no_context = is_being_freed(w, can);
       if (!no_context) moved.result = can;
@@ -196,7 +207,11 @@ void forget_copies(Swap& swap) {
 
 uint64_t out_bytes(Swap& swap) {
   uint64_t out = 0;
-  for (SwapDevice& device : swap.devices) out += device.space.out_bytes();
+  for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
+    const uint64_t here = swap.devices[slot].space.out_bytes();
+    const uint64_t parked = swap_parked(slot);
+    out += here > parked ? here - parked : 0;
+  }
   return out;
 }
 

@@ -45,6 +45,7 @@ struct SwapBooks {
   uint64_t wired;     // contexts included
   uint64_t contexts;  // bytes, of `wired`
   uint64_t hosted;    // in host memory for good; of nothing above
+  uint64_t parked;    // out, and of nothing above: no context lives that it could be used in
 };
 
 // A question for memory. Its thread owns it until it is free again.

@@ -33,7 +33,7 @@ void tell(Worker& w, uint32_t seq);
 
 // The program has run, or is about to: what host memory has of its memory may no longer be what GPUs have.
 void forget_copies(Swap& swap);
-// Of the memory of all GPUs.
+// Of the memory of all GPUs, but for what is parked.
 uint64_t out_bytes(Swap& swap);
 // Carries out what was ordered meanwhile.
 void carry_out_moves(Worker& w);
