@@ -2,12 +2,14 @@
 them. One GPU (`Bench.gpu`), whose memory is taken as `Bench.capacity` GiB.
 """
 import argparse
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -70,14 +72,10 @@ class Bench:
         return json.loads(text)["gpus"][self.gpu]
 
     def switches(self, seconds):
-        """All switches that happen for so long, each once."""
-        seen = {}
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            for switch in self.turns()["switches"]:
-                seen[(switch["time"], switch["to"])] = switch
-            time.sleep(0.5)
-        return list(seen.values())
+        """All switches that happen for so long."""
+        with Watched(self) as watched:
+            time.sleep(seconds)
+        return watched.switches()
 
     def end_all(self):
         for program in self.running:
@@ -107,6 +105,36 @@ class Bench:
             daemon.terminate()
             daemon.wait()
         return failures
+
+
+class Watched:
+    """The switches that happen while a `with` block runs, each once."""
+
+    def __init__(self, bench):
+        self.bench, self.seen, self.over = bench, {}, threading.Event()
+        self.thread = threading.Thread(target=self.look)
+
+    def look(self):
+        while not self.over.wait(0.3):
+            for switch in self.bench.turns()["switches"]:
+                self.seen[(switch["time"], switch["to"])] = switch
+
+    def __enter__(self):
+        self.old = {(switch["time"], switch["to"]) for switch in self.bench.turns()["switches"]}
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def switches(self):
+        return [switch for key, switch in self.seen.items() if key not in self.old]
+
+    def __str__(self):
+        seconds = [switch["microseconds"] / 1e6 for switch in self.switches()]
+        moved = sum(switch["in_bytes"] + switch["out_bytes"] for switch in self.switches()) / (1 << 30)
+        return f"{len(seconds)} switches, {sum(seconds):.1f} s, {moved:.0f} GiB"
 
 
 class Program:
@@ -142,15 +170,16 @@ class Program:
         return json.loads(text[-1])
 
 
-def run_together(programs):
+def run_together(programs, meanwhile=contextlib.nullcontext()):
     """Seconds until all are done, and what they said. All of them check what they hold."""
     for program in programs:
         program.wait_ready()
-    begun = time.monotonic()
-    for program in programs:
-        program.begin()
-    results = [program.end() for program in programs]
-    seconds = time.monotonic() - begun
+    with meanwhile:
+        begun = time.monotonic()
+        for program in programs:
+            program.begin()
+        results = [program.end() for program in programs]
+        seconds = time.monotonic() - begun
     wrong = sum(result.get("wrong", 0) for result in results)
     if wrong:
         raise Failed(f"{wrong} wrong parts")

@@ -10,7 +10,7 @@ Exits with the number of parts that found wrong bytes or did not end.
 """
 import sys
 
-from harness import Bench, Failed, Program, here, percentile, run_together, say
+from harness import Bench, Failed, Program, Watched, here, percentile, run_together, say
 
 bench = Bench(__doc__, ["interactive", "pairs", "stalls"], [
     (["--seconds"], {"type": float, "default": 20.0, "help": "of each measurement"})])
@@ -25,9 +25,9 @@ def server(name, gib, time_s, swap=True, options=()):
     return Program(bench, name, ["python3", f"{here}/turns_server.py", str(gib), str(time_s), "256", "200"], swap, options)
 
 
-def together(programs):
+def together(programs, *meanwhile):
     """What each said. They run for the same time, so nobody is alone for long."""
-    return run_together(programs)[1]
+    return run_together(programs, *meanwhile)[1]
 
 
 def interactive():
@@ -50,7 +50,9 @@ def interactive():
                                     ("beside, --priority high, quantum auto", "auto", ("--priority", "high")),
                                     ("beside, --priority high, quantum 1 s", "1s", ("--priority", "high"))):
         bench.set_gpu(quantum=quantum)
-        row(name, *together([server("server", gib, seconds, options=priority), work("training", "train", seconds, other)]))
+        watched = Watched(bench)
+        row(name, *together([server("server", gib, seconds, options=priority), work("training", "train", seconds, other)], watched))
+        say(f"  {watched}")
 
 
 def pairs():

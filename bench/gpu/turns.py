@@ -21,7 +21,7 @@ import time
 
 import torch
 
-from harness import Bench, Failed, Program, here, percentile, run_together, say
+from harness import Bench, Failed, Program, Watched, here, percentile, run_together, say
 
 PARTS = ["handover", "gate", "losses", "overhead", "clean", "oversize", "table"]
 bench = Bench(__doc__, PARTS, [
@@ -105,11 +105,14 @@ def table():
         busy, pause = kinds[share]
         passes = int(busy / per_pass)
         serial = 2 * run_together([job("alone", gib, phases, passes, pause)])[0]
+        say(f"{share} % work, {phases} phases of {busy} s and {pause} s: {serial:.1f} s one after the other")
         row = []
         for quantum in quanta:
             bench.set_gpu(quantum=quantum)
-            seconds, _ = run_together([job(f"table_{i}", gib, phases, passes, pause) for i in range(2)])
+            watched = Watched(bench)
+            seconds, _ = run_together([job(f"table_{i}", gib, phases, passes, pause) for i in range(2)], watched)
             row.append(f"{seconds:.1f} s, {serial / seconds:.2f}")
+            say(f"{share} %, quantum {quantum}: {row[-1]} of {serial:.1f} s; {watched}")
         say(f"| {share} % work, {phases} phases of {busy} s and {pause} s | {serial:.1f} s | " + " | ".join(row) + " |")
 
 

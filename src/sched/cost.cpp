@@ -54,8 +54,8 @@ void Pauses::add(Duration pause) {
   }
 }
 
-Duration Pauses::before_release(Duration round_trip, const Settings& settings) const {
-  const Duration most = std::max(settings.idle_release, round_trip);
+Duration Pauses::before_release(Duration price, const Settings& settings) const {
+  const Duration most = std::max(settings.idle_release, price);
   for (std::size_t scale = 0; scale < kScales; ++scale) {
     const Duration idle = std::max(settings.idle_release, shortest_of(scale));
     if (idle >= most) break;
@@ -63,7 +63,7 @@ Duration Pauses::before_release(Duration round_trip, const Settings& settings) c
     double outlast = 0;
     for (std::size_t i = scale; i < kScales; ++i) {
       as_long += weights_[scale][i];
-      if (shortest_of(i) >= idle + round_trip) outlast += weights_[scale][i];
+      if (shortest_of(i) >= idle + price) outlast += weights_[scale][i];
     }
     if (outlast > 0 && 2 * outlast >= as_long) return idle;
   }

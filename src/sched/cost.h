@@ -51,10 +51,10 @@ Duration quantum_for(Duration cost, const Settings& settings);
 class Pauses {
  public:
   void add(Duration pause);
-  // How long a holder may be idle before it is worth giving its turn to somebody else, when that and coming
-  // back cost `round_trip`: so long that most of the pauses that lasted as long went on for a round trip; else
-  // as long as the round trip takes, which is never worse than twice the best that could have been done.
-  Duration before_release(Duration round_trip, const Settings& settings) const;
+  // How long a holder may be idle before it is worth giving its turn to somebody else, when that costs `price`: so long
+  // that most of the pauses that lasted as long went on for that; else as long as the price, which is never worse
+  // than twice the best that could have been done.
+  Duration before_release(Duration price, const Settings& settings) const;
 
  private:
   static constexpr std::size_t kScales = 17;  // each twice the one before; the last is five minutes

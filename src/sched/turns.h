@@ -108,12 +108,14 @@ class Turns {
   int effective_priority(const LeaseState& lease) const;
   bool wants(const LeaseState& lease) const;
   bool eligible(const LeaseState& lease) const;
-  bool is_idle_enough(const LeaseState& holder) const;
-  Duration idle_before_release(const LeaseState& holder) const;
+  bool is_idle_enough(const LeaseState& holder, const LeaseState& to) const;
+  Duration idle_before_release(const LeaseState& holder, const LeaseState& to) const;
   Duration quantum(const LeaseState& lease) const;
   Duration move_estimate(const LeaseState& lease) const;
+  Duration turn_cost(const LeaseState& lease) const;
   Slots turn_gpus(const LeaseState& lease) const;
   bool conflict(const LeaseState& a, const LeaseState& b) const;
+  bool waits_for(const LeaseState& other, const LeaseState& holder) const;
   bool somebody_waits_for(const LeaseState& holder) const;
   std::vector<LeaseState*> claimants(const Slots& gpus, LeaseId except);
 

@@ -12,6 +12,10 @@ bool contains(const std::vector<GpuSlot>& gpus, GpuSlot gpu) {
 
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
+Duration part_of(Duration whole, double part) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(whole) * part);
+}
+
 }  // namespace
 
 // Turns begin at once and end only when all has fitted for a while: a program that allocates and frees
@@ -256,13 +260,15 @@ std::vector<LeaseState*> Turns::waiting_in_order() {
 }
 
 // Who holds what this one has not left yet counts too.
+bool Turns::waits_for(const LeaseState& other, const LeaseState& holder) const {
+  if (other.terms.id == holder.terms.id || !conflict(other, holder)) return false;
+  if (other.phase == Phase::kEntering || other.phase == Phase::kHolding) return true;
+  return other.phase == Phase::kApart && wants(other) && eligible(other);
+}
+
 bool Turns::somebody_waits_for(const LeaseState& holder) const {
-  return std::any_of(leases_.begin(), leases_.end(), [&](const auto& entry) {
-    const LeaseState& other = entry.second;
-    if (other.terms.id == holder.terms.id || !conflict(other, holder)) return false;
-    if (other.phase == Phase::kEntering || other.phase == Phase::kHolding) return true;
-    return other.phase == Phase::kApart && wants(other) && eligible(other);
-  });
+  return std::any_of(leases_.begin(), leases_.end(),
+                     [&](const auto& entry) { return waits_for(entry.second, holder); });
 }
 
 Duration Turns::move_estimate(const LeaseState& lease) const {
@@ -285,27 +291,40 @@ Duration Turns::quantum(const LeaseState& lease) const {
   }
   if (of_gpu && !from_cost) return *of_gpu;
   if (settings_.quantum && !from_cost) return *settings_.quantum;
+  return quantum_for(turn_cost(lease), settings_);
+}
+
+// What its turns cost counts if that is less: much of its memory does not change, and is not copied.
+Duration Turns::turn_cost(const LeaseState& lease) const {
   const Duration estimate = move_estimate(lease);
-  if (!lease.cost.known()) return quantum_for(estimate, settings_);
-  // What its turns cost counts if that is less: much of its memory does not change, and is not copied.
+  if (!lease.cost.known()) return estimate;
   const std::chrono::duration<double> measured(lease.cost.value());
-  return quantum_for(std::min(estimate, std::chrono::duration_cast<Duration>(measured)), settings_);
+  return std::min(estimate, std::chrono::duration_cast<Duration>(measured));
 }
 
-bool Turns::is_idle_enough(const LeaseState& holder) const {
+bool Turns::is_idle_enough(const LeaseState& holder, const LeaseState& to) const {
   if (holder.phase != Phase::kHolding || !holder.idle_since) return false;
-  return now_ >= *holder.idle_since + idle_before_release(holder);
+  return now_ >= *holder.idle_since + idle_before_release(holder, to);
 }
 
-Duration Turns::idle_before_release(const LeaseState& holder) const {
-  return holder.pauses.before_release(2 * move_estimate(holder), settings_);
+// Who outranks the other takes the turn back at once: moving there and back. Among equals it comes back when it is due; what
+// giving it away early costs is the part of a switch that the rest of the turn would have paid for.
+Duration Turns::idle_before_release(const LeaseState& holder, const LeaseState& to) const {
+  const Duration cost = turn_cost(holder);
+  Duration price = 2 * cost;
+  if (effective_priority(holder) <= effective_priority(to)) {
+    const Duration turn = quantum(holder);
+    const Duration rest = holder.turn_since + turn - *holder.idle_since;
+    price = part_of(cost, seconds(std::clamp(rest, Duration{}, turn)) / seconds(turn + cost));
+  }
+  return holder.pauses.before_release(price, settings_);
 }
 
 bool Turns::yields(const LeaseState& holder, const LeaseState& to) const {
   if (holder.phase == Phase::kLeaving) return true;
   if (effective_priority(to) > effective_priority(holder)) return true;
   if (holder.phase == Phase::kEntering) return false;
-  if (is_idle_enough(holder)) return true;
+  if (is_idle_enough(holder, to)) return true;
   const bool nobody_answers =
       std::none_of(holder.tenants.begin(), holder.tenants.end(),
                    [&](TenantId id) { return tenants_.at(id).reachable && !tenants_.at(id).dead; });

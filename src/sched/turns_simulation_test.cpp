@@ -146,6 +146,32 @@ TEST(TurnsSimulation, PausesAreUsedByTheOther) {
   EXPECT_NEAR(outcome.run[0], outcome.run[1], 0.05 * plan.seconds);
 }
 
+// Pauses shorter than moving there and back: near the end of a turn they are used nevertheless, as the turn has paid for
+// its moving by then.
+TEST(TurnsSimulation, ShortPausesEndTurnsThatHaveLastedLong) {
+  LeasePlan a = busy_lease(1, gib(20), 1);
+  LeasePlan b = busy_lease(2, gib(20), 1);
+  a.work = b.work = 9;
+  a.pause = b.pause = 1;
+  Plan plan = one_gpu(gib(24), {a, b});
+  plan.settings.quantum = std::chrono::seconds(30);
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  EXPECT_GE(outcome.run[0] + outcome.run[1], 0.94 * plan.seconds);
+  EXPECT_LE(outcome.idle, 0.005 * plan.seconds);
+}
+
+TEST(TurnsSimulation, AServerThatIsIdleBetweenItsRequestsDoesNotKeepTheTurn) {
+  LeasePlan server = busy_lease(1, gib(8), 1);
+  server.work = 0.001;
+  server.pause = 0.2;
+  const Plan plan = one_gpu(gib(24), {server, busy_lease(2, gib(19), 1)});
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  EXPECT_GE(outcome.run[1], 0.85 * plan.seconds);
+  EXPECT_LE(outcome.waited[0], 5);
+}
+
 // A server with a request every other second, beside a training, and a bus that is slower than it was taken for: until
 // that is known, the training's memory is never back when the next request comes.
 TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobody) {

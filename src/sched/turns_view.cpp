@@ -66,10 +66,13 @@ std::optional<TimePoint> Turns::next_deadline() const {
       earlier(best, lease.letting.since + lease.letting.patience, now_);
       if (!lease.reported) earlier(best, lease.closed_at + settings_.yield_deadline, now_);
     }
-    if (lease.phase != Phase::kHolding || !somebody_waits_for(lease)) continue;
-    earlier(best, lease.turn_since + quantum(lease), now_);
-    if (!lease.idle_since) continue;
-    earlier(best, *lease.idle_since + idle_before_release(lease), now_);
+    if (lease.phase != Phase::kHolding) continue;
+    for (const auto& [other_id, other] : leases_) {
+      if (!waits_for(other, lease)) continue;
+      earlier(best, lease.turn_since + quantum(lease), now_);
+      if (!lease.idle_since) continue;
+      earlier(best, *lease.idle_since + idle_before_release(lease, other), now_);
+    }
   }
   return best;
 }
