@@ -133,7 +133,7 @@ struct gpurota_msg_swap_move {
   struct gpurota_msg_header header;
   uint32_t slot;
   uint32_t direction; /* enum gpurota_swap_direction */
-  uint64_t bytes;     /* to bring out; or room that is there to come back into */
+  uint64_t bytes;     /* to bring out; or room to come back into, returned if unused */
 };
 
 enum gpurota_swap_failure {

@@ -290,6 +290,10 @@ void Turns::on(const Restored& event) {
   held->coming -= event.bytes + event.returned;
   lease.moved_in += moved;
   gpus_[slot->value].counts.restored += moved;
+  // It had room for a piece, or for all that it misses, and has not used it: nor would it the same moment.
+  const Bytes enough = std::min(held->missing(), settings_.piece);
+  const bool in_vain = !enough.is_zero() && event.returned >= enough;
+  if (in_vain) tenants_[event.tenant].retry_at = now_ + settings_.retry;
   if (!event.failed) return;
   tenants_[event.tenant].retry_at = now_ + settings_.retry;
   lease.retry_at = now_ + settings_.retry;

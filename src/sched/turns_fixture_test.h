@@ -80,7 +80,8 @@ class TurnsTest : public testing::Test {
       if (const auto* e = std::get_if<Evict>(&action)) on_evict(*e);
       if (const auto* r = std::get_if<Restore>(&action)) {
         now += restoring_takes;
-        send(Restored{r->tenant, r->gpu, r->bytes, {}, false});
+        const Bytes used = unused.contains(r->tenant) ? Bytes() : r->bytes;
+        send(Restored{r->tenant, r->gpu, used, r->bytes - used, false});
       }
     }
     queue.clear();
@@ -128,7 +129,7 @@ class TurnsTest : public testing::Test {
   bool carrying_out = false;
   std::map<TenantId, std::uint32_t> seen;
   std::map<TenantId, Bytes> evicted;
-  std::set<TenantId> open, works, stuck, silent, failing;
+  std::set<TenantId> open, works, stuck, silent, failing, unused;
 };
 
 }  // namespace gpurota::sched

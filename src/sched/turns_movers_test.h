@@ -47,7 +47,11 @@ class Movers : protected Tenants {
       m.to_restore = Bytes();
       return;
     }
-    if (m.to_restore < piece) return;  // more is coming
+    if (m.to_restore < piece) {
+      say(t, Restored{t->id, plan_.gpus[g].uuid, {}, m.to_restore, false});
+      m.to_restore = Bytes();
+      return;
+    }
     m.arriving = piece;
     check_memory();
     after(static_cast<double>(piece.count()) / plan_.bytes_per_second, [this, t, g, piece] {

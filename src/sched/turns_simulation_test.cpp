@@ -73,6 +73,12 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
+  // Room that was left over where memory was brought back, and that nobody gave back when that was moved out again.
+  {
+    const Plan plan = random_plan_with_oversize(50290, 3600);
+    const Outcome outcome = simulate(plan);
+    ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  }
   // More out than host memory may take: a lease put aside while another's memory was on its way out to make room for it;
   // one that came back beside others who had been admitted without it.
   for (const unsigned seed : {21094u, 30638u, 30655u}) {

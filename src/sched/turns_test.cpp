@@ -352,6 +352,22 @@ TEST_F(TurnsTest, AFailedEvictionIsReportedAndAnotherGivesOrItIsTriedAgain) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
+// What it misses and what it is known to miss are not the same, until it says anew what it has.
+TEST_F(TurnsTest, RoomThatATenantGivesBackUnusedIsNotOfferedAgainAtOnce) {
+  add_two_that_do_not_fit();
+  unused.insert(kA);
+  work(kA);
+  done.clear();
+  pass(seconds(10));
+  EXPECT_FALSE(holds(kLeaseA));
+  EXPECT_GE(of<Restore>().size(), 2u);
+  EXPECT_LE(of<Restore>().size(), 12u);
+  EXPECT_EQ(turns.residency().of_lease(kLeaseA, GpuSlot{0}).coming, Bytes());
+  unused.clear();
+  pass(seconds(2));
+  EXPECT_TRUE(holds(kLeaseA));
+}
+
 TEST_F(TurnsTest, ADeadTenantsMemoryCountsUntilItIsBack) {
   add(kLeaseA, {kA}, gib(70));
   work(kA);

@@ -106,7 +106,8 @@ class SwapDaemon {
   void step(Tenant& tenant);
   void order(Tenant& tenant, std::uint32_t what);
   void evict_some(Tenant& tenant);
-  void restore_all(Tenant& tenant);
+  static bool is_out(const Tenant& tenant);
+  void restore(Tenant& tenant, bool all);
   bool moves(const Tenant& tenant) const;
   void count_work(Tenant& tenant);
   std::uint64_t charged(std::size_t slot) const;

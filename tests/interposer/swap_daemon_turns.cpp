@@ -49,7 +49,13 @@ void SwapDaemon::evict_some(Tenant& tenant) {
   }
 }
 
-void SwapDaemon::restore_all(Tenant& tenant) {
+bool SwapDaemon::is_out(const Tenant& tenant) {
+  return std::ranges::any_of(
+      tenant.gpus, [](const Gpu& g) { return g.memory.movable_bytes > g.memory.resident_bytes; });
+}
+
+// All of it, or what room there happens to be.
+void SwapDaemon::restore(Tenant& tenant, bool all) {
   for (std::uint32_t slot = 0; slot < gpus_.size(); ++slot) {
     Gpu& gpu = tenant.gpus[slot];
     const std::uint64_t out = gpu.memory.movable_bytes - gpu.memory.resident_bytes;
@@ -58,8 +64,8 @@ void SwapDaemon::restore_all(Tenant& tenant) {
     message.header = {GPUROTA_MSG_SWAP_MOVE, sizeof(message), 0};
     message.slot = slot;
     message.direction = GPUROTA_SWAP_RESTORE;
-    message.bytes = out;
-    gpu.restore = out;
+    message.bytes = all ? out : random_() % out + 1;
+    gpu.restore = message.bytes;
     send_plain(tenant.event, message);
   }
 }
@@ -75,11 +81,12 @@ void SwapDaemon::step(Tenant& tenant) {
     case Phase::kOut:
       if (!behaviour_.opens || !in_time) return;
       tenant.forgotten = std::exchange(behaviour_.forgets, false);
-      if (!tenant.forgotten) restore_all(tenant);
+      if (!tenant.forgotten) restore(tenant, random_() % 2 == 0);
       tenant.phase = Phase::kRestoring;
       return;
     case Phase::kRestoring: {
-      if (moves(tenant)) return;
+      if (moves(tenant)) return;  // what no block fits in is given back
+      if (!tenant.forgotten && is_out(tenant)) return restore(tenant, true);
       tenant.let_in = false;
       if (behaviour_.stays_shut) {
         tenant.phase = Phase::kClosing;

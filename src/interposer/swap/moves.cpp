@@ -164,37 +164,29 @@ bool park(Worker& w, int slot) {
   return true;
 }
 
-// Room that no block fits in is kept for when more comes.
+// Room that no block fits in is given back: it may be what somebody else waits for.
 void restore(Worker& w, int slot) {
   SwapDevice& device = w.swap.devices[slot];
-  device.room += device.restore.exchange(0);
+  const uint64_t room = device.restore.exchange(0);
   Moved moved{};
-  bool no_context = false;
   if (device.ready.load() != 0 && device.space.out_bytes() != 0 && swap_parked(slot) == 0) {
     Lock lock(w.swap.contexts_mutex);
     const CUresult can = have_stream(w.s, slot);
-    if (can == CUDA_ERROR_INVALID_CONTEXT && park(w, slot)) {
-      no_context = true;
-    } else if (can != CUDA_SUCCESS) {
+    const bool parked = can == CUDA_ERROR_INVALID_CONTEXT && park(w, slot);
+    if (can != CUDA_SUCCESS) {
       GPUROTA_DEBUG("slot %d: cannot restore: no context for the copies (result %d)", slot, can);
-      no_context = is_being_freed(w, can);
-      if (!no_context) moved.result = can;
+      if (!parked && !is_being_freed(w, can)) moved.result = can;
     } else {
       w.moving = slot;
       const int64_t begun = now_ms();
-      moved = Mover(device.space, on_restored, &w).restore(device.room);
+      moved = Mover(device.space, on_restored, &w).restore(room);
       swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
       GPUROTA_DEBUG("slot %d: restored %llu bytes in %lld ms (result %d)", slot,
                     static_cast<unsigned long long>(moved.bytes),
                     static_cast<long long>(now_ms() - begun), moved.result);
     }
   }
-  device.room -= moved.bytes;
-  const bool failed = moved.result != CUDA_SUCCESS;
-  const bool waits = device.space.out_bytes() != 0 && !no_context;
-  if (device.room == 0 || (waits && !failed)) return;
-  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, failed, device.room);
-  device.room = 0;
+  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, moved.result != CUDA_SUCCESS, room - moved.bytes);
 }
 
 }  // namespace
@@ -224,8 +216,7 @@ void carry_out_moves(Worker& w) {
       evict(w, slot, bytes);
       any = true;
     }
-    // Also when the program has freed what the room was for.
-    if (device.restore.load() != 0 || (device.room != 0 && device.space.out_bytes() == 0)) {
+    if (device.restore.load() != 0) {
       restore(w, slot);
       any = true;
     }

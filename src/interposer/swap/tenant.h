@@ -35,7 +35,6 @@ struct SwapDevice {
   SwapHasher hasher;              // the worker's, with contexts_mutex held
   std::atomic<uint64_t> evict;    // ordered, and not begun
   std::atomic<uint64_t> restore;  // room that was told of since the worker last looked
-  uint64_t room;                  // what is left of it; the worker's
 };
 
 // What the daemon has in its books of this process and one GPU.

@@ -88,7 +88,6 @@ void begin_connection(Worker& w) {
   {
     Lock lock(w.swap.books_mutex);
     if (!w.swap.hello_due || w.swap.event_fd == 0) return;
-    for (SwapDevice& device : w.swap.devices) device.room = 0;
   }
   w.told = false;
   swap_say_here();
