@@ -348,7 +348,8 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   line.emplace_back("run");
   if (name != "--") line.emplace_back("--");
   line.insert(line.end(), begin, words.end());
-  const std::string meant = nearest_command(name);
+  std::string meant = nearest_command(name);
+  if (meant.empty()) meant = command_for(name);
   return fail(
       Code::kInvalid,
       fmt::format("there is no command '{}'{}; to run a program on a GPU:\n  {}",

@@ -160,6 +160,36 @@ TEST(Arguments, ASlipOfTheFingerIsAskedAbout) {
   }
 }
 
+TEST(Arguments, WhatOtherToolsCallItIsKnown) {
+  const std::vector<std::pair<std::string, std::string>> words = {{"proclist", "ps"},
+                                                                  {"allocate", "reserve"},
+                                                                  {"remove", "job remove"},
+                                                                  {"top", "status --watch"}};
+  for (const auto& [word, here] : words) {
+    EXPECT_TRUE(says(refused({word}), "did you mean '" + here + "'")) << word;
+  }
+  EXPECT_TRUE(says(refused({"run", "-G", "0", "--", "true"}), "did you mean --gpu-ids?"));
+  EXPECT_TRUE(says(refused({"run", "--limit", "8G", "--", "true"}), "did you mean --memory?"));
+  EXPECT_TRUE(says(refused({"reserve", "--duration=2h"}), "did you mean --for?"));
+  EXPECT_TRUE(
+      says(refused({"set", "--gpu-ids", "0", "--set-tq", "30"}), "did you mean --quantum?"));
+}
+
+TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
+  EXPECT_TRUE(says(refused({"run", "--memroy", "8G", "--", "true"}), "did you mean --memory?"));
+  EXPECT_TRUE(says(refused({"run", "--noblock", "--", "true"}), "did you mean --nonblock?"));
+  EXPECT_TRUE(says(refused({"run", "--prio", "high", "--", "true"}), "did you mean --priority?"));
+  EXPECT_TRUE(says(refused({"run", "--mem", "8G", "--", "true"}), "did you mean --memory?"));
+  // It begins --gpus and --gpu-ids.
+  EXPECT_FALSE(says(refused({"run", "--gpu", "2", "--", "true"}), "did you mean"));
+  EXPECT_FALSE(says(refused({"run", "--frob", "--", "true"}), "did you mean"));
+}
+
+TEST(Arguments, ATimeThatIsTooLongIsSaidToBe) {
+  EXPECT_TRUE(says(refused({"reserve", "--for", "100000d"}), "more than 3660 days"));
+  EXPECT_TRUE(says(refused({"reserve", "--for", "99999999999d"}), "more than 3660 days"));
+}
+
 TEST(Arguments, AnOptionInFrontOfItsCommandIsSaid) {
   EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "'--memory'"));
   EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "behind its name"));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <vector>
+#include <utility>
 
 namespace gpurota::cli {
 namespace {
@@ -39,7 +39,70 @@ std::size_t slips(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+using Pair = std::pair<std::string_view, std::string_view>;
+
+// What GPUMan, GPU Slice, canhazgpu, nvshare and others call it.
+constexpr std::array<Pair, 13> kElsewhere = {{{"proclist", "ps"},
+                                              {"top", "status --watch"},
+                                              {"list", "status"},
+                                              {"allocate", "reserve"},
+                                              {"run-existing", "run --lease"},
+                                              {"start", "job start"},
+                                              {"stop", "job stop"},
+                                              {"restart", "job restart"},
+                                              {"remove", "job remove"},
+                                              {"logs", "job logs"},
+                                              {"config", "set"},
+                                              {"admin", "doctor"},
+                                              {"web", "gpurota-web"}}};
+constexpr std::array<Pair, 16> kOptionsElsewhere = {{{"--duration", "--for"},
+                                                     {"--ttl", "--for"},
+                                                     {"-d", "--for"},
+                                                     {"--user", "--as"},
+                                                     {"-u", "--as"},
+                                                     {"--tag", "--note"},
+                                                     {"-n", "--note"},
+                                                     {"-G", "--gpu-ids"},
+                                                     {"--device", "--gpu-ids"},
+                                                     {"--devices", "--gpu-ids"},
+                                                     {"--limit", "--memory"},
+                                                     {"-j", "--json"},
+                                                     {"--set-tq", "--quantum"},
+                                                     {"-T", "--quantum"},
+                                                     {"--anti-thrash", "--turns"},
+                                                     {"-S", "--turns"}}};
+
+template <class Pairs>
+std::string_view find_in(const Pairs& pairs, std::string_view word) {
+  const auto at = std::find_if(pairs.begin(), pairs.end(),
+                               [word](const Pair& pair) { return pair.first == word; });
+  return at == pairs.end() ? std::string_view() : at->second;
+}
+
 }  // namespace
+
+std::string_view command_for(std::string_view word) { return find_in(kElsewhere, word); }
+
+std::string_view nearest_option(std::string_view option,
+                                const std::vector<std::string_view>& names) {
+  const std::string_view known = find_in(kOptionsElsewhere, option);
+  if (!known.empty() && std::find(names.begin(), names.end(), known) != names.end()) return known;
+  if (option.size() < 4 || option.size() > 24) return {};
+  std::string_view slip, begun;
+  int slipped = 0;
+  bool one_way = true;  // "--mem" begins --memory, which begins --memory-threshold
+  for (const std::string_view name : names) {
+    if (name.starts_with(option)) {
+      one_way = one_way && (name.starts_with(begun) || begun.starts_with(name));
+      if (begun.empty() || name.size() < begun.size()) begun = name;
+    } else if (slips(option, name) <= 2) {
+      slip = name;
+      ++slipped;
+    }
+  }
+  if (!begun.empty()) return one_way ? begun : std::string_view();
+  return slipped == 1 ? slip : std::string_view();
+}
 
 bool is_command(std::string_view name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();

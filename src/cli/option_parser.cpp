@@ -1,6 +1,7 @@
 #include "cli/option_parser.h"
 
 #include "base/text.h"
+#include "cli/command_names.h"
 #include "proto/text_forms.h"
 
 #include <fmt/format.h>
@@ -8,16 +9,6 @@
 #include <algorithm>
 
 namespace gpurota::cli {
-namespace {
-
-tl::unexpected<Error> no_such_option(const std::string& word, const std::string& command) {
-  return fail(Code::kInvalid,
-              fmt::format("there is no option '{}' (see 'gpurota {}--help')",
-                          display_text(word, 60), command.empty() ? "" : command + " "));
-}
-
-}  // namespace
-
 void Option::set(const std::string& text) const {
   if (flag != nullptr) *flag = true;
   if (value != nullptr) *value = text;
@@ -69,7 +60,7 @@ Result<void> OptionParser::parse_long(const Words& words) {
                                    [&](const Option& o) { return o.name == name; });
   const bool has_value = equals != std::string::npos;
   if (option == options_.end() || (has_value && !option->takes_value())) {
-    return no_such_option(word, command_);
+    return no_such_option(word, name);
   }
   if (has_value) {
     option->set(word.substr(equals + 1));
@@ -84,7 +75,7 @@ Result<void> OptionParser::parse_letters(const Words& words) {
   for (std::size_t i = 1; i < word.size(); ++i) {
     const auto option = std::find_if(options_.begin(), options_.end(),
                                      [&](const Option& o) { return o.letter == word[i]; });
-    if (option == options_.end()) return no_such_option(word, command_);
+    if (option == options_.end()) return no_such_option(word, std::string{'-', word[i]});
     if (option->takes_value() && i + 1 < word.size()) {
       option->set(word.substr(i + 1));
       return {};
@@ -92,6 +83,18 @@ Result<void> OptionParser::parse_letters(const Words& words) {
     GPUROTA_TRY(take_value(*option, words));
   }
   return {};
+}
+
+tl::unexpected<Error> OptionParser::no_such_option(const std::string& word,
+                                                   std::string_view name) const {
+  std::vector<std::string_view> names;
+  for (const Option& option : options_) names.push_back(option.name);
+  const std::string_view meant = nearest_option(name, names);
+  return fail(
+      Code::kInvalid,
+      fmt::format("there is no option '{}'{} (see 'gpurota {}--help')", display_text(word, 60),
+                  meant.empty() ? "" : fmt::format(": did you mean {}?", meant),
+                  command_.empty() ? "" : command_ + " "));
 }
 
 Result<void> OptionParser::take_value(const Option& option, const Words& words) {

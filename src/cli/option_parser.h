@@ -59,6 +59,8 @@ class OptionParser {
   Result<void> parse_long(const Words& words);
   Result<void> parse_letters(const Words& words);
   Result<void> take_value(const Option& option, const Words& words);
+  // `name`: without its value.
+  tl::unexpected<Error> no_such_option(const std::string& word, std::string_view name) const;
 
   std::vector<Option> options_;
   std::string command_;

@@ -43,7 +43,7 @@ TEST(Duration, ReadsWhatPeopleWrite) {
 }
 
 TEST(Duration, SaysWhatToWriteInstead) {
-  for (const char* text : {"", "10", "-5m", "5x", "m", "0s", "1e9d", "nan", "99999999d", "5 m"}) {
+  for (const char* text : {"", "10", "-5m", "5x", "m", "0s", "1e9d", "nan", "5 m"}) {
     const auto parsed = parse_duration(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_THAT(parsed.error().message, HasSubstr("10m"));

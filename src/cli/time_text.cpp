@@ -43,7 +43,11 @@ Result<std::chrono::seconds> parse_duration(std::string_view text) {
     sum += number * scale;
     rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()) + 1);
   }
-  if (!(sum >= 1 && sum <= kMostSeconds)) return wrong();
+  if (sum > kMostSeconds) {
+    return fail(Code::kInvalid, fmt::format("'{}' is more than {} days", display_text(text, 40),
+                                            static_cast<std::int64_t>(kMostSeconds) / 86400));
+  }
+  if (!(sum >= 1)) return wrong();
   return std::chrono::seconds(static_cast<std::int64_t>(sum));
 }
 
