@@ -37,8 +37,10 @@ std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& 
   Table table(
       {{"NAME"}, {"USER"}, {"STATE"}, {"GPU", true}, {"THERE"}, {"LEASE"}, {"COMMAND", false, 20}});
   for (const proto::Filler& filler : fillers) {
+    // How it ended elsewhere or before is no news of one that is on.
+    const bool tell = filler.detail && filler.state != "on";
     const std::string state =
-        filler.detail ? filler.state + ": " + display_text(*filler.detail, 60) : filler.state;
+        tell ? filler.state + ": " + display_text(*filler.detail, 100) : filler.state;
     bool first = true;
     const auto add = [&](const std::string& gpu, const std::string& there,
                          const std::string& lease) {

@@ -289,6 +289,7 @@ It runs as you, one on a GPU, and leaves as soon as anybody asks for a lease tha
 gets it when its memory is free, or any other program computes there. It comes back when nobody has been
 there for long enough, later each time it had to leave soon. A GPU with a filler is shown as available,
 and does not count against your limits. One that ends by itself is started again, with pauses.
+Where several wait for a GPU they go round: after an hour (or as the site says) one is ended for the next.
 )";
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTopics = {{

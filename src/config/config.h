@@ -108,6 +108,8 @@ struct Automatic {
 struct Filler {
   int load_percent = 10;  // a GPU this busy is needed by somebody, whom we cannot see
   bool count_against_limits = false;
+  // While another one waits for its GPU; zero: for ever.
+  std::chrono::milliseconds longest_stay{3600000};
 
   bool operator==(const Filler&) const = default;
 };

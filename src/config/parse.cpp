@@ -335,6 +335,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"lowered_limit.grace", duration(config.lowered_limit.grace, Milliseconds(0))},
       {"filler.load_percent", count(config.filler.load_percent, 1, 101)},
       {"filler.count_against_limits", flag(config.filler.count_against_limits)},
+      {"filler.longest_stay", duration(config.filler.longest_stay, Milliseconds(0))},
       {"automatic.enabled", flag(config.automatic.enabled)},
       {"automatic.users", names(config.automatic.users)},
       {"automatic.memory", size(config.automatic.memory)},

@@ -29,6 +29,8 @@ std::string reason_of(filler::Why why) {
       return "its owner paused it";
     case filler::Why::kRemoved:
       return "its owner removed it";
+    case filler::Why::kStayOver:
+      return "its stay is over, and another filler waits";
     case filler::Why::kWanted:
     case filler::Why::kLoad:
     case filler::Why::kNobody:
@@ -164,42 +166,14 @@ void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
     yield(gpu, reason_of(spot.turns.why()));
   } else if (spot.moved_out && parts_.leases.gpu_state(gpu).draining) {
     leave(gpu, reason_of(filler::Why::kOutOfService));
+  } else if (sight.in_service && stay_is_over(gpu)) {
+    if (spot.moved_out ? spot.turns.state() == filler::State::kFree
+                       : spot.turns.dismiss(filler::Why::kStayOver)) {
+      leave(gpu, reason_of(filler::Why::kStayOver));
+    }
   } else if (spot.turns.state() == filler::State::kFree) {
     spot.filler ? bring_back(gpu) : start_one(gpu);
   }
-}
-
-void Fillers::start_one(const GpuUuid& gpu) {
-  const TimePoint now = parts_.loop.now();
-  FillerSpot& spot = spots_[gpu];
-  std::vector<filler::Candidate> candidates;
-  std::vector<std::uint64_t> ids;
-  for (const auto& [id, entry] : entries_) {
-    filler::Candidate candidate{
-        entry.spec.name,        entry.wishes.gpus, entry.wishes.instances, 0, true,
-        entry.wishes.idle_after};
-    candidate.may_start =
-        !entry.paused && !entry.removed && (!entry.retry_at || now >= *entry.retry_at);
-    for (const auto& [other, taken] : spots_) candidate.running += taken.filler == id ? 1 : 0;
-    candidates.push_back(std::move(candidate));
-    ids.push_back(id);
-  }
-  const Duration idle = spot.turns.idle_for(now);
-  const auto chosen = filler::choose(std::move(candidates), {{gpu, idle}});
-  if (chosen.empty()) return;
-  FillerEntry& entry = entries_.at(ids[chosen.front().candidate]);
-  if (auto launched = launch(entry, gpu); !launched) {
-    entry.problem = launched.error().message;
-    entry.retry_at = now + jobs::back_off(++entry.failures);
-    log::warn("a filler cannot be started",
-              {{"name", entry.spec.name}, {"error", launched.error().message}});
-    return;
-  }
-  spot.turns.on_started(now);
-  parts_.glimpse(gpu, filler::kSampleEvery);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
-  record(proto::EventType::kFillerStarted, entry, gpu,
-         fmt::format("starts on {}: nobody has used it for {} s", gpu_name(gpu), seconds));
 }
 
 std::uint64_t Fillers::files_of(const FillerEntry& entry, std::size_t place) {
@@ -239,7 +213,10 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
           [&](pid_t keeper) { cgroups_.make(keeper, fmt::format("filler-{}", number)); }));
   FillerSpot& spot = spots_[gpu];
   spot.filler = entry.id;
-  spot.since = parts_.loop.now();
+  spot.since = entry.last_start = parts_.loop.now();
+  spot.stayed = Duration(0);
+  spot.may_lack_lease = false;
+  spot.stays_from = spot.since;
   auto keeper = track(parts_.processes, pid, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
   if (keeper) {
     spot.keeper = std::move(*keeper);
@@ -255,6 +232,11 @@ void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
   if (it == entries_.end() || spot.told_to_end) return;
   spot.told_to_end = true;
+  // What was on for a while and had to be ended is a good one, however it began.
+  if (parts_.loop.now() - spot.since >= filler::Rules{}.good_stay) {
+    it->second.failures = 0;
+    it->second.problem.clear();
+  }
   spot.eviction.reset();
   spot.look_timer.reset();
   record(proto::EventType::kFillerYielded, it->second, gpu,
@@ -292,6 +274,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   FillerSpot& spot = it->second;
   if (!spot.lease && !gone && is_kept_by(entry, spot)) {
     spot.lease = id;
+    spot.may_lack_lease = false;
     // It had to leave while it was still starting.
     if (spot.turns.state() == filler::State::kLeaving) {
       parts_.loop.post([this, id, why = spot.turns.why()] {
@@ -363,7 +346,9 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
     how = report->cannot_start;
   } else if (report) {
     how = fmt::format("{} {}", report->signalled ? "killed by signal" : "exited", report->code);
-    raced = !report->signalled && report->code == kNoGpuLeft;
+    // It was still asking an earlier daemon, which has gone.
+    const bool unheard = spots_[gpu].may_lack_lease && report->code == jobs::kRunFailed;
+    raced = !report->signalled && (report->code == kNoGpuLeft || unheard);
     failed = report->signalled || (report->code != 0 && !raced);
     // `gpurota run` has not come to the command: what it said is why.
     const bool refused = !report->signalled && report->code == jobs::kRunFailed;
@@ -375,6 +360,12 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
   if (!brief) entry.failures = 0;
   if (failed || (brief && !raced)) entry.retry_at = now + jobs::back_off(++entry.failures);
   entry.problem = failed ? how : "";
+  // Its owner is told what was not there.
+  const bool no_command =
+      report && !report->signalled && (report->code == 126 || report->code == 127);
+  if (const std::string why = launcher_.last_line(number); no_command && !why.empty()) {
+    entry.problem += ": " + why;
+  }
   record(proto::EventType::kFillerEnded, entry, gpu,
          fmt::format("has ended on {} by itself: {}", gpu_name(gpu), display_text(how, 200)));
 }

@@ -58,6 +58,7 @@ struct FillerEntry {
   int failures = 0;             // soon or badly ended by itself, in a row
   std::optional<TimePoint> retry_at;
   std::string problem;  // how it last ended by itself, if not well
+  TimePoint last_start = TimePoint::min();
 
   bool may_use(const GpuUuid& gpu) const;
   bool is_removed() const { return removed; }
@@ -70,8 +71,11 @@ struct FillerSpot {
   std::optional<TrackedProcess> keeper;  // of it, until it ends
   std::optional<LeaseId> lease;          // of it, until the memory is back
   TimePoint since{};
+  Duration stayed{};                    // until it was last moved out for somebody
+  std::optional<TimePoint> stays_from;  // and since; empty: it is out for somebody
   ports::EventLoop::SourcePtr kill_timer;
   bool told_to_end = false;
+  bool may_lack_lease = false;  // an earlier daemon started it, and no lease of it is known
   std::optional<filler::Eviction> eviction;  // it is being moved out
   bool moved_out = false;                    // it is out
   Bytes stays;                               // of what is out, on the GPU
@@ -143,6 +147,13 @@ class Fillers {
 
  private:
   void evaluate(const GpuUuid& gpu, const filler::Sight& sight);
+  // It has been there for long enough, and another one waits for the GPU.
+  bool stay_is_over(const GpuUuid& gpu) const;
+  struct Candidates {
+    std::vector<filler::Candidate> list;
+    std::vector<std::uint64_t> ids;
+  };
+  Candidates candidates() const;
   filler::Sight sight_of(const GpuUuid& gpu, bool foreign) const;
   filler::Rules rules_for(const GpuUuid& gpu) const;
   void start_one(const GpuUuid& gpu);

@@ -70,6 +70,8 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
     if (!leaves || spot.filler != id) continue;
     const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
     const char* const reason = entry.removed ? "it is being removed" : "it is paused";
+    // A GPU that it keeps from others while it is paused it has.
+    if (spot.moved_out && !spot.stays_from) spot.stays_from = parts_.loop.now();
     if (spot.turns.dismiss(why)) {
       yield(gpu, reason);
     } else if (entry.removed && (spot.moved_out || spot.eviction)) {
@@ -173,7 +175,9 @@ void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) 
     spot.keeper = std::move(*keeper);
     cgroups_.take_up(*holder);
     spot.filler = entry.id;
-    spot.since = parts_.loop.now();
+    spot.since = entry.last_start = parts_.loop.now();
+    spot.stays_from = spot.since;
+    spot.may_lack_lease = true;
     spot.turns.on_found(parts_.loop.now());
     parts_.glimpse(gpu, filler::kSampleEvery);
     log::info("filler taken up", {{"name", entry.spec.name}, {"gpu", gpu.value}});
@@ -188,6 +192,7 @@ void Fillers::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out
     if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
     if (!is_kept_by(lease, spot)) continue;
     spot.lease = id;
+    spot.may_lack_lease = false;
     ending = lease.cause.has_value();
   }
   const bool stays_out = was_out && !ending && swap_lease_of(spot);

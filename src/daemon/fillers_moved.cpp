@@ -115,6 +115,10 @@ void Fillers::finish_eviction(const GpuUuid& gpu) {
   spot.stays = spot.eviction->stays();
   spot.eviction.reset();
   spot.moved_out = true;
+  if (spot.turns.why() != filler::Why::kPaused && spot.stays_from) {
+    spot.stayed += parts_.loop.now() - *spot.stays_from;
+    spot.stays_from.reset();
+  }
   spot.turns.on_moved_out(parts_.loop.now());
   // `look_timer` may be what has called.
   parts_.loop.post([this, gpu] { spots_[gpu].look_timer.reset(); });
@@ -135,6 +139,7 @@ void Fillers::bring_back(const GpuUuid& gpu) {
   if (!parts_.turns.turns().could_come_back(*spot.lease)) return;
   spot.moved_out = false;
   spot.since = now;
+  if (!spot.stays_from) spot.stays_from = now;
   save_or_say(entry);
   spot.turns.on_started(now);
   parts_.glimpse(gpu, filler::kSampleEvery);

@@ -1,6 +1,7 @@
 #include "filler/choice.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace gpurota::filler {
 namespace {
@@ -12,21 +13,54 @@ bool may_use(const Candidate& candidate, const FreeGpu& gpu) {
          std::find(candidate.gpus.begin(), candidate.gpus.end(), gpu.gpu) != candidate.gpus.end();
 }
 
+// The least goes first.
+using Claim = std::tuple<int, int, TimePoint, TimePoint>;
+
+Claim claim_of(const std::vector<Candidate>& candidates, const Candidate& candidate) {
+  int running = 0;  // of its user's
+  TimePoint last_start = TimePoint::min();
+  for (const Candidate& each : candidates) {
+    if (each.user != candidate.user) continue;
+    running += each.running;
+    last_start = std::max(last_start, each.last_start);
+  }
+  return {running, candidate.running, last_start, candidate.last_start};
+}
+
+std::optional<std::size_t> first_of(const std::vector<Candidate>& candidates, const FreeGpu& gpu) {
+  std::optional<std::size_t> best;
+  Claim least;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!may_use(candidates[i], gpu)) continue;
+    const Claim claim = claim_of(candidates, candidates[i]);
+    if (best && !(claim < least)) continue;
+    best = i;
+    least = claim;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vector<FreeGpu>& free) {
   std::vector<Placement> placements;
   for (const FreeGpu& gpu : free) {
-    std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (!may_use(candidates[i], gpu)) continue;
-      if (!best || candidates[i].running < candidates[*best].running) best = i;
-    }
+    const auto best = first_of(candidates, gpu);
     if (!best) continue;
     ++candidates[*best].running;
     placements.push_back({*best, gpu.gpu});
   }
   return placements;
+}
+
+bool makes_way(std::vector<Candidate> candidates, std::size_t current, const FreeGpu& gpu) {
+  Candidate& leaves = candidates[current];
+  --leaves.running;
+  const Claim own = claim_of(candidates, leaves);
+  const bool stays_if_it_can = leaves.may_start;
+  leaves.may_start = false;
+  const auto next = first_of(candidates, gpu);
+  return next && (!stays_if_it_can || claim_of(candidates, candidates[*next]) < own);
 }
 
 }  // namespace gpurota::filler

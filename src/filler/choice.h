@@ -1,12 +1,16 @@
-// Which filler goes on which GPU that is free for one. One to a GPU; among those that may, the one that
-// is on the fewest, then the one added first, so that several fillers share what is idle. Pure.
+// Which filler goes on which GPU that is free for one, and when one that is on has to make way for another. One
+// to a GPU. What is idle is shared among users, then among the fillers of each: who is on the fewest GPUs is first,
+// then whose last start is longest ago; so fillers of which only one can be on go round. Pure.
 #pragma once
 
 #include "base/ids.h"
 #include "core/time.h"
 
 #include <optional>
+#include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace gpurota::filler {
 
@@ -17,6 +21,8 @@ struct Candidate {
   int running = 0;
   bool may_start = true;  // false: paused, or it waits after a failure
   Duration idle_after{};  // not before nobody has been there for so long
+  uid_t user = 0;
+  TimePoint last_start = TimePoint::min();  // on any GPU
 };
 
 struct FreeGpu {
@@ -30,7 +36,12 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-// `free`: GPUs where one may start now, in the order of their indices.
+// `free`: GPUs where one may start now, in the order of their indices. Those with equal claims in the order of
+// candidates.
 std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vector<FreeGpu>& free);
+
+// Whether the one that has been on this GPU for long enough makes way for another candidate: one with a better
+// claim, once it is gone. One that may not start (it is paused) makes way for any.
+bool makes_way(std::vector<Candidate> candidates, std::size_t current, const FreeGpu& gpu);
 
 }  // namespace gpurota::filler

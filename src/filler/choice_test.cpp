@@ -46,5 +46,100 @@ TEST(Choice, LeavesAGpuAloneUntilItHasBeenIdleForLongEnough) {
               ElementsAre(Placement{0, kA}));
 }
 
+Candidate of(uid_t user, const char* name, int running = 0, int started_at = -1) {
+  Candidate candidate{name, {}, {}, running, true, {}, user};
+  if (started_at >= 0) candidate.last_start = TimePoint(std::chrono::minutes(started_at));
+  return candidate;
+}
+
+const FreeGpu kFree{kA, std::chrono::minutes(1)};
+
+TEST(Choice, SharesWhatIsIdleAmongUsersFirst) {
+  // One user's second filler comes after the other user's first.
+  EXPECT_THAT(choose({of(1, "a"), of(1, "b"), of(2, "c")}, idle({kA, kB, kC})),
+              ElementsAre(Placement{0, kA}, Placement{2, kB}, Placement{1, kC}));
+}
+
+TEST(Choice, TakesTheOneWhoseLastStartIsLongestAgo) {
+  EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "b", 0, 10)}, {kFree}),
+              ElementsAre(Placement{1, kA}));
+  EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "new")}, {kFree}), ElementsAre(Placement{1, kA}));
+  // Her other filler has just been on; his has not.
+  EXPECT_THAT(choose({of(1, "a", 0, 5), of(1, "b", 0, 30), of(2, "c", 0, 20)}, {kFree}),
+              ElementsAre(Placement{2, kA}));
+}
+
+TEST(Choice, OneThatIsOnMakesWayForOneWithABetterClaimAndForNoOther) {
+  EXPECT_TRUE(makes_way({of(1, "on", 1, 0), of(2, "waits")}, 0, kFree));
+  EXPECT_TRUE(makes_way({of(1, "on", 1, 10), of(1, "before", 0, 5)}, 0, kFree));
+  EXPECT_FALSE(makes_way({of(1, "alone", 1, 0)}, 0, kFree));
+  // He has a GPU already, and this is her only one.
+  EXPECT_FALSE(makes_way({of(1, "on", 1, 0), of(2, "second"), of(2, "first", 1, 0)}, 0, kFree));
+  EXPECT_TRUE(makes_way({of(1, "on", 2, 0), of(2, "waits")}, 0, kFree));
+}
+
+TEST(Choice, OneThatIsOnMakesWayOnlyForOneThatCanStartThere) {
+  Candidate waits = of(2, "waits");
+  waits.may_start = false;
+  EXPECT_FALSE(makes_way({of(1, "on", 1, 0), waits}, 0, kFree));
+  waits.may_start = true;
+  waits.gpus = {kB};
+  EXPECT_FALSE(makes_way({of(1, "on", 1, 0), waits}, 0, kFree));
+  waits.gpus.clear();
+  waits.idle_after = std::chrono::hours(1);
+  EXPECT_FALSE(makes_way({of(1, "on", 1, 0), waits}, 0, kFree));
+}
+
+TEST(Choice, OneThatIsPausedMakesWayForAny) {
+  Candidate paused = of(1, "paused", 1, 0);
+  paused.may_start = false;
+  EXPECT_TRUE(makes_way({paused, of(2, "was on since", 0, 50)}, 0, kFree));
+}
+
+// As the daemon does it: each time that one has been on for long enough it asks.
+TEST(Choice, FillersOfWhichOneFitsGoRoundAndEachUserHasTheSameTime) {
+  std::vector<Candidate> fillers = {of(1, "a"), of(1, "b"), of(2, "c"), of(2, "d"), of(3, "e")};
+  std::vector<int> hours(fillers.size());
+  std::optional<std::size_t> on;
+  for (int hour = 0; hour < 120; ++hour) {
+    if (on && makes_way(fillers, *on, kFree)) {
+      fillers[*on].running = 0;
+      on.reset();
+    }
+    if (!on) {
+      on = choose(fillers, {kFree}).front().candidate;
+      fillers[*on].running = 1;
+      fillers[*on].last_start = TimePoint(std::chrono::hours(hour));
+    }
+    ++hours[*on];
+  }
+  EXPECT_THAT(hours, ElementsAre(20, 20, 20, 20, 40));
+}
+
+TEST(Choice, WhatIsLeftOverGoesRoundToo) {
+  // Two users, three GPUs: each has one, and the third in turn.
+  std::vector<Candidate> fillers = {of(1, "a"), of(2, "b")};
+  const std::vector<GpuUuid> gpus = {kA, kB, kC};
+  std::vector<std::optional<std::size_t>> on(gpus.size());
+  std::vector<int> hours(fillers.size());
+  for (int hour = 0; hour < 120; ++hour) {
+    for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
+      const FreeGpu free{gpus[gpu], std::chrono::minutes(1)};
+      if (on[gpu] && makes_way(fillers, *on[gpu], free)) {
+        --fillers[*on[gpu]].running;
+        on[gpu].reset();
+      }
+      if (!on[gpu]) {
+        on[gpu] = choose(fillers, {free}).front().candidate;
+        ++fillers[*on[gpu]].running;
+        fillers[*on[gpu]].last_start =
+            TimePoint(std::chrono::hours(hour)) + std::chrono::seconds(gpu);
+      }
+      ++hours[*on[gpu]];
+    }
+  }
+  EXPECT_NEAR(hours[0], hours[1], 2);
+}
+
 }  // namespace
 }  // namespace gpurota::filler

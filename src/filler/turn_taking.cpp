@@ -35,6 +35,8 @@ const char* to_string(Why why) {
       return "paused";
     case Why::kRemoved:
       return "removed";
+    case Why::kStayOver:
+      return "another filler";
   }
   return "unknown";
 }
@@ -116,7 +118,8 @@ void TurnTaking::on_moved_out(TimePoint now) {
 void TurnTaking::rest(TimePoint now, bool had_to_leave) {
   const bool was_long = on_since_ && now - *on_since_ >= rules_.good_stay;
   on_since_.reset();
-  const bool by_order = had_to_leave && (why_ == Why::kPaused || why_ == Why::kRemoved);
+  const bool by_order =
+      had_to_leave && (why_ == Why::kPaused || why_ == Why::kRemoved || why_ == Why::kStayOver);
   // One that ends by itself says nothing of the GPU: another one may do well there.
   const bool yielded = had_to_leave && !by_order;
   if (yielded) short_stays_ = was_long ? 0 : std::min(short_stays_ + 1, 30);
@@ -125,7 +128,7 @@ void TurnTaking::rest(TimePoint now, bool had_to_leave) {
   rest_until_ = now + std::min(rest, std::max(rules_.longest_rest, rules_.idle_after));
   if (by_order) rest_until_.reset();
   state_ = by_order ? State::kBusy : State::kResting;
-  if (had_to_leave) idle_since_.reset();
+  if (had_to_leave && why_ != Why::kStayOver) idle_since_.reset();
 }
 
 bool TurnTaking::dismiss(Why why) { return state_ == State::kOn && leave(why); }

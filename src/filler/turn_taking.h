@@ -40,7 +40,17 @@ struct Sight {
   int load_percent = 0;    // meaningful only while no filler is on
 };
 
-enum class Why { kNobody, kOutOfService, kLeased, kWanted, kForeign, kLoad, kPaused, kRemoved };
+enum class Why {
+  kNobody,
+  kOutOfService,
+  kLeased,
+  kWanted,
+  kForeign,
+  kLoad,
+  kPaused,
+  kRemoved,
+  kStayOver
+};
 const char* to_string(Why why);  // "leased", "foreign process", …
 
 enum class State { kBusy, kFree, kOn, kLeaving, kResting };
@@ -71,7 +81,8 @@ class TurnTaking {
   void on_gone(TimePoint now, bool had_to_leave);
   // It is off the GPU and has not ended; when it does, before it was started again, that is no news.
   void on_moved_out(TimePoint now);
-  // Its owner or an administrator pauses or removes the filler that is on. True if it must leave now.
+  // Its owner or an administrator pauses or removes the filler that is on, or another one's turn has come
+  // (kStayOver: that one may start as soon as it is gone). True if it must leave now.
   bool dismiss(Why why);
 
  private:

@@ -187,6 +187,23 @@ TEST(TurnTaking, DismissedItLeavesOnceAndThatIsNoShortStay) {
   EXPECT_EQ(gpu.starts, 2);
 }
 
+TEST(TurnTaking, WhenAStayIsOverTheNextOneNeedNotWaitForTheIdleTime) {
+  Gpu gpu;
+  gpu.pass(seconds(31), kNobodyThere);
+  EXPECT_TRUE(gpu.turns.dismiss(Why::kStayOver));
+  gpu.pass(seconds(5), kNobodyThere);
+  EXPECT_EQ(gpu.turns.state(), State::kLeaving);
+  gpu.turns.on_gone(gpu.now, true);
+  gpu.pass(milliseconds(50), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 2);
+  // But it does if somebody came meanwhile.
+  EXPECT_TRUE(gpu.turns.dismiss(Why::kStayOver));
+  gpu.look(foreign());
+  gpu.turns.on_gone(gpu.now, true);
+  gpu.pass(seconds(29), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 2);
+}
+
 TEST(TurnTaking, OneThatAnEarlierDaemonStartedIsOn) {
   Gpu gpu;
   gpu.turns.on_found(gpu.now);

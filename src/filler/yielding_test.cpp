@@ -31,6 +31,10 @@ TEST(WayOut, WhatIsRemovedOrOnAGpuOutOfServiceEnds) {
   EXPECT_EQ(way_out(movable(Why::kOutOfService)).how, OnYield::kStop);
 }
 
+TEST(WayOut, OneWhoseStayIsOverEndsAsThereIsOneToAGpu) {
+  EXPECT_EQ(way_out(movable(Why::kStayOver)).how, OnYield::kStop);
+}
+
 TEST(WayOut, OneThatCannotBeMovedIsEndedAndItIsSaidWhy) {
   Yielding full = movable();
   full.host_has_room = false;
