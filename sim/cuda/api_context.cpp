@@ -268,13 +268,30 @@ GPUROTA_SIM_API cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   }
 }
 
+// A larger heap, buffer or stack is taken from the GPU at once (the driver may do it at the next launch), and a
+// smaller one given back.
 GPUROTA_SIM_API cuCtxSetLimit(CUlimit limit, std::size_t value) {
   std::size_t before = 0;
   const CUresult known = cuCtxGetLimit(&before, limit);
   if (known != CUDA_SUCCESS) return known;
   const AnyContextCall call(nullptr);
   if (call.failed()) return call.error();
-  call.context()->limits[limit] = value;
+  Context& context = *call.context();
+  const gpurota::sim::DeviceConfig& gpu = call.machine().config(context.device);
+  std::uint64_t each = 0;  // bytes of GPU memory
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) each = 1;
+  if (limit == CU_LIMIT_STACK_SIZE) {
+    each = static_cast<std::uint64_t>(gpu.multiprocessors) *
+           static_cast<std::uint64_t>(gpu.threads_per_multiprocessor);
+  }
+  const std::uint64_t more = value > before ? (value - before) * each : 0;
+  const std::uint64_t less = value < before ? (before - value) * each : 0;
+  if (more != 0 && !call.machine().charge(context.device, more, false)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (less != 0) call.machine().discharge(context.device, less);
+  context.charged_bytes += more - less;
+  context.limits[limit] = value;
   return CUDA_SUCCESS;
 }
 

@@ -55,6 +55,18 @@ CUresult destroy_fails(CUcontext) { return CUDA_ERROR_UNKNOWN; }
 CUresult green_destroy(CUgreenCtx) { return primary_active = 0, CUDA_SUCCESS; }
 CUresult view_current(CUcontext* out) { return *out = the_view(), CUDA_SUCCESS; }
 
+CUmemoryPool the_pool() { return reinterpret_cast<CUmemoryPool>(std::uintptr_t{0x5000}); }
+CUresult make_pool(CUmemoryPool* out, const CUmemPoolProps*) {
+  return *out = the_pool(), CUDA_SUCCESS;
+}
+CUresult managed_default(CUmemoryPool* out, CUmemLocation*, CUmemAllocationType type) {
+  *out = the_pool();
+  return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult take_from_pool(CUdeviceptr* out, size_t, CUmemoryPool, CUstream) {
+  return *out = 0x700000, CUDA_SUCCESS;
+}
+
 class Families : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -167,6 +179,44 @@ TEST_F(Families, WhatIsAllocatedInAGreenContextLivesInThePrimary) {
   ASSERT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
   EXPECT_EQ(charged_bytes(), 8 * kMiB);
   ASSERT_EQ(cuGreenCtxDestroy(the_green()), CUDA_SUCCESS);  // the last to retain the primary
+  EXPECT_EQ(charged_bytes(), 0);
+}
+
+// What the host touches is never memory that moves; it is charged like others where its GPU is said.
+TEST_F(Families, APoolOfManagedMemoryStaysWhereItIs) {
+  install(kFn_cuMemPoolCreate, make_pool);
+  CUmemPoolProps managed = {};
+  managed.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  managed.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuMemPoolCreate(&pool, &managed), CUDA_SUCCESS);
+  bool foreign = false;
+  const Pool* known = known_pool(state(), pool, &foreign);
+  ASSERT_NE(known, nullptr);
+  EXPECT_TRUE(known->stays);
+}
+
+TEST_F(Families, TheDefaultPoolOfManagedMemoryStaysWhereItIs) {
+  install(kFn_cuMemGetDefaultMemPool, managed_default);
+  bool foreign = false;
+  const Pool* known = known_pool(state(), the_pool(), &foreign);
+  ASSERT_NE(known, nullptr);
+  EXPECT_TRUE(known->stays);
+  CUmemoryPool of_gpu = nullptr;
+  ASSERT_EQ(GPUROTA_REAL(cuDeviceGetDefaultMemPool)(&of_gpu, 0), CUDA_SUCCESS);
+  EXPECT_FALSE(known_pool(state(), of_gpu, &foreign)->stays);
+}
+
+// Which GPU it is on no argument tells: it is charged by what NVML shows.
+TEST_F(Families, APoolOfManagedMemoryWithoutAPlaceIsNotCountedHere) {
+  install(kFn_cuMemPoolCreate, make_pool);
+  install(kFn_cuMemAllocFromPoolAsync, take_from_pool);
+  CUmemPoolProps managed = {};
+  managed.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemPoolCreate(&pool, &managed), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 64 << 20, pool, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(charged_bytes(), 0);
 }
 

@@ -77,15 +77,18 @@ int64_t read_charge(State& s, Pool& pool, bool own) {
   return grown;
 }
 
-// Whether the driver made it by itself for `device`: the default pool, and since CUDA 13 one of managed
-// memory.
+// Whether the driver made it by itself for `device`: the default pool.
 bool is_default_pool(CUmemoryPool handle, CUdevice device) {
   const auto get = GPUROTA_REAL(cuDeviceGetDefaultMemPool);
   CUmemoryPool pool = nullptr;
-  if (get != nullptr && get(&pool, device) == CUDA_SUCCESS && pool == handle) return true;
+  return get != nullptr && get(&pool, device) == CUDA_SUCCESS && pool == handle;
+}
+
+// Since CUDA 13 there is one of managed memory too.
+bool is_managed_pool(CUmemoryPool handle, CUdevice device) {
   const auto get_of_type = GPUROTA_REAL(cuMemGetDefaultMemPool);
   CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  pool = nullptr;
+  CUmemoryPool pool = nullptr;
   return get_of_type != nullptr &&
          get_of_type(&pool, &location, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_SUCCESS &&
          pool == handle;
@@ -97,10 +100,13 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
   int count = 0;
   if (get_count == nullptr || get_count(&count) != CUDA_SUCCESS) return nullptr;
   for (CUdevice device = 0; device < count; ++device) {
-    if (!is_default_pool(handle, device)) continue;
+    const bool managed = !is_default_pool(handle, device);
+    if (managed && !is_managed_pool(handle, device)) continue;
     const int slot = slot_of_device(device);
     *foreign = slot < 0;
-    return slot >= 0 ? add_pool(s, handle, slot, false) : nullptr;
+    Pool* pool = slot >= 0 ? add_pool(s, handle, slot, false) : nullptr;
+    if (pool != nullptr) pool->stays = managed;
+    return pool;
   }
   return nullptr;
 }
@@ -137,6 +143,7 @@ Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked) {
     p.stuck_size.store(0);
     p.slot = slot;
     p.tracked = tracked;
+    p.stays = false;
     p.destroyed = false;
     p.pool.store(handle, std::memory_order_release);
     if (i >= s.pools.used.load()) s.pools.used.store(i + 1, std::memory_order_release);

@@ -142,8 +142,10 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
   const Place place = place_of_stream(stream, per_thread);
   if (place.kind == Place::Kind::kNoContext || size == 0) return call();
   if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (swapping()) return swap_allocate_async(place, size, stream, per_thread, out);
   Pool* pool = current_pool(state(), place);
+  if (swapping() && (pool == nullptr || !pool->stays)) {
+    return swap_allocate_async(place, size, stream, per_thread, out);
+  }
   if (pool == nullptr) return call();
   return allocate_from({pool, out, size, stream, per_thread, false}, call);
 }
@@ -163,7 +165,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (pool == nullptr) return call();  // host memory, imported, or an error to be
-  if (swapping() && !pool->shared) {
+  if (swapping() && !pool->stays) {
     const Place here = current_place();
     const Place place{Place::Kind::kSlot, pool->slot, here.slot == pool->slot ? here.context : 0};
     return swap_allocate_async(place, size, stream, per_thread, out);
@@ -250,7 +252,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   interposer::Pool* pool =
       slot >= 0 ? interposer::add_pool(interposer::state(), *out, slot, true) : nullptr;
   if (pool != nullptr) {
-    pool->shared = props->handleTypes != 0;
+    pool->stays = props->handleTypes != 0 || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED;
     return result;
   }
   GPUROTA_DEBUG("a memory pool on device %d is refused: %s", props->location.id,

@@ -170,7 +170,7 @@ struct Pool {
   std::atomic<int32_t> inside;  // calls of the driver that may make it grow
   int32_t slot;
   bool tracked;    // can be destroyed: its allocations are in the pointer table
-  bool shared;     // can be given to other processes: its memory does not move
+  bool stays;      // it can be given to other processes, or is managed: its memory does not move
   bool destroyed;  // by the program, while allocations live
 };
 

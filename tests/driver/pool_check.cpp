@@ -12,9 +12,10 @@ cuuint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
   return cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS ? value : UINT64_MAX;
 }
 
-CUmemoryPool make_pool() {
+CUmemoryPool make_pool(CUmemAllocationHandleType handles = CU_MEM_HANDLE_TYPE_NONE) {
   CUmemPoolProps properties = {};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.handleTypes = handles;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   CUmemoryPool pool = nullptr;
   return cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS ? pool : nullptr;
@@ -104,6 +105,54 @@ DRIVER_CHECK(memory_of_a_pool_takes_copies_and_kernels_in_stream_order) {
   EXPECT_SAME(out.front(), 42U);
   EXPECT_SAME(out.back(), 42U);
   EXPECT_OK(cuStreamDestroy_v2(stream));
+}
+
+DRIVER_CHECK(what_the_current_pool_gave_can_be_exported_if_that_can) {
+  const auto set = function<CUresult(CUdevice, CUmemoryPool)>("cuDeviceSetMemPool");
+  const auto get = function<CUresult(CUmemoryPool*, CUdevice)>("cuDeviceGetMemPool");
+  const auto exported =
+      function<CUresult(CUmemPoolPtrExportData*, CUdeviceptr)>("cuMemPoolExportPointer");
+  const WithContext with;
+  CUmemoryPool before = nullptr;
+  CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUmemPoolPtrExportData data = {};
+  CUdeviceptr p = 0;
+  EXPECT_TRUE(pool != nullptr);
+  EXPECT_OK(get(&before, 0));
+  EXPECT_OK(set(0, pool));
+  EXPECT_OK(cuMemAllocAsync(&p, kMiB, nullptr));
+  EXPECT_OK(exported(&data, p));
+  EXPECT_OK(cuMemFreeAsync(p, nullptr));
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+  EXPECT_OK(set(0, before));
+  EXPECT_OK(cuMemPoolDestroy(pool));
+}
+
+// Since CUDA 13.
+DRIVER_CHECK(a_pool_is_made_current_by_location_as_by_device) {
+  using Get = CUresult(CUmemoryPool*, CUmemLocation*, CUmemAllocationType);
+  const auto set =
+      function<CUresult(CUmemLocation*, CUmemAllocationType, CUmemoryPool)>("cuMemSetMemPool");
+  const auto get = function<Get>("cuMemGetMemPool");
+  const auto get_default = function<Get>("cuMemGetDefaultMemPool");
+  const auto get_of_device = function<CUresult(CUmemoryPool*, CUdevice)>("cuDeviceGetMemPool");
+  if (set == nullptr || get == nullptr || get_default == nullptr) return skip_check("no CUDA 13");
+  const WithContext with;
+  CUmemLocation place = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = make_pool();
+  CUmemoryPool first = nullptr, now = nullptr;
+  CUdeviceptr p = 0;
+  EXPECT_OK(get_default(&first, &place, CU_MEM_ALLOCATION_TYPE_PINNED));
+  EXPECT_OK(set(&place, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+  EXPECT_OK(get(&now, &place, CU_MEM_ALLOCATION_TYPE_PINNED));
+  EXPECT_TRUE(now == pool);
+  EXPECT_OK(get_of_device(&now, 0));
+  EXPECT_TRUE(now == pool);
+  EXPECT_OK(cuMemAllocAsync(&p, kMiB, nullptr));
+  EXPECT_OK(cuMemFreeAsync(p, nullptr));
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+  EXPECT_OK(set(&place, CU_MEM_ALLOCATION_TYPE_PINNED, first));
+  EXPECT_OK(cuMemPoolDestroy(pool));
 }
 
 DRIVER_CHECK(freeing_what_no_pool_gave_is_refused) {

@@ -198,3 +198,22 @@ SIMULATOR_CHECK(a_process_that_becomes_another_program_gives_its_memory_back) {
   ::waitpid(holder, nullptr, 0);
   ::close(ready);
 }
+
+// A real driver takes it when it needs it, at the latest at the next launch.
+SIMULATOR_CHECK(larger_limits_of_a_context_take_memory_of_the_gpu) {
+  const auto set = function<CUresult(CUlimit, std::size_t)>("cuCtxSetLimit");
+  std::size_t before = 0, after = 0, total = 0;
+  const WithContext with;
+  EXPECT_OK(cuMemGetInfo_v2(&before, &total));
+  EXPECT_OK(set(CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{520} << 20));
+  EXPECT_OK(cuMemGetInfo_v2(&after, &total));
+  EXPECT_SAME(before - after, std::size_t{512} << 20);
+  EXPECT_OK(set(CU_LIMIT_STACK_SIZE, 2048));
+  EXPECT_OK(cuMemGetInfo_v2(&after, &total));
+  EXPECT_TRUE(before - after > std::size_t{512} << 20);
+  EXPECT_OK(set(CU_LIMIT_STACK_SIZE, 1024));
+  EXPECT_OK(set(CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20));
+  EXPECT_OK(cuMemGetInfo_v2(&after, &total));
+  EXPECT_SAME(before, after);
+  EXPECT_CODE(set(CU_LIMIT_MALLOC_HEAP_SIZE, total), CUDA_ERROR_OUT_OF_MEMORY);
+}

@@ -166,8 +166,15 @@ DRIVER_CHECK(a_graph_that_frees_at_its_next_launch_is_charged_once) {
   EXPECT_OK(cuGraphDestroy(graph));
 }
 
-DRIVER_CHECK(an_allocation_is_charged_to_the_pool_that_was_made_current) {
-  const auto set = function<CUresult(CUdevice, CUmemoryPool)>("cuDeviceSetMemPool");
+namespace {
+
+CUresult set_by_location(CUdevice device, CUmemoryPool pool) {
+  CUmemLocation place = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  return function<CUresult(CUmemLocation*, CUmemAllocationType, CUmemoryPool)>("cuMemSetMemPool")(
+      &place, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
+}
+
+void check_charge_of_current_pool(CUresult (*set)(CUdevice, CUmemoryPool)) {
   const auto get = function<CUresult(CUmemoryPool*, CUdevice)>("cuDeviceGetMemPool");
   const WithContext with;
   CUmemoryPool pool = nullptr, before = nullptr;
@@ -187,6 +194,16 @@ DRIVER_CHECK(an_allocation_is_charged_to_the_pool_that_was_made_current) {
   EXPECT_OK(set(0, before));
   EXPECT_OK(cuMemPoolDestroy(pool));
   EXPECT_SAME(charged(), had);
+}
+
+}  // namespace
+
+DRIVER_CHECK(an_allocation_is_charged_to_the_pool_that_was_made_current) {
+  check_charge_of_current_pool(function<CUresult(CUdevice, CUmemoryPool)>("cuDeviceSetMemPool"));
+}
+
+DRIVER_CHECK(an_allocation_is_charged_to_the_pool_that_was_made_current_by_location) {
+  check_charge_of_current_pool(set_by_location);
 }
 
 // A stream may allocate from the pool of any GPU, and a graph have memory on any: no context is needed there.

@@ -294,6 +294,21 @@ int stand() {
   return 0;
 }
 
+int capture_for(double seconds) {
+  g_end = Clock::now() + std::chrono::milliseconds(static_cast<long>(seconds * 1000));
+  if (!OK(cuInit(0))) return 1;
+  {
+    const WithContext with;
+    std::thread other(allocate_beside_captures, with.context());
+    capture_per_thread();
+    other.join();
+  }
+  if (g_wrong) return 1;
+  say("done");
+  wait_for_line();
+  return 0;
+}
+
 // A little work at a time, and a pause of the CPU after each.
 int sip(double seconds) {
   g_end = Clock::now() + std::chrono::milliseconds(static_cast<long>(seconds * 1000));
@@ -402,6 +417,7 @@ int main(int argc, char** argv) {
   if (scenario == "mapped") return mapped();
   if (scenario == "rdma") return with_rdma_device(argv[2]);
   if (scenario == "orphan") return orphan(argc > 2);
+  if (scenario == "capture_per_thread") return capture_for(std::atof(argv[2]));
   if (scenario == "overwrite") return overwrite(std::atoi(argv[2]));
   if (scenario == "sip") return sip(std::atof(argv[2]));
   if (scenario == "give_away") return give_away();

@@ -126,6 +126,17 @@ TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
+TEST_F(SwapTest, CapturesInTheStreamsOfThreadsGoOnWhileTurnsAreTakenAway) {
+  start_swap_daemon({.disturbs = true, .seed = 41});
+  const auto probe = start_probe({"capture_per_thread", "2"});
+  EXPECT_EQ(read_until(*probe, "done"), "");
+  EXPECT_GT(swap_->evictions(), 3u);
+  EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0));
+  EXPECT_EQ(swap_->bad(), "");
+  probe->write_line("");
+  EXPECT_EQ(probe->wait(), 0);
+}
+
 // Its GPU is idle most of the time, and at nearly every look.
 TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
   start_swap_daemon({});

@@ -1,0 +1,102 @@
+// A program that shares memory with another process by handle, and does what each line of its input says:
+//   alloc MIB      the code
+//   handle         of what it allocated: the code and 128 hexadecimal digits
+//   open HEX       the code
+//   set VALUE      all of what it allocated, or opened
+//   check VALUE    "same", or what is there
+//   close, free    the code
+//   charged        MiB, by cuMemGetInfo
+#include "tests/interposer/families_probe.h"
+
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Memory {
+  CUdeviceptr at = 0;
+  std::size_t size = 0;
+};
+
+std::string to_hex(const CUipcMemHandle& handle) {
+  std::string text;
+  char two[3];
+  for (const char byte : handle.reserved) {
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(byte));
+    text += two;
+  }
+  return text;
+}
+
+CUipcMemHandle from_hex(const std::string& text) {
+  CUipcMemHandle handle = {};
+  for (std::size_t i = 0; i < sizeof handle.reserved && 2 * i + 1 < text.size(); ++i) {
+    handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  return handle;
+}
+
+std::string give_handle(const Memory& memory) {
+  const auto get = function<CUresult(CUipcMemHandle*, CUdeviceptr)>("cuIpcGetMemHandle");
+  CUipcMemHandle handle = {};
+  const CUresult result = get(&handle, memory.at);
+  return code_name(result) + (result == CUDA_SUCCESS ? " " + to_hex(handle) : "");
+}
+
+std::string open(Memory& memory, const std::string& hex) {
+  const auto open_handle =
+      function<CUresult(CUdeviceptr*, CUipcMemHandle, unsigned)>("cuIpcOpenMemHandle_v2");
+  const auto range =
+      function<CUresult(CUdeviceptr*, std::size_t*, CUdeviceptr)>("cuMemGetAddressRange_v2");
+  CUresult result = open_handle(&memory.at, from_hex(hex), 1);
+  if (result == CUDA_SUCCESS) result = range(nullptr, &memory.size, memory.at);
+  return code_name(result);
+}
+
+// The first and last word of each MiB.
+std::string check(const Memory& memory, unsigned value) {
+  for (std::size_t at = 0; at < memory.size; at += at % kMiB == 0 ? kMiB - 4 : 4) {
+    unsigned got = 0;
+    const CUresult result = cuMemcpyDtoH_v2(&got, memory.at + at, 4);
+    if (result != CUDA_SUCCESS) return code_name(result);
+    if (got != value) return std::to_string(got) + " at " + std::to_string(at);
+  }
+  return "same";
+}
+
+std::string carry_out(Memory& memory, std::istringstream& line) {
+  std::string word, argument;
+  line >> word >> argument;
+  const auto value = static_cast<unsigned>(std::atoi(argument.c_str()));
+  if (word == "handle") return give_handle(memory);
+  if (word == "open") return open(memory, argument);
+  if (word == "check") return check(memory, value);
+  if (word == "charged") return std::to_string(charged());
+  if (word == "free") return code_name(cuMemFree_v2(memory.at));
+  if (word == "set") return code_name(cuMemsetD32_v2(memory.at, value, memory.size / 4));
+  if (word == "close") {
+    return code_name(function<CUresult(CUdeviceptr)>("cuIpcCloseMemHandle")(memory.at));
+  }
+  if (word != "alloc") return "what?";
+  memory.size = value * kMiB;
+  return code_name(cuMemAlloc_v2(&memory.at, memory.size));
+}
+
+}  // namespace
+
+int main() {
+  if (!load_driver()) return 2;
+  const WithContext with;
+  if (with.context() == nullptr) return 2;
+  Memory memory;
+  std::cout << "ready" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::cout << carry_out(memory, words) << std::endl;
+  }
+  return 0;
+}
