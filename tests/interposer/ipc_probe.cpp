@@ -5,7 +5,12 @@
 //   set VALUE      all of what it allocated, or opened
 //   check VALUE    "same", or what is there
 //   close, free    the code
+//   map MIB        memory that can be exported, at an address of its own: the code
+//   export         of what it mapped: the code and the path of a descriptor
+//   import PATH MIB  maps what another exported: the code
+//   unmap          the code
 //   charged        MiB, by cuMemGetInfo
+#include "tests/driver/device_memory.h"
 #include "tests/interposer/families_probe.h"
 
 #include <cstdio>
@@ -15,12 +20,55 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace {
 
 struct Memory {
   CUdeviceptr at = 0;
   std::size_t size = 0;
+  CUmemGenericAllocationHandle handle = 0;
 };
+
+CUresult map(Memory& memory) {
+  CUresult result = cuMemAddressReserve(&memory.at, memory.size, 0, 0, 0);
+  if (result == CUDA_SUCCESS) result = cuMemMap(memory.at, memory.size, 0, memory.handle, 0);
+  if (result == CUDA_SUCCESS) result = cuMemSetAccess(memory.at, memory.size, &kReadWrite, 1);
+  return result;
+}
+
+std::string make_mapped(Memory& memory, std::size_t size) {
+  const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  memory.size = size;
+  const CUresult result = cuMemCreate(&memory.handle, size, &prop, 0);
+  return code_name(result == CUDA_SUCCESS ? map(memory) : result);
+}
+
+std::string export_mapped(const Memory& memory) {
+  int fd = -1;
+  const CUresult result =
+      cuMemExportToShareableHandle(&fd, memory.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (result != CUDA_SUCCESS) return code_name(result);
+  return code_name(result) + " /proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd);
+}
+
+std::string import_mapped(Memory& memory, const std::string& path, std::size_t size) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  memory.size = size;
+  const CUresult result = cuMemImportFromShareableHandle(
+      &memory.handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  ::close(fd);
+  return code_name(result == CUDA_SUCCESS ? map(memory) : result);
+}
+
+std::string unmap(const Memory& memory) {
+  CUresult result = cuMemUnmap(memory.at, memory.size);
+  if (result == CUDA_SUCCESS) result = cuMemRelease(memory.handle);
+  if (result == CUDA_SUCCESS) result = cuMemAddressFree(memory.at, memory.size);
+  return code_name(result);
+}
 
 std::string to_hex(const CUipcMemHandle& handle) {
   std::string text;
@@ -70,11 +118,16 @@ std::string check(const Memory& memory, unsigned value) {
 
 std::string carry_out(Memory& memory, std::istringstream& line) {
   std::string word, argument;
-  line >> word >> argument;
+  std::size_t mib = 0;
+  line >> word >> argument >> mib;
   const auto value = static_cast<unsigned>(std::atoi(argument.c_str()));
   if (word == "handle") return give_handle(memory);
   if (word == "open") return open(memory, argument);
   if (word == "check") return check(memory, value);
+  if (word == "map") return make_mapped(memory, value * kMiB);
+  if (word == "export") return export_mapped(memory);
+  if (word == "import") return import_mapped(memory, argument, mib * kMiB);
+  if (word == "unmap") return unmap(memory);
   if (word == "charged") return std::to_string(charged());
   if (word == "free") return code_name(cuMemFree_v2(memory.at));
   if (word == "set") return code_name(cuMemsetD32_v2(memory.at, value, memory.size / 4));

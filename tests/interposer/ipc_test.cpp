@@ -1,5 +1,6 @@
 // Memory that two processes of a lease share by handle: who is charged for it, and until when.
 #include "fixture.h"
+#include "swap_daemon.h"
 
 #include <chrono>
 #include <csignal>
@@ -74,6 +75,41 @@ TEST_F(SharedMemory, OfAnOwnerThatIsKilledWhileItIsOpenElsewhereNothingStaysChar
   EXPECT_EQ(ask(*other, "alloc 260"), "CUDA_ERROR_OUT_OF_MEMORY");
   EXPECT_EQ(ask(*other, "alloc 256"), "CUDA_SUCCESS");
   EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+// As PyTorch shares expandable segments: what was exported stays, in turns too, and is the same for both.
+TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
+  if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
+  daemon_.reset();
+  SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {.disturbs = true, .seed = 51});
+  const auto owner = start_process();
+  const auto other = start_process();
+  EXPECT_EQ(ask(*owner, "map 20"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*owner, "set 1"), "CUDA_SUCCESS");
+  const std::string said = ask(*owner, "export");
+  ASSERT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");
+  EXPECT_EQ(ask(*other, "import " + said.substr(13) + " 20"), "CUDA_SUCCESS");
+  for (int i = 1; i < 40 || swap.evictions() < 6; i += 2) {
+    EXPECT_EQ(ask(*other, "check " + std::to_string(i)), "same");
+    EXPECT_EQ(ask(*other, "set " + std::to_string(i + 1)), "CUDA_SUCCESS");
+    EXPECT_EQ(ask(*owner, "check " + std::to_string(i + 1)), "same");
+    EXPECT_EQ(ask(*owner, "set " + std::to_string(i + 2)), "CUDA_SUCCESS");
+  }
+  EXPECT_TRUE(swap.wait_for_memory(0, 0, 2 * 100 * kMiB + 20 * kMiB)) << "it is its maker's, wired";
+  EXPECT_EQ(ask(*owner, "unmap"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "unmap"), "CUDA_SUCCESS");
+  EXPECT_TRUE(swap.wait_for_memory(0, 0, 2 * 100 * kMiB));
+  EXPECT_EQ(swap.bad(), "");
+}
+
+TEST_F(SharedMemory, ThatMovesIsNotSharedByHandle) {
+  if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
+  daemon_.reset();
+  const SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {});
+  const auto owner = start_process();
+  EXPECT_EQ(ask(*owner, "alloc 4"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*owner, "handle"), "CUDA_ERROR_NOT_SUPPORTED");
+  EXPECT_EQ(ask(*owner, "free"), "CUDA_SUCCESS");
 }
 
 }  // namespace

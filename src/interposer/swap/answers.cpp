@@ -1,5 +1,6 @@
 // What a program is told of memory that moves: from our tables, so that it need not be there. As of memory that
 // cuMemAlloc gave, or that it mapped itself.
+#include "interposer/debug.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/swap/grants.h"
@@ -152,11 +153,20 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
   return CUDA_SUCCESS;
 }
 
-// Another process would hold on to memory that moves.
+// Another process would hold on to memory that moves. What the program maps itself it can share.
 CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr) {
   GPUROTA_ENTER(cuIpcGetMemHandle, out, ptr);
   SwapFound found;
-  return swapping() && swap_find(state(), ptr, &found) ? CUDA_ERROR_NOT_SUPPORTED : real(out, ptr);
+  if (!swapping() || !swap_find(state(), ptr, &found)) return real(out, ptr);
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) {
+    GPUROTA_DEBUG(
+        "cuIpcGetMemHandle is refused: %s",
+        "memory of cuMemAlloc moves in a swap lease and is not shared by handle; with PyTorch, "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True shares memory that it maps itself; a "
+        "slice (--memory without --swap) shares all");
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr ptr, size_t size, int type,
