@@ -244,7 +244,10 @@ bool Turns::goes_before(const LeaseState& a, const LeaseState& b) const {
   const double had = a.clock.read(now_, a.terms.weight);
   const double other_had = b.clock.read(now_, b.terms.weight);
   if (had != other_had) return had < other_had;
-  if (a.held_last != b.held_last) return a.held_last < b.held_last;
+  // Who has its turn gives it to who has had as much, and wants it.
+  const TimePoint last = a.clock.running() ? now_ : a.held_last;
+  const TimePoint other_last = b.clock.running() ? now_ : b.held_last;
+  if (last != other_last) return last < other_last;
   return a.terms.id < b.terms.id;
 }
 
@@ -423,16 +426,17 @@ void Turns::resolve_conflicts() {
   }
 }
 
-// Who is still first goes on; nothing is moved for a turn of one's own.
+// Who is still first goes on; nothing is moved for a turn of one's own. Where nobody waits nothing begins anew: who
+// comes after the quantum is over need not wait for the end of another.
 void Turns::renew_quanta() {
   const std::vector<LeaseState*> waiting = waiting_in_order();
   for (auto& [id, lease] : leases_) {
     if (lease.phase != Phase::kHolding || now_ < lease.turn_since + quantum(lease)) continue;
-    const bool has_to_go =
-        std::any_of(waiting.begin(), waiting.end(), [&, l = &lease](const LeaseState* other) {
-          return conflict(*l, *other) && goes_before(*other, *l);
-        });
-    if (!has_to_go) lease.turn_since = now_;
+    const LeaseState* first = nullptr;
+    for (const LeaseState* other : waiting) {
+      if (first == nullptr && conflict(lease, *other)) first = other;
+    }
+    if (first != nullptr && !goes_before(*first, lease)) lease.turn_since = now_;
   }
 }
 

@@ -56,6 +56,15 @@ class TurnsTest : public testing::Test {
     evicted.clear();
   }
 
+  // Both at work, and B's turn has only begun.
+  void let_b_begin() {
+    work(kA);
+    work(kB);
+    for (int i = 0; i < 1000 && !holds(kLeaseA); ++i) pass(seconds(1));
+    for (int i = 0; i < 1000 && !holds(kLeaseB); ++i) pass(seconds(1));
+    ASSERT_TRUE(holds(kLeaseB));
+  }
+
   void send(const Event& event) { take(turns.handle(event, now)); }
   void pass(Duration d) {
     const TimePoint until = now + d;

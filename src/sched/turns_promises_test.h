@@ -17,6 +17,7 @@ class Promises : protected Movers {
   explicit Promises(const Plan& plan) : Movers(plan) {
     outcome_.run.resize(plan.leases.size());
     outcome_.waited.resize(plan.leases.size());
+    outcome_.answered.resize(plan.leases.size());
     waits_since_.resize(plan.leases.size(), -1);
     staying_.resize(plan.leases.size());
     for (const GpuSettings& gpu : plan.gpus) capacity_.push_back(gpu.capacity);

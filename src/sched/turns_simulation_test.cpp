@@ -192,6 +192,22 @@ TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobo
   EXPECT_GE(outcome.run[1], 0.25 * plan.seconds);
 }
 
+// The training's quantum is some 2 s. It is over long before the next request comes, and is no reason to wait.
+TEST(TurnsSimulation, ARequestThatComesRarelyWaitsForNothingButItsMemory) {
+  LeasePlan server = busy_lease(1, gib(8), 1);
+  server.work = 0.001;
+  server.period = 5;
+  Plan plan = one_gpu(gib(24), {server, busy_lease(2, gib(19), 1)});
+  plan.settings.piece = mib(64);
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  const std::vector<double>& answered = outcome.answered[0];
+  ASSERT_GE(answered.size(), 700u);
+  EXPECT_LE(answered[answered.size() * 99 / 100], 0.2) << "4.3 GiB go out, and as many come in";
+  EXPECT_GE(outcome.run[1], 0.95 * plan.seconds);
+  EXPECT_LE(outcome.moving, 0.05 * plan.seconds);
+}
+
 TEST(TurnsSimulation, AHigherPriorityIsBoundedByItsShare) {
   LeasePlan high = busy_lease(1, gib(60), 1);
   high.terms.priority = 1;

@@ -43,9 +43,7 @@ class SoftLimitTest : public TurnsTest {
 
 TEST_F(SoftLimitTest, WhoIsAboveGivesItsTurnToWhoIsNotAtOnce) {
   add_two_that_do_not_fit();
-  work(kB);
-  work(kA);
-  ASSERT_TRUE(holds(kLeaseB));
+  let_b_begin();
   ASSERT_EQ(turns.explain(kLeaseA, now)->wait, Wait::kTurn);
   set_terms(kLeaseB, gib(60));
   EXPECT_TRUE(holds(kLeaseA)) << "70 GiB are above 60";
@@ -55,8 +53,7 @@ TEST_F(SoftLimitTest, WhoIsAboveGivesItsTurnToWhoIsNotAtOnce) {
 
 TEST_F(SoftLimitTest, WhoIsNotAboveIsAsBefore) {
   add_two_that_do_not_fit();
-  work(kB);
-  work(kA);
+  let_b_begin();
   set_terms(kLeaseB, gib(70));
   EXPECT_TRUE(holds(kLeaseB));
   EXPECT_FALSE(turns.explain(kLeaseB, now)->above_soft) << "70 GiB are not above 70";
@@ -84,8 +81,7 @@ TEST_F(SoftLimitTest, AboveItNothingIsTakenFromALeaseThatIsAlone) {
 
 TEST_F(SoftLimitTest, BelowItAgainItIsLikeTheOthers) {
   add_two_that_do_not_fit();
-  work(kB);
-  work(kA);
+  let_b_begin();
   set_terms(kLeaseB, gib(60));
   ASSERT_TRUE(holds(kLeaseA));
   send(Shrink{kB, kGpu0, gib(20), {}, {}});
@@ -125,9 +121,7 @@ TEST_F(SoftLimitTest, TheNearestQuantumCounts) {
 
 TEST_F(SoftLimitTest, APriorityThatChangesCountsFromThenOn) {
   add_two_that_do_not_fit();
-  work(kB);
-  work(kA);
-  ASSERT_TRUE(holds(kLeaseB));
+  let_b_begin();
   set_terms(kLeaseA, {}, 10);
   EXPECT_TRUE(holds(kLeaseA));
 }

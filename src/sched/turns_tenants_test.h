@@ -50,9 +50,23 @@ class Tenants : protected Timeline {
 
   void pause(Tenant* t) {
     stop_running(t);
+    if (plan_of(*t).period > 0) return answer(t);
     t->wants = false;
     say_status(t);
     after(plan_of(*t).pause * (0.5 + t->uniform()), [this, t] {
+      if (!t->dead && !t->wants) begin_work(t);
+    });
+  }
+
+  // The next request is there already, or comes later.
+  void answer(Tenant* t) {
+    const double period = plan_of(*t).period;
+    if (t->asked_at >= 0) outcome_.answered[t->lease].push_back(now_ - t->asked_at);
+    t->asked_at = t->asked_at < 0 ? now_ + period * t->uniform() : t->asked_at + period;
+    if (t->asked_at <= now_) return begin_work(t);
+    t->wants = false;
+    say_status(t);
+    after(t->asked_at - now_, [this, t] {
       if (!t->dead && !t->wants) begin_work(t);
     });
   }

@@ -81,6 +81,20 @@ TEST_F(TurnsTest, AnIdleHolderStaysResidentUntilItsMemoryIsNeeded) {
   EXPECT_TRUE(holds(kLeaseB)) << "at once: it has been idle for long";
 }
 
+TEST_F(TurnsTest, WhoComesWhenAQuantumIsOverDoesNotWaitForAnother) {
+  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
+  add_two_that_do_not_fit();
+  work(kA);
+  ASSERT_TRUE(holds(kLeaseA));
+  pass(seconds(115));  // for eleven quanta and a half nobody else wants it
+  work(kB);
+  EXPECT_TRUE(holds(kLeaseB)) << "as much as A has had, and A's quantum is over";
+  pass(seconds(9));
+  EXPECT_TRUE(holds(kLeaseB)) << "B has a quantum, too";
+  pass(seconds(2));
+  EXPECT_TRUE(holds(kLeaseA));
+}
+
 TEST_F(TurnsTest, APauseThatATurnIsTakenAwayInIsOnePause) {
   restoring_takes = seconds(1);
   add_two_that_do_not_fit();
@@ -92,7 +106,7 @@ TEST_F(TurnsTest, APauseThatATurnIsTakenAwayInIsOnePause) {
   ASSERT_TRUE(holds(kLeaseB));
   work(kA);
   rest(kB);
-  pass(seconds(60));
+  pass(seconds(10));  // A's quantum is not over
   ASSERT_TRUE(holds(kLeaseA));
   work(kB);
   pass(milliseconds(200));
@@ -310,7 +324,7 @@ TEST_F(Collective, AThreadThatWaitsForMemoryWhileItsLeaseLeavesGetsIt) {
   EXPECT_LE(turns.residency().used(GpuSlot{0}), gib(80));
   stuck.erase(kA);
   say(kA);
-  pass(seconds(1));
+  pass(milliseconds(500));
   EXPECT_TRUE(holds(kLeaseB));
 }
 

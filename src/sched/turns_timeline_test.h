@@ -52,7 +52,8 @@ struct Tenant {
   std::uint32_t gate_seq = 0;
   double work_left = 0;
   double busy_since = 0;
-  int owes = 0;  // submissions of its own that a sibling's kernel waits for
+  double asked_at = -1;  // when the request came that it works at; before the first: none
+  int owes = 0;          // submissions of its own that a sibling's kernel waits for
   bool stuck = false;
   long shift = 0;                            // outdates timers of an earlier state
   std::vector<std::function<void()>> inbox;  // while stopped

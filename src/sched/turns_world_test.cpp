@@ -26,6 +26,7 @@ class World : Promises {
       if (++outcome_.events > 40'000'000) fail("more events than such a machine can have");
     }
     if (outcome_.failure.empty()) pass_time(plan_.seconds);
+    for (auto& answered : outcome_.answered) std::sort(answered.begin(), answered.end());
     outcome_.trace.assign(trace_.begin(), trace_.end());
     return outcome_;
   }

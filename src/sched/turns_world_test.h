@@ -14,10 +14,11 @@ namespace gpurota::sched::testing_world {
 struct LeasePlan {
   LeaseTerms terms;
   int tenants = 1;
-  Bytes memory;             // movable, of each tenant, on each GPU
-  Bytes wired;              // of each tenant, on each GPU
-  double work = 0;          // seconds of GPU work between pauses; 0: never pauses
-  double pause = 0;         // seconds of pause
+  Bytes memory;       // movable, of each tenant, on each GPU
+  Bytes wired;        // of each tenant, on each GPU
+  double work = 0;    // seconds of GPU work between pauses; 0: never pauses
+  double pause = 0;   // seconds of pause
+  double period = 0;  // instead of it: a request so often, whether the last one is answered or not
   double kernel = 0.01;     // how long draining takes at most
   bool collective = false;  // its tenants' kernels wait for each other's
   bool churns = false;      // frees and allocates
@@ -62,8 +63,10 @@ struct Outcome {
   std::string failure;         // empty: all promises held
   std::vector<double> run;     // seconds each lease ran, by plan
   std::vector<double> waited;  // longest wait of each lease
-  double moving = 0;           // seconds in which GPU 0 changed hands
-  double idle = 0;             // seconds in which GPU 0 had no work though somebody wanted it
+  // Seconds from each request to its answer, sorted.
+  std::vector<std::vector<double>> answered;
+  double moving = 0;  // seconds in which GPU 0 changed hands
+  double idle = 0;    // seconds in which GPU 0 had no work though somebody wanted it
   long events = 0;
   Bytes hosted;                    // that oversize leases were given in host memory
   long asides = 0;                 // times that a lease was put aside
