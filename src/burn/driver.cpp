@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include <dlfcn.h>
@@ -65,9 +66,16 @@ Result<void> Driver::check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return {};
   const char* name = nullptr;
   (void)cuGetErrorName(result, &name);
-  return fail(Code::kUnavailable,
-              fmt::format("{}: {}", call, name == nullptr ? "unknown error" : display_text(name)),
-              static_cast<int>(result));
+  // Simulated memory is real memory when work touches it, which a real driver does not run short of.
+  const bool simulated =
+      result == CUDA_ERROR_OUT_OF_MEMORY && std::getenv("GPUROTA_SIM_DIR") != nullptr;
+  return fail(
+      Code::kUnavailable,
+      fmt::format("{}: {}{}", call, name == nullptr ? "unknown error" : display_text(name),
+                  simulated ? "; the simulated machine may use less real memory than its GPUs "
+                              "have (host_budget in gpurota-sim(1)): try --memory 1G"
+                            : ""),
+      static_cast<int>(result));
 }
 
 Result<Driver> load_driver() {

@@ -374,6 +374,11 @@ std::vector<proto::Check> Daemon::doctor() {
   std::set<pid_t> counted;  // a process may be on several GPUs
   machine.driver = driver_;
   machine.driver_error = driver_error_;
+  // Tried now, but nobody makes us write all the time.
+  if (world_.loop.now() - store_checked_ >= std::chrono::seconds(1)) {
+    store_checked_ = world_.loop.now();
+    leases_.check_store();
+  }
   machine.store_error = leases_.store_error();
   machine.automatic = automatic_.describe();
   machine.group = config_.group;

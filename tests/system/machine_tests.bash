@@ -129,12 +129,15 @@ job_is stopped stopped || fail "a job that was stopped is $(state_of stopped) af
 shows 'reboot$' as alice gpurota job show web || fail "why the run before the reboot ended is not known"
 echo "ok after a reboot the job that ran runs again, a filler too, and nothing else"
 
-login alice gpurota job remove --force web
 login bob gpurota filler remove fold
-wait_until has_leases 0
-wait_until no_units_of job
+wait_until has_leases 1
 wait_until no_units_of filler
-in_there systemctl stop gpurotad.service
+# As the manual takes it away.
+in_there systemctl --quiet disable --now gpurotad.service gpurota-web.service
+is_running 301 || fail "a job ended with the daemon"
+in_there systemctl stop gpurota-jobs.slice
+wait_until is_not_running 301
+wait_until no_units_of job
 [ "$(in_there systemctl show -P Result gpurotad.service)" = success ] || fail "the daemon does not stop well"
 power_off
 echo "ok nothing is left behind, and it stops"
