@@ -13,6 +13,10 @@ namespace {
 
 class SharedMemory : public InterposerTest {
  protected:
+  void SetUp() override {
+    if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
+    InterposerTest::SetUp();
+  }
   std::unique_ptr<Program> start_process() {
     auto program = std::make_unique<Program>(
         std::vector<std::string>{foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE,
@@ -79,7 +83,6 @@ TEST_F(SharedMemory, OfAnOwnerThatIsKilledWhileItIsOpenElsewhereNothingStaysChar
 
 // As PyTorch shares expandable segments: what was exported stays, in turns too, and is the same for both.
 TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
-  if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
   daemon_.reset();
   SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {.disturbs = true, .seed = 51});
   const auto owner = start_process();
@@ -103,7 +106,6 @@ TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
 }
 
 TEST_F(SharedMemory, ThatMovesIsNotSharedByHandle) {
-  if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
   daemon_.reset();
   const SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {});
   const auto owner = start_process();

@@ -217,7 +217,9 @@ int torture(double seconds, unsigned seed, bool two_gpus) {
     threads.emplace_back(use_linear, with.context(), seed + 1);
     threads.emplace_back(use_async, with.context(), seed + 2);
     threads.emplace_back(use_graph, with.context(), seed + 3);
+    // Two, so that one may get the handle of a context that the other ends.
     threads.emplace_back(use_contexts, seed + 4);
+    threads.emplace_back(use_contexts, seed + 7);
     threads.emplace_back(use_vmm, with.context(), seed + 6);
     threads.emplace_back(fork_and_call, with.context());
     if (two_gpus) threads.emplace_back(use_two_gpus, with.context(), seed + 5);
