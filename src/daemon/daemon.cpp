@@ -31,7 +31,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
       users_(world_.loop, world_.accounts, config_, ::geteuid()),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
                  gpus_, world_.wall_clock, [this] { control_.on_news(); },
-                 [this](uid_t uid) { return users_.group_names(uid); }}),
+                 [this](uid_t uid) { return users_.group_names(uid); }, places_.event_spill}),
       leases_({world_.loop,
                world_.store,
                world_.processes,

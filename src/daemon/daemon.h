@@ -60,6 +60,7 @@ class Daemon {
     std::string keeper{};           // gpurota-keeper; empty: not found
     std::string gpurota{};          // the same
     std::string fillers{};          // directory of their files
+    std::string event_spill{};      // file of events that are not stored yet; empty: none
   };
 
   Daemon(World world, config::Config config, Places places);

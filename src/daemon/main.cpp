@@ -107,6 +107,7 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.runtime_dir = paths.runtime_dir;
   places.jobs = paths.state_dir + "/jobs";
   places.fillers = paths.state_dir + "/fillers";
+  places.event_spill = paths.state_dir + "/events.unstored";
   places.systemd_run = find_systemd_run();
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");

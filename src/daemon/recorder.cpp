@@ -91,6 +91,7 @@ Result<void> Recorder::start(const std::map<LeaseId, LeaseEntry>& leases) {
   if (parts_.history) {
     GPUROTA_ASSIGN_OR_RETURN(auto events, parts_.history->load_events());
     events_.load(std::move(events));
+    take_up_spill();
     GPUROTA_TRY(resume_usage(leases));
     schedule(kFlushDelay);
   }
@@ -137,14 +138,36 @@ void Recorder::record(Event event) {
   stored.message = display_text(event.message, 400);
   stored.pids = std::move(event.pids);
   stored.detail = std::move(event.detail);
-  const std::vector<std::uint64_t> forgotten = events_.add(std::move(stored));
+  keep(std::move(stored));
   if (parts_.history) {
-    batch_.events.push_back(events_.events().at(events_.last_id()));
-    batch_.forgotten.insert(batch_.forgotten.end(), forgotten.begin(), forgotten.end());
+    if (spill_) spill_->add(events_.events().at(events_.last_id()));
     return schedule(kEventDelay);
   }
   events_.set_stored(events_.last_id());
   parts_.on_event();
+}
+
+void Recorder::keep(ports::StoredEvent event) {
+  const std::vector<std::uint64_t> forgotten = events_.add(std::move(event));
+  if (!parts_.history) return;
+  batch_.events.push_back(events_.events().at(events_.last_id()));
+  batch_.forgotten.insert(batch_.forgotten.end(), forgotten.begin(), forgotten.end());
+}
+
+void Recorder::take_up_spill() {
+  if (parts_.spill.empty()) return;
+  auto spill = EventSpill::open(parts_.spill);
+  auto left = spill ? spill->read() : Result<std::vector<ports::StoredEvent>>();
+  if (!spill || !left) {
+    const Error& error = spill ? left.error() : spill.error();
+    log::warn("events are not safe from a kill, going on", {{"error", error.message}});
+    return;
+  }
+  spill_.emplace(std::move(*spill));
+  const std::uint64_t stored = events_.last_id();
+  for (ports::StoredEvent& event : *left) {
+    if (event.id > stored) keep(std::move(event));
+  }
 }
 
 void Recorder::audit(const AuditRecord& record) {
@@ -406,6 +429,8 @@ void Recorder::write_batch() {
   if (const auto saved = parts_.history->save(batch_); !saved) {
     log::error("history cannot be written, this part of it is lost",
                {{"error", saved.error().message}});
+  } else if (spill_) {
+    spill_->clear();
   }
   const bool news = !batch_.events.empty();
   batch_ = {};

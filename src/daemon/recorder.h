@@ -1,7 +1,8 @@
 // What happens is remembered here: as events, in the audit log, and as who used how much. State thread
 // only.
 //
-// Events and usage are written to the store in batches, soon after; the audit log at once. A failure to
+// Events and usage are written to the store in batches, soon after, and until then events are in a file
+// (event_spill.h); the audit log at once. A failure to
 // write is logged once and never stops what it should have recorded.
 #pragma once
 
@@ -9,6 +10,7 @@
 #include "daemon/audit_log.h"
 #include "daemon/denials.h"
 #include "daemon/event_log.h"
+#include "daemon/event_spill.h"
 #include "daemon/gpu_table.h"
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
@@ -43,6 +45,7 @@ class Recorder {
     std::function<void()> on_event;  // there are new events to be read, and stored if they can be
     // Nothing while it is not known.
     std::function<std::optional<std::vector<std::string>>(uid_t)> group_names = {};
+    std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
   };
 
   explicit Recorder(Parts parts);
@@ -100,6 +103,9 @@ class Recorder {
     Lease lease;
   };
 
+  void keep(ports::StoredEvent event);
+  // What the last daemon could not store any more.
+  void take_up_spill();
   Result<void> resume_usage(const std::map<LeaseId, LeaseEntry>& leases);
   Now now() const;
   void schedule(Duration delay);
@@ -117,6 +123,7 @@ class Recorder {
   Denials calls_;
   Denials grants_;
   std::optional<AuditLog> audit_;
+  std::optional<EventSpill> spill_;
   std::map<LeaseId, Told> told_;
   std::set<RequestId> waiting_;
   WaitTimes waits_;

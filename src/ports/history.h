@@ -1,7 +1,7 @@
 // What the daemon remembers of what was: events, and who used how much. SQLite in production.
 //
-// Called on the state thread. Written in batches, each one durable transaction: a kill -9 loses at
-// most the last moment of history, never a lease (ports/store.h keeps those).
+// Called on the state thread. Written in batches, each one durable transaction: what a kill -9
+// would take with it of the last moment its caller keeps elsewhere (daemon/event_spill.h).
 #pragma once
 
 #include "base/bytes.h"

@@ -138,3 +138,20 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
   as_stranger gpurota job remove --force own
   wait_until holds 'not leases'
 }
+
+@test "what happened just before the daemon was killed is among the events of the next" {
+  start_daemon
+  local i
+  for i in 1 2 3 4 5; do
+    gpurota run --note "run $i" --memory 1G -- true
+    kill_daemon # before it has stored anything
+    start_daemon
+    gpurota events --json >happened
+    python3 - "$i" <<'PYTHON'
+import json, sys
+events = [json.loads(line) for line in open("happened")]
+mine = [e["type"] for e in events if f"(run {sys.argv[1]})" in (e["detail"] or "")]
+sys.exit(0 if {"lease_made", "lease_started", "lease_ending"} <= set(mine) and len(set(e["event_id"] for e in events)) == len(events) else f"{mine}")
+PYTHON
+  done
+}

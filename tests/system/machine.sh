@@ -23,7 +23,8 @@ make_disk() {
   mount --make-rprivate /
   mount -t tmpfs tmpfs "$dir"
   mkdir "$dir/upper" "$dir/work" "$root"
-  mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/upper,workdir=$dir/work" "$root"
+  mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/upper,workdir=$dir/work" "$root" ||
+    skip "an overlay of / cannot be mounted"
   # Below /home, /root or /tmp the unit would not see it.
   mkdir -p "$root/opt/gpurota"
   cp -a "$prefix/." "$root/opt/gpurota"
@@ -97,7 +98,13 @@ boot() {
       "$BASH" "$0" --boot "$dir" "$own" "$prefix" "$program"
   ) >>"$dir/console" 2>&1 </dev/null &
   launcher=$!
-  wait_until in_there systemctl is-active multi-user.target
+  local end=$((SECONDS + 60))
+  until in_there systemctl is-active multi-user.target >/dev/null 2>&1; do
+    # What is not ours does not come up: of gpurotad the target is independent.
+    ((SECONDS < end)) || skip "systemd does not come up here: $(tail -n 3 "$dir/console")"
+    kill -0 "$launcher" 2>/dev/null || skip "systemd does not start here: $(tail -n 3 "$dir/console")"
+    sleep 0.1
+  done
   wait_until in_there systemctl is-active gpurotad.service
 }
 # As an administrator does it; the services end in their order.
@@ -185,6 +192,7 @@ case ${1:-} in
     grep -qw overlay /proc/filesystems || skip "the kernel has no overlayfs"
     cgroups=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
     [ -n "$cgroups" ] || skip "no cgroup v2 is mounted"
+    unshare --mount --pid --fork --cgroup --uts --ipc --net true 2>/dev/null || skip "no namespaces can be made"
     own=$cgroups/gpurota-machine-$$
     mkdir "$own" 2>/dev/null || skip "$cgroups cannot be written"
     dir=$(mktemp -d)

@@ -1,0 +1,136 @@
+// What a kill -9 of the daemon leaves of the events that it had not stored.
+#include "daemon/event_spill.h"
+
+#include "daemon/fake_world_test.h"
+#include "daemon/recorder.h"
+#include "testing/temp_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+ports::StoredEvent full_event() {
+  ports::StoredEvent event;
+  event.id = 41;
+  event.time = WallTime(1234567ms);
+  event.type = "lease_made";
+  event.lease = LeaseId(7);
+  event.gpu_index = 0;
+  event.gpu = kGpu;
+  event.uid = 0;
+  event.finding = "unused";
+  event.bytes = gib(3);
+  event.count = 5;
+  event.message = "L7 made: \n 3:x";
+  event.pids = {12, 345};
+  event.detail = std::string("\0\xff bytes", 8);
+  return event;
+}
+
+TEST(EventSpill, WhatIsWrittenIsReadBackByteForByte) {
+  ports::StoredEvent bare;
+  bare.id = 42;
+  const std::string text = encode_event(full_event()) + encode_event(bare);
+  EXPECT_THAT(decode_events(text), ElementsAre(full_event(), bare));
+}
+
+TEST(EventSpill, WhateverIsCutOffTheWholeOnesAreRead) {
+  const std::string one = encode_event(full_event()), text = one + one;
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    EXPECT_EQ(decode_events(text.substr(0, size)).size(), size / one.size()) << size;
+  }
+  EXPECT_THAT(decode_events("99999999999999999999:x"), IsEmpty());
+  EXPECT_THAT(decode_events("-1:x"), IsEmpty());
+}
+
+class FakeHistory final : public ports::History {
+ public:
+  Result<void> save(const ports::HistoryBatch& batch) override {
+    events.insert(events.end(), batch.events.begin(), batch.events.end());
+    return {};
+  }
+  Result<std::vector<ports::StoredEvent>> load_events() override { return events; }
+  Result<std::vector<ports::StoredUsage>> load_open_usage() override {
+    return std::vector<ports::StoredUsage>();
+  }
+  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy, WallTime, WallTime) override {
+    return std::vector<ports::UsageSum>();
+  }
+  Result<void> prune_usage(WallTime) override { return {}; }
+
+  std::vector<ports::StoredEvent> events;
+};
+
+class SpilledEventsTest : public FakeWorldTest {
+ protected:
+  Recorder::Parts parts(ports::History& history, const std::string& spill) {
+    return {loop,  &history, "",   config, processes, gpus, [] { return WallTime(1h); },
+            [] {}, {},       spill};
+  }
+  static void tell(Recorder& recorder, const std::string& message) {
+    Recorder::Event event;
+    event.type = proto::EventType::kGpuDrained;
+    event.message = message;
+    recorder.record(std::move(event));
+  }
+  static std::vector<std::string> messages(const FakeHistory& history) {
+    std::vector<std::string> all;
+    for (const auto& event : history.events) all.push_back(event.message);
+    return all;
+  }
+
+  testing::TempDir dir_;
+};
+
+TEST_F(SpilledEventsTest, TheNextDaemonStoresThemOnceAndInOrder) {
+  FakeHistory before;
+  Recorder first(parts(before, dir_.file("events")));
+  ASSERT_TRUE(first.start({}));
+  tell(first, "stored");
+  loop.advance(1s);
+  tell(first, "a");
+  tell(first, "b");
+  // As it is at this moment, for a daemon that is killed now.
+  FakeHistory after = before;
+  testing::write_file(dir_.file("left"), testing::read_file(dir_.file("events")));
+  ASSERT_THAT(messages(after), ElementsAre("stored"));
+
+  Recorder second(parts(after, dir_.file("left")));
+  ASSERT_TRUE(second.start({}));
+  EXPECT_EQ(second.events().last_id(), 3u) << "they can be read at once";
+  loop.advance(1s);
+  EXPECT_THAT(messages(after), ElementsAre("stored", "a", "b"));
+  EXPECT_EQ(testing::read_file(dir_.file("left")), "");
+}
+
+TEST_F(SpilledEventsTest, OneThatWasKilledBetweenStoringAndEmptyingDoesNotTellThemTwice) {
+  FakeHistory history;
+  Recorder first(parts(history, dir_.file("events")));
+  ASSERT_TRUE(first.start({}));
+  tell(first, "a");
+  testing::write_file(dir_.file("left"), testing::read_file(dir_.file("events")));
+  loop.advance(1s);
+  FakeHistory after = history;
+  Recorder second(parts(after, dir_.file("left")));
+  ASSERT_TRUE(second.start({}));
+  loop.advance(1s);
+  EXPECT_THAT(messages(after), ElementsAre("a"));
+}
+
+TEST_F(SpilledEventsTest, WithoutTheFileItGoesOn) {
+  FakeHistory history;
+  Recorder recorder(parts(history, dir_.file("nowhere/events")));
+  ASSERT_TRUE(recorder.start({}));
+  tell(recorder, "a");
+  loop.advance(1s);
+  EXPECT_THAT(messages(history), ElementsAre("a"));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon
