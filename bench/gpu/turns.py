@@ -21,7 +21,7 @@ import time
 
 import torch
 
-from harness import Bench, Failed, Program, Watched, here, percentile, run_together, say
+from harness import Bench, Failed, Program, Watched, here, key_of, percentile, run_together, say
 
 PARTS = ["handover", "gate", "losses", "overhead", "clean", "oversize", "table"]
 bench = Bench(__doc__, PARTS, [
@@ -137,7 +137,7 @@ def losses():
     result = program.end()
     other.process.terminate()
     other.process.wait()
-    count = len({(s["time"], s["to"]) for s in moved})
+    count = len({key_of(s) for s in moved})
     say(f"losses: {steps} steps interrupted by {count} switches with evictions: "
         f"{'identical' if result == alone[0] else f'DIFFER {result} {alone[0]}'}")
     if result != alone[0] or count < 100:

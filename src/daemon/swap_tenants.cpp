@@ -412,8 +412,10 @@ void SwapTenants::update_terms() {
             .count();
     terms.kept_bytes = keeps.at(tenant->lease).count();
     terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
+    const auto turn = parts_.turns.turns().explain(tenant->lease, parts_.loop.now());
+    terms.takes_turns = turn && turn->takes_turns ? 1 : 0;
     const auto said = [](const gpurota_msg_swap_terms& t) {
-      return std::tie(t.host_bytes, t.pinned_bytes, t.kept_bytes, t.copy_all);
+      return std::tie(t.host_bytes, t.pinned_bytes, t.kept_bytes, t.copy_all, t.takes_turns);
     };
     if (tenant->terms && said(*tenant->terms) == said(terms)) continue;
     tenant->terms = terms;

@@ -203,7 +203,10 @@ TEST_F(SwapTest, TwoThatDoNotFitTakeTurns) {
   b.set_busy(true);
   ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
   EXPECT_TRUE(eventually([&] { return a.gate_open() && b.gate_open(); })) << "all fits";
+  EXPECT_TRUE(eventually([&] { return a.terms() && a.terms()->takes_turns == 0; }));
   ASSERT_EQ(b.grow(gib(16)), GPUROTA_OK) << "in its turn";
+  EXPECT_TRUE(eventually([&] { return a.terms()->takes_turns == 1; }))
+      << "so that it has host memory ready";
   EXPECT_TRUE(eventually([&] { return a.turns() > 3 && b.turns() > 3; }));
   EXPECT_TRUE(eventually([&] { return !a.out().is_zero(); }));
   EXPECT_TRUE(eventually([&] { return !b.out().is_zero(); }));

@@ -66,7 +66,7 @@ CUresult fence(void*, std::uint64_t* token) {
 }
 CUresult wait(void*, std::uint64_t token) { return cuEventSynchronize(g_events[token % kFences]); }
 
-void* map_host(void*, std::uint64_t size) {
+void* map_host(void*, std::uint64_t size, bool /*hurry*/) {
   void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   ::madvise(p, size, MADV_HUGEPAGE);

@@ -14,7 +14,7 @@ bool is_stale(const Block& block, uint32_t unit) { return (block.stale >> unit &
 // A copy from or to it that failed half way may still be under way: it must not meet the next one.
 bool Mover::have_ring() {
   if (space_.ring_ != nullptr) return !space_.ring_in_use_ || space_.drain() == CUDA_SUCCESS;
-  void* ring = calls_.map_host(calls_.self, kUnitBytes);
+  void* ring = calls_.map_host(calls_.self, kUnitBytes, true);
   if (ring == nullptr) return false;
   if (!calls_.pin(calls_.self, ring, kUnitBytes)) {
     calls_.unmap_host(calls_.self, ring, kUnitBytes);

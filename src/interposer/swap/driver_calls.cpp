@@ -2,6 +2,7 @@
 #include "interposer/driver.h"
 #include "interposer/pool_charge.h"
 #include "interposer/swap/devices.h"
+#include "interposer/swap/touch.h"
 
 #include <cstring>
 
@@ -134,27 +135,16 @@ CUresult wait(void* self, uint64_t token) {
   return call(GPUROTA_REAL(cuEventSynchronize), device.events[token % kSwapFences]);
 }
 
-// False: there is no memory for it.
-bool touch(void* memory, uint64_t size) {
-  constexpr uint64_t kSmallestPage = 4096;
-  if (::madvise(memory, size, MADV_POPULATE_WRITE) == 0) return true;
-  if (errno != EINVAL) return false;
-  for (uint64_t at = 0; at < size; at += kSmallestPage) {  // Linux before 5.14
-    static_cast<volatile char*>(memory)[at] = 0;
-  }
-  return true;
-}
-
 // Huge pages are pinned in a fraction of the time, and so are pages that are there already: the kernel clears
 // them at some 4 GiB/s, which the driver would wait for with its lock held, and all launches with it. Not
 // inherited, or a fork would copy all of it; not in core dumps, as GPU memory is not.
-void* map_host(void*, uint64_t size) {
+void* map_host(void*, uint64_t size, bool hurry) {
   ErrnoGuard guard;
   void* p = map_memory(size, MADV_DONTFORK);
   if (p == nullptr) return nullptr;
   ::madvise(p, size, MADV_HUGEPAGE);
   ::madvise(p, size, MADV_DONTDUMP);
-  if (touch(p, size)) return p;
+  if (touch_pages(p, size, hurry)) return p;
   ::munmap(p, size);
   return nullptr;
 }

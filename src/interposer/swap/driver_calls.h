@@ -36,8 +36,9 @@ struct SwapCalls {
   CUresult (*copy_in)(void* self, uint64_t address, const void* host, uint64_t size);
   CUresult (*fence)(void* self, uint64_t* token);
   CUresult (*wait)(void* self, uint64_t token);
-  // Host memory: private, not in core dumps, not inherited by a fork. Zeroed. nullptr: none to be had.
-  void* (*map_host)(void* self, uint64_t size);
+  // Host memory: private, not in core dumps, not inherited by a fork. Zeroed. In a hurry several threads have the kernel clear
+  // it. nullptr: none to be had.
+  void* (*map_host)(void* self, uint64_t size, bool hurry);
   void (*unmap_host)(void* self, void* memory, uint64_t size);
   bool (*pin)(void* self, void* memory, uint64_t size);
   void (*unpin)(void* self, void* memory);

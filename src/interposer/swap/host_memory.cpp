@@ -24,8 +24,8 @@ bool HostMemory::add_region() {
     may_pin = pinned_now_ + kRegionBytes <= pinned_limit_;
     if (may_pin) pinned_now_ += kRegionBytes;
   }
-  auto* memory =
-      static_cast<char*>(spare_ != nullptr ? spare_ : calls_->map_host(calls_->self, kRegionBytes));
+  auto* memory = static_cast<char*>(
+      spare_ != nullptr ? spare_ : calls_->map_host(calls_->self, kRegionBytes, true));
   spare_ = nullptr;
   const bool pinned =
       memory != nullptr && may_pin && calls_->pin(calls_->self, memory, kRegionBytes);
@@ -110,7 +110,7 @@ void HostMemory::give_back(HostBuffer* buffer) {
 }
 
 void HostMemory::touch_next() {
-  if (spare_ == nullptr) spare_ = calls_->map_host(calls_->self, kRegionBytes);
+  if (spare_ == nullptr) spare_ = calls_->map_host(calls_->self, kRegionBytes, false);
 }
 
 bool HostMemory::prepare(uint64_t bytes) { return free_bytes() < bytes && add_region(); }

@@ -227,7 +227,8 @@ void carry_out_moves(Worker& w) {
 }
 
 bool prepare_host_memory(Worker& w) {
-  if (w.swap.last_close_ms.load() == 0 || w.swap.gate.state() != GateState::kOpen) return false;
+  const bool will_be_needed = w.swap.takes_turns.load() != 0 || w.swap.last_close_ms.load() != 0;
+  if (!will_be_needed || w.swap.gate.state() != GateState::kOpen) return false;
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = held_bytes(w.swap);
   if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);

@@ -26,6 +26,7 @@ void on_terms(Swap& swap, const gpurota_msg_swap_terms& terms) {
   swap.pinned_bytes.store(terms.pinned_bytes);
   swap.kept_bytes.store(terms.kept_bytes);
   swap.copy_all.store(terms.copy_all);
+  swap.takes_turns.store(terms.takes_turns);
   swap.gate.poke();
 }
 

@@ -216,7 +216,7 @@ class FakeDriver {
     return CUDA_SUCCESS;
   }
   static void distrust_hash(void* self) { of(self).distrusted = true; }
-  static void* map_host(void* self, std::uint64_t size) {
+  static void* map_host(void* self, std::uint64_t size, bool /*hurry*/) {
     if (of(self).fails()) return nullptr;
     return *of(self).host_.insert(std::calloc(1, size)).first;
   }

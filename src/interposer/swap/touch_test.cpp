@@ -1,0 +1,37 @@
+#include "interposer/swap/touch.h"
+
+#include "interposer/sys.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{9} << 20;  // the last part is a smaller one
+
+class Touched : public testing::TestWithParam<bool> {};
+
+TEST_P(Touched, AllPagesAreThere) {
+  void* memory = map_memory(kBytes, 0);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_TRUE(touch_pages(memory, kBytes, GetParam()));
+  std::vector<unsigned char> there(kBytes / 4096);
+  ASSERT_EQ(::mincore(memory, kBytes, there.data()), 0);
+  for (const unsigned char page : there) EXPECT_EQ(page & 1, 1);
+  ::munmap(memory, kBytes);
+}
+
+TEST_P(Touched, WhatCannotBeHadIsSaid) {
+  void* memory = map_memory(kBytes, 0);
+  ASSERT_NE(memory, nullptr);
+  ASSERT_EQ(::munmap(static_cast<char*>(memory) + (kBytes - 4096), 4096), 0);
+  EXPECT_FALSE(touch_pages(memory, kBytes, GetParam()));
+  ::munmap(memory, kBytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(InAHurryAndNot, Touched, testing::Bool());
+
+}  // namespace
+}  // namespace gpurota::interposer
