@@ -46,7 +46,7 @@ ports::StoredEvent event_of(Fields fields) {
   event.id = number<std::uint64_t>(fields[0]);
   event.time = WallTime(std::chrono::milliseconds(number<std::int64_t>(fields[1])));
   event.type = std::move(fields[2]);
-  if (const auto lease = perhaps<std::uint64_t>(fields[3])) event.lease = LeaseId(*lease);
+  if (const auto lease = perhaps<std::uint64_t>(fields[3])) event.lease = LeaseId{*lease};
   event.gpu_index = perhaps<int>(fields[4]);
   event.gpu.value = std::move(fields[5]);
   event.uid = perhaps<uid_t>(fields[6]);

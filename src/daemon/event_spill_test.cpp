@@ -20,7 +20,7 @@ ports::StoredEvent full_event() {
   event.id = 41;
   event.time = WallTime(1234567ms);
   event.type = "lease_made";
-  event.lease = LeaseId(7);
+  event.lease = LeaseId{7};
   event.gpu_index = 0;
   event.gpu = kGpu;
   event.uid = 0;
