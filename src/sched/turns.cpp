@@ -191,7 +191,11 @@ void Turns::on(const TenantStatus& event) {
   tenant.waiting = event.waiting;
   tenant.ready = std::min(event.ready, event.waiting);
   // What it says of a gate that has been ordered otherwise since is about to be said again.
-  if (tenant.answered()) tenant.busy = event.busy;
+  if (!tenant.answered()) return;
+  tenant.busy = event.busy;
+  // Its daemon went, or it was stopped, while it drained: its kernel may wait for a launch that stands at the gate.
+  LeaseState& lease = leases_.at(tenant.lease);
+  if (tenant.busy && !tenant.gate_open && lease.phase == Phase::kApart) close(lease);
 }
 
 void Turns::on(const Grow& event) {

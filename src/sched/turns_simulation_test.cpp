@@ -80,8 +80,9 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
   // More out than host memory may take: a lease put aside while another's memory was on its way out to make room for it;
-  // one that came back beside others who had been admitted without it.
-  for (const unsigned seed : {21094u, 30638u, 30655u}) {
+  // one that came back beside others who had been admitted without it. A rank whose kernel waited for another's launch when
+  // the daemon went.
+  for (const unsigned seed : {21094u, 30638u, 30655u, 120109u}) {
     const Plan plan = random_plan_with_asides(seed, 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);

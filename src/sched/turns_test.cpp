@@ -424,6 +424,31 @@ TEST_F(TurnsTest, ANewDaemonJudgesNoGrowthBeforeEverybodyIsBack) {
   EXPECT_EQ(answer(), GrowAnswer::kGranted);
 }
 
+// The last daemon had closed their gates, and did not live to see them drain.
+TEST_F(TurnsTest, ANewDaemonLetsARankDrainThatWaitsForAnothersLaunch) {
+  begin_anew();
+  const TenantMemory here{kGpu0, gib(35), gib(35), mib(600)};
+  send(AddTenant{kA, kLeaseA, {here}, false});
+  send(AddTenant{kA2, kLeaseA, {here}, false});
+  send(AddTenant{kB, kLeaseB, {{kGpu0, gib(70), {}, mib(600)}}, false});
+  stuck.insert(kA);
+  for (TenantId t : {kA2, kB}) works.insert(t);
+  for (TenantId t : {kA, kA2, kB}) say(t);
+  silent.insert(kA2);  // answers below
+  pass(seconds(3) + milliseconds(20));
+  std::vector<SetGate> gates = of<SetGate>();
+  std::erase_if(gates, [](const SetGate& g) { return g.order != GateOrder::kLetOneThrough; });
+  ASSERT_FALSE(gates.empty()) << "kA's kernel may wait for what kA2 wants to submit";
+  EXPECT_EQ(gates.front().tenant, kA2);
+  EXPECT_EQ(evicted[kA], Bytes());
+  stuck.erase(kA);
+  say(kA);
+  silent.clear();
+  say(kA2);
+  pass(seconds(1));
+  EXPECT_TRUE(holds(kLeaseA) || holds(kLeaseB));
+}
+
 TEST_F(TurnsTest, WhatATenantClaimsIsBoundedByWhatIsKnown) {
   add(kLeaseA, {kA}, gib(30));
   send(Restored{kA, kGpu0, gib(1000), {}, false});
