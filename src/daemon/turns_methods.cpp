@@ -40,16 +40,13 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
     if (!share->oversize.is_zero()) shown.oversize_bytes = share->oversize;
     shown.soft_limit_bytes = share->soft_limit;
   }
-  const auto [now, wall] = parts_.now();
-  const auto view = parts_.turns.turns().explain(lease.id, now);
+  const auto view = parts_.turns.turns().explain(lease.id, parts_.now().first);
   if (!view) return shown;
   shown.phase = to_string(view->phase);
   shown.waits_for = to_string(view->wait);
   shown.behind = known(view->behind);
   shown.position = view->position;
-  if (view->earliest) {
-    shown.earliest = wall + std::chrono::duration_cast<WallTime::duration>(*view->earliest - now);
-  }
+  if (view->earliest) shown.earliest = wall_time_of(*view->earliest);
   shown.quantum_ms = milliseconds(view->quantum);
   if (lease.quantum) shown.own_quantum_ms = lease.quantum->count();
   if (shown.soft_limit_bytes) shown.above_soft_limit = view->above_soft;
@@ -63,12 +60,23 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
   return shown;
 }
 
+WallTime Views::wall_time_of(TimePoint moment) const {
+  constexpr std::chrono::seconds kSet(1);
+  const auto [now, wall] = parts_.now();
+  const auto of_boot = [](TimePoint time) {
+    return std::chrono::duration_cast<WallTime::duration>(time.time_since_epoch());
+  };
+  const WallTime::duration apart = wall.time_since_epoch() - of_boot(now);
+  const bool is_set = !since_boot_ || apart > *since_boot_ + kSet || apart < *since_boot_ - kSet;
+  if (is_set) since_boot_ = apart;
+  return WallTime(*since_boot_ + of_boot(moment));
+}
+
 proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
   proto::TurnGpu shown;
   shown.index = gpu.info.index;
   shown.uuid = gpu.info.uuid;
-  const auto [now, wall] = parts_.now();
-  for (const sched::GpuView& view : parts_.turns.turns().view(now)) {
+  for (const sched::GpuView& view : parts_.turns.turns().view(parts_.now().first)) {
     if (view.settings.uuid != gpu.info.uuid) continue;
     shown.mode = word(view.settings.mode);
     shown.takes_turns = view.takes_turns;
@@ -83,10 +91,9 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
     shown.evicted_bytes = view.counts.evicted;
     shown.restored_bytes = view.counts.restored;
     for (const sched::SwitchRecord& each : view.switches) {
-      const auto ago = std::chrono::duration_cast<WallTime::duration>(now - each.at);
       const auto took = std::chrono::duration_cast<std::chrono::microseconds>(each.took);
-      shown.switches.push_back(
-          {wall - ago, known(each.from), each.to, each.in, each.out, each.clean, took.count()});
+      shown.switches.push_back({wall_time_of(each.at), known(each.from), each.to, each.in, each.out,
+                                each.clean, took.count()});
     }
   }
   for (const auto& [id, entry] : parts_.leases.entries()) {

@@ -69,11 +69,14 @@ class Views {
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
   proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
+  // The same each time it is asked, unless the clock is set: so that what is listed again can be known again.
+  WallTime wall_time_of(TimePoint moment) const;
   Bytes used_by(LeaseId lease, const GpuEntry& gpu) const;
   // The process's own lease, or the reservation of its user that covers it on this GPU.
   std::optional<LeaseId> lease_of(pid_t pid, const GpuUuid& gpu) const;
 
   Parts parts_;
+  mutable std::optional<WallTime::duration> since_boot_;  // wall time less the time of the loop
 };
 
 }  // namespace gpurota::daemon

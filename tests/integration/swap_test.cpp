@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <deque>
@@ -216,6 +217,9 @@ TEST_F(SwapTest, TwoThatDoNotFitTakeTurns) {
   ASSERT_FALSE(seen.switches.empty());
   EXPECT_FALSE(seen.switches.back().in_bytes.is_zero());
   EXPECT_LT(seen.switches.back().in_bytes, gib(10)) << "only the deficit moves";
+  const std::vector<proto::TurnSwitch> again = turns().switches;
+  EXPECT_NE(std::find(again.begin(), again.end(), seen.switches.back()), again.end())
+      << "it is known again by its time";
 }
 
 TEST_F(SwapTest, BlocksThatMoveWholeMayBeMoreThanWasOrderedAndMuchMoreIsForged) {
