@@ -290,6 +290,7 @@ gets it when its memory is free, or any other program computes there. It comes b
 there for long enough, later each time it had to leave soon. A GPU with a filler is shown as available,
 and does not count against your limits. One that ends by itself is started again, with pauses.
 Where several wait for a GPU they go round: after an hour (or as the site says) one is ended for the next.
+So is one that is out because it was paused: what it has in host memory is lost then.
 )";
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTopics = {{

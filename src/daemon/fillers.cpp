@@ -360,6 +360,7 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
   if (!brief) entry.failures = 0;
   if (failed || (brief && !raced)) entry.retry_at = now + jobs::back_off(++entry.failures);
   entry.problem = failed ? how : "";
+  if (failed) entry.failed_at = now;
   // Its owner is told what was not there.
   const bool no_command =
       report && !report->signalled && (report->code == 126 || report->code == 127);

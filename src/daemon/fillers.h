@@ -57,7 +57,8 @@ struct FillerEntry {
   std::vector<GpuUuid> places;  // where it has ever been: their positions name its files
   int failures = 0;             // soon or badly ended by itself, in a row
   std::optional<TimePoint> retry_at;
-  std::string problem;  // how it last ended by itself, if not well
+  std::string problem;    // how it last ended by itself, if not well
+  TimePoint failed_at{};  // then
   TimePoint last_start = TimePoint::min();
 
   bool may_use(const GpuUuid& gpu) const;
@@ -71,8 +72,9 @@ struct FillerSpot {
   std::optional<TrackedProcess> keeper;  // of it, until it ends
   std::optional<LeaseId> lease;          // of it, until the memory is back
   TimePoint since{};
-  Duration stayed{};                    // until it was last moved out for somebody
-  std::optional<TimePoint> stays_from;  // and since; empty: it is out for somebody
+  Duration stayed{};  // until it was last moved out for somebody
+  // And since: it is on, or its owner has paused it. Empty: it is out for somebody.
+  std::optional<TimePoint> stays_from;
   ports::EventLoop::SourcePtr kill_timer;
   bool told_to_end = false;
   bool may_lack_lease = false;  // an earlier daemon started it, and no lease of it is known
@@ -81,6 +83,12 @@ struct FillerSpot {
   Bytes stays;                               // of what is out, on the GPU
   std::optional<Bytes> counted;              // of its lease there, by the last look
   ports::EventLoop::SourcePtr look_timer;    // of the eviction
+
+  // It is out for somebody from now on.
+  void stop_stay(TimePoint now) {
+    if (stays_from) stayed += now - *stays_from;
+    stays_from.reset();
+  }
 };
 
 class Fillers {

@@ -41,8 +41,9 @@ bool Fillers::stay_is_over(const GpuUuid& gpu) const {
     if (all.ids[i] == *spot.filler) {
       current = i;
       all.list[i].may_start = !entry.paused;
-    } else if (!entry.problem.empty()) {
-      // Nobody is ended for one whose last run failed.
+    } else if (!entry.problem.empty() &&
+               now - entry.failed_at < filler::passed_over_for(entry.failures, longest)) {
+      // Nobody is ended for one whose last run failed just now.
       all.list[i].may_start = false;
     }
   }
@@ -60,6 +61,7 @@ void Fillers::start_one(const GpuUuid& gpu) {
   FillerEntry& entry = entries_.at(waiting.ids[chosen.front().candidate]);
   if (auto launched = launch(entry, gpu); !launched) {
     entry.problem = launched.error().message;
+    entry.failed_at = now;
     entry.retry_at = now + jobs::back_off(++entry.failures);
     log::warn("a filler cannot be started",
               {{"name", entry.spec.name}, {"error", launched.error().message}});

@@ -67,7 +67,11 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
   const std::string name = entry.spec.name;
   save_or_say(entry);
   for (auto& [gpu, spot] : spots_) {
-    if (!leaves || spot.filler != id) continue;
+    if (spot.filler != id) continue;
+    if (!leaves) {
+      if (spot.moved_out) spot.stop_stay(parts_.loop.now());
+      continue;
+    }
     const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
     const char* const reason = entry.removed ? "it is being removed" : "it is paused";
     // A GPU that it keeps from others while it is paused it has.

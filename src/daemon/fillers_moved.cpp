@@ -115,10 +115,8 @@ void Fillers::finish_eviction(const GpuUuid& gpu) {
   spot.stays = spot.eviction->stays();
   spot.eviction.reset();
   spot.moved_out = true;
-  if (spot.turns.why() != filler::Why::kPaused && spot.stays_from) {
-    spot.stayed += parts_.loop.now() - *spot.stays_from;
-    spot.stays_from.reset();
-  }
+  // Not by what it was moved out for: its owner may have paused it since, or before this daemon started.
+  if (!entries_.at(*spot.filler).paused) spot.stop_stay(parts_.loop.now());
   spot.turns.on_moved_out(parts_.loop.now());
   // `look_timer` may be what has called.
   parts_.loop.post([this, gpu] { spots_[gpu].look_timer.reset(); });

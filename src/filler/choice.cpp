@@ -6,6 +6,10 @@
 namespace gpurota::filler {
 namespace {
 
+// Of what one that failed is passed over for; unless a stay is longer.
+constexpr Duration kLeastPassedOver = std::chrono::minutes(10);
+constexpr Duration kMostPassedOver = std::chrono::hours(24);
+
 bool may_use(const Candidate& candidate, const FreeGpu& gpu) {
   if (!candidate.may_start || gpu.idle_for < candidate.idle_after) return false;
   if (candidate.instances && candidate.running >= *candidate.instances) return false;
@@ -61,6 +65,13 @@ bool makes_way(std::vector<Candidate> candidates, std::size_t current, const Fre
   leaves.may_start = false;
   const auto next = first_of(candidates, gpu);
   return next && (!stays_if_it_can || claim_of(candidates, candidates[*next]) < own);
+}
+
+Duration passed_over_for(int failures, Duration longest_stay) {
+  const Duration most = std::max(kMostPassedOver, longest_stay);
+  Duration time = std::max(kLeastPassedOver, longest_stay);
+  for (int i = 1; i < failures && time < most; ++i) time *= 2;
+  return std::min(time, most);
 }
 
 }  // namespace gpurota::filler

@@ -44,4 +44,8 @@ std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vect
 // claim, once it is gone. One that may not start (it is paused) makes way for any.
 bool makes_way(std::vector<Candidate> candidates, std::size_t current, const FreeGpu& gpu);
 
+// For how long nobody makes way for one whose last run failed: a stay, twice as long with each failure in a row, but
+// not for good; what it lacked may be there again.
+Duration passed_over_for(int failures, Duration longest_stay);
+
 }  // namespace gpurota::filler

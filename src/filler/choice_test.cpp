@@ -96,6 +96,17 @@ TEST(Choice, OneThatIsPausedMakesWayForAny) {
   EXPECT_TRUE(makes_way({paused, of(2, "was on since", 0, 50)}, 0, kFree));
 }
 
+TEST(Choice, OneThatFailedIsPassedOverForLongerWithEachFailureButNotForGood) {
+  using std::chrono::hours;
+  using std::chrono::minutes;
+  EXPECT_EQ(passed_over_for(1, hours(1)), hours(1));
+  EXPECT_EQ(passed_over_for(2, hours(1)), hours(2));
+  EXPECT_EQ(passed_over_for(3, hours(1)), hours(4));
+  EXPECT_EQ(passed_over_for(1'000'000, hours(1)), hours(24));
+  EXPECT_EQ(passed_over_for(1, std::chrono::seconds(2)), minutes(10));
+  EXPECT_EQ(passed_over_for(9, hours(48)), hours(48));
+}
+
 // As the daemon does it: each time that one has been on for long enough it asks.
 TEST(Choice, FillersOfWhichOneFitsGoRoundAndEachUserHasTheSameTime) {
   std::vector<Candidate> fillers = {of(1, "a"), of(1, "b"), of(2, "c"), of(2, "d"), of(3, "e")};

@@ -69,7 +69,9 @@ bool TurnTaking::look(const Sight& sight, TimePoint now) {
   const bool is_on = state_ == State::kOn || state_ == State::kLeaving;
   const Why there = who_is_there(sight, rules_, is_on);
   if (there != Why::kNobody) {
-    idle_since_.reset();
+    // What may be the last filler's own load keeps the next one off, but does not make it wait anew.
+    const bool lingers = there == Why::kLoad && off_since_ && now - *off_since_ < kLoadLingers;
+    if (!lingers) idle_since_.reset();
     if (state_ == State::kOn) return leave(there);
     if (state_ == State::kFree) state_ = State::kBusy;
     if (state_ != State::kLeaving) why_ = there;
@@ -118,6 +120,7 @@ void TurnTaking::on_moved_out(TimePoint now) {
 void TurnTaking::rest(TimePoint now, bool had_to_leave) {
   const bool was_long = on_since_ && now - *on_since_ >= rules_.good_stay;
   on_since_.reset();
+  off_since_ = now;
   const bool by_order =
       had_to_leave && (why_ == Why::kPaused || why_ == Why::kRemoved || why_ == Why::kStayOver);
   // One that ends by itself says nothing of the GPU: another one may do well there.

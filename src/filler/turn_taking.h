@@ -21,6 +21,10 @@ namespace gpurota::filler {
 // Off the GPU within 100 ms of a foreign process's appearance needs to see it in time.
 inline constexpr Duration kSampleEvery = std::chrono::milliseconds(25);
 
+// The load that NVML tells is that of its last sample period, 1/6 s to 1 s (nvmlUtilization_t); a look may tell of the
+// one before. For so long after a filler has gone it may still be that filler's own.
+inline constexpr Duration kLoadLingers = std::chrono::seconds(2);
+
 struct Rules {
   Duration idle_after = std::chrono::seconds(30);
   int load_percent = 10;  // from here on somebody is there, without a process that we could see
@@ -94,6 +98,7 @@ class TurnTaking {
   Why why_ = Why::kNobody;
   std::optional<TimePoint> idle_since_;  // nobody has been seen since; empty: somebody is there
   std::optional<TimePoint> on_since_;
+  std::optional<TimePoint> off_since_;  // when the last one went
   std::optional<TimePoint> rest_until_;
   int short_stays_ = 0;  // in a row
   bool moved_out_ = false;

@@ -204,6 +204,36 @@ TEST(TurnTaking, WhenAStayIsOverTheNextOneNeedNotWaitForTheIdleTime) {
   EXPECT_EQ(gpu.starts, 2);
 }
 
+TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTime) {
+  Sight load;
+  load.load_percent = 100;
+  Gpu gpu;
+  gpu.pass(seconds(31), kNobodyThere);
+  ASSERT_TRUE(gpu.turns.dismiss(Why::kStayOver));
+  gpu.turns.on_gone(gpu.now, true);
+  // The look that shows that it has gone tells of its load, too.
+  gpu.pass(seconds(1), load);
+  EXPECT_EQ(gpu.starts, 1);
+  EXPECT_EQ(gpu.turns.why(), Why::kLoad);
+  EXPECT_GT(gpu.turns.idle_for(gpu.now), seconds(30));
+  gpu.pass(milliseconds(50), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 2);
+}
+
+TEST(TurnTaking, LoadThatOutlastsTheOneThatWentIsSomebodyElses) {
+  Sight load;
+  load.load_percent = 100;
+  Gpu gpu;
+  gpu.pass(seconds(31), kNobodyThere);
+  ASSERT_TRUE(gpu.turns.dismiss(Why::kStayOver));
+  gpu.turns.on_gone(gpu.now, true);
+  gpu.pass(kLoadLingers + milliseconds(50), load);
+  gpu.pass(seconds(29), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 1);
+  gpu.pass(seconds(2), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 2);
+}
+
 TEST(TurnTaking, OneThatAnEarlierDaemonStartedIsOn) {
   Gpu gpu;
   gpu.turns.on_found(gpu.now);

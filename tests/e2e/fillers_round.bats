@@ -29,18 +29,21 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   is_on first
   [ "$(starts_of first)" = 1 ]
   add_hold second
-  wait_until is_on second
+  wait_until has_started second 1
   event_is 'filler_yielded.*its stay is over, and another filler waits'
   is_alone
-  filler_is first 'p["why"] == "another filler"'
+  wait_until filler_is first 'p["why"] == "another filler"'
   add_hold third
   wait_until has_started third 1
-  wait_until has_started first 2
-  wait_until has_started second 2
+  # However many rounds of two there were: from here on nobody is served twice before the others are.
+  wait_until has_started third 2
+  wait_until has_started third 3
   is_alone
-  # Nobody is served twice before the others are.
-  gpurota events --json | grep '"filler_started"' | grep -o '\(first\|second\|third\): ' >order
-  [ "$(head -n 5 order | tr -d ' :\n')" = firstsecondthirdfirstsecond ]
+  gpurota events --json | grep '"filler_started"' | grep -o '\(first\|second\|third\): ' |
+    tr -d ' :' | sed -n '/third/,$p' | head -n 7 >order
+  [ "$(sort -u order | wc -l)" = 3 ]
+  [ "$(sed -n 1,3p order)" = "$(sed -n 4,6p order)" ]
+  [ "$(sed -n 7p order)" = third ]
 }
 
 @test "nobody is ended for one that fails, nor for one that cannot be there" {
@@ -54,16 +57,89 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   is_on good
 }
 
-@test "one that was moved out is ended instead of coming back when its stay is over and another one waits" {
-  add_filler moved --on-yield evict -- "$PROGRAM" hold 100
+add_moved() { # add_moved [OPTION…]: one that is moved out when it has to leave; its process is $PID
+  add_filler moved --on-yield evict "$@" -- sh -c 'echo "pid $$"; exec "$@"' sh "$PROGRAM" hold 100
   wait_until is_on moved
-  sleep 2
-  # It goes on where it was: nobody waits.
-  gpurota run --gpu-ids 0 --memory 90% -- true
-  wait_until event_is filler_resumed
+  wait_until holds_memory
+  PID=$(gpurota filler logs moved | sed -n 's/^pid \([0-9]*\)$/\1/p')
+}
+holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 90 << 20 for l in leases)'; }
+is_evicted() { filler_is moved 'p["state"] == "evicted" and p["lease_id"]'; }
+newcomer() { # returns before it has the GPU
+  in_background newcomer gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 200
+  NEWCOMER=$BACKGROUND_PID
+}
+# It did not go on where it was: `other` came first.
+other_is_on_instead() {
+  wait_until has_started other 1
+  wait_until gone "$PID"
+  event_is 'filler_yielded.*leaves GPU 0: its stay is over, and another filler waits'
+  [ "$(count_of filler_resumed)" = 0 ]
+}
+
+@test "one that was moved out is ended instead of coming back when its stay is over and another one waits" {
+  add_moved
+  sleep 2 # all that it may stay; nobody waits
+  newcomer
+  wait_until says newcomer holding
+  is_evicted
   add_hold other
-  wait_until is_on other
+  is_evicted
+  kill -TERM "$NEWCOMER"
+  other_is_on_instead
   wait_until has_started moved 2
+}
+
+@test "one that is paused does not keep others off its GPU, also if the daemon was killed meanwhile" {
+  stays_last 1h
+  gpurota reload
+  add_moved
+  add_hold other
+  gpurota filler pause moved
+  wait_until is_evicted
+  kill_daemon
+  stays_last 2s
+  start_daemon
+  other_is_on_instead
+}
+
+@test "nor does one that is paused while it makes room for somebody" {
+  stays_last 1h
+  gpurota reload
+  add_moved --grace 60s
+  add_hold other
+  # It cannot be out before it goes on.
+  kill -STOP "$PID"
+  newcomer
+  wait_until event_is 'filler_yielded.*is moved out of GPU 0'
+  gpurota filler pause moved
+  kill -CONT "$PID"
+  wait_until is_evicted
+  wait_until says newcomer holding
+  stays_last 2s
+  gpurota reload
+  kill -TERM "$NEWCOMER"
+  other_is_on_instead
+}
+
+@test "what it is out for somebody is none of its stay, also if it was paused and resumed meanwhile" {
+  stays_last 1h
+  gpurota reload
+  local started=$SECONDS stayed
+  add_moved
+  newcomer
+  wait_until says newcomer holding
+  is_evicted
+  gpurota filler pause moved
+  gpurota filler resume moved
+  stayed=$((SECONDS - started + 1))
+  sleep $((stayed + 2))
+  stays_last $((stayed + 1))s
+  gpurota reload
+  add_hold other
+  kill -TERM "$NEWCOMER"
+  # What is ended does not go on, it starts.
+  wait_until event_is filler_resumed
 }
 
 @test "longest_stay = 0s: the first one stays" {
