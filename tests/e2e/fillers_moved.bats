@@ -23,7 +23,12 @@ add_holder() {
 
 is_evicted() { filler_is "$1" 'p["state"] == "evicted" and p["lease_id"] and f["state"] == "evicted"'; }
 holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 900 << 20 for l in leases)'; }
-is_out() { holds 'all(l["gpus"][0]["used_bytes"] < 300 << 20 for l in leases if l["kind"] == "filler")'; }
+# All that can be moved: contexts stay, of which a program may have any number.
+is_out() {
+  gpurota turns --gpu-ids 0 --json | python3 -c '
+import json, sys
+sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
+}
 newcomer() { # newcomer FILE: with 90 % of the GPU
   in_background "$1" gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 7000
   NEWCOMER=$BACKGROUND_PID
