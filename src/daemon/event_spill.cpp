@@ -92,17 +92,17 @@ std::string encode_event(const ports::StoredEvent& event) {
   return text + "\n";
 }
 
-std::vector<ports::StoredEvent> decode_events(std::string_view text) {
+std::vector<ports::StoredEvent> decode_events(std::string_view& text) {
   std::vector<ports::StoredEvent> events;
-  while (!text.empty()) {
+  for (std::string_view rest = text; !rest.empty(); text = rest) {
     Fields fields;
     for (std::string& field : fields) {
-      auto next = take(text);
+      auto next = take(rest);
       if (!next) return events;
       field = std::move(*next);
     }
-    if (text.empty() || text.front() != '\n') return events;
-    text.remove_prefix(1);
+    if (rest.empty() || rest.front() != '\n') return events;
+    rest.remove_prefix(1);
     events.push_back(event_of(std::move(fields)));
   }
   return events;
@@ -115,12 +115,16 @@ Result<EventSpill> EventSpill::open(const std::string& path) {
   return EventSpill(std::move(fd), static_cast<std::size_t>(state.st_size));
 }
 
-Result<std::vector<ports::StoredEvent>> EventSpill::read() const {
+Result<std::vector<ports::StoredEvent>> EventSpill::read() {
   std::string text(std::min(size_, kMostBytes), '\0');
   const ssize_t count = ::pread(fd_.get(), text.data(), text.size(), 0);
   if (count < 0) return fail_errno("cannot read the events that were not stored", errno);
   text.resize(static_cast<std::size_t>(count));
-  return decode_events(text);
+  std::string_view rest = text;
+  auto events = decode_events(rest);
+  const std::size_t whole = text.size() - rest.size();
+  if (whole < size_ && ::ftruncate(fd_.get(), static_cast<off_t>(whole)) == 0) size_ = whole;
+  return events;
 }
 
 void EventSpill::add(const ports::StoredEvent& event) {

@@ -16,8 +16,8 @@ namespace gpurota::daemon {
 
 // Strings with their lengths, a line for each event, in the order of the fields; foreign bytes as they are.
 std::string encode_event(const ports::StoredEvent& event);
-// As many as are whole: the last one may have been cut.
-std::vector<ports::StoredEvent> decode_events(std::string_view text);
+// As many as are whole: the last one may have been cut. What is left of `text` is not.
+std::vector<ports::StoredEvent> decode_events(std::string_view& text);
 
 class EventSpill {
  public:
@@ -27,8 +27,8 @@ class EventSpill {
   // Makes the file (0600) if there is none.
   static Result<EventSpill> open(const std::string& path);
 
-  // What the last daemon left.
-  Result<std::vector<ports::StoredEvent>> read() const;
+  // What the last daemon left. Part of an event, which would hide what comes after it, is cut off.
+  Result<std::vector<ports::StoredEvent>> read();
   // Failure is not told: the event is on its way to the store.
   void add(const ports::StoredEvent& event);
   // All of them are in the store.

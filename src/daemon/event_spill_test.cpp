@@ -33,25 +33,30 @@ ports::StoredEvent full_event() {
   return event;
 }
 
+std::vector<ports::StoredEvent> decoded(std::string_view text) { return decode_events(text); }
+
 TEST(EventSpill, WhatIsWrittenIsReadBackByteForByte) {
   ports::StoredEvent bare;
   bare.id = 42;
   const std::string text = encode_event(full_event()) + encode_event(bare);
-  EXPECT_THAT(decode_events(text), ElementsAre(full_event(), bare));
+  EXPECT_THAT(decoded(text), ElementsAre(full_event(), bare));
 }
 
 TEST(EventSpill, WhateverIsCutOffTheWholeOnesAreRead) {
   const std::string one = encode_event(full_event()), text = one + one;
   for (std::size_t size = 0; size < text.size(); ++size) {
-    EXPECT_EQ(decode_events(text.substr(0, size)).size(), size / one.size()) << size;
+    std::string_view rest(text.data(), size);
+    EXPECT_EQ(decode_events(rest).size(), size / one.size()) << size;
+    EXPECT_EQ(rest.size(), size % one.size());
   }
-  EXPECT_THAT(decode_events("99999999999999999999:x"), IsEmpty());
-  EXPECT_THAT(decode_events("-1:x"), IsEmpty());
+  EXPECT_THAT(decoded("99999999999999999999:x"), IsEmpty());
+  EXPECT_THAT(decoded("-1:x"), IsEmpty());
 }
 
 class FakeHistory final : public ports::History {
  public:
   Result<void> save(const ports::HistoryBatch& batch) override {
+    if (full) return fail(Code::kInternal, "the disk is full");
     events.insert(events.end(), batch.events.begin(), batch.events.end());
     return {};
   }
@@ -65,6 +70,7 @@ class FakeHistory final : public ports::History {
   Result<void> prune_usage(WallTime) override { return {}; }
 
   std::vector<ports::StoredEvent> events;
+  bool full = false;
 };
 
 class SpilledEventsTest : public FakeWorldTest {
@@ -121,6 +127,34 @@ TEST_F(SpilledEventsTest, OneThatWasKilledBetweenStoringAndEmptyingDoesNotTellTh
   ASSERT_TRUE(second.start({}));
   loop.advance(1s);
   EXPECT_THAT(messages(after), ElementsAre("a"));
+}
+
+TEST_F(SpilledEventsTest, OneThatWasCutHidesNoneThatComeAfterIt) {
+  FakeHistory history, after;
+  testing::write_file(dir_.file("events"), encode_event(full_event()) + "3:12");
+  history.full = true;
+  Recorder first(parts(history, dir_.file("events")));
+  ASSERT_TRUE(first.start({}));
+  tell(first, "later");
+  Recorder second(parts(after, dir_.file("events")));
+  ASSERT_TRUE(second.start({}));
+  loop.advance(1s);
+  EXPECT_THAT(messages(after), ElementsAre(full_event().message, "later"));
+}
+
+TEST_F(SpilledEventsTest, AFullDiskCostsNone) {
+  FakeHistory history;
+  Recorder recorder(parts(history, dir_.file("events")));
+  ASSERT_TRUE(recorder.start({}));
+  history.full = true;
+  tell(recorder, "a");
+  loop.advance(1s);
+  EXPECT_NE(testing::read_file(dir_.file("events")), "");
+  history.full = false;
+  tell(recorder, "b");
+  loop.advance(1s);
+  EXPECT_THAT(messages(history), ElementsAre("a", "b"));
+  EXPECT_EQ(testing::read_file(dir_.file("events")), "");
 }
 
 TEST_F(SpilledEventsTest, WithoutTheFileItGoesOn) {

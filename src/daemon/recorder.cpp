@@ -425,15 +425,19 @@ void Recorder::write(bool all_usage) {
   }
 }
 
+// Events that cannot be stored are tried again with those that come; a follower does not wait for that.
 void Recorder::write_batch() {
-  if (const auto saved = parts_.history->save(batch_); !saved) {
-    log::error("history cannot be written, this part of it is lost",
-               {{"error", saved.error().message}});
-  } else if (spill_) {
-    spill_->clear();
-  }
+  constexpr std::size_t kMostTriedAgain = 10000;
   const bool news = !batch_.events.empty();
-  batch_ = {};
+  if (const auto saved = parts_.history->save(batch_); !saved) {
+    log::error("history cannot be written: usage is lost, events are tried again",
+               {{"error", saved.error().message}});
+    batch_.usage.clear();
+    if (batch_.events.size() > kMostTriedAgain) batch_ = {};
+  } else {
+    batch_ = {};
+    if (spill_) spill_->clear();
+  }
   events_.set_stored(events_.last_id());
   if (news && !closing_) parts_.on_event();
 }

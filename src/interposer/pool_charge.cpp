@@ -104,9 +104,7 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
     if (managed && !is_managed_pool(handle, device)) continue;
     const int slot = slot_of_device(device);
     *foreign = slot < 0;
-    Pool* pool = slot >= 0 ? add_pool(s, handle, slot, false) : nullptr;
-    if (pool != nullptr) pool->stays = managed;
-    return pool;
+    return slot >= 0 ? add_pool(s, handle, slot, false, managed) : nullptr;
   }
   return nullptr;
 }
@@ -132,7 +130,7 @@ Pool* find_pool(State& s, CUmemoryPool handle) {
   return nullptr;
 }
 
-Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked) {
+Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays) {
   Lock lock(s.pools.mutex);
   if (Pool* known = find_pool(s, handle)) return known;
   for (uint32_t i = 0; i < kPools; ++i) {
@@ -143,7 +141,7 @@ Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked) {
     p.stuck_size.store(0);
     p.slot = slot;
     p.tracked = tracked;
-    p.stays = false;
+    p.stays = stays;
     p.destroyed = false;
     p.pool.store(handle, std::memory_order_release);
     if (i >= s.pools.used.load()) s.pools.used.store(i + 1, std::memory_order_release);

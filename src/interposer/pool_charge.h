@@ -26,7 +26,7 @@ class RelaxedCapture {
 };
 
 Pool* find_pool(State& s, CUmemoryPool handle);
-Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked);
+Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays = false);
 // find_pool(), and else looks whether it is one that the driver has by itself. `foreign`: it is, of a GPU
 // that is not of the lease.
 Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign);

@@ -3,6 +3,7 @@
 #include "interposer/elf_symbols.h"
 #include "interposer/sys.h"
 
+#include <atomic>
 #include <csignal>
 
 #include <pthread.h>
@@ -19,10 +20,18 @@ struct Threads {
   decltype(&pthread_attr_setdetachstate) set_detached;
 };
 
+// Looked for once.
+std::atomic<void*> g_create, g_attr_init, g_set_stack, g_set_detached;
+
 template <typename F>
-bool find(F* out, const char* name) {
-  *out = reinterpret_cast<F>(find_libc_symbol(name));
-  return *out != nullptr;
+bool find(F* out, std::atomic<void*>& known, const char* name) {
+  void* found = known.load(std::memory_order_relaxed);
+  if (found == nullptr) {
+    found = find_libc_symbol(name);
+    known.store(found, std::memory_order_relaxed);
+  }
+  *out = reinterpret_cast<F>(found);
+  return found != nullptr;
 }
 
 // All signals but the two that glibc uses between its own threads.
@@ -46,9 +55,10 @@ class SignalsBlocked {
 
 bool start_thread(void* (*run)(void*), void* argument) {
   Threads t;
-  if (!find(&t.create, "pthread_create") || !find(&t.attr_init, "pthread_attr_init") ||
-      !find(&t.set_stack, "pthread_attr_setstacksize") ||
-      !find(&t.set_detached, "pthread_attr_setdetachstate")) {
+  if (!find(&t.create, g_create, "pthread_create") ||
+      !find(&t.attr_init, g_attr_init, "pthread_attr_init") ||
+      !find(&t.set_stack, g_set_stack, "pthread_attr_setstacksize") ||
+      !find(&t.set_detached, g_set_detached, "pthread_attr_setdetachstate")) {
     return false;
   }
   pthread_attr_t attributes;

@@ -1,4 +1,4 @@
-// Threads of our own in somebody else's program: they take no signals, and nobody waits for them.
+// Threads of our own in somebody else's program: they take no signals and are never joined.
 #pragma once
 
 namespace gpurota::interposer {

@@ -31,6 +31,9 @@ struct TenantState {
   std::uint32_t gate_seq = 0;  // of the last order
   std::uint32_t seen_seq = 0;  // of the last one it has carried out
   bool busy = false;
+  // It may have work from before its gate was shut, by the last daemon or while it was stopped. At work with a shut gate
+  // any other may be too: captures and graphs are not submitted.
+  bool undrained = false;
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
   TimePoint retry_at{};  // not moved before then

@@ -139,6 +139,7 @@ void Turns::on(const AddTenant& event) {
       if (m.gpu == memory_.uuid(slot)) said = m;
     }
     memory_.add(event.tenant, event.lease, slot, said);
+    if (!event.gate_open && !said.resident.is_zero()) tenant.undrained = true;
   }
   // A daemon that is gone let it run: it goes on unless somebody else has a better claim.
   if (event.gate_open && lease->second.phase == Phase::kApart) {
@@ -193,9 +194,10 @@ void Turns::on(const TenantStatus& event) {
   // What it says of a gate that has been ordered otherwise since is about to be said again.
   if (!tenant.answered()) return;
   tenant.busy = event.busy;
+  if (!tenant.busy || tenant.gate_open) tenant.undrained = false;
   // Its daemon went, or it was stopped, while it drained: its kernel may wait for a launch that stands at the gate.
   LeaseState& lease = leases_.at(tenant.lease);
-  if (tenant.busy && !tenant.gate_open && lease.phase == Phase::kApart) close(lease);
+  if (tenant.undrained && lease.phase == Phase::kApart) close(lease);
 }
 
 void Turns::on(const Grow& event) {
@@ -297,10 +299,10 @@ void Turns::on(const Restored& event) {
   // It had room for a piece, or for all that it misses, and has not used it: nor would it the same moment.
   const Bytes enough = std::min(held->missing(), settings_.piece);
   const bool in_vain = !enough.is_zero() && event.returned >= enough;
-  if (in_vain) tenants_[event.tenant].retry_at = now_ + settings_.retry;
-  if (!event.failed) return;
+  if (!in_vain && !event.failed) return;
   tenants_[event.tenant].retry_at = now_ + settings_.retry;
   lease.retry_at = now_ + settings_.retry;
+  if (!event.failed) return;
   report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }
 

@@ -55,7 +55,8 @@ void Turns::finish_entering(LeaseState& lease) {
   const Slots gpus = turn_gpus(lease);
   for (const LeaseState* other : claimants(gpus, lease.terms.id)) {
     if (other->phase != Phase::kLeaving) continue;
-    lease.entering_since = now_;  // what its predecessor takes to drain is not the cost of moving
+    // What its predecessor takes to drain is not the cost of moving.
+    if (lease.moved_in.is_zero() && lease.moved_out.is_zero()) lease.entering_since = now_;
     return;
   }
   // Also what it has asked for and not got: else a short turn is over before the room is made, every time.
@@ -134,6 +135,7 @@ void Turns::finish_leaving(LeaseState& lease) {
     return tenant.drained() || !tenant.reachable || tenant.dead;
   });
   if (drained) {
+    for (TenantId id : lease.tenants) tenants_.at(id).undrained = !tenants_.at(id).drained();
     stop_clock(lease);
     lease.phase = Phase::kApart;
     changed_ = true;

@@ -95,6 +95,19 @@ TEST_F(TurnsTest, WhoComesWhenAQuantumIsOverDoesNotWaitForAnother) {
   EXPECT_TRUE(holds(kLeaseA));
 }
 
+// A capture, or a graph that is made: no submission.
+TEST_F(TurnsTest, WhoIsAtWorkBehindAShutGateDisturbsNobody) {
+  add_two_that_do_not_fit();
+  work(kB);
+  pass(milliseconds(100));
+  ASSERT_TRUE(holds(kLeaseB));
+  done.clear();
+  stuck.insert(kA);
+  say(kA);
+  EXPECT_EQ(turns.explain(kLeaseA, now)->phase, Phase::kApart);
+  EXPECT_TRUE(of<SetGate>().empty());
+}
+
 TEST_F(TurnsTest, APauseThatATurnIsTakenAwayInIsOnePause) {
   restoring_takes = seconds(1);
   add_two_that_do_not_fit();
@@ -377,6 +390,10 @@ TEST_F(TurnsTest, RoomThatATenantGivesBackUnusedIsNotOfferedAgainAtOnce) {
   EXPECT_GE(of<Restore>().size(), 2u);
   EXPECT_LE(of<Restore>().size(), 12u);
   EXPECT_EQ(turns.residency().of_lease(kLeaseA, GpuSlot{0}).coming, Bytes());
+  work(kB);
+  pass(milliseconds(500));
+  EXPECT_TRUE(holds(kLeaseB)) << "nobody waits for that";
+  rest(kB);
   unused.clear();
   pass(seconds(2));
   EXPECT_TRUE(holds(kLeaseA));

@@ -90,6 +90,7 @@ boot_inside() {
     --log-target=journal --show-status=no
 }
 
+unless_booted=skip
 boot() {
   cat /proc/sys/kernel/random/uuid >"$root/var/boot_id"
   (
@@ -101,10 +102,11 @@ boot() {
   local end=$((SECONDS + 60))
   until in_there systemctl is-active multi-user.target >/dev/null 2>&1; do
     # What is not ours does not come up: of gpurotad the target is independent.
-    ((SECONDS < end)) || skip "systemd does not come up here: $(tail -n 3 "$dir/console")"
-    kill -0 "$launcher" 2>/dev/null || skip "systemd does not start here: $(tail -n 3 "$dir/console")"
+    ((SECONDS < end)) || "$unless_booted" "systemd does not come up here: $(tail -n 3 "$dir/console")"
+    kill -0 "$launcher" 2>/dev/null || "$unless_booted" "systemd does not start here: $(tail -n 3 "$dir/console")"
     sleep 0.1
   done
+  unless_booted=fail # it can be had here: what ends it from now on is a fault
   wait_until in_there systemctl is-active gpurotad.service
 }
 # As an administrator does it; the services end in their order.
@@ -136,7 +138,7 @@ wait_until() {
   local end=$((SECONDS + 60))
   until "$@" >/dev/null 2>&1; do
     ((SECONDS < end)) || fail "still not true: $*"
-    kill -0 "$launcher" 2>/dev/null || skip "systemd does not start here: $(tail -n 3 "$dir/console")"
+    kill -0 "$launcher" 2>/dev/null || fail "the machine has ended: $(tail -n 3 "$dir/console")"
     sleep 0.1
   done
 }

@@ -103,6 +103,28 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
   return answer;
 }
 
+namespace {
+
+// With the books locked.
+void tell_shrink(Swap& swap, int slot, uint64_t resident, uint64_t out, uint64_t wired,
+                 uint64_t hosted) {
+  if (resident == 0 && out == 0 && wired == 0 && hosted == 0) return;
+  SwapBooks& books = swap.books[slot];
+  take_off(&books.movable, resident + out);
+  take_off(&books.out, out);
+  take_off(&books.wired, wired);
+  take_off(&books.hosted, hosted);
+  gpurota_msg_swap_shrink message{};
+  message.slot = static_cast<uint32_t>(slot);
+  message.resident_bytes = resident;
+  message.out_bytes = out;
+  message.wired_bytes = wired;
+  message.hosted_bytes = hosted;
+  swap_send(swap, &message, sizeof(message), GPUROTA_MSG_SWAP_SHRINK, 0);
+}
+
+}  // namespace
+
 void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint64_t hosted) {
   if (resident == 0 && out == 0 && wired == 0 && hosted == 0) return;
   State& s = state();
@@ -111,18 +133,7 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
     SwapBooks& books = s.swap.books[slot];
     const uint64_t parked = out < books.parked ? out : books.parked;
     books.parked -= parked;
-    out -= parked;
-    take_off(&books.movable, resident + out);
-    take_off(&books.out, out);
-    take_off(&books.wired, wired);
-    take_off(&books.hosted, hosted);
-    gpurota_msg_swap_shrink message{};
-    message.slot = static_cast<uint32_t>(slot);
-    message.resident_bytes = resident;
-    message.out_bytes = out;
-    message.wired_bytes = wired;
-    message.hosted_bytes = hosted;
-    swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_SHRINK, 0);
+    tell_shrink(s.swap, slot, resident, out - parked, wired, hosted);
   }
   s.mirror(slot);
 }
@@ -142,14 +153,14 @@ void swap_context_returned(int slot, uint32_t left) {
 
 void swap_park(int slot) {
   State& s = state();
-  uint64_t out = 0;
   {
     Lock lock(s.swap.books_mutex);
-    out = s.swap.books[slot].out;
+    SwapBooks& books = s.swap.books[slot];
+    const uint64_t out = books.out;
+    tell_shrink(s.swap, slot, 0, out, 0, 0);
+    books.parked += out;
   }
-  swap_shrink(slot, 0, out, 0);
-  Lock lock(s.swap.books_mutex);
-  s.swap.books[slot].parked += out;
+  s.mirror(slot);
 }
 
 void swap_unpark(State& s) {
@@ -160,11 +171,10 @@ void swap_unpark(State& s) {
     for (SwapBooks& books : swap.books) parked += books.parked;
   }
   if (parked == 0) return;
-  {
-    Lock lock(swap.gate_mutex);
-    swap.open_wanted = false;
-    swap.gate.set(GateState::kAway);
-  }
+  // In one step: an order to open that comes in between would find that nothing is out.
+  Lock gate_lock(swap.gate_mutex);
+  swap.open_wanted = false;
+  swap.gate.set(GateState::kAway);
   Lock lock(swap.books_mutex);
   for (SwapBooks& books : swap.books) {
     books.movable += books.parked;

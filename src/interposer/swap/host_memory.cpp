@@ -15,7 +15,7 @@ void HostMemory::set_limits(const SwapCalls* calls, uint64_t budget, uint64_t pi
   pinned_limit_ = pinned;
 }
 
-bool HostMemory::add_region() {
+bool HostMemory::add_region(bool hurry) {
   bool may_pin = false;
   {
     Lock lock(mutex_);
@@ -25,7 +25,7 @@ bool HostMemory::add_region() {
     if (may_pin) pinned_now_ += kRegionBytes;
   }
   auto* memory = static_cast<char*>(
-      spare_ != nullptr ? spare_ : calls_->map_host(calls_->self, kRegionBytes, true));
+      spare_ != nullptr ? spare_ : calls_->map_host(calls_->self, kRegionBytes, hurry));
   spare_ = nullptr;
   const bool pinned =
       memory != nullptr && may_pin && calls_->pin(calls_->self, memory, kRegionBytes);
@@ -94,7 +94,7 @@ bool HostMemory::take(uint64_t bytes, HostBuffer* out) {
   const uint64_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
   if (units > kExtents) return false;
   while (!take_free(units, out)) {
-    if (!add_region()) return false;
+    if (!add_region(true)) return false;
   }
   return true;
 }
@@ -113,7 +113,7 @@ void HostMemory::touch_next() {
   if (spare_ == nullptr) spare_ = calls_->map_host(calls_->self, kRegionBytes, false);
 }
 
-bool HostMemory::prepare(uint64_t bytes) { return free_bytes() < bytes && add_region(); }
+bool HostMemory::prepare(uint64_t bytes) { return free_bytes() < bytes && add_region(false); }
 
 // A region that is being given back is marked as full meanwhile.
 void HostMemory::trim(uint64_t keep) {

@@ -67,7 +67,7 @@ class HostMemory {
     HashSum sums[kUnitsPerRegion];
   };
 
-  bool add_region();
+  bool add_region(bool hurry);
   bool take_free(uint64_t units, HostBuffer* out);
   void take_units(Region& region, uint32_t index, uint32_t first, uint32_t count, HostBuffer* out);
   // The first run of at least `most` free units, or the longest there is; 0: none.

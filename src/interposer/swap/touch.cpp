@@ -14,7 +14,8 @@ bool touch(char* memory, uint64_t size) {
   if (::madvise(memory, size, MADV_POPULATE_WRITE) == 0) return true;
   if (errno != EINVAL) return false;
   for (uint64_t at = 0; at < size; at += kSmallestPage) {  // Linux before 5.14
-    static_cast<volatile char*>(static_cast<void*>(memory))[at] = 0;
+    volatile char& page = memory[at];
+    page = 0;
   }
   return true;
 }

@@ -84,7 +84,7 @@ timespec pause(Worker& w, bool more) {
   return {0, static_cast<long>(us) * 1000};
 }
 
-// What was told belongs to a connection, and so does room to restore into.
+// What was told belongs to a connection.
 void begin_connection(Worker& w) {
   {
     Lock lock(w.swap.books_mutex);
