@@ -24,8 +24,8 @@ start() {
   COMMAND_OF[$1]=$BACKGROUND_PID
 }
 
-# The program of a slot, below its `gpurota run`; empty while there is none.
-program_of() { pgrep -f "^$E2E_SWAP_PROBE torture [0-9]* ${FILE_OF[$1]#probe.}\$" | head -n 1; }
+# The program of a slot, below its `gpurota run`; empty while there is none. Other tests run such programs too.
+program_of() { pgrep -P "${COMMAND_OF[$1]}" -f "^$E2E_SWAP_PROBE torture" | head -n 1; }
 
 # ended SLOT: counts one that has ended, and fails if it has read what it did not write.
 ended() {
