@@ -41,6 +41,7 @@ class SwapTest : public InterposerTest {
     argv.insert(argv.end(), words.begin(), words.end());
     auto extra = lease();
     extra["GPUROTA_WAIT_MS"] = wait_ms;
+    extra["PROBE_CONTEXTS"] = "2";
     return std::make_unique<Program>(argv, extra);
   }
 
