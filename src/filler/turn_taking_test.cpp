@@ -204,15 +204,25 @@ TEST(TurnTaking, WhenAStayIsOverTheNextOneNeedNotWaitForTheIdleTime) {
   EXPECT_EQ(gpu.starts, 2);
 }
 
-TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTime) {
-  Sight load;
-  load.load_percent = 100;
-  Gpu gpu;
+const Sight kLoad = [] {
+  Sight sight;
+  sight.load_percent = 100;
+  return sight;
+}();
+
+// One has been on, and has made way for another. False: it could not be made to.
+bool stay_is_over(Gpu& gpu) {
   gpu.pass(seconds(31), kNobodyThere);
-  ASSERT_TRUE(gpu.turns.dismiss(Why::kStayOver));
+  if (!gpu.turns.dismiss(Why::kStayOver)) return false;
   gpu.turns.on_gone(gpu.now, true);
+  return true;
+}
+
+TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTime) {
+  Gpu gpu;
+  ASSERT_TRUE(stay_is_over(gpu));
   // The look that shows that it has gone tells of its load, too.
-  gpu.pass(seconds(1), load);
+  gpu.pass(seconds(1), kLoad);
   EXPECT_EQ(gpu.starts, 1);
   EXPECT_EQ(gpu.turns.why(), Why::kLoad);
   EXPECT_GT(gpu.turns.idle_for(gpu.now), seconds(30));
@@ -221,13 +231,9 @@ TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTi
 }
 
 TEST(TurnTaking, LoadThatOutlastsTheOneThatWentIsSomebodyElses) {
-  Sight load;
-  load.load_percent = 100;
   Gpu gpu;
-  gpu.pass(seconds(31), kNobodyThere);
-  ASSERT_TRUE(gpu.turns.dismiss(Why::kStayOver));
-  gpu.turns.on_gone(gpu.now, true);
-  gpu.pass(kLoadLingers + milliseconds(50), load);
+  ASSERT_TRUE(stay_is_over(gpu));
+  gpu.pass(kLoadLingers + milliseconds(50), kLoad);
   gpu.pass(seconds(29), kNobodyThere);
   EXPECT_EQ(gpu.starts, 1);
   gpu.pass(seconds(2), kNobodyThere);
