@@ -1,18 +1,12 @@
 #include "sched/cost.h"
 
+#include "sched/seconds.h"
+
 #include <algorithm>
 #include <cmath>
 
 namespace gpurota::sched {
 namespace {
-
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-
-Duration from_seconds(double s) {
-  constexpr double kDay = 86400;
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(std::clamp(s, 0.0, kDay)));
-}
 
 constexpr Duration kShortestPause = std::chrono::milliseconds(5);
 

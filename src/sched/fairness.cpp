@@ -1,19 +1,14 @@
 #include "sched/fairness.h"
 
+#include "sched/seconds.h"
+
 #include <algorithm>
 
 namespace gpurota::sched {
 namespace {
 
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-
 // Rounded up to a microsecond, so that a deadline is never looked at just before it is due.
-Duration after_seconds(double s) {
-  constexpr double kDay = 86400;
-  return std::chrono::duration_cast<Duration>(
-             std::chrono::duration<double>(std::clamp(s, 0.0, kDay))) +
-         std::chrono::microseconds(1);
-}
+Duration after_seconds(double s) { return from_seconds(s) + std::chrono::microseconds(1); }
 
 }  // namespace
 

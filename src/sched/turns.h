@@ -110,6 +110,7 @@ class Turns {
   bool eligible(const LeaseState& lease) const;
   bool is_idle_enough(const LeaseState& holder, const LeaseState& to) const;
   Duration idle_before_release(const LeaseState& holder, const LeaseState& to) const;
+  std::optional<Duration> quantum_as_set(const LeaseState& lease) const;
   Duration quantum(const LeaseState& lease) const;
   Duration move_estimate(const LeaseState& lease) const;
   Duration turn_cost(const LeaseState& lease) const;

@@ -1,4 +1,5 @@
 // Who is next, and who has to make way.
+#include "sched/seconds.h"
 #include "sched/turns.h"
 
 #include <algorithm>
@@ -9,8 +10,6 @@ namespace {
 bool contains(const std::vector<GpuSlot>& gpus, GpuSlot gpu) {
   return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
 }
-
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 Duration part_of(Duration whole, double part) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(whole) * part);
@@ -284,17 +283,22 @@ Duration Turns::move_estimate(const LeaseState& lease) const {
   return most;
 }
 
-Duration Turns::quantum(const LeaseState& lease) const {
+// Empty: from the cost of its turns.
+std::optional<Duration> Turns::quantum_as_set(const LeaseState& lease) const {
   const bool from_cost = lease.terms.quantum == Duration::zero();
-  if (lease.terms.quantum && !from_cost) return *lease.terms.quantum;
+  if (from_cost) return std::nullopt;
+  if (lease.terms.quantum) return lease.terms.quantum;
   std::optional<Duration> of_gpu;
   for (GpuSlot gpu : turn_gpus(lease)) {
     const auto& set = gpus_[gpu.value].settings.quantum;
     if (set) of_gpu = of_gpu ? std::min(*of_gpu, *set) : *set;
   }
-  if (of_gpu && !from_cost) return *of_gpu;
-  if (settings_.quantum && !from_cost) return *settings_.quantum;
-  return quantum_for(turn_cost(lease), settings_);
+  return of_gpu ? of_gpu : settings_.quantum;
+}
+
+Duration Turns::quantum(const LeaseState& lease) const {
+  const auto set = quantum_as_set(lease);
+  return set ? *set : quantum_for(turn_cost(lease), settings_);
 }
 
 // What its turns cost counts if that is less: much of its memory does not change, and is not copied.
@@ -316,7 +320,7 @@ Duration Turns::idle_before_release(const LeaseState& holder, const LeaseState& 
   const Duration cost = turn_cost(holder);
   Duration price = 2 * cost;
   if (effective_priority(holder) <= effective_priority(to)) {
-    const Duration turn = quantum(holder);
+    const Duration turn = quantum_as_set(holder).value_or(quantum_for(cost, settings_));
     const Duration rest = holder.turn_since + turn - *holder.idle_since;
     price = part_of(cost, seconds(std::clamp(rest, Duration{}, turn)) / seconds(turn + cost));
   }

@@ -1,4 +1,5 @@
 // From one phase of a lease into the next: gates, draining, deadlines.
+#include "sched/seconds.h"
 #include "sched/turns.h"
 
 #include <algorithm>
@@ -7,8 +8,6 @@ namespace gpurota::sched {
 namespace {
 
 constexpr std::size_t kSwitchesKept = 16;
-
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
 

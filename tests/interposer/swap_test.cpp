@@ -55,6 +55,21 @@ class SwapTest : public InterposerTest {
     return said + "(ended)";
   }
 
+  // All that moves is out, and stays so.
+  void put_all_out(SwapBehaviour& behaviour) {
+    behaviour.disturbs = true;
+    behaviour.opens = false;
+    swap_->set(behaviour);
+    ASSERT_TRUE(swap_->wait_for_resident(0, 0));
+  }
+
+  // Nothing was wrong up to here, and the probe that waits for a line ends well.
+  void expect_good_end(Program& probe) {
+    EXPECT_EQ(swap_->bad(), "");
+    probe.write_line("");
+    EXPECT_EQ(probe.wait(), 0);
+  }
+
   // The probe has allocated so much, is asked while that is away, and frees it there.
   void expect_answers_while_away(const std::string& what, std::uint64_t movable) {
     SwapBehaviour behaviour{};
@@ -68,9 +83,7 @@ class SwapTest : public InterposerTest {
     probe->write_line("");
     EXPECT_EQ(read_until(*probe, "freed"), "");
     EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-    EXPECT_EQ(swap_->bad(), "");
-    probe->write_line("");
-    EXPECT_EQ(probe->wait(), 0);
+    expect_good_end(*probe);
   }
 
   std::unique_ptr<SwapDaemon> swap_;
@@ -87,9 +100,7 @@ TEST_F(SwapTest, MemoryIsEvictedAndRestoredWhileAProgramWorks) {
   EXPECT_GT(swap_->evicted_bytes(), 10 * kMiB);
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0))
       << swap_->memory(0).movable_bytes << " movable, " << swap_->memory(0).wired_bytes << " wired";
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 TEST_F(SwapTest, MemoryOfTwoGpusMoves) {
@@ -100,9 +111,7 @@ TEST_F(SwapTest, MemoryOfTwoGpusMoves) {
   EXPECT_EQ(said.find("ended"), std::string::npos) << said;
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0));
   EXPECT_TRUE(swap_->wait_for_memory(1, 0, 0));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
@@ -122,9 +131,7 @@ TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
   EXPECT_EQ(said.find("ended"), std::string::npos) << said;
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0))
       << swap_->memory(0).movable_bytes << " movable, " << swap_->memory(0).wired_bytes << " wired";
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 TEST_F(SwapTest, CapturesInTheStreamsOfThreadsGoOnWhileTurnsAreTakenAway) {
@@ -133,9 +140,7 @@ TEST_F(SwapTest, CapturesInTheStreamsOfThreadsGoOnWhileTurnsAreTakenAway) {
   EXPECT_EQ(read_until(*probe, "done"), "");
   EXPECT_GT(swap_->evictions(), 3u);
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 // Its GPU is idle most of the time, and at nearly every look.
@@ -173,9 +178,7 @@ TEST_F(SwapTest, WhatIsExportedOrBoundIsWiredFromThenOn) {
   probe->write_line("");
   ASSERT_EQ(read_until(*probe, "end"), "");
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 // What the program mapped itself is there without a context, but nobody can copy it then.
@@ -185,10 +188,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks)
   const auto probe = start_probe({"orphan"});
   ASSERT_EQ(read_until(*probe, "made"), "");
   ASSERT_TRUE(swap_->wait_for_memory(0, 20 * kMiB, kContext));
-  behaviour.disturbs = true;
-  behaviour.opens = false;
-  swap_->set(behaviour);
-  ASSERT_TRUE(swap_->wait_for_resident(0, 0));
+  put_all_out(behaviour);
   probe->write_line("");
   ASSERT_EQ(read_until(*probe, "alone"), "");
   behaviour.opens = true;
@@ -198,9 +198,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks)
   probe->write_line("");
   ASSERT_EQ(read_until(*probe, "looked"), "");
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
@@ -208,10 +206,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"orphan", "frees"});
   ASSERT_EQ(read_until(*probe, "made"), "");
-  behaviour.disturbs = true;
-  behaviour.opens = false;
-  swap_->set(behaviour);
-  ASSERT_TRUE(swap_->wait_for_resident(0, 0));
+  put_all_out(behaviour);
   probe->write_line("");
   ASSERT_EQ(read_until(*probe, "alone"), "");
   behaviour.opens = true;
@@ -223,9 +218,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
   probe->write_line("");
   ASSERT_EQ(read_until(*probe, "looked"), "");
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 // What such a device has registered it reads and writes by itself, and no call of the driver's tells.
@@ -248,9 +241,7 @@ TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   probe->write_line("");
   EXPECT_EQ(read_until(*probe, "end"), "");
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 // The gate was not opened in between, so the copies in host memory seem to be what the GPU has.
@@ -259,9 +250,7 @@ TEST_F(SwapTest, WhatIsWrittenByWhoWasLetThroughIsNotLost) {
   const auto probe = start_probe({"overwrite", "6"});
   EXPECT_EQ(read_until(*probe, "end"), "");
   EXPECT_GT(swap_->evictions(), 6u);
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 // Its books are wrong, whyever: the tenant does not run without its memory, and sets them right.
@@ -279,9 +268,7 @@ TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
   EXPECT_EQ(said.find("line"), std::string::npos) << said;
   EXPECT_EQ(said.find("ended"), std::string::npos) << said;
   EXPECT_TRUE(swap_->wait_for_memory(0, 0, 0));
-  EXPECT_EQ(swap_->bad(), "");
-  probe->write_line("");
-  EXPECT_EQ(probe->wait(), 0);
+  expect_good_end(*probe);
 }
 
 TEST_F(SwapTest, WhoWaitsForADaemonThatIsGoneForGoodGetsAnError) {
