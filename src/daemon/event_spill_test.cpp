@@ -3,6 +3,7 @@
 
 #include "daemon/fake_world_test.h"
 #include "daemon/recorder.h"
+#include "testing/fake_history.h"
 #include "testing/temp_dir.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using testing::FakeHistory;
 using ::testing::IsEmpty;
 
 ports::StoredEvent full_event() {
@@ -53,26 +55,6 @@ TEST(EventSpill, WhateverIsCutOffTheWholeOnesAreRead) {
   EXPECT_THAT(decoded("-1:x"), IsEmpty());
 }
 
-class FakeHistory final : public ports::History {
- public:
-  Result<void> save(const ports::HistoryBatch& batch) override {
-    if (full) return fail(Code::kInternal, "the disk is full");
-    events.insert(events.end(), batch.events.begin(), batch.events.end());
-    return {};
-  }
-  Result<std::vector<ports::StoredEvent>> load_events() override { return events; }
-  Result<std::vector<ports::StoredUsage>> load_open_usage() override {
-    return std::vector<ports::StoredUsage>();
-  }
-  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy, WallTime, WallTime) override {
-    return std::vector<ports::UsageSum>();
-  }
-  Result<void> prune_usage(WallTime) override { return {}; }
-
-  std::vector<ports::StoredEvent> events;
-  bool full = false;
-};
-
 class SpilledEventsTest : public FakeWorldTest {
  protected:
   Recorder::Parts parts(ports::History& history, const std::string& spill) {
@@ -89,6 +71,14 @@ class SpilledEventsTest : public FakeWorldTest {
     std::vector<std::string> all;
     for (const auto& event : history.events) all.push_back(event.message);
     return all;
+  }
+  // The next daemon begins on what the last one left there. The number of events that it can tell of at once.
+  std::uint64_t begin_again(FakeHistory& history, const std::string& spill) {
+    Recorder next(parts(history, spill));
+    EXPECT_TRUE(next.start({}));
+    const std::uint64_t known = next.events().last_id();
+    loop.advance(1s);
+    return known;
   }
 
   testing::TempDir dir_;
@@ -107,10 +97,7 @@ TEST_F(SpilledEventsTest, TheNextDaemonStoresThemOnceAndInOrder) {
   testing::write_file(dir_.file("left"), testing::read_file(dir_.file("events")));
   ASSERT_THAT(messages(after), ElementsAre("stored"));
 
-  Recorder second(parts(after, dir_.file("left")));
-  ASSERT_TRUE(second.start({}));
-  EXPECT_EQ(second.events().last_id(), 3u) << "they can be read at once";
-  loop.advance(1s);
+  EXPECT_EQ(begin_again(after, dir_.file("left")), 3u);
   EXPECT_THAT(messages(after), ElementsAre("stored", "a", "b"));
   EXPECT_EQ(testing::read_file(dir_.file("left")), "");
 }
@@ -123,9 +110,7 @@ TEST_F(SpilledEventsTest, OneThatWasKilledBetweenStoringAndEmptyingDoesNotTellTh
   testing::write_file(dir_.file("left"), testing::read_file(dir_.file("events")));
   loop.advance(1s);
   FakeHistory after = history;
-  Recorder second(parts(after, dir_.file("left")));
-  ASSERT_TRUE(second.start({}));
-  loop.advance(1s);
+  EXPECT_EQ(begin_again(after, dir_.file("left")), 1u);
   EXPECT_THAT(messages(after), ElementsAre("a"));
 }
 
@@ -136,9 +121,7 @@ TEST_F(SpilledEventsTest, OneThatWasCutHidesNoneThatComeAfterIt) {
   Recorder first(parts(history, dir_.file("events")));
   ASSERT_TRUE(first.start({}));
   tell(first, "later");
-  Recorder second(parts(after, dir_.file("events")));
-  ASSERT_TRUE(second.start({}));
-  loop.advance(1s);
+  (void)begin_again(after, dir_.file("events"));
   EXPECT_THAT(messages(after), ElementsAre(full_event().message, "later"));
 }
 

@@ -116,7 +116,7 @@ Result<void> Recorder::resume_usage(const std::map<LeaseId, LeaseEntry>& leases)
       batch_.usage.push_back(std::move(each));
     }
   }
-  // A lease from before there was a history.
+  // One that was made a moment before the last daemon was killed is counted from its beginning.
   for (const auto& [id, entry] : leases) {
     usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(), now());
   }
@@ -237,6 +237,13 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
     usage_.update(lease, group_of(lease.uid), parts_.gpus.infos(), now());
   }
   if (parts_.history) schedule(kFlushDelay);
+}
+
+void Recorder::on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases) {
+  if (!started_) return;
+  for (const auto& [id, entry] : leases) {
+    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(), now());
+  }
 }
 
 void Recorder::on_request(const QueueEntry& entry) {
@@ -402,7 +409,7 @@ void Recorder::on_timer() {
   tell_denials();
   write(false);
   if (calls_.next_due() || grants_.next_due()) schedule(Denials::kWindow);
-  if (parts_.history && !usage_.empty()) schedule(kUsagePeriod);
+  if (parts_.history && !(usage_.empty() && batch_.empty())) schedule(kUsagePeriod);
 }
 
 void Recorder::flush() { write(true); }
@@ -425,15 +432,18 @@ void Recorder::write(bool all_usage) {
   }
 }
 
-// Events that cannot be stored are tried again with those that come; a follower does not wait for that.
+// What cannot be stored is tried again with what comes; a follower does not wait for that. The usage of what goes on is
+// counted on, and written with it.
 void Recorder::write_batch() {
   constexpr std::size_t kMostTriedAgain = 10000;
   const bool news = !batch_.events.empty();
   if (const auto saved = parts_.history->save(batch_); !saved) {
-    log::error("history cannot be written: usage is lost, events are tried again",
+    log::error("history cannot be written, this is tried again",
                {{"error", saved.error().message}});
-    batch_.usage.clear();
-    if (batch_.events.size() > kMostTriedAgain) batch_ = {};
+    std::vector<ports::StoredUsage>& usage = batch_.usage;
+    usage.erase(std::remove_if(usage.begin(), usage.end(), [](const auto& u) { return u.open; }),
+                usage.end());
+    if (batch_.events.size() + usage.size() > kMostTriedAgain) batch_ = {};
   } else {
     batch_ = {};
     if (spill_) spill_->clear();

@@ -72,6 +72,8 @@ class Recorder {
   void audit(const AuditRecord& record);
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
+  // What part of them each lease has is known now.
+  void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
   void on_request(const QueueEntry& entry);  // it waits; told once
   void on_request_granted(const QueueEntry& entry, LeaseId lease);
   void on_request_gone(const QueueEntry& entry, const Error& why);

@@ -5,14 +5,19 @@
 namespace gpurota::daemon {
 namespace {
 
-double part_of(const LeaseGpu& share, const std::vector<GpuInfo>& gpus) {
+std::optional<double> part_of(const LeaseGpu& share, const std::vector<GpuInfo>& gpus) {
   if (!share.limit) return 1;
   for (const GpuInfo& gpu : gpus) {
     if (gpu.uuid != share.uuid || gpu.memory.is_zero()) continue;
     return std::min(
         1.0, static_cast<double>(share.limit->count()) / static_cast<double>(gpu.memory.count()));
   }
-  return 0;
+  return std::nullopt;
+}
+
+// A time of the wall clock, which an earlier daemon may have read, on ours.
+TimePoint since(WallTime then, Now now) {
+  return now.mono - std::max<Duration>(Duration(0), now.wall - then);
 }
 
 double milliseconds(Duration duration) {
@@ -22,9 +27,10 @@ double milliseconds(Duration duration) {
 }  // namespace
 
 void UsageBook::count(Entry& entry, Now now) {
+  if (!entry.part) return;
   const double passed = std::max(0.0, milliseconds(now.mono - entry.at));
   entry.at = now.mono;
-  entry.gpu_ms += passed * entry.part;
+  entry.gpu_ms += passed * *entry.part;
   entry.mib_ms += passed * static_cast<double>(entry.used.count()) / (1 << 20);
   entry.usage.gpu_ms = static_cast<std::uint64_t>(entry.gpu_ms);
   entry.usage.mib_ms = static_cast<std::uint64_t>(entry.mib_ms);
@@ -38,18 +44,20 @@ void UsageBook::update(const Lease& lease, const std::string& group,
     const auto [at, made] = entries_.try_emplace({lease.id, share.uuid});
     Entry& entry = at->second;
     if (made) {
-      entry.at = now.mono;
+      entry.at = since(lease.since, now);
       entry.usage.lease = lease.id;
       entry.usage.gpu = share.uuid;
       entry.usage.uid = lease.uid;
       entry.usage.kind = to_string(lease.kind);
-      entry.usage.since = entry.usage.until = now.wall;
+      entry.usage.since = entry.usage.until = std::min(lease.since, now.wall);
       entry.usage.open = true;
     }
+    const auto part = part_of(share, gpus);
+    if (!entry.part) entry.part = part;
     count(entry, now);
+    entry.part = part;
     if (entry.usage.group.empty()) entry.usage.group = group;  // it may be known only later
     entry.usage.note = lease.note;
-    entry.part = part_of(share, gpus);
   }
 }
 
@@ -60,9 +68,8 @@ void UsageBook::resume(const ports::StoredUsage& usage, const Lease& lease,
   Entry& entry = entries_[{usage.lease, usage.gpu}];
   entry.usage = usage;
   entry.part = part_of(*share, gpus);
-  entry.at = now.mono;
-  entry.gpu_ms = static_cast<double>(usage.gpu_ms) +
-                 std::max(0.0, milliseconds(now.wall - usage.until)) * entry.part;
+  entry.at = since(usage.until, now);
+  entry.gpu_ms = static_cast<double>(usage.gpu_ms);
   entry.mib_ms = static_cast<double>(usage.mib_ms);
   count(entry, now);
 }

@@ -10,6 +10,7 @@
 #include "ports/history.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ struct Now {
 
 class UsageBook {
  public:
-  // A lease that was made, or has changed: counted from here on as it is now.
+  // A lease that was made, or has changed: counted from here on as it is now. One that is new here is counted from its
+  // beginning. While it is not known how large its GPU is, it waits to be counted.
   void update(const Lease& lease, const std::string& group, const std::vector<GpuInfo>& gpus,
               Now now);
   // What a restart found: goes on from where it was counted to, the time without a daemon included.
@@ -40,9 +42,9 @@ class UsageBook {
  private:
   struct Entry {
     ports::StoredUsage usage;
-    double part = 0;  // of the GPU
+    std::optional<double> part;  // of the GPU; empty: not known
     Bytes used;
-    TimePoint at{};
+    TimePoint at{};     // counted up to here
     double gpu_ms = 0;  // what is not a whole millisecond yet included
     double mib_ms = 0;
   };

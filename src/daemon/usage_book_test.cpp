@@ -15,6 +15,7 @@ class UsageBookTest : public ::testing::Test {
     lease.id = LeaseId{1};
     lease.uid = 1000;
     lease.note = "n";
+    lease.since = now.wall;
     lease.gpus = {{kGpu, gib(6), std::nullopt}};
     GpuInfo info;
     info.uuid = kGpu;
@@ -78,6 +79,21 @@ TEST_F(UsageBookTest, ARestartGoesOnAndCountsTheTimeBetween) {
   const auto usage = next.take(now);
   EXPECT_EQ(usage.at(0).gpu_ms, 4 * 900000u);
   EXPECT_EQ(usage.at(0).since, stored.since);
+}
+
+TEST_F(UsageBookTest, WhatNobodyHasWrittenOfALeaseIsCountedFromItsBeginning) {
+  pass(2h);
+  book.update(lease, "", gpus, now);
+  EXPECT_EQ(book.take(now).at(0).gpu_ms, 2 * 900000u);
+}
+
+TEST_F(UsageBookTest, ALeaseWhoseGpuIsNotSeenYetIsCountedOnceItIs) {
+  book.update(lease, "", {}, now);
+  pass(1h);
+  EXPECT_EQ(book.take(now).at(0).gpu_ms, 0u);
+  pass(1h);
+  book.update(lease, "", gpus, now);
+  EXPECT_EQ(book.take(now).at(0).gpu_ms, 2 * 900000u);
 }
 
 TEST_F(UsageBookTest, AClockThatIsSetBackTakesNothingAway) {

@@ -1,0 +1,38 @@
+// A history that is kept in memory, for tests: a copy is what a daemon that is killed now leaves. One thread.
+#pragma once
+
+#include "ports/history.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace gpurota::testing {
+
+class FakeHistory final : public ports::History {
+ public:
+  Result<void> save(const ports::HistoryBatch& batch) override {
+    if (full) return fail(Code::kInternal, "the disk is full");
+    events.insert(events.end(), batch.events.begin(), batch.events.end());
+    for (const ports::StoredUsage& each : batch.usage) usage[{each.lease, each.gpu}] = each;
+    return {};
+  }
+  Result<std::vector<ports::StoredEvent>> load_events() override { return events; }
+  Result<std::vector<ports::StoredUsage>> load_open_usage() override {
+    std::vector<ports::StoredUsage> open;
+    for (const auto& [key, each] : usage) {
+      if (each.open) open.push_back(each);
+    }
+    return open;
+  }
+  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy, WallTime, WallTime) override {
+    return std::vector<ports::UsageSum>();
+  }
+  Result<void> prune_usage(WallTime) override { return {}; }
+
+  std::vector<ports::StoredEvent> events;
+  std::map<std::pair<LeaseId, GpuUuid>, ports::StoredUsage> usage;
+  bool full = false;
+};
+
+}  // namespace gpurota::testing
