@@ -60,11 +60,12 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
 
 bool AutomaticLeases::is_meant(const ipc::Peer& peer) const {
   const auto& users = parts_.config.automatic.users;
+  const std::set<gid_t>& groups = parts_.groups();
   const std::string uid = std::to_string(peer.uid), name = parts_.processes.user_name(peer.uid);
   return users.empty() ||
          std::any_of(users.begin(), users.end(),
                      [&](const std::string& user) { return user == name || user == uid; }) ||
-         std::any_of(groups_.begin(), groups_.end(),
+         std::any_of(groups.begin(), groups.end(),
                      [&](gid_t group) { return peer.gid == group || peer.in_group(group); });
 }
 
@@ -78,21 +79,7 @@ std::string AutomaticLeases::describe() const {
                      policy.users.empty() ? "of everybody" : "of the users named");
 }
 
-void AutomaticLeases::find_groups() {
-  groups_.clear();
-  for (const std::string& user : parts_.config.automatic.users) {
-    if (user.front() != '@') continue;
-    if (const auto group = parts_.group_id(user.substr(1))) {
-      groups_.insert(*group);
-    } else {
-      log::warn("a group of automatic.users is not known, ignoring it",
-                {{"error", group.error().message}});
-    }
-  }
-}
-
 Result<void> AutomaticLeases::publish(const std::string& tenant_socket) {
-  find_groups();
   const std::string marker =
       tenant_socket.substr(0, tenant_socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
   if (!parts_.config.automatic.enabled) {

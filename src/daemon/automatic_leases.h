@@ -28,7 +28,7 @@ class AutomaticLeases {
     ports::Processes& processes;
     const GpuTable& gpus;
     const config::Config& config;
-    std::function<Result<gid_t>(const std::string&)> group_id;
+    std::function<const std::set<gid_t>&()> groups;  // of the policy
     // Whether fillers are all that is in its way; then they are told to go.
     std::function<bool(const AcquireRequest&)> make_way;
   };
@@ -47,18 +47,16 @@ class AutomaticLeases {
 
   // What is given, for doctor; empty while this is off.
   std::string describe() const;
-  // Takes up the configuration, at start and when it has been read again: looks up the groups it names,
-  // and says to programs whether to ask, by a file beside the tenant socket that is there while this is on.
+  // At start and when the configuration has been read again: says to programs whether to ask, by a file beside the
+  // tenant socket that is there while this is on.
   Result<void> publish(const std::string& tenant_socket);
 
  private:
   Answer under(const LeaseEntry& entry) const;
   Answer make(const ipc::Peer& peer);
   bool is_meant(const ipc::Peer& peer) const;
-  void find_groups();
 
   Parts parts_;
-  std::set<gid_t> groups_;  // of the policy
 };
 
 }  // namespace gpurota::daemon

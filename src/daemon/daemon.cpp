@@ -4,7 +4,6 @@
 #include "daemon/context_costs.h"
 #include "daemon/doctor.h"
 #include "lease/gpu_selector.h"
-#include "sys/system_accounts.h"
 
 #include <fmt/format.h>
 
@@ -19,12 +18,15 @@ namespace {
 // How often descendants are followed where there is no cgroup, and a missing driver is looked for.
 constexpr Duration kHousekeepingPeriod = std::chrono::seconds(1);
 constexpr Duration kStorePeriod = std::chrono::seconds(60);
+// A reload waits so long for the account database, so that it holds at once where that answers.
+constexpr std::chrono::milliseconds kReloadPatience{50};
 
 }  // namespace
 
 Daemon::Daemon(World world, config::Config config, Places places)
     : world_(std::move(world)),
       probe_(world_.make_probe()),
+      discovery_(world_.loop, "driver"),
       config_(std::move(config)),
       places_(std::move(places)),
       gpus_({}),
@@ -75,7 +77,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
               [this](LeaseId lease, const std::string& why) { fillers_.move_out(lease, why); }}),
       attribution_(world_.processes, leases_),
       automatic_({leases_, attribution_, world_.processes, gpus_, config_,
-                  [](const std::string& name) { return sys::SystemAccounts().read_gid(name); },
+                  [this]() -> const std::set<gid_t>& { return users_.automatic_groups(); },
                   [this](const AcquireRequest& request) { return queue_.make_way(request); }}),
       limits_({leases_, grants_, config_,
                [this](LeaseId lease, const std::string& text) { notify(lease, text); },
@@ -178,9 +180,9 @@ Daemon::~Daemon() {
 
 Result<void> Daemon::start() {
   since_ = world_.wall_clock();
-  users_.resolve_now();
+  users_.resolve(world_.patience);
   grants_.set_throttle(LimitKeeper::throttle(config_));
-  discover();
+  discover(world_.patience);
   GPUROTA_TRY(leases_.restore());
   if (driver_) recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
@@ -234,7 +236,7 @@ Result<void> Daemon::reload() {
   }
   config_ = std::move(config);
   answers_.changed();
-  users_.resolve_soon();
+  users_.resolve(kReloadPatience);
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
   turns_.refresh();
@@ -314,7 +316,7 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
 
 void Daemon::keep_house() {
   answers_.changed();
-  if (driver_error_) discover();
+  if (driver_error_) discover(std::chrono::milliseconds(0));
   const TimePoint now = world_.loop.now();
   // A full disk is known before the next one asks for a lease, and forgotten when there is room.
   if (leases_.store_error() || now - store_checked_ >= kStorePeriod) {

@@ -22,7 +22,9 @@
 #include "daemon/views.h"
 #include "daemon/watch_keeper.h"
 #include "lease/grant_book.h"
+#include "sys/worker.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +48,9 @@ class Daemon {
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
     ports::JobStore* jobs = nullptr;    // null: there are no jobs
     ports::FillerStore* fillers = nullptr;
+    // start() waits so long for the driver, and for the account database; then it goes on without, and they come when
+    // they come. Less than what systemd gives us to start.
+    std::chrono::milliseconds patience = std::chrono::seconds(30);
   };
   struct Places {
     std::string control_socket;
@@ -73,8 +78,16 @@ class Daemon {
   Result<void> reload();
 
  private:
-  void discover();
-  void adopt_gpus(const std::vector<GpuInfo>& infos);
+  // What the driver says of itself and of the GPUs.
+  struct Machine {
+    ports::DriverInfo driver;
+    std::vector<GpuInfo> gpus;
+    std::vector<GpuLink> links;
+  };
+  static Result<Machine> ask_driver(ports::GpuProbe& probe);
+  void discover(std::chrono::milliseconds patience);
+  void on_discovery(Result<Machine> machine);
+  void no_gpus(Error why);
   void on_sample(GpuSample sample, TimePoint taken);
   // What the processes of a sample mean: whose they are.
   struct Shares {
@@ -104,7 +117,8 @@ class Daemon {
   void record_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked);
 
   World world_;
-  std::unique_ptr<ports::GpuProbe> probe_;
+  std::shared_ptr<ports::GpuProbe> probe_;  // discovery_ alone uses it, and may outlive us
+  sys::Worker discovery_;
   config::Config config_;
   WallTime since_;
   Places places_;
@@ -134,6 +148,7 @@ class Daemon {
   Sampler sampler_;
   ports::EventLoop::SourcePtr housekeeping_;
   TimePoint store_checked_{};
+  TimePoint driver_asked_{};
   bool serves_ = false;  // start() went well
 };
 

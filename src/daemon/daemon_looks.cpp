@@ -8,29 +8,47 @@
 
 namespace gpurota::daemon {
 
-void Daemon::discover() {
-  auto driver = probe_->read_driver();
-  auto infos = driver ? probe_->read_gpus() : tl::unexpected(driver.error());
-  if (!infos) {
-    if (!driver_error_) {
-      log::warn("no GPU can be seen, looking again every second",
-                {{"error", infos.error().message}});
-    }
-    driver_error_ = infos.error();
-    return;
-  }
-  driver_error_.reset();
-  driver_ = *driver;
-  adopt_gpus(*infos);
+Result<Daemon::Machine> Daemon::ask_driver(ports::GpuProbe& probe) {
+  GPUROTA_ASSIGN_OR_RETURN(ports::DriverInfo driver, probe.read_driver());
+  GPUROTA_ASSIGN_OR_RETURN(std::vector<GpuInfo> gpus, probe.read_gpus());
+  std::vector<GpuLink> links = probe.read_links(gpus);
+  return Machine{std::move(driver), std::move(gpus), std::move(links)};
 }
 
-void Daemon::adopt_gpus(const std::vector<GpuInfo>& infos) {
-  gpus_ = GpuTable(infos);
-  queue_.set_topology(Topology(probe_->read_links(infos)));
+void Daemon::discover(std::chrono::milliseconds patience) {
+  constexpr Duration kHangPatience = std::chrono::seconds(5);
+  const TimePoint now = world_.loop.now();
+  if (discovery_.unfinished() == 0) {
+    driver_asked_ = now;
+    const bool answered = discovery_.run_and_wait(
+        patience, [probe = probe_] { return ask_driver(*probe); },
+        [this](Result<Machine> machine) { on_discovery(std::move(machine)); });
+    if (answered) return;
+  }
+  if (driver_error_ && now - driver_asked_ < kHangPatience) return;
+  no_gpus(Error{Code::kUnavailable, 0,
+                "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on "
+                "so, see the kernel's log (`dmesg`) and reboot"});
+}
+
+void Daemon::no_gpus(Error why) {
+  if (!driver_error_ || driver_error_->message != why.message) {
+    log::warn("no GPU can be seen, looking again every second", {{"error", why.message}});
+  }
+  driver_error_ = std::move(why);
+}
+
+void Daemon::on_discovery(Result<Machine> machine) {
+  if (!machine) return no_gpus(std::move(machine).error());
+  driver_error_.reset();
+  driver_ = std::move(machine->driver);
+  gpus_ = GpuTable(machine->gpus);
+  queue_.set_topology(Topology(machine->links));
   answers_.changed();
-  log::info("GPUs found", {{"count", infos.size()}, {"driver", driver_->driver_version}});
+  log::info("GPUs found", {{"count", machine->gpus.size()}, {"driver", driver_->driver_version}});
   recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
-  for (const GpuInfo& info : infos) sampler_.watch(info);
+  recorder_.on_gpus_found(leases_.entries());
+  for (const GpuInfo& info : machine->gpus) sampler_.watch(info);
   turns_.refresh();
   queue_.poke();
 }

@@ -13,32 +13,29 @@ Users::Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Co
   if (accounts_) worker_ = std::make_unique<sys::Worker>(loop_, "accounts");
 }
 
-Users::Names Users::resolve(ports::Accounts& accounts, const LimitRules& rules,
-                            const std::string& admin_group) {
+Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   Names names;
-  names.rules.everyone = rules.everyone;
-  for (const auto& [name, limits] : rules.users) {
-    const auto uid = accounts.read_uid(name);
-    if (uid) {
-      names.rules.users[*uid] = limits;
+  // The id, or a sentence about a name that nobody has.
+  const auto keep = [&](const auto& id, auto adopt) {
+    if (id) {
+      adopt(*id);
     } else {
-      names.unknown.push_back(uid.error().message);
+      names.unknown.push_back(id.error().message);
     }
+  };
+  names.rules.everyone = named.rules.everyone;
+  for (const auto& [name, limits] : named.rules.users) {
+    keep(accounts.read_uid(name), [&](uid_t uid) { names.rules.users[uid] = limits; });
   }
-  for (const auto& [name, limits] : rules.groups) {
-    const auto gid = accounts.read_gid(name);
-    if (gid) {
-      names.rules.groups[*gid] = limits;
-    } else {
-      names.unknown.push_back(gid.error().message);
-    }
+  for (const auto& [name, limits] : named.rules.groups) {
+    keep(accounts.read_gid(name), [&](gid_t gid) { names.rules.groups[gid] = limits; });
   }
-  if (admin_group.empty()) return names;
-  const auto gid = accounts.read_gid(admin_group);
-  if (gid) {
-    names.administrators = *gid;
-  } else {
-    names.unknown.push_back(gid.error().message);
+  for (const std::string& user : named.automatic) {
+    if (user.front() != '@') continue;
+    keep(accounts.read_gid(user.substr(1)), [&](gid_t gid) { names.automatic.insert(gid); });
+  }
+  if (!named.admin_group.empty()) {
+    keep(accounts.read_gid(named.admin_group), [&](gid_t gid) { names.administrators = gid; });
   }
   return names;
 }
@@ -51,20 +48,21 @@ void Users::adopt(Names names) {
   }
 }
 
-void Users::resolve_now() {
+void Users::resolve(std::chrono::milliseconds patience) {
   if (!accounts_) {
     names_ = {};
     names_.rules.everyone = config_.limits.everyone;
     return;
   }
-  adopt(resolve(*accounts_, config_.limits, config_.admin_group));
-}
-
-void Users::resolve_soon() {
-  if (!accounts_) return resolve_now();
-  worker_->run([accounts = accounts_, rules = config_.limits,
-                admins = config_.admin_group] { return resolve(*accounts, rules, admins); },
-               [this](Names names) { adopt(std::move(names)); });
+  const Named named{config_.limits, config_.admin_group, config_.automatic.users};
+  const bool answered = worker_->run_and_wait(
+      patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
+      [this](Names names) { adopt(std::move(names)); });
+  if (answered) return;
+  names_.rules.everyone = config_.limits.everyone;  // this names nobody
+  log::warn(
+      "the account database does not answer: what the configuration says of users and groups "
+      "by name holds once it does");
 }
 
 void Users::greet(uid_t uid, const std::vector<gid_t>& groups) {

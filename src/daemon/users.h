@@ -13,11 +13,13 @@
 #include "ports/event_loop.h"
 #include "sys/worker.h"
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
@@ -33,10 +35,9 @@ class Users {
   Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Config& config,
         uid_t daemon_user);
 
-  // Looks up the names of the configuration. At the start it waits for them; after a reload they
-  // come when they come, and the old ones hold until then.
-  void resolve_now();
-  void resolve_soon();
+  // Looks up the names of the configuration, and waits so long for them. If they come later the old ones hold until
+  // then; at the start there are none, and what is said of a name holds for nobody.
+  void resolve(std::chrono::milliseconds patience);
 
   // A user has connected; `groups` are the supplementary ones the kernel told.
   void greet(uid_t uid, const std::vector<gid_t>& groups);
@@ -44,6 +45,8 @@ class Users {
   // Root, the daemon's own user and members of admin_group.
   bool is_administrator(uid_t uid) const;
   UserLimits limits_of(uid_t uid) const;
+  // The groups of automatic.users.
+  const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
   // By name, the primary one first; for any user, connected or not. Nothing until the account database
   // has answered, which this asks.
   std::optional<std::vector<std::string>> group_names(uid_t uid);
@@ -53,6 +56,7 @@ class Users {
   struct Names {
     ResolvedRules rules;
     std::optional<gid_t> administrators;
+    std::set<gid_t> automatic;
     std::vector<std::string> unknown;  // a sentence for each name that nobody has
   };
   struct User {
@@ -63,8 +67,13 @@ class Users {
     bool asking = false;
   };
 
-  static Names resolve(ports::Accounts& accounts, const LimitRules& rules,
-                       const std::string& admin_group);
+  // What of the configuration names users and groups.
+  struct Named {
+    LimitRules rules;
+    std::string admin_group;
+    std::vector<std::string> automatic;
+  };
+  static Names look_up(ports::Accounts& accounts, const Named& named);
   void adopt(Names names);
   // The entry for a user; a new one if there is none.
   User& meet(uid_t uid, const std::vector<gid_t>& groups);

@@ -35,7 +35,7 @@ class UsersTest : public ::testing::Test {
 
 TEST_F(UsersTest, RootAndTheDaemonsUserAdminister) {
   Users users(loop, &accounts, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   EXPECT_TRUE(users.is_administrator(0));
   EXPECT_TRUE(users.is_administrator(4711));
   EXPECT_FALSE(users.is_administrator(kAlice));
@@ -43,14 +43,14 @@ TEST_F(UsersTest, RootAndTheDaemonsUserAdminister) {
 
 TEST_F(UsersTest, MembersOfTheGroupAdministerFromTheirFirstCallOn) {
   Users users(loop, &accounts, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   users.greet(kAlice, {kAdmins});
   EXPECT_TRUE(users.is_administrator(kAlice)) << "the kernel's groups until the database answers";
 }
 
 TEST_F(UsersTest, TheAccountDatabaseHasTheLastWord) {
   Users users(loop, &accounts, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   users.greet(kAlice, {kAdmins});
   answered(users);
   EXPECT_FALSE(users.is_administrator(kAlice));
@@ -58,7 +58,7 @@ TEST_F(UsersTest, TheAccountDatabaseHasTheLastWord) {
 
 TEST_F(UsersTest, NobodyIsLookedUpAgainBeforeTheirTime) {
   Users users(loop, &accounts, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   for (int i = 0; i < 100; ++i) users.greet(kAlice, {});
   answered(users);
   for (int i = 0; i < 100; ++i) users.greet(kAlice, {});
@@ -72,7 +72,7 @@ TEST_F(UsersTest, NobodyIsLookedUpAgainBeforeTheirTime) {
 
 TEST_F(UsersTest, AUserWithoutAnAccountKeepsTheKernelsGroups) {
   Users users(loop, &accounts, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   users.greet(2000, {kAdmins});
   ASSERT_TRUE(loop.run_until([&] { return accounts.lookups() == 1; }));
   loop.run_until_idle();
@@ -91,7 +91,7 @@ TEST_F(UsersTest, GroupsHaveNamesAsSoonAsTheDatabaseHasAnswered) {
 
 TEST_F(UsersTest, WhoEverConnectsIsForgottenInTheEnd) {
   Users users(loop, nullptr, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   for (uid_t uid = 1; uid <= Users::kMostUsers + 100; ++uid) users.greet(uid, {kStudents});
   EXPECT_EQ(users.known_users(), Users::kMostUsers);
 }
@@ -101,19 +101,38 @@ TEST_F(UsersTest, ANameThatNobodyHasHoldsForNobodyAndIsSaid) {
   std::string logged;
   log::set_sink([&](log::Level, const std::string& line) { logged += line; });
   Users users(loop, &accounts, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   log::set_sink({});
   EXPECT_THAT(logged, ::testing::HasSubstr("nobody-of-that-name"));
   EXPECT_EQ(users.limits_of(kAlice).gpus, UserLimits::kUnlimited);
 }
 
+TEST_F(UsersTest, ADatabaseThatHangsIsWaitedForNoLongerThanItIsSaid) {
+  accounts.block();
+  config.limits.everyone.gpus = 2;
+  config.automatic.users = {"alice", "@students"};
+  std::string logged;
+  log::set_sink([&](log::Level, const std::string& line) { logged += line; });
+  Users users(loop, &accounts, config, 4711);
+  users.resolve(1ms);
+  log::set_sink({});
+  EXPECT_THAT(logged, ::testing::HasSubstr("the account database does not answer"));
+  users.greet(kAlice, {kAdmins});
+  EXPECT_FALSE(users.is_administrator(kAlice)) << "whoever they are";
+  EXPECT_EQ(users.limits_of(kAlice).gpus, 2) << "what holds for everyone names nobody";
+  EXPECT_THAT(users.automatic_groups(), ::testing::IsEmpty());
+  accounts.unblock();
+  answered(users);
+  EXPECT_THAT(users.automatic_groups(), ::testing::ElementsAre(kStudents));
+}
+
 TEST_F(UsersTest, AReloadHoldsAsSoonAsItsNamesAreKnown) {
   Users users(loop, &accounts, config, 4711);
-  users.resolve_now();
+  users.resolve(1min);
   users.greet(kAlice, {});
   answered(users);
   config.limits.groups["students"].gpus = 3;
-  users.resolve_soon();
+  users.resolve(0ms);
   EXPECT_TRUE(loop.run_until([&] { return users.limits_of(kAlice).gpus == 3; }));
 }
 

@@ -31,12 +31,13 @@ std::string UserNames::name_of(uid_t uid) {
   const TimePoint now = loop_.now();
   auto it = known_.find(uid);
   const bool is_new = it == known_.end();
-  if (!is_new && now - it->second.asked < kFresh) return it->second.name;
+  if (!is_new && (it->second.waits || now - it->second.asked < kFresh)) return it->second.name;
   if (is_new) {
     if (known_.size() >= kMostUsers) known_.clear();
     it = known_.emplace(uid, Known{std::to_string(uid), now}).first;
   }
   it->second.asked = now;
+  it->second.waits = true;
   const bool answers = !last_ || last_->wait(std::chrono::milliseconds(0));
   last_ = std::make_shared<Answer>();
   worker_.run(
@@ -53,7 +54,9 @@ std::string UserNames::name_of(uid_t uid) {
       },
       [this, uid](const std::shared_ptr<Answer>& answer) {
         const auto known = known_.find(uid);
-        if (known != known_.end() && answer->name) known->second.name = *answer->name;
+        if (known == known_.end()) return;
+        known->second.waits = false;
+        if (answer->name) known->second.name = *answer->name;
       });
   if (is_new && answers && last_->wait(kPatience) && last_->name) it->second.name = *last_->name;
   return it->second.name;

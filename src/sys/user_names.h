@@ -35,6 +35,7 @@ class UserNames {
   struct Known {
     std::string name;
     TimePoint asked{};
+    bool waits = true;  // for an answer
   };
   struct Answer;
 

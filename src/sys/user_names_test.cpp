@@ -5,26 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
-
 namespace gpurota::sys {
 namespace {
-
-// Accounts whose service hangs until it is let go.
-class HangingAccounts final : public ports::Accounts {
- public:
-  Result<uid_t> read_uid(const std::string&) override { return fail(Code::kNotFound, ""); }
-  Result<gid_t> read_gid(const std::string&) override { return fail(Code::kNotFound, ""); }
-  Result<ports::Account> read_account(uid_t uid) override {
-    gone_on_.wait();
-    return ports::Account{"user" + std::to_string(uid), {}};
-  }
-  void let_go() { let_go_.set_value(); }
-
- private:
-  std::promise<void> let_go_;
-  std::shared_future<void> gone_on_ = let_go_.get_future();
-};
 
 TEST(UserNames, AreThereAtTheFirstQuestion) {
   testing::FakeEventLoop loop;
@@ -54,12 +36,19 @@ TEST(UserNames, AreReadAgainWhenTheyAreOldWhileTheOldOneHolds) {
 
 TEST(UserNames, AServiceThatHangsDoesNotHoldTheStateThread) {
   testing::FakeEventLoop loop;
-  const auto accounts = std::make_shared<HangingAccounts>();
+  const auto accounts = std::make_shared<testing::FakeAccounts>();
+  for (uid_t uid = 1; uid <= 1000; ++uid) {
+    accounts->add_user("user" + std::to_string(uid), uid, {});
+  }
+  accounts->block();
   UserNames names(loop, accounts);
   for (uid_t uid = 1; uid <= 1000; ++uid) EXPECT_EQ(names.name_of(uid), std::to_string(uid));
-  accounts->let_go();
+  loop.advance(UserNames::kFresh);
+  for (uid_t uid = 1; uid <= 1000; ++uid) EXPECT_EQ(names.name_of(uid), std::to_string(uid));
+  accounts->unblock();
   EXPECT_TRUE(loop.run_until([&] { return names.name_of(1000) == "user1000"; }));
   EXPECT_EQ(names.name_of(1), "user1");
+  EXPECT_LE(accounts->lookups(), 1002) << "nobody was asked for twice while it hung";
 }
 
 }  // namespace

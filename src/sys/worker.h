@@ -13,7 +13,9 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -47,6 +49,25 @@ class Worker {
       auto result = std::make_shared<std::invoke_result_t<Job&>>(job());
       return [done = std::move(done), result] { done(std::move(*result)); };
     });
+  }
+  // For who would rather wait a little than go on without the answer: if the job is over within `patience`, done runs
+  // before this returns, else on the loop as ever. Tells which.
+  template <class Job, class Done>
+  bool run_and_wait(std::chrono::milliseconds patience, Job job, Done done) {
+    const auto answer = std::make_shared<std::optional<std::invoke_result_t<Job&>>>();
+    const auto over = std::make_shared<std::promise<void>>();
+    const auto finish = std::make_shared<Completion>(
+        [done = std::move(done), answer]() mutable { done(std::move(**answer)); });
+    submit([job = std::move(job), answer, over, finish]() mutable -> Completion {
+      answer->emplace(job());
+      over->set_value();
+      return [finish] {
+        if (const Completion once = std::exchange(*finish, nullptr)) once();
+      };
+    });
+    if (over->get_future().wait_for(patience) != std::future_status::ready) return false;
+    std::exchange(*finish, nullptr)();
+    return true;
   }
   // Jobs submitted whose completions have not run. One that stays is a job that hangs.
   std::size_t unfinished() const { return *unfinished_; }

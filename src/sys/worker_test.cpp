@@ -37,6 +37,35 @@ TEST(Worker, RunsJobsInOrderElsewhereAndTheirCompletionsHere) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
+TEST(Worker, WhoWaitsHasTheAnswerAtOnceAndOnceOnly) {
+  FakeEventLoop loop;
+  Worker worker(loop, "w");
+  int answers = 0;
+  EXPECT_TRUE(worker.run_and_wait(
+      std::chrono::minutes(1), [] { return std::make_unique<int>(7); },
+      [&](std::unique_ptr<int> seven) { answers += *seven; }));
+  EXPECT_EQ(answers, 7);
+  ASSERT_TRUE(loop.run_until([&] { return worker.unfinished() == 0; }));
+  EXPECT_EQ(answers, 7);
+}
+
+TEST(Worker, WhoDoesNotWaitForOneThatHangsHasTheAnswerOnTheLoop) {
+  FakeEventLoop loop;
+  Worker worker(loop, "w");
+  std::promise<void> let_go;
+  bool answered = false;
+  EXPECT_FALSE(worker.run_and_wait(
+      std::chrono::milliseconds(1),
+      [&] {
+        let_go.get_future().wait();
+        return 1;
+      },
+      [&](int) { answered = true; }));
+  EXPECT_FALSE(answered);
+  let_go.set_value();
+  EXPECT_TRUE(loop.run_until([&] { return answered; }));
+}
+
 TEST(Worker, CompletionsOfADestroyedWorkerDoNotRun) {
   FakeEventLoop loop;
   bool completed = false;

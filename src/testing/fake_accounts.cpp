@@ -25,22 +25,39 @@ int FakeAccounts::lookups() const {
   return lookups_;
 }
 
-Result<uid_t> FakeAccounts::read_uid(const std::string& name) {
+void FakeAccounts::block() {
   const std::lock_guard lock(mutex_);
+  blocked_ = true;
+}
+
+void FakeAccounts::unblock() {
+  const std::lock_guard lock(mutex_);
+  blocked_ = false;
+  unblocked_.notify_all();
+}
+
+std::unique_lock<std::mutex> FakeAccounts::answer() const {
+  std::unique_lock lock(mutex_);
+  unblocked_.wait(lock, [this] { return !blocked_; });
+  return lock;
+}
+
+Result<uid_t> FakeAccounts::read_uid(const std::string& name) {
+  const auto lock = answer();
   const auto it = users_.find(name);
   if (it == users_.end()) return fail(Code::kNotFound, "there is no user \"" + name + "\"");
   return it->second;
 }
 
 Result<gid_t> FakeAccounts::read_gid(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = answer();
   const auto it = group_ids_.find(name);
   if (it == group_ids_.end()) return fail(Code::kNotFound, "there is no group \"" + name + "\"");
   return it->second;
 }
 
 Result<ports::Account> FakeAccounts::read_account(uid_t uid) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = answer();
   ++lookups_;
   const auto it = accounts_.find(uid);
   if (it == accounts_.end()) return fail(Code::kNotFound, "no such user");

@@ -3,6 +3,7 @@
 
 #include "ports/accounts.h"
 
+#include <condition_variable>
 #include <map>
 #include <mutex>
 
@@ -12,6 +13,9 @@ class FakeAccounts final : public ports::Accounts {
  public:
   void add_user(const std::string& name, uid_t uid, const std::vector<gid_t>& groups);
   void add_group(const std::string& name, gid_t gid);
+  // Every question hangs, as with a directory that does not answer, until unblock().
+  void block();
+  void unblock();
   int lookups() const;  // of users by their uid so far
 
   Result<uid_t> read_uid(const std::string& name) override;
@@ -19,7 +23,11 @@ class FakeAccounts final : public ports::Accounts {
   Result<ports::Account> read_account(uid_t uid) override;
 
  private:
+  std::unique_lock<std::mutex> answer() const;
+
   mutable std::mutex mutex_;
+  mutable std::condition_variable unblocked_;
+  bool blocked_ = false;
   std::map<std::string, uid_t> users_;
   std::map<std::string, gid_t> group_ids_;
   std::map<uid_t, ports::Account> accounts_;

@@ -78,9 +78,21 @@ void FakeGpuProbe::block(const GpuUuid& gpu) {
   if (Gpu* found = find(gpu)) found->blocked = true;
 }
 
+void FakeGpuProbe::block_driver() {
+  const std::lock_guard lock(mutex_);
+  driver_blocked_ = true;
+}
+
+std::unique_lock<std::mutex> FakeGpuProbe::ask_driver() {
+  std::unique_lock lock(mutex_);
+  unblocked_.wait(lock, [this] { return !driver_blocked_; });
+  return lock;
+}
+
 void FakeGpuProbe::unblock() {
   const std::lock_guard lock(mutex_);
   for (Gpu& gpu : gpus_) gpu.blocked = false;
+  driver_blocked_ = false;
   unblocked_.notify_all();
 }
 
@@ -110,13 +122,13 @@ int FakeGpuProbe::samples_read() const {
 }
 
 Result<ports::DriverInfo> FakeGpuProbe::read_driver() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = ask_driver();
   if (failure_) return tl::unexpected<Error>(*failure_);
   return ports::DriverInfo{"580.0", 13000, problems_};
 }
 
 Result<std::vector<GpuInfo>> FakeGpuProbe::read_gpus() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = ask_driver();
   if (failure_) return tl::unexpected<Error>(*failure_);
   std::vector<GpuInfo> infos;
   for (const Gpu& gpu : gpus_) infos.push_back(gpu.info);

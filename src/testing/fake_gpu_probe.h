@@ -31,6 +31,7 @@ class FakeGpuProbe final : public ports::GpuProbe {
   void clear_failure();
   // What is read of this GPU hangs, as a dying GPU makes the driver do, until unblock().
   void block(const GpuUuid& gpu);
+  void block_driver();  // the same for what is read of the driver and of all GPUs
   void unblock();
   int samples_read() const;
   void set_problems(std::vector<std::string> problems);  // of DriverInfo
@@ -54,11 +55,13 @@ class FakeGpuProbe final : public ports::GpuProbe {
     bool blocked = false;
   };
   Gpu* find(const GpuUuid& uuid);
+  std::unique_lock<std::mutex> ask_driver();
 
   mutable std::mutex mutex_;
   std::condition_variable unblocked_;
   std::vector<Gpu> gpus_;  // in the order of read_gpus
   std::optional<Error> failure_;
+  bool driver_blocked_ = false;
   int samples_read_ = 0;
   std::vector<std::string> problems_;
   std::vector<GpuLink> links_;

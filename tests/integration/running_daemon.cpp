@@ -63,14 +63,19 @@ void RunningDaemon::start() {
   std::atomic<bool> ready = false;
   thread_ = std::thread([this, &ready] {
     sys::SystemProcesses processes(*loop_);
-    daemon::Daemon daemon(
-        {*loop_, [this] { return std::make_unique<SharedProbe>(probe); }, store, processes,
-         sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }, nullptr,
-         [this] {
-           const std::lock_guard lock(config_mutex_);
-           return config::parse(config_text_, "gpurota.toml");
-         }},
-        config_, {control_socket(), tenant_socket(), "/libgpurota.so"});
+    daemon::Daemon::World world{*loop_,
+                                [this] { return std::make_unique<SharedProbe>(probe); },
+                                store,
+                                processes,
+                                sys::wall_now,
+                                [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); },
+                                &accounts,
+                                [this] {
+                                  const std::lock_guard lock(config_mutex_);
+                                  return config::parse(config_text_, "gpurota.toml");
+                                }};
+    world.patience = patience;
+    daemon::Daemon daemon(world, config_, {control_socket(), tenant_socket(), "/libgpurota.so"});
     if (auto started = daemon.start(); !started) {
       std::fprintf(stderr, "%s\n", started.error().message.c_str());
       std::abort();

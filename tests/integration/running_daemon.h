@@ -5,10 +5,12 @@
 #include "daemon/daemon.h"
 #include "sys/sd_event_loop.h"
 #include "sys/system_processes.h"
+#include "testing/fake_accounts.h"
 #include "testing/fake_gpu_probe.h"
 #include "testing/memory_store.h"
 #include "testing/temp_dir.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -47,7 +49,9 @@ class RunningDaemon {
   Bytes granted() const;
 
   FakeGpuProbe probe;
+  FakeAccounts accounts;
   MemoryStore store;
+  std::chrono::milliseconds patience{30000};  // of the next start() with what hangs
 
  private:
   class SharedProbe;
