@@ -1,8 +1,11 @@
 // `gpurota filler`: asks the daemon, and shows what it says.
+#include "base/text.h"
 #include "cli/command_parts.h"
 #include "cli/filler_view.h"
 #include "cli/output.h"
 #include "proto/codec.h"
+
+#include <fmt/format.h>
 
 namespace gpurota::cli {
 namespace {
@@ -49,6 +52,10 @@ int logs(const Context& context, const FillerOptions& options) {
   const auto reply =
       ask_daemon(context, proto::ReadFillerLog{options.name, options.user, 16 << 20});
   if (!reply) return failed(reply.error());
+  if (reply->text.empty()) {
+    complain(fmt::format("it has printed nothing: 'gpurota filler list {}' says how it goes",
+                         display_text(options.name, 64)));
+  }
   std::string_view text = reply->text;
   if (options.lines) text = last_lines(text, *options.lines);
   return shown(printable_log(text, options.user));

@@ -1,4 +1,5 @@
 // `gpurota job logs`: what a job has printed, and with -f what it prints from now on.
+#include "base/text.h"
 #include "cli/command_parts.h"
 #include "cli/output.h"
 
@@ -33,6 +34,10 @@ class Follower {
       if (!reply && (reply.error().code == Code::kGone || reply.error().code == Code::kTimeout)) {
         connection_.reset();
         continue;
+      }
+      if (!reply && reply.error().code == Code::kNotFound) {
+        return fail(Code::kNotFound, fmt::format("job {} has been removed, and its log with it",
+                                                 display_text(options_.name, 64)));
       }
       if (!reply) return tl::unexpected(reply.error());
       if (reply->missed) complain("it printed faster than this could be read: some is missing");
@@ -87,6 +92,10 @@ int job_logs(const Context& context, const JobOptions& options) {
   if (!connection) return failed(connection.error());
   const auto all = read_all(*connection, options);
   if (!all) return failed(all.error());
+  if (all->text.empty() && !options.follow) {
+    complain(fmt::format("it has printed nothing: 'gpurota job show {}' says how it goes",
+                         display_text(options.name, 64)));
+  }
   std::string_view text = all->text;
   if (options.lines) text = last_lines(text, *options.lines);
   const int code = shown(printable_log(text, options.user));

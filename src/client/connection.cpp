@@ -2,6 +2,8 @@
 
 #include "ipc/unix_socket.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <utility>
 
@@ -33,14 +35,21 @@ Result<void> Connection::wait(short events, Clock::time_point deadline) const {
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return fail_errno("cannot wait for gpurotad", errno);
     if (ready == 0) {
-      return fail(Code::kTimeout,
-                  "gpurotad did not answer in time: it may be waiting for the NVIDIA driver. Its "
-                  "log says more: journalctl -u gpurotad");
+      return fail(
+          Code::kTimeout,
+          "gpurotad did not answer in time: it may be stopped, or waiting for its disk. Its "
+          "log says more: journalctl -u gpurotad");
     }
   }
 }
 
 Result<void> Connection::send(std::string json, Clock::time_point deadline) {
+  if (json.size() > proto::kMaxCallBytes) {
+    return fail(Code::kLimit,
+                fmt::format("this is too long to be sent to gpurotad ({} KiB of {}): shorten the "
+                            "command, or the variables",
+                            json.size() / 1024, proto::kMaxCallBytes / 1024));
+  }
   json.push_back('\0');
   std::string_view rest = json;
   while (!rest.empty()) {

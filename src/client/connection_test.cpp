@@ -96,6 +96,20 @@ TEST_F(ConnectionTest, ADaemonThatGoesAwayIsGone) {
   EXPECT_EQ(reply.error().code, Code::kGone);
 }
 
+TEST_F(ConnectionTest, WhatIsTooLongForADaemonIsSaidAndNotSent) {
+  auto listener =
+      ipc::Listener::make(dir_.file("mute.sock"), {.type = SOCK_STREAM, .group = std::nullopt});
+  ASSERT_TRUE(listener);
+  auto connection = Connection::open(dir_.file("mute.sock"));
+  ASSERT_TRUE(connection);
+  proto::AddJob job;
+  job.environment = {{"A", std::string(proto::kMaxCallBytes, 'x')}};
+  const auto reply = connection->call(job);
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, Code::kLimit);
+  EXPECT_NE(reply.error().message.find("too long"), std::string::npos) << reply.error().message;
+}
+
 TEST_F(ConnectionTest, ADaemonThatDoesNotAnswerIsATimeout) {
   auto listener =
       ipc::Listener::make(dir_.file("mute.sock"), {.type = SOCK_STREAM, .group = std::nullopt});

@@ -23,11 +23,12 @@ Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
     if (entry.uid != uid) continue;
     ++count;
     if (entry.spec.name != spec.name) continue;
-    return fail(
-        Code::kInvalid,
-        entry.removed
-            ? fmt::format("{} is just being removed: try again", spec.name)
-            : fmt::format("there is a filler {0} already: gpurota filler remove {0}", spec.name));
+    return fail(Code::kInvalid,
+                entry.removed
+                    ? fmt::format("{} is just being removed: try again", spec.name)
+                    : fmt::format("there is a filler {0} already: 'gpurota filler remove {0}' "
+                                  "removes it",
+                                  spec.name));
   }
   if (count >= kMostFillers) {
     return fail(Code::kLimit, fmt::format("you have {} fillers, there can be no more", count));

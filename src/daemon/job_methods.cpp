@@ -54,6 +54,7 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   shown.user = job.user;
   shown.state = jobs::to_string(state.phase);
   shown.detail = text_or_nothing(state.end_detail);
+  if (state.phase == jobs::Phase::kRunning && state.asking) shown.detail = "it is just starting";
   shown.command = job.spec.command;
   shown.options = job.spec.options;
   shown.workdir = job.spec.workdir;

@@ -172,17 +172,21 @@ bool has_nul(const std::string& text) { return text.find('\0') != std::string::n
 
 Result<void> check_spec(const JobSpec& spec) {
   if (!is_plain_name(spec.name)) {
-    return fail(Code::kInvalid,
-                fmt::format("'{}' is no name of a job: at most 64 letters, digits, '.', '_' and "
-                            "'-', beginning with none of '.' and '-'",
-                            display_text(spec.name, 40)));
+    return fail(
+        Code::kInvalid,
+        fmt::format("'{}' is no name of a job or filler: at most 64 letters, digits, '.', '_' and "
+                    "'-', beginning with none of '.' and '-'",
+                    display_text(spec.name, 40)));
   }
   if (spec.command.empty() || spec.command.front().empty()) {
     return fail(Code::kInvalid, "a job needs a command");
   }
   if (spec.command.size() + spec.options.size() > kMaxArguments ||
       encode(spec).size() > kMaxSpecBytes) {
-    return fail(Code::kLimit, "the command and the environment of the job are too long");
+    return fail(
+        Code::kLimit,
+        fmt::format("the command and the variables are too long: {} words and {} KiB can be",
+                    kMaxArguments, kMaxSpecBytes / 1024));
   }
   if (!spec.workdir.empty() && spec.workdir.front() != '/') {
     return fail(Code::kInvalid, "the working directory of a job is an absolute path");

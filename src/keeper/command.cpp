@@ -167,6 +167,8 @@ void set_limits(const std::vector<LoginLimit>& limits) {
   }
 }
 
+constexpr const char* kEnteringWorkdir = "entering its working directory";
+
 // In the child, until it executes. Returns what failed; errno says how.
 const char* become(const Plan& plan, int output, pid_t keeper) {
   forget_our_limits();
@@ -192,7 +194,7 @@ const char* become(const Plan& plan, int output, pid_t keeper) {
       return "opening the journal";
     }
   }
-  if (::chdir(plan.workdir.c_str()) != 0) return "entering its working directory";
+  if (::chdir(plan.workdir.c_str()) != 0) return kEnteringWorkdir;
   (void)::execve(plan.program.c_str(), plan.argv.data(), plan.environment.data());
   return "executing gpurota";
 }
@@ -242,7 +244,14 @@ Result<Command> start_command(const jobs::KeeperOrders& orders) {
   trouble_end.reset();
   Failure failure = {};
   if (::read(trouble_read.get(), &failure, sizeof failure) == sizeof failure) {
-    return fail_errno(std::string(failure.what) + " failed", failure.error);
+    if (std::strcmp(failure.what, kEnteringWorkdir) != 0) {
+      return fail_errno(std::string(failure.what) + " failed", failure.error);
+    }
+    return fail(
+        Code::kNotFound,
+        fmt::format("{} {} failed: {}; make it, or name another with --workdir", failure.what,
+                    display_text(plan.workdir, 100), std::strerror(failure.error)),
+        failure.error);
   }
   return command;
 }

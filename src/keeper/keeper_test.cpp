@@ -275,6 +275,26 @@ TEST_F(MachineTest, DoesNotRunForAnAccountThatHasExpired) {
   EXPECT_THAT(wait().cannot_start, HasSubstr("the account nobody has expired"));
 }
 
+TEST_F(MachineTest, WhatHangsBeforeItsCommandBeginsKeepsNobodyFromEndingIt) {
+  const std::string accounts = dir_.file("accounts");
+  ASSERT_EQ(::mkfifo(accounts.c_str(), 0600), 0);
+  const auto enter = [&] {
+    sigset_t term;  // as the daemon starts it
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    return ::sigprocmask(SIG_BLOCK, &term, nullptr) == 0 &&
+           ::mount(accounts.c_str(), "/etc/passwd", nullptr, MS_BIND, nullptr) == 0;
+  };
+  if (!start_in(enter, {"true"})) GTEST_SKIP() << "needs root and a mount namespace";
+  // It reads, and nothing comes.
+  const Fd silence(::open(accounts.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(silence);
+  ASSERT_EQ(::kill(keeper_, SIGTERM), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(keeper_, &status, 0), keeper_);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
 TEST_F(MachineTest, HasAllGroupsOfItsOwner) {
   const auto enter = [] { return put_text("/etc/group", "gpus:x:4242:nobody\n"); };
   if (!start_in(enter, {"id", "-G"})) GTEST_SKIP() << "needs root and a mount namespace";

@@ -2,7 +2,8 @@
 // meanwhile. It executes `gpurota run` as the job's owner with what DIR/orders says, writes what comes
 // out into the job's bounded log, and at the end writes DIR/report: how it ended.
 //
-// SIGTERM is passed on; SIGQUIT kills the run. DIR belongs to the daemon; the owner's files are touched
+// SIGTERM is passed on; SIGQUIT kills the run. Until the run begins SIGTERM ends the keeper: it waits for a directory of
+// users, perhaps, which may not answer. DIR belongs to the daemon; the owner's files are touched
 // by the command alone, with the owner's rights.
 #include "keeper/command.h"
 #include "keeper/log_fd.h"
@@ -163,9 +164,11 @@ Result<jobs::KeeperReport> keep(int directory) {
   GPUROTA_ASSIGN_OR_RETURN(LogFd b, LogFd::open(directory, jobs::kLogFiles[1]));
   jobs::LogRing log(a, b, kLogBound);
   GPUROTA_TRY(log.open());
-  sigset_t set;
+  sigset_t set, term;
   sigemptyset(&set);
+  sigemptyset(&term);
   for (const int signal : {SIGTERM, SIGQUIT, SIGCHLD}) sigaddset(&set, signal);
+  sigaddset(&term, SIGTERM);
   (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
   for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   (void)std::signal(SIGCHLD, SIG_DFL);  // of a daemon that ignores it we would not hear the end
@@ -173,7 +176,10 @@ Result<jobs::KeeperReport> keep(int directory) {
   if (!signals) return fail_errno("cannot wait for signals", errno);
   // Whatever loses its parent in the run is ours to collect.
   (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  (void)std::signal(SIGTERM, SIG_DFL);  // the daemon has its own way with it, and we are its child
+  (void)::sigprocmask(SIG_UNBLOCK, &term, nullptr);
   auto command = start_command(orders);
+  (void)::sigprocmask(SIG_BLOCK, &term, nullptr);
   if (!command) return tl::unexpected(std::move(command).error());
   return Keeper(std::move(*command), log, signals.get()).run();
 }

@@ -186,8 +186,7 @@ const char* oversized(const Drain& drain) {
   return drain.reason && drain.reason->size() > kMaxNoteBytes ? "reason" : "";
 }
 const char* oversized(const AddFiller& filler) {
-  if (filler.gpu_ids && filler.gpu_ids->size() > kMaxGpuIds) return "gpu_ids";
-  return filler.name.size() > kMaxNameBytes ? "name" : "";
+  return filler.gpu_ids && filler.gpu_ids->size() > kMaxGpuIds ? "gpu_ids" : "";
 }
 const char* oversized(const SetGpus& set) {
   return set.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";
@@ -195,7 +194,6 @@ const char* oversized(const SetGpus& set) {
 const char* oversized(const ListTurns& turns) {
   return turns.gpu_ids && turns.gpu_ids->size() > kMaxGpuIds ? "gpu_ids" : "";
 }
-const char* oversized(const AddJob& job) { return job.name.size() > kMaxNameBytes ? "name" : ""; }
 const char* oversized(const UpdateJob& job) { return oversized_note(job.note); }
 const char* oversized(const Undrain& undrain) {
   return undrain.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";

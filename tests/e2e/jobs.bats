@@ -128,6 +128,11 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == *'there is a job a already'* ]]
   run -1 gpurota job add ../x -- true
   [[ "$output" == *'is no name of a job'* ]]
+  run -1 gpurota job add "$(printf 'x%.0s' {1..65})" -- true
+  [[ "$output" == *'is no name of a job'*'at most 64'* ]]
+  head -c 70000 /dev/zero | tr '\0' x | sed 's/^/BIG=/' >big
+  run -1 gpurota job add x --env-file big -- true
+  [[ "$output" == *'too long to be sent'* ]]
   run -1 gpurota job add x --memory nonsense -- true
   [[ "$output" == *--memory* ]]
   run -1 gpurota job add x --after x -- true
@@ -138,7 +143,10 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == *'no job nobody'* ]]
   add lost --memory 1G --workdir /there/is/none -- true
   wait_until in_state lost failed
-  gpurota job show lost | grep 'entering its working directory'
+  gpurota job show lost | grep 'entering its working directory /there/is/none failed: .*--workdir'
+  run --separate-stderr gpurota job logs lost
+  [ -z "$output" ]
+  [[ "$stderr" == *"printed nothing: 'gpurota job show lost'"* ]]
 }
 
 

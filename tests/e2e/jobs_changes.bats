@@ -149,7 +149,7 @@ has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
   [ "$(stat -c %s followed)" -gt $((20 << 20)) ]
   [ "$(du -cb "$E2E_DIR"/state/jobs/*/log.* | tail -n 1 | cut -f1)" -le $((16 << 20)) ]
   gpurota job remove --force loud
-  wait_until says followed 'no job loud'
+  wait_until says followed 'job loud has been removed'
 }
 
 @test "an administrator may change limits of others, but not what they execute; others nothing" {

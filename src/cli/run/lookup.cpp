@@ -33,6 +33,12 @@ bool exists(const std::string& file) {
   return ::stat(file.c_str(), &info) == 0;
 }
 
+std::string text_of(int error) {
+  const std::string text = std::strerror(error);
+  if (error != EACCES) return text;
+  return text + "; make it executable (chmod +x), or write the program that reads it before it";
+}
+
 bool missing(int error) { return error == ENOENT || error == ENOTDIR; }
 
 }  // namespace
@@ -44,7 +50,7 @@ tl::expected<std::string, LookupError> find_command(const std::string& name, con
     if (error == 0) return name;
     const int exit_code = missing(error) ? kExitNotFound : kExitCannotExecute;
     return tl::unexpected(
-        LookupError{exit_code, fmt::format("cannot run {}: {}", shown, std::strerror(error))});
+        LookupError{exit_code, fmt::format("cannot run {}: {}", shown, text_of(error))});
   }
   int refused = 0;
   std::string refused_file;
@@ -65,7 +71,7 @@ tl::expected<std::string, LookupError> find_command(const std::string& name, con
   if (refused != 0) {
     return tl::unexpected(LookupError{
         kExitCannotExecute,
-        fmt::format("cannot run {}: {}", display_text(refused_file, 120), std::strerror(refused))});
+        fmt::format("cannot run {}: {}", display_text(refused_file, 120), text_of(refused))});
   }
   return tl::unexpected(LookupError{
       kExitNotFound,

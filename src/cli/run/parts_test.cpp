@@ -56,6 +56,12 @@ TEST_F(Lookup, WhatCannotBeExecutedIs126) {
   }
 }
 
+TEST_F(Lookup, WhatIsNotExecutableIsToldHowItWouldBe) {
+  const auto found = find_command(make("plain", 0644), nullptr);
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find("chmod +x"), std::string::npos) << found.error().message;
+}
+
 TEST_F(Lookup, AFolderOnPathThatMayNotBeSearchedHoldsNothing) {
   ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
   ASSERT_EQ(::mkdir(dir_.file("closed").c_str(), 0000), 0);
