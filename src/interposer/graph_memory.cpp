@@ -120,7 +120,7 @@ bool find_exec(State& s, CUgraphExec exec, GraphNeed* need) {
   return entry != nullptr;
 }
 
-// Inside all the pools that the graph needs.
+// Inside all the pools of graphs that it needs.
 class InsideAll {
  public:
   InsideAll(State& s, const GraphNeed& need) : s_(s), need_(need) { add(1); }
@@ -134,7 +134,6 @@ class InsideAll {
       Pool* pool = need_.bytes[slot] != 0 ? pool_of_slot(s_, slot) : nullptr;
       if (pool == nullptr) continue;
       pool->inside.fetch_add(by);
-      s_.slots[slot].inside.fetch_add(by);
     }
   }
   State& s_;
@@ -149,7 +148,7 @@ class Room {
   bool make(const GraphNeed& need) {
     for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
       if (need.bytes[slot] == 0 || make_on(slot, need.bytes[slot])) continue;
-      settle_all();
+      give_back();
       return false;
     }
     return true;
@@ -158,20 +157,27 @@ class Room {
     for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
       if (!used_[slot]) continue;
       Pool* pool = pool_of_slot(s_, slot);
-      if (pool == nullptr || settle(s_, *pool, taken_[slot])) continue;
+      if (pool == nullptr || settle(s_, *pool, taken_[slot], &flights_[slot])) continue;
       trim(*pool);
       settle_pools(slot);
     }
   }
 
  private:
+  void give_back() {
+    for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
+      if (used_[slot]) put(slot, taken_[slot]);
+    }
+  }
   // What idle graphs hold is not counted on: the driver shares it between graphs as it likes. It is let go
   // (by reserve()), and then the graph may grow.
   bool make_on(int slot, int64_t bytes) {
     Pool* pool = pool_of_slot(s_, slot);
     if (pool == nullptr) return true;
     const int64_t growth = growth_for(s_, *pool, static_cast<uint64_t>(bytes));
-    if (!take(s_, slot, growth) && !reserve(slot, growth)) {
+    // For a moment it is charged twice if an upload has brought its memory already.
+    flights_[slot].begin(s_.slots[slot]);
+    if (!reserve(slot, growth, &flights_[slot])) {
       refuse(slot, static_cast<uint64_t>(bytes));
       return false;
     }
@@ -181,6 +187,7 @@ class Room {
   }
 
   State& s_;
+  Flight flights_[GPUROTA_SLOTS];
   int64_t taken_[GPUROTA_SLOTS] = {};
   bool used_[GPUROTA_SLOTS] = {};
 };

@@ -1,6 +1,7 @@
 #include "interposer/ledger.h"
 
 #include "interposer/debug.h"
+#include "interposer/flights.h"
 #include "interposer/link.h"
 #include "interposer/pools.h"
 #include "interposer/swap/grants.h"
@@ -8,7 +9,41 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int kPatience = 3;  // ms
+// For the calls of others, whose threads may be off their processor for a while.
+constexpr int kPatience = 200;  // ms
+// Of questions; each but the first because something was freed while the last was under way.
+constexpr int kMostQuestions = 64;
+
+// Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back since before
+// it was asked: what this thread's pools let go another may have given back with a question of its own, and
+// then it is the daemon's. `seen`: of Slot::freed, as the refusal has seen it.
+bool ask(State& s, int slot, int64_t bytes, uint32_t* seen) {
+  const std::atomic<uint32_t>& freed = s.slots[slot].freed;
+  for (int i = 0; i < kMostQuestions; ++i) {
+    *seen = freed.load();
+    const Answer answer = grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes));
+    if (answer == Answer::kYes) return true;
+    reclaim_pools(slot);
+    if (take(s, slot, bytes)) return true;
+    if (answer != Answer::kNo || freed.load() == *seen) return false;
+  }
+  return false;
+}
+
+// What others have under way is more than they will keep: a refusal waits for those that began before it.
+bool outlast(State& s, int slot, int64_t bytes, Flight* own, uint32_t seen) {
+  const Slot& ledger = s.slots[slot];
+  const uint64_t last = last_ticket(ledger);
+  if (own != nullptr) own->wait_begins();
+  bool taken = false;
+  ErrnoGuard guard;
+  for (int i = 0; i < kPatience && !taken && under_way(ledger, last); ++i) {
+    sleep_ms(1);
+    taken = take(s, slot, bytes);
+  }
+  if (own != nullptr) own->wait_ends();
+  return taken || (ledger.freed.load() != seen && ask(s, slot, bytes, &seen));
+}
 
 }  // namespace
 
@@ -23,26 +58,11 @@ bool take(State& s, int slot, int64_t bytes) {
 
 // The page shows the charge before the driver takes the memory: a look of the daemon in between must
 // not find more memory than is said to be in use.
-bool reserve(int slot, int64_t bytes) {
+bool reserve(int slot, int64_t bytes, Flight* own) {
   State& s = state();
-  bool reserved = take(s, slot, bytes);
-  for (int i = 0; i < 2 && !reserved; ++i) {
-    const auto need = static_cast<uint64_t>(bytes);
-    reserved = grow(slot, GPUROTA_GROW_MEMORY, need) == Answer::kYes;
-    if (reserved || !reclaim_pools(slot)) break;
-    reserved = take(s, slot, bytes);
-  }
-  // What other threads have in flight is more than they will keep: a refusal waits for that, shortly.
-  bool waited = false;
-  for (int i = 0; i < kPatience && !reserved && s.slots[slot].inside.load() > 0; ++i) {
-    ErrnoGuard guard;
-    sleep_ms(1);
-    waited = true;
-    reserved = take(s, slot, bytes);
-  }
-  if (waited && !reserved) {
-    reserved = grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes)) == Answer::kYes;
-  }
+  uint32_t seen = 0;
+  const bool reserved =
+      take(s, slot, bytes) || ask(s, slot, bytes, &seen) || outlast(s, slot, bytes, own, seen);
   if (reserved) s.mirror(slot);
   return reserved;
 }
@@ -55,9 +75,15 @@ bool above_limit(const State& s, int slot) {
   return limit != 0 && granted > 0 && static_cast<uint64_t>(granted) > limit;
 }
 
+void credit_headroom(State& s, int slot, int64_t bytes) {
+  s.slots[slot].headroom.fetch_add(bytes);
+  if (bytes > 0) s.slots[slot].freed.fetch_add(1);
+}
+
 void put(int slot, int64_t bytes) {
   State& s = state();
-  const int64_t now = s.slots[slot].headroom.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  credit_headroom(s, slot, bytes);
+  const int64_t now = s.slots[slot].headroom.load(std::memory_order_relaxed);
   const bool keeps = !swapping() && !above_limit(s, slot);
   if (now > (keeps ? kExcess : 0)) give_back_excess(slot);
   s.mirror(slot);

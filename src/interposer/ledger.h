@@ -20,11 +20,16 @@ inline constexpr int64_t kExcess = int64_t{1} << 30;
 // Takes `bytes` from the headroom if they are there.
 bool take(State& s, int slot, int64_t bytes);
 
-// take(), and else asks the daemon, and else gets back what idle pools hold. False: refused.
-bool reserve(int slot, int64_t bytes);
+class Flight;
+
+// take(), and else asks the daemon, and else gets back what idle pools hold, and what others have under way and
+// will not keep. `own`: the flight that it is for. False: refused.
+bool reserve(int slot, int64_t bytes, Flight* own = nullptr);
 
 // Puts `bytes` back.
 void put(int slot, int64_t bytes);
+// The first half of it, under a lock: put(slot, 0) is to follow.
+void credit_headroom(State& s, int slot, int64_t bytes);
 
 // All headroom, out of the grant: to be given back. Zero if there is none.
 int64_t surrender(State& s, int slot);

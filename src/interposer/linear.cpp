@@ -24,13 +24,15 @@ bool enter_block(State& s, uint64_t block) {
   return references == nullptr || (*references)++ == 0;
 }
 
-bool leave_block(State& s, uint64_t block) {
+// In the headroom under the lock: who enters it next pays for it anew, and it would be charged twice.
+bool leave_block(State& s, int slot, uint64_t block) {
   BlockShard& shard = s.blocks[block & (kShards - 1)];
   Lock lock(shard.mutex);
   uint32_t* references = shard.map.find(block);
   if (references == nullptr || --*references > 0) return false;
   uint32_t none = 0;
   shard.map.take(block, &none);
+  credit_headroom(s, slot, kBlockBytes);
   return true;
 }
 
@@ -83,8 +85,9 @@ CUresult allocate(uint64_t estimate, Call call) {
   if (cost > most && !reserve(place.slot, cost - most)) {
     const auto release = GPUROTA_REAL(cuMemFree_v2);
     if (release != nullptr) release(made.ptr);
-    leave_blocks(s, made.ptr, made.size);
-    put(place.slot, most);
+    // Owed first: a block that another allocation has entered meanwhile stays charged.
+    put(place.slot, most - cost);
+    leave_blocks(s, place.slot, made.ptr, made.size);
     return refuse(place.slot, estimate);
   }
   count(&s.slots[place.slot].allocations);
@@ -137,8 +140,14 @@ int64_t enter_blocks(State& s, uint64_t ptr, uint64_t size) {
   return walk_blocks(ptr, size, [&](uint64_t block) { return enter_block(s, block); });
 }
 
-int64_t leave_blocks(State& s, uint64_t ptr, uint64_t size) {
-  return walk_blocks(ptr, size, [&](uint64_t block) { return leave_block(s, block); });
+void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size) {
+  int64_t shared = 0;
+  const int64_t all = walk_blocks(ptr, size, [&](uint64_t block) {
+    const bool left = leave_block(s, slot, block);
+    shared += left ? kBlockBytes : 0;
+    return left;
+  });
+  put(slot, all - shared);
 }
 
 int64_t most_for(uint64_t size) {
@@ -187,7 +196,7 @@ void credit(State& s, uint64_t ptr, const Allocation& allocation) {
   } else if (allocation.pool != 0) {
     credit_pool_allocation(s, allocation);
   } else {
-    put(allocation.slot, leave_blocks(s, ptr, allocation.size));
+    leave_blocks(s, allocation.slot, ptr, allocation.size);
   }
 }
 

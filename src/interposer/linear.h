@@ -17,8 +17,8 @@ inline constexpr uint64_t kBlockBytes = uint64_t{2} << 20;
 
 // Bytes of the blocks that [ptr, ptr + size) is the first to touch, which are now referenced.
 int64_t enter_blocks(State& s, uint64_t ptr, uint64_t size);
-// Bytes of the blocks that it was the last to touch.
-int64_t leave_blocks(State& s, uint64_t ptr, uint64_t size);
+// Gives back what the blocks are charged that it was the last to touch.
+void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size);
 
 // The most that an allocation of `size` bytes can be charged in one piece; what it may touch beyond
 // (one more block at an odd address) is taken when it is known.

@@ -62,10 +62,9 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
   if (known == 0 || low < known) unit.store(low, std::memory_order_relaxed);
 }
 
-// Reads and charges under the pool's lock, so that charges follow each other as the readings do.
-// Returns what the charge has grown by. Growth is charged by who is inside (`own`), whose reserve it is.
-int64_t read_charge(State& s, Pool& pool, bool own) {
-  Lock lock(pool.mutex);
+// What the pool has grown by since it was last read, under its lock. Growth is charged by who is inside
+// (`own`), whose reserve it is.
+int64_t read_growth(State& s, Pool& pool, bool own) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
   if (handle == nullptr || pool.destroyed) return 0;
@@ -75,6 +74,20 @@ int64_t read_charge(State& s, Pool& pool, bool own) {
   pool.charged = reserved;
   learn_unit(s, pool, reserved);
   return grown;
+}
+
+// The headroom after `taken` was put back and the pool's growth charged. Both under the pool's lock: charges
+// follow each other as the readings do, and who reads after us finds what we have read in the headroom. It
+// would else believe a refusal while what the pool has let go is on its way there.
+struct Charged {
+  int64_t grown, headroom;
+};
+Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
+  const Slot& slot = s.slots[pool.slot];
+  Lock lock(pool.mutex);
+  const int64_t grown = read_growth(s, pool, own);
+  if (taken != grown) credit_headroom(s, pool.slot, taken - grown);
+  return {grown, slot.headroom.load()};
 }
 
 // Whether the driver made it by itself for `device`: the default pool.
@@ -157,16 +170,6 @@ Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign) {
   return pool != nullptr ? pool : learn_pool(s, handle, foreign);
 }
 
-Inside::Inside(State& s, Pool& pool) : slot_(s.slots[pool.slot]), pool_(pool) {
-  slot_.inside.fetch_add(1);
-  pool_.inside.fetch_add(1);
-}
-
-Inside::~Inside() {
-  pool_.inside.fetch_sub(1);
-  slot_.inside.fetch_sub(1);
-}
-
 Pool* graph_pool(State& s, CUdevice device) {
   if (device < 0 || device >= static_cast<CUdevice>(kDevices)) return nullptr;
   const CUmemoryPool handle = graph_handle(device);
@@ -212,17 +215,26 @@ bool lease_may_have(State& s, int slot, int64_t bytes) {
   return headroom + static_cast<int64_t>(available) >= bytes;
 }
 
-bool settle(State& s, Pool& pool, int64_t taken) {
-  const int slot = pool.slot;
-  Slot& ledger = s.slots[slot];
-  const int64_t grown = read_charge(s, pool, true);
-  const int64_t left =
-      ledger.headroom.fetch_add(taken - grown, std::memory_order_relaxed) + taken - grown;
-  if (grown != 0) s.mirror(slot);
-  if (grown <= taken || left >= 0) return true;
-  if (!reserve(slot, -left)) return false;
-  put(slot, -left);
+// Brings `excess`, by which somebody is beyond what was taken, or what the headroom is short of if that is
+// less: others that are beyond theirs bring their own, and what is freed meanwhile is as good as a grant.
+static bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight) {
+  while (headroom < 0) {
+    const int64_t need = excess < -headroom ? excess : -headroom;
+    if (reserve(slot, need, flight)) {
+      put(slot, need);
+      return true;
+    }
+    headroom = s.slots[slot].headroom.load();
+    if (-headroom >= need) return false;
+  }
   return true;
+}
+
+bool settle(State& s, Pool& pool, int64_t taken, Flight* flight) {
+  const int slot = pool.slot;
+  const auto [grown, left] = charge_growth(s, pool, taken, true);
+  if (grown != 0 || taken != 0) s.mirror(slot);
+  return grown <= taken || bring(s, slot, grown - taken, left, flight);
 }
 
 void trim(Pool& pool) {
@@ -241,7 +253,7 @@ void trim(Pool& pool) {
   pool.trims.fetch_add(1);
 }
 
-void remove_pool(State& s, Pool& pool) {
+void remove_pool(Pool& pool) {
   int64_t charged = 0;
   {
     Lock lock(pool.mutex);
@@ -249,8 +261,7 @@ void remove_pool(State& s, Pool& pool) {
     pool.charged = 0;
     pool.pool.store(nullptr, std::memory_order_release);
   }
-  if (charged != 0) put(pool.slot, charged);
-  s.mirror(pool.slot);
+  put(pool.slot, charged);
 }
 
 void settle_pools(int slot) {
@@ -259,14 +270,12 @@ void settle_pools(int slot) {
   for (uint32_t i = 0; i < used; ++i) {
     Pool& pool = s.pools.entries[i];
     if (pool.pool.load() == nullptr || pool.slot != slot) continue;
-    const int64_t grown = read_charge(s, pool, false);
-    if (grown != 0) put(slot, -grown);
+    if (charge_growth(s, pool, 0, false).grown != 0) put(slot, 0);  // what goes with a change of it
   }
 }
 
-bool reclaim_pools(int slot) {
+void reclaim_pools(int slot) {
   State& s = state();
-  const int64_t before = s.slots[slot].headroom.load();
   const uint32_t used = s.pools.used.load(std::memory_order_acquire);
   bool any = false;
   for (uint32_t i = 0; i < used; ++i) {
@@ -276,7 +285,6 @@ bool reclaim_pools(int slot) {
     any = true;
   }
   if (any) settle_pools(slot);
-  return any && s.slots[slot].headroom.load() > before;
 }
 
 }  // namespace gpurota::interposer

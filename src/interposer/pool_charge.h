@@ -5,6 +5,7 @@
 // Any thread.
 #pragma once
 
+#include "interposer/flights.h"
 #include "interposer/state.h"
 
 #include <cstdint>
@@ -46,25 +47,24 @@ void was_in_pieces(Pool& pool, uint64_t size);
 // that thread and by nobody else, and memory of graphs is not let go.
 class Inside {
  public:
-  Inside(State& s, Pool& pool);
-  ~Inside();
+  explicit Inside(Pool& pool) : pool_(pool) { pool_.inside.fetch_add(1); }
+  ~Inside() { pool_.inside.fetch_sub(1); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
  private:
-  Slot& slot_;
   Pool& pool_;
 };
 
-// Ends a call before which `taken` was reserved: charges the growth,
+// Ends a call, of `flight`, before which `taken` was reserved: charges the growth,
 // gives the rest back. False if the pool has grown by more than was taken and than can be had: only
 // who made it grow beyond its reserve is told, whatever others have in flight.
-bool settle(State& s, Pool& pool, int64_t taken);
+bool settle(State& s, Pool& pool, int64_t taken, Flight* flight);
 
 // Lets one pool go of what it does not need.
 void trim(Pool& pool);
 
 // The pool is gone: credits its charge.
-void remove_pool(State& s, Pool& pool);
+void remove_pool(Pool& pool);
 
 }  // namespace gpurota::interposer

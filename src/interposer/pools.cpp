@@ -53,14 +53,14 @@ void free_again(const Request& request) {
 }
 
 template <typename Call>
-CUresult attempt(State& s, const Request& request, int64_t taken, Call call) {
+CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight, Call call) {
   Pool& pool = *request.pool;
   CUresult result = CUDA_SUCCESS;
   bool covered = false;
   {
-    const Inside inside(s, pool);
+    const Inside inside(pool);
     result = call();
-    covered = settle(s, pool, taken);
+    covered = settle(s, pool, taken, flight);
   }
   if (result != CUDA_SUCCESS) return result;
   if (!covered) {
@@ -100,25 +100,25 @@ bool is_idle(const Request& request) {
 // a large request in an idle stream: what the pool still has after it was trimmed is then in pieces.
 // A small one is asked for at once, as trimming would map and unmap the same memory again and again.
 template <typename Call>
-CUresult attempt_when_short(State& s, Request request, int64_t growth, Call call) {
+CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight, Call call) {
   Pool& pool = *request.pool;
   request.idle = is_idle(request);
   const int slot = pool.slot;
   const bool small = growth <= kSmallGrowth;
   if (!lease_may_have(s, slot, growth) && may_serve(pool, request.size)) {
-    if (!small && regain(s, pool, growth)) return attempt(s, request, growth, call);
+    if (!small && regain(s, pool, growth)) return attempt(s, request, growth, flight, call);
     if (small || !request.idle) {
-      const CUresult result = attempt(s, request, 0, call);
+      const CUresult result = attempt(s, request, 0, flight, call);
       if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     }
   }
-  if (!reserve(slot, growth)) {
+  if (!reserve(slot, growth, flight)) {
     if (!may_serve(pool, request.size) || (!small && request.idle)) {
       return refuse(slot, request.size);
     }
-    return attempt(s, request, 0, call);
+    return attempt(s, request, 0, flight, call);
   }
-  return attempt(s, request, growth, call);
+  return attempt(s, request, growth, flight, call);
 }
 
 template <typename Call>
@@ -126,8 +126,9 @@ CUresult allocate_from(const Request& request, Call call) {
   State& s = state();
   const int slot = request.pool->slot;
   const int64_t growth = growth_for(s, *request.pool, request.size);
-  if (!take(s, slot, growth)) return attempt_when_short(s, request, growth, call);
-  return attempt(s, request, growth, call);
+  Flight flight(s.slots[slot]);
+  if (!take(s, slot, growth)) return attempt_when_short(s, request, growth, &flight, call);
+  return attempt(s, request, growth, &flight, call);
 }
 
 // What is allocated while a stream captures becomes a node of its graph (graph_memory.cpp). Asked before
@@ -204,7 +205,7 @@ void credit_pool_allocation(State& s, const Allocation& allocation) {
   Pool& pool = s.pools.entries[allocation.pool - 1];
   const auto size = static_cast<int64_t>(allocation.size);
   const int64_t left = pool.live.fetch_sub(size) - size;
-  if (left == 0 && pool.destroyed) remove_pool(s, pool);
+  if (left == 0 && pool.destroyed) remove_pool(pool);
 }
 
 }  // namespace gpurota::interposer
@@ -278,7 +279,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     return result;
   }
   interposer::forget_current_pools(s);
-  if (known->live.load() == 0) interposer::remove_pool(s, *known);
+  if (known->live.load() == 0) interposer::remove_pool(*known);
   return result;
 }
 

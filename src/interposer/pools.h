@@ -15,9 +15,8 @@ namespace gpurota::interposer {
 // Reads what the pools of a slot have reserved and credits what they have let go.
 void settle_pools(int slot);
 
-// Near the limit: settle_pools(), then lets the pools release what they keep for later. True if that
-// gave anything back.
-bool reclaim_pools(int slot);
+// Near the limit: lets the pools release what they keep for later, then settle_pools().
+void reclaim_pools(int slot);
 
 // A tracked allocation was freed.
 void credit_pool_allocation(State& s, const Allocation& allocation);

@@ -23,9 +23,9 @@ namespace gpurota::interposer {
 struct Slot {
   std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
   std::atomic<int64_t> granted;   // what the daemon has granted and not got back
-  std::atomic<int32_t> inside;    // calls of the driver that may make a pool grow
-  std::atomic<uint64_t> allocations;
-  std::atomic<uint64_t> refusals;
+  std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
+  std::atomic<uint32_t> freed;  // changes with all that is put back into the headroom
+  std::atomic<uint64_t> allocations, refusals;
   std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;        // live contexts that were reserved for
   std::atomic<uint32_t> primary_taken;   // somebody has reserved for the primary context
