@@ -80,10 +80,14 @@ class Linear : public PieceFamily<LinearPiece> {
   }
   void release(const LinearPiece& piece) override {
     check_mark(piece.at, piece.size, piece.mark);
-    // The block is left before it can be anybody's again.
+    // The blocks are left before they can be anybody's again. Those at its ends another may leave meanwhile,
+    // who is then the last and takes them out of the account: they are in it once more until it is free.
+    const std::int64_t ends = piece.size % kBlock == 0 ? 0 : 2 * static_cast<std::int64_t>(kBlock);
+    account_.hold(ends);
     const std::int64_t left = process_.blocks.leave(piece.at, piece.size);
     STRESS_MUST(cuMemFree_v2(piece.at));
     account_.gone(left);
+    account_.hold(-ends);
   }
 };
 

@@ -19,9 +19,10 @@ void raise_to(std::atomic<std::int64_t>& peak, std::int64_t value) {
 
 }  // namespace
 
-void problem(const char* what, long long code) {
+void problem(const char* what, long long code, long long spare) {
   if (shared->problem_taken.exchange(true)) return;
-  std::snprintf(shared->first_problem, sizeof shared->first_problem, "%s: %lld", what, code);
+  std::snprintf(shared->first_problem, sizeof shared->first_problem, "%s: %lld (%lld to spare)",
+                what, code, spare);
 }
 
 bool must(CUresult result, const char* what) {
@@ -54,7 +55,7 @@ bool Account::end(Kind kind, std::int64_t most, CUresult result) {
   const std::int64_t fits = shared->fits.load();
   if (fits > 0 && peak <= fits) {
     shared->wrongly.fetch_add(1);
-    problem(kKindNames[index], -static_cast<long long>(most));
+    problem(kKindNames[index], -static_cast<long long>(most), fits - peak);
   }
   return false;
 }

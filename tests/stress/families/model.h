@@ -63,8 +63,9 @@ struct Shared {
 extern Shared* shared;
 extern int threads_in_all;
 
-// Remembers the first of what went wrong, for the report.
-void problem(const char* what, long long code);
+// Remembers the first of what went wrong, for the report. `spare`: by how much a request fitted that was
+// refused, which tells a thread that was late by a block from one that counted a pool twice.
+void problem(const char* what, long long code, long long spare = 0);
 
 // The requests of one thread.
 class Account {
@@ -92,6 +93,8 @@ class Account {
     shared->held.fetch_sub(bytes);
     shared->exact[process_].fetch_sub(bytes);
   }
+  // In the bound only.
+  void hold(std::int64_t bytes) { shared->held.fetch_add(bytes); }
   int process() const { return process_; }
 
  private:
