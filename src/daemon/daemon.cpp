@@ -326,6 +326,7 @@ void Daemon::keep_house() {
   if (!leases_.store_error()) {
     jobs_.store_again();
     fillers_.store_again();
+    recorder_.store_again();
   }
   leases_.follow_processes();
   std::set<pid_t> listed;

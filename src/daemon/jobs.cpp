@@ -188,8 +188,12 @@ bool Jobs::hand_over(JobEntry& job) {
 
 jobs::Actions Jobs::outcome(JobEntry& job) {
   const auto report = launcher_.read_report(job.id);
-  if (!report) return job.life.on_exit_unseen(now());
   const bool stopping = job.life.state().phase == jobs::Phase::kStopping;
+  // On a full disk there is no report either.
+  if (!report && !stopping && !job.refusal.empty()) {
+    return job.life.on_cannot_start(now(), job.refusal);
+  }
+  if (!report) return job.life.on_exit_unseen(now());
   if (!stopping && !report->cannot_start.empty()) {
     return job.life.on_cannot_start(now(), report->cannot_start);
   }

@@ -409,10 +409,14 @@ void Recorder::on_timer() {
   tell_denials();
   write(false);
   if (calls_.next_due() || grants_.next_due()) schedule(Denials::kWindow);
-  if (parts_.history && !(usage_.empty() && batch_.empty())) schedule(kUsagePeriod);
+  if (parts_.history && !usage_.empty()) schedule(kUsagePeriod);
 }
 
 void Recorder::flush() { write(true); }
+
+void Recorder::store_again() {
+  if (unwritten_ && !batch_.empty()) write_batch();
+}
 
 void Recorder::write(bool all_usage) {
   if (!parts_.history) return;
@@ -438,14 +442,18 @@ void Recorder::write_batch() {
   constexpr std::size_t kMostTriedAgain = 10000;
   const bool news = !batch_.events.empty();
   if (const auto saved = parts_.history->save(batch_); !saved) {
-    log::error("history cannot be written, this is tried again",
-               {{"error", saved.error().message}});
+    if (!unwritten_) {
+      log::error("history cannot be written, this is tried again",
+                 {{"error", saved.error().message}});
+    }
+    unwritten_ = true;
     std::vector<ports::StoredUsage>& usage = batch_.usage;
     usage.erase(std::remove_if(usage.begin(), usage.end(), [](const auto& u) { return u.open; }),
                 usage.end());
     if (batch_.events.size() + usage.size() > kMostTriedAgain) batch_ = {};
   } else {
     batch_ = {};
+    unwritten_ = false;
     if (spill_) spill_->clear();
   }
   events_.set_stored(events_.last_id());

@@ -55,6 +55,8 @@ class Recorder {
   Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
   // What is not written yet. The destructor does it too.
   void flush();
+  // There may be room again: what could not be written is.
+  void store_again();
 
   struct Event {
     proto::EventType type = proto::EventType::kUnknown;
@@ -135,6 +137,7 @@ class Recorder {
   bool closed_usage_ = false;
   bool closing_ = false;  // nobody reads any more
   bool complained_ = false;
+  bool unwritten_ = false;  // the last batch could not be written
   TimePoint usage_written_{};
   WallTime pruned_{};
   ports::EventLoop::SourcePtr timer_;

@@ -288,6 +288,7 @@ sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in j
   wait_until store_is error
   make_room
   wait_until store_is ok
+  wait_until reports 3
   kill_daemon
   start_daemon
   in_state stopped stopped
@@ -300,3 +301,18 @@ sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in j
 }
 
 lacks_job() { [[ $(gpurota job list) != *"$1"* ]]; }
+# So many leases are in what the store has of who used how much.
+reports() { gpurota report --json | python3 -c '
+import json, sys
+sys.exit(0 if sum(row["leases"] for row in json.load(sys.stdin)["rows"]) == int(sys.argv[1]) else 1)' "$1"; }
+
+@test "why a run was refused is known also where its keeper could leave no word" {
+  add silent --memory 1G -- true
+  wait_until in_state silent finished
+  gpurota job update silent --memory 999G
+  mkdir "$(echo "$E2E_DIR"/state/jobs/*)/report.new"
+  gpurota job start silent
+  wait_until in_state silent failed
+  gpurota job show silent | grep 'cannot-start: 999 GiB is more than'
+  rmdir "$E2E_DIR"/state/jobs/*/report.new
+}
