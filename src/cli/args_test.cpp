@@ -82,6 +82,8 @@ TEST(RunArguments, MistakesNameTheOptionAndUseRunsExitCode) {
            {{"run", "--memory", "8G", "--"}, "no command"},
            {{"run", "--mem", "8G", "--", "a"}, "'--mem'"},
            {{"run", "--memory", "--", "a"}, "--memory needs a value"},
+           {{"run", "--wait", "--memory", "1G", "--", "a"}, "--wait needs a value"},
+           {{"run", "--wait", "--memory=1G", "--", "a"}, "--wait needs a value"},
            {{"run", "--memory", "8X", "--", "a"}, "--memory"},
            {{"run", "--memory", "-1", "--", "a"}, "--memory"},
            {{"run", "--verbose=yes", "--", "a"}, "--verbose"},

@@ -83,10 +83,15 @@ Result<std::vector<proto::Variable>> read_variables(const std::vector<std::strin
 }
 
 Result<std::string> absolute_workdir(const std::optional<std::string>& given) {
+  if (given && given->starts_with("/")) return *given;
   char here[4096];
-  if (::getcwd(here, sizeof here) == nullptr) return fail_errno("cannot tell where we are", errno);
-  if (!given) return std::string(here);
-  return given->starts_with("/") ? *given : std::string(here) + "/" + *given;
+  if (::getcwd(here, sizeof here) == nullptr) {
+    return fail_errno(
+        "cannot tell in which directory we are: go to another one, or name one with "
+        "--workdir",
+        errno);
+  }
+  return given ? std::string(here) + "/" + *given : std::string(here);
 }
 
 Result<void> check_text(const std::vector<std::string>& words) {

@@ -98,9 +98,15 @@ tl::unexpected<Error> OptionParser::no_such_option(const std::string& word,
 }
 
 Result<void> OptionParser::take_value(const Option& option, const Words& words) {
+  // A value that is spelled as an option is written behind "=".
+  const auto is_option = [this](const std::string& word) {
+    return std::any_of(options_.begin(), options_.end(), [&](const Option& o) {
+      return o.name == std::string_view(word).substr(0, word.find('='));
+    });
+  };
   if (!option.takes_value()) {
     option.set("");
-  } else if (at_ + 1 < words.size()) {
+  } else if (at_ + 1 < words.size() && !is_option(words[at_ + 1])) {
     option.set(words[++at_]);
   } else {
     return fail(Code::kInvalid, fmt::format("{} needs a value behind it (see 'gpurota {}--help')",

@@ -133,6 +133,13 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   head -c 70000 /dev/zero | tr '\0' x | sed 's/^/BIG=/' >big
   run -1 gpurota job add x --env-file big -- true
   [[ "$output" == *'too long to be sent'* ]]
+  mkdir gone
+  cd gone
+  rmdir ../gone
+  run -1 gpurota job add x -- true
+  [[ "$output" == *'--workdir'* ]]
+  gpurota job add elsewhere --workdir / --memory 1G -- true
+  cd "$E2E_DIR"
   run -1 gpurota job add x --memory nonsense -- true
   [[ "$output" == *--memory* ]]
   run -1 gpurota job add x --after x -- true
