@@ -78,6 +78,36 @@ CUresult synchronize(AnyContextCall& call) {
   return context.error.load();
 }
 
+CUresult limit_of(const Context& context, CUlimit limit, std::size_t* value) {
+  const auto set = context.limits.find(limit);
+  if (set != context.limits.end()) {
+    *value = set->second;
+    return CUDA_SUCCESS;
+  }
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+      *value = 1024;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      *value = std::size_t{1} << 20;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      *value = std::size_t{8} << 20;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+      *value = 2048;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+      *value = 64;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+      *value = 0;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  }
+}
+
 }  // namespace
 
 GPUROTA_SIM_API cuCtxCreate(CUcontext* out, unsigned flags, CUdevice device) {
@@ -239,44 +269,18 @@ GPUROTA_SIM_API cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   const AnyContextCall call(nullptr);
   if (call.failed()) return call.error();
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto set = call.context()->limits.find(limit);
-  if (set != call.context()->limits.end()) {
-    *value = set->second;
-    return CUDA_SUCCESS;
-  }
-  switch (limit) {
-    case CU_LIMIT_STACK_SIZE:
-      *value = 1024;
-      return CUDA_SUCCESS;
-    case CU_LIMIT_PRINTF_FIFO_SIZE:
-      *value = std::size_t{1} << 20;
-      return CUDA_SUCCESS;
-    case CU_LIMIT_MALLOC_HEAP_SIZE:
-      *value = std::size_t{8} << 20;
-      return CUDA_SUCCESS;
-    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
-      *value = 2048;
-      return CUDA_SUCCESS;
-    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
-      *value = 64;
-      return CUDA_SUCCESS;
-    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
-      *value = 0;
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  }
+  return limit_of(*call.context(), limit, value);
 }
 
 // A larger heap, buffer or stack is taken from the GPU at once (the driver may do it at the next launch), and a
 // smaller one given back.
 GPUROTA_SIM_API cuCtxSetLimit(CUlimit limit, std::size_t value) {
-  std::size_t before = 0;
-  const CUresult known = cuCtxGetLimit(&before, limit);
-  if (known != CUDA_SUCCESS) return known;
   const AnyContextCall call(nullptr);
   if (call.failed()) return call.error();
   Context& context = *call.context();
+  std::size_t before = 0;
+  const CUresult known = limit_of(context, limit, &before);
+  if (known != CUDA_SUCCESS) return known;
   const gpurota::sim::DeviceConfig& gpu = call.machine().config(context.device);
   std::uint64_t each = 0;  // bytes of GPU memory
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) each = 1;
@@ -284,6 +288,7 @@ GPUROTA_SIM_API cuCtxSetLimit(CUlimit limit, std::size_t value) {
     each = static_cast<std::uint64_t>(gpu.multiprocessors) *
            static_cast<std::uint64_t>(gpu.threads_per_multiprocessor);
   }
+  if (each != 0 && value > UINT64_MAX / each) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t more = value > before ? (value - before) * each : 0;
   const std::uint64_t less = value < before ? (before - value) * each : 0;
   if (more != 0 && !call.machine().charge(context.device, more, false)) {

@@ -12,7 +12,16 @@
 #include "interposer/swap/memory.h"
 #include "interposer/swap/worker.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace gpurota::interposer {
+namespace {
+
+constexpr uint32_t kPrimaryIsThere = 1;  // larger: a thread that makes it, + 1
+
+}  // namespace
+
 int reserve_context(CUdevice device) {
   const int slot = slot_of_device(device);
   if (slot < 0) {
@@ -46,11 +55,15 @@ template <typename Call>
 CUresult create(CUcontext* out, CUdevice device, Call call) {
   const int slot = reserve_context(device);
   if (slot < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = beside_worker([&] {
-    const CUresult said = call();
-    if (said == CUDA_SUCCESS) note_context(*out, device, slot, false);
-    return said;
-  });
+  // It takes the driver long, and the worker does not wait for that: a handle that is another's no more may be
+  // its already, but nothing lives in it before it is noted.
+  CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    result = beside_worker([&] {
+      note_context(*out, device, slot, false);
+      return CUDA_SUCCESS;
+    });
+  }
   return settle_context(result, slot);
 }
 
@@ -123,6 +136,32 @@ bool primary_is_active(CUdevice device) {
          is_active != 0;
 }
 
+bool begin_primary(int slot, CUdevice device) {
+  std::atomic<uint32_t>& maker = state().slots[slot].primary_maker;
+  ErrnoGuard guard;
+  const auto self = static_cast<uint32_t>(::syscall(SYS_gettid)) + 1;
+  for (;;) {
+    uint32_t now = maker.load();
+    if (now == self) return false;
+    if (now > kPrimaryIsThere) {
+      futex_wait(&maker, now, nullptr);
+      continue;
+    }
+    if (primary_is_active(device)) return false;
+    if (!maker.compare_exchange_strong(now, self)) continue;
+    if (!primary_is_active(device)) return true;
+    end_primary(slot, true);  // another has made it since it was looked for
+    return false;
+  }
+}
+
+void end_primary(int slot, bool made) {
+  std::atomic<uint32_t>& maker = state().slots[slot].primary_maker;
+  maker.store(made ? kPrimaryIsThere : 0);
+  ErrnoGuard guard;
+  futex_wake(&maker, INT32_MAX);
+}
+
 PrimaryLeft primary_was_left(CUdevice device, bool is_reset) {
   PrimaryLeft left{};
   if (!find_primary(device, &left.info)) return left;
@@ -137,7 +176,8 @@ PrimaryLeft primary_was_left(CUdevice device, bool is_reset) {
 
 void settle_primary(const PrimaryLeft& left) {
   const int slot = left.info.slot;
-  if (left.gone && slot >= 0) state().slots[slot].primary_taken.store(0);
+  uint32_t there = kPrimaryIsThere;
+  if (left.gone && slot >= 0) state().slots[slot].primary_maker.compare_exchange_strong(there, 0);
   if (left.gone) context_is_gone(left.info);
   if (!left.emptied) return;
   free_all_in(left.info);

@@ -48,17 +48,23 @@ PrimaryLeft primary_was_left(CUdevice device, bool is_reset);
 // Frees what lived in it; afterwards.
 void settle_primary(const PrimaryLeft& left);
 
-// `call` retains the primary context, and creates it if it is the first to; `context` tells it then. Two
-// threads may come at once: one of them reserves, and the driver makes one context.
+// Of those that come while there is no primary context one makes it. True: this thread is to. False: it is there,
+// with all that noting it does, or this thread is in the middle of making it (a tool's callback). Who comes while
+// another makes it waits: it would have it before it was reserved for, or use memory that is not back yet.
+bool begin_primary(int slot, CUdevice device);
+void end_primary(int slot, bool made);
+
+// `call` retains the primary context, and creates it if it is the first to; `context` tells it then.
 template <typename Call, typename Context>
 CUresult with_primary(CUdevice device, Call call, Context context) {
-  if (primary_is_active(device)) return call();
   const int slot = slot_of_device(device);
-  if (slot < 0) return reserve_context(device) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : call();
-  std::atomic<uint32_t>& taken = state().slots[slot].primary_taken;
-  if (taken.exchange(1) != 0) return call();
+  if (slot < 0) {
+    const bool may = primary_is_active(device) || reserve_context(device) >= 0;
+    return may ? call() : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (!begin_primary(slot, device)) return call();
   if (reserve_context(device) < 0) {
-    taken.store(0);
+    end_primary(slot, false);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const CUresult result = beside_worker([&] {
@@ -66,7 +72,7 @@ CUresult with_primary(CUdevice device, Call call, Context context) {
     if (said == CUDA_SUCCESS) note_context(context(), device, slot, true);
     return said;
   });
-  if (result != CUDA_SUCCESS) taken.store(0);
+  end_primary(slot, result == CUDA_SUCCESS);
   return settle_context(result, slot);
 }
 

@@ -52,7 +52,7 @@ ContextEntry* find_entry(State& s, CUcontext context) {
 // Under Contexts::mutex.
 ContextEntry* free_entry(State& s) {
   for (ContextEntry& e : s.contexts.entries) {
-    if (e.context.load() == nullptr && !e.aside) return &e;
+    if (e.context.load() == nullptr && e.aside.load() == nullptr) return &e;
   }
   return nullptr;
 }
@@ -67,8 +67,24 @@ ContextInfo info_of(const ContextEntry& e) {
   return {e.context.load(), e.serial.load(), e.device, e.slot.load(), e.charged};
 }
 
+// A tool's callback while the driver destroys the context: not learned anew, as it would be known for ever. What
+// is allocated in it is charged until it is freed. False: it is not being destroyed.
+bool place_aside(CUcontext context, Place* out) {
+  State& s = state();
+  const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    const ContextEntry& e = s.contexts.entries[i];
+    if (e.aside.load() != context) continue;
+    *out = make_place(e.slot.load(std::memory_order_relaxed), 0);
+    return true;
+  }
+  return false;
+}
+
 // A context that came about without us (through the driver's private entry points).
 Place learn_current(CUcontext context) {
+  Place ending;
+  if (place_aside(context, &ending)) return ending;
   const auto get_device = GPUROTA_REAL(cuCtxGetDevice);
   CUdevice device = -1;
   if (get_device == nullptr || get_device(&device) != CUDA_SUCCESS) return kNoContext;
@@ -220,7 +236,7 @@ int set_context_aside(CUcontext context, ContextInfo* out) {
   ContextEntry* e = find_entry(s, context);
   if (e == nullptr) return -1;
   *out = info_of(*e);
-  e->aside = true;
+  e->aside.store(context);
   e->context.store(nullptr, std::memory_order_release);
   return static_cast<int>(e - s.contexts.entries);
 }
@@ -229,8 +245,8 @@ void settle_aside(int entry, CUcontext context, bool gone) {
   State& s = state();
   Lock lock(s.contexts.mutex);
   ContextEntry& e = s.contexts.entries[entry];
-  e.aside = false;
   if (!gone) e.context.store(context, std::memory_order_release);
+  e.aside.store(nullptr);
 }
 
 bool any_context() {

@@ -52,6 +52,9 @@ CUresult destroy_and_reuse(CUcontext context) {
   return CUDA_SUCCESS;
 }
 CUresult destroy_fails(CUcontext) { return CUDA_ERROR_UNKNOWN; }
+// A tool's callback in the middle of it allocates.
+CUdeviceptr of_a_callback = 0;
+CUresult destroy_with_callback(CUcontext) { return cuMemAlloc_v2(&of_a_callback, 8 << 20); }
 CUresult green_destroy(CUgreenCtx) { return primary_active = 0, CUDA_SUCCESS; }
 CUresult view_current(CUcontext* out) { return *out = the_view(), CUDA_SUCCESS; }
 
@@ -158,6 +161,19 @@ TEST_F(Families, AContextThatGetsTheHandleOfOneThatEndsIsAnother) {
   EXPECT_EQ(charged_bytes(), 0);
   EXPECT_EQ(place_of_context(the_context()).kind, Place::Kind::kSlot);
   EXPECT_NE(place_of_context(the_context()).context, serial);
+}
+
+TEST_F(Families, AContextThatEndsIsNotLearnedAnewFromAToolsCallback) {
+  add_context(the_context(), 0, 0, false, true);
+  install(kFn_cuCtxDestroy_v2, destroy_with_callback);
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 16 << 20), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy_v2(the_context()), CUDA_SUCCESS);
+  EXPECT_EQ(place_of_context(the_context()).kind, Place::Kind::kNoContext);
+  EXPECT_FALSE(any_context());
+  EXPECT_EQ(charged_bytes(), 8 * kMiB) << "charged until it is freed";
+  EXPECT_EQ(cuMemFree_v2(of_a_callback), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 0);
 }
 
 TEST_F(Families, AContextThatTheDriverDoesNotDestroyStaysWhatItWas) {

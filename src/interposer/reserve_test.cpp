@@ -30,7 +30,7 @@ void install(Fn id, F* function) {
   g_real_functions[id] = reinterpret_cast<void*>(function);
 }
 
-// Answers GROW from what it has; `before_no` and `after_no` are called around a refusal, in its thread.
+// Answers GROW from what it has, and CONTEXTS; `before_no` and `after_no` are called around a refusal, in its thread.
 class Grantor {
  public:
   explicit Grantor(std::uint64_t available) : available_(available) {
@@ -56,7 +56,13 @@ class Grantor {
  private:
   void serve() {
     gpurota_msg_grow question{};
-    while (::recv(mine_, &question, sizeof question, 0) == sizeof question) {
+    while (::recv(mine_, &question, sizeof question, 0) > 0) {
+      if (question.header.type == GPUROTA_MSG_CONTEXTS) {
+        gpurota_msg_info info{};
+        info.header = {GPUROTA_MSG_INFO, sizeof info, question.header.seq};
+        ::send(mine_, &info, sizeof info, MSG_NOSIGNAL);
+        continue;
+      }
       ++questions;
       available_ += question.returned_bytes;
       gpurota_msg_grown answer{};
@@ -107,6 +113,37 @@ CUresult attribute_of_two(CUmemoryPool pool, CUmemPool_attribute attribute, void
 constexpr std::uint64_t kAcross = 1001 * kBlockBytes - 512;
 CUresult alloc_across(CUdeviceptr* out, size_t) { return *out = kAcross, CUDA_SUCCESS; }
 CUresult free_across(CUdeviceptr) { return CUDA_SUCCESS; }
+
+// A primary context that one thread makes while another comes for it.
+std::atomic<int> primary_active{0};
+std::atomic<bool> other_is_back{false};
+std::thread second;
+bool noted_for_other = false;
+CUcontext the_primary() { return reinterpret_cast<CUcontext>(std::uintptr_t{0x7000}); }
+CUresult primary_state(CUdevice, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = primary_active.load();
+  return CUDA_SUCCESS;
+}
+CUresult retain_primary(CUcontext* out, CUdevice) {
+  *out = the_primary();
+  if (primary_active.exchange(1) != 0) return CUDA_SUCCESS;
+  second = std::thread([] {
+    CUcontext mine = nullptr;
+    EXPECT_EQ(cuDevicePrimaryCtxRetain(&mine, 0), CUDA_SUCCESS);
+    ContextInfo info;
+    noted_for_other = find_primary(0, &info);
+    other_is_back = true;
+  });
+  for (int i = 0; i < 200 && !other_is_back; ++i) ::usleep(1000);
+  return CUDA_SUCCESS;
+}
+CUresult no_primary(CUcontext*, CUdevice) { return CUDA_ERROR_OUT_OF_MEMORY; }
+CUresult retain_from_callback(CUcontext* out, CUdevice device) {
+  install(kFn_cuDevicePrimaryCtxRetain, retain_primary);
+  primary_active = 1;
+  return cuDevicePrimaryCtxRetain(out, device);
+}
 
 std::int64_t headroom() { return state().slots[0].headroom.load(); }
 
@@ -270,6 +307,46 @@ TEST_F(Reserve, ThePageDoesNotGoOnShowingAReserveThatWasNotNeeded) {
   }
   EXPECT_EQ(page.use[0].used_bytes, 32u << 20);
   state().page.store(nullptr);
+}
+
+// It would use memory that is out, or have a context that nobody has reserved for.
+TEST_F(Reserve, WhoComesForThePrimaryContextWhileAnotherMakesItGetsItWhenItIsNoted) {
+  reset_fake_driver(0);
+  primary_active = 0;
+  other_is_back = noted_for_other = false;
+  install(kFn_cuDevicePrimaryCtxGetState, primary_state);
+  install(kFn_cuDevicePrimaryCtxRetain, retain_primary);
+  Grantor grantor(0);
+  CUcontext context = nullptr;
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  second.join();
+  EXPECT_TRUE(noted_for_other);
+  EXPECT_EQ(state().slots[0].contexts.load(), 1u);
+  EXPECT_EQ(grantor.questions, 1);
+}
+
+TEST_F(Reserve, APrimaryContextThatWasNotToBeHadIsReservedForAnew) {
+  reset_fake_driver(0);
+  primary_active = 0;
+  install(kFn_cuDevicePrimaryCtxGetState, primary_state);
+  install(kFn_cuDevicePrimaryCtxRetain, no_primary);
+  Grantor grantor(0);
+  CUcontext context = nullptr;
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(grantor.questions, 2);
+  EXPECT_EQ(state().slots[0].contexts.load(), 0u);
+}
+
+TEST_F(Reserve, AToolsCallbackMayRetainThePrimaryContextThatIsBeingMade) {
+  reset_fake_driver(0);
+  primary_active = 0;
+  install(kFn_cuDevicePrimaryCtxGetState, primary_state);
+  install(kFn_cuDevicePrimaryCtxRetain, retain_from_callback);
+  Grantor grantor(0);
+  CUcontext context = nullptr;
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  EXPECT_EQ(state().slots[0].contexts.load(), 1u);
 }
 
 }  // namespace

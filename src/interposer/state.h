@@ -28,7 +28,7 @@ struct Slot {
   std::atomic<uint64_t> allocations, refusals;
   std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;        // live contexts that were reserved for
-  std::atomic<uint32_t> primary_taken;   // somebody has reserved for the primary context
+  std::atomic<uint32_t> primary_maker;   // of the primary context (contexts.cpp)
   std::atomic<uint32_t> pool_unit_log2;  // 0: not known yet (pool_charge.cpp)
   std::atomic<uint32_t> graph_unit_log2;
   std::atomic<int32_t> graph_device;  // + 1: whose graphs have memory here (graph_memory.cpp)
@@ -93,8 +93,8 @@ struct ContextEntry {
   CUgreenCtx green;           // it is the view of this green context; nullptr: of none
   uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
   CUdevice device;
-  bool aside;  // it is being destroyed: nobody finds it, and its handle may be another's already
-  bool primary, charged;  // charged: counted in Slot::contexts
+  std::atomic<CUcontext> aside;  // being destroyed: not found, and perhaps another's handle
+  bool primary, charged;         // charged: counted in Slot::contexts
 };
 
 inline constexpr size_t kContexts = 256;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -216,4 +217,31 @@ SIMULATOR_CHECK(larger_limits_of_a_context_take_memory_of_the_gpu) {
   EXPECT_OK(cuMemGetInfo_v2(&after, &total));
   EXPECT_SAME(before, after);
   EXPECT_CODE(set(CU_LIMIT_MALLOC_HEAP_SIZE, total), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_CODE(set(CU_LIMIT_STACK_SIZE, SIZE_MAX / 4096), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_OK(cuMemGetInfo_v2(&after, &total));
+  EXPECT_SAME(before, after);
+}
+
+// Two threads in one context: what is given back is what was there, once.
+SIMULATOR_CHECK(limits_that_two_threads_change_at_once_add_up) {
+  const auto set = function<CUresult(CUlimit, std::size_t)>("cuCtxSetLimit");
+  const auto push = function<CUresult(CUcontext)>("cuCtxSetCurrent");
+  const auto current = function<CUresult(CUcontext*)>("cuCtxGetCurrent");
+  std::size_t before = 0, after = 0, total = 0;
+  const WithContext with;
+  CUcontext context = nullptr;
+  EXPECT_OK(current(&context));
+  EXPECT_OK(cuMemGetInfo_v2(&before, &total));
+  const auto change = [&](std::size_t mib) {
+    if (push(context) != CUDA_SUCCESS) return;
+    for (int i = 0; i < 2000; ++i) {
+      (void)set(CU_LIMIT_MALLOC_HEAP_SIZE, (mib + static_cast<std::size_t>(i) % 7) << 20);
+    }
+  };
+  std::thread other(change, 64);
+  change(16);
+  other.join();
+  EXPECT_OK(set(CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20));
+  EXPECT_OK(cuMemGetInfo_v2(&after, &total));
+  EXPECT_SAME(before, after);
 }

@@ -13,6 +13,11 @@ bool is_stale(const Block& block, uint32_t unit) { return (block.stale >> unit &
 // Memory that is not pinned is reached through a piece that is.
 // A copy from or to it that failed half way may still be under way: it must not meet the next one.
 bool Mover::have_ring() {
+  if (space_.ring_ != nullptr && space_.ring_lost_pin_) {
+    calls_.unpin(calls_.self, space_.ring_);
+    calls_.pin(calls_.self, space_.ring_, kUnitBytes);  // else it only takes longer
+    space_.ring_lost_pin_ = false;
+  }
   if (space_.ring_ != nullptr) return !space_.ring_in_use_ || space_.drain() == CUDA_SUCCESS;
   void* ring = calls_.map_host(calls_.self, kUnitBytes, true);
   if (ring == nullptr) return false;

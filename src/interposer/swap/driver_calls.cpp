@@ -250,6 +250,7 @@ void forget_device_context(State& s, CUcontext context) {
     if (device.context != context) continue;
     device.context = nullptr;
     device.stream = nullptr;
+    device.space.lose_pins();
     forget_hasher(device);
   }
 }

@@ -37,6 +37,7 @@ bool HostMemory::add_region(bool hurry) {
     if (index != 0) {
       regions_[index].memory = memory;
       regions_[index].pinned = pinned;
+      regions_[index].lost_pin = false;
       free_ += kRegionBytes;
       return true;
     }
@@ -135,6 +136,39 @@ void HostMemory::trim(uint64_t keep) {
     total_ -= kRegionBytes;
     regions_.give_back(i);
   }
+}
+
+void HostMemory::lose_pins() {
+  Lock lock(mutex_);
+  for (uint32_t i = 1; i < regions_.end(); ++i) {
+    if (!regions_.is_used(i) || !regions_[i].pinned) continue;
+    regions_[i].pinned = false;
+    regions_[i].lost_pin = true;
+    pinned_now_ -= kRegionBytes;
+  }
+}
+
+// The memory has stayed mapped, so what the driver may still have of it is of the same pages.
+bool HostMemory::pin_again() {
+  uint32_t index = 0;
+  char* memory = nullptr;
+  {
+    Lock lock(mutex_);
+    if (pinned_now_ + kRegionBytes > pinned_limit_) return false;
+    for (uint32_t i = 1; i < regions_.end() && index == 0; ++i) {
+      if (regions_.is_used(i) && regions_[i].lost_pin) index = i;
+    }
+    if (index == 0) return false;
+    memory = regions_[index].memory;
+    regions_[index].lost_pin = false;
+    pinned_now_ += kRegionBytes;
+  }
+  calls_->unpin(calls_->self, memory);
+  const bool pinned = calls_->pin(calls_->self, memory, kRegionBytes);
+  Lock lock(mutex_);
+  regions_[index].pinned = pinned;
+  if (!pinned) pinned_now_ -= kRegionBytes;
+  return true;
 }
 
 uint64_t HostMemory::total_bytes() {

@@ -49,6 +49,11 @@ class HostMemory {
   // Returns regions in which nothing is kept to the system, down to `keep` bytes of them.
   void trim(uint64_t keep);
 
+  // The context is gone in which it was pinned: the driver has undone that, also for portable memory.
+  void lose_pins();
+  // Pins one region that was. False: there is none.
+  bool pin_again();
+
   char* address(const HostExtent& extent);
   bool pinned(const HostExtent& extent);
   // Kept with what is in a unit of the extent, for whoever has it: the sum of its contents.
@@ -63,7 +68,7 @@ class HostMemory {
   struct Region {
     char* memory;
     uint32_t used;  // a bit for each unit
-    bool pinned;
+    bool pinned, lost_pin;
     HashSum sums[kUnitsPerRegion];
   };
 

@@ -241,6 +241,10 @@ bool prepare_host_memory(Worker& w) {
     uint64_t wanted = device.space.resident_bytes();
     const uint64_t pinned = w.swap.pinned_bytes.load();
     if (wanted > pinned) wanted = pinned;
+    {
+      Lock lock(w.swap.contexts_mutex);
+      if (have_stream(w.s, static_cast<int>(i)) == CUDA_SUCCESS && host.pin_again()) return true;
+    }
     if (host.total_bytes() >= wanted) continue;
     host.touch_next();  // what takes long, with no lock held that a call of the program's might need
     Lock lock(w.swap.contexts_mutex);

@@ -130,6 +130,11 @@ class SwapSpace {
   uint64_t wire(uint64_t home);
 
   HostMemory& host() { return host_; }
+  // As HostMemory's, and of the ring. While nothing is moved.
+  void lose_pins() {
+    host_.lose_pins();
+    ring_lost_pin_ = true;
+  }
   // Before anything is hashed, and never again: sums are kept.
   void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
 
@@ -194,7 +199,7 @@ class SwapSpace {
   Mutex alias_mutex_;
   Table<Alias> aliases_;
   HostMemory host_;
-  bool ring_in_use_;
+  bool ring_in_use_, ring_lost_pin_;
   void* ring_;  // a pinned piece through which pageable memory is reached; the mover's
   uint64_t hash_seed_;
   uint64_t dice_;  // what is looked at twice; the mover's

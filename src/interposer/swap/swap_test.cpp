@@ -96,6 +96,23 @@ TEST_F(Swap, HostMemoryIsPinnedInSmallPiecesAndPageableMemoryIsReachedThroughARi
   check(a);
 }
 
+// The driver undoes it with the context that it was pinned in, and says so to nobody.
+TEST_F(Swap, HostMemoryThatWasPinnedInAContextThatIsGoneIsPinnedAgain) {
+  const std::uint64_t a = add(160 * kMiB);
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 64 * kMiB);
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 160 * kMiB);
+  host().lose_pins();
+  EXPECT_EQ(host().pinned_bytes(), 0u);
+  EXPECT_TRUE(host().pin_again());
+  EXPECT_EQ(host().pinned_bytes(), 32 * kMiB);
+  driver.pins = false;
+  EXPECT_TRUE(host().pin_again()) << "tried";
+  EXPECT_FALSE(host().pin_again()) << "and not tried on and on";
+  EXPECT_EQ(host().pinned_bytes(), 32 * kMiB);
+  EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 160 * kMiB);
+  check(a);
+}
+
 TEST_F(Swap, HostMemoryThatRunsOutLeavesTheRestResident) {
   const std::uint64_t a = add(256 * kMiB);
   host().set_limits(&driver.calls, 128 * kMiB, 128 * kMiB);
