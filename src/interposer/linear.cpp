@@ -120,18 +120,9 @@ uint64_t pitched_estimate(uint64_t width, uint64_t height) {
 template <typename Ptr, typename Real>
 CUresult free_linear(Ptr ptr, Real real) {
   State& s = state();
-  Allocation allocation{};
   CUresult swapped = CUDA_SUCCESS;
   if (swapping() && swap_free(s, ptr, &swapped)) return swapped;
-  const bool known = forget(s, ptr, &allocation);
-  const CUresult result = real(ptr);
-  if (!known) return result;
-  if (result == CUDA_SUCCESS) {
-    credit(s, ptr, allocation);
-  } else {
-    remember(s, ptr, allocation);
-  }
-  return result;
+  return free_counted(s, ptr, [&] { return real(ptr); });
 }
 
 }  // namespace

@@ -32,6 +32,20 @@ bool forget(State& s, uint64_t ptr, Allocation* out);
 bool find_allocation(State& s, uint64_t ptr, Allocation* out);
 // Credits what has been freed.
 void credit(State& s, uint64_t ptr, const Allocation& allocation);
+// Frees by `call`. It is forgotten before: as soon as it is free another thread may be given its address.
+template <typename Call>
+CUresult free_counted(State& s, uint64_t ptr, Call call) {
+  Allocation allocation{};
+  const bool known = forget(s, ptr, &allocation);
+  const CUresult result = call();
+  if (!known) return result;
+  if (result == CUDA_SUCCESS) {
+    credit(s, ptr, allocation);
+  } else {
+    remember(s, ptr, allocation);
+  }
+  return result;
+}
 // Credits everything that lived in a context that is gone.
 void credit_context(State& s, uint32_t serial);
 

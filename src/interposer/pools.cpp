@@ -180,19 +180,9 @@ CUresult free_async(CUdeviceptr ptr, CUstream stream, bool per_thread, Real driv
   State& s = state();
   CUresult swapped = CUDA_SUCCESS;
   if (swapping() && swap_free_async(s, ptr, stream, per_thread, &swapped)) return swapped;
-  const auto real = [=](CUdeviceptr p, CUstream in) {
-    return gated(GateClass::kSubmits, in, per_thread, [=] { return driver(p, in); });
-  };
-  Allocation allocation{};
-  const bool known = forget(s, ptr, &allocation);
-  const CUresult result = real(ptr, stream);
-  if (!known) return result;
-  if (result == CUDA_SUCCESS) {
-    credit(s, ptr, allocation);
-  } else {
-    remember(s, ptr, allocation);
-  }
-  return result;
+  return free_counted(s, ptr, [&] {
+    return gated(GateClass::kSubmits, stream, per_thread, [=] { return driver(ptr, stream); });
+  });
 }
 
 void forget_current_pools(State& s) {
