@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
-"""filler.py DIST [ROUNDS]: how soon a filler makes way, on the GPU that is there (or on the simulated one, inside gpurota-sim).
+"""filler.py DIST [ROUNDS [MIB]]: how soon a filler makes way, on the GPU that is there (or on the simulated one, inside gpurota-sim).
 
 DIST is what tests/gpu/pack.sh made, or the prefix of an installation. A filler (`gpurota burn --hold`, 88 % of the
 first GPU) is on; then, in turns,
   lease    `gpurota run` of a program that allocates 90 % at once: from the request to that allocation, beside the same without
            a filler. It must never be refused.
   foreign  a process without a lease makes a context: from that to the end of the filler's process, and until the driver
-           lists it no more and its memory is back;
-and with a filler that is moved out and back (--on-yield evict), of 40 % of the host's memory at most,
+           lists it no more and its memory is back.
+Then fillers that work without a pause and write down when each piece of their work has ended:
+  foreign  from the stranger's context to the end of the last piece, of a filler that is ended;
+and of one that is moved out and back (--on-yield evict), of MIB or of 22 % of the host's memory, of which 256 MiB change,
   lease    the same with a lease of 95 % of the memory (a whole GPU would end the filler);
-  foreign  from the stranger's context to the first and the last of the filler's memory being out (its gate is shut before);
+  foreign  from the stranger's context to the end of the last piece, and to all of the filler's memory being out;
   back     from the decision that it goes on to all of its memory being there.
 A daemon of its own; prints a Markdown table; the exit status is the number of newcomers that were refused, or of
-fillers that did not leave within 10 s.
+fillers that did not leave within 10 s. With KEEP=FOLDER the daemon's log and events, what the moved filler's library
+says (GPUROTA_DEBUG), and when strangers came, by the wall clock, are left there.
 """
 import ctypes
 import json
 import os
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -45,6 +49,31 @@ if wanted:
 print("ok", begun, made, time.monotonic(), flush=True)
 if len(sys.argv) > 2:
     sys.stdin.read()
+'''
+
+
+# The moment in which each piece of work ended, for whoever maps the file.
+WORKER = r'''
+import ctypes, mmap, struct, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+def check(code, what):
+    if code != 0:
+        sys.exit(f"{what}: {code}")
+check(cuda.cuInit(0), "cuInit")
+context, device, address, piece = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_uint64(), 256 << 20
+check(cuda.cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
+check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
+check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+left = (int(sys.argv[2]) << 20) - (512 << 20)
+while left >= piece:
+    check(cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(piece)), "cuMemAlloc")
+    left -= piece
+with open(sys.argv[1], "r+b") as file:
+    ended = mmap.mmap(file.fileno(), 8)
+while True:
+    check(cuda.cuMemsetD32_v2(address, ctypes.c_uint(int(time.monotonic() * 1000)), ctypes.c_size_t(piece // 4)), "cuMemsetD32")
+    check(cuda.cuStreamSynchronize(None), "cuStreamSynchronize")
+    ended[:] = struct.pack("d", time.monotonic())
 '''
 
 
@@ -100,27 +129,28 @@ def runs(pid):
 
 
 class Bench:
-    def __init__(self, dist, rounds):
-        self.rounds, self.gpu, self.failed, self.name = rounds, Gpu(), 0, "hold"
-        self.work = tempfile.mkdtemp()
+    def __init__(self, dist, most_moved):
+        self.most_moved, self.gpu, self.failed, self.name = most_moved, Gpu(), 0, "hold"
+        self.work, self.keep = tempfile.mkdtemp(), os.environ.get("KEEP")
         os.environ["GPUROTA_RUNTIME_DIR"] = self.work + "/run"
         self.cli = dist + "/bin/gpurota"
         self.program = next(p for p in (dist + "/bin/gpurotad", dist + "/sbin/gpurotad") if os.path.exists(p))
         self.burn = next(p for p in (dist + "/bin/gpurota-burn", dist + "/libexec/gpurota/gpurota-burn", self.cli)
                          if os.path.exists(p))
-        self.log = open(self.work + "/log", "w")
+        self.beats = None
+        self.log = open((self.keep or self.work) + "/log", "a")
         self.start_daemon()
         self.foreign_environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUROTA_RUNTIME")}
         self.foreign_environment["CUDA_VISIBLE_DEVICES"] = "0"
 
-    def call(self, *words):
-        return subprocess.run([self.cli, *words], capture_output=True, text=True, timeout=120)
+    def call(self, *words, environment={}):
+        return subprocess.run([self.cli, *words], capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
 
     def start_daemon(self):
         self.daemon = subprocess.Popen([self.program, "--runtime-dir", self.work + "/run", "--state-dir", self.work + "/state",
                                         "--config", "/dev/null"], stdout=self.log, stderr=self.log)
         if not until(lambda: self.call("status").returncode == 0, 20, 0.05):
-            sys.exit("the daemon does not start: " + open(self.work + "/log").read()[-500:])
+            sys.exit("the daemon does not start: " + open(self.log.name).read()[-500:])
 
     def filler_pid(self):
         answer = self.call("ps", "--json")
@@ -129,25 +159,38 @@ class Bench:
         return next((p["pid"] for p in json.loads(answer.stdout)["processes"]
                      if p["gpu"] == 0 and p.get("lease_id") and p["used_bytes"] > self.target), None)
 
-    def add_filler(self, name="hold", on_yield="stop"):
+    def add_filler(self, name, on_yield="stop", works=False):
         self.name = name
         total = json.loads(self.call("status", "--json").stdout)["gpus"][0]["memory_bytes"]
-        self.target, memory = total * 0.8, "88%"
-        if on_yield == "evict":  # into the half of the host's memory that turns may take, with room to spare
-            fits = min(total * 0.88, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.4)
-            self.target, memory = fits * 0.9, f"{int(fits) >> 20}M"
-        env = [w for name in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if name in os.environ for w in ("--env", name)]
+        size = int(total * 0.88)
+        if on_yield == "evict":  # what of the host's memory may be pinned for turns, with room to spare
+            size = int(min(size, self.most_moved or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.22))
+        self.target, memory = (size - (512 << 20)) * 0.9, f"{size >> 20}M"
+        env = [w for variable in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if variable in os.environ for w in ("--env", variable)]
         command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory", memory]
-        added = self.call("filler", "add", name, "--gpu-ids", "0", "--idle-after", "1s", "--on-yield", on_yield, *env, "--", *command)
+        if works:
+            self.beats = self.work + "/beats"
+            with open(self.beats, "wb") as file:
+                file.write(bytes(8))
+            os.chmod(self.beats, 0o666)
+            command = [sys.executable, "-c", WORKER, self.beats, str(size >> 20)]
+            env += ["--env", "GPUROTA_DEBUG"] if self.keep else []
+        added = self.call("filler", "add", name, "--gpu-ids", "0", "--idle-after", "1s", "--on-yield", on_yield,
+                          *env, "--", *command, environment={"GPUROTA_DEBUG": f"{self.keep}/{name}.debug"})
         if added.returncode != 0:
             sys.exit("no filler: " + added.stderr)
+
+    def last_beat(self):
+        with open(self.beats, "rb") as file:
+            return struct.unpack("d", file.read())[0]
 
     # Another daemon does not know how often the filler had to leave, so that it does not rest for minutes.
     def filler_on(self):
         self.daemon.terminate()
         self.daemon.wait()
         self.start_daemon()
-        if not until(lambda: self.filler_pid(), 60, 0.05):
+        begun = time.monotonic()
+        if not until(lambda: self.filler_pid() and (not self.beats or self.last_beat() > begun), 60, 0.05):
             sys.exit("the filler does not start: " + self.call("filler", "list").stdout + self.call("filler", "logs", self.name).stdout)
 
     def state(self):
@@ -182,6 +225,9 @@ class Bench:
             self.failed += 1
             print(f"the filler {complaint}, or the stranger has no context:", words, file=sys.stderr)
         process.communicate("")
+        if self.keep and result:
+            with open(self.keep + "/strangers", "a") as file:
+                print(self.name, time.time() - time.monotonic() + float(words[2]), result, file=file)
         return result
 
     def foreign(self):
@@ -198,13 +244,16 @@ class Bench:
             return 0
         return next((list_[i].used for i in range(count.value) if list_[i].pid == pid), 0)
 
-    def foreign_moves_it(self):
+    # A piece of work takes milliseconds: if none has ended for half a second, none is going on.
+    def foreign_stops_work(self, moves):
         def measure(pid, begun):
-            first = until(lambda: self.used_by(pid) < self.target, 10)
-            moving = time.monotonic()
-            out = until(lambda: self.used_by(pid) < (2 << 30), 20)
-            return {"moving": moving - begun, "out": time.monotonic() - begun} if first and out and runs(pid) else None
-        return self.beside_stranger(measure, "was not moved out")
+            out = until(lambda: self.used_by(pid) < (1 << 30), 20)
+            ended = time.monotonic()
+            time.sleep(0.5)
+            if not out or runs(pid) != moves or self.last_beat() > ended:
+                return None
+            return {"worked": self.last_beat() - begun, "out": ended - begun}
+        return self.beside_stranger(measure, "was not moved out" if moves else "did not leave")
 
     def comes_back(self):
         if not until(lambda: self.state() == "evicted", 20, 0.02) or not until(lambda: self.state() == "on", 60, 0.005):
@@ -215,6 +264,9 @@ class Bench:
         return time.monotonic() - begun if until(lambda: self.filler_pid(), 30, 0.005) else None
 
     def finish(self):
+        if self.keep:
+            with open(self.keep + "/events.json", "w") as file:
+                file.write(self.call("events", "--json").stdout)
         self.call("filler", "remove", self.name)
         until(lambda: '"leases": []' in self.call("status", "--json").stdout or
               not json.loads(self.call("status", "--json").stdout or "{}").get("leases"), 20, 0.05)
@@ -231,12 +283,12 @@ def row(title, values):
 
 def main():
     dist, rounds = os.path.realpath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    bench = Bench(dist, rounds)
+    bench = Bench(dist, int(sys.argv[3]) << 20 if len(sys.argv) > 3 else None)
     try:
         time.sleep(0.5)
         bench.bare = bench.gpu.used()
         without = [bench.newcomer("0.9") for _ in range(rounds)]
-        bench.add_filler()
+        bench.add_filler("hold")
         with_filler, foreign = [], []
         for _ in range(rounds):
             bench.filler_on()
@@ -245,7 +297,13 @@ def main():
             bench.filler_on()
             foreign.append(bench.foreign())
         bench.remove_filler()
-        bench.add_filler("move", "evict")
+        bench.add_filler("work", works=True)
+        ended = []
+        for _ in range(rounds):
+            bench.filler_on()
+            ended.append(bench.foreign_stops_work(False))
+        bench.remove_filler()
+        bench.add_filler("move", "evict", works=True)
         beside, moved, back = [], [], []
         for _ in range(rounds):
             bench.filler_on()
@@ -253,8 +311,8 @@ def main():
             back.append(bench.comes_back())
         for _ in range(rounds):
             bench.filler_on()
-            moved.append(bench.foreign_moves_it())
-        print(f"{bench.gpu.name()}, a filler that holds 88 %\n")
+            moved.append(bench.foreign_stops_work(True))
+        print(f"{bench.gpu.name()}, fillers of 88 %; of the one that is moved {bench.target / 0.9 / (1 << 30):.1f} GiB are\n")
         print("| ms | median | least | most | rounds |\n|---|---|---|---|---|")
         row("no filler: request to the program's start", [r["granted"] for r in without if r])
         row("no filler: request to its allocation of 90 %", [r["allocated"] for r in without if r])
@@ -262,11 +320,13 @@ def main():
         row("filler: request to its allocation of 90 %", [r["allocated"] for r in with_filler if r])
         row("a foreign process's context to the end of the filler's process", [r["ended"] for r in foreign if r])
         row("a foreign process's context to the filler's memory being back", [r["free"] for r in foreign if r])
+        row("a foreign process's context to the end of the last work of a filler that is ended", [r["worked"] for r in ended if r])
         row("filler that is moved: request to the program's start (95 %)", [r["granted"] for r in beside if r])
         row("filler that is moved: request to its allocation", [r["allocated"] for r in beside if r])
-        row("a foreign process's context to the first of the filler's memory being out", [r["moving"] for r in moved if r])
+        row("a foreign process's context to the end of the last work of a filler that is moved", [r["worked"] for r in moved if r])
         row("a foreign process's context to all of it being out", [r["out"] for r in moved if r])
         row("the decision that it goes on to its memory being back", [r for r in back if r])
+        print("\nmoved filler, request to allocation, in order:", ", ".join(f"{1000 * r['allocated']:.0f}" for r in beside if r))
     finally:
         bench.finish()
     sys.exit(bench.failed)

@@ -63,7 +63,8 @@ struct gpurota_msg_swap_terms {
       kept_bytes; /* that may be held while nothing is out, copies and what is pinned; 0: as before */
   uint32_t copy_all; /* 1: what did not change is copied too */
   uint32_t
-      takes_turns; /* 1: turns are taken on its GPUs, so what it has there is evicted before long */
+      takes_turns; /* 1: turns are taken on its GPUs, or it makes way for whoever comes, so what it has there is evicted
+                      before long, or at once one day */
 };
 /* As it was first released. */
 #define GPUROTA_SWAP_TERMS_LEAST 24u

@@ -71,6 +71,7 @@ void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid,
   tenant->lease = lease.id;
   tenant->uid = lease.uid;
   tenant->pid = pid;
+  tenant->makes_way = lease.kind == LeaseKind::kFiller;
   for (const LeaseGpu& gpu : lease.gpus) {
     Memory memory;
     memory.gpu = gpu.uuid;
@@ -413,7 +414,7 @@ void SwapTenants::update_terms() {
     terms.kept_bytes = keeps.at(tenant->lease).count();
     terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
     const auto turn = parts_.turns.turns().explain(tenant->lease, parts_.loop.now());
-    terms.takes_turns = turn && turn->takes_turns ? 1 : 0;
+    terms.takes_turns = tenant->makes_way || (turn && turn->takes_turns) ? 1 : 0;
     const auto said = [](const gpurota_msg_swap_terms& t) {
       return std::tie(t.host_bytes, t.pinned_bytes, t.kept_bytes, t.copy_all, t.takes_turns);
     };

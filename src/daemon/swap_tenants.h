@@ -121,6 +121,7 @@ class SwapTenants {
     LeaseId lease;
     uid_t uid = 0;
     pid_t pid = 0;
+    bool makes_way = false;      // a filler, which is moved out for whoever comes
     std::vector<Memory> memory;  // by slot
     std::map<std::uint32_t, Question> questions;
     std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // questions, by their soft limit

@@ -110,6 +110,17 @@ TEST_F(SwapTest, WhatTenantsMayKeepOfWhatTheyEvictedFitsTheBudgetTogether) {
   EXPECT_EQ(second.terms()->kept_bytes, gib(128).count());
 }
 
+TEST_F(SwapTest, AFillerIsToldToHaveHostMemoryReadyBeforeAnybodyComes) {
+  proto::Acquire request = swap_request();
+  request.kind = "filler";
+  const auto lease = acquire(request);
+  ASSERT_TRUE(lease) << lease.error().message;
+  SwapClient tenant(daemon.tenant_socket());
+  ASSERT_TRUE(tenant.join(lease->lease.lease_id.value));
+  EXPECT_TRUE(eventually([&] { return tenant.terms() && tenant.terms()->takes_turns == 1; }));
+  EXPECT_FALSE(turns().takes_turns) << "it is alone";
+}
+
 class AllIsCopied : public SwapTest {
  protected:
   AllIsCopied() : SwapTest(copying()) {}
