@@ -59,7 +59,7 @@ GPUROTA_SIM_API cuMemPoolExportToShareableHandle(void* out, CUmemoryPool handle,
                                                  unsigned long long flags) {
   const Call call;
   if (call.failed()) return call.error();
-  const MemPool* pool = call.driver().pools.find(handle);
+  MemPool* pool = call.driver().pools.find(handle);
   if (out == nullptr || flags != 0 || pool == nullptr || pool->is_destroyed || pool->is_imported ||
       type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || pool->properties.handleTypes != type) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -70,6 +70,7 @@ GPUROTA_SIM_API cuMemPoolExportToShareableHandle(void* out, CUmemoryPool handle,
   if (!file || ::write(file.get(), &shared, sizeof shared) != sizeof shared) {
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
+  pool->is_exported = true;
   *static_cast<int*>(out) = file.release();
   return CUDA_SUCCESS;
 }
@@ -100,7 +101,7 @@ GPUROTA_SIM_API cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr 
   if (call.failed()) return call.error();
   const auto found = call.driver().space.find(address);
   if (out == nullptr || !found || found->kind != Kind::kPool || found->base != address ||
-      found->pool->properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE) {
+      !found->pool->is_exported) {  // "from an already shared memory pool"; seen on a real driver
     return CUDA_ERROR_INVALID_VALUE;
   }
   const Physical& memory = found->mapping->memory();

@@ -36,6 +36,7 @@ struct MemPool {
   int device = -1;  // of the machine; -1: host memory
   bool is_default = false;
   bool is_imported = false;   // another process's: nothing is allocated from it here
+  bool is_exported = false;   // so that what it gives can be exported too
   bool is_destroyed = false;  // gone with its last allocation
   std::uint64_t release_threshold = 0;
   int reuse[3] = {1, 1, 1};  // the three reuse attributes, kept but of no effect

@@ -56,6 +56,9 @@ CUDA_EXTERNAL_MEMORY_BUFFER_DESC range(std::size_t offset, std::size_t size) {
   return desc;
 }
 
+// Where a part may be mapped: a real driver maps what was imported as dedicated as a whole only.
+std::size_t part_begins(std::size_t offset) { return is_simulated() ? offset : 0; }
+
 // Memory with a mapping of its own, to see what the importer sees, and a descriptor of it.
 struct Exported {
   CUmemGenericAllocationHandle handle = 0;
@@ -88,7 +91,8 @@ int export_and_wait(int socket) {
   ::close(exported.fd);
   if (::read(socket, &word, 1) != 1) return 5;
   std::uint32_t seen = 0;
-  if (cuMemcpyDtoH_v2(&seen, exported.at + kMiB, 4) != CUDA_SUCCESS || seen != 0x5eed0004U) {
+  if (cuMemcpyDtoH_v2(&seen, exported.at + part_begins(kMiB), 4) != CUDA_SUCCESS ||
+      seen != 0x5eed0004U) {
     return 6;
   }
   if (!exported.let_go()) return 7;
@@ -132,8 +136,7 @@ DRIVER_CHECK(external_memory_of_another_process_is_its_makers_and_lives_as_long_
     const std::size_t before = free_bytes();
     CUexternalMemory external = nullptr;
     CUdeviceptr at = 0;
-    // A real driver maps what was imported as dedicated as a whole only.
-    const std::size_t offset = is_simulated() ? kMiB : 0;
+    const std::size_t offset = part_begins(kMiB);
     const auto part = range(offset, kSize - offset);
     std::uint32_t seen = 0;
     IMPORT_OR_SKIP(functions, &external, fd);
@@ -168,9 +171,7 @@ DRIVER_CHECK(a_mapped_buffer_shows_the_same_bytes_and_is_counted_once) {
   std::size_t size = 0;
   EXPECT_TRUE(exported.make());
   IMPORT_OR_SKIP(functions, &external, exported.fd);
-  // A real driver maps what was imported as dedicated as a whole only.
-  const std::size_t offset = is_simulated() ? 32 * kMiB : 0,
-                    length = is_simulated() ? 16 * kMiB : kSize;
+  const std::size_t offset = part_begins(32 * kMiB), length = is_simulated() ? 16 * kMiB : kSize;
   const auto whole = range(0, kSize), part = range(offset, length);
   EXPECT_OK(functions.map(&one, external, &whole));
   EXPECT_OK(functions.map(&two, external, &part));
@@ -183,7 +184,7 @@ DRIVER_CHECK(a_mapped_buffer_shows_the_same_bytes_and_is_counted_once) {
   EXPECT_OK(cuMemcpyDtoH_v2(&seen, two, 4));
   EXPECT_SAME(seen, 0x0badcafeU);
   EXPECT_OK(cuMemsetD32_v2(two + 4, 0x600df00dU, 1));
-  EXPECT_OK(cuMemcpyDtoH_v2(&seen, one + 32 * kMiB + 4, 4));
+  EXPECT_OK(cuMemcpyDtoH_v2(&seen, one + offset + 4, 4));
   EXPECT_SAME(seen, 0x600df00dU);
   EXPECT_OK(cuMemFree_v2(one));
   EXPECT_TRUE(exported.let_go());

@@ -303,11 +303,11 @@ DRIVER_CHECK(a_graph_that_allocates_is_launched_again_before_it_has_run) {
   EXPECT_OK(cuStreamSynchronize(stream));
   EXPECT_OK(cuGraphExecDestroy(exec));  // which keeps, on a real driver, what it ran in
   EXPECT_OK(cuGraphDestroy(graph));
-  cuuint64_t used = 0;
-  EXPECT_OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
-  EXPECT_SAME(used, cuuint64_t{0});
   EXPECT_OK(cuStreamDestroy_v2(stream));
   EXPECT_OK(cuDeviceGraphMemTrim(0));
+  cuuint64_t reserved = 0;
+  EXPECT_OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  EXPECT_SAME(reserved, cuuint64_t{0});
 }
 
 DRIVER_CHECK(an_update_takes_the_same_shape_only) {

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include <unistd.h>
+
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -112,7 +114,11 @@ DRIVER_CHECK(what_the_current_pool_gave_can_be_exported_if_that_can) {
   const auto get = function<CUresult(CUmemoryPool*, CUdevice)>("cuDeviceGetMemPool");
   const auto exported =
       function<CUresult(CUmemPoolPtrExportData*, CUdeviceptr)>("cuMemPoolExportPointer");
+  const auto share =
+      function<CUresult(void*, CUmemoryPool, CUmemAllocationHandleType, unsigned long long)>(
+          "cuMemPoolExportToShareableHandle");
   const WithContext with;
+  int fd = -1;
   CUmemoryPool before = nullptr;
   CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemPoolPtrExportData data = {};
@@ -121,7 +127,10 @@ DRIVER_CHECK(what_the_current_pool_gave_can_be_exported_if_that_can) {
   EXPECT_OK(get(&before, 0));
   EXPECT_OK(set(0, pool));
   EXPECT_OK(cuMemAllocAsync(&p, kMiB, nullptr));
+  EXPECT_CODE(exported(&data, p), CUDA_ERROR_INVALID_VALUE);  // before the pool itself was
+  EXPECT_OK(share(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   EXPECT_OK(exported(&data, p));
+  ::close(fd);
   EXPECT_OK(cuMemFreeAsync(p, nullptr));
   EXPECT_OK(cuStreamSynchronize(nullptr));
   EXPECT_OK(set(0, before));
