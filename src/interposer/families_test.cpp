@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace gpurota::interposer_test {
 namespace {
 
@@ -68,6 +70,68 @@ CUresult managed_default(CUmemoryPool* out, CUmemLocation*, CUmemAllocationType 
 }
 CUresult take_from_pool(CUdeviceptr* out, size_t, CUmemoryPool, CUstream) {
   return *out = 0x700000, CUDA_SUCCESS;
+}
+
+// A pool that is destroyed while another thread is at it.
+std::int64_t of_the_pool = 0;
+int taken_from_pool = 0;
+CUresult the_alloc_result = CUDA_SUCCESS;
+std::thread destroyer;
+CUresult reserved_of(CUmemoryPool, CUmemPool_attribute, void* value) {
+  *static_cast<std::int64_t*>(value) = of_the_pool;
+  return CUDA_SUCCESS;
+}
+CUresult free_pooled(CUdeviceptr, CUstream) { return CUDA_SUCCESS; }
+CUresult destroy_pool(CUmemoryPool) { return CUDA_SUCCESS; }
+CUresult destroy_pool_in_use(CUmemoryPool pool) {
+  CUdeviceptr p = 0;
+  the_alloc_result = cuMemAllocFromPoolAsync(&p, 8 << 20, pool, nullptr);
+  return CUDA_SUCCESS;
+}
+CUresult grow_pool(CUdeviceptr* out, size_t, CUmemoryPool, CUstream) {
+  ++taken_from_pool;
+  of_the_pool += 32 * kMiB;
+  return *out = 0x700000, CUDA_SUCCESS;
+}
+CUresult grow_pool_that_goes(CUdeviceptr* out, size_t size, CUmemoryPool pool, CUstream stream) {
+  bool foreign = false;
+  const Pool* known = known_pool(state(), pool, &foreign);
+  destroyer = std::thread([pool] { EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS); });
+  while (!known->destroyed.load()) std::this_thread::yield();
+  return grow_pool(out, size, pool, stream);
+}
+CUresult no_default(CUmemoryPool*, CUmemLocation*, CUmemAllocationType) {
+  return CUDA_ERROR_INVALID_VALUE;
+}
+CUmemoryPool made_pool() {
+  of_the_pool = taken_from_pool = 0;
+  install(kFn_cuMemGetDefaultMemPool, no_default);
+  install(kFn_cuMemPoolCreate, make_pool);
+  install(kFn_cuMemPoolGetAttribute, reserved_of);
+  install(kFn_cuMemAllocFromPoolAsync, grow_pool);
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  EXPECT_EQ(cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
+  return pool;
+}
+
+// A graph that has itself as its child, without end.
+CUgraphNode the_node() { return reinterpret_cast<CUgraphNode>(std::uintptr_t{0x8000}); }
+CUresult one_node(CUgraph, CUgraphNode* nodes, size_t* count) {
+  if (nodes != nullptr) *nodes = the_node();
+  return *count = 1, CUDA_SUCCESS;
+}
+CUresult is_a_graph(CUgraphNode, CUgraphNodeType* type) {
+  return *type = CU_GRAPH_NODE_TYPE_GRAPH, CUDA_SUCCESS;
+}
+CUresult child_of(CUgraphNode, CUgraph* graph) {
+  return *graph = reinterpret_cast<CUgraph>(std::uintptr_t{0x8100}), CUDA_SUCCESS;
+}
+int made_ready = 0;
+CUresult make_ready(CUgraphExec*, CUgraph, unsigned long long) {
+  return ++made_ready, CUDA_SUCCESS;
 }
 
 class Families : public ::testing::Test {
@@ -234,6 +298,39 @@ TEST_F(Families, APoolOfManagedMemoryWithoutAPlaceIsNotCountedHere) {
   ASSERT_EQ(cuMemPoolCreate(&pool, &managed), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 64 << 20, pool, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(charged_bytes(), 0);
+}
+
+TEST_F(Families, NothingIsAllocatedFromAPoolThatIsBeingDestroyed) {
+  const CUmemoryPool pool = made_pool();
+  install(kFn_cuMemPoolDestroy, destroy_pool_in_use);
+  EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+  EXPECT_EQ(the_alloc_result, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(taken_from_pool, 0);
+}
+
+TEST_F(Families, WhatWasOnItsWayWhenItsPoolWasDestroyedIsCharged) {
+  const CUmemoryPool pool = made_pool();
+  install(kFn_cuMemPoolDestroy, destroy_pool);
+  install(kFn_cuMemAllocFromPoolAsync, grow_pool_that_goes);
+  install(kFn_cuMemFreeAsync, free_pooled);
+  CUdeviceptr p = 0;
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 8 << 20, pool, nullptr), CUDA_SUCCESS);
+  destroyer.join();
+  EXPECT_EQ(charged_bytes(), 32 * kMiB);
+  EXPECT_EQ(cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 0);
+}
+
+TEST_F(Families, AGraphTooDeepToBeCountedIsRefused) {
+  install(kFn_cuGraphGetNodes, one_node);
+  install(kFn_cuGraphNodeGetType, is_a_graph);
+  install(kFn_cuGraphChildGraphNodeGetGraph, child_of);
+  install(kFn_cuGraphInstantiateWithFlags, make_ready);
+  CUgraphExec exec = nullptr;
+  EXPECT_EQ(
+      cuGraphInstantiateWithFlags(&exec, reinterpret_cast<CUgraph>(std::uintptr_t{0x8100}), 0),
+      CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(made_ready, 0);
 }
 
 TEST_F(Families, APoolInPiecesIsNotMadeToGrowTwice) {

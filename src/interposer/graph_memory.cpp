@@ -73,7 +73,11 @@ bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
 bool add_needs(State& s, CUgraph graph, GraphNeed* need, int depth) {
   const auto get_type = GPUROTA_REAL(cuGraphNodeGetType);
   const auto get_child = GPUROTA_REAL(cuGraphChildGraphNodeGetGraph);
-  if (get_type == nullptr || depth > kDeepest) return false;
+  if (get_type == nullptr) return false;
+  if (depth > kDeepest) {
+    need->foreign = true;  // what is in there nobody has counted
+    return false;
+  }
   bool any = false;
   for (const CUgraphNode node : Nodes(graph)) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -213,7 +217,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph graph, bool uploads, Call driver)
   GraphNeed need{};
   const bool any = add_needs(s, graph, &need, 0);
   if (need.foreign) {
-    GPUROTA_DEBUG("a graph with memory on a GPU that is not of this lease is refused");
+    GPUROTA_DEBUG(
+        "a graph with memory on a GPU that is not of this lease, or too deep, is refused");
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (!any) return call();

@@ -67,7 +67,7 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
 int64_t read_growth(State& s, Pool& pool, bool own) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
-  if (handle == nullptr || pool.destroyed) return 0;
+  if (handle == nullptr || (pool.destroyed.load() && !own)) return 0;  // who is inside it waits for
   if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)) return 0;
   const int64_t grown = reserved - pool.charged;
   if (grown == 0 || (grown > 0 && !own && pool.inside.load() > 0)) return 0;

@@ -32,9 +32,31 @@ Pool* current_pool(State& s, const Place& place) {
 constexpr int64_t kSmallGrowth = int64_t{32} << 20;
 constexpr uintptr_t kLastDefaultStream = 2;  // CU_STREAM_PER_THREAD
 
+constexpr int kLeaveMs = 1000;
+const CUmemoryPool kGone = reinterpret_cast<CUmemoryPool>(UINTPTR_MAX);
+
+// By another thread, at this moment: no program that is right allocates from it any more, and the driver would.
+bool is_being_destroyed(State& s, CUmemoryPool handle) {
+  const uint32_t used = s.pools.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Pool& p = s.pools.entries[i];
+    if (p.destroyed.load() && handle != nullptr && p.pool.load() == handle) return true;
+  }
+  return false;
+}
+
+CUmemoryPool current(const Place& place) { return state().slots[place.slot].current_pool.load(); }
+
+// What they take must be known before it is decided whether the pool has anything left.
+void wait_for_those_inside(const Pool& pool) {
+  ErrnoGuard guard;
+  for (int i = 0; i < kLeaveMs && pool.inside.load() > 0; ++i) sleep_ms(1);
+}
+
 // One allocation on its way.
 struct Request {
   Pool* pool;
+  CUmemoryPool handle;
   CUdeviceptr* out;
   uint64_t size;
   CUstream stream;
@@ -59,6 +81,11 @@ CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight
   bool covered = false;
   {
     const Inside inside(pool);
+    // Its charge goes with the pool, and this memory would be nobody's.
+    if (pool.destroyed.load() || pool.pool.load() != request.handle) {
+      put(pool.slot, taken);
+      return CUDA_ERROR_INVALID_VALUE;
+    }
     result = call();
     covered = settle(s, pool, taken, flight);
   }
@@ -144,11 +171,17 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
   if (place.kind == Place::Kind::kNoContext || size == 0) return call();
   if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
   Pool* pool = current_pool(state(), place);
+  for (int i = 0; i < kLeaveMs && pool == nullptr && is_being_destroyed(state(), current(place));
+       ++i) {
+    ErrnoGuard guard;
+    sleep_ms(1);  // another will be the current one then
+    pool = current_pool(state(), place);
+  }
   if (swapping() && (pool == nullptr || !pool->stays)) {
     return swap_allocate_async(place, size, stream, per_thread, out);
   }
   if (pool == nullptr) return call();
-  return allocate_from({pool, out, size, stream, per_thread, false}, call);
+  return allocate_from({pool, pool->pool.load(), out, size, stream, per_thread, false}, call);
 }
 
 template <typename Real>
@@ -165,13 +198,14 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
     GPUROTA_DEBUG("memory from the pool of a GPU that is not of this lease is refused");
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  if (pool == nullptr && is_being_destroyed(state(), handle)) return CUDA_ERROR_INVALID_VALUE;
   if (pool == nullptr) return call();  // host memory, imported, or an error to be
   if (swapping() && !pool->stays) {
     const Place here = current_place();
     const Place place{Place::Kind::kSlot, pool->slot, here.slot == pool->slot ? here.context : 0};
     return swap_allocate_async(place, size, stream, per_thread, out);
   }
-  return allocate_from({pool, out, size, stream, per_thread, false}, call);
+  return allocate_from({pool, handle, out, size, stream, per_thread, false}, call);
 }
 
 // Linear memory may be freed this way too, and tracked pools want to know.
@@ -261,6 +295,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   if (known != nullptr) {
     interposer::settle_pools(known->slot);
     known->destroyed = true;
+    interposer::wait_for_those_inside(*known);
   }
   const CUresult result = real(pool);
   if (known == nullptr) return result;
@@ -269,6 +304,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     return result;
   }
   interposer::forget_current_pools(s);
+  known->pool.store(interposer::kGone);  // the driver may give the handle to another
   if (known->live.load() == 0) interposer::remove_pool(*known);
   return result;
 }

@@ -169,9 +169,9 @@ struct Pool {
   std::atomic<uint32_t> trims;
   std::atomic<int32_t> inside;  // calls of the driver that may make it grow
   int32_t slot;
-  bool tracked;    // can be destroyed: its allocations are in the pointer table
-  bool stays;      // it can be given to other processes, or is managed: its memory does not move
-  bool destroyed;  // by the program, while allocations live
+  bool tracked;  // can be destroyed: its allocations are in the pointer table
+  bool stays;    // it can be given to other processes, or is managed: its memory does not move
+  std::atomic<bool> destroyed;  // by the program, while allocations live
 };
 
 inline constexpr size_t kPools = 512;
