@@ -105,6 +105,7 @@ GPUROTA_API CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast,
 GPUROTA_API CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device,
                                        size_t offset, size_t size);
 
+GPUROTA_API CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 GPUROTA_API CUresult cuCtxAttach(CUcontext* out, unsigned int flags);
 GPUROTA_API CUresult cuCtxDetach(CUcontext context);
 GPUROTA_API CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc resources, CUdevice device,
@@ -216,6 +217,7 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count);
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type);
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params);
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph);
+CUresult cuCtxGetLimit(size_t* value, CUlimit limit);
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarray array,
                                       CUdevice device);
 CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out,

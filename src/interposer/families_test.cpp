@@ -117,6 +117,10 @@ CUmemoryPool made_pool() {
   return pool;
 }
 
+std::size_t limit_set = 0;
+CUresult get_limit(size_t* value, CUlimit) { return *value = 8 << 20, CUDA_SUCCESS; }
+CUresult set_limit(CUlimit, size_t value) { return limit_set = value, CUDA_SUCCESS; }
+
 // A graph that has itself as its child, without end.
 CUgraphNode the_node() { return reinterpret_cast<CUgraphNode>(std::uintptr_t{0x8000}); }
 CUresult one_node(CUgraph, CUgraphNode* nodes, size_t* count) {
@@ -318,6 +322,21 @@ TEST_F(Families, WhatWasOnItsWayWhenItsPoolWasDestroyedIsCharged) {
   destroyer.join();
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
   EXPECT_EQ(cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(charged_bytes(), 0);
+}
+
+// Charged by what NVML shows; but no more is asked of the driver than there is room for.
+TEST_F(Families, AHeapOfKernelsThatDoesNotFitIsRefused) {
+  install(kFn_cuCtxGetLimit, get_limit);
+  install(kFn_cuCtxSetLimit, set_limit);
+  limit_set = 0;
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 300 << 20), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(limit_set, 0u);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 200 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(limit_set, 200u << 20);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 4 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096), CUDA_SUCCESS);
   EXPECT_EQ(charged_bytes(), 0);
 }
 

@@ -47,6 +47,7 @@ context, p = ctypes.c_void_p(), ctypes.c_uint64()
 ok(cu.cuInit(0))
 ok(cu.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
 before = free()
+assert cu.cuCtxSetLimit(2, ctypes.c_size_t((before + 64) * MiB)) == 2
 ok(cu.cuCtxSetLimit(2, ctypes.c_size_t(520 * MiB)))  # the heap of kernels
 wait_for(lambda: free() <= before - 512)
 assert cu.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t((before - 256) * MiB)) == 2
