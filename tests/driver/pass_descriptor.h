@@ -20,7 +20,7 @@ inline bool send_with_descriptor(int socket, const void* data, std::size_t size,
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fd);
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return ::sendmsg(socket, &message, 0) == static_cast<ssize_t>(size);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
 }
 
 // The descriptor; below zero if none came.

@@ -1,6 +1,12 @@
-# Helpers of the tests of jobs; load helpers first.
+# Helpers of the tests of jobs, and how each begins and ends; load helpers first.
 #
 # shellcheck shell=bash disable=SC2034 # `machine` is used by the tests
+
+setup() { start_daemon; }
+teardown() {
+  remove_jobs >/dev/null 2>&1 || true
+  end_test
+}
 
 remove_jobs() {
   local name

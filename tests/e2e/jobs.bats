@@ -5,12 +5,6 @@
 load helpers
 load job_helpers
 
-setup() { start_daemon; }
-teardown() {
-  remove_jobs >/dev/null 2>&1 || true
-  end_test
-}
-
 @test "a job runs as its owner under a lease, and how it ended and what it printed are kept" {
   add hello --memory 1G "${machine[@]}" -- sh -c 'id -u; pwd; echo "lease $GPUROTA_LEASE"; exit 3'
   wait_until in_state hello failed

@@ -5,12 +5,6 @@
 load helpers
 load job_helpers
 
-setup() { start_daemon; }
-teardown() {
-  remove_jobs >/dev/null 2>&1 || true
-  end_test
-}
-
 # after NAME: what it names, as a list in Python.
 after() { gpurota job show "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["after"])'; }
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }

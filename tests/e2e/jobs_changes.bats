@@ -5,12 +5,6 @@
 load helpers
 load job_helpers
 
-setup() { start_daemon; }
-teardown() {
-  remove_jobs >/dev/null 2>&1 || true
-  end_test
-}
-
 @test "limits are changed while it runs, the command at its next start" {
   add web --memory 1G --note first "${machine[@]}" -- sh -c 'echo one; exec sleep 600'
   wait_until logged web one

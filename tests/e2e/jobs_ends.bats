@@ -5,12 +5,6 @@
 load helpers
 load job_helpers
 
-setup() { start_daemon; }
-teardown() {
-  remove_jobs >/dev/null 2>&1 || true
-  end_test
-}
-
 fill_gpus() {
   in_background holder gpurota run --gpus "$(value 'len(gpus)')" -- sleep 600
   HOLDER=$BACKGROUND_PID

@@ -5,10 +5,8 @@
 load helpers
 load job_helpers
 
-teardown() {
-  remove_jobs >/dev/null 2>&1 || true
-  end_test
-}
+# Each starts a daemon as it needs it.
+setup() { :; }
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 
 # change_state OLD NEW: in what the store has of the jobs; "\0" is a NUL.
@@ -62,11 +60,16 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
   [ "$(ls "$E2E_DIR/state/jobs")" = 1 ]
 }
 
-@test "a start that was noted but not made is made by the next daemon, and is not the end of the last run" {
+# A job that has run, and a daemon that is killed then.
+run_once_and_kill() {
   start_daemon
   add once --memory 1G -- sh -c 'echo run'
   wait_until in_state once finished
   kill_daemon
+}
+
+@test "a start that was noted but not made is made by the next daemon, and is not the end of the last run" {
+  run_once_and_kill
   # As it is when the daemon is killed before there is a keeper.
   change_state finished running
   rm "$E2E_DIR"/state/jobs/*/report
@@ -79,10 +82,7 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
 }
 
 @test "a run that could not ask for its lease, as its daemon was killed, is made again" {
-  start_daemon
-  add once --memory 1G -- sh -c 'echo run'
-  wait_until in_state once finished
-  kill_daemon
+  run_once_and_kill
   change_state finished 'running\0asking\01'
   printf 'signalled\0000\0code\000125\0cannot_start\0\0whole\0001\0' >"$(echo "$E2E_DIR"/state/jobs/*)/report"
   start_daemon
@@ -92,10 +92,7 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
 }
 
 @test "a run that had begun and left no report is not made twice" {
-  start_daemon
-  add once --memory 1G -- sh -c 'echo run'
-  wait_until in_state once finished
-  kill_daemon
+  run_once_and_kill
   change_state finished running
   rm "$E2E_DIR"/state/jobs/*/report
   start_daemon

@@ -2,6 +2,7 @@
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
 #include "running_daemon.h"
+#include "tests/driver/pass_descriptor.h"
 #include "wire_tenant.h"
 
 #include <gtest/gtest.h>
@@ -213,20 +214,8 @@ TEST(Hostile, DescriptorsThatNobodyAskedForAreNotKept) {
   const auto before = open_files();
   const std::string call = std::string("{\"method\":\"dev.gpurota.GetInfo\"}") + '\0';
   for (int i = 0; i < 100; ++i) {
-    iovec bytes{const_cast<char*>(call.data()), call.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = client.fd();
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    if (::sendmsg(client.fd(), &message, MSG_NOSIGNAL) < 0 || client.answer().empty()) break;
+    if (!send_with_descriptor(client.fd(), call.data(), call.size(), client.fd())) break;
+    if (client.answer().empty()) break;
   }
   EXPECT_TRUE(eventually([&] { return open_files() <= before; }));
   EXPECT_TRUE(serves(daemon));
