@@ -25,10 +25,12 @@ Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   };
   names.rules.everyone = named.rules.everyone;
   for (const auto& [name, limits] : named.rules.users) {
-    keep(accounts.read_uid(name), [&](uid_t uid) { names.rules.users[uid] = limits; });
+    keep(accounts.read_uid(name),
+         [&, &user = limits](uid_t uid) { names.rules.users[uid] = user; });
   }
   for (const auto& [name, limits] : named.rules.groups) {
-    keep(accounts.read_gid(name), [&](gid_t gid) { names.rules.groups[gid] = limits; });
+    keep(accounts.read_gid(name),
+         [&, &group = limits](gid_t gid) { names.rules.groups[gid] = group; });
   }
   for (const std::string& user : named.automatic) {
     if (user.front() != '@') continue;
