@@ -30,7 +30,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
       config_(std::move(config)),
       places_(std::move(places)),
       gpus_({}),
-      users_(world_.loop, world_.accounts, config_, ::geteuid()),
+      users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
                  gpus_, world_.wall_clock, [this] { control_.on_news(); },
                  [this](uid_t uid) { return users_.group_names(uid); }, places_.event_spill}),
@@ -180,9 +180,15 @@ Daemon::~Daemon() {
 
 Result<void> Daemon::start() {
   since_ = world_.wall_clock();
-  users_.resolve(world_.patience);
+  log::info("asking the account database for the names of the configuration");
+  if (!users_.resolve(world_.patience)) {
+    return fail(Code::kUnavailable,
+                "the account database does not answer, and without it nobody knows who administers "
+                "or whose limits hold: see why (`getent passwd root`), then start gpurotad again");
+  }
   grants_.set_throttle(LimitKeeper::throttle(config_));
-  discover(world_.patience);
+  log::info("asking the driver for its GPUs");
+  if (!discover(world_.patience)) return fail(Code::kUnavailable, kDriverHangs);
   GPUROTA_TRY(leases_.restore());
   if (driver_) recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
@@ -239,9 +245,7 @@ Result<void> Daemon::reload() {
   users_.resolve(kReloadPatience);
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
-  turns_.refresh();
-  swap_.update_terms();
-  queue_.poke();
+  on_rules_change();
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   log::info("the configuration has been read again");
   Recorder::Event event;
@@ -249,6 +253,13 @@ Result<void> Daemon::reload() {
   event.message = "the configuration has been read again";
   recorder_.record(std::move(event));
   return {};
+}
+
+void Daemon::on_rules_change() {
+  answers_.changed();
+  turns_.refresh();
+  swap_.update_terms();
+  queue_.poke();
 }
 
 void Daemon::notify(LeaseId lease, const std::string& message) {
@@ -316,7 +327,7 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
 
 void Daemon::keep_house() {
   answers_.changed();
-  if (driver_error_) discover(std::chrono::milliseconds(0));
+  if (driver_error_) discover_again();
   const TimePoint now = world_.loop.now();
   // A full disk is known before the next one asks for a lease, and forgotten when there is room.
   if (leases_.store_error() || now - store_checked_ >= kStorePeriod) {

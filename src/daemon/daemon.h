@@ -48,9 +48,9 @@ class Daemon {
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
     ports::JobStore* jobs = nullptr;    // null: there are no jobs
     ports::FillerStore* fillers = nullptr;
-    // start() waits so long for the driver, and for the account database; then it goes on without, and they come when
-    // they come. Less than what systemd gives us to start.
-    std::chrono::milliseconds patience = std::chrono::seconds(30);
+    // start() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
+    // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
+    std::chrono::milliseconds patience = std::chrono::minutes(5);
   };
   struct Places {
     std::string control_socket;
@@ -78,14 +78,21 @@ class Daemon {
   Result<void> reload();
 
  private:
+  // The configuration, or what is known of those whom it names.
+  void on_rules_change();
   // What the driver says of itself and of the GPUs.
   struct Machine {
     ports::DriverInfo driver;
     std::vector<GpuInfo> gpus;
     std::vector<GpuLink> links;
   };
+  static constexpr const char* kDriverHangs =
+      "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on so, see "
+      "the kernel's log (`dmesg`) and reboot";
   static Result<Machine> ask_driver(ports::GpuProbe& probe);
-  void discover(std::chrono::milliseconds patience);
+  // Asks the driver, unless it is being asked. False: it has not answered within `patience`; it may later.
+  bool discover(std::chrono::milliseconds patience);
+  void discover_again();
   void on_discovery(Result<Machine> machine);
   void no_gpus(Error why);
   void on_sample(GpuSample sample, TimePoint taken);

@@ -15,20 +15,20 @@ Result<Daemon::Machine> Daemon::ask_driver(ports::GpuProbe& probe) {
   return Machine{std::move(driver), std::move(gpus), std::move(links)};
 }
 
-void Daemon::discover(std::chrono::milliseconds patience) {
-  constexpr Duration kHangPatience = std::chrono::seconds(5);
-  const TimePoint now = world_.loop.now();
-  if (discovery_.unfinished() == 0) {
-    driver_asked_ = now;
-    const bool answered = discovery_.run_and_wait(
-        patience, [probe = probe_] { return ask_driver(*probe); },
-        [this](Result<Machine> machine) { on_discovery(std::move(machine)); });
-    if (answered) return;
-  }
-  if (driver_error_ && now - driver_asked_ < kHangPatience) return;
-  no_gpus(Error{Code::kUnavailable, 0,
-                "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on "
-                "so, see the kernel's log (`dmesg`) and reboot"});
+bool Daemon::discover(std::chrono::milliseconds patience) {
+  if (discovery_.unfinished() != 0) return false;
+  driver_asked_ = world_.loop.now();
+  return discovery_.run_and_wait(
+      patience, [probe = probe_] { return ask_driver(*probe); },
+      [this](Result<Machine> machine) { on_discovery(std::move(machine)); });
+}
+
+void Daemon::discover_again() {
+  constexpr std::chrono::milliseconds kHangs = std::chrono::minutes(1);
+  if (discover(std::chrono::milliseconds(0))) return;
+  const Duration since = world_.loop.now() - driver_asked_;
+  if (since >= std::min(kHangs, world_.patience))
+    no_gpus(Error{Code::kUnavailable, 0, kDriverHangs});
 }
 
 void Daemon::no_gpus(Error why) {

@@ -138,7 +138,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto store,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
   sys::SystemProcesses processes(*loop);
-  sys::SystemAccounts accounts;
+  static sys::SystemAccounts accounts;  // a question that hangs outlives us
   Daemon::World world = {
       *loop,         [] { return std::make_unique<nvml::NvmlProbe>(); },
       *store,        processes,

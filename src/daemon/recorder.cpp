@@ -450,7 +450,8 @@ void Recorder::write_batch() {
     std::vector<ports::StoredUsage>& usage = batch_.usage;
     usage.erase(std::remove_if(usage.begin(), usage.end(), [](const auto& u) { return u.open; }),
                 usage.end());
-    if (batch_.events.size() + usage.size() > kMostTriedAgain) batch_ = {};
+    if (batch_.events.size() > kMostTriedAgain) batch_.events.clear();
+    if (usage.size() > kMostTriedAgain) usage.clear();
   } else {
     batch_ = {};
     unwritten_ = false;

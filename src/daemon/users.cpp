@@ -8,8 +8,12 @@
 namespace gpurota::daemon {
 
 Users::Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Config& config,
-             uid_t daemon_user)
-    : loop_(loop), accounts_(accounts), config_(config), daemon_user_(daemon_user) {
+             uid_t daemon_user, std::function<void()> on_late)
+    : loop_(loop),
+      accounts_(accounts),
+      config_(config),
+      daemon_user_(daemon_user),
+      on_late_(std::move(on_late)) {
   if (accounts_) worker_ = std::make_unique<sys::Worker>(loop_, "accounts");
 }
 
@@ -50,21 +54,29 @@ void Users::adopt(Names names) {
   }
 }
 
-void Users::resolve(std::chrono::milliseconds patience) {
+bool Users::resolve(std::chrono::milliseconds patience) {
   if (!accounts_) {
     names_ = {};
     names_.rules.everyone = config_.limits.everyone;
-    return;
+    return true;
   }
+  const std::uint64_t question = ++asked_;
+  waits_ = true;
   const Named named{config_.limits, config_.admin_group, config_.automatic.users};
   const bool answered = worker_->run_and_wait(
       patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
-      [this](Names names) { adopt(std::move(names)); });
-  if (answered) return;
+      [this, question](Names names) {
+        if (question != asked_) return;  // of a configuration that holds no longer
+        adopt(std::move(names));
+        if (!waits_ && on_late_) on_late_();
+      });
+  waits_ = false;
+  if (answered) return true;
   names_.rules.everyone = config_.limits.everyone;  // this names nobody
   log::warn(
       "the account database does not answer: what the configuration says of users and groups "
       "by name holds once it does");
+  return false;
 }
 
 void Users::greet(uid_t uid, const std::vector<gid_t>& groups) {

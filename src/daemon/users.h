@@ -15,6 +15,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,11 +35,11 @@ class Users {
 
   // Without `accounts` only what the kernel tells is known, and no rule for a name holds.
   Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Config& config,
-        uid_t daemon_user);
+        uid_t daemon_user, std::function<void()> on_late = {});
 
-  // Looks up the names of the configuration, and waits so long for them. If they come later the old ones hold until
-  // then; at the start there are none, and what is said of a name holds for nobody.
-  void resolve(std::chrono::milliseconds patience);
+  // Looks up the names of the configuration, and waits so long for them. False: they come when they come, `on_late` is
+  // called then, and the old ones hold until then.
+  bool resolve(std::chrono::milliseconds patience);
 
   // A user has connected; `groups` are the supplementary ones the kernel told.
   void greet(uid_t uid, const std::vector<gid_t>& groups);
@@ -86,7 +88,10 @@ class Users {
   ports::Accounts* accounts_;
   const config::Config& config_;
   uid_t daemon_user_;
+  std::function<void()> on_late_;
   Names names_;
+  std::uint64_t asked_ = 0;  // how often resolve() has asked
+  bool waits_ = false;       // resolve() is not over
   std::map<uid_t, User> users_;
   std::unique_ptr<sys::Worker> worker_;  // uses accounts_
 };

@@ -105,7 +105,7 @@ watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid
       if (!rule.finding.empty() && rule.finding != watch::to_string(kind)) continue;
       const bool named = contains(rule.users, name) || contains(rule.users, std::to_string(*uid));
       // A rule that may be theirs: nobody is stopped before it is known.
-      if (!named && !rule.groups.empty() && !groups) return watch::Action::kReport;
+      if (!named && !groups) return watch::Action::kReport;
       const bool member =
           groups && std::any_of(groups->begin(), groups->end(), [&](const std::string& group) {
             return contains(rule.groups, group);

@@ -56,12 +56,19 @@ RunningDaemon::RunningDaemon(config::Config config) : config_(std::move(config))
 RunningDaemon::~RunningDaemon() { stop(); }
 
 void RunningDaemon::start() {
+  const auto started = try_start();
+  if (started) return;
+  std::fprintf(stderr, "%s\n", started.error().message.c_str());
+  std::abort();
+}
+
+Result<void> RunningDaemon::try_start() {
   auto loop = sys::SdEventLoop::make();
   if (!loop) std::abort();
   loop_ = std::move(*loop);
   // The daemon is made and destroyed on the thread that runs it.
-  std::atomic<bool> ready = false;
-  thread_ = std::thread([this, &ready] {
+  std::promise<Result<void>> done;
+  thread_ = std::thread([this, &done] {
     sys::SystemProcesses processes(*loop_);
     daemon::Daemon::World world{*loop_,
                                 [this] { return std::make_unique<SharedProbe>(probe); },
@@ -76,15 +83,13 @@ void RunningDaemon::start() {
                                 }};
     world.patience = patience;
     daemon::Daemon daemon(world, config_, {control_socket(), tenant_socket(), "/libgpurota.so"});
-    if (auto started = daemon.start(); !started) {
-      std::fprintf(stderr, "%s\n", started.error().message.c_str());
-      std::abort();
-    }
-    ready = true;
-    ready.notify_one();
-    (void)loop_->run();
+    const Result<void> started = daemon.start();
+    done.set_value(started);
+    if (started) (void)loop_->run();
   });
-  ready.wait(false);
+  const Result<void> started = done.get_future().get();
+  if (!started) thread_.join();
+  return started;
 }
 
 void RunningDaemon::stop() {

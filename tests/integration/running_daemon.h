@@ -28,6 +28,7 @@ class RunningDaemon {
 
   static config::Config quick();
   void start();
+  Result<void> try_start();  // else what start() of the daemon has failed with
   // As after a crash: the sockets are gone, nothing was said to anybody. The store stays.
   void stop();
   // What the next Reload reads.
