@@ -14,6 +14,8 @@ namespace {
 constexpr uint32_t kLargestUnitLog2 = 25;
 constexpr uint32_t kSmallestUnitLog2 = 21;
 
+constexpr int kLeaveMs = 1000;
+
 // The handle of a device's graph memory: an address that no driver gives out.
 CUmemoryPool graph_handle(CUdevice device) {
   return reinterpret_cast<CUmemoryPool>(static_cast<uintptr_t>(device) + 1);
@@ -33,7 +35,29 @@ bool read_graph_attribute(CUdevice device, CUmemPool_attribute attribute, cuuint
   return get != nullptr && get(device, which, bytes) == CUDA_SUCCESS;
 }
 
+// While it lives, the driver may be given the pool's handle, if it `may`.
+class Asking {
+ public:
+  explicit Asking(Pool& pool) : pool_(pool) {
+    pool_.asking.fetch_add(1);
+    const bool ends = pool_.destroyed.load();  // before the handle, which may be another's by then
+    handle_ = pool_.pool.load();
+    may_ = !ends && handle_ != nullptr && handle_ != kGone;
+  }
+  ~Asking() { pool_.asking.fetch_sub(1); }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  bool may() const { return may_; }
+  CUmemoryPool handle() const { return handle_; }
+
+ private:
+  Pool& pool_;
+  CUmemoryPool handle_ = nullptr;
+  bool may_ = false;
+};
+
 bool read_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, int64_t* value) {
+  if (pool == nullptr || pool == kGone) return false;
   const CUdevice device = graph_device(pool);
   cuuint64_t bytes = 0;
   if (device >= 0) {
@@ -67,7 +91,7 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
 int64_t read_growth(State& s, Pool& pool, bool own) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
-  if (handle == nullptr || (pool.destroyed.load() && !own)) return 0;  // who is inside it waits for
+  if (pool.destroyed.load() && !own) return 0;  // for who is inside that waits, for a second
   if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)) return 0;
   const int64_t grown = reserved - pool.charged;
   if (grown == 0 || (grown > 0 && !own && pool.inside.load() > 0)) return 0;
@@ -134,13 +158,20 @@ RelaxedCapture::~RelaxedCapture() {
   if (exchanged_ && exchange != nullptr) exchange(&mode_);
 }
 
-Pool* find_pool(State& s, CUmemoryPool handle) {
+static Pool* find_pool(State& s, CUmemoryPool handle, bool* ends) {
   const uint32_t used = s.pools.used.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     Pool& p = s.pools.entries[i];
-    if (p.pool.load(std::memory_order_acquire) == handle && !p.destroyed) return &p;
+    if (p.pool.load(std::memory_order_acquire) != handle) continue;
+    if (!p.destroyed.load()) return &p;
+    *ends = true;
   }
   return nullptr;
+}
+
+Pool* find_pool(State& s, CUmemoryPool handle) {
+  bool ends = false;
+  return find_pool(s, handle, &ends);
 }
 
 Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays) {
@@ -164,10 +195,12 @@ Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays
   return nullptr;
 }
 
-Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign) {
+Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign, bool* ends) {
   *foreign = false;
-  Pool* pool = find_pool(s, handle);
-  return pool != nullptr ? pool : learn_pool(s, handle, foreign);
+  bool ending = false;
+  Pool* pool = find_pool(s, handle, &ending);
+  if (ends != nullptr) *ends = pool == nullptr && ending;
+  return pool != nullptr || ending ? pool : learn_pool(s, handle, foreign);
 }
 
 Pool* graph_pool(State& s, CUdevice device) {
@@ -187,11 +220,12 @@ int64_t growth_for(State& s, const Pool& pool, uint64_t size) {
 }
 
 bool may_serve(Pool& pool, uint64_t size) {
-  const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
+  const Asking asking(pool);
   int64_t reserved = 0;
   int64_t in_use = 0;
-  if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ||
-      !read_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use) ||
+  if (!asking.may() ||
+      !read_attribute(asking.handle(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ||
+      !read_attribute(asking.handle(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use) ||
       reserved - in_use < static_cast<int64_t>(size)) {
     return false;
   }
@@ -201,8 +235,10 @@ bool may_serve(Pool& pool, uint64_t size) {
 }
 
 void was_in_pieces(Pool& pool, uint64_t size) {
+  const Asking asking(pool);
   int64_t in_use = 0;
-  read_attribute(pool.pool.load(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use);
+  if (!asking.may()) return;
+  read_attribute(asking.handle(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use);
   pool.stuck_in_use.store(in_use, std::memory_order_relaxed);
   pool.stuck_size.store(static_cast<int64_t>(size), std::memory_order_relaxed);
 }
@@ -239,8 +275,9 @@ bool settle(State& s, Pool& pool, int64_t taken, Flight* flight) {
 
 void trim(Pool& pool) {
   const RelaxedCapture relaxed;
-  const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
-  const CUdevice device = graph_device(handle);
+  const Asking asking(pool);
+  if (!asking.may()) return;
+  const CUdevice device = graph_device(asking.handle());
   pool.trims.fetch_add(1);
   if (device >= 0) {
     const auto trim_graphs = GPUROTA_REAL(cuDeviceGraphMemTrim);
@@ -248,20 +285,37 @@ void trim(Pool& pool) {
     if (trim_graphs != nullptr && pool.inside.load() == 0) trim_graphs(device);
   } else {
     const auto trim_to = GPUROTA_REAL(cuMemPoolTrimTo);
-    if (trim_to != nullptr) trim_to(handle, 0);
+    if (trim_to != nullptr) trim_to(asking.handle(), 0);
   }
   pool.trims.fetch_add(1);
 }
 
-void remove_pool(Pool& pool) {
+void begin_destroying(Pool& pool) {
+  {
+    Lock lock(pool.mutex);  // with which it is read
+    pool.destroyed.store(true);
+  }
+  ErrnoGuard guard;
+  for (int i = 0; i < kLeaveMs && (pool.inside.load() > 0 || pool.asking.load() > 0); ++i) {
+    sleep_ms(1);
+  }
+}
+
+// Nobody gets inside who finds it destroyed, so what is looked at does not change any more. All of them look
+// after their own change: one finds it all true. The lock lets only one of them.
+void remove_if_gone(Pool& pool) {
+  if (pool.pool.load() != kGone) return;
   int64_t charged = 0;
+  int slot = 0;
   {
     Lock lock(pool.mutex);
+    if (pool.pool.load() != kGone || pool.live.load() != 0 || pool.inside.load() != 0) return;
     charged = pool.charged;
+    slot = pool.slot;
     pool.charged = 0;
-    pool.pool.store(nullptr, std::memory_order_release);
+    pool.pool.store(nullptr);
   }
-  put(pool.slot, charged);
+  put(slot, charged);
 }
 
 void settle_pools(int slot) {
@@ -280,7 +334,7 @@ void reclaim_pools(int slot) {
   bool any = false;
   for (uint32_t i = 0; i < used; ++i) {
     Pool& pool = s.pools.entries[i];
-    if (pool.pool.load() == nullptr || pool.slot != slot || pool.destroyed) continue;
+    if (pool.pool.load() == nullptr || pool.slot != slot || pool.destroyed.load()) continue;
     trim(pool);
     any = true;
   }

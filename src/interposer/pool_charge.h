@@ -26,11 +26,14 @@ class RelaxedCapture {
   bool exchanged_ = false;
 };
 
+// In Pool::pool: destroyed, and not all of its memory is freed.
+inline const CUmemoryPool kGone = reinterpret_cast<CUmemoryPool>(UINTPTR_MAX);
+
 Pool* find_pool(State& s, CUmemoryPool handle);
 Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays = false);
 // find_pool(), and else looks whether it is one that the driver has by itself. `foreign`: it is, of a GPU
-// that is not of the lease.
-Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign);
+// that is not of the lease. `ends`: it is being destroyed at this moment, and not to be used.
+Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign, bool* ends = nullptr);
 // The memory of graphs on a device, nullptr if the device is not of the lease.
 Pool* graph_pool(State& s, CUdevice device);
 
@@ -64,7 +67,10 @@ bool settle(State& s, Pool& pool, int64_t taken, Flight* flight);
 // Lets one pool go of what it does not need.
 void trim(Pool& pool);
 
-// The pool is gone: credits its charge.
-void remove_pool(Pool& pool);
+// It is about to be destroyed. Returns when nobody uses its handle any more, or after a second.
+void begin_destroying(Pool& pool);
+// Credits its charge if it is gone with all its memory. For whoever may have been the last at it: one that
+// destroys it, frees of its memory, or was inside.
+void remove_if_gone(Pool& pool);
 
 }  // namespace gpurota::interposer

@@ -13,55 +13,61 @@
 namespace gpurota::interposer {
 namespace {
 
+struct Current {
+  Pool* pool;
+  CUmemoryPool handle;
+  bool ends;  // it is being destroyed by another thread: another will be the current one
+};
+
 // The pool that cuMemAllocAsync takes from where `place` is.
-Pool* current_pool(State& s, const Place& place) {
-  CUmemoryPool handle = s.slots[place.slot].current_pool.load(std::memory_order_relaxed);
+Current current_pool(State& s, const Place& place) {
+  std::atomic<CUmemoryPool>& known = s.slots[place.slot].current_pool;
+  CUmemoryPool handle = known.load(std::memory_order_relaxed);
   if (handle == nullptr) {
+    const uint32_t turn = s.pools.turn.load();
     const auto get = GPUROTA_REAL(cuDeviceGetMemPool);
     CUdevice device = -1;
     for (CUdevice d = 0; d < static_cast<CUdevice>(kDevices) && device < 0; ++d) {
       if (s.device_slot[d].load(std::memory_order_relaxed) == place.slot + 1) device = d;
     }
-    if (get == nullptr || device < 0 || get(&handle, device) != CUDA_SUCCESS) return nullptr;
-    s.slots[place.slot].current_pool.store(handle, std::memory_order_relaxed);
+    if (get == nullptr || device < 0 || get(&handle, device) != CUDA_SUCCESS) return {};
+    Lock lock(s.pools.mutex);
+    if (s.pools.turn.load() == turn) known.store(handle, std::memory_order_relaxed);
   }
+  Current current{nullptr, handle, false};
   bool foreign = false;  // the place is not
-  return known_pool(s, handle, &foreign);
+  current.pool = known_pool(s, handle, &foreign, &current.ends);
+  return current;
 }
 
 constexpr int64_t kSmallGrowth = int64_t{32} << 20;
 constexpr uintptr_t kLastDefaultStream = 2;  // CU_STREAM_PER_THREAD
 
-constexpr int kLeaveMs = 1000;
-const CUmemoryPool kGone = reinterpret_cast<CUmemoryPool>(UINTPTR_MAX);
+constexpr int kPatienceMs = 1000;
 
-// By another thread, at this moment: no program that is right allocates from it any more, and the driver would.
-bool is_being_destroyed(State& s, CUmemoryPool handle) {
-  const uint32_t used = s.pools.used.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Pool& p = s.pools.entries[i];
-    if (p.destroyed.load() && handle != nullptr && p.pool.load() == handle) return true;
+// No pool is the current one only if none has become it since it was looked for.
+Current settled_current_pool(State& s, const Place& place) {
+  for (int i = 0;; ++i) {
+    const uint32_t turn = s.pools.turn.load();
+    const Current current = current_pool(s, place);
+    if (current.pool != nullptr || i == kPatienceMs) return current;
+    if (!current.ends && s.pools.turn.load() == turn) return current;
+    ErrnoGuard guard;
+    if (current.ends) sleep_ms(1);
   }
-  return false;
-}
-
-CUmemoryPool current(const Place& place) { return state().slots[place.slot].current_pool.load(); }
-
-// What they take must be known before it is decided whether the pool has anything left.
-void wait_for_those_inside(const Pool& pool) {
-  ErrnoGuard guard;
-  for (int i = 0; i < kLeaveMs && pool.inside.load() > 0; ++i) sleep_ms(1);
 }
 
 // One allocation on its way.
 struct Request {
   Pool* pool;
   CUmemoryPool handle;
+  int slot;
   CUdeviceptr* out;
   uint64_t size;
   CUstream stream;
   bool per_thread;
-  bool idle;  // there was nothing to do in the stream: it can be waited for
+  bool* gone;         // whether the pool was destroyed before anything was taken from it
+  bool idle = false;  // there was nothing to do in the stream: it can be waited for
 };
 
 void free_again(const Request& request) {
@@ -74,43 +80,47 @@ void free_again(const Request& request) {
   if (request.idle && wait != nullptr) wait(request.stream);
 }
 
+// All that makes the memory the pool's, while the pool cannot end: else it would be nobody's.
+template <typename Call>
+CUresult attempt_inside(State& s, const Request& request, int64_t taken, Flight* flight,
+                        bool* covered, Call call) {
+  Pool& pool = *request.pool;
+  const Inside inside(pool);
+  if (pool.destroyed.load() || pool.pool.load() != request.handle) {
+    put(request.slot, taken);
+    *request.gone = true;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const CUresult result = call();
+  *covered = settle(s, pool, taken, flight);
+  if (result != CUDA_SUCCESS || !*covered || !pool.tracked) return result;
+  pool.live.fetch_add(static_cast<int64_t>(request.size));
+  const auto index = static_cast<uint16_t>(&pool - s.pools.entries + 1);
+  remember(s, *request.out, {request.size, 0, index, static_cast<uint8_t>(request.slot)});
+  return result;
+}
+
 template <typename Call>
 CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight, Call call) {
-  Pool& pool = *request.pool;
-  CUresult result = CUDA_SUCCESS;
   bool covered = false;
-  {
-    const Inside inside(pool);
-    // Its charge goes with the pool, and this memory would be nobody's.
-    if (pool.destroyed.load() || pool.pool.load() != request.handle) {
-      put(pool.slot, taken);
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    result = call();
-    covered = settle(s, pool, taken, flight);
-  }
+  const CUresult result = attempt_inside(s, request, taken, flight, &covered, call);
+  remove_if_gone(*request.pool);
   if (result != CUDA_SUCCESS) return result;
   if (!covered) {
     free_again(request);
-    was_in_pieces(pool, request.size);
-    reclaim_pools(pool.slot);
-    return refuse(pool.slot, request.size);
+    was_in_pieces(*request.pool, request.size);
+    reclaim_pools(request.slot);
+    return refuse(request.slot, request.size);
   }
-  count(&s.slots[pool.slot].allocations);
-  if (pool.tracked) {
-    pool.live.fetch_add(static_cast<int64_t>(request.size));
-    const auto index = static_cast<uint16_t>(&pool - s.pools.entries + 1);
-    remember(s, *request.out, {request.size, 0, index, static_cast<uint8_t>(pool.slot)});
-  }
+  count(&s.slots[request.slot].allocations);
   return CUDA_SUCCESS;
 }
 
 // Lets the pool go of what is wholly free, and takes that for its growth: then it may grow.
-bool regain(State& s, Pool& pool, int64_t growth) {
+bool regain(State& s, Pool& pool, int slot, int64_t growth) {
   trim(pool);
-  settle_pools(pool.slot);
-  if (!take(s, pool.slot, growth)) return false;
-  return true;
+  settle_pools(slot);
+  return take(s, slot, growth);
 }
 
 // Default streams are never asked: the question could end a capture that depends on them.
@@ -130,10 +140,10 @@ template <typename Call>
 CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight, Call call) {
   Pool& pool = *request.pool;
   request.idle = is_idle(request);
-  const int slot = pool.slot;
+  const int slot = request.slot;
   const bool small = growth <= kSmallGrowth;
   if (!lease_may_have(s, slot, growth) && may_serve(pool, request.size)) {
-    if (!small && regain(s, pool, growth)) return attempt(s, request, growth, flight, call);
+    if (!small && regain(s, pool, slot, growth)) return attempt(s, request, growth, flight, call);
     if (small || !request.idle) {
       const CUresult result = attempt(s, request, 0, flight, call);
       if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
@@ -151,10 +161,9 @@ CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* f
 template <typename Call>
 CUresult allocate_from(const Request& request, Call call) {
   State& s = state();
-  const int slot = request.pool->slot;
   const int64_t growth = growth_for(s, *request.pool, request.size);
-  Flight flight(s.slots[slot]);
-  if (!take(s, slot, growth)) return attempt_when_short(s, request, growth, &flight, call);
+  Flight flight(s.slots[request.slot]);
+  if (!take(s, request.slot, growth)) return attempt_when_short(s, request, growth, &flight, call);
   return attempt(s, request, growth, &flight, call);
 }
 
@@ -170,18 +179,18 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
   const Place place = place_of_stream(stream, per_thread);
   if (place.kind == Place::Kind::kNoContext || size == 0) return call();
   if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
-  Pool* pool = current_pool(state(), place);
-  for (int i = 0; i < kLeaveMs && pool == nullptr && is_being_destroyed(state(), current(place));
-       ++i) {
-    ErrnoGuard guard;
-    sleep_ms(1);  // another will be the current one then
-    pool = current_pool(state(), place);
+  for (int i = 0;; ++i) {
+    const Current from = settled_current_pool(state(), place);
+    if (swapping() && (from.pool == nullptr || !from.pool->stays)) {
+      return swap_allocate_async(place, size, stream, per_thread, out);
+    }
+    if (from.ends) return CUDA_ERROR_INVALID_VALUE;
+    if (from.pool == nullptr) return call();
+    bool gone = false;
+    const CUresult result = allocate_from(
+        {from.pool, from.handle, place.slot, out, size, stream, per_thread, &gone}, call);
+    if (!gone || i == kPatienceMs) return result;  // and else another is the current one
   }
-  if (swapping() && (pool == nullptr || !pool->stays)) {
-    return swap_allocate_async(place, size, stream, per_thread, out);
-  }
-  if (pool == nullptr) return call();
-  return allocate_from({pool, pool->pool.load(), out, size, stream, per_thread, false}, call);
 }
 
 template <typename Real>
@@ -193,19 +202,22 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
   };
   if (is_capturing(stream, per_thread)) return call();
   bool foreign = false;
-  Pool* pool = handle != nullptr && size != 0 ? known_pool(state(), handle, &foreign) : nullptr;
+  bool ends = false;  // no program that is right allocates from it any more, and the driver would
+  Pool* pool =
+      handle != nullptr && size != 0 ? known_pool(state(), handle, &foreign, &ends) : nullptr;
   if (foreign) {
     GPUROTA_DEBUG("memory from the pool of a GPU that is not of this lease is refused");
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  if (pool == nullptr && is_being_destroyed(state(), handle)) return CUDA_ERROR_INVALID_VALUE;
+  if (ends) return CUDA_ERROR_INVALID_VALUE;
   if (pool == nullptr) return call();  // host memory, imported, or an error to be
   if (swapping() && !pool->stays) {
     const Place here = current_place();
     const Place place{Place::Kind::kSlot, pool->slot, here.slot == pool->slot ? here.context : 0};
     return swap_allocate_async(place, size, stream, per_thread, out);
   }
-  return allocate_from({pool, handle, out, size, stream, per_thread, false}, call);
+  bool gone = false;
+  return allocate_from({pool, handle, pool->slot, out, size, stream, per_thread, &gone}, call);
 }
 
 // Linear memory may be freed this way too, and tracked pools want to know.
@@ -220,6 +232,8 @@ CUresult free_async(CUdeviceptr ptr, CUstream stream, bool per_thread, Real driv
 }
 
 void forget_current_pools(State& s) {
+  Lock lock(s.pools.mutex);
+  s.pools.turn.fetch_add(1);
   for (Slot& slot : s.slots) slot.current_pool.store(nullptr, std::memory_order_relaxed);
 }
 
@@ -228,8 +242,7 @@ void forget_current_pools(State& s) {
 void credit_pool_allocation(State& s, const Allocation& allocation) {
   Pool& pool = s.pools.entries[allocation.pool - 1];
   const auto size = static_cast<int64_t>(allocation.size);
-  const int64_t left = pool.live.fetch_sub(size) - size;
-  if (left == 0 && pool.destroyed) remove_pool(pool);
+  if (pool.live.fetch_sub(size) == size) remove_if_gone(pool);
 }
 
 }  // namespace gpurota::interposer
@@ -294,18 +307,17 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   interposer::Pool* known = interposer::find_pool(s, pool);
   if (known != nullptr) {
     interposer::settle_pools(known->slot);
-    known->destroyed = true;
-    interposer::wait_for_those_inside(*known);
+    interposer::begin_destroying(*known);
   }
   const CUresult result = real(pool);
   if (known == nullptr) return result;
   if (result != CUDA_SUCCESS) {
-    known->destroyed = false;
+    known->destroyed.store(false);
     return result;
   }
   interposer::forget_current_pools(s);
   known->pool.store(interposer::kGone);  // the driver may give the handle to another
-  if (known->live.load() == 0) interposer::remove_pool(*known);
+  interposer::remove_if_gone(*known);
   return result;
 }
 

@@ -168,16 +168,19 @@ struct Pool {
   // in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;
   std::atomic<int32_t> inside;  // calls of the driver that may make it grow
+  std::atomic<int32_t> asking;  // others that are given its handle (pool_charge.cpp)
   int32_t slot;
   bool tracked;  // can be destroyed: its allocations are in the pointer table
   bool stays;    // it can be given to other processes, or is managed: its memory does not move
-  std::atomic<bool> destroyed;  // by the program, while allocations live
+  // By the program, which may be in the middle of it. Set under the lock.
+  std::atomic<bool> destroyed;
 };
 
 inline constexpr size_t kPools = 512;
 
 struct Pools {
   Mutex mutex;
+  std::atomic<uint32_t> turn;  // changes when a Slot::current_pool may have, under the lock
   std::atomic<uint32_t> used;
   Pool entries[kPools];
 };
