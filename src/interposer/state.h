@@ -26,11 +26,10 @@ struct Slot {
   std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
   std::atomic<uint32_t> freed;  // changes with all that is put back into the headroom
   std::atomic<uint64_t> allocations, refusals;
-  std::atomic<uint32_t> grown_seq;       // of the last GROWN whose bytes are in `granted`
-  std::atomic<uint32_t> contexts;        // live contexts that were reserved for
-  std::atomic<uint32_t> primary_maker;   // of the primary context (contexts.cpp)
-  std::atomic<uint32_t> pool_unit_log2;  // 0: not known yet (pool_charge.cpp)
-  std::atomic<uint32_t> graph_unit_log2;
+  std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
+  std::atomic<uint32_t> contexts;       // live contexts that were reserved for
+  std::atomic<uint32_t> primary_maker;  // of the primary context (contexts.cpp)
+  std::atomic<uint32_t> pool_unit_log2, graph_unit_log2;  // 0: not known yet (pool_charge.cpp)
   std::atomic<int32_t> graph_device;  // + 1: whose graphs have memory here (graph_memory.cpp)
   std::atomic<CUmemoryPool> current_pool;
   uint8_t uuid[GPUROTA_UUID_BYTES];
@@ -167,13 +166,11 @@ struct Pool {
   // Counted before and after it is told to let go: who saw the same count twice has seen no memory go
   // in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;
-  std::atomic<int32_t> inside;  // calls of the driver that may make it grow
-  std::atomic<int32_t> asking;  // others that are given its handle (pool_charge.cpp)
+  std::atomic<int32_t> inside, asking;  // calls that may make it grow; others with its handle
   int32_t slot;
   bool tracked;  // can be destroyed: its allocations are in the pointer table
   bool stays;    // it can be given to other processes, or is managed: its memory does not move
-  // By the program, which may be in the middle of it. Set under the lock.
-  std::atomic<bool> destroyed;
+  std::atomic<bool> destroyed;  // by the program, or about to be; set under the lock
 };
 
 inline constexpr size_t kPools = 512;
