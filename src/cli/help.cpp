@@ -146,7 +146,8 @@ usage: gpurota release [LEASE…]
   gpurota release --all-users     everybody's: asks first, for administrators
 
 The processes get SIGTERM and, after a grace, SIGKILL; programs that use a reservation's GPUs
-without having been started under it are left alone. Administrators may name anybody's lease.
+without having been started under it (by `run --lease`, or with what `reserve` printed) are left
+alone. Administrators may name anybody's lease.
 )";
 
 constexpr std::string_view kUpdate = R"(gpurota update: change a running lease

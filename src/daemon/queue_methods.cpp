@@ -77,7 +77,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});
   }
-  const std::string why = fmt::format("it was cancelled by uid {}", caller.uid);
+  const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid);
   if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.pid(), why);
   parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why});
   return replied<proto::Cancel>({});

@@ -181,7 +181,7 @@ void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
     turns_.update_lease(terms_of(lease));
     return feed(sched::Tick{});
   }
-  std::erase_if(told_, [&](const auto& told) { return told.first.second == lease.id; });
+  std::erase_if(told_, [&](const auto& told) { return std::get<LeaseId>(told.first) == lease.id; });
   take(turns_.remove_lease(lease.id, parts_.loop.now()));
 }
 
@@ -253,14 +253,18 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
       return fmt::format(
           "memory of {} could not be moved; it stays where it was and is tried again", lease);
     case sched::Trouble::kOverCapacity:
-      return "more is held on a GPU than it has for turns, which was not asked for";
+      return fmt::format(
+          "more is held on {} than it has for turns, which was not asked for; who takes turns "
+          "there has less room "
+          "meanwhile (gpurota ps says who holds what)",
+          parts_.gpus.name_of(trouble.gpu));
   }
   return lease;
 }
 
 void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   const TimePoint now = parts_.loop.now();
-  const auto [told, fresh] = told_.try_emplace({trouble.trouble, trouble.lease}, now);
+  const auto [told, fresh] = told_.try_emplace({trouble.trouble, trouble.lease, trouble.gpu}, now);
   if (!fresh && now < told->second + kSayAgain && !trouble.stop) return;
   told->second = now;
   const pid_t pid = carrier_.pid_of ? carrier_.pid_of(trouble.tenant) : 0;
@@ -275,6 +279,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
     event.uid = entry->lease.uid;
     if (parts_.tell_owner) parts_.tell_owner(trouble.lease, message);
   }
+  if (trouble.trouble == sched::Trouble::kOverCapacity) event.gpu = trouble.gpu;
   if (pid > 0) event.pids = {pid};
   parts_.recorder.record(std::move(event));
   if (!trouble.stop || !entry) return;

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -115,7 +116,7 @@ class TurnKeeper {
   ports::EventLoop::SourcePtr timer_;
   std::map<GpuUuid, sched::GpuSettings> applied_;
   std::map<GpuUuid, Outsiders> outsiders_;  // of the last look
-  std::map<std::pair<sched::Trouble, LeaseId>, TimePoint> told_;
+  std::map<std::tuple<sched::Trouble, LeaseId, GpuUuid>, TimePoint> told_;
 };
 
 }  // namespace gpurota::daemon

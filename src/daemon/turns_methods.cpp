@@ -155,6 +155,10 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
       state.turns = *call.turns;
     }
     const GpuInfo& info = parts_.gpus.find(uuid)->info;
+    if (call.capacity && call.capacity->of(info.memory) > info.memory) {
+      return fail(Code::kInvalid, fmt::format("GPU {} has {}: no more can be its capacity",
+                                              info.index, to_string(info.memory)));
+    }
     GPUROTA_TRY(parts_.turns->check(info, settings_of(info, parts_.config->turns, state)));
     states.push_back(std::move(state));
   }
@@ -165,6 +169,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
     Recorder::Event event;
     event.type = proto::EventType::kGpuSet;
     event.gpu = state.uuid;
+    event.uid = caller.uid;
     event.message = fmt::format("GPU {} is set: capacity {}, turns {}, quantum {}", info.index,
                                 to_string(now.capacity), to_string(now.mode),
                                 now.quantum ? fmt::format("{} ms", now.quantum->count()) : "auto");

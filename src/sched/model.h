@@ -194,6 +194,7 @@ struct ReportTrouble {
   LeaseId lease;
   TenantId tenant;  // 0: the lease as a whole
   bool stop = false;
+  GpuUuid gpu;  // of kOverCapacity
   bool operator==(const ReportTrouble&) const = default;
 };
 

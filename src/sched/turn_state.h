@@ -104,6 +104,7 @@ struct GpuState {
   LeaseId last_holder;
   MoveCounts counts;
   std::deque<SwitchRecord> switches;
+  std::optional<TimePoint> over_since;  // more is held than its capacity
   bool over_reported = false;
 };
 

@@ -120,7 +120,7 @@ LeaseState* Turns::lease_of(TenantId tenant) {
 }
 
 void Turns::report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop) {
-  actions_.push_back(ReportTrouble{trouble, lease, tenant, stop});
+  actions_.push_back(ReportTrouble{trouble, lease, tenant, stop, {}});
 }
 
 void Turns::on(const AddTenant& event) {

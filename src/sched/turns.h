@@ -103,6 +103,8 @@ class Turns {
   void renew_quanta();
   std::vector<LeaseState*> waiting_in_order();
   bool goes_before(const LeaseState& a, const LeaseState& b) const;
+  // When `holder` has to make way for `waiting` at the latest; TimePoint::max(): never, while it has work.
+  TimePoint end_of_turn(const LeaseState& holder, const LeaseState& waiting) const;
   bool is_above_soft(const LeaseState& lease) const;
   static int rank(const LeaseState& lease);
   int effective_priority(const LeaseState& lease) const;
@@ -138,6 +140,7 @@ class Turns {
 
   // turns_move.cpp: what moves.
   void move();
+  void look_at_excess(GpuSlot gpu);
   void make_room(GpuSlot gpu, Bytes lacking, bool entering_too);
   void give_room(LeaseState& lease, GpuSlot gpu);
   void serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu);

@@ -36,10 +36,23 @@ void Turns::move() {
     }
     evict_aside(gpu);
     make_room(gpu, lacking(gpu), leaving_first);
-    const bool over = memory_.used(gpu) > memory_.capacity(gpu);
-    if (over && !gpus_[i].over_reported) report(Trouble::kOverCapacity, {}, {});
-    gpus_[i].over_reported = over;
+    look_at_excess(gpu);
   }
+}
+
+// A context that takes more than was reserved for it is counted before others have made room: that is soon over.
+void Turns::look_at_excess(GpuSlot gpu) {
+  constexpr Duration kLasts = std::chrono::seconds(2);
+  GpuState& state = gpus_[gpu.value];
+  if (memory_.used(gpu) <= memory_.capacity(gpu)) {
+    state.over_since.reset();
+    state.over_reported = false;
+    return;
+  }
+  if (!state.over_since) state.over_since = now_;
+  if (state.over_reported || now_ < *state.over_since + kLasts) return;
+  state.over_reported = true;
+  actions_.push_back(ReportTrouble{Trouble::kOverCapacity, {}, {}, false, memory_.uuid(gpu)});
 }
 
 // What those with a turn need on this GPU beyond what is free.

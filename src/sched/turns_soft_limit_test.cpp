@@ -51,6 +51,19 @@ TEST_F(SoftLimitTest, WhoIsAboveGivesItsTurnToWhoIsNotAtOnce) {
   EXPECT_FALSE(turns.explain(kLeaseA, now)->above_soft);
 }
 
+TEST_F(SoftLimitTest, WhoWaitsForAHigherPriorityIsToldWhenItsBudgetIsUsedUp) {
+  add_two_that_do_not_fit();
+  let_b_begin();
+  const TimePoint equal = *turns.explain(kLeaseA, now)->earliest;
+  EXPECT_LE(equal, now + turns.explain(kLeaseB, now)->quantum);
+  set_terms(kLeaseB, {}, 10);
+  const TimePoint behind = *turns.explain(kLeaseA, now)->earliest;
+  EXPECT_GT(behind, equal) << "it may take turn after turn until then";
+  while (!holds(kLeaseA) && now < behind + seconds(5)) pass(milliseconds(50));
+  EXPECT_TRUE(holds(kLeaseA));
+  EXPECT_GT(now, equal);
+}
+
 TEST_F(SoftLimitTest, WhoIsNotAboveIsAsBefore) {
   add_two_that_do_not_fit();
   let_b_begin();

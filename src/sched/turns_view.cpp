@@ -124,11 +124,22 @@ std::optional<LeaseView> Turns::explain(LeaseId id, TimePoint now) const {
     if (waits && goes_before(other, lease)) ++view.position;
     if (other.phase == Phase::kApart || other.phase == Phase::kEntering) continue;
     view.behind = other_id;
-    const TimePoint end = other.turn_since + quantum(other);
-    if (other.phase == Phase::kHolding) view.earliest = std::max(view.earliest.value_or(now), end);
+    if (other.phase != Phase::kHolding) continue;
+    view.earliest = std::max(view.earliest.value_or(now), end_of_turn(other, lease));
   }
+  if (view.earliest == TimePoint::max()) view.earliest.reset();
   ++view.position;
   return view;
+}
+
+// A holder of a higher priority takes turn after turn, as long as it has work and the budget for that lasts.
+TimePoint Turns::end_of_turn(const LeaseState& holder, const LeaseState& waiting) const {
+  TimePoint end = holder.turn_since + quantum(holder);
+  if (effective_priority(holder) <= effective_priority(waiting)) return end;
+  for (GpuSlot gpu : turn_gpus(holder)) {
+    end = std::max(end, gpus_[gpu.value].budget.turns_at(true));
+  }
+  return end;
 }
 
 std::vector<GpuView> Turns::view(TimePoint) const {

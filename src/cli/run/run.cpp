@@ -92,7 +92,7 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   const int status = supervisor.wait_for_command();
   if (under.lasts && WIFSIGNALED(status) &&
       LeaseWatch::Clock::now() - under.begun >= *under.lasts) {
-    complain("its time limit is over");
+    complain("the time of --timeout is over");
     return kExitTimedOut;
   }
   if (under.shared) {

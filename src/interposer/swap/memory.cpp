@@ -25,6 +25,7 @@ CUcontext current_context() {
 void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_t serial) {
   count(&s.slots[place.slot].allocations);
   remember(s, address, {size, serial, kSwapped, static_cast<uint8_t>(place.slot)});
+  s.mirror(place.slot);
 }
 
 // Inside the gate, so that what is made now is not evicted before it is known.
