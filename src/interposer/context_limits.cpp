@@ -1,11 +1,12 @@
 // Heap and printf buffer of kernels: the one memory of a context whose size an argument tells.
 //
 // It is charged by what NVML shows, as the rest of a context is, since nothing tells when the driver takes it.
-// Here it is only looked that there is room for it: otherwise one call could have all of a GPU before the daemon's
-// next look.
+// Here it is only looked that there is room for it, which is not kept: what is allocated right behind it has the
+// same room, until the daemon's next look, about a second later.
 #include "interposer/debug.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/flights.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
 #include "interposer/swap/grants.h"
@@ -33,7 +34,9 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   const interposer::Place place = interposer::current_place();
   if (growth == 0 || place.kind != interposer::Place::Kind::kSlot) return real(limit, value);
   const int64_t most = interposer::most_for(growth);
-  if (!interposer::reserve(place.slot, most)) return interposer::refuse(place.slot, growth);
+  interposer::Flight flight(interposer::state().slots[place.slot]);
+  if (!interposer::reserve(place.slot, most, &flight))
+    return interposer::refuse(place.slot, growth);
   const CUresult result = real(limit, value);
   interposer::put(place.slot, most);
   return result;

@@ -18,7 +18,9 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint32_t kPrimaryIsThere = 1;  // larger: a thread that makes it, + 1
+constexpr uint32_t kPrimaryIsThere = 1;  // larger: a thread that makes it, or may end it, + 1
+
+uint32_t own_mark() { return static_cast<uint32_t>(::syscall(SYS_gettid)) + 1; }
 
 }  // namespace
 
@@ -117,11 +119,13 @@ CUresult detach(CUcontext context, Call call) {
 template <typename Call>
 CUresult leave_primary(CUdevice device, bool is_reset, Call call) {
   PrimaryLeft left{};
+  const int held = hold_primary(device);
   const CUresult result = away_from_worker([&] {
     const CUresult said = call();
     if (said == CUDA_SUCCESS) left = primary_was_left(device, is_reset);
     return said;
   });
+  if (held >= 0) end_primary(held, !left.gone);
   settle_primary(left);
   return result;
 }
@@ -139,7 +143,7 @@ bool primary_is_active(CUdevice device) {
 bool begin_primary(int slot, CUdevice device) {
   std::atomic<uint32_t>& maker = state().slots[slot].primary_maker;
   ErrnoGuard guard;
-  const auto self = static_cast<uint32_t>(::syscall(SYS_gettid)) + 1;
+  const uint32_t self = own_mark();
   for (;;) {
     uint32_t now = maker.load();
     if (now == self) return false;
@@ -152,6 +156,23 @@ bool begin_primary(int slot, CUdevice device) {
     if (!primary_is_active(device)) return true;
     end_primary(slot, true);  // another has made it since it was looked for
     return false;
+  }
+}
+
+int hold_primary(CUdevice device) {
+  const int slot = attached() ? slot_of_device(device) : -1;
+  if (slot < 0) return -1;
+  std::atomic<uint32_t>& maker = state().slots[slot].primary_maker;
+  ErrnoGuard guard;
+  const uint32_t self = own_mark();
+  for (;;) {
+    uint32_t now = maker.load();
+    if (now == self) return -1;
+    if (now > kPrimaryIsThere) {
+      futex_wait(&maker, now, nullptr);
+    } else if (maker.compare_exchange_strong(now, self)) {
+      return slot;
+    }
   }
 }
 
@@ -176,8 +197,6 @@ PrimaryLeft primary_was_left(CUdevice device, bool is_reset) {
 
 void settle_primary(const PrimaryLeft& left) {
   const int slot = left.info.slot;
-  uint32_t there = kPrimaryIsThere;
-  if (left.gone && slot >= 0) state().slots[slot].primary_maker.compare_exchange_strong(there, 0);
   if (left.gone) context_is_gone(left.info);
   if (!left.emptied) return;
   free_all_in(left.info);

@@ -27,7 +27,7 @@ CUresult away_from_worker(Call call) {
   return call();
 }
 
-// `call` makes a context, and notes it. None ends meanwhile: it may get the handle of one of which not all has
+// `call` notes a context, or makes it too. None ends meanwhile: it may get the handle of one of which not all has
 // been forgotten yet.
 template <typename Call>
 CUresult beside_worker(Call call) {
@@ -53,6 +53,9 @@ void settle_primary(const PrimaryLeft& left);
 // another makes it waits: it would have it before it was reserved for, or use memory that is not back yet.
 bool begin_primary(int slot, CUdevice device);
 void end_primary(int slot, bool made);
+// Before a call that may end it, to end_primary() after what is known of it has gone: who makes the next one
+// waits. The slot; -1: there is nothing to end, as the GPU is none of ours or this thread is in the middle of it.
+int hold_primary(CUdevice device);
 
 // `call` retains the primary context, and creates it if it is the first to; `context` tells it then.
 template <typename Call, typename Context>
@@ -72,8 +75,9 @@ CUresult with_primary(CUdevice device, Call call, Context context) {
     if (said == CUDA_SUCCESS) note_context(context(), device, slot, true);
     return said;
   });
+  settle_context(result, slot);
   end_primary(slot, result == CUDA_SUCCESS);
-  return settle_context(result, slot);
+  return result;
 }
 
 }  // namespace gpurota::interposer

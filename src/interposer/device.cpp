@@ -63,6 +63,15 @@ void publish_entry(State& s, ContextEntry* e, CUcontext context) {
   if (end > s.contexts.used.load()) s.contexts.used.store(end, std::memory_order_release);
 }
 
+// Under Contexts::mutex.
+ContextEntry* find_view_entry(State& s, CUgreenCtx green) {
+  for (uint32_t i = 0; i < s.contexts.used.load(); ++i) {
+    ContextEntry& e = s.contexts.entries[i];
+    if (e.context.load() != nullptr && e.green == green) return &e;
+  }
+  return nullptr;
+}
+
 ContextInfo info_of(const ContextEntry& e) {
   return {e.context.load(), e.serial.load(), e.device, e.slot.load(), e.charged};
 }
@@ -207,17 +216,22 @@ void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint3
   publish_entry(s, e, view);
 }
 
+bool find_view(CUgreenCtx green, ContextInfo* out) {
+  State& s = state();
+  Lock lock(s.contexts.mutex);
+  const ContextEntry* e = find_view_entry(s, green);
+  if (e != nullptr) *out = info_of(*e);
+  return e != nullptr;
+}
+
 bool remove_view(CUgreenCtx green, ContextInfo* out) {
   State& s = state();
   Lock lock(s.contexts.mutex);
-  for (uint32_t i = 0; i < s.contexts.used.load(); ++i) {
-    ContextEntry& e = s.contexts.entries[i];
-    if (e.context.load() == nullptr || e.green != green) continue;
-    *out = info_of(e);
-    e.context.store(nullptr, std::memory_order_release);
-    return true;
-  }
-  return false;
+  ContextEntry* e = find_view_entry(s, green);
+  if (e == nullptr) return false;
+  *out = info_of(*e);
+  e->context.store(nullptr, std::memory_order_release);
+  return true;
 }
 
 bool remove_context(CUcontext context, ContextInfo* out) {

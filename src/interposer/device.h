@@ -53,6 +53,7 @@ bool any_context();
 uint32_t refer(CUcontext context, int by);
 // The context as which a green context is used; what lives in it goes with the context of `serial`.
 void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint32_t serial);
+bool find_view(CUgreenCtx green, ContextInfo* out);
 bool remove_view(CUgreenCtx green, ContextInfo* out);
 bool find_primary(CUdevice device, ContextInfo* out);
 

@@ -53,11 +53,14 @@ CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc resources, CUdevice
 CUresult cuGreenCtxDestroy(CUgreenCtx green) {
   GPUROTA_ENTER(cuGreenCtxDestroy, green);
   interposer::PrimaryLeft left{};
+  interposer::ContextInfo view{};
+  const int held = interposer::find_view(green, &view) ? interposer::hold_primary(view.device) : -1;
   const CUresult result = interposer::away_from_worker([&] {
     const CUresult said = real(green);
     if (said == CUDA_SUCCESS) left = interposer::view_is_gone(green);
     return said;
   });
+  if (held >= 0) interposer::end_primary(held, !left.gone);
   interposer::settle_primary(left);
   return result;
 }

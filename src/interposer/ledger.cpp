@@ -9,40 +9,49 @@
 namespace gpurota::interposer {
 namespace {
 
-// For the calls of others, whose threads may be off their processor for a while.
+// For the calls of others, whose threads may be off their processor for a while; and with all questions.
 constexpr int kPatience = 200;  // ms
 // Of questions; each but the first because something was freed while the last was under way.
 constexpr int kMostQuestions = 64;
 
+// More than the lease is to have at all: waiting does not help.
+bool beyond_limit(const State& s, int slot, int64_t bytes) {
+  const gpurota_page* page = s.page.load(std::memory_order_acquire);
+  if (page == nullptr) return false;
+  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
+  return limit != 0 && static_cast<uint64_t>(bytes) > limit;
+}
+
 // Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back since before
 // it was asked: what this thread's pools let go another may have given back with a question of its own, and
 // then it is the daemon's. `seen`: of Slot::freed, as the refusal has seen it.
-bool ask(State& s, int slot, int64_t bytes, uint32_t* seen) {
+bool ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
   const std::atomic<uint32_t>& freed = s.slots[slot].freed;
-  for (int i = 0; i < kMostQuestions; ++i) {
+  for (int i = 1;; ++i) {
     *seen = freed.load();
     const Answer answer = grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes));
     if (answer == Answer::kYes) return true;
-    reclaim_pools(slot);
+    if (beyond_limit(s, slot, bytes)) return false;
+    if (i == 1) reclaim_pools(slot);
     if (take(s, slot, bytes)) return true;
     if (answer != Answer::kNo || freed.load() == *seen) return false;
+    if (i == kMostQuestions || now_ms() >= deadline) return false;
   }
-  return false;
 }
 
 // What others have under way is more than they will keep: a refusal waits for those that began before it.
-bool outlast(State& s, int slot, int64_t bytes, Flight* own, uint32_t seen) {
+bool outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, uint32_t seen) {
   const Slot& ledger = s.slots[slot];
   const uint64_t last = last_ticket(ledger);
   if (own != nullptr) own->wait_begins();
   bool taken = false;
-  ErrnoGuard guard;
-  for (int i = 0; i < kPatience && !taken && under_way(ledger, last); ++i) {
+  const int64_t patience = deadline - now_ms();
+  for (int64_t i = 0; i < patience && !taken && under_way(ledger, last); ++i) {
     sleep_ms(1);
     taken = take(s, slot, bytes);
   }
   if (own != nullptr) own->wait_ends();
-  return taken || (ledger.freed.load() != seen && ask(s, slot, bytes, &seen));
+  return taken || (ledger.freed.load() != seen && ask(s, slot, bytes, deadline, &seen));
 }
 
 }  // namespace
@@ -60,9 +69,14 @@ bool take(State& s, int slot, int64_t bytes) {
 // not find more memory than is said to be in use.
 bool reserve(int slot, int64_t bytes, Flight* own) {
   State& s = state();
-  uint32_t seen = 0;
-  const bool reserved =
-      take(s, slot, bytes) || ask(s, slot, bytes, &seen) || outlast(s, slot, bytes, own, seen);
+  bool reserved = take(s, slot, bytes);
+  if (!reserved) {
+    ErrnoGuard guard;
+    const int64_t deadline = now_ms() + kPatience;
+    uint32_t seen = 0;
+    reserved = ask(s, slot, bytes, deadline, &seen) ||
+               (!beyond_limit(s, slot, bytes) && outlast(s, slot, bytes, deadline, own, seen));
+  }
   if (reserved) s.mirror(slot);
   return reserved;
 }

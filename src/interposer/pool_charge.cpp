@@ -5,6 +5,7 @@
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
 #include "interposer/pools.h"
+#include "interposer/swap/grants.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -266,10 +267,27 @@ static bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* 
   return true;
 }
 
+// As it does after reserve(), of which not all was needed.
+static bool page_shows_too_much(State& s, int slot) {
+  const gpurota_page* page = s.page.load(std::memory_order_acquire);
+  if (page == nullptr) return false;
+  const int64_t granted = s.slots[slot].granted.load();
+  const int64_t used =
+      granted - s.slots[slot].headroom.load() +
+      static_cast<int64_t>(__atomic_load_n(&s.swap.books[slot].movable, __ATOMIC_RELAXED));
+  const uint64_t shown = __atomic_load_n(&page->use[slot].used_bytes, __ATOMIC_SEQ_CST);
+  return shown > static_cast<uint64_t>(used > 0 ? used : 0);
+}
+
+// The page shows what it did where nothing has changed: the daemon looks for moments in which it does.
 bool settle(State& s, Pool& pool, int64_t taken, Flight* flight) {
   const int slot = pool.slot;
   const auto [grown, left] = charge_growth(s, pool, taken, true);
-  if (grown != 0 || taken != 0) s.mirror(slot);
+  if (taken > grown && (swapping() || above_limit(s, slot))) {
+    put(slot, 0);  // nothing of it is kept
+  } else if (grown != 0 || page_shows_too_much(s, slot)) {
+    s.mirror(slot);
+  }
   return grown <= taken || bring(s, slot, grown - taken, left, flight);
 }
 

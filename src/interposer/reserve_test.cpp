@@ -63,6 +63,7 @@ class Grantor {
         ::send(mine_, &info, sizeof info, MSG_NOSIGNAL);
         continue;
       }
+      if (question.header.type == GPUROTA_MSG_RETURN) continue;
       ++questions;
       available_ += question.returned_bytes;
       gpurota_msg_grown answer{};
@@ -97,7 +98,8 @@ CUresult pieces_alloc(CUdeviceptr* out, size_t, CUstream) {
   meanwhile();
   return *out = 0x10000, CUDA_SUCCESS;
 }
-CUresult pieces_trim(CUmemoryPool, size_t) { return CUDA_SUCCESS; }
+int pieces_trims = 0;
+CUresult pieces_trim(CUmemoryPool, size_t) { return ++pieces_trims, CUDA_SUCCESS; }
 
 // What another thread does while this one reads the second of two pools.
 CUresult (*first_attribute)(CUmemoryPool, CUmemPool_attribute, void*) = nullptr;
@@ -138,6 +140,22 @@ CUresult retain_primary(CUcontext* out, CUdevice) {
   for (int i = 0; i < 200 && !other_is_back; ++i) ::usleep(1000);
   return CUDA_SUCCESS;
 }
+CUresult retain_plainly(CUcontext* out, CUdevice) {
+  primary_active = 1;
+  return *out = the_primary(), CUDA_SUCCESS;
+}
+CUresult release_primary(CUdevice) { return primary_active = 0, CUDA_SUCCESS; }
+// Another thread comes for it before the one that released it is back.
+CUresult release_with_another_behind(CUdevice) {
+  primary_active = 0;
+  second = std::thread([] {
+    CUcontext mine = nullptr;
+    EXPECT_EQ(cuDevicePrimaryCtxRetain(&mine, 0), CUDA_SUCCESS);
+    other_is_back = true;
+  });
+  for (int i = 0; i < 200 && !other_is_back; ++i) ::usleep(1000);
+  return CUDA_SUCCESS;
+}
 CUresult no_primary(CUcontext*, CUdevice) { return CUDA_ERROR_OUT_OF_MEMORY; }
 CUresult retain_from_callback(CUcontext* out, CUdevice device) {
   install(kFn_cuDevicePrimaryCtxRetain, retain_primary);
@@ -147,10 +165,29 @@ CUresult retain_from_callback(CUcontext* out, CUdevice device) {
 
 std::int64_t headroom() { return state().slots[0].headroom.load(); }
 
+// The page that is shared with the daemon.
+class Page {
+ public:
+  explicit Page(std::uint64_t limit) {
+    page_ = {};
+    set_limit(limit);
+    state().page.store(&page_);
+  }
+  ~Page() { state().page.store(nullptr); }
+  void set_limit(std::uint64_t bytes) {
+    page_.grant[0].limit_bytes = page_.grant[0].available_bytes = bytes;
+  }
+  std::uint64_t used() const { return page_.use[0].used_bytes; }
+
+ private:
+  inline static gpurota_page page_;
+};
+
 class Reserve : public ::testing::Test {
  protected:
   void SetUp() override {
     in_pieces = 0;
+    pieces_trims = 0;
     meanwhile = [] {};
   }
   static void use_pool_in_pieces() {
@@ -159,6 +196,34 @@ class Reserve : public ::testing::Test {
     install(kFn_cuMemPoolTrimTo, pieces_trim);
   }
 };
+
+TEST_F(Reserve, MoreThanTheLeaseHasIsAskedForOnce) {
+  reset_fake_driver(64 * kMiB);
+  ASSERT_TRUE(take(state(), 0, 64 * kMiB));
+  const Page page(32 * kMiB);
+  use_pool_in_pieces();
+  ASSERT_NE(add_pool(state(), second_pool(), 0, false), nullptr);
+  Flight other(state().slots[0]);
+  Grantor grantor(0);
+  grantor.before_no = [] { put(0, kMiB / 4); };
+  EXPECT_FALSE(reserve(0, 33 * kMiB));
+  EXPECT_EQ(grantor.questions, 1);
+  EXPECT_EQ(pieces_trims, 0);
+}
+
+TEST_F(Reserve, PoolsAreTrimmedOnceForAllQuestionsInARow) {
+  reset_fake_driver(64 * kMiB);
+  ASSERT_TRUE(take(state(), 0, 64 * kMiB));
+  use_pool_in_pieces();
+  ASSERT_NE(add_pool(state(), second_pool(), 0, false), nullptr);
+  Grantor grantor(0);
+  grantor.before_no = [&] {
+    if (grantor.questions < 8) put(0, kMiB);
+  };
+  EXPECT_FALSE(reserve(0, 32 * kMiB));
+  EXPECT_EQ(grantor.questions, 8);
+  EXPECT_EQ(pieces_trims, 1);
+}
 
 TEST_F(Reserve, WhatIsFreedWhileTheDaemonSaysNoIsTaken) {
   reset_fake_driver(64 * kMiB);
@@ -293,20 +358,39 @@ TEST_F(Reserve, ABlockThatAnotherEnteredBeforeAnAllocationWasUndoneStaysCharged)
 // Else the daemon takes what the driver holds by itself for smaller than it is, and grants as much more.
 TEST_F(Reserve, ThePageDoesNotGoOnShowingAReserveThatWasNotNeeded) {
   reset_fake_driver(32 * kMiB);
-  static gpurota_page page;
-  page = {};
-  page.grant[0].limit_bytes = page.grant[0].available_bytes = 1 << 30;
-  state().page.store(&page);
+  const Page page(1 << 30);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(page.use[0].used_bytes, 32u << 20);
+  ASSERT_EQ(page.used(), 32u << 20);
   {
     Grantor grantor(32 * kMiB);
     EXPECT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
     EXPECT_EQ(grantor.questions, 1);
   }
-  EXPECT_EQ(page.use[0].used_bytes, 32u << 20);
-  state().page.store(nullptr);
+  EXPECT_EQ(page.used(), 32u << 20);
+}
+
+// Else the daemon would not find the page still while several threads allocate from pools.
+TEST_F(Reserve, ThePageDoesNotMoveWithAnAllocationThatAPoolServes) {
+  reset_fake_driver(128 * kMiB);
+  const Page page(1 << 30);
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
+  ASSERT_TRUE(take(state(), 0, 32 * kMiB));  // another's, under way
+  ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(page.used(), 32u << 20);
+}
+
+TEST_F(Reserve, AReserveThatWasNotNeededIsGivenBackAtOnceAboveTheLimit) {
+  reset_fake_driver(96 * kMiB);
+  Page page(1 << 30);
+  CUdeviceptr p = 0;
+  Grantor grantor(0);
+  ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
+  page.set_limit(64 * kMiB);
+  ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(state().slots[0].granted.load(), 32 * kMiB);
+  EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
 // It would use memory that is out, or have a context that nobody has reserved for.
@@ -323,6 +407,25 @@ TEST_F(Reserve, WhoComesForThePrimaryContextWhileAnotherMakesItGetsItWhenItIsNot
   EXPECT_TRUE(noted_for_other);
   EXPECT_EQ(state().slots[0].contexts.load(), 1u);
   EXPECT_EQ(grantor.questions, 1);
+}
+
+TEST_F(Reserve, APrimaryContextThatIsMadeRightBehindAReleaseIsCountedOnce) {
+  reset_fake_driver(0);
+  primary_active = 0;
+  other_is_back = false;
+  install(kFn_cuDevicePrimaryCtxGetState, primary_state);
+  install(kFn_cuDevicePrimaryCtxRetain, retain_plainly);
+  install(kFn_cuDevicePrimaryCtxRelease_v2, release_with_another_behind);
+  Grantor grantor(0);
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+  second.join();
+  EXPECT_EQ(state().slots[0].contexts.load(), 1u);
+  EXPECT_EQ(grantor.questions, 2);
+  install(kFn_cuDevicePrimaryCtxRelease_v2, release_primary);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+  EXPECT_EQ(state().slots[0].contexts.load(), 0u);
 }
 
 TEST_F(Reserve, APrimaryContextThatWasNotToBeHadIsReservedForAnew) {

@@ -23,7 +23,7 @@ namespace gpurota::interposer {
 struct Slot {
   std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
   std::atomic<int64_t> granted;   // what the daemon has granted and not got back
-  std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
+  alignas(64) std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
   std::atomic<uint32_t> freed;  // changes with all that is put back into the headroom
   std::atomic<uint64_t> allocations, refusals;
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`

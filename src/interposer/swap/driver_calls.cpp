@@ -181,9 +181,19 @@ bool make_stream(SwapDevice& device, CUcontext context) {
       CUDA_SUCCESS) {
     return false;
   }
+  CUresult result = CUDA_SUCCESS;
   for (CUevent& event : device.events) {
-    if (call(GPUROTA_REAL(cuEventCreate), &event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-      return false;
+    event = nullptr;
+    if (result != CUDA_SUCCESS) continue;
+    result = call(GPUROTA_REAL(cuEventCreate), &event, CU_EVENT_DISABLE_TIMING);
+  }
+  if (result != CUDA_SUCCESS) {
+    for (CUevent& event : device.events) {
+      if (event != nullptr) call(GPUROTA_REAL(cuEventDestroy_v2), event);
+      event = nullptr;
+    }
+    call(GPUROTA_REAL(cuStreamDestroy_v2), stream);
+    return false;
   }
   device.stream = stream;
   device.context = context;

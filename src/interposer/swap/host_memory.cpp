@@ -129,7 +129,8 @@ void HostMemory::trim(uint64_t keep) {
       regions_[i].used = kFull;
       free_ -= kRegionBytes;
     }
-    if (region.pinned) calls_->unpin(calls_->self, region.memory);
+    // What lost its pin the driver may still have on record.
+    if (region.pinned || region.lost_pin) calls_->unpin(calls_->self, region.memory);
     calls_->unmap_host(calls_->self, region.memory, kRegionBytes);
     Lock lock(mutex_);
     if (region.pinned) pinned_now_ -= kRegionBytes;

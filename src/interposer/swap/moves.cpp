@@ -226,12 +226,26 @@ void carry_out_moves(Worker& w) {
   use_no_context();
 }
 
+// What was pinned is had already, whatever more may be kept.
+static bool pin_again(Worker& w) {
+  for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
+    SwapDevice& device = w.swap.devices[i];
+    if (device.ready.load() == 0) continue;
+    set_limits(w.swap, device);
+    Lock lock(w.swap.contexts_mutex);
+    if (have_stream(w.s, static_cast<int>(i)) != CUDA_SUCCESS) continue;
+    if (device.space.host().pin_again()) return true;
+  }
+  return false;
+}
+
 bool prepare_host_memory(Worker& w) {
   const bool will_be_needed = w.swap.takes_turns.load() != 0 || w.swap.last_close_ms.load() != 0;
   if (!will_be_needed || w.swap.gate.state() != GateState::kOpen) return false;
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = held_bytes(w.swap);
   if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);
+  if (pin_again(w)) return true;
   if (may_keep != 0 && held + kRegionBytes > may_keep) return false;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
     SwapDevice& device = w.swap.devices[i];
@@ -241,10 +255,6 @@ bool prepare_host_memory(Worker& w) {
     uint64_t wanted = device.space.resident_bytes();
     const uint64_t pinned = w.swap.pinned_bytes.load();
     if (wanted > pinned) wanted = pinned;
-    {
-      Lock lock(w.swap.contexts_mutex);
-      if (have_stream(w.s, static_cast<int>(i)) == CUDA_SUCCESS && host.pin_again()) return true;
-    }
     if (host.total_bytes() >= wanted) continue;
     host.touch_next();  // what takes long, with no lock held that a call of the program's might need
     Lock lock(w.swap.contexts_mutex);

@@ -96,6 +96,21 @@ TEST_F(Swap, HostMemoryIsPinnedInSmallPiecesAndPageableMemoryIsReachedThroughARi
   check(a);
 }
 
+// The driver may have it on record, and would not pin what is mapped there next.
+TEST_F(Swap, HostMemoryThatLostItsPinIsUnpinnedBeforeItIsGivenBack) {
+  add(160 * kMiB);
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 64 * kMiB);
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 160 * kMiB);
+  EXPECT_EQ(driver.pinned(), 3u) << "two regions and the ring";
+  host().lose_pins();
+  EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 160 * kMiB);
+  mover().forget_copies();
+  mover().reclaim_buffers(std::uint64_t{1} << 30);
+  host().trim(0);
+  EXPECT_EQ(host().total_bytes(), 0u);
+  EXPECT_EQ(driver.pinned(), 1u) << "the ring";
+}
+
 // The driver undoes it with the context that it was pinned in, and says so to nobody.
 TEST_F(Swap, HostMemoryThatWasPinnedInAContextThatIsGoneIsPinnedAgain) {
   const std::uint64_t a = add(160 * kMiB);
