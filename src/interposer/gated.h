@@ -4,6 +4,7 @@
 #pragma once
 
 #include "interposer/driver.h"
+#include "interposer/flights.h"
 #include "interposer/gate.h"
 #include "interposer/swap/grants.h"
 
@@ -27,11 +28,14 @@ class GatePass {
   bool marks_thread_stream_ = false;
 };
 
-// `call()` inside the gate.
-template <typename Call>
-CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call) {
+// `call()` inside the gate. `flights` (may be nullptr), which it is of: nobody waits for one that stands at the gate.
+template <typename Call, typename Flights = Flight>
+CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call,
+               Flights* flights = nullptr) {
   if (!swapping()) return call();
+  if (flights != nullptr) flights->wait_begins();
   const GatePass pass(what, stream, per_thread);
+  if (flights != nullptr) flights->wait_ends();
   return pass.refused() ? kNotLet : call();
 }
 

@@ -157,6 +157,12 @@ class Room {
     }
     return true;
   }
+  void wait_begins() {
+    for (Flight& flight : flights_) flight.wait_begins();
+  }
+  void wait_ends() {
+    for (Flight& flight : flights_) flight.wait_ends();
+  }
   void settle_all() {
     for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
       if (!used_[slot]) continue;
@@ -203,7 +209,7 @@ CUresult in_room(State& s, GraphNeed* need, uint64_t stream, Call call) {
   if (!room.make(*need)) return CUDA_ERROR_OUT_OF_MEMORY;
   const InsideAll inside(s, *need);
   need->trims = trims_of(s, *need);
-  const CUresult result = call();
+  const CUresult result = call(&room);
   room.settle_all();
   need->launched = result == CUDA_SUCCESS && stream != 0;
   need->stream = stream;
@@ -213,7 +219,9 @@ CUresult in_room(State& s, GraphNeed* need, uint64_t stream, Call call) {
 template <typename Call>
 CUresult instantiate(CUgraphExec* out, CUgraph graph, bool uploads, Call driver) {
   State& s = state();
-  const auto call = [=] { return gated(GateClass::kResidency, nullptr, false, driver); };
+  const auto call = [=](Room* room = nullptr) {
+    return gated(GateClass::kResidency, nullptr, false, driver, room);
+  };
   GraphNeed need{};
   const bool any = add_needs(s, graph, &need, 0);
   if (need.foreign) {
@@ -240,8 +248,9 @@ enum class Task { kUpload, kLaunch };
 template <typename Real>
 CUresult submit(Task task, CUgraphExec exec, CUstream stream, bool per_thread, Real real) {
   State& s = state();
-  const auto call = [=] {
-    return gated(GateClass::kSubmits, stream, per_thread, [=] { return real(exec, stream); });
+  const auto call = [=](Room* room = nullptr) {
+    return gated(
+        GateClass::kSubmits, stream, per_thread, [=] { return real(exec, stream); }, room);
   };
   GraphNeed need;
   if (s.graphs.with_memory.load(std::memory_order_relaxed) == 0) return call();

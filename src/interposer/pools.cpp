@@ -91,7 +91,7 @@ CUresult attempt_inside(State& s, const Request& request, int64_t taken, Flight*
     *request.gone = true;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const CUresult result = call();
+  const CUresult result = call(flight);
   *covered = settle(s, pool, taken, flight);
   if (result != CUDA_SUCCESS || !*covered || !pool.tracked) return result;
   pool.live.fetch_add(static_cast<int64_t>(request.size));
@@ -172,8 +172,9 @@ CUresult allocate_from(const Request& request, Call call) {
 template <typename Real>
 CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool per_thread,
                         Real real) {
-  const auto call = [=] {
-    return gated(GateClass::kSubmits, stream, per_thread, [=] { return real(out, size, stream); });
+  const auto call = [=](Flight* flight = nullptr) {
+    return gated(
+        GateClass::kSubmits, stream, per_thread, [=] { return real(out, size, stream); }, flight);
   };
   if (is_capturing(stream, per_thread)) return call();
   const Place place = place_of_stream(stream, per_thread);
@@ -196,9 +197,10 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
 template <typename Real>
 CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle, CUstream stream,
                             bool per_thread, Real real) {
-  const auto call = [=] {
-    return gated(GateClass::kSubmits, stream, per_thread,
-                 [=] { return real(out, size, handle, stream); });
+  const auto call = [=](Flight* flight = nullptr) {
+    return gated(
+        GateClass::kSubmits, stream, per_thread, [=] { return real(out, size, handle, stream); },
+        flight);
   };
   if (is_capturing(stream, per_thread)) return call();
   bool foreign = false;

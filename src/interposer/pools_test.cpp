@@ -1,6 +1,7 @@
 // Pools that end while other threads are at them.
 #include "interposer/driver.h"
 #include "interposer/fake_driver_test.h"
+#include "interposer/flights.h"
 #include "interposer/ledger.h"
 #include "interposer/pool_charge.h"
 #include "interposer/state.h"
@@ -213,6 +214,25 @@ TEST_F(EndingPools, OneIsNotDestroyedInTheMiddleOfATrim) {
   trim(*pool);
   destroyer.join();
   EXPECT_TRUE(in_order);
+}
+
+// It may stand there until others have given way.
+TEST_F(EndingPools, NobodyWaitsForAnAllocationThatStandsAtTheGate) {
+  made(kFirst);
+  known(kFirst)->stays = true;
+  Swap& swap = state().swap;
+  swap.on = 1;
+  swap.gate.set(GateState::kShut);
+  std::thread other([] {
+    CUdeviceptr p = 0;
+    EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 8 << 20, kFirst, a_stream()), CUDA_SUCCESS);
+  });
+  while (swap.gate.waiting() == 0) sleep_ms(1);
+  EXPECT_FALSE(under_way(state().slots[0], last_ticket(state().slots[0])));
+  swap.gate.set(GateState::kOpen);
+  other.join();
+  swap.on = 0;
+  EXPECT_EQ(pool_bytes[kFirst], 32 * kMiB);
 }
 
 }  // namespace
