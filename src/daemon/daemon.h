@@ -43,7 +43,7 @@ class Daemon {
     ports::Processes& processes;
     std::function<WallTime()> wall_clock;
     std::function<std::string()> make_token;
-    ports::Accounts* accounts = nullptr;                       // empty: nobody is in any group
+    std::shared_ptr<ports::Accounts> accounts;                 // empty: nobody is in any group
     std::function<Result<config::Config>()> load_config = {};  // for reload()
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
     ports::JobStore* jobs = nullptr;    // null: there are no jobs

@@ -26,6 +26,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 
 #include <sys/stat.h>
@@ -138,12 +139,15 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto store,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
   sys::SystemProcesses processes(*loop);
-  static sys::SystemAccounts accounts;  // a question that hangs outlives us
   Daemon::World world = {
-      *loop,         [] { return std::make_unique<nvml::NvmlProbe>(); },
-      *store,        processes,
-      sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); },
-      &accounts,     [&] { return load_config(options, paths); }};
+      *loop,
+      [] { return std::make_unique<nvml::NvmlProbe>(); },
+      *store,
+      processes,
+      sys::wall_now,
+      [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); },
+      std::make_shared<sys::SystemAccounts>(),
+      [&] { return load_config(options, paths); }};
   world.history = store.get();
   world.jobs = store.get();
   world.fillers = store.get();

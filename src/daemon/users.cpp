@@ -7,10 +7,10 @@
 
 namespace gpurota::daemon {
 
-Users::Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Config& config,
-             uid_t daemon_user, std::function<void()> on_late)
+Users::Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
+             const config::Config& config, uid_t daemon_user, std::function<void()> on_late)
     : loop_(loop),
-      accounts_(accounts),
+      accounts_(std::move(accounts)),
       config_(config),
       daemon_user_(daemon_user),
       on_late_(std::move(on_late)) {

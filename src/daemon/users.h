@@ -33,9 +33,10 @@ class Users {
   static constexpr std::size_t kMostUsers = 4096;
   static constexpr Duration kFresh = std::chrono::minutes(1);
 
-  // Without `accounts` only what the kernel tells is known, and no rule for a name holds.
-  Users(ports::EventLoop& loop, ports::Accounts* accounts, const config::Config& config,
-        uid_t daemon_user, std::function<void()> on_late = {});
+  // Without `accounts` only what the kernel tells is known, and no rule for a name holds. Shared: a question that hangs
+  // outlives this.
+  Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
+        const config::Config& config, uid_t daemon_user, std::function<void()> on_late = {});
 
   // Looks up the names of the configuration, and waits so long for them. False: they come when they come, `on_late` is
   // called then, and the old ones hold until then.
@@ -85,7 +86,7 @@ class Users {
   const std::set<gid_t>& groups_of(uid_t uid) const;
 
   ports::EventLoop& loop_;
-  ports::Accounts* accounts_;
+  std::shared_ptr<ports::Accounts> accounts_;
   const config::Config& config_;
   uid_t daemon_user_;
   std::function<void()> on_late_;

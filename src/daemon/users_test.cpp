@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -29,12 +31,13 @@ class UsersTest : public ::testing::Test {
   }
 
   testing::FakeEventLoop loop;
-  testing::FakeAccounts accounts;
+  const std::shared_ptr<testing::FakeAccounts> database = std::make_shared<testing::FakeAccounts>();
+  testing::FakeAccounts& accounts = *database;
   config::Config config;
 };
 
 TEST_F(UsersTest, RootAndTheDaemonsUserAdminister) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   users.resolve(1min);
   EXPECT_TRUE(users.is_administrator(0));
   EXPECT_TRUE(users.is_administrator(4711));
@@ -42,14 +45,14 @@ TEST_F(UsersTest, RootAndTheDaemonsUserAdminister) {
 }
 
 TEST_F(UsersTest, MembersOfTheGroupAdministerFromTheirFirstCallOn) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   users.resolve(1min);
   users.greet(kAlice, {kAdmins});
   EXPECT_TRUE(users.is_administrator(kAlice)) << "the kernel's groups until the database answers";
 }
 
 TEST_F(UsersTest, TheAccountDatabaseHasTheLastWord) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   users.resolve(1min);
   users.greet(kAlice, {kAdmins});
   answered(users);
@@ -57,7 +60,7 @@ TEST_F(UsersTest, TheAccountDatabaseHasTheLastWord) {
 }
 
 TEST_F(UsersTest, NobodyIsLookedUpAgainBeforeTheirTime) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   users.resolve(1min);
   for (int i = 0; i < 100; ++i) users.greet(kAlice, {});
   answered(users);
@@ -71,7 +74,7 @@ TEST_F(UsersTest, NobodyIsLookedUpAgainBeforeTheirTime) {
 }
 
 TEST_F(UsersTest, AUserWithoutAnAccountKeepsTheKernelsGroups) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   users.resolve(1min);
   users.greet(2000, {kAdmins});
   ASSERT_TRUE(loop.run_until([&] { return accounts.lookups() == 1; }));
@@ -80,7 +83,7 @@ TEST_F(UsersTest, AUserWithoutAnAccountKeepsTheKernelsGroups) {
 }
 
 TEST_F(UsersTest, GroupsHaveNamesAsSoonAsTheDatabaseHasAnswered) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   EXPECT_EQ(users.group_names(kAlice), std::nullopt) << "and asks, although alice never connected";
   EXPECT_TRUE(loop.run_until([&] { return users.group_names(kAlice).has_value(); }));
   EXPECT_THAT(*users.group_names(kAlice), ::testing::ElementsAre("1000", "students"));
@@ -100,7 +103,7 @@ TEST_F(UsersTest, ANameThatNobodyHasHoldsForNobodyAndIsSaid) {
   config.limits.users["nobody-of-that-name"].gpus = 0;
   std::string logged;
   log::set_sink([&](log::Level, const std::string& line) { logged += line; });
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   users.resolve(1min);
   log::set_sink({});
   EXPECT_THAT(logged, ::testing::HasSubstr("nobody-of-that-name"));
@@ -112,7 +115,7 @@ TEST_F(UsersTest, ADatabaseThatHangsIsWaitedForNoLongerThanItIsSaid) {
   config.limits.everyone.gpus = 2;
   config.automatic.users = {"alice", "@students"};
   int late = 0;
-  Users users(loop, &accounts, config, 4711, [&] { ++late; });
+  Users users(loop, database, config, 4711, [&] { ++late; });
   EXPECT_FALSE(users.resolve(1ms));
   users.greet(kAlice, {kAdmins});
   EXPECT_FALSE(users.is_administrator(kAlice)) << "whoever they are";
@@ -128,7 +131,7 @@ TEST_F(UsersTest, ADatabaseThatHangsIsWaitedForNoLongerThanItIsSaid) {
 
 // The second is answered while it is waited for, before the first one's answer has come through the loop.
 TEST_F(UsersTest, AnOlderAnswerDoesNotReplaceThatForANewerConfiguration) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   accounts.block();
   EXPECT_FALSE(users.resolve(1ms));
   config.admin_group = "students";
@@ -140,7 +143,7 @@ TEST_F(UsersTest, AnOlderAnswerDoesNotReplaceThatForANewerConfiguration) {
 }
 
 TEST_F(UsersTest, AReloadHoldsAsSoonAsItsNamesAreKnown) {
-  Users users(loop, &accounts, config, 4711);
+  Users users(loop, database, config, 4711);
   users.resolve(1min);
   users.greet(kAlice, {});
   answered(users);

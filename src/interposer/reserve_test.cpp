@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include <sys/socket.h>
@@ -49,8 +50,25 @@ class Grantor {
   }
   void give(std::int64_t bytes) { available_ += static_cast<std::uint64_t>(bytes); }
 
-  std::function<void()> before_no = [] {};
-  std::function<void()> after_no = [] {};
+  // Set by the test's thread while this one's runs.
+  class Hook {
+   public:
+    void operator=(std::function<void()> what) {
+      const std::lock_guard lock(mutex_);
+      what_ = std::move(what);
+    }
+    void operator()() {
+      std::unique_lock lock(mutex_);
+      const std::function<void()> what = what_;
+      lock.unlock();
+      if (what) what();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::function<void()> what_;
+  };
+  Hook before_no, after_no;
   std::atomic<int> questions{0};
 
  private:
@@ -345,7 +363,7 @@ TEST_F(Reserve, ABlockThatAnotherEnteredBeforeAnAllocationWasUndoneStaysCharged)
   install(kFn_cuMemAlloc_v2, alloc_across);
   install(kFn_cuMemFree_v2, free_across);
   Grantor grantor(0);
-  std::int64_t new_to_other = -1;
+  std::atomic<std::int64_t> new_to_other{-1};
   grantor.before_no = [&] { new_to_other = enter_blocks(state(), kAcross + 512, 512); };
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, 1024), CUDA_ERROR_OUT_OF_MEMORY);

@@ -55,9 +55,8 @@ kill_daemon() {
 
 # Ends what the case started. The folders stay, and the daemon's log is printed, if it failed.
 end_test() {
-  local pid
   if [ -n "${DAEMON_PID:-}" ]; then gpurota release --all >/dev/null 2>&1 || true; fi
-  for pid in "${BACKGROUND[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  kill_background
   if [ -n "${DAEMON_PID:-}" ]; then
     # A daemon that is stopped leaves programs and cgroups to the next one; there will be none.
     wait_until no_leases >/dev/null 2>&1 || true
@@ -76,15 +75,23 @@ end_test() {
   fi
 }
 
-# Without a daemon nobody ends the programs of a lease: those that have this case's folder in their
-# environment. One that stayed would keep ctest waiting for its output.
+# Whether a process has this case's folder in its environment.
+is_of_case() { grep -qzxF "E2E_DIR=$E2E_DIR" "/proc/$1/environ" 2>/dev/null; }
+is_child() { grep -qsx "PPid:[[:space:]]*$BASHPID" "/proc/$1/status"; }
+
+# Without a daemon nobody ends the programs of a lease. One that stayed would keep ctest waiting for its output.
 kill_leftovers() {
-  local environment pid
-  for environment in /proc/[0-9]*/environ; do
-    if grep -qzxF "E2E_DIR=$E2E_DIR" "$environment" 2>/dev/null; then
-      pid=${environment#/proc/}
-      kill -KILL "${pid%/environ}" 2>/dev/null || true
-    fi
+  local process
+  for process in /proc/[0-9]*; do
+    if is_of_case "${process#/proc/}"; then kill -KILL "${process#/proc/}" 2>/dev/null || true; fi
+  done
+}
+
+# What was started long ago may have ended, and its number be somebody else's by now.
+kill_background() {
+  local pid
+  for pid in "${BACKGROUND[@]}"; do
+    if is_child "$pid" || is_of_case "$pid"; then kill -KILL "$pid" 2>/dev/null || true; fi
   done
 }
 

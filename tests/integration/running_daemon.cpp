@@ -76,7 +76,7 @@ Result<void> RunningDaemon::try_start() {
                                 processes,
                                 sys::wall_now,
                                 [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); },
-                                &accounts,
+                                database,
                                 [this] {
                                   const std::lock_guard lock(config_mutex_);
                                   return config::parse(config_text_, "gpurota.toml");

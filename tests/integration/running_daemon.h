@@ -50,7 +50,8 @@ class RunningDaemon {
   Bytes granted() const;
 
   FakeGpuProbe probe;
-  FakeAccounts accounts;
+  const std::shared_ptr<FakeAccounts> database = std::make_shared<FakeAccounts>();
+  FakeAccounts& accounts = *database;
   MemoryStore store;
   std::chrono::milliseconds patience{30000};  // of the next start() with what hangs
 
