@@ -241,7 +241,6 @@ Result<void> Daemon::reload() {
     config.group = config_.group;
   }
   config_ = std::move(config);
-  answers_.changed();
   users_.resolve(kReloadPatience);
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));

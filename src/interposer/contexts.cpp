@@ -22,6 +22,15 @@ constexpr uint32_t kPrimaryIsThere = 1;  // larger: a thread that makes it, or m
 
 uint32_t own_mark() { return static_cast<uint32_t>(::syscall(SYS_gettid)) + 1; }
 
+// The word when no other thread has it.
+uint32_t outwait(std::atomic<uint32_t>* maker, uint32_t self) {
+  for (;;) {
+    const uint32_t now = maker->load();
+    if (now == self || now <= kPrimaryIsThere) return now;
+    futex_wait(maker, now, nullptr);
+  }
+}
+
 }  // namespace
 
 int reserve_context(CUdevice device) {
@@ -145,13 +154,8 @@ bool begin_primary(int slot, CUdevice device) {
   ErrnoGuard guard;
   const uint32_t self = own_mark();
   for (;;) {
-    uint32_t now = maker.load();
-    if (now == self) return false;
-    if (now > kPrimaryIsThere) {
-      futex_wait(&maker, now, nullptr);
-      continue;
-    }
-    if (primary_is_active(device)) return false;
+    uint32_t now = outwait(&maker, self);
+    if (now == self || primary_is_active(device)) return false;
     if (!maker.compare_exchange_strong(now, self)) continue;
     if (!primary_is_active(device)) return true;
     end_primary(slot, true);  // another has made it since it was looked for
@@ -166,13 +170,9 @@ int hold_primary(CUdevice device) {
   ErrnoGuard guard;
   const uint32_t self = own_mark();
   for (;;) {
-    uint32_t now = maker.load();
+    uint32_t now = outwait(&maker, self);
     if (now == self) return -1;
-    if (now > kPrimaryIsThere) {
-      futex_wait(&maker, now, nullptr);
-    } else if (maker.compare_exchange_strong(now, self)) {
-      return slot;
-    }
+    if (maker.compare_exchange_strong(now, self)) return slot;
   }
 }
 

@@ -127,11 +127,6 @@ __attribute__((constructor(101))) void set_environment() {
   ::setenv("GPUROTA_WAIT_MS", "0", 1);
 }
 
-template <typename F>
-void install(Fn id, F* function) {
-  g_real_functions[id] = reinterpret_cast<void*>(function);
-}
-
 }  // namespace
 
 void reset_fake_driver(std::int64_t granted) {

@@ -3,9 +3,16 @@
 // what a GPU would lose, and remembers the most that ever was.
 #pragma once
 
+#include "interposer/driver.h"
+
 #include <cstdint>
 
 namespace gpurota::interposer_test {
+
+template <typename F>
+void install(interposer::Fn id, F* function) {
+  interposer::g_real_functions[id] = reinterpret_cast<void*>(function);
+}
 
 inline constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 

@@ -15,11 +15,6 @@ namespace {
 
 using namespace gpurota::interposer;
 
-template <typename F>
-void install(Fn id, F* function) {
-  g_real_functions[id] = reinterpret_cast<void*>(function);
-}
-
 CUresult multicast_create(CUmemGenericAllocationHandle* out, const CUmulticastObjectProp*) {
   return *out = 500, CUDA_SUCCESS;
 }

@@ -14,12 +14,12 @@ constexpr int kPatience = 200;  // ms
 // Of questions; each but the first because something was freed while the last was under way.
 constexpr int kMostQuestions = 64;
 
-// More than the lease is to have at all: waiting does not help.
+// More than the lease is to have at all; where that is not known nothing is.
 bool beyond_limit(const State& s, int slot, int64_t bytes) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page == nullptr) return false;
   const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
-  return limit != 0 && static_cast<uint64_t>(bytes) > limit;
+  return limit != 0 && bytes > 0 && static_cast<uint64_t>(bytes) > limit;
 }
 
 // Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back since before
@@ -31,7 +31,7 @@ bool ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
     *seen = freed.load();
     const Answer answer = grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes));
     if (answer == Answer::kYes) return true;
-    if (beyond_limit(s, slot, bytes)) return false;
+    if (beyond_limit(s, slot, bytes)) return false;  // waiting does not help
     if (i == 1) reclaim_pools(slot);
     if (take(s, slot, bytes)) return true;
     if (answer != Answer::kNo || freed.load() == *seen) return false;
@@ -82,11 +82,7 @@ bool reserve(int slot, int64_t bytes, Flight* own) {
 }
 
 bool above_limit(const State& s, int slot) {
-  const gpurota_page* page = s.page.load(std::memory_order_acquire);
-  if (page == nullptr) return false;
-  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
-  const int64_t granted = s.slots[slot].granted.load(std::memory_order_relaxed);
-  return limit != 0 && granted > 0 && static_cast<uint64_t>(granted) > limit;
+  return beyond_limit(s, slot, s.slots[slot].granted.load(std::memory_order_relaxed));
 }
 
 void credit_headroom(State& s, int slot, int64_t bytes) {

@@ -272,11 +272,8 @@ static bool page_shows_too_much(State& s, int slot) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page == nullptr) return false;
   const int64_t granted = s.slots[slot].granted.load();
-  const int64_t used =
-      granted - s.slots[slot].headroom.load() +
-      static_cast<int64_t>(__atomic_load_n(&s.swap.books[slot].movable, __ATOMIC_RELAXED));
-  const uint64_t shown = __atomic_load_n(&page->use[slot].used_bytes, __ATOMIC_SEQ_CST);
-  return shown > static_cast<uint64_t>(used > 0 ? used : 0);
+  const uint64_t used = s.used(slot, granted, s.slots[slot].headroom.load());
+  return __atomic_load_n(&page->use[slot].used_bytes, __ATOMIC_SEQ_CST) > used;
 }
 
 // The page shows what it did where nothing has changed: the daemon looks for moments in which it does.

@@ -17,11 +17,6 @@ namespace {
 
 using namespace gpurota::interposer;
 
-template <typename F>
-void install(Fn id, F* function) {
-  g_real_functions[id] = reinterpret_cast<void*>(function);
-}
-
 CUmemoryPool handle(std::uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number); }
 const CUmemoryPool kFirst = handle(0xaaa000);
 const CUmemoryPool kSecond = handle(0xbbb000);

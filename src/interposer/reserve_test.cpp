@@ -26,11 +26,6 @@ namespace {
 
 using namespace gpurota::interposer;
 
-template <typename F>
-void install(Fn id, F* function) {
-  g_real_functions[id] = reinterpret_cast<void*>(function);
-}
-
 // Answers GROW from what it has, and CONTEXTS; `before_no` and `after_no` are called around a refusal, in its thread.
 class Grantor {
  public:

@@ -48,6 +48,13 @@ State& find_state() {
 
 // The daemon compares the figures with NVML's while the program is quiet, so the last store must not
 // be of a state that another thread has changed meanwhile.
+uint64_t State::used(int slot, int64_t granted, int64_t headroom) const {
+  const auto moving =
+      static_cast<int64_t>(__atomic_load_n(&swap.books[slot].movable, __ATOMIC_RELAXED));
+  const int64_t used = granted - headroom + moving;
+  return used > 0 ? static_cast<uint64_t>(used) : 0;
+}
+
 void State::mirror(int slot) {
   gpurota_page* shared = page.load(std::memory_order_acquire);
   if (shared == nullptr) return;
@@ -59,13 +66,9 @@ void State::mirror(int slot) {
   int64_t headroom = from.headroom.load();
   int64_t granted = from.granted.load();
   for (;;) {
-    const auto moving =
-        static_cast<int64_t>(__atomic_load_n(&swap.books[slot].movable, __ATOMIC_RELAXED));
-    const int64_t used = granted - headroom + moving;
     store(&to.headroom_bytes, headroom > 0 ? static_cast<uint64_t>(headroom) : 0);
     // Exchanged rather than stored: the loads below must not come first.
-    __atomic_exchange_n(&to.used_bytes, used > 0 ? static_cast<uint64_t>(used) : uint64_t{0},
-                        __ATOMIC_SEQ_CST);
+    __atomic_exchange_n(&to.used_bytes, used(slot, granted, headroom), __ATOMIC_SEQ_CST);
     const int64_t headroom_now = from.headroom.load();
     const int64_t granted_now = from.granted.load();
     if (headroom_now == headroom && granted_now == granted) break;

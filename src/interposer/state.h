@@ -212,9 +212,8 @@ struct State {
   std::atomic<uint32_t> attached;
   Unhooked unhooked;
   std::atomic<gpurota_page*> page;
-  std::atomic<int32_t> device_count;  // of the program; 0: not asked yet
-  std::atomic<int32_t>
-      device_slot[kDevices];  // 0: not asked yet, -1: not of the lease, else slot + 1
+  std::atomic<int32_t> device_count;           // of the program; 0: not asked yet
+  std::atomic<int32_t> device_slot[kDevices];  // 0: not asked, -1: not of the lease, else slot + 1
   Link link;
   Slot slots[GPUROTA_SLOTS];
   PointerShard pointers[kShards];
@@ -225,6 +224,7 @@ struct State {
   Graphs graphs;
   Swap swap;
 
+  uint64_t used(int slot, int64_t granted, int64_t headroom) const;  // as the page shows it
   void mirror(int slot);  // shows the ledger of one GPU in the page; a hint
   void count_unhooked(const char* name);
   void mirror_unhooked();
