@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and stopped at
-# random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (60), with the seed E2E_SEED; hours of it
-# are for a run by hand, the longest is in bench/RESULTS.md.
+# random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (60), with the seed E2E_SEED; hours of it,
+# many at once, are what tests/stress/hours.sh is for, here and elsewhere. The longest is in bench/RESULTS.md.
 
 load helpers
 
@@ -13,7 +13,11 @@ setup() {
   RUNS=0 DONE=0 KILLED=0 EVICTED=0
   COMMAND_OF=() FILE_OF=() KILLED_OF=()
 }
-teardown() { end_test; }
+# What there was is told also by one that failed.
+teardown() {
+  echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" | tee -a "${E2E_REPORT:-/dev/null}"
+  end_test
+}
 
 # start SLOT: another program that writes, copies, captures, forks, frees and reads back.
 start() {
@@ -84,7 +88,6 @@ disturb() {
     wait_until gone "${COMMAND_OF[slot]}"
     ended "$slot"
   done
-  echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" | tee -a "${E2E_REPORT:-/dev/null}"
   [ "$DONE" -gt 0 ]
   [ "$EVICTED" -gt 0 ]
   wait_until no_leases
