@@ -1,7 +1,7 @@
 // Sharing linear memory and events with other processes by handle.
 //
 // The other process opens our file of it through /proc/PID/fd, so it needs the same user, as CUDA's own
-// IPC does in effect. The owner stays charged; the memory goes when the owner frees it or ends.
+// IPC does in effect. Memory stays as long as anybody has it, charged to its owner while that is one of them.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 
@@ -18,6 +18,7 @@ using gpurota::sim::Event;
 using gpurota::sim::Mapping;
 using gpurota::sim::Physical;
 using gpurota::sim::SharedEvent;
+using gpurota::sim::Space;
 using Kind = gpurota::sim::Allocation::Kind;
 
 namespace {
@@ -26,8 +27,10 @@ constexpr std::uint32_t kMagic = 0x43504947;  // "GIPC"
 
 struct Handle {
   std::uint32_t magic;
-  std::int32_t pid, fd, device;
-  std::uint64_t start_time, offset, bytes, offset_in_memory;
+  std::int32_t pid, fd;
+  std::uint64_t start_time;
+  gpurota::sim::MemoryId memory;
+  std::uint64_t offset_in_memory, size;
 };
 static_assert(sizeof(Handle) <= CU_IPC_HANDLE_SIZE);
 
@@ -40,10 +43,15 @@ struct EventHandle {
 };
 static_assert(sizeof(EventHandle) <= CU_IPC_HANDLE_SIZE);
 
+template <class H>
+bool is_alive(const H& handle) {
+  return gpurota::sim::process_start_time(handle.pid) == handle.start_time;
+}
+
 // What another process has open as `fd`; nothing if that process is gone.
 template <class H>
 Fd file_of(const H& handle) {
-  if (gpurota::sim::process_start_time(handle.pid) != handle.start_time) return Fd();
+  if (!is_alive(handle)) return Fd();
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.pid, handle.fd);
   return Fd(::open(path, O_RDWR | O_CLOEXEC));
@@ -56,16 +64,16 @@ GPUROTA_SIM_API cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
   if (call.failed()) return call.error();
   const auto found = call.driver().space.find(address);
   if (out == nullptr || !found || found->kind != Kind::kLinear) return CUDA_ERROR_INVALID_VALUE;
-  const Physical& memory = found->mapping->memory();
+  Physical& memory = found->mapping->memory();
+  if (!memory.share()) return CUDA_ERROR_OUT_OF_MEMORY;
   Handle handle = {};
   handle.magic = kMagic;
   handle.pid = ::getpid();
   handle.start_time = gpurota::sim::process_start_time(handle.pid);
   handle.fd = memory.fd();
-  handle.device = found->device;
-  handle.offset = memory.offset();
-  handle.bytes = memory.size();
+  handle.memory = memory.id();
   handle.offset_in_memory = found->mapping_offset;
+  handle.size = found->size;
   *out = {};
   std::memcpy(out->reserved, &handle, sizeof handle);
   return CUDA_SUCCESS;
@@ -76,28 +84,44 @@ GPUROTA_SIM_API cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle shared, u
   if (call.failed()) return call.error();
   Handle handle = {};
   std::memcpy(&handle, shared.reserved, sizeof handle);
-  if (out == nullptr || handle.magic != kMagic || (flags & ~1U) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (handle.pid == ::getpid()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (gpurota::sim::process_start_time(handle.pid) != handle.start_time) {
+  if (out == nullptr || handle.magic != kMagic || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  Fd file = file_of(handle);
-  if (!file) return CUDA_ERROR_MAP_FAILED;
-  auto memory =
-      Physical::borrow(call.machine(), handle.device, std::move(file), handle.offset, handle.bytes);
+  if (handle.pid == ::getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+  Space& space = call.driver().space;
+  const auto is_of_memory = [&](const Allocation& a) {
+    return a.kind == Kind::kIpc && a.mapping->memory().id() == handle.memory;
+  };
+  const auto open = space.find_if([&](const Allocation& a) {
+    return is_of_memory(a) && a.mapping_offset == handle.offset_in_memory;
+  });
+  if (open) {
+    if (open->context != call.context()) return CUDA_ERROR_INVALID_HANDLE;
+    space.update(open->base, [](Allocation& a) { ++a.opened; });
+    *out = open->base;
+    return CUDA_SUCCESS;
+  }
   Allocation allocation;
-  allocation.mapping = Mapping::create(std::move(memory), gpurota::sim::kDevicePage);
-  if (!allocation.mapping) return CUDA_ERROR_MAP_FAILED;
+  if (const auto neighbour = space.find_if(is_of_memory)) {
+    allocation.mapping = neighbour->mapping;
+  } else {
+    if (!is_alive(handle)) return CUDA_ERROR_INVALID_VALUE;
+    Fd file = file_of(handle);
+    if (!file) return CUDA_ERROR_MAP_FAILED;
+    auto memory = Physical::import(call.machine(), std::move(file), handle.memory.offset);
+    if (!memory) return CUDA_ERROR_NOT_PERMITTED;  // freed
+    allocation.mapping = Mapping::create(std::move(memory), gpurota::sim::kDevicePage);
+    if (!allocation.mapping) return CUDA_ERROR_MAP_FAILED;
+  }
   allocation.base =
       reinterpret_cast<CUdeviceptr>(allocation.mapping->address() + handle.offset_in_memory);
-  allocation.size = handle.bytes - handle.offset_in_memory;
+  allocation.size = handle.size;
   allocation.kind = Kind::kIpc;
   allocation.context = call.context();
-  allocation.device = handle.device;
+  allocation.device = allocation.mapping->memory().device();
   allocation.mapping_offset = handle.offset_in_memory;
   allocation.id = call.machine().next_id();
-  call.driver().space.add(allocation);
+  space.add(allocation);
   *out = allocation.base;
   return CUDA_SUCCESS;
 }
@@ -109,11 +133,18 @@ GPUROTA_SIM_API cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle shared, unsi
 GPUROTA_SIM_API cuIpcCloseMemHandle(CUdeviceptr address) {
   ContextCall call;
   if (call.failed()) return call.error();
-  const auto found = call.driver().space.find(address);
-  if (!found || found->base != address || found->kind != Kind::kIpc)
-    return CUDA_ERROR_INVALID_VALUE;
+  Space& space = call.driver().space;
   call.driver().wait_all(call.driver().tails(*call.context()), call.lock());
-  return call.driver().space.remove(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const auto found = space.find(address);
+  if (!found || found->base != address || found->kind != Kind::kIpc) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (found->opened > 1) {
+    space.update(address, [](Allocation& a) { --a.opened; });
+  } else {
+    (void)space.remove(address);
+  }
+  return CUDA_SUCCESS;
 }
 
 GPUROTA_SIM_API cuIpcGetEventHandle(CUipcEventHandle* out, CUevent handle) {

@@ -3,6 +3,8 @@
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
 
+#include <iterator>
+
 using gpurota::sim::Allocation;
 using gpurota::sim::Call;
 using gpurota::sim::Driver;
@@ -18,6 +20,26 @@ CUresult put(void* out, T value) {
 
 unsigned handle_types(const Allocation& allocation) {
   return allocation.exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+}
+
+struct Range {
+  CUdeviceptr start;
+  std::size_t size;
+};
+
+// Of mapped memory the whole reservation that it is mapped in.
+Range range_of(const Driver& driver, const Allocation& allocation) {
+  if (allocation.kind == Kind::kMapped) {
+    const auto& [start, size] = *std::prev(driver.reservations.upper_bound(allocation.base));
+    return {start, size};
+  }
+  return {allocation.base, allocation.size};
+}
+
+// What the driver has mapped at once, which small allocations share.
+Range mapping_of(const Allocation& allocation) {
+  if (!allocation.on_device() || !allocation.mapping) return {allocation.base, allocation.size};
+  return {allocation.base - allocation.mapping_offset, allocation.mapping->size()};
 }
 
 CUresult answer(const Driver& driver, const Allocation& allocation, CUdeviceptr address,
@@ -49,9 +71,9 @@ CUresult answer(const Driver& driver, const Allocation& allocation, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return put<unsigned char>(out, allocation.kind == Kind::kLinear ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return put(out, allocation.base);
+      return put(out, range_of(driver, allocation).start);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return put<std::size_t>(out, allocation.size);
+      return put(out, range_of(driver, allocation).size);
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return put<unsigned char>(out, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
@@ -63,9 +85,9 @@ CUresult answer(const Driver& driver, const Allocation& allocation, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(out, reinterpret_cast<CUmemoryPool>(allocation.pool));
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return put<std::size_t>(out, allocation.size);
+      return put(out, mapping_of(allocation).size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      return put(out, allocation.base);
+      return put(out, mapping_of(allocation).start);
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return put<unsigned long long>(out, allocation.id);
     default:

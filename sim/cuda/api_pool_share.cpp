@@ -146,7 +146,7 @@ GPUROTA_SIM_API cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle,
   allocation.base =
       reinterpret_cast<CUdeviceptr>(allocation.mapping->address() + allocation.mapping_offset);
   allocation.size = piece.size;
-  allocation.kind = Kind::kIpc;
+  allocation.kind = Kind::kImported;
   allocation.device = piece.device;
   allocation.id = call.machine().next_id();
   call.driver().space.add(allocation);

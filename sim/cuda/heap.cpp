@@ -58,6 +58,8 @@ void DeviceHeap::release(const std::shared_ptr<Mapping>& mapping, std::size_t of
     slabs_.erase(found);
     return;
   }
+  // Another process may have it open: nothing else comes to lie there.
+  if (mapping->memory().is_shared()) return;
   auto hole = slab.free.emplace(offset, size).first;
   const auto next = std::next(hole);
   if (next != slab.free.end() && hole->first + hole->second == next->first) {

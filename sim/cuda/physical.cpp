@@ -90,28 +90,29 @@ std::shared_ptr<Physical> Physical::create(Machine& machine, int device, std::si
   if (device >= 0 && charged && !machine.charge(device, bytes, true)) return nullptr;
   memory->device_ = device;
   memory->charged_ = charged;
-  if (sharing == Sharing::kExportable) {
-    struct stat info = {};
-    ::fstat(memory->fd_, &info);
-    if (machine.share(info.st_ino, device, bytes)) memory->inode_ = info.st_ino;
-  }
+  if (sharing == Sharing::kExportable) (void)memory->share();
   return memory;
 }
 
 std::shared_ptr<Physical> Physical::import(Machine& machine, int fd) {
+  return import(machine, Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), 0);
+}
+
+std::shared_ptr<Physical> Physical::import(Machine& machine, Fd file, std::uint64_t offset) {
   struct stat info = {};
   std::uint64_t bytes = 0;
   std::shared_ptr<Physical> memory(new Physical(machine));
   memory->charged_ = false;
-  if (::fstat(fd, &info) != 0 || !machine.hold(info.st_ino, &memory->device_, &bytes)) {
-    return nullptr;
-  }
-  memory->inode_ = info.st_ino;
+  if (::fstat(file.get(), &info) != 0) return nullptr;
+  const MemoryId id = {info.st_ino, offset};
+  if (!machine.hold(id, &memory->device_, &bytes)) return nullptr;
+  memory->id_ = id;
+  memory->offset_ = offset;
   memory->size_ = bytes;
   memory->resident_.resize(round_up(memory->size_, kGrain) / kGrain);
-  memory->own_fd_ = Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  memory->own_fd_ = std::move(file);
   memory->fd_ = memory->own_fd_.get();
-  return memory->fd_ < 0 ? nullptr : memory;
+  return memory;
 }
 
 std::shared_ptr<Physical> Physical::borrow(Machine& machine, int device, Fd memory_fd,
@@ -129,17 +130,26 @@ std::shared_ptr<Physical> Physical::borrow(Machine& machine, int device, Fd memo
 }
 
 Physical::~Physical() {
-  if (fd_ >= 0 && !own_fd_ && size_ > 0) {
+  const bool was_shared = is_shared();
+  const bool is_last = !was_shared || machine_.drop(id_);
+  // A file that nobody else has goes anyway; a common one only lets go of its pages.
+  if (fd_ >= 0 && is_last && !borrowed_ && size_ > 0) {
     (void)::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
                       static_cast<off_t>(round_up(size_, kGrain)));
   }
   if (host_bytes_ > 0) machine_.discharge_host(host_bytes_);
   if (charged_on_touch_ > 0) machine_.discharge(device_, charged_on_touch_);
-  if (inode_ != 0) {
-    machine_.drop(inode_);
-  } else if (charged_ && device_ >= 0) {
-    machine_.discharge(device_, size_);
-  }
+  if (!was_shared && charged_ && device_ >= 0) machine_.discharge(device_, size_);
+}
+
+bool Physical::share() {
+  if (is_shared()) return true;
+  struct stat info = {};
+  if (::fstat(fd_, &info) != 0) return false;
+  const MemoryId id = {info.st_ino, offset_};
+  if (!machine_.share(id, device_, size_)) return false;
+  id_ = id;
+  return true;
 }
 
 bool Physical::reserve_host() {
@@ -158,7 +168,7 @@ bool Physical::touch_grains(std::byte* view, std::size_t first, std::size_t end)
       host_bytes_ += bytes;
     }
     // Managed memory moves to the GPU as it is touched, as long as there is room.
-    if (device_ >= 0 && !charged_ && inode_ == 0 && machine_.charge(device_, bytes, false)) {
+    if (device_ >= 0 && !charged_ && !is_shared() && machine_.charge(device_, bytes, false)) {
       charged_on_touch_ += bytes;
     }
   }

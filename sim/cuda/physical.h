@@ -29,6 +29,8 @@ class Physical {
                                           Sharing sharing, bool charged = true);
   // The memory behind a descriptor that another process (or this one) exported.
   static std::shared_ptr<Physical> import(Machine& machine, int fd);
+  // The memory at `offset` of a file, shared by who made it; null when nobody has it any more.
+  static std::shared_ptr<Physical> import(Machine& machine, Fd file, std::uint64_t offset);
   // Memory that another process owns and is charged for, at an offset of its memfd.
   static std::shared_ptr<Physical> borrow(Machine& machine, int device, Fd memory,
                                           std::uint64_t offset, std::size_t bytes);
@@ -40,6 +42,11 @@ class Physical {
   std::size_t size() const { return size_; }
   int fd() const { return fd_; }
   std::uint64_t offset() const { return offset_; }
+  // From here on other processes may import it, and it lives as long as anybody has it. False when the
+  // machine has no room for one more.
+  bool share();
+  bool is_shared() const { return id_ != MemoryId(); }
+  const MemoryId& id() const { return id_; }  // none: not shared
   // Sets host memory aside for all of it now, for memory that the program itself will touch.
   bool reserve_host();
   // Makes [offset, offset + bytes) resident through the view at `view`; false when the host is short.
@@ -55,7 +62,7 @@ class Physical {
   int fd_ = -1;
   Fd own_fd_;  // when it is not a piece of the device's common file
   std::uint64_t offset_ = 0;
-  std::uint64_t inode_ = 0;  // in the books as a shared allocation
+  MemoryId id_;  // in the books as a shared allocation
   bool charged_ = true, borrowed_ = false, host_reserved_ = false;
   std::mutex mutex_;
   std::vector<bool> resident_;  // by grain

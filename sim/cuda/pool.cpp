@@ -167,7 +167,7 @@ CUresult free_pool_memory(Driver& driver, CUdeviceptr address, Stream* stream) {
     return CUDA_SUCCESS;
   }
   const auto found = driver.space.find(address);
-  if (found && found->kind == Allocation::Kind::kIpc && found->base == address) {
+  if (found && found->kind == Allocation::Kind::kImported && found->base == address) {
     free_imported(driver, address, stream);
     return CUDA_SUCCESS;
   }

@@ -24,6 +24,15 @@ std::optional<Allocation> Space::find(CUdeviceptr address) const {
   return found->second;
 }
 
+std::optional<Allocation> Space::find_if(
+    const std::function<bool(const Allocation&)>& wanted) const {
+  const std::shared_lock lock(mutex_);
+  for (const auto& [base, allocation] : allocations_) {
+    if (wanted(allocation)) return allocation;
+  }
+  return std::nullopt;
+}
+
 std::optional<Allocation> Space::remove(CUdeviceptr base) {
   const std::unique_lock lock(mutex_);
   const auto found = allocations_.find(base);

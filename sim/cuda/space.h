@@ -20,7 +20,18 @@ struct Context;
 struct MemPool;
 
 struct Allocation {
-  enum class Kind { kLinear, kManaged, kHost, kRegistered, kPool, kMapped, kIpc, kGraph, kExternal };
+  enum class Kind {
+    kLinear,
+    kManaged,
+    kHost,
+    kRegistered,
+    kPool,
+    kImported,  // of another process's pool
+    kMapped,
+    kIpc,  // of another process, opened by its handle
+    kGraph,
+    kExternal
+  };
 
   CUdeviceptr base = 0;
   std::size_t size = 0;
@@ -35,6 +46,7 @@ struct Allocation {
   MemPool* pool = nullptr;
   unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   bool exportable = false;
+  unsigned opened = 1;                         // by its handle: so many times
   std::map<int, CUmemAccess_flags> access_by;  // of mapped memory, by ordinal
   CUmemAllocationProp properties = {};         // of mapped memory
 
@@ -47,6 +59,8 @@ class Space {
   void add(const Allocation& allocation);
   // The allocation that holds `address`.
   std::optional<Allocation> find(CUdeviceptr address) const;
+  // One for which `wanted` holds.
+  std::optional<Allocation> find_if(const std::function<bool(const Allocation&)>& wanted) const;
   // Takes out the allocation that starts at `base`.
   std::optional<Allocation> remove(CUdeviceptr base);
   void update(CUdeviceptr base, const std::function<void(Allocation&)>& change);

@@ -14,7 +14,7 @@
 namespace gpurota::sim {
 
 constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
-constexpr std::uint32_t kStateVersion = 3;
+constexpr std::uint32_t kStateVersion = 4;
 constexpr int kMaxDevices = 32;     // GPUs and MIG instances
 constexpr int kMaxProcesses = 512;  // at a time, held dead ones included
 constexpr int kMaxShared = 1024;    // exported or imported physical allocations
@@ -83,9 +83,16 @@ struct ProcessSlot {
   DeviceUse use[kMaxDevices];
 };
 
-// Physical memory that can outlive its creator, known by its memfd. Charged to the first holder.
+// Which memory it is, on the whole machine: its memfd, and where it begins there.
+struct MemoryId {
+  std::uint64_t inode = 0;  // 0: none
+  std::uint64_t offset = 0;
+  bool operator==(const MemoryId&) const = default;
+};
+
+// Physical memory that can outlive its creator. Charged to the first holder.
 struct SharedAllocation {
-  std::uint64_t inode;  // 0: entry is free
+  MemoryId id;  // none: entry is free
   std::uint64_t bytes;
   std::int32_t device;
   std::int32_t holder[kMaxHolders];  // process slots, in order of arrival; -1: none

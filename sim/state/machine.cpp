@@ -178,10 +178,10 @@ void Machine::reap(bool lazily) {
     if (slot.release_at_ns == 0) slot.release_at_ns = now + state_->release_delay_ns.load();
     if (now < slot.release_at_ns) continue;
     for (SharedAllocation& shared : state_->shared) {
-      if (shared.inode == 0) continue;
+      if (shared.id == MemoryId()) continue;
       auto* end = std::remove(std::begin(shared.holder), std::end(shared.holder), i);
       std::fill(end, std::end(shared.holder), -1);
-      if (shared.holder[0] < 0) shared.inode = 0;
+      if (shared.holder[0] < 0) shared.id = {};
     }
     slot.state = kSlotFree;
   }
@@ -191,7 +191,7 @@ std::uint64_t Machine::shared_bytes(int device, int slot) const {
   std::uint64_t sum = 0;
   for (int i = 0; i < state_->shared_end; ++i) {
     const SharedAllocation& shared = state_->shared[i];
-    if (shared.inode == 0 || shared.device != device) continue;
+    if (shared.id == MemoryId() || shared.device != device) continue;
     if (slot < 0 || shared.holder[0] == slot) sum += shared.bytes;
   }
   return sum;
@@ -251,28 +251,28 @@ bool Machine::charge_host(std::uint64_t bytes) {
 
 void Machine::discharge_host(std::uint64_t bytes) { state_->process[slot_].host_bytes -= bytes; }
 
-bool Machine::share(std::uint64_t inode, int device, std::uint64_t bytes) {
+bool Machine::share(const MemoryId& id, int device, std::uint64_t bytes) {
   const MachineLock lock(*state_);
   for (int i = 0; i < kMaxShared; ++i) {
     SharedAllocation& shared = state_->shared[i];
-    if (shared.inode != 0) continue;
+    if (shared.id != MemoryId()) continue;
     state_->shared_end = std::max(state_->shared_end, i + 1);
     shared.bytes = bytes;
     shared.device = device;
     std::fill(std::begin(shared.holder), std::end(shared.holder), -1);
     shared.holder[0] = slot_;
-    shared.inode = inode;
+    shared.id = id;
     if (device >= 0) state_->process[slot_].use[device].bytes -= bytes;
     return true;
   }
   return false;
 }
 
-bool Machine::hold(std::uint64_t inode, int* device, std::uint64_t* bytes) {
+bool Machine::hold(const MemoryId& id, int* device, std::uint64_t* bytes) {
   const MachineLock lock(*state_);
   reap();
   for (SharedAllocation& shared : state_->shared) {
-    if (shared.inode != inode) continue;
+    if (shared.id != id) continue;
     auto* free_place = std::find(std::begin(shared.holder), std::end(shared.holder), -1);
     if (free_place == std::end(shared.holder)) return false;
     *free_place = slot_;
@@ -283,17 +283,19 @@ bool Machine::hold(std::uint64_t inode, int* device, std::uint64_t* bytes) {
   return false;
 }
 
-void Machine::drop(std::uint64_t inode) {
+bool Machine::drop(const MemoryId& id) {
   const MachineLock lock(*state_);
   for (SharedAllocation& shared : state_->shared) {
-    if (shared.inode != inode) continue;
+    if (shared.id != id) continue;
     auto* mine = std::find(std::begin(shared.holder), std::end(shared.holder), slot_);
-    if (mine == std::end(shared.holder)) return;
+    if (mine == std::end(shared.holder)) return false;
     std::copy(mine + 1, std::end(shared.holder), mine);
     shared.holder[kMaxHolders - 1] = -1;
-    if (shared.holder[0] < 0) shared.inode = 0;
-    return;
+    if (shared.holder[0] >= 0) return false;
+    shared.id = {};
+    return true;
   }
+  return true;
 }
 
 }  // namespace gpurota::sim

@@ -56,10 +56,11 @@ class Machine {
   void discharge_host(std::uint64_t bytes);
 
   // Shared allocations. `share` moves bytes that this process has been charged for into the entry;
-  // `hold` adds this process as a holder and says the size and device; `drop` takes it away.
-  bool share(std::uint64_t inode, int device, std::uint64_t bytes);
-  bool hold(std::uint64_t inode, int* device, std::uint64_t* bytes);
-  void drop(std::uint64_t inode);
+  // `hold` adds this process as a holder and says the size and device; `drop` takes it away, and is true
+  // when nobody holds it any more.
+  bool share(const MemoryId& id, int device, std::uint64_t bytes);
+  bool hold(const MemoryId& id, int* device, std::uint64_t* bytes);
+  bool drop(const MemoryId& id);
 
   DeviceTotals totals(int device);
   std::vector<ProcessUse> processes(int device);

@@ -114,6 +114,9 @@
   X(cuEventQuery, CUevent)                                                                        \
   X(cuEventSynchronize, CUevent)                                                                  \
   X(cuEventElapsedTime, float*, CUevent, CUevent)                                                 \
+  X(cuIpcGetMemHandle, CUipcMemHandle*, CUdeviceptr)                                              \
+  X(cuIpcOpenMemHandle_v2, CUdeviceptr*, CUipcMemHandle, unsigned)                                \
+  X(cuIpcCloseMemHandle, CUdeviceptr)                                                             \
   X(cuIpcGetEventHandle, CUipcEventHandle*, CUevent)                                              \
   X(cuIpcOpenEventHandle, CUevent*, CUipcEventHandle)                                             \
   X(cuModuleLoadData, CUmodule*, const void*)                                                     \

@@ -1,6 +1,7 @@
 // What few programs use: shared pools, batches of copies and of values, attributes of streams, user
-// objects, arrays with deferred mapping.
+// objects, arrays with deferred mapping, the range of mapped memory.
 #include "tests/driver/api.h"
+#include "tests/driver/device_memory.h"
 #include "tests/driver/pass_descriptor.h"
 
 #include <vector>
@@ -227,4 +228,31 @@ DRIVER_CHECK(an_array_with_deferred_mapping_tells_what_it_would_need) {
   EXPECT_OK(cuArrayDestroy(array));
   EXPECT_OK(cuMemGetInfo_v2(&after, &total));
   EXPECT_SAME(before, after);
+}
+
+DRIVER_CHECK(the_range_of_mapped_memory_is_its_whole_reservation) {
+  const WithContext with;
+  constexpr std::size_t kSize = 8 * kMiB;
+  const auto prop = device_memory();
+  CUdeviceptr reserved = 0, start = 0;
+  std::size_t size = 0;
+  EXPECT_OK(cuMemAddressReserve(&reserved, 2 * kSize, 0, 0, 0));
+  for (const CUdeviceptr at : {reserved, reserved + kSize}) {
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+    EXPECT_OK(cuMemMap(at, kSize, 0, handle, 0));
+    EXPECT_OK(cuMemRelease(handle));
+  }
+  EXPECT_OK(cuMemSetAccess(reserved, 2 * kSize, &kReadWrite, 1));
+  const CUdeviceptr second = reserved + kSize;
+  EXPECT_OK(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, second));
+  EXPECT_OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, second));
+  EXPECT_SAME(start, reserved);
+  EXPECT_SAME(size, 2 * kSize);
+  EXPECT_OK(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, second));
+  EXPECT_OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, second));
+  EXPECT_SAME(start, second);
+  EXPECT_SAME(size, kSize);
+  EXPECT_OK(cuMemUnmap(reserved, 2 * kSize));
+  EXPECT_OK(cuMemAddressFree(reserved, 2 * kSize));
 }
