@@ -178,17 +178,33 @@ Daemon::~Daemon() {
   recorder_.record(std::move(event));
 }
 
-Result<void> Daemon::start() {
-  since_ = world_.wall_clock();
+Result<void> Daemon::ask() {
   log::info("asking the account database for the names of the configuration");
   if (!users_.resolve(world_.patience)) {
     return fail(Code::kUnavailable,
                 "the account database does not answer, and without it nobody knows who administers "
                 "or whose limits hold: see why (`getent passwd root`), then start gpurotad again");
   }
-  grants_.set_throttle(LimitKeeper::throttle(config_));
+  if (const auto& group = users_.socket_group(); group && !*group) {
+    return tl::unexpected(group->error());
+  }
   log::info("asking the driver for its GPUs");
   if (!discover(world_.patience)) return fail(Code::kUnavailable, kDriverHangs);
+  return {};
+}
+
+ipc::ListenOptions Daemon::listen_options(int type) const {
+  ipc::ListenOptions options{type, places_.socket_mode, {}, 256};
+  if (const auto& group = users_.socket_group()) {
+    options.mode = 0660;
+    options.group = **group;
+  }
+  return options;
+}
+
+Result<void> Daemon::start() {
+  since_ = world_.wall_clock();
+  grants_.set_throttle(LimitKeeper::throttle(config_));
   GPUROTA_TRY(leases_.restore());
   if (driver_) recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
@@ -198,14 +214,9 @@ Result<void> Daemon::start() {
   const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
   for (const auto& [id, entry] : leases_.entries()) grants_.hold_until(id, settled);
   turns_.restore(settled);
-  const ipc::ListenOptions options{0, places_.socket_mode, places_.group, 256};
-  ipc::ListenOptions tenant = options;
-  tenant.type = SOCK_SEQPACKET;
-  GPUROTA_TRY(tenants_.listen(places_.tenant_socket, tenant));
+  GPUROTA_TRY(tenants_.listen(places_.tenant_socket, listen_options(SOCK_SEQPACKET)));
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
-  ipc::ListenOptions control = options;
-  control.type = SOCK_STREAM;
-  GPUROTA_TRY(control_.listen(places_.control_socket, control));
+  GPUROTA_TRY(control_.listen(places_.control_socket, listen_options(SOCK_STREAM)));
   GPUROTA_TRY(jobs_.restore());
   for (const auto& [id, entry] : leases_.entries()) {
     if (entry.lease.kind == LeaseKind::kJob && entry.holder) {

@@ -21,6 +21,7 @@
 #include "daemon/users.h"
 #include "daemon/views.h"
 #include "daemon/watch_keeper.h"
+#include "ipc/unix_socket.h"
 #include "lease/grant_book.h"
 #include "sys/worker.h"
 
@@ -48,16 +49,15 @@ class Daemon {
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
     ports::JobStore* jobs = nullptr;    // null: there are no jobs
     ports::FillerStore* fillers = nullptr;
-    // start() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
+    // ask() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
     // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
   };
   struct Places {
     std::string control_socket;
     std::string tenant_socket;
-    std::string preload;            // libgpurota.so; empty: not found
-    mode_t socket_mode = 0600;      // 0666 where everybody may connect
-    std::optional<gid_t> group;     // 0660 for this group instead
+    std::string preload;        // libgpurota.so; empty: not found
+    mode_t socket_mode = 0600;  // 0666 where everybody may connect; 0660 for the configured group
     std::string audit_directory{};  // empty: no audit log
     std::string runtime_dir{};      // what follows is for jobs
     std::string jobs{};             // directory of their files
@@ -71,13 +71,17 @@ class Daemon {
   Daemon(World world, config::Config config, Places places);
   ~Daemon();
 
-  // Takes up what is stored, looks for GPUs, opens the sockets. After it the loop may run.
+  // Asks for whom the configuration names, and for the GPUs, and waits for both. Nothing has begun that a
+  // daemon which is ended meanwhile would leave undone.
+  Result<void> ask();
+  // Then: takes up what is stored, opens the sockets. After it the loop may run.
   Result<void> start();
   // Reads the configuration again and takes it over while everything runs. A bad one changes
   // nothing. What cannot change so is said in the log and waits for a restart.
   Result<void> reload();
 
  private:
+  ipc::ListenOptions listen_options(int type) const;
   // The configuration, or what is known of those whom it names.
   void on_rules_change();
   // What the driver says of itself and of the GPUs.

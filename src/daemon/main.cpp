@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
+#include "daemon/users.h"
 #include "ipc/paths.h"
 #include "ipc/runtime_dir.h"
 #include "nvml/nvml_probe.h"
@@ -87,19 +88,14 @@ std::string find_systemd_run() {
   return {};
 }
 
-Result<std::optional<gid_t>> group_of(const config::Config& config) {
-  if (config.group.empty()) return std::nullopt;
-  const auto group = sys::SystemAccounts().read_gid(config.group);
-  if (!group) {
-    return fail(Code::kInvalid, group.error().message +
-                                    ": make it with groupadd, or change `group` in the "
-                                    "configuration");
-  }
-  return *group;
+// For as long as nothing has begun that has to be ended: whatever is waited for may hang.
+void end_at_once(int /*signal*/) {
+  constexpr std::string_view kText = "gpurotad was told to stop before it served\n";
+  (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(0);
 }
 
-Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options,
-                                 const config::Config& config) {
+Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options) {
   Daemon::Places places;
   places.control_socket = ipc::control_socket(paths.runtime_dir);
   places.tenant_socket = ipc::tenant_socket(paths.runtime_dir);
@@ -117,8 +113,6 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   }
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
-  GPUROTA_ASSIGN_OR_RETURN(places.group, group_of(config));
-  if (places.group) places.socket_mode = 0660;
   return places;
 }
 
@@ -127,15 +121,13 @@ Result<config::Config> load_config(const Options& options, const ipc::Paths& pat
 }
 
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Config& config) {
-  GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options, config));
-  const bool shared = ::geteuid() == 0 || places.group;
+  for (const int signal : {SIGTERM, SIGINT}) (void)std::signal(signal, end_at_once);
+  GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options));
+  const bool shared = ::geteuid() == 0 || !config.group.empty();
   GPUROTA_ASSIGN_OR_RETURN(
       const ipc::RuntimeDir runtime,
       ipc::RuntimeDir::make(paths.runtime_dir, shared ? 0755 : 0700, kPredecessorPatience));
   GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
-  const auto stop = [&loop] { loop->stop(); };
-  GPUROTA_ASSIGN_OR_RETURN(const auto on_term, loop->on_signal(SIGTERM, stop));
-  GPUROTA_ASSIGN_OR_RETURN(const auto on_int, loop->on_signal(SIGINT, stop));
   GPUROTA_ASSIGN_OR_RETURN(const auto store,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
   sys::SystemProcesses processes(*loop);
@@ -154,6 +146,10 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   Daemon daemon(world, config, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
                            loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));
+  GPUROTA_TRY(daemon.ask());
+  const auto stop = [&loop] { loop->stop(); };
+  GPUROTA_ASSIGN_OR_RETURN(const auto on_term, loop->on_signal(SIGTERM, stop));
+  GPUROTA_ASSIGN_OR_RETURN(const auto on_int, loop->on_signal(SIGINT, stop));
   GPUROTA_TRY(daemon.start());
   GPUROTA_TRY(loop->enable_watchdog());
   log::info("gpurotad serves", {{"version", proto::version()}, {"socket", places.control_socket}});
@@ -171,7 +167,8 @@ Result<void> run(const Options& options) {
   if (options.config) paths.config_file = ipc::absolute(*options.config);
   GPUROTA_ASSIGN_OR_RETURN(const config::Config config, load_config(options, paths));
   if (options.check_config) {
-    GPUROTA_TRY(group_of(config));
+    sys::SystemAccounts accounts;
+    if (!config.group.empty()) GPUROTA_TRY(Users::read_socket_group(accounts, config.group));
     const bool there = ::access(paths.config_file.c_str(), F_OK) == 0;
     std::printf("%s: %s\n", paths.config_file.c_str(),
                 there ? "ok" : "is not there, every setting has its default");

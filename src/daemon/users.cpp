@@ -17,6 +17,14 @@ Users::Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
   if (accounts_) worker_ = std::make_unique<sys::Worker>(loop_, "accounts");
 }
 
+Result<gid_t> Users::read_socket_group(ports::Accounts& accounts, const std::string& name) {
+  auto group = accounts.read_gid(name);
+  if (group || group.error().code != Code::kNotFound) return group;
+  return fail(Code::kInvalid, group.error().message +
+                                  ": make it with groupadd, or change `group` in the "
+                                  "configuration");
+}
+
 Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   Names names;
   // The id, or a sentence about a name that nobody has.
@@ -42,6 +50,9 @@ Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   }
   if (!named.admin_group.empty()) {
     keep(accounts.read_gid(named.admin_group), [&](gid_t gid) { names.administrators = gid; });
+  }
+  if (!named.socket_group.empty()) {
+    names.socket_group = read_socket_group(accounts, named.socket_group);
   }
   return names;
 }

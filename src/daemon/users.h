@@ -6,6 +6,7 @@
 // connection stand in for them. Bounded: who has not come for longest is forgotten.
 #pragma once
 
+#include "base/result.h"
 #include "config/config.h"
 #include "core/time.h"
 #include "core/user_limits.h"
@@ -38,6 +39,11 @@ class Users {
   Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
         const config::Config& config, uid_t daemon_user, std::function<void()> on_late = {});
 
+  // The group of the sockets (`group`). kInvalid says what to do about one that is not there.
+  static Result<gid_t> read_socket_group(ports::Accounts& accounts, const std::string& name);
+  // As resolve() found it; empty: the configuration names none.
+  const std::optional<Result<gid_t>>& socket_group() const { return names_.socket_group; }
+
   // Looks up the names of the configuration, and waits so long for them. False: they come when they come, `on_late` is
   // called then, and the old ones hold until then.
   bool resolve(std::chrono::milliseconds patience);
@@ -60,6 +66,7 @@ class Users {
     ResolvedRules rules;
     std::optional<gid_t> administrators;
     std::set<gid_t> automatic;
+    std::optional<Result<gid_t>> socket_group;
     std::vector<std::string> unknown;  // a sentence for each name that nobody has
   };
   struct User {
@@ -75,6 +82,7 @@ class Users {
     LimitRules rules;
     std::string admin_group;
     std::vector<std::string> automatic;
+    std::string socket_group;
   };
   static Names look_up(ports::Accounts& accounts, const Named& named);
   void adopt(Names names);

@@ -110,9 +110,22 @@ TEST_F(UsersTest, ANameThatNobodyHasHoldsForNobodyAndIsSaid) {
   EXPECT_EQ(users.limits_of(kAlice).gpus, UserLimits::kUnlimited);
 }
 
+TEST_F(UsersTest, TheGroupOfTheSocketsIsKnownWithTheOtherNamesOrItIsSaidWhatToDo) {
+  Users users(loop, database, config, 4711);
+  users.resolve(1min);
+  EXPECT_FALSE(users.socket_group()) << "none is configured";
+  config.group = "students";
+  users.resolve(1min);
+  EXPECT_EQ(users.socket_group()->value(), kStudents);
+  config.group = "study";
+  users.resolve(1min);
+  EXPECT_THAT(users.socket_group()->error().message, ::testing::HasSubstr("groupadd"));
+}
+
 TEST_F(UsersTest, ADatabaseThatHangsIsWaitedForNoLongerThanItIsSaid) {
   accounts.block();
   config.limits.everyone.gpus = 2;
+  config.group = "students";
   config.automatic.users = {"alice", "@students"};
   int late = 0;
   Users users(loop, database, config, 4711, [&] { ++late; });
@@ -121,6 +134,7 @@ TEST_F(UsersTest, ADatabaseThatHangsIsWaitedForNoLongerThanItIsSaid) {
   EXPECT_FALSE(users.is_administrator(kAlice)) << "whoever they are";
   EXPECT_EQ(users.limits_of(kAlice).gpus, 2) << "what holds for everyone names nobody";
   EXPECT_THAT(users.automatic_groups(), ::testing::IsEmpty());
+  EXPECT_FALSE(users.socket_group());
   accounts.unblock();
   answered(users);
   EXPECT_THAT(users.automatic_groups(), ::testing::ElementsAre(kStudents));

@@ -139,6 +139,34 @@ refused() {
   gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
 }
 
+daemon_in_background() {
+  in_background gpurotad.log "$@" gpurotad --runtime-dir run --state-dir state --config gpurota.toml
+}
+
+@test "a group that is not there: says what to do, before anybody is served" {
+  printf 'group = "no-such-group"\n' >gpurota.toml
+  refused 1 'no group "no-such-group": make it with groupadd' gpurotad --config gpurota.toml --check-config
+  daemon_in_background
+  local code=0
+  wait "$BACKGROUND_PID" || code=$?
+  [ "$code" = 1 ]
+  says gpurotad.log 'no group "no-such-group": make it with groupadd'
+  [ ! -e run/control.sock ]
+}
+
+@test "while the driver hangs at its start, the daemon ends at once when it is told to" {
+  # Whoever opens it waits for a writer, and there is none.
+  mkdir driver
+  mkfifo driver/libnvidia-ml.so.1
+  daemon_in_background env "LD_LIBRARY_PATH=$PWD/driver:$LD_LIBRARY_PATH"
+  wait_until says gpurotad.log 'asking the driver'
+  run -1 gpurota status
+  kill -TERM "$BACKGROUND_PID"
+  wait_until gone "$BACKGROUND_PID"
+  wait "$BACKGROUND_PID"
+  says gpurotad.log 'told to stop before it served'
+}
+
 @test "a second daemon in the same folder leaves the first one alone" {
   start_daemon
   run -1 gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml"

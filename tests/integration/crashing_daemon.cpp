@@ -92,7 +92,9 @@ int serve(const std::string& directory, int crash_at, bool after) {
       {**loop, probe, crashing, processes, sys::wall_now,
        [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }},
       config, {directory + "/control.sock", directory + "/tenant.sock", "/libgpurota.so"});
-  if (auto started = daemon.start(); !started) {
+  auto started = daemon.ask();
+  if (started) started = daemon.start();
+  if (!started) {
     std::fprintf(stderr, "%s\n", started.error().message.c_str());
     return 1;
   }

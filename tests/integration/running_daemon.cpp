@@ -83,7 +83,8 @@ Result<void> RunningDaemon::try_start() {
                                 }};
     world.patience = patience;
     daemon::Daemon daemon(world, config_, {control_socket(), tenant_socket(), "/libgpurota.so"});
-    const Result<void> started = daemon.start();
+    Result<void> started = daemon.ask();
+    if (started) started = daemon.start();
     done.set_value(started);
     if (started) (void)loop_->run();
   });
