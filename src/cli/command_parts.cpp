@@ -2,6 +2,8 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "cli/args.h"
+#include "cli/waiting.h"
 
 #include <fmt/format.h>
 
@@ -47,6 +49,13 @@ Result<void> add_variables(const std::string& path, std::vector<proto::Variable>
 }
 
 }  // namespace
+
+Result<void> check_options(client::Connection& connection,
+                           const std::vector<std::string>& options) {
+  GPUROTA_ASSIGN_OR_RETURN(const RunOptions run, parse_run_words(options));
+  // A reservation has its GPUs.
+  return run.lease ? Result<void>() : check_possible(connection, run);
+}
 
 Result<std::string> read_text(const std::string& path) {
   Fd opened;

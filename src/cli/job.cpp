@@ -39,10 +39,15 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
   return call;
 }
 
+Result<proto::AddJob::Reply> add_job(const Context& context, const JobOptions& options) {
+  GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  GPUROTA_TRY(check_options(connection, call.options));
+  return connection.call(call);
+}
+
 int add(const Context& context, const JobOptions& options) {
-  const auto call = add_call(options);
-  if (!call) return failed(call.error());
-  const auto reply = ask_daemon(context, *call);
+  const auto reply = add_job(context, options);
   if (!reply) return failed(reply.error());
   if (context.verbose) complain("added " + reply->job.name);
   return 0;
@@ -73,20 +78,27 @@ Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& opti
   return change;
 }
 
-int update_job(const Context& context, const JobOptions& options) {
-  const auto known = ask_daemon(context, proto::ListJobs{options.name, options.user});
-  if (!known) return failed(known.error());
-  const auto change = update_call(known->jobs.at(0), options);
-  if (!change) return failed(change.error());
-  const auto reply = ask_daemon(context, change->call);
+Result<proto::UpdateJob::Reply> update_job(const Context& context, const JobOptions& options,
+                                           ChangedOptions& change) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  GPUROTA_ASSIGN_OR_RETURN(const auto known,
+                           connection.call(proto::ListJobs{options.name, options.user}));
+  GPUROTA_ASSIGN_OR_RETURN(change, update_call(known.jobs.at(0), options));
+  if (change.call.options) GPUROTA_TRY(check_options(connection, *change.call.options));
+  return connection.call(change.call);
+}
+
+int update(const Context& context, const JobOptions& options) {
+  ChangedOptions change;
+  const auto reply = update_job(context, options, change);
   if (!reply) return failed(reply.error());
   const std::string& state = reply->job.state;
   const bool on = state == "running" || state == "waiting" || state == "stopping";
-  if (on && (change->later || (change->now && !reply->live))) {
+  if (on && (change.later || (change.now && !reply->live))) {
     complain(fmt::format("it holds from the next start of the job; now: gpurota job restart {}",
                          options.name));
   } else if (context.verbose) {
-    complain(on && change->now ? "it holds now" : "changed " + options.name);
+    complain(on && change.now ? "it holds now" : "changed " + options.name);
   }
   return 0;
 }
@@ -109,7 +121,7 @@ int job(const Context& context, const JobOptions& options) {
   if (options.action == "add") return add(context, options);
   if (options.action == "list" || options.action == "show") return list(context, options);
   if (options.action == "logs") return job_logs(context, options);
-  if (options.action == "update") return update_job(context, options);
+  if (options.action == "update") return update(context, options);
   if (options.action == "export") return job_export(context, options);
   if (options.action == "apply") return job_apply(context, options);
   proto::ControlJob call{options.name, options.user, options.action, {}};

@@ -45,6 +45,23 @@ Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<
   return {};
 }
 
+// Of jobs that are new, or run otherwise.
+Result<void> check_all(client::Connection& connection,
+                       const std::vector<proto::JobDefinition>& jobs,
+                       const std::vector<proto::Job>& known) {
+  for (const proto::JobDefinition& job : jobs) {
+    const bool same = std::any_of(known.begin(), known.end(), [&job](const proto::Job& each) {
+      return each.name == job.name && each.options == job.options;
+    });
+    if (same) continue;
+    if (const auto possible = check_options(connection, job.options); !possible) {
+      return fail(possible.error().code,
+                  fmt::format("job {}: {}", display_text(job.name, 64), possible.error().message));
+    }
+  }
+  return {};
+}
+
 Result<proto::ApplyJobs::Reply> apply(const Context& context, const std::string& path) {
   const std::string file = path == "-" ? "standard input" : path;
   GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_text(path));
@@ -53,6 +70,7 @@ Result<proto::ApplyJobs::Reply> apply(const Context& context, const std::string&
   GPUROTA_ASSIGN_OR_RETURN(
       const auto known, connection.call(proto::ListJobs{std::nullopt, std::to_string(::getuid())}));
   GPUROTA_TRY(fill_in(jobs, known.jobs, file));
+  GPUROTA_TRY(check_all(connection, jobs, known.jobs));
   proto::ApplyJobs call{std::move(jobs)};
   if (const std::size_t bytes = proto::call_json(call).size(); bytes > proto::kMaxCallBytes) {
     return fail(Code::kLimit,

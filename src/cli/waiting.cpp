@@ -37,21 +37,28 @@ std::string new_ticket() {
   return ticket;
 }
 
-// Fills what Acquire and Enqueue have in common.
+// Fills what Acquire, Enqueue and CheckRequest have in common.
 template <class Call>
-Call call_of(const Wanted& wanted) {
-  const LeaseWishes& wishes = wanted.wishes;
+Call call_of(const LeaseWishes& wishes) {
   Call call;
-  call.kind = wanted.kind;
   call.gpus = wishes.gpus;
   if (!wishes.gpu_ids.empty()) call.gpu_ids = wishes.gpu_ids;
   call.memory = wishes.memory;
   call.soft_limit = wishes.soft_limit;
-  call.unreserved_threshold = wishes.memory_threshold;
   if (wishes.swap) call.swap = true;
   if (wishes.oversize) call.oversize = true;
   call.priority = wishes.priority;
   call.quantum = wishes.quantum;
+  return call;
+}
+
+// And the first two.
+template <class Call>
+Call call_of(const Wanted& wanted) {
+  const LeaseWishes& wishes = wanted.wishes;
+  Call call = call_of<Call>(wishes);
+  call.kind = wanted.kind;
+  call.unreserved_threshold = wishes.memory_threshold;
   if (wishes.lasts) call.seconds = wishes.lasts->count();
   if (wanted.take_over) call.take_over = true;
   call.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);
@@ -180,6 +187,11 @@ std::string waiting_text(const proto::Request& request, WallTime now) {
     text += "; " + next;
   }
   return text;
+}
+
+Result<void> check_possible(client::Connection& connection, const LeaseWishes& wishes) {
+  GPUROTA_TRY(connection.call(call_of<proto::CheckRequest>(wishes)));
+  return {};
 }
 
 Result<proto::Acquire::Reply> obtain(const client::Location& location,

@@ -39,9 +39,9 @@ constexpr bool changes_nothing() {
   return std::is_same_v<Method, proto::GetInfo> || std::is_same_v<Method, proto::Status> ||
          std::is_same_v<Method, proto::ListProcesses> || std::is_same_v<Method, proto::Health> ||
          std::is_same_v<Method, proto::ListRequests> || std::is_same_v<Method, proto::ListTurns> ||
-         std::is_same_v<Method, proto::Hold> || std::is_same_v<Method, proto::Events> ||
-         std::is_same_v<Method, proto::Report> || std::is_same_v<Method, proto::Doctor> ||
-         std::is_same_v<Method, proto::ServiceInfo> ||
+         std::is_same_v<Method, proto::CheckRequest> || std::is_same_v<Method, proto::Hold> ||
+         std::is_same_v<Method, proto::Events> || std::is_same_v<Method, proto::Report> ||
+         std::is_same_v<Method, proto::Doctor> || std::is_same_v<Method, proto::ServiceInfo> ||
          std::is_same_v<Method, proto::InterfaceDescription>;
 }
 

@@ -76,6 +76,7 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::Status&);
   Outcome on(const Caller& caller, const proto::ListProcesses&);
   Outcome on(const Caller& caller, const proto::Enqueue&);
+  Outcome on(const Caller& caller, const proto::CheckRequest&);
   Outcome on(const Caller& caller, const proto::GetEnvironment&);
   Outcome on(const Caller& caller, const proto::ListRequests&);
   Outcome on(const Caller& caller, const proto::Cancel&);

@@ -71,6 +71,22 @@ Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpu
   return wishes;
 }
 
+// A filler that would be refused wherever it may be, at every start.
+Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease::GpuRoom>& rooms) {
+  lease::PlacementRequest request;
+  request.memory = wishes.memory;
+  request.swap = wishes.on_yield == filler::OnYield::kEvict;
+  std::optional<lease::Refusal> never;
+  for (const lease::GpuRoom& room : rooms) {
+    if (!lease::leasable(room) || !wishes.may_use(room.info.uuid)) continue;
+    request.gpus = {room.info.uuid};
+    auto refusal = lease::impossible(request, rooms);
+    if (!refusal) return {};
+    if (!never) never = std::move(refusal);
+  }
+  return never ? tl::unexpected(never->error) : Result<void>();
+}
+
 }  // namespace
 
 proto::FillerPlace ControlMethods::describe_place(const FillerEntry& filler,
@@ -119,7 +135,7 @@ proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
   shown.on_yield = filler.wishes.on_yield == filler::OnYield::kEvict ? "evict" : "stop";
   bool on = false, evicted = false;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    if (gpu.info.mig_enabled || !filler.may_use(gpu.info.uuid)) continue;
+    if (gpu.info.mig_enabled || !filler.wishes.may_use(gpu.info.uuid)) continue;
     shown.places.push_back(describe_place(filler, gpu));
     on |= shown.places.back().since.has_value();
     evicted |= shown.places.back().state == "evicted";
@@ -151,6 +167,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
   }
   auto wishes = wishes_of(call, parts_.gpus);
   if (!wishes) return refused(wishes.error());
+  const auto possible = check_possible(*wishes, parts_.leases.rooms());
+  if (!possible) return refused(possible.error());
   const auto added = parts_.fillers->add(caller.uid, spec_of(call), std::move(*wishes));
   if (!added) return refused(added.error());
   return replied<proto::AddFiller>({describe_filler(**added)});

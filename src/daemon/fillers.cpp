@@ -41,9 +41,8 @@ std::string reason_of(filler::Why why) {
 
 }  // namespace
 
-bool FillerEntry::may_use(const GpuUuid& gpu) const {
-  return wishes.gpus.empty() ||
-         std::find(wishes.gpus.begin(), wishes.gpus.end(), gpu) != wishes.gpus.end();
+bool FillerWishes::may_use(const GpuUuid& gpu) const {
+  return gpus.empty() || std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
 }
 
 Fillers::Fillers(Parts parts)
@@ -82,7 +81,7 @@ filler::Rules Fillers::rules_for(const GpuUuid& gpu) const {
   rules.load_percent = parts_.config.filler.load_percent;
   std::optional<Duration> least;
   for (const auto& [id, entry] : entries_) {
-    if (entry.removed || entry.paused || !entry.may_use(gpu)) continue;
+    if (entry.removed || entry.paused || !entry.wishes.may_use(gpu)) continue;
     if (!least || entry.wishes.idle_after < *least) least = entry.wishes.idle_after;
   }
   if (least) rules.idle_after = *least;
@@ -93,7 +92,7 @@ bool Fillers::is_of_interest(const GpuUuid& gpu) const {
   const auto spot = spots_.find(gpu);
   if (spot != spots_.end() && spot->second.filler) return true;
   return std::any_of(entries_.begin(), entries_.end(), [&](const auto& each) {
-    return !each.second.paused && !each.second.removed && each.second.may_use(gpu);
+    return !each.second.paused && !each.second.removed && each.second.wishes.may_use(gpu);
   });
 }
 

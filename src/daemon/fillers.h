@@ -44,6 +44,8 @@ struct FillerWishes {
   std::chrono::milliseconds idle_after{30000};
   std::chrono::milliseconds grace{2000};
   filler::OnYield on_yield = filler::OnYield::kStop;
+
+  bool may_use(const GpuUuid& gpu) const;
 };
 
 struct FillerEntry {
@@ -61,7 +63,6 @@ struct FillerEntry {
   TimePoint failed_at{};  // then
   TimePoint last_start = TimePoint::min();
 
-  bool may_use(const GpuUuid& gpu) const;
   bool is_removed() const { return removed; }
 };
 

@@ -50,6 +50,21 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
   return outcome;
 }
 
+Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call) {
+  if (parts_.driver_error()) return replied<proto::CheckRequest>({});
+  const auto request = request_of(caller, {.gpus = call.gpus,
+                                           .gpu_ids = call.gpu_ids,
+                                           .memory = call.memory,
+                                           .soft_limit = call.soft_limit,
+                                           .swap = call.swap,
+                                           .priority = call.priority,
+                                           .quantum = call.quantum,
+                                           .oversize = call.oversize});
+  if (!request) return refused(request.error());
+  const auto never = lease::impossible(request->placement, parts_.leases.rooms());
+  return never ? refused(never->error) : replied<proto::CheckRequest>({});
+}
+
 Outcome ControlMethods::on(const Caller& caller, const proto::GetEnvironment& call) {
   const auto entry = own_lease(caller, call.lease_id);
   if (!entry) return refused(entry.error());

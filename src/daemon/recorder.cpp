@@ -22,13 +22,13 @@ constexpr auto kPrunePeriod = std::chrono::hours(1);
 
 // Only to look; not worth a line unless refused.
 bool only_looks(std::string_view method) {
-  constexpr std::array<std::string_view, 17> kLooks = {
-      "GetInfo",       "Hold",      "Status",
-      "ListProcesses", "Events",    "Report",
-      "Doctor",        "Explain",   "GetInterfaceDescription",
-      "Queue",         "Metrics",   "ListJobs",
-      "ListRequests",  "Health",    "ListFillers",
-      "ListTurns",     "ReadJobLog"};
+  constexpr std::array<std::string_view, 18> kLooks = {
+      "GetInfo",       "Hold",       "Status",
+      "ListProcesses", "Events",     "Report",
+      "Doctor",        "Explain",    "GetInterfaceDescription",
+      "Queue",         "Metrics",    "ListJobs",
+      "ListRequests",  "Health",     "ListFillers",
+      "ListTurns",     "ReadJobLog", "CheckRequest"};
   return std::find(kLooks.begin(), kLooks.end(), method) != kLooks.end();
 }
 

@@ -65,6 +65,10 @@ const char* sample_text<Enqueue>() {
   return R"({"ticket":"0af3","kind":"reservation","gpus":2,"seconds":1800,"take_over":true})";
 }
 template <>
+const char* sample_text<CheckRequest>() {
+  return R"({"gpus":2,"memory":{"bytes":8},"swap":true,"priority":-10,"quantum":"5s"})";
+}
+template <>
 const char* sample_text<GetEnvironment>() {
   return R"({"lease_id":"L3"})";
 }

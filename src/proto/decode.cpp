@@ -188,6 +188,9 @@ const char* oversized(const Drain& drain) {
 const char* oversized(const AddFiller& filler) {
   return filler.gpu_ids && filler.gpu_ids->size() > kMaxGpuIds ? "gpu_ids" : "";
 }
+const char* oversized(const CheckRequest& request) {
+  return request.gpu_ids && request.gpu_ids->size() > kMaxGpuIds ? "gpu_ids" : "";
+}
 const char* oversized(const SetGpus& set) {
   return set.gpu_ids.size() > kMaxGpuIds ? "gpu_ids" : "";
 }

@@ -216,9 +216,9 @@ struct InterfaceDescription {
 
 using Params =
     std::variant<GetInfo, Acquire, Start, Hold, Release, Update, Status, ListProcesses, Events,
-                 Report, Doctor, Health, Reload, Enqueue, GetEnvironment, ListRequests, Cancel,
-                 Drain, Undrain, AddFiller, ListFillers, ControlFiller, ReadFillerLog, ListTurns,
-                 SetGpus, AddJob, ListJobs, ControlJob, UpdateJob, ExportJobs, ApplyJobs,
-                 ReadJobLog, ServiceInfo, InterfaceDescription>;
+                 Report, Doctor, Health, Reload, Enqueue, CheckRequest, GetEnvironment,
+                 ListRequests, Cancel, Drain, Undrain, AddFiller, ListFillers, ControlFiller,
+                 ReadFillerLog, ListTurns, SetGpus, AddJob, ListJobs, ControlJob, UpdateJob,
+                 ExportJobs, ApplyJobs, ReadJobLog, ServiceInfo, InterfaceDescription>;
 
 }  // namespace gpurota::proto

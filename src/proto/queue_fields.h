@@ -61,6 +61,18 @@ void visit(V&& v, X& x) {
   v("preload", x.preload);
 }
 
+template <class V, Like<CheckRequest> X>
+void visit(V&& v, X& x) {
+  v("gpus", x.gpus);
+  v("gpu_ids", x.gpu_ids);
+  v("memory", x.memory);
+  v("soft_limit", x.soft_limit);
+  v("swap", x.swap);
+  v("priority", x.priority);
+  v("quantum", x.quantum);
+  v("oversize", x.oversize);
+}
+
 template <class V, Like<GetEnvironment> X>
 void visit(V&& v, X& x) {
   v("lease_id", x.lease_id);
@@ -95,8 +107,8 @@ void visit(V&& v, X& x) {
 }
 
 template <class V, class X>
-requires Like<X, ListRequests> || Like<X, Cancel::Reply> || Like<X, Drain::Reply> ||
-    Like<X, Undrain::Reply>
+requires Like<X, ListRequests> || Like<X, CheckRequest::Reply> || Like<X, Cancel::Reply> ||
+    Like<X, Drain::Reply> || Like<X, Undrain::Reply>
 void visit(V&&, X&) {}
 
 }  // namespace gpurota::proto
@@ -104,6 +116,7 @@ void visit(V&&, X&) {}
 // Part of GPUROTA_FOR_EACH_METHOD.
 #define GPUROTA_FOR_EACH_QUEUE_METHOD(X) \
   X(Enqueue)                             \
+  X(CheckRequest)                        \
   X(GetEnvironment)                      \
   X(ListRequests)                        \
   X(Cancel)                              \

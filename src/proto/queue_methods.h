@@ -66,6 +66,22 @@ struct Enqueue {
   bool operator==(const Enqueue&) const = default;
 };
 
+struct CheckRequest {
+  static constexpr std::string_view kMethod = "dev.gpurota.CheckRequest";
+  struct Reply {
+    bool operator==(const Reply&) const = default;
+  };
+  std::optional<int> gpus;
+  std::optional<std::vector<std::string>> gpu_ids;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<bool> swap;
+  std::optional<int> priority;
+  std::optional<std::string> quantum;
+  std::optional<bool> oversize;
+  bool operator==(const CheckRequest&) const = default;
+};
+
 struct GetEnvironment {
   static constexpr std::string_view kMethod = "dev.gpurota.GetEnvironment";
   struct Reply {

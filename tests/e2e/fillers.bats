@@ -188,9 +188,12 @@ deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
 }
 
 @test "one that can have no lease says why" {
-  add much --memory 900G -- sleep 600
+  gpurota drain 0 1
+  add much --memory 1G -- sleep 600
+  gpurota set --gpu-ids 0,1 --capacity 500M
+  gpurota undrain 0 1
   wait_until in_state much failing
-  filler_is much '"900 GiB is more than GPU 0 has" in f["detail"]'
+  filler_is much '"1 GiB is more than GPU 0 has" in f["detail"]'
 }
 
 @test "one that ends well at once is started again with longer and longer pauses" {

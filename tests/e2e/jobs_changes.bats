@@ -31,6 +31,27 @@ load job_helpers
   holds 'leases[0]["priority"] == -10'
 }
 
+@test "what no GPU of the machine could ever have is refused at once, as run refuses it; what waits is not" {
+  run -125 gpurota run --memory 1000T -- true
+  local why=$output
+  run -1 gpurota job add big --memory 1000T -- true
+  [ "$output" = "$why" ]
+  run -1 gpurota filler add big --memory 1000T -- true
+  [ "$output" = "$why" ]
+  printf '[[job]]\nname = "big"\ncommand = ["true"]\noptions = ["--memory", "1000T"]\n' >big.toml
+  run -1 gpurota job apply big.toml
+  [[ "$output" == *'job big: '*"${why#gpurota: }" ]]
+  run -1 gpurota job add many --gpus 99 -- true
+  gpurota drain 0 1
+  add web --gpu-ids 0 --memory 1G --timeout 1h -- sleep 600
+  wait_until in_state web waiting
+  run -1 gpurota job update web --memory 1000T
+  [ "$output" = "$why" ]
+  gpurota undrain 0 1
+  wait_until in_state web running
+  [ "$(gpurota job list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
+}
+
 @test "a change that cannot be is refused whole" {
   add web --memory 1G -- sleep 600
   wait_until job_is web 'j["lease_id"]'

@@ -72,8 +72,12 @@ PYTHON
 }
 
 @test "what can never be had is said in show" {
-  add much --gpus 99 -- true
+  add much --memory 1G -- true
+  wait_until in_state much finished
+  gpurota set --gpu-ids 0,1 --capacity 500M
+  gpurota job start much
   wait_until in_state much failed
+  gpurota set --gpu-ids 0,1 --reset
   job_is much 'j["runs"][-1]["reason"] == "cannot-start" and j["runs"][-1]["detail"]'
   add none --memory 1G -- no-such-program-anywhere
   wait_until in_state none failed
@@ -303,10 +307,10 @@ sys.exit(0 if sum(row["leases"] for row in json.load(sys.stdin)["rows"]) == int(
 @test "why a run was refused is known also where its keeper could leave no word" {
   add silent --memory 1G -- true
   wait_until in_state silent finished
-  gpurota job update silent --memory 999G
+  gpurota set --gpu-ids 0,1 --capacity 500M
   mkdir "$(echo "$E2E_DIR"/state/jobs/*)/report.new"
   gpurota job start silent
   wait_until in_state silent failed
-  gpurota job show silent | grep 'cannot-start: 999 GiB is more than'
+  gpurota job show silent | grep 'cannot-start: 1 GiB is more than'
   rmdir "$E2E_DIR"/state/jobs/*/report.new
 }

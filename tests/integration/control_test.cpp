@@ -126,6 +126,27 @@ TEST(Control, RefusalsSayWhatToDo) {
   EXPECT_EQ(daemon.call(proto::Release{}).error().code, Code::kInvalid);
 }
 
+TEST(Control, WhatOnlyHasToWaitIsPossibleAndWhatNoStateOfTheMachineCouldFillIsNot) {
+  RunningDaemon daemon;
+  const auto check = [&](const proto::CheckRequest& request) { return daemon.call(request); };
+  EXPECT_TRUE(check({.memory = SizeSpec{gib(8), 0}}));
+  EXPECT_TRUE(daemon.call(proto::Drain{{"0"}, {}}));
+  EXPECT_TRUE(check({.memory = SizeSpec{gib(8), 0}})) << "it is back some day";
+  const proto::Acquire too_much{.memory = SizeSpec{gib(30), 0}};
+  const auto never = check({.memory = too_much.memory});
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code, Code::kLimit);
+  EXPECT_EQ(never.error().message, daemon.call(too_much).error().message);
+  EXPECT_EQ(check({.gpus = 2}).error().code, Code::kInvalid);
+  EXPECT_THAT(check({.gpu_ids = std::vector<std::string>{"7"}}).error().message,
+              HasSubstr("GPUs here"));
+  EXPECT_THAT(check({.quantum = "5s"}).error().message, HasSubstr("--swap"));
+  daemon.stop();
+  daemon.probe.set_failure({Code::kUnavailable, 0, "no NVIDIA driver"});
+  daemon.start();
+  EXPECT_TRUE(check({.gpus = 2})) << "nobody knows";
+}
+
 TEST(Control, WithoutADriverItSaysSoAndFindsItLater) {
   RunningDaemon daemon;
   daemon.stop();
