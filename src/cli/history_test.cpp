@@ -74,7 +74,7 @@ TEST(EventText, IsOneLineWhateverIsInIt) {
 }
 
 TEST(Since, IsReadAsPeopleWriteIt) {
-  const WallTime now(100000h);
+  const WallTime now(500000h);  // in 2027
   EXPECT_EQ(*parse_since("--since", "90m", now), now - 90min);
   EXPECT_EQ(*parse_since("--since", "7d", now), now - 168h);
   EXPECT_EQ(*parse_since("--since", "1970-01-01T00:00:01Z", now), WallTime(1s));
@@ -84,6 +84,16 @@ TEST(Since, IsReadAsPeopleWriteIt) {
     const auto since = parse_since("--since", wrong, now);
     ASSERT_FALSE(since) << wrong;
     EXPECT_THAT(since.error().message, HasSubstr("--since"));
+  }
+}
+
+TEST(Since, IsNotStillToCome) {
+  const WallTime now(500000h);
+  EXPECT_TRUE(parse_since("--since", "0s", now));
+  for (const char* wrong : {"2027-12-24", "2027-12-24 14:05", "2027-12-24T14:05:00Z"}) {
+    const auto since = parse_since("--since", wrong, now);
+    ASSERT_FALSE(since) << wrong;
+    EXPECT_THAT(since.error().message, HasSubstr("is still to come, it is 2027-01-"));
   }
 }
 

@@ -43,9 +43,15 @@ std::optional<WallTime> local(const std::string& text) {
 }  // namespace
 
 Result<WallTime> parse_since(std::string_view option, const std::string& text, WallTime now) {
-  if (const auto time = ago(text, now)) return *time;
-  if (const auto time = proto::parse_time(text)) return *time;
-  if (const auto time = local(text)) return *time;
+  std::optional<WallTime> time = ago(text, now);
+  if (!time) time = proto::parse_time(text);
+  if (!time) time = local(text);
+  if (time && *time > now) {
+    return fail(Code::kInvalid,
+                fmt::format("{}: {} is still to come, it is {} here: write a time that is over",
+                            option, display_text(text, 40), local_time(now, "%F %H:%M %Z")));
+  }
+  if (time) return *time;
   return fail(Code::kInvalid, fmt::format("{}: '{}' is not a time: write 30m, 2h or 7d (ago), or "
                                           "2026-11-21, or \"2026-11-21 14:05\"",
                                           option, display_text(text, 40)));

@@ -10,7 +10,7 @@
 namespace gpurota::cli {
 
 // "90s", "30m", "2h", "7d" before `now`; "2026-11-21" and "2026-11-21 14:05" in local time; RFC 3339 in
-// UTC. kInvalid names `option` and says what to write.
+// UTC; no later than now. kInvalid names `option` and says what to write.
 Result<WallTime> parse_since(std::string_view option, const std::string& text, WallTime now);
 
 // "Nov 21 14:05:32", local.

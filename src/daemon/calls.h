@@ -3,12 +3,14 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/text.h"
 #include "daemon/control_server.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -36,22 +38,39 @@ inline bool is_user(const std::string& name, uid_t uid, const std::string& asked
 // Whose job or filler of this name is meant: the caller's, or `user`'s.
 struct Meant {
   const char* what;  // "job"
-  std::string name;
+  std::string name;  // empty: all of theirs
   std::optional<std::string> user;
   uid_t caller = 0;
+  std::string caller_name;
   bool administrator = false;
+  std::function<bool(const std::string& user)> may_exist;  // Users::may_exist
+
+  bool own() const { return !user || is_user(caller_name, caller, *user); }
+  std::string thing() const {
+    return name.empty() ? fmt::format("{}s", what) : fmt::format("{} {}", what, name);
+  }
 };
 
 // What only administrators may see is not there for others: whether it is is nobody's business.
 inline Error not_found(const Meant& meant) {
-  std::string text = fmt::format("you have no {} {}", meant.what, meant.name);
-  if (meant.user && meant.administrator) {
-    text = fmt::format("they have no {} {}", meant.what, meant.name);
-  } else if (meant.user) {
-    text = fmt::format("no {} {}: only administrators see and change those of others", meant.what,
-                       meant.name);
+  std::string text =
+      fmt::format("you have no {} ('gpurota {} list' shows yours)", meant.thing(), meant.what);
+  if (!meant.own() && !meant.administrator) {
+    text = fmt::format("no {}: only administrators see and change those of others", meant.thing());
+  } else if (!meant.own() && !meant.may_exist(*meant.user)) {
+    text = fmt::format("there is no user \"{}\": --user takes the name of an account, or its uid",
+                       display_text(*meant.user, 60));
+  } else if (!meant.own()) {
+    text = fmt::format("they have no {} ('gpurota {} list --user {}' shows theirs)", meant.thing(),
+                       meant.what, display_text(*meant.user, 60));
   }
   return {Code::kNotFound, 0, std::move(text)};
+}
+
+// Of a list of what is meant: to have none is no error, but others are for administrators, and must be there.
+inline Result<void> check_meant(const Meant& meant, bool found) {
+  if (meant.own() || (meant.administrator && (found || meant.may_exist(*meant.user)))) return {};
+  return tl::unexpected(not_found(meant));
 }
 
 // Of a map of entries by their id.

@@ -23,6 +23,7 @@ class TurnKeeper;
 class Jobs;
 struct FillerEntry;
 struct JobEntry;
+struct Meant;
 
 class ControlMethods {
  public:
@@ -49,6 +50,7 @@ class ControlMethods {
     std::function<std::uint64_t()> grant_changes = {};  // of the grant book; with `answers`
     TurnKeeper* turns = nullptr;
     const config::Config* config = nullptr;
+    std::function<bool(const std::string& user)> may_exist = {};
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
@@ -114,6 +116,10 @@ class ControlMethods {
   Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,
                                              const proto::Release& call) const;
   std::vector<proto::Variable> environment_of(const LeaseEntry& entry) const;
+
+  // Whose jobs or fillers (`what`) of this name, or all, a call is about.
+  Meant meant(const Caller& caller, const char* what, const std::optional<std::string>& name,
+              const std::optional<std::string>& user) const;
 
   proto::FillerPlace describe_place(const FillerEntry& filler, const GpuEntry& gpu) const;
   proto::Filler describe_filler(const FillerEntry& filler) const;

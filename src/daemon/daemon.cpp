@@ -142,7 +142,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 &answers_,
                 [this] { return grants_.changes() + turns_.changes(); },
                 &turns_,
-                &config_}),
+                &config_,
+                [this](const std::string& user) { return users_.may_exist(user); }}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);

@@ -151,8 +151,7 @@ proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
 
 Result<const FillerEntry*> ControlMethods::own_filler(
     const Caller& caller, const std::string& name, const std::optional<std::string>& user) const {
-  return find_meant(parts_.fillers->entries(), Meant{"filler", name, user, caller.uid,
-                                                     parts_.views.is_administrator(caller.uid)});
+  return find_meant(parts_.fillers->entries(), meant(caller, "filler", name, user));
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
@@ -187,6 +186,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListFillers& call)
     if (call.user && !is_user(filler.user, filler.uid, *call.user)) continue;
     reply.fillers.push_back(describe_filler(filler));
   }
+  const auto may = check_meant(meant(caller, "filler", {}, call.user), !reply.fillers.empty());
+  if (!may) return refused(may.error());
   return replied<proto::ListFillers>(reply);
 }
 

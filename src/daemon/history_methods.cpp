@@ -105,6 +105,9 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Report& call) {
   reply.by = call.by.value_or("user");
   const auto by = usage_by(reply.by);
   if (!by) return {proto::error_json(proto::invalid_parameter("by")), {}, {}, {}, {}};
+  if (reply.since > reply.until) {
+    return refused({Code::kInvalid, 0, "a report begins (`since`) before it ends (`until`, now)"});
+  }
   const auto sums = parts_.recorder.usage(*by, reply.since, reply.until);
   if (!sums) return {proto::error_json(proto::wire_error(sums.error())), {}, {}, {}, {}};
   // Notes are for their owner: those of all others are one row without a key.

@@ -205,12 +205,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) 
     if (secrets && !may_have_secrets(caller, job)) return refused(secrets_of_others());
     reply.jobs.push_back(definition_of(job, secrets));
   }
-  const bool others =
-      call.user && !is_user(parts_.views.user_name(caller.uid), caller.uid, *call.user);
-  if (others && !administrator) {
-    return refused(
-        {Code::kNotFound, 0, "no jobs: only administrators see and change those of others"});
-  }
+  const auto may = check_meant(meant(caller, "job", {}, call.user), !reply.jobs.empty());
+  if (!may) return refused(may.error());
   return replied<proto::ExportJobs>(reply);
 }
 

@@ -84,10 +84,21 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   return shown;
 }
 
+Meant ControlMethods::meant(const Caller& caller, const char* what,
+                            const std::optional<std::string>& name,
+                            const std::optional<std::string>& user) const {
+  return {what,
+          name.value_or(""),
+          user,
+          caller.uid,
+          parts_.views.user_name(caller.uid),
+          parts_.views.is_administrator(caller.uid),
+          parts_.may_exist};
+}
+
 Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std::string& name,
                                                 const std::optional<std::string>& user) const {
-  return find_meant(parts_.jobs->entries(), Meant{"job", name, user, caller.uid,
-                                                  parts_.views.is_administrator(caller.uid)});
+  return find_meant(parts_.jobs->entries(), meant(caller, "job", name, user));
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {
@@ -112,6 +123,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListJobs& call) {
     if (call.user && !is_user(job.user, job.uid, *call.user)) continue;
     reply.jobs.push_back(describe_job(job));
   }
+  const auto may = check_meant(meant(caller, "job", {}, call.user), !reply.jobs.empty());
+  if (!may) return refused(may.error());
   return replied<proto::ListJobs>(reply);
 }
 

@@ -6,6 +6,12 @@
 #include <algorithm>
 
 namespace gpurota::daemon {
+namespace {
+
+// An administrator who mistypes a name waits so long, and everybody with them.
+constexpr std::chrono::milliseconds kMoment{250};
+
+}  // namespace
 
 Users::Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
              const config::Config& config, uid_t daemon_user, std::function<void()> on_late)
@@ -156,6 +162,18 @@ const std::set<gid_t>& Users::groups_of(uid_t uid) const {
 bool Users::is_administrator(uid_t uid) const {
   if (uid == 0 || uid == daemon_user_) return true;
   return names_.administrators && groups_of(uid).contains(*names_.administrators);
+}
+
+bool Users::may_exist(const std::string& name) {
+  if (!accounts_ || owes_answer_) return true;
+  const auto exists = std::make_shared<bool>(true);
+  owes_answer_ = !worker_->run_and_wait(
+      kMoment, [accounts = accounts_, name] { return accounts->read_uid(name); },
+      [this, exists](const Result<uid_t>& uid) {
+        *exists = uid || uid.error().code != Code::kNotFound;
+        owes_answer_ = false;
+      });
+  return *exists;
 }
 
 UserLimits Users::limits_of(uid_t uid) const {

@@ -53,6 +53,9 @@ class Users {
 
   // Root, the daemon's own user and members of admin_group.
   bool is_administrator(uid_t uid) const;
+  // False if the account database says within a moment that it has no such name. It is not waited for while it owes
+  // such an answer.
+  bool may_exist(const std::string& name);
   UserLimits limits_of(uid_t uid) const;
   // The groups of automatic.users.
   const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
@@ -99,8 +102,9 @@ class Users {
   uid_t daemon_user_;
   std::function<void()> on_late_;
   Names names_;
-  std::uint64_t asked_ = 0;  // how often resolve() has asked
-  bool waits_ = false;       // resolve() is not over
+  std::uint64_t asked_ = 0;   // how often resolve() has asked
+  bool waits_ = false;        // resolve() is not over
+  bool owes_answer_ = false;  // may_exist() has waited in vain
   std::map<uid_t, User> users_;
   std::unique_ptr<sys::Worker> worker_;  // uses accounts_
 };

@@ -143,6 +143,16 @@ TEST_F(UsersTest, ADatabaseThatHangsIsWaitedForNoLongerThanItIsSaid) {
   EXPECT_EQ(late, 1) << "whoever waits need not be told";
 }
 
+TEST_F(UsersTest, ANameThatNobodyHasIsKnownAtOnceUnlessTheDatabaseHangs) {
+  Users users(loop, database, config, 4711);
+  EXPECT_TRUE(users.may_exist("alice"));
+  EXPECT_FALSE(users.may_exist("alicia"));
+  accounts.block();
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(users.may_exist("alicia")) << "nobody knows";
+  accounts.unblock();
+  EXPECT_TRUE(loop.run_until([&] { return !users.may_exist("alicia"); }));
+}
+
 // The second is answered while it is waited for, before the first one's answer has come through the loop.
 TEST_F(UsersTest, AnOlderAnswerDoesNotReplaceThatForANewerConfiguration) {
   Users users(loop, database, config, 4711);

@@ -185,6 +185,14 @@ has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
   done
   run -1 as_nobody gpurota job export --user root
   [[ "$output" == *'only administrators'* ]]
+  run -1 as_nobody gpurota job list --user root
+  [[ "$output" == *'no jobs: only administrators'* ]]
+  for action in 'job list' 'job export' 'job show theirs' 'filler list' 'filler pause fold'; do
+    # shellcheck disable=SC2086 # words
+    run -1 gpurota $action --user nobody-at-all
+    [[ "$output" == *'there is no user "nobody-at-all": --user takes'* ]]
+  done
+  gpurota filler list --user nobody
   [ "$(as_nobody gpurota job export | grep -c mine)" = 0 ]
   in_state mine running
   gpurota job export --user nobody | grep -q theirs
