@@ -283,13 +283,14 @@ Duration Turns::move_estimate(const LeaseState& lease) const {
   return most;
 }
 
-// Empty: from the cost of its turns.
+// Empty: from the cost of its turns. While it takes none, as if it did on all its GPUs.
 std::optional<Duration> Turns::quantum_as_set(const LeaseState& lease) const {
   const bool from_cost = lease.terms.quantum == Duration::zero();
   if (from_cost) return std::nullopt;
   if (lease.terms.quantum) return lease.terms.quantum;
+  const Slots contended = turn_gpus(lease);
   std::optional<Duration> of_gpu;
-  for (GpuSlot gpu : turn_gpus(lease)) {
+  for (GpuSlot gpu : contended.empty() ? lease.gpus : contended) {
     const auto& set = gpus_[gpu.value].settings.quantum;
     if (set) of_gpu = of_gpu ? std::min(*of_gpu, *set) : *set;
   }

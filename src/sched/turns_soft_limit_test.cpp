@@ -132,6 +132,14 @@ TEST_F(SoftLimitTest, TheNearestQuantumCounts) {
   EXPECT_GE(quantum_of(kLeaseA), Settings{}.least_quantum);
 }
 
+TEST_F(SoftLimitTest, AQuantumThatIsSetWhileAllFitsIsTheOneThatWouldHold) {
+  add(kLeaseA, {kA}, gib(10));
+  (void)turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(7)});
+  (void)turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, seconds(3)});
+  ASSERT_FALSE(turns.explain(kLeaseA, now)->takes_turns);
+  EXPECT_EQ(quantum_of(kLeaseA), seconds(7)) << "it has nothing on the other GPU";
+}
+
 TEST_F(SoftLimitTest, APriorityThatChangesCountsFromThenOn) {
   add_two_that_do_not_fit();
   let_b_begin();

@@ -20,6 +20,8 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   [ "$(turns 'gpus[0]["leases"][1]["priority"]')" = -10 ]
   gpurota status | grep -q ' swap '
   gpurota turns | grep -q 'all fits'
+  gpurota set --gpu-ids 0 --quantum 7s
+  [ "$(turns 'gpus[0]["leases"][0]["quantum_ms"]')" = 7000 ]
   run -75 gpurota run --gpu-ids 0 --nonblock -- true
   run -75 gpurota run --gpu-ids 0 --nonblock --memory 60% -- true
 }
