@@ -4,7 +4,8 @@
     tools/check_docs.py [ROOT]
 
 Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
-the one that check_layers.py holds, and gpurota.toml(5) must have every setting.
+the one that check_layers.py holds, gpurota.toml(5) must have every setting, and the help and
+gpurota(1) the exit codes.
 """
 
 import os
@@ -87,6 +88,28 @@ def check_settings(root):
             yield "man/gpurota.toml.5: %s is not in src/config/parse.cpp" % setting
 
 
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def between(text, begin, end):
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def check_exit_codes(root):
+    """All of `run`, and the one of `reserve` on which scripts try again."""
+    codes = dict(re.findall(r"int kExit(\w+) = (\d+);", read(root, "src/cli/exit_codes.h")))
+    of_run = {code for name, code in codes.items() if name not in ("Ok", "Failed")}
+    told = [("src/cli/help.cpp", "exit status: the program's own", ')"', r" +(\d+)   \w", of_run),
+            ("src/cli/queue_help.cpp", "exit status:", ')help"', r" +(\d+)   \w", {codes.get("NoGpu")}),
+            ("man/gpurota.1", ".SH EXIT STATUS", ".SH ", r"^\.B (\d+)$", of_run)]
+    for path, begin, end, form, there in told:
+        known = set(re.findall(form, between(read(root, path), begin, end), re.MULTILINE))
+        for code in sorted(known ^ there, key=str):
+            yield "%s: the exit code %s is told or used, not both" % (path, code)
+
+
 def check_tree(root):
     problems = []
     for path in sorted(documents(root)):
@@ -97,6 +120,7 @@ def check_tree(root):
     problems += check_comments(root)
     problems += check_table(root)
     problems += check_settings(root)
+    problems += check_exit_codes(root)
     return problems
 
 

@@ -98,7 +98,7 @@ exit status: the program's own; if a signal ended the program, the same ends gpu
    75   no GPU that fits was free (--nonblock), or not in time (--wait)
   123   the lease was lost or released before the program ended
   124   the time of --timeout was over
-  125   gpurota itself failed: the message says why
+  125   gpurota itself failed, or was told something wrong: the message says why
   126   the command cannot be executed      127   there is no such command
 )";
 

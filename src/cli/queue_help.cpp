@@ -31,6 +31,9 @@ Prints what to export. It ends at its time, or with 'gpurota release'. 'gpurota 
 gives it two hours from now, unless somebody waits for its GPUs. If programs still hold memory
 when its time is over it is shown as 'expired', and they go on until somebody needs the GPUs (or as
 the site's expired_reservation says).
+
+exit status: 0, or 1 if it failed, or
+   75   no GPU that fits was free (--nonblock), or not in time (--wait)
 )help";
 
 constexpr std::string_view kQueue = R"(gpurota queue: who waits for what, in order
