@@ -68,13 +68,10 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   run.note = raw.note;
   run.as_name = raw.as_name;
   run.nonblock = raw.nonblock;
-  if (raw.time) {
-    GPUROTA_ASSIGN_OR_RETURN(run.lasts, parse_duration(*raw.time));
+  if (raw.nonblock && raw.wait) {
+    return fail(Code::kInvalid, "--nonblock waits for nothing: leave out --wait");
   }
-  if (raw.wait) {
-    if (raw.nonblock) return fail(Code::kInvalid, "--nonblock waits for nothing: leave out --wait");
-    GPUROTA_ASSIGN_OR_RETURN(run.wait, parse_duration(*raw.wait));
-  }
+  GPUROTA_ASSIGN_OR_RETURN(run.wait, time_of("--wait", raw.wait));
   return {};
 }
 
@@ -83,6 +80,7 @@ namespace {
 Result<RunOptions> run_options(const Raw& raw, Words command) {
   RunOptions run;
   GPUROTA_TRY(read_wishes(raw, run));
+  GPUROTA_ASSIGN_OR_RETURN(run.lasts, time_of("--timeout", raw.time));
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold || raw.swap ||
@@ -238,9 +236,7 @@ Result<Command> update_command(const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(update.memory, size_of("--memory", raw.memory));
   GPUROTA_ASSIGN_OR_RETURN(update.soft_limit, size_of("--soft-limit", raw.soft_limit));
   update.note = raw.note;
-  if (raw.time) {
-    GPUROTA_ASSIGN_OR_RETURN(update.lasts, parse_duration(*raw.time));
-  }
+  GPUROTA_ASSIGN_OR_RETURN(update.lasts, time_of("--for", raw.time));
   GPUROTA_ASSIGN_OR_RETURN(update.priority, priority_of(raw.priority));
   update.quantum = raw.quantum;
   if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.priority &&

@@ -188,7 +188,10 @@ TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
 }
 
 TEST(Arguments, ATimeThatIsTooLongIsSaidToBe) {
-  EXPECT_TRUE(says(refused({"reserve", "--for", "100000d"}), "more than 3660 days"));
+  EXPECT_TRUE(says(refused({"reserve", "--for", "100000d"}), "--for: '100000d' is more than"));
+  EXPECT_TRUE(says(refused({"update", "L1", "--for", "x"}), "--for: 'x' is not a time"));
+  EXPECT_TRUE(says(refused({"run", "--timeout", "0", "--", "a"}), "--timeout: '0' is not a time"));
+  EXPECT_TRUE(says(refused({"run", "--wait", "x", "--", "a"}), "--wait: 'x' is not a time"));
   EXPECT_TRUE(says(refused({"reserve", "--for", "99999999999d"}), "more than 3660 days"));
 }
 

@@ -42,28 +42,6 @@ std::vector<Option> options_of(const std::string& action, FillerOptions& filler,
   return known;
 }
 
-Result<std::optional<int>> number_of(const char* option, const std::optional<std::string>& text,
-                                     int most) {
-  if (!text) return std::optional<int>();
-  int number = 0;
-  const char* const end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, number);
-  if (error != std::errc() || stop != end || number < 1 || number > most) {
-    return fail(Code::kInvalid, fmt::format("{}: '{}' is no number from 1 to {}", option,
-                                            display_text(*text, 40), most));
-  }
-  return std::optional(number);
-}
-
-Result<std::optional<std::chrono::seconds>> time_of(const char* option,
-                                                    const std::optional<std::string>& text) {
-  using Time = std::optional<std::chrono::seconds>;
-  if (!text) return Time();
-  auto time = parse_duration(*text);
-  if (!time) return fail(Code::kInvalid, fmt::format("{}: {}", option, time.error().message));
-  return Time(*time);
-}
-
 Result<void> check_add(const FillerOptions& filler) {
   if (filler.name.empty() || filler.command.empty()) {
     return fail(Code::kInvalid,

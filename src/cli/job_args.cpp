@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 namespace gpurota::cli {
 namespace {
@@ -96,6 +95,9 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
                   : name == "--env-file" ? &job.variable_files
                   : name == "--after"    ? &job.after
                                          : nullptr;
+    if (name == "--user" && one == nullptr) {
+      return fail(Code::kInvalid, "a job is that of whoever adds it: leave out --user");
+    }
     if (one != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(*one, taker.value_of(*word));
     } else if (many != nullptr) {
@@ -112,36 +114,17 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
   return std::optional(std::move(job));
 }
 
-Result<int> parse_lines(const std::string& text) {
-  char* end = nullptr;
-  const long number = std::strtol(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || number < 1 || number > 10'000'000) {
-    return fail(Code::kInvalid,
-                fmt::format("--lines: '{}' is no number of lines", display_text(text, 40)));
+std::vector<Option> options_of(JobOptions& job, std::optional<std::string>& lines, bool& help) {
+  const std::string& action = job.action;
+  std::vector<Option> known = {{'h', "--help", &help}};
+  if (action != "apply") known.push_back({'\0', "--user", nullptr, &job.user});
+  if (action == "list" || action == "show") known.push_back({'\0', "--json", &job.json});
+  if (action == "remove") known.push_back({'\0', "--force", &job.force});
+  if (action == "export") known.push_back({'\0', "--with-secrets", &job.secrets});
+  if (action == "logs") {
+    known.insert(known.end(), {{'f', "--follow", &job.follow}, {'n', "--lines", nullptr, &lines}});
   }
-  return static_cast<int>(number);
-}
-
-Result<void> parse_option(JobOptions& job, Taker& taker, const std::string& word) {
-  const std::string name = name_of(word);
-  if (name == "--json" && (job.action == "list" || job.action == "show")) {
-    job.json = true;
-  } else if (name == "--force" && job.action == "remove") {
-    job.force = true;
-  } else if (name == "--user" && job.action != "apply") {
-    GPUROTA_ASSIGN_OR_RETURN(job.user, taker.value_of(word));
-  } else if (name == "--with-secrets" && job.action == "export") {
-    job.secrets = true;
-  } else if ((name == "--follow" || name == "-f") && job.action == "logs") {
-    job.follow = true;
-  } else if ((name == "--lines" || name == "-n") && job.action == "logs") {
-    GPUROTA_ASSIGN_OR_RETURN(const std::string text, taker.value_of(word));
-    GPUROTA_ASSIGN_OR_RETURN(job.lines, parse_lines(text));
-  } else {
-    return fail(Code::kInvalid, fmt::format("there is no option '{}' (see 'gpurota job --help')",
-                                            display_text(word, 60)));
-  }
-  return {};
+  return known;
 }
 
 }  // namespace
@@ -159,17 +142,16 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   }
   const Words rest(words.begin() + 1, words.end());
   if (job.action == "add" || job.action == "update") return parse_definition(job.action, rest);
-  Taker taker(rest);
-  while (const std::string* word = taker.next()) {
-    if (*word == "--help" || *word == "-h") return std::optional<JobOptions>();
-    if (word->starts_with("-") && *word != "-") {
-      GPUROTA_TRY(parse_option(job, taker, *word));
-    } else if (job.name.empty()) {
-      job.name = *word;
-    } else {
-      return fail(Code::kInvalid, fmt::format("unexpected '{}'", display_text(*word, 60)));
-    }
+  std::optional<std::string> lines;
+  bool help = false;
+  GPUROTA_ASSIGN_OR_RETURN(const Words names,
+                           OptionParser(options_of(job, lines, help), "job").parse(rest, false));
+  if (help) return std::optional<JobOptions>();
+  GPUROTA_ASSIGN_OR_RETURN(job.lines, number_of("--lines", lines, 10'000'000));
+  if (names.size() > 1) {
+    return fail(Code::kInvalid, fmt::format("unexpected '{}'", display_text(names[1], 60)));
   }
+  if (!names.empty()) job.name = names[0];
   if (job.name.empty() && job.action == "apply") {
     return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
   }

@@ -77,6 +77,11 @@ TEST(JobArguments, OfTheOtherActions) {
   EXPECT_EQ(parsed({"logs", "web", "-n", "3"}).lines, 3);
   EXPECT_EQ(parsed({"stop", "--user", "alice", "web"}).user, "alice");
   EXPECT_TRUE(parsed({"list", "--json"}).json);
+  EXPECT_EQ(parsed({"apply", "-"}).name, "-");
+  EXPECT_THAT(refusal({"list", "--jsn"}), HasSubstr("did you mean --json?"));
+  EXPECT_THAT(refusal({"logs", "web", "-n", "few"}), HasSubstr("--lines: 'few' is no number"));
+  EXPECT_THAT(refusal({"list", "web", "db"}), HasSubstr("unexpected 'db'"));
+  EXPECT_THAT(refusal({"add", "web", "--user", "bob", "--", "x"}), HasSubstr("leave out --user"));
 }
 
 TEST(JobArguments, OfUpdateAreThoseOfAddAndNoneIsNeeded) {

@@ -2,11 +2,13 @@
 
 #include "base/text.h"
 #include "cli/command_names.h"
+#include "cli/time_text.h"
 #include "proto/text_forms.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace gpurota::cli {
 void Option::set(const std::string& text) const {
@@ -121,6 +123,28 @@ Result<std::optional<SizeSpec>> size_of(const char* option,
   auto size = parse_size_spec(*text);
   if (!size) return fail(Code::kInvalid, fmt::format("{}: {}", option, size.error().message));
   return std::optional(*size);
+}
+
+Result<std::optional<int>> number_of(const char* option, const std::optional<std::string>& text,
+                                     int most) {
+  if (!text) return std::optional<int>();
+  int number = 0;
+  const char* const end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, number);
+  if (error != std::errc() || stop != end || number < 1 || number > most) {
+    return fail(Code::kInvalid, fmt::format("{}: '{}' is no number from 1 to {}", option,
+                                            display_text(*text, 40), most));
+  }
+  return std::optional(number);
+}
+
+Result<std::optional<std::chrono::seconds>> time_of(const char* option,
+                                                    const std::optional<std::string>& text) {
+  using Time = std::optional<std::chrono::seconds>;
+  if (!text) return Time();
+  auto time = parse_duration(*text);
+  if (!time) return fail(Code::kInvalid, fmt::format("{}: {}", option, time.error().message));
+  return Time(*time);
 }
 
 Result<LeaseId> lease_of(const std::string& text) {

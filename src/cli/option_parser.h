@@ -6,6 +6,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,6 +70,10 @@ class OptionParser {
 
 // Values that several commands take.
 Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text);
+Result<std::optional<int>> number_of(const char* option, const std::optional<std::string>& text,
+                                     int most);
+Result<std::optional<std::chrono::seconds>> time_of(const char* option,
+                                                    const std::optional<std::string>& text);
 Result<LeaseId> lease_of(const std::string& text);
 // "0,1" and repeated options alike.
 Result<Words> split_ids(const Words& given);

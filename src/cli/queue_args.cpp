@@ -24,6 +24,7 @@ Result<RequestId> request_of(const std::string& text) {
 Result<Command> reserve_command(const Raw& raw) {
   ReserveOptions reserve;
   GPUROTA_TRY(read_wishes(raw, reserve));
+  GPUROTA_ASSIGN_OR_RETURN(reserve.lasts, time_of("--for", raw.time));
   reserve.take_over = raw.force;
   reserve.is_short = raw.is_short;
   return reserve;

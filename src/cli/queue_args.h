@@ -11,7 +11,7 @@ bool is_queue_command(const std::string& name);
 void add_queue_options(const std::string& name, Raw& raw, std::vector<Option>& known);
 Result<Command> queue_command(const std::string& name, const Raw& raw);
 
-// What the options of a lease say (args.cpp).
+// What the options of a lease say, but for how long (args.cpp).
 Result<void> read_wishes(const Raw& raw, LeaseWishes& wishes);
 
 }  // namespace gpurota::cli

@@ -178,7 +178,11 @@ Result<std::string> explain_text(const Explanation& what,
                             "or its command has been interrupted",
                             to_string(*what.request)));
   }
-  if (what.lease) return fail(Code::kNotFound, "there is no lease " + to_string(*what.lease));
+  if (what.lease) {
+    return fail(Code::kNotFound,
+                fmt::format("there is no lease {}: 'gpurota status' lists those there are",
+                            to_string(*what.lease)));
+  }
   return "you wait for nothing, and have no lease\n";
 }
 

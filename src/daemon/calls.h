@@ -30,6 +30,12 @@ Outcome replied(const typename Method::Reply& reply) {
   return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
 }
 
+inline Error no_such_lease(LeaseId id) {
+  return {
+      Code::kNotFound, 0,
+      fmt::format("there is no lease {}: 'gpurota status' lists those there are", to_string(id))};
+}
+
 // Whether `asked`, a name or a number, is this user.
 inline bool is_user(const std::string& name, uid_t uid, const std::string& asked) {
   return name == asked || std::to_string(uid) == asked;

@@ -116,7 +116,7 @@ void ControlMethods::on_lease_gone(const LeaseEntry& entry) {
 
 Result<const LeaseEntry*> ControlMethods::own_lease(const Caller& caller, LeaseId id) const {
   const LeaseEntry* entry = parts_.leases.find(id);
-  if (!entry) return fail(Code::kNotFound, "there is no lease " + to_string(id));
+  if (!entry) return tl::unexpected(no_such_lease(id));
   if (entry->lease.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return fail(Code::kDenied, to_string(id) + " is somebody else's lease");
   }
@@ -363,7 +363,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Status&) {
 
 Outcome ControlMethods::on(const Caller& caller, const proto::ListProcesses& call) {
   if (call.lease_id && !parts_.leases.find(*call.lease_id)) {
-    return refused(Error{Code::kNotFound, 0, "there is no lease " + to_string(*call.lease_id)});
+    return refused(no_such_lease(*call.lease_id));
   }
   if (call.lease_id) {
     return replied<proto::ListProcesses>(parts_.views.processes(caller.uid, call.lease_id));

@@ -4,6 +4,7 @@
 #include "daemon/control_methods.h"
 #include "daemon/gpu_settings.h"
 #include "daemon/turn_keeper.h"
+#include "daemon/turn_wishes.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 
@@ -146,7 +147,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
     }
     if (call.capacity) state.capacity = call.capacity;
     if (call.quantum) {
-      GPUROTA_ASSIGN_OR_RETURN(state.quantum, config::parse_quantum(*call.quantum));
+      GPUROTA_ASSIGN_OR_RETURN(state.quantum, read_quantum(call.quantum, true));
     }
     if (call.turns) {
       if (!config::parse_turns_mode(*call.turns)) {

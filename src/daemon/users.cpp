@@ -79,7 +79,7 @@ bool Users::resolve(std::chrono::milliseconds patience) {
   }
   const std::uint64_t question = ++asked_;
   waits_ = true;
-  const Named named{config_.limits, config_.admin_group, config_.automatic.users};
+  const Named named{config_.limits, config_.admin_group, config_.automatic.users, config_.group};
   const bool answered = worker_->run_and_wait(
       patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
       [this, question](Names names) {

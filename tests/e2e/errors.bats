@@ -176,7 +176,8 @@ daemon_in_background() {
 @test "someone else's lease, and one that is not there" {
   start_daemon
   refused 1 'L999' gpurota release L999
-  refused 1 'L999' gpurota update L999 --memory 1G
+  refused 1 "no lease L999: 'gpurota status' lists" gpurota update L999 --memory 1G
+  refused 1 "no lease L999: 'gpurota status' lists" gpurota explain L999
   refused 1 'nonsense' gpurota release nonsense
 }
 

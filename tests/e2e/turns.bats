@@ -38,6 +38,8 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   run -1 gpurota set --gpu-ids 0 --capacity 30%
   grep -q 'promised to slices' <<<"$output"
+  run -1 gpurota set --gpu-ids 0 --quantum 5x
+  grep -q 'quantum: write' <<<"$output"
   gpurota set --gpu-ids 0 --reset
   [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "auto None" ]
   gpurota events | grep -q 'GPU 0 is set'
