@@ -151,8 +151,7 @@ END
 
 @test "a daemon without standard streams serves, and its log harms nothing" {
   stop_daemon
-  gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml" \
-    --log-level debug <&- >&- 2>&- 3>&- &
+  "${DAEMON[@]}" --log-level debug <&- >&- 2>&- 3>&- &
   DAEMON_PID=$!
   wait_until daemon_answers
   local fd

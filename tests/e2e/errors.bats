@@ -139,14 +139,10 @@ refused() {
   gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
 }
 
-daemon_in_background() {
-  in_background gpurotad.log "$@" gpurotad --runtime-dir run --state-dir state --config gpurota.toml
-}
-
 @test "a group that is not there: says what to do, before anybody is served" {
   printf 'group = "no-such-group"\n' >gpurota.toml
   refused 1 'no group "no-such-group": make it with groupadd' gpurotad --config gpurota.toml --check-config
-  daemon_in_background
+  in_background gpurotad.log "${DAEMON[@]}"
   local code=0
   wait "$BACKGROUND_PID" || code=$?
   [ "$code" = 1 ]
@@ -158,7 +154,7 @@ daemon_in_background() {
   # Whoever opens it waits for a writer, and there is none.
   mkdir driver
   mkfifo driver/libnvidia-ml.so.1
-  daemon_in_background env "LD_LIBRARY_PATH=$PWD/driver:$LD_LIBRARY_PATH"
+  in_background gpurotad.log env "LD_LIBRARY_PATH=$PWD/driver:$LD_LIBRARY_PATH" "${DAEMON[@]}"
   wait_until says gpurotad.log 'asking the driver'
   run -1 gpurota status
   kill -TERM "$BACKGROUND_PID"
@@ -169,7 +165,7 @@ daemon_in_background() {
 
 @test "a second daemon in the same folder leaves the first one alone" {
   start_daemon
-  run -1 gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml"
+  run -1 "${DAEMON[@]}"
   daemon_answers
 }
 

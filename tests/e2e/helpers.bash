@@ -15,12 +15,13 @@ PROGRAM=$E2E_PROGRAM
 # The longest that any of our waits can take on a busy machine with two CPUs.
 PATIENCE=${E2E_PATIENCE:-30}
 
-# Folders of this case, without a daemon.
+# Folders of this case, without a daemon; "${DAEMON[@]}" starts it.
 make_folders() {
   E2E_DIR=$(mktemp -d "${TMPDIR:-/tmp}/gpurota-e2e.XXXXXX")
   mkdir -m 700 "$E2E_DIR/run" "$E2E_DIR/state"
   : >"$E2E_DIR/gpurota.toml"
   export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
+  DAEMON=(gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
   cd "$E2E_DIR" || return 1
 }
 
@@ -28,8 +29,7 @@ make_folders() {
 start_daemon() {
   [ -n "${E2E_DIR:-}" ] || make_folders
   # File descriptor 3 is bats' own; a daemon that kept it would keep bats waiting.
-  gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml" \
-    --log-level debug "$@" >>"$E2E_DIR/gpurotad.log" 2>&1 3>&- &
+  "${DAEMON[@]}" --log-level debug "$@" >>"$E2E_DIR/gpurotad.log" 2>&1 3>&- &
   DAEMON_PID=$!
   wait_until daemon_answers
 }

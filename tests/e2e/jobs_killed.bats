@@ -106,8 +106,7 @@ run_once_and_kill() {
   echo 'grace = "1s"' >gpurota.toml
   local seed
   for seed in 1 "$RANDOM"; do
-    python3 "$BATS_TEST_DIRNAME/jobs_hammer.py" "$seed" 8 gpurotad --runtime-dir "$E2E_DIR/run" \
-      --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml"
+    python3 "$BATS_TEST_DIRNAME/jobs_hammer.py" "$seed" 8 "${DAEMON[@]}"
   done
 }
 
