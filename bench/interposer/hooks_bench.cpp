@@ -21,7 +21,10 @@ namespace {
 
 using namespace gpurota::interposer;
 
-__attribute__((constructor(101))) void set_environment() { ::setenv("GPUROTA_LEASE", "L1", 1); }
+__attribute__((constructor(101))) void set_environment() {
+  ::setenv("GPUROTA_LEASE", "L1", 1);
+  ::setenv("GPUROTA_SOCKET", "/nowhere", 1);
+}
 
 template <typename Handle>
 Handle handle(std::uintptr_t value) {
@@ -45,6 +48,9 @@ CUresult alloc_async(CUdeviceptr* out, size_t, CUstream) {
   return *out = CUdeviceptr{1} << 50, CUDA_SUCCESS;
 }
 CUresult release_async(CUdeviceptr, CUstream) { return CUDA_SUCCESS; }
+CUresult is_capturing(CUstream, CUstreamCaptureStatus* out) {
+  return *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+}
 
 template <typename F>
 void install(Fn id, F* function) {
@@ -68,8 +74,10 @@ void set_up() {
   install(kFn_cuMemPoolGetAttribute, attribute);
   install(kFn_cuMemAllocAsync, alloc_async);
   install(kFn_cuMemFreeAsync, release_async);
+  install(kFn_cuStreamIsCapturing, is_capturing);
   install(kFn_cuLaunchKernel, launch);
   g_driver_found.store(true);
+  if (!active()) std::abort();  // the hooks would do nothing
   State& s = state();
   if (s.attached.exchange(1) != 0) return;
   s.page.store(&page);

@@ -76,6 +76,7 @@ CUresult destroy(CUstream stream, Real real) {
 // With the streams' mutex held: a question of the worker's to a stream that begins to capture would end that.
 template <typename Call>
 CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
+  state().captures.fetch_add(1);  // one that fails too: then streams are asked in vain
   if (!swapping()) return call();
   const GatePass pass(GateClass::kResidency, stream, per_thread);
   if (pass.refused()) return kNotLet;
@@ -97,6 +98,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
 template <typename Call>
 CUresult end_capture(CUstream stream, bool per_thread, Call call) {
   const CUresult result = call();
+  if (result == CUDA_SUCCESS) state().captures.fetch_sub(1);
   if (!swapping() || is_capturing(stream, per_thread)) return result;
   SwapStreams& known = state().swap.streams;
   const uint64_t key = key_of_stream(stream, per_thread);

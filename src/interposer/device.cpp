@@ -102,8 +102,10 @@ Place learn_current(CUcontext context) {
   return make_place(slot, add_context(context, device, slot, false, false));
 }
 
-// The only GPU that the program sees: then every stream is on it.
-int only_slot(State& s) {
+}  // namespace
+
+int only_slot() {
+  State& s = state();
   int32_t count = s.device_count.load(std::memory_order_relaxed);
   if (count == 0) {
     const auto get_count = GPUROTA_REAL(cuDeviceGetCount);
@@ -113,8 +115,6 @@ int only_slot(State& s) {
   const int32_t known = s.device_slot[0].load(std::memory_order_relaxed);
   return count == 1 && known > 0 ? known - 1 : -1;
 }
-
-}  // namespace
 
 int slot_of_device(CUdevice device) {
   State& s = state();
@@ -159,9 +159,7 @@ Place current_place() {
   return known.kind == Place::Kind::kNoContext ? learn_current(context) : known;
 }
 
-Place place_of_stream(CUstream stream, bool per_thread) {
-  const int only = only_slot(state());
-  if (only >= 0) return make_place(only, 0);
+Place place_of_one_of_many(CUstream stream, bool per_thread) {
   if (reinterpret_cast<uintptr_t>(stream) <= kLastDefaultStream) return current_place();
   const auto get = per_thread ? GPUROTA_REAL(cuStreamGetCtx_ptsz) : GPUROTA_REAL(cuStreamGetCtx);
   CUcontext context = nullptr;

@@ -28,8 +28,15 @@ Place place_of_context(CUcontext context);
 // nullptr if it is gone.
 CUcontext context_of_serial(uint32_t serial);
 Place current_place();
-// Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family.
-Place place_of_stream(CUstream stream, bool per_thread);
+// The slot of the only GPU that the program sees, on which every stream is then; else -1.
+int only_slot();
+Place place_of_one_of_many(CUstream stream, bool per_thread);
+// Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family. Inline: a Place that
+// a call returns goes through the stack, in pieces that the processor has to wait for.
+inline Place place_of_stream(CUstream stream, bool per_thread) {
+  const int only = only_slot();
+  return only >= 0 ? Place{Place::Kind::kSlot, only, 0} : place_of_one_of_many(stream, per_thread);
+}
 
 // A context was created; `charged`: it is counted in Slot::contexts. Returns its serial.
 uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary, bool charged);

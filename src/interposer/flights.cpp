@@ -7,8 +7,9 @@ constexpr uint64_t kWaits = UINT64_MAX;
 
 }  // namespace
 
+// Tickets are only told apart by whether a refusal came between them, so only refusals count on.
 void Flight::begin(Slot& slot) {
-  ticket_ = slot.tickets.fetch_add(1) + 1;
+  ticket_ = slot.tickets.load() + 1;
   for (std::atomic<uint64_t>& place : slot.flights) {
     uint64_t nobody = 0;
     if (place.load(std::memory_order_relaxed) != 0) continue;
@@ -18,8 +19,10 @@ void Flight::begin(Slot& slot) {
   }
 }
 
+// Nothing is looked at after it. Who finds the place empty finds all that was done before: what was put back is
+// in the headroom.
 void Flight::end() {
-  if (place_ != nullptr) place_->store(0);
+  if (place_ != nullptr) place_->store(0, std::memory_order_release);
   place_ = nullptr;
 }
 
@@ -31,7 +34,7 @@ void Flight::wait_ends() {
   if (place_ != nullptr) place_->store(ticket_);
 }
 
-uint64_t last_ticket(const Slot& slot) { return slot.tickets.load(); }
+uint64_t last_ticket(Slot& slot) { return slot.tickets.fetch_add(1) + 1; }
 
 bool under_way(const Slot& slot, uint64_t ticket) {
   for (const std::atomic<uint64_t>& place : slot.flights) {

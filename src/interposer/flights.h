@@ -31,7 +31,7 @@ class Flight {
 };
 
 // Who begins from now on has a larger ticket.
-uint64_t last_ticket(const Slot& slot);
+uint64_t last_ticket(Slot& slot);
 // Whether one is under way whose ticket is no larger.
 bool under_way(const Slot& slot, uint64_t ticket);
 

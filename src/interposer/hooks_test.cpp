@@ -131,6 +131,36 @@ TEST(Threads, NeverHoldMoreThanWasGranted) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
+int capture_questions = 0;
+CUresult begin_capture(CUstream, CUstreamCaptureMode) { return CUDA_SUCCESS; }
+CUresult end_capture(CUstream, CUgraph*) { return CUDA_SUCCESS; }
+CUresult is_capturing(CUstream, CUstreamCaptureStatus* out) {
+  ++capture_questions;
+  return *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+}
+
+TEST(Captures, AStreamIsAskedOnlyIfOneMayCapture) {
+  reset_fake_driver(256 * kMiB);
+  install(interposer::kFn_cuStreamBeginCapture_v2, begin_capture);
+  install(interposer::kFn_cuStreamEndCapture, end_capture);
+  install(interposer::kFn_cuStreamIsCapturing, is_capturing);
+  const auto stream = reinterpret_cast<CUstream>(std::uintptr_t{0x9000});
+  const auto is_asked = [&] {
+    const int before = capture_questions;
+    CUdeviceptr p = 0;
+    EXPECT_EQ(cuMemAllocAsync(&p, 1 << 20, stream), CUDA_SUCCESS);
+    return capture_questions > before;
+  };
+  EXPECT_FALSE(is_asked());
+  EXPECT_EQ(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_TRUE(is_asked());
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_FALSE(is_asked());
+  interposer::state().count_unhooked("cuStreamBeginCaptureOfATimeToCome");
+  EXPECT_TRUE(is_asked());
+}
+
 class Vmm : public ::testing::Test {
  protected:
   void SetUp() override { reset_fake_driver(0); }

@@ -22,6 +22,19 @@ bool beyond_limit(const State& s, int slot, int64_t bytes) {
   return limit != 0 && bytes > 0 && static_cast<uint64_t>(bytes) > limit;
 }
 
+// While it lives, what is put back is counted. Who puts back looks for it after the headroom is changed, and it
+// looks at the headroom after it has begun: one of the two has seen the other.
+class Refusal {
+ public:
+  explicit Refusal(Slot& slot) : slot_(slot) { slot_.asking.fetch_add(1); }
+  ~Refusal() { slot_.asking.fetch_sub(1); }
+  Refusal(const Refusal&) = delete;
+  Refusal& operator=(const Refusal&) = delete;
+
+ private:
+  Slot& slot_;
+};
+
 // Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back since before
 // it was asked: what this thread's pools let go another may have given back with a question of its own, and
 // then it is the daemon's. `seen`: of Slot::freed, as the refusal has seen it.
@@ -41,7 +54,7 @@ bool ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
 
 // What others have under way is more than they will keep: a refusal waits for those that began before it.
 bool outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, uint32_t seen) {
-  const Slot& ledger = s.slots[slot];
+  Slot& ledger = s.slots[slot];
   const uint64_t last = last_ticket(ledger);
   if (own != nullptr) own->wait_begins();
   bool taken = false;
@@ -56,11 +69,12 @@ bool outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, u
 
 }  // namespace
 
+// Who finds too little finds the flight for which it was taken.
 bool take(State& s, int slot, int64_t bytes) {
   std::atomic<int64_t>& headroom = s.slots[slot].headroom;
-  int64_t now = headroom.load(std::memory_order_relaxed);
+  int64_t now = headroom.load();
   while (now >= bytes) {
-    if (headroom.compare_exchange_weak(now, now - bytes, std::memory_order_relaxed)) return true;
+    if (headroom.compare_exchange_weak(now, now - bytes)) return true;
   }
   return false;
 }
@@ -72,6 +86,7 @@ bool reserve(int slot, int64_t bytes, Flight* own) {
   bool reserved = take(s, slot, bytes);
   if (!reserved) {
     ErrnoGuard guard;
+    const Refusal refusal(s.slots[slot]);
     const int64_t deadline = now_ms() + kPatience;
     uint32_t seen = 0;
     reserved = ask(s, slot, bytes, deadline, &seen) ||
@@ -86,8 +101,9 @@ bool above_limit(const State& s, int slot) {
 }
 
 void credit_headroom(State& s, int slot, int64_t bytes) {
-  s.slots[slot].headroom.fetch_add(bytes);
-  if (bytes > 0) s.slots[slot].freed.fetch_add(1);
+  Slot& ledger = s.slots[slot];
+  ledger.headroom.fetch_add(bytes);
+  if (bytes > 0 && ledger.asking.load() != 0) ledger.freed.fetch_add(1);
 }
 
 void put(int slot, int64_t bytes) {

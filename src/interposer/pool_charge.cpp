@@ -94,10 +94,9 @@ int64_t read_growth(State& s, Pool& pool, bool own) {
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
   if (pool.destroyed.load() && !own) return 0;  // for who is inside that waits, for a second
   if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)) return 0;
-  const int64_t grown = reserved - pool.charged;
-  if (grown == 0 || (grown > 0 && !own && pool.inside.load() > 0)) return 0;
-  pool.charged = reserved;
-  learn_unit(s, pool, reserved);
+  const int64_t grown = reserved - pool.charged.load(std::memory_order_relaxed);
+  if (grown > 0 && !own && pool.inside.load() > 0) return 0;
+  if (grown != 0) learn_unit(s, pool, reserved);
   return grown;
 }
 
@@ -112,7 +111,19 @@ Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   Lock lock(pool.mutex);
   const int64_t grown = read_growth(s, pool, own);
   if (taken != grown) credit_headroom(s, pool.slot, taken - grown);
+  if (grown != 0) pool.charged.store(pool.charged.load(std::memory_order_relaxed) + grown);
   return {grown, slot.headroom.load()};
+}
+
+// Whether all that this thread has made the pool grow by is charged, as in most calls it is; without the lock. It is in
+// the reading, and so in a charge that is equal and was not read before. Who read it before has had the lock since
+// then, and it would be seen to be taken here. The charge is stored last under the lock: it has been paid.
+bool is_charged(const Pool& pool) {
+  int64_t reserved = 0;
+  const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
+  return pool.mutex.is_free() &&
+         read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
+         reserved == pool.charged.load();
 }
 
 // Whether the driver made it by itself for `device`: the default pool.
@@ -181,7 +192,7 @@ Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays
   for (uint32_t i = 0; i < kPools; ++i) {
     Pool& p = s.pools.entries[i];
     if (p.pool.load() != nullptr) continue;
-    p.charged = 0;
+    p.charged.store(0);
     p.live.store(0);
     p.stuck_size.store(0);
     p.slot = slot;
@@ -279,7 +290,9 @@ static bool page_shows_too_much(State& s, int slot) {
 // The page shows what it did where nothing has changed: the daemon looks for moments in which it does.
 bool settle(State& s, Pool& pool, int64_t taken, Flight* flight) {
   const int slot = pool.slot;
-  const auto [grown, left] = charge_growth(s, pool, taken, true);
+  const bool charged = is_charged(pool);
+  if (charged) credit_headroom(s, slot, taken);
+  const auto [grown, left] = charged ? Charged{} : charge_growth(s, pool, taken, true);
   if (taken > grown && (swapping() || above_limit(s, slot))) {
     put(slot, 0);  // nothing of it is kept
   } else if (grown != 0 || page_shows_too_much(s, slot)) {
@@ -325,9 +338,8 @@ void remove_if_gone(Pool& pool) {
   {
     Lock lock(pool.mutex);
     if (pool.pool.load() != kGone || pool.live.load() != 0 || pool.inside.load() != 0) return;
-    charged = pool.charged;
+    charged = pool.charged.exchange(0);
     slot = pool.slot;
-    pool.charged = 0;
     pool.pool.store(nullptr);
   }
   put(slot, charged);

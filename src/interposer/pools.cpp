@@ -13,31 +13,26 @@
 namespace gpurota::interposer {
 namespace {
 
-struct Current {
-  Pool* pool;
-  CUmemoryPool handle;
-  bool ends;  // it is being destroyed by another thread: another will be the current one
-};
-
-// The pool that cuMemAllocAsync takes from where `place` is.
-Current current_pool(State& s, const Place& place) {
-  std::atomic<CUmemoryPool>& known = s.slots[place.slot].current_pool;
+// The pool that cuMemAllocAsync takes from. `ends`: it is being destroyed by another thread, and another will be
+// the current one.
+Pool* current_pool(State& s, int slot, CUmemoryPool* out, bool* ends) {
+  std::atomic<CUmemoryPool>& known = s.slots[slot].current_pool;
   CUmemoryPool handle = known.load(std::memory_order_relaxed);
+  *ends = false;
   if (handle == nullptr) {
     const uint32_t turn = s.pools.turn.load();
     const auto get = GPUROTA_REAL(cuDeviceGetMemPool);
     CUdevice device = -1;
     for (CUdevice d = 0; d < static_cast<CUdevice>(kDevices) && device < 0; ++d) {
-      if (s.device_slot[d].load(std::memory_order_relaxed) == place.slot + 1) device = d;
+      if (s.device_slot[d].load(std::memory_order_relaxed) == slot + 1) device = d;
     }
-    if (get == nullptr || device < 0 || get(&handle, device) != CUDA_SUCCESS) return {};
+    if (get == nullptr || device < 0 || get(&handle, device) != CUDA_SUCCESS) return nullptr;
     Lock lock(s.pools.mutex);
     if (s.pools.turn.load() == turn) known.store(handle, std::memory_order_relaxed);
   }
-  Current current{nullptr, handle, false};
-  bool foreign = false;  // the place is not
-  current.pool = known_pool(s, handle, &foreign, &current.ends);
-  return current;
+  *out = handle;
+  bool foreign = false;  // the slot is not
+  return known_pool(s, handle, &foreign, ends);
 }
 
 constexpr int64_t kSmallGrowth = int64_t{32} << 20;
@@ -46,14 +41,14 @@ constexpr uintptr_t kLastDefaultStream = 2;  // CU_STREAM_PER_THREAD
 constexpr int kPatienceMs = 1000;
 
 // No pool is the current one only if none has become it since it was looked for.
-Current settled_current_pool(State& s, const Place& place) {
+Pool* settled_current_pool(State& s, int slot, CUmemoryPool* handle, bool* ends) {
   for (int i = 0;; ++i) {
     const uint32_t turn = s.pools.turn.load();
-    const Current current = current_pool(s, place);
-    if (current.pool != nullptr || i == kPatienceMs) return current;
-    if (!current.ends && s.pools.turn.load() == turn) return current;
+    Pool* pool = current_pool(s, slot, handle, ends);
+    if (pool != nullptr || i == kPatienceMs) return pool;
+    if (!*ends && s.pools.turn.load() == turn) return nullptr;
     ErrnoGuard guard;
-    if (current.ends) sleep_ms(1);
+    if (*ends) sleep_ms(1);
   }
 }
 
@@ -83,7 +78,7 @@ void free_again(const Request& request) {
 // All that makes the memory the pool's, while the pool cannot end: else it would be nobody's.
 template <typename Call>
 CUresult attempt_inside(State& s, const Request& request, int64_t taken, Flight* flight,
-                        bool* covered, Call call) {
+                        bool* covered, const Call& call) {
   Pool& pool = *request.pool;
   const Inside inside(pool);
   if (pool.destroyed.load() || pool.pool.load() != request.handle) {
@@ -101,7 +96,8 @@ CUresult attempt_inside(State& s, const Request& request, int64_t taken, Flight*
 }
 
 template <typename Call>
-CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight, Call call) {
+CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight,
+                 const Call& call) {
   bool covered = false;
   const CUresult result = attempt_inside(s, request, taken, flight, &covered, call);
   remove_if_gone(*request.pool);
@@ -137,7 +133,8 @@ bool is_idle(const Request& request) {
 // a large request in an idle stream: what the pool still has after it was trimmed is then in pieces.
 // A small one is asked for at once, as trimming would map and unmap the same memory again and again.
 template <typename Call>
-CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight, Call call) {
+CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight,
+                            const Call& call) {
   Pool& pool = *request.pool;
   request.idle = is_idle(request);
   const int slot = request.slot;
@@ -159,7 +156,7 @@ CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* f
 }
 
 template <typename Call>
-CUresult allocate_from(const Request& request, Call call) {
+CUresult allocate_from(const Request& request, const Call& call) {
   State& s = state();
   const int64_t growth = growth_for(s, *request.pool, request.size);
   Flight flight(s.slots[request.slot]);
@@ -181,15 +178,17 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
   if (place.kind == Place::Kind::kNoContext || size == 0) return call();
   if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
   for (int i = 0;; ++i) {
-    const Current from = settled_current_pool(state(), place);
-    if (swapping() && (from.pool == nullptr || !from.pool->stays)) {
+    CUmemoryPool handle = nullptr;
+    bool ends = false;
+    Pool* pool = settled_current_pool(state(), place.slot, &handle, &ends);
+    if (swapping() && (pool == nullptr || !pool->stays)) {
       return swap_allocate_async(place, size, stream, per_thread, out);
     }
-    if (from.ends) return CUDA_ERROR_INVALID_VALUE;
-    if (from.pool == nullptr) return call();
+    if (ends) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr) return call();
     bool gone = false;
-    const CUresult result = allocate_from(
-        {from.pool, from.handle, place.slot, out, size, stream, per_thread, &gone}, call);
+    const CUresult result =
+        allocate_from({pool, handle, place.slot, out, size, stream, per_thread, &gone}, call);
     if (!gone || i == kPatienceMs) return result;  // and else another is the current one
   }
 }

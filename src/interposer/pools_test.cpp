@@ -1,4 +1,6 @@
-// Pools that end while other threads are at them.
+// Pools that end, or change, while other threads are at them.
+#include "interposer/pools.h"
+
 #include "interposer/driver.h"
 #include "interposer/fake_driver_test.h"
 #include "interposer/flights.h"
@@ -33,6 +35,7 @@ std::function<void()> in_destroy;
 std::function<void()> in_current;
 std::function<void()> in_query;
 std::function<void()> in_trim;
+std::function<void()> after_attribute;
 
 CUresult make(CUmemoryPool* out, const CUmemPoolProps*) {
   *out = next_made;
@@ -48,6 +51,7 @@ CUresult attribute(CUmemoryPool pool, CUmemPool_attribute, void* value) {
   const auto found = pool_bytes.find(pool);
   if (found == pool_bytes.end()) return ++unknown_handles, CUDA_ERROR_INVALID_VALUE;
   *static_cast<std::int64_t*>(value) = found->second;
+  after_attribute();
   return CUDA_SUCCESS;
 }
 CUresult trim_to(CUmemoryPool pool, size_t) {
@@ -97,7 +101,7 @@ class EndingPools : public ::testing::Test {
     the_current = kDefault;
     unknown_handles = 0;
     last_address = 0x7000000;
-    in_destroy = in_current = in_query = in_trim = [] {};
+    in_destroy = in_current = in_query = in_trim = after_attribute = [] {};
     install(kFn_cuMemPoolCreate, make);
     install(kFn_cuMemPoolDestroy, destroy);
     install(kFn_cuMemPoolGetAttribute, attribute);
@@ -209,6 +213,30 @@ TEST_F(EndingPools, OneIsNotDestroyedInTheMiddleOfATrim) {
   trim(*pool);
   destroyer.join();
   EXPECT_TRUE(in_order);
+}
+
+// It has let go of as much as it grows by for the other thread: the same again is not the same still.
+TEST_F(EndingPools, WhatOneGrowsByAfterAnotherThreadHasReadItIsCharged) {
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
+  pool_bytes[kDefault] -= 32 * kMiB;
+  std::atomic<int> readers{0};
+  std::atomic<bool> settled{false};
+  std::thread other;
+  after_attribute = [&] {
+    if (readers++ > 0) return;
+    other = std::thread([&] {
+      CUdeviceptr its = 0;
+      EXPECT_EQ(cuMemAllocAsync(&its, 1 << 20, nullptr), CUDA_SUCCESS);
+      settled = true;
+    });
+    for (int i = 0; i < 50 && !settled; ++i) sleep_ms(1);
+  };
+  settle_pools(0);
+  other.join();
+  EXPECT_EQ(pool_bytes[kDefault], 64 * kMiB);
+  EXPECT_EQ(charged_bytes(), 64 * kMiB);
 }
 
 // It may stand there until others have given way.

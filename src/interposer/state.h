@@ -24,7 +24,7 @@ struct Slot {
   std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
   std::atomic<int64_t> granted;   // what the daemon has granted and not got back
   alignas(64) std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
-  std::atomic<uint32_t> freed;  // changes with all that is put back into the headroom
+  std::atomic<uint32_t> asking, freed;  // refusals under way; changes with what is put back then
   std::atomic<uint64_t> allocations, refusals;
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;       // live contexts that were reserved for
@@ -158,8 +158,8 @@ struct Vmm {
 struct Pool {
   std::atomic<CUmemoryPool> pool;  // nullptr: free
   Mutex mutex;
-  int64_t charged;            // reserved bytes as last read and charged
-  std::atomic<int64_t> live;  // bytes of allocations that are tracked one by one
+  std::atomic<int64_t> charged;  // reserved bytes as last read and charged; changed under the lock
+  std::atomic<int64_t> live;     // bytes of allocations that are tracked one by one
   // The last request that the pool, with enough free memory, could not serve without growing beyond
   // what could be had, and what it had in use then: it is in pieces until that gets less.
   std::atomic<int64_t> stuck_size, stuck_in_use;
@@ -209,7 +209,7 @@ struct Unhooked {
 struct State {
   int32_t pid;  // of the process this state is of, where the kernel cannot wipe
   Mutex driver_mutex;
-  std::atomic<uint32_t> attached;
+  std::atomic<uint32_t> attached, captures;  // captures: begun, and not ended with success
   Unhooked unhooked;
   std::atomic<gpurota_page*> page;
   std::atomic<int32_t> device_count;           // of the program; 0: not asked yet

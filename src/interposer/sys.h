@@ -104,6 +104,7 @@ class Mutex {
     if (try_lock()) return;
     lock_slow();
   }
+  bool is_free() const { return word_.load(std::memory_order_acquire) == 0; }
   void unlock() {
     if (word_.exchange(0, std::memory_order_release) == 2) wake();
   }

@@ -132,7 +132,10 @@ bool thread_events_done(SwapStreams& known) {
 
 }  // namespace
 
+// Not asked where nothing has begun to capture, and nothing can have done so by a function that we do not know.
 bool is_capturing(CUstream stream, bool per_thread) {
+  const State& s = state();
+  if (s.captures.load() == 0 && s.unhooked.count.load() == 0) return false;
   const auto ask =
       per_thread ? GPUROTA_REAL(cuStreamIsCapturing_ptsz) : GPUROTA_REAL(cuStreamIsCapturing);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
