@@ -6,7 +6,7 @@
 #   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE    as root; exits with 0 if all passed
 #
 # In RESULTS_FILE: the sums in one line, the whole output of each that failed, the counts of each. E2E_SEED is the
-# seed of the first, the next have the numbers after it. An instance takes two processors and 4 GiB of memory.
+# seed of the first, the next have the numbers after it. An instance takes 1 to 2 GiB of memory, and half a processor at least.
 set -euo pipefail
 
 usage() {
