@@ -50,11 +50,18 @@ Result<void> add_variables(const std::string& path, std::vector<proto::Variable>
 
 }  // namespace
 
-Result<void> check_options(client::Connection& connection,
-                           const std::vector<std::string>& options) {
+Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options,
+                           const proto::Job* known) {
   GPUROTA_ASSIGN_OR_RETURN(const RunOptions run, parse_run_words(options));
-  // A reservation has its GPUs.
-  return run.lease ? Result<void>() : check_possible(connection, run);
+  if (run.lease) return {};  // a reservation has its GPUs
+  proto::CheckRequest call = check_request(run);
+  if (known != nullptr) {
+    const auto before = parse_run_words(known->options);
+    if (before && !before->lease && check_request(*before) == call) return {};
+    call.uid = known->uid;
+  }
+  GPUROTA_TRY(connection.call(call));
+  return {};
 }
 
 Result<std::string> read_text(const std::string& path) {

@@ -19,8 +19,10 @@ Result<typename Method::Reply> ask_daemon(const Context& context, const Method& 
   return connection.call(params);
 }
 
-// What is to be run with these options of `gpurota run` is refused now, if it would be at every start.
-Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options);
+// What is to be run with these options of `gpurota run` is refused now, if it would be at every start. `known`: the job
+// that there is; what that asks for already is not refused.
+Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options,
+                           const proto::Job* known = nullptr);
 // A file of at most 1 MiB; "-" is standard input.
 Result<std::string> read_text(const std::string& path);
 // The variables of these files ("NAME=VALUE" on each line; empty lines and those that begin with # mean

@@ -83,8 +83,9 @@ Result<proto::UpdateJob::Reply> update_job(const Context& context, const JobOpti
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   GPUROTA_ASSIGN_OR_RETURN(const auto known,
                            connection.call(proto::ListJobs{options.name, options.user}));
-  GPUROTA_ASSIGN_OR_RETURN(change, update_call(known.jobs.at(0), options));
-  if (change.call.options) GPUROTA_TRY(check_options(connection, *change.call.options));
+  const proto::Job& job = known.jobs.at(0);
+  GPUROTA_ASSIGN_OR_RETURN(change, update_call(job, options));
+  if (change.call.options) GPUROTA_TRY(check_options(connection, *change.call.options, &job));
   return connection.call(change.call);
 }
 

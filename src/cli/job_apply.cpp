@@ -15,18 +15,23 @@
 namespace gpurota::cli {
 namespace {
 
+// Null: there is none.
+const proto::Job* find_job(const std::vector<proto::Job>& jobs, const std::string& name) {
+  const auto there = std::find_if(jobs.begin(), jobs.end(),
+                                  [&name](const proto::Job& each) { return each.name == name; });
+  return there == jobs.end() ? nullptr : &*there;
+}
+
 // A variable without a value keeps the one that the job has; else it is taken from here.
 Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<proto::Job>& known,
                      const std::string& file) {
   for (proto::JobDefinition& job : jobs) {
-    const auto there = std::find_if(known.begin(), known.end(), [&job](const proto::Job& each) {
-      return each.name == job.name;
-    });
+    const proto::Job* const there = find_job(known, job.name);
     std::vector<std::string> kept;
     for (const std::string& name : job.variables) {
-      const bool has = there != known.end() &&
-                       std::find(there->variables.begin(), there->variables.end(), name) !=
-                           there->variables.end();
+      const bool has =
+          there != nullptr && std::find(there->variables.begin(), there->variables.end(), name) !=
+                                  there->variables.end();
       const char* const value = std::getenv(name.c_str());
       if (has) {
         kept.push_back(name);
@@ -45,16 +50,12 @@ Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<
   return {};
 }
 
-// Of jobs that are new, or run otherwise.
 Result<void> check_all(client::Connection& connection,
                        const std::vector<proto::JobDefinition>& jobs,
                        const std::vector<proto::Job>& known) {
   for (const proto::JobDefinition& job : jobs) {
-    const bool same = std::any_of(known.begin(), known.end(), [&job](const proto::Job& each) {
-      return each.name == job.name && each.options == job.options;
-    });
-    if (same) continue;
-    if (const auto possible = check_options(connection, job.options); !possible) {
+    const proto::Job* const there = find_job(known, job.name);
+    if (const auto possible = check_options(connection, job.options, there); !possible) {
       return fail(possible.error().code,
                   fmt::format("job {}: {}", display_text(job.name, 64), possible.error().message));
     }

@@ -49,6 +49,7 @@ Call call_of(const LeaseWishes& wishes) {
   if (wishes.oversize) call.oversize = true;
   call.priority = wishes.priority;
   call.quantum = wishes.quantum;
+  if (wishes.lasts) call.seconds = wishes.lasts->count();
   return call;
 }
 
@@ -59,7 +60,6 @@ Call call_of(const Wanted& wanted) {
   Call call = call_of<Call>(wishes);
   call.kind = wanted.kind;
   call.unreserved_threshold = wishes.memory_threshold;
-  if (wishes.lasts) call.seconds = wishes.lasts->count();
   if (wanted.take_over) call.take_over = true;
   call.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);
   call.as_name = sendable(wishes.as_name, "the name", proto::kMaxNameBytes);
@@ -189,9 +189,8 @@ std::string waiting_text(const proto::Request& request, WallTime now) {
   return text;
 }
 
-Result<void> check_possible(client::Connection& connection, const LeaseWishes& wishes) {
-  GPUROTA_TRY(connection.call(call_of<proto::CheckRequest>(wishes)));
-  return {};
+proto::CheckRequest check_request(const LeaseWishes& wishes) {
+  return call_of<proto::CheckRequest>(wishes);
 }
 
 Result<proto::Acquire::Reply> obtain(const client::Location& location,

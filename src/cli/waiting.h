@@ -26,8 +26,8 @@ struct Wanted {
 Result<proto::Acquire::Reply> obtain(const client::Location& location,
                                      client::Connection& connection, const Wanted& wanted);
 
-// What `obtain` would be refused with whatever it waits for, if it would.
-Result<void> check_possible(client::Connection& connection, const LeaseWishes& wishes);
+// Asks what `obtain` would be refused with whatever it waits for.
+proto::CheckRequest check_request(const LeaseWishes& wishes);
 
 // As much of a note as the protocol takes, cut between characters, which it says; `what`: "the note".
 std::optional<std::string> sendable(const std::optional<std::string>& given, const char* what,

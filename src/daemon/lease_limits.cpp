@@ -40,11 +40,25 @@ Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool 
                                           "more: end one with gpurota release",
                                           count + held.waiting));
   }
-  lease::Asking asked = asking_of(request.placement, parts_.gpus);
+  lease::Asking asked = asking(request);
   asked.waits = waits;
+  return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
+}
+
+Result<void> LeaseManager::check_ever_allowed(const AcquireRequest& request) const {
+  const UserLimits limits = parts_.limits_of ? parts_.limits_of(request.uid) : default_limits();
+  const lease::Asking asked = asking(request);
+  const auto window = parts_.config.hours_window;
+  if (lease::check_allowance(limits, {}, asked, window)) return {};
+  // With what they have in it, as they would hear it.
+  return lease::check_allowance(limits, held_by(request.uid, limits), asked, window);
+}
+
+lease::Asking LeaseManager::asking(const AcquireRequest& request) const {
+  lease::Asking asked = asking_of(request.placement, parts_.gpus);
   asked.priority = request.priority;
   if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
-  return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
+  return asked;
 }
 
 // Only what grows is asked for: what there is stays, whatever the limits are by now.

@@ -145,6 +145,8 @@ class LeaseManager final : public LeaseRoots {
                                                        std::optional<RequestId> waited);
   // Whether the user may have this too, by what they have and wait for already.
   Result<void> check_user_limit(const AcquireRequest& request, bool waits) const;
+  // The same, if they had nothing and waited for nothing.
+  Result<void> check_ever_allowed(const AcquireRequest& request) const;
   // `pid` must be a child of the holder, of the lease's user, and not have executed anything yet.
   // Returns the cgroup, or nothing where processes are followed by pidfds.
   Result<std::optional<std::string>> start(LeaseId id, pid_t pid, bool subreaper);
@@ -207,6 +209,7 @@ class LeaseManager final : public LeaseRoots {
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
   // Waiting requests included.
   lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
+  lease::Asking asking(const AcquireRequest& request) const;
   Result<void> check_more(const Lease& lease, const Lease& changed) const;
   Result<void> save(const LeaseEntry& entry);
   Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;

@@ -166,6 +166,17 @@ TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
   EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("Release was refused"));
 }
 
+// The refusal tells what they have.
+TEST_F(PrivacyTest, WhatSomebodyMayHaveIsForThemAndAdministratorsToAsk) {
+  proto::CheckRequest check;
+  check.uid = kAlice;
+  check.priority = 5;
+  EXPECT_THAT(ask(kBob, check), HasSubstr("Denied"));
+  for (const uid_t who : {kAlice, kRoot}) {
+    EXPECT_THAT(ask(who, check), HasSubstr("priorities up to 0"));
+  }
+}
+
 TEST_F(PrivacyTest, TheOwnerAndAdministratorsSeeAllOfIt) {
   for (const uid_t viewer : {kAlice, kRoot}) {
     const auto answers = everything(viewer);

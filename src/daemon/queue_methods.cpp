@@ -51,16 +51,23 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call) {
+  const Caller owner{caller.pid, call.uid.value_or(caller.uid)};
+  if (owner.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, "what others may have is for administrators to ask"});
+  }
   if (parts_.driver_error()) return replied<proto::CheckRequest>({});
-  const auto request = request_of(caller, {.gpus = call.gpus,
-                                           .gpu_ids = call.gpu_ids,
-                                           .memory = call.memory,
-                                           .soft_limit = call.soft_limit,
-                                           .swap = call.swap,
-                                           .priority = call.priority,
-                                           .quantum = call.quantum,
-                                           .oversize = call.oversize});
+  const auto request = request_of(owner, {.gpus = call.gpus,
+                                          .gpu_ids = call.gpu_ids,
+                                          .memory = call.memory,
+                                          .soft_limit = call.soft_limit,
+                                          .seconds = call.seconds,
+                                          .swap = call.swap,
+                                          .priority = call.priority,
+                                          .quantum = call.quantum,
+                                          .oversize = call.oversize});
   if (!request) return refused(request.error());
+  const auto allowed = parts_.leases.check_ever_allowed(*request);
+  if (!allowed) return refused(allowed.error());
   const auto never = lease::impossible(request->placement, parts_.leases.rooms());
   return never ? refused(never->error) : replied<proto::CheckRequest>({});
 }

@@ -94,6 +94,13 @@ UserLimits limits_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t
 
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
                              std::chrono::seconds window) {
+  // First what nothing that they give back would change.
+  if (asked.priority > *limits.priority) {
+    return fail(Code::kLimit, fmt::format("the site allows you priorities up to {}, {} was asked "
+                                          "for: ask for less, or ask your administrator",
+                                          *limits.priority, asked.priority));
+  }
+  GPUROTA_TRY(check_duration(limits, asked));
   // Widened: a client's count may be as large as an int.
   if (std::int64_t{held.gpus} + asked.gpus > *limits.gpus) {
     return refusal(gpus_text(*limits.gpus), std::to_string(held.gpus), std::to_string(asked.gpus),
@@ -108,12 +115,6 @@ Result<void> check_allowance(const UserLimits& limits, const Holding& held, cons
         fmt::format("{} waiting request{}", *limits.waiting, *limits.waiting == 1 ? "" : "s"),
         std::to_string(held.waiting), "one more", "cancel one, or ask your administrator");
   }
-  if (asked.priority > *limits.priority) {
-    return fail(Code::kLimit, fmt::format("the site allows you priorities up to {}, {} was asked "
-                                          "for: ask for less, or ask your administrator",
-                                          *limits.priority, asked.priority));
-  }
-  GPUROTA_TRY(check_duration(limits, asked));
   return check_hours(limits, held, asked, window);
 }
 

@@ -66,7 +66,7 @@ const char* sample_text<Enqueue>() {
 }
 template <>
 const char* sample_text<CheckRequest>() {
-  return R"({"gpus":2,"memory":{"bytes":8},"swap":true,"priority":-10,"quantum":"5s"})";
+  return R"({"uid":1000,"gpus":2,"memory":{"bytes":8},"seconds":60,"swap":true,"priority":-10,"quantum":"5s"})";
 }
 template <>
 const char* sample_text<GetEnvironment>() {

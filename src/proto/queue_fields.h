@@ -63,10 +63,12 @@ void visit(V&& v, X& x) {
 
 template <class V, Like<CheckRequest> X>
 void visit(V&& v, X& x) {
+  v("uid", x.uid);
   v("gpus", x.gpus);
   v("gpu_ids", x.gpu_ids);
   v("memory", x.memory);
   v("soft_limit", x.soft_limit);
+  v("seconds", x.seconds);
   v("swap", x.swap);
   v("priority", x.priority);
   v("quantum", x.quantum);

@@ -71,14 +71,16 @@ struct CheckRequest {
   struct Reply {
     bool operator==(const Reply&) const = default;
   };
-  std::optional<int> gpus;
-  std::optional<std::vector<std::string>> gpu_ids;
-  std::optional<SizeSpec> memory;
-  std::optional<SizeSpec> soft_limit;
-  std::optional<bool> swap;
-  std::optional<int> priority;
-  std::optional<std::string> quantum;
-  std::optional<bool> oversize;
+  std::optional<uid_t> uid{};
+  std::optional<int> gpus{};
+  std::optional<std::vector<std::string>> gpu_ids{};
+  std::optional<SizeSpec> memory{};
+  std::optional<SizeSpec> soft_limit{};
+  std::optional<std::int64_t> seconds{};
+  std::optional<bool> swap{};
+  std::optional<int> priority{};
+  std::optional<std::string> quantum{};
+  std::optional<bool> oversize{};
   bool operator==(const CheckRequest&) const = default;
 };
 

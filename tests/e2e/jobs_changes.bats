@@ -52,6 +52,33 @@ load job_helpers
   [ "$(gpurota job list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
 }
 
+@test "what the site never allows is refused at once, but not what its owner has too much for now" {
+  add web --memory 2G --note one -- sleep 600
+  wait_until in_state web running
+  printf '[limits]\nmemory = "1GiB"\nduration = "1h"\n' >gpurota.toml
+  gpurota reload
+  run -1 gpurota job add more --memory 2G --timeout 1h -- true
+  [[ "$output" == *'allows you 1 GiB of GPU memory; you have 2 GiB and ask for 2 GiB'* ]]
+  run -1 gpurota job add endless --memory 1G -- true
+  [[ "$output" == *'say how long it may last'* ]]
+  add later --memory 1G --timeout 1h -- true
+  run -1 gpurota job update web --timeout 2h
+  gpurota job update web --note two
+}
+
+@test "it is the owner of a job who must be allowed it, not who changes it" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  as_nobody gpurota job add theirs --workdir / --memory 1G -- true
+  printf '[limits]\ngpus = 0\n[limits.user.nobody]\ngpus = 1\n' >gpurota.toml
+  gpurota reload
+  gpurota job update theirs --user nobody --gpu-ids 1
+  run -1 gpurota job update theirs --user nobody --gpus 2
+  [[ "$output" == *'allows you 1 GPU;'* ]]
+  run -1 gpurota job add mine -- true
+  gpurota job remove --force theirs --user nobody
+}
+
 @test "a change that cannot be is refused whole" {
   add web --memory 1G -- sleep 600
   wait_until job_is web 'j["lease_id"]'

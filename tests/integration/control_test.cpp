@@ -141,6 +141,7 @@ TEST(Control, WhatOnlyHasToWaitIsPossibleAndWhatNoStateOfTheMachineCouldFillIsNo
   EXPECT_THAT(check({.gpu_ids = std::vector<std::string>{"7"}}).error().message,
               HasSubstr("GPUs here"));
   EXPECT_THAT(check({.quantum = "5s"}).error().message, HasSubstr("--swap"));
+  EXPECT_THAT(check({.priority = 1}).error().message, HasSubstr("priorities up to 0"));
   daemon.stop();
   daemon.probe.set_failure({Code::kUnavailable, 0, "no NVIDIA driver"});
   daemon.start();
