@@ -76,7 +76,6 @@ load job_helpers
   run -1 gpurota job update theirs --user nobody --gpus 2
   [[ "$output" == *'allows you 1 GPU;'* ]]
   run -1 gpurota job add mine -- true
-  gpurota job remove --force theirs --user nobody
 }
 
 @test "a change that cannot be is refused whole" {
