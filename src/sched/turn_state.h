@@ -37,6 +37,7 @@ struct TenantState {
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
   TimePoint retry_at{};  // not moved before then
+  bool in_vain = false;  // as it had nothing to bring out; until it says that it has less
   std::deque<PendingGrow> growth;
   std::vector<Grow> asked_on_hold;
 

@@ -6,6 +6,9 @@
 namespace gpurota::sched {
 namespace {
 
+// What was in vain has mostly ended before it was told: looked at again sooner than what failed.
+constexpr int kSoonerInVain = 20;
+
 // A tenant that asks for more at once than threads that a program has is not served better.
 constexpr std::size_t kMostGrowth = 4096;
 // Each round moves at least one lease into its next phase; there are few phases.
@@ -259,6 +262,8 @@ void Turns::on(const Shrink& event) {
   held->leaving = std::min(held->leaving, held->resident);
   held->wired -= event.wired;
   held->hosted -= event.hosted;
+  TenantState& tenant = tenants_.at(event.tenant);
+  if (std::exchange(tenant.in_vain, false)) tenant.retry_at = now_;
 }
 
 void Turns::on(const Measured& event) {
@@ -281,9 +286,12 @@ void Turns::on(const Evicted& event) {
     other.moved_out += moved;
     other.moved_clean += std::min(event.clean, moved);
   }
-  if (!event.failed) return;
-  tenants_[event.tenant].retry_at = now_ + settings_.retry;
-  report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
+  // It has less than it has said, and is about to say so: nor would it have more the same moment.
+  TenantState& tenant = tenants_.at(event.tenant);
+  tenant.in_vain = !event.failed && moved.is_zero() && !event.returned.is_zero();
+  if (event.failed) tenant.retry_at = now_ + settings_.retry;
+  if (tenant.in_vain) tenant.retry_at = now_ + settings_.retry / kSoonerInVain;
+  if (event.failed) report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }
 
 void Turns::on(const Restored& event) {

@@ -105,8 +105,11 @@ class TurnsTest : public testing::Test {
   }
   void on_evict(const Evict& e) {
     evicted[e.tenant] += e.bytes;
-    const Bytes out = failing.contains(e.tenant) ? Bytes() : e.bytes;
-    send(Evicted{e.tenant, e.gpu, out, e.bytes - out, out.is_zero(), Bytes(out.count() / 2)});
+    ++evictions[e.tenant];
+    const bool stays = failing.contains(e.tenant) || hollow.contains(e.tenant);
+    const Bytes out = stays ? Bytes() : e.bytes;
+    send(Evicted{e.tenant, e.gpu, out, e.bytes - out, failing.contains(e.tenant),
+                 Bytes(out.count() / 2)});
   }
 
   // A tenant that works has something in flight while its gate is open, and waits while it is not.
@@ -138,7 +141,9 @@ class TurnsTest : public testing::Test {
   bool carrying_out = false;
   std::map<TenantId, std::uint32_t> seen;
   std::map<TenantId, Bytes> evicted;
-  std::set<TenantId> open, works, stuck, silent, failing, unused;
+  std::map<TenantId, int> evictions;  // orders
+  // hollow: has nothing to bring out, whatever it has said.
+  std::set<TenantId> open, works, stuck, silent, failing, hollow, unused;
 };
 
 }  // namespace gpurota::sched

@@ -362,23 +362,6 @@ TEST_F(TurnsTest, ATurnIsOfAllTenantsOnAllGpus) {
   EXPECT_GT(others, 120);
 }
 
-TEST_F(TurnsTest, AFailedEvictionIsReportedAndAnotherGivesOrItIsTriedAgain) {
-  add_two_that_do_not_fit();
-  work(kA);
-  pass(seconds(3));
-  failing.insert(kA);
-  rest(kA);
-  pass(seconds(1000));
-  work(kB);
-  pass(milliseconds(100));
-  EXPECT_EQ(of<ReportTrouble>().at(0).trouble, Trouble::kMoveFailed);
-  EXPECT_FALSE(holds(kLeaseB));
-  EXPECT_EQ(turns.residency().of_lease(kLeaseA, GpuSlot{0}).resident, gib(70));
-  failing.clear();
-  pass(seconds(3));
-  EXPECT_TRUE(holds(kLeaseB));
-}
-
 // What it misses and what it is known to miss are not the same, until it says anew what it has.
 TEST_F(TurnsTest, RoomThatATenantGivesBackUnusedIsNotOfferedAgainAtOnce) {
   add_two_that_do_not_fit();
