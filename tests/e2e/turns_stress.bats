@@ -15,8 +15,24 @@ setup() {
 }
 # What there was is told also by one that failed.
 teardown() {
+  if [ -z "${BATS_TEST_COMPLETED:-}" ]; then show_what_runs; fi
   echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" | tee -a "${E2E_REPORT:-/dev/null}"
   end_test
+}
+
+# Of a run that failed: whose turn it is, what each program did last, and where its threads are.
+show_what_runs() {
+  local log pid task
+  gpurota turns || true
+  for log in probe.*.debug; do
+    echo "--- $log" && tail -n 40 "$log" | cut -c1-160
+  done
+  for pid in $(pgrep -f "^$E2E_SWAP_PROBE torture"); do
+    if ! is_of_case "$pid"; then continue; fi
+    for task in "/proc/$pid/task"/*; do
+      echo "$pid: $(cat "$task/comm") $(grep State "$task/status") $(cat "$task/wchan")" || true
+    done
+  done
 }
 
 # start SLOT: another program that writes, copies, captures, forks, frees and reads back.
