@@ -23,6 +23,8 @@
  *                             <-  MEMBERS  those that are
  *     CONTEXTS (call)         ->           how many contexts live on a slot now
  *                             <-  INFO     once the daemon has measured what they take
+ *     OPEN (call)             ->           memory that another tenant shares (wire_share.h)
+ *                             <-  OPENED
  *     AUTOMATIC (call)        ->           instead of HELLO: a program without a lease asks for one
  *                             <-  LEASE    which one; HELLO follows on a connection of its own
  */
@@ -194,4 +196,5 @@ struct gpurota_msg_processes {
   int32_t pid[GPUROTA_WIRE_PIDS];
 };
 
+#include "abi/wire_share.h"
 #include "abi/wire_swap.h"

@@ -50,6 +50,8 @@ struct gpurota_msg_swap_here {
   struct gpurota_swap_memory memory[GPUROTA_SLOTS]; /* by slot of the page */
   /* In host memory for good (GPUROTA_SWAP_HOSTED); of nothing above. Not said by older libraries: 0. */
   uint64_t hosted_bytes[GPUROTA_SLOTS];
+  /* Random, for the life of the process: under it others open its memory (wire_share.h). 0: nobody does. */
+  uint64_t key[2];
 };
 /* As it was first released. */
 #define GPUROTA_SWAP_HERE_LEAST (16u + GPUROTA_SLOTS * 24u)

@@ -64,6 +64,17 @@ bool SwapTenants::has_rdma_device(TenantId id) const {
   return tenant && tenant->rdma;
 }
 
+SwapTenants::Owner SwapTenants::find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const {
+  Owner found;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->dead || tenant->uid != uid) continue;
+    if (!std::equal(key.begin(), key.end(), tenant->key.begin())) continue;
+    if (tenant->connected) return {id, false};
+    found.away = true;
+  }
+  return found;
+}
+
 void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid,
                       const std::vector<lease::HeldMemory>& held) {
   auto tenant = std::make_unique<Tenant>();
@@ -148,6 +159,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
     memory.context_since = parts_.loop.now();
     memory.came_back = true;
   }
+  std::copy(std::begin(message.key), std::end(message.key), tenant.key.begin());
   tenant.here = true;
   const TenantId replaced = event.replaces;
   parts_.turns.becomes_tenant(tenant.pid);

@@ -82,6 +82,13 @@ class SwapTenants {
   bool expects_look(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
   bool has_rdma_device(TenantId id) const;
+  // The process of the user's that has said this key (gpurota_msg_swap_here). `away`: it lives, and its connection
+  // has ended.
+  struct Owner {
+    std::optional<TenantId> tenant;
+    bool away = false;
+  };
+  Owner find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const;
   // The process is counted by turns, or about to say what it has.
   bool counts(pid_t pid) const;
   // It has connected and not yet said what it has.
@@ -121,6 +128,7 @@ class SwapTenants {
     LeaseId lease;
     uid_t uid = 0;
     pid_t pid = 0;
+    std::array<std::uint64_t, 2> key{};
     bool makes_way = false;      // a filler, which is moved out for whoever comes
     std::vector<Memory> memory;  // by slot
     std::map<std::uint32_t, Question> questions;

@@ -5,6 +5,9 @@
 #include "ipc/packet.h"
 
 #include <algorithm>
+#include <array>
+
+#include <sys/socket.h>
 
 namespace gpurota::daemon {
 namespace {
@@ -12,6 +15,8 @@ namespace {
 // More than a socket of the kernel's default size holds (277 small packets): who keeps it full, on and on, has
 // its answer without them.
 constexpr int kMostBeforeAnswer = 512;
+// A new daemon has heard of all processes within this.
+constexpr Duration kAllAreBack = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -135,6 +140,39 @@ bool TenantServer::members(Tenant& tenant, const gpurota_msg_processes& message)
     answer.pid[answer.count++] = pid;
   }
   return send_message(tenant.session->fd.get(), answer);
+}
+
+// A descriptor that waits to be read counts against us, so nobody has two: who asks again before it has read its answer
+// ends its connection, and an owner that has something unread is asked later.
+bool TenantServer::open(Tenant& tenant, const gpurota_msg_open& message) {
+  const int call = tenant.session->fd.get();
+  if (ipc::has_unread(call)) return false;
+  auto answer = make_message<gpurota_msg_opened>(GPUROTA_MSG_OPENED, message.header.seq);
+  Fd end;
+  answer.status = bring_together(tenant, message, &end);
+  if (answer.status != GPUROTA_OK) return send_message(call, answer);
+  return send_message(call, answer, std::array{end.get()});
+}
+
+std::uint32_t TenantServer::bring_together(Tenant& opener, const gpurota_msg_open& message,
+                                           Fd* end) {
+  const LeaseEntry* const entry = parts_.leases.find(opener.lease);
+  if (!entry) return GPUROTA_REFUSED_LEASE;
+  const SwapTenants::Owner found = parts_.swap.find_owner(message.name.owner, entry->lease.uid);
+  const bool may_come = found.away || parts_.loop.now() - since_ < kAllAreBack;
+  if (!found.tenant) return may_come ? GPUROTA_REFUSED_BUSY : GPUROTA_REFUSED_LEASE;
+  const Tenant* const owner = find(*found.tenant);
+  auto pair = ipc::make_socket_pair(SOCK_SEQPACKET);
+  if (!owner || !owner->event || !pair || ipc::has_unread(owner->event.get())) {
+    return GPUROTA_REFUSED_BUSY;
+  }
+  auto question = make_message<gpurota_msg_open>(GPUROTA_MSG_SWAP_OPEN, 0);
+  question.name = message.name;
+  if (!send_message(owner->event.get(), question, std::array{pair->first.get()})) {
+    return GPUROTA_REFUSED_BUSY;
+  }
+  *end = std::move(pair->second);
+  return GPUROTA_OK;
 }
 
 bool TenantServer::contexts(Tenant& tenant, const gpurota_msg_contexts& message) {

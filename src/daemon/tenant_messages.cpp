@@ -64,6 +64,12 @@ Result<TenantMessage> read_processes(std::span<const std::byte> packet) {
   return m;
 }
 
+Result<TenantMessage> read_open(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_open m, read_as<gpurota_msg_open>(packet));
+  if (m.name.owner[0] == 0) return fail(Code::kInvalid, "no process has the key 0");
+  return m;
+}
+
 // What an older library does not say is zero.
 template <class Message>
 Result<Message> read_grown(std::span<const std::byte> packet, std::size_t least) {
@@ -138,6 +144,8 @@ Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
       return read_slotted<gpurota_msg_query>(packet);
     case GPUROTA_MSG_PROCESSES:
       return read_processes(packet);
+    case GPUROTA_MSG_OPEN:
+      return read_open(packet);
     case GPUROTA_MSG_CONTEXTS:
       return read_slotted<gpurota_msg_contexts>(packet);
     case GPUROTA_MSG_SWAP_HERE:

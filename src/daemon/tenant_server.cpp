@@ -34,6 +34,7 @@ bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS])
 
 TenantServer::TenantServer(Parts parts)
     : parts_(std::move(parts)),
+      since_(parts_.loop.now()),
       doorman_(parts_.loop,
                {"tenant", [this] { return parts_.config.max_connections_per_user; },
                 [this](uid_t uid) {
@@ -113,6 +114,7 @@ bool TenantServer::handle(Session& session, const TenantMessage& message) {
     return ask(tenant, *m);
   }
   if (const auto* m = std::get_if<gpurota_msg_processes>(&message)) return members(tenant, *m);
+  if (const auto* m = std::get_if<gpurota_msg_open>(&message)) return open(tenant, *m);
   return contexts(tenant, std::get<gpurota_msg_contexts>(message));
 }
 
@@ -198,9 +200,10 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   welcome.version = GPUROTA_WIRE_VERSION;
   welcome.status = GPUROTA_OK;
   welcome.tenant = id.value;
-  welcome.features = GPUROTA_FEATURE_PROCESSES;
+  welcome.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_OPEN;
   if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
-  if (!send_message(session.fd.get(), welcome, {tenant.page->fd(), event_pair->second.get()})) {
+  const std::array fds{tenant.page->fd(), event_pair->second.get()};
+  if (!send_message(session.fd.get(), welcome, fds)) {
     close_session(session, "it did not take the welcome");
   }
 }

@@ -101,6 +101,8 @@ class TenantServer {
   void answer_asked(TenantId id);
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
   bool members(Tenant& tenant, const gpurota_msg_processes& message);
+  bool open(Tenant& tenant, const gpurota_msg_open& message);
+  std::uint32_t bring_together(Tenant& opener, const gpurota_msg_open& message, Fd* end);
   bool contexts(Tenant& tenant, const gpurota_msg_contexts& message);
   void answer_measured(const GpuUuid& gpu, TimePoint taken);
   void refuse(Session& session, std::uint32_t seq, std::uint32_t status);
@@ -115,6 +117,7 @@ class TenantServer {
   std::map<const Session*, std::unique_ptr<Session>> sessions_;
   std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
   std::uint64_t last_id_ = 0;
+  const TimePoint since_;
   Doorman doorman_;
 };
 

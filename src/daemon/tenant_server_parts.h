@@ -60,7 +60,7 @@ struct TenantServer::Tenant {
 
 // False if the peer is gone or does not read.
 template <class Message>
-bool send_message(int fd, const Message& message, std::initializer_list<int> fds = {}) {
+bool send_message(int fd, const Message& message, std::span<const int> fds = {}) {
   const auto sent = ipc::send_packet(fd, std::as_bytes(std::span(&message, 1)), fds);
   return sent && *sent == ipc::IoState::kDone;
 }

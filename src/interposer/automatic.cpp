@@ -73,13 +73,12 @@ bool ask(gpurota_msg_lease* answer) {
   question.magic = GPUROTA_WIRE_MAGIC;
   question.version = GPUROTA_WIRE_VERSION;
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
-  int fds[2] = {-1, -1};
+  Descriptors unexpected;
   const int64_t deadline = now_ms() + kAnswerMs;
   long n = -1;
   if (send_packet(call, &question, sizeof(question), deadline)) {
-    n = receive_packet(call, buffer, sizeof(buffer), fds, deadline);
+    n = receive_packet(call, buffer, sizeof(buffer), &unexpected, deadline);
   }
-  close_descriptors(fds);
   close_socket(&call);
   if (n < static_cast<long>(sizeof(*answer))) return false;
   memcpy(answer, buffer, sizeof(*answer));

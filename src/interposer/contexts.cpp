@@ -8,6 +8,7 @@
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
 #include "interposer/link.h"
+#include "interposer/opened.h"
 #include "interposer/pools.h"
 #include "interposer/swap/memory.h"
 #include "interposer/swap/worker.h"
@@ -79,6 +80,7 @@ CUresult create(CUcontext* out, CUdevice device, Call call) {
 }
 
 void free_all_in(const ContextInfo& info) {
+  end_opened_in(state(), info.serial);
   if (swapping()) swap_free_context(state(), info.serial);
   credit_context(state(), info.serial);
 }

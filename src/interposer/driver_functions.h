@@ -164,6 +164,11 @@ GPUROTA_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attrib
 GPUROTA_API CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
                                             void** out, CUdeviceptr ptr);
 GPUROTA_API CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr);
+GPUROTA_API CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle,
+                                        unsigned int flags);
+GPUROTA_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle,
+                                           unsigned int flags);
+GPUROTA_API CUresult cuIpcCloseMemHandle(CUdeviceptr ptr);
 GPUROTA_API CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr ptr, size_t size,
                                                    int type, unsigned long long flags);
 
@@ -178,6 +183,7 @@ CUresult cuCtxGetDevice(CUdevice* out);
 CUresult cuCtxPopCurrent_v2(CUcontext* out);
 CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSynchronize();
 CUresult cuDeviceCanAccessPeer(int* out, CUdevice device, CUdevice peer);
 CUresult cuEventCreate(CUevent* out, unsigned int flags);
 CUresult cuEventDestroy_v2(CUevent event);

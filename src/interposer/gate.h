@@ -40,9 +40,9 @@ class Gate {
   static constexpr uint32_t kMarks = 4096;
 
   // For the program's threads. `captures` answers whether this call is only recorded; it is asked when
-  // the gate is not open. nullptr: refused, the call must not be made.
+  // the gate is not open. nullptr: refused, the call must not be made; unless it `waits`, also where it would have to.
   template <typename Captures>
-  GateMark* enter(GateClass what, Captures captures) {
+  GateMark* enter(GateClass what, Captures captures, bool waits = true) {
     GateMark* mark = t_gate_mark;
     if (mark == nullptr || mark->tid.load(std::memory_order_relaxed) == 0) {
       mark = register_thread();
@@ -58,7 +58,8 @@ class Gate {
                               std::memory_order_relaxed);
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);  // membarrier makes it more than that
-    if (state_.load(std::memory_order_relaxed) != 0 && !enter_slow(mark, depth, what, captures)) {
+    if (state_.load(std::memory_order_relaxed) != 0 &&
+        !enter_slow(mark, depth, what, captures, waits)) {
       return nullptr;
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -107,7 +108,7 @@ class Gate {
   static constexpr uint32_t kFence = 1u << 31;
 
   template <typename Captures>
-  bool enter_slow(GateMark* mark, uint32_t depth, GateClass what, Captures captures) {
+  bool enter_slow(GateMark* mark, uint32_t depth, GateClass what, Captures captures, bool waits) {
     if (depth > 0 || mark->callbacks > 0) return true;
     ErrnoGuard guard;
     bool asked = false;
@@ -119,7 +120,7 @@ class Gate {
         return true;
       }
       asked = true;
-      if (refusing_.load() != 0) return false;
+      if (!waits || refusing_.load() != 0) return false;
       stand(what);
       remark(mark);
     }

@@ -7,16 +7,17 @@
 namespace gpurota::interposer {
 
 // A default stream of the thread's own cannot be asked by another: what goes there is marked.
-GatePass::GatePass(GateClass what, CUstream stream, bool per_thread) {
+GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, bool waits) {
   if (!swapping()) return;
   Swap& swap = state().swap;
   int standing = -1;
-  mark_ = swap.gate.enter(what, [&, stream, per_thread] {  // asked only if it has to wait
+  const auto captures = [&, stream, per_thread] {  // asked only if it has to wait
     if (is_capturing(stream, per_thread)) return true;
     standing = what == GateClass::kSubmits ? place_of_stream(stream, per_thread).slot : -1;
     if (standing >= 0) swap.standing[standing].fetch_add(1, std::memory_order_relaxed);
     return false;
-  });
+  };
+  mark_ = swap.gate.enter(what, captures, waits);
   if (standing >= 0) swap.standing[standing].fetch_sub(1, std::memory_order_relaxed);
   refused_ = mark_ == nullptr;
   marks_thread_stream_ = what == GateClass::kSubmits && !refused_ &&

@@ -15,7 +15,8 @@ inline constexpr CUresult kNotLet = CUDA_ERROR_DEVICE_UNAVAILABLE;
 
 class GatePass {
  public:
-  GatePass(GateClass what, CUstream stream, bool per_thread);
+  // Refused also where it would have to wait, unless it `waits`.
+  GatePass(GateClass what, CUstream stream, bool per_thread, bool waits = true);
   ~GatePass();
   GatePass(const GatePass&) = delete;
   GatePass& operator=(const GatePass&) = delete;

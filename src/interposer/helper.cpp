@@ -44,11 +44,11 @@ void answer_recall(State& s, const Socket& event, const gpurota_msg_recall& reca
 }
 
 // False when the connection is to be given up.
-bool handle_event(State& s, const Socket& event, const void* packet, long size) {
+bool handle_event(State& s, const Socket& event, const void* packet, long size, Descriptors* fds) {
   gpurota_msg_header header;
   if (size < static_cast<long>(sizeof(header))) return false;
   memcpy(&header, packet, sizeof(header));
-  if (s.swap.on.load() != 0) return take_swap_order(s, packet, size);
+  if (s.swap.on.load() != 0) return take_swap_order(s, packet, size, fds);
   if (header.type != GPUROTA_MSG_RECALL) return true;  // of a newer daemon
   gpurota_msg_recall recall;
   if (size < static_cast<long>(sizeof(recall))) return false;
@@ -62,11 +62,10 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size) 
 void serve(State& s, const Socket& event) {
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   while (s.link.next_event.load() == 0 && is_ours(event)) {
-    int fds[2];
-    const long n = receive_packet(event, buffer, sizeof(buffer), fds, now_ms() + kLookMs);
-    close_descriptors(fds);
+    Descriptors fds;
+    const long n = receive_packet(event, buffer, sizeof(buffer), &fds, now_ms() + kLookMs);
     if (n == kDeadline) continue;
-    if (n <= 0 || !handle_event(s, event, buffer, n)) return;
+    if (n <= 0 || !handle_event(s, event, buffer, n, &fds)) return;
   }
 }
 

@@ -3,7 +3,6 @@
 #include "interposer/config.h"
 #include "interposer/debug.h"
 #include "interposer/ledger.h"
-#include "interposer/socket.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/worker.h"
 
@@ -88,7 +87,7 @@ const char* why_refused(uint32_t status) {
   }
 }
 
-bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
+bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
   s.link.crowded = message.status == GPUROTA_REFUSED_BUSY;
   s.link.daemon_features = message.features;
   if (message.status != GPUROTA_OK) {
@@ -100,12 +99,10 @@ bool welcome(State& s, const gpurota_msg_welcome& message, int fds[2]) {
   }
   const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
   if (attached() && swaps != (s.swap.on.load() != 0)) return false;  // what it is, it stays
-  if (fds[0] < 0 || fds[1] < 0 || !map_page(s, fds[0]) || !learn_slots(s)) return false;
+  if (fds->count() != 2 || !map_page(s, (*fds)[0]) || !learn_slots(s)) return false;
   if (swaps && !begin_swapping(s)) return false;
   Socket event;
-  const bool adopted = adopt_socket(fds[1], &event);
-  fds[1] = -1;
-  if (!adopted) return false;
+  if (!adopt_socket(fds->take(1), &event)) return false;
   remember_socket(kEventSocket, event);
   {
     Lock lock(s.link.recall_mutex);
@@ -132,16 +129,12 @@ bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
   if (!send_packet(call, &hello, sizeof(hello), deadline_ms)) return false;
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   gpurota_msg_welcome answer;
-  int fds[2];
-  const long n = receive_packet(call, buffer, sizeof(buffer), fds, deadline_ms);
-  bool ok = n >= static_cast<long>(sizeof(answer));
-  if (ok) {
-    memcpy(&answer, buffer, sizeof(answer));
-    ok = answer.header.type == GPUROTA_MSG_WELCOME && answer.header.seq == hello.header.seq &&
-         welcome(s, answer, fds);
-  }
-  close_descriptors(fds);
-  return ok;
+  Descriptors fds;
+  const long n = receive_packet(call, buffer, sizeof(buffer), &fds, deadline_ms);
+  if (n < static_cast<long>(sizeof(answer))) return false;
+  memcpy(&answer, buffer, sizeof(answer));
+  return answer.header.type == GPUROTA_MSG_WELCOME && answer.header.seq == hello.header.seq &&
+         welcome(s, answer, &fds);
 }
 
 bool connected(State& s) {
@@ -173,20 +166,20 @@ bool ensure_connected(State& s) {
 // The daemon may have to call back what others hold before it can answer.
 int64_t answer_ms() { return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs; }
 
-// One question and its answer. False ends the connection.
+// One question and its answer, whose descriptors come to `fds`. False ends the connection.
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
-         size_t answer_size) {
+         size_t answer_size, Descriptors* fds = nullptr) {
   auto* header = static_cast<gpurota_msg_header*>(question);
   header->size = static_cast<uint16_t>(size);
   header->seq = ++s.link.sequence;
   const int64_t deadline = now_ms() + answer_ms();
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
-  int fds[2] = {-1, -1};
+  Descriptors unexpected;
+  if (fds == nullptr) fds = &unexpected;
   long n = -1;
   if (send_packet(s.link.call, question, size, deadline)) {
     n = receive_packet(s.link.call, buffer, sizeof(buffer), fds, deadline);
   }
-  close_descriptors(fds);
   gpurota_msg_header got{};
   if (n >= static_cast<long>(answer_size)) memcpy(&got, buffer, sizeof(got));
   if (got.type == answer_type && got.seq == header->seq) {
@@ -387,6 +380,25 @@ int keep_members(int32_t* pids, int count) {
     for (uint32_t i = 0; i < answer.count; ++i) pids[kept++] = answer.pid[i];
   }
   return kept;
+}
+
+Answer ask_to_open(const gpurota_shared_name& name, Socket* out) {
+  State& s = state();
+  ErrnoGuard guard;
+  Lock lock(s.link.mutex);
+  if (!ensure_connected(s)) return refused(s) ? Answer::kNo : Answer::kAway;
+  if ((s.link.daemon_features & GPUROTA_FEATURE_OPEN) == 0) return Answer::kNo;
+  gpurota_msg_open question{};
+  question.header.type = GPUROTA_MSG_OPEN;
+  question.name = name;
+  gpurota_msg_opened answer;
+  Descriptors fds;
+  if (!ask(s, &question, sizeof(question), GPUROTA_MSG_OPENED, &answer, sizeof(answer), &fds)) {
+    return Answer::kAway;
+  }
+  if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
+  if (answer.status != GPUROTA_OK || fds.count() != 1) return Answer::kNo;
+  return adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }
 
 void give_back_excess(int slot) {

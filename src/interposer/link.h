@@ -7,6 +7,7 @@
 #pragma once
 
 #include "abi/wire.h"
+#include "interposer/socket.h"
 #include "interposer/state.h"
 
 #include <cstdint>
@@ -40,6 +41,10 @@ bool query(int slot, uint64_t* limit, uint64_t* available);
 
 // Keeps those of `pids` that are processes of the lease; how many. -1: the daemon cannot say.
 int keep_members(int32_t* pids, int count);
+
+// A socket to the process that shares this, over which it sends descriptors (wire_share.h); the caller's to close.
+// kNo: nobody does, or not with this process; kAway: to be asked again in a moment.
+Answer ask_to_open(const gpurota_shared_name& name, Socket* out);
 
 // Hands back headroom beyond one piece, if nobody is asking just now.
 void give_back_excess(int slot);

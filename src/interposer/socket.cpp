@@ -26,21 +26,37 @@ uint64_t inode_of(int fd) {
   return info.st_ino;
 }
 
-void take_descriptors(msghdr* message, int fds[2]) {
-  int count = 0;
+void take_descriptors(msghdr* message, Descriptors* fds) {
   for (cmsghdr* c = CMSG_FIRSTHDR(message); c != nullptr; c = CMSG_NXTHDR(message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < n; ++i) {
       int fd = -1;
       memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      if (count < 2) {
-        fds[count++] = fd;
-      } else {
-        sys_close(fd);
-      }
+      fds->add(fd);
     }
   }
+}
+
+long send_once(int fd, const void* data, size_t size, const Descriptors* fds) {
+  alignas(cmsghdr) char control[CMSG_SPACE(Descriptors::kMost * sizeof(int))] = {};
+  iovec part{const_cast<void*>(data), size};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (const uint32_t count = fds != nullptr ? fds->count() : 0; count != 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    for (uint32_t i = 0; i < count; ++i) {
+      const int one = (*fds)[i];
+      memcpy(CMSG_DATA(c) + i * sizeof(int), &one, sizeof(int));
+    }
+  }
+  return sys_sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 }  // namespace
@@ -89,18 +105,31 @@ int connect_to(const char (&path)[108]) {
   return -1;
 }
 
-void close_descriptors(int fds[2]) {
-  for (int i = 0; i < 2; ++i) {
-    if (fds[i] >= 0) sys_close(fds[i]);
-    fds[i] = -1;
+int Descriptors::take(uint32_t i) {
+  const int fd = i < count_ ? fds_[i] : -1;
+  if (i < count_) fds_[i] = -1;
+  return fd;
+}
+
+void Descriptors::add(int fd) {
+  if (count_ < kMost) {
+    fds_[count_++] = fd;
+  } else {
+    sys_close(fd);
+  }
+}
+
+void Descriptors::close() {
+  while (count_ > 0) {
+    if (fds_[--count_] >= 0) sys_close(fds_[count_]);
   }
 }
 
 // Looks whose the number is each time: while poll waits, the program may close it and open its own.
-long receive_packet(const Socket& socket, void* buffer, size_t room, int fds[2],
+long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors* fds,
                     int64_t deadline_ms) {
-  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))];
-  fds[0] = fds[1] = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(Descriptors::kMost * sizeof(int))];
+  fds->close();
   while (is_ours(socket)) {
     iovec part{buffer, room};
     msghdr message{};
@@ -112,7 +141,7 @@ long receive_packet(const Socket& socket, void* buffer, size_t room, int fds[2],
     if (n >= 0) {
       take_descriptors(&message, fds);
       if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) return n;
-      close_descriptors(fds);
+      fds->close();
       return kBroken;
     }
     if (errno == EINTR) continue;
@@ -122,9 +151,10 @@ long receive_packet(const Socket& socket, void* buffer, size_t room, int fds[2],
   return kBroken;
 }
 
-bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms) {
+bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms,
+                 const Descriptors* fds) {
   while (is_ours(socket)) {
-    const long n = sys_send(socket.fd, data, size);
+    const long n = send_once(socket.fd, data, size, fds);
     if (n >= 0) return static_cast<size_t>(n) == size;
     if (errno == EINTR) continue;
     if (errno != EAGAIN || !wait_fd(socket.fd, POLLOUT, deadline_ms)) return false;

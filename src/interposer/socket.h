@@ -5,6 +5,7 @@
 // close a file that has taken its number.
 #pragma once
 
+#include "abi/wire.h"
 #include "interposer/state.h"
 
 #include <cstddef>
@@ -28,19 +29,38 @@ void close_socket(Socket* socket);
 // A SOCK_SEQPACKET socket connected to `path`, or -1.
 int connect_to(const char (&path)[108]);
 
+// Descriptors that came with a packet; closed with it, but for those that were taken.
+class Descriptors {
+ public:
+  static constexpr uint32_t kMost = GPUROTA_SHARED_BLOCKS;
+  Descriptors() = default;
+  ~Descriptors() { close(); }
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+
+  uint32_t count() const { return count_; }
+  int operator[](uint32_t i) const { return fds_[i]; }
+  // Its caller closes it.
+  int take(uint32_t i);
+  void add(int fd);
+  void close();
+
+ private:
+  int fds_[kMost];
+  uint32_t count_ = 0;
+};
+
 inline constexpr long kEndOfFile = 0;
 inline constexpr long kBroken = -1;  // an error, a packet longer than `room`, or no longer ours
 inline constexpr long kDeadline = -2;
 
-// One packet, no later than `deadline_ms`, with up to two descriptors (-1: none). Its bytes, or one
-// of the above.
-long receive_packet(const Socket& socket, void* buffer, size_t room, int fds[2],
+// One packet, no later than `deadline_ms`, with its descriptors. Its bytes, or one of the above.
+long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors* fds,
                     int64_t deadline_ms);
 
-// Whether all of `size` bytes went out as one packet no later than `deadline_ms`.
-bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms);
-
-void close_descriptors(int fds[2]);
+// Whether all of `size` bytes went out as one packet no later than `deadline_ms`, with `fds`, if there are any.
+bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms,
+                 const Descriptors* fds = nullptr);
 
 // What a child inherits is its parent's voice. The numbers are remembered outside the wiped state,
 // and the child closes them when it first needs the daemon.

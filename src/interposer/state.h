@@ -7,8 +7,8 @@
 #pragma once
 
 #include "abi/cuda_abi.h"
-#include "abi/limits.h"
 #include "abi/page.h"
+#include "interposer/opened.h"
 #include "interposer/swap/tenant.h"
 #include "interposer/sys.h"
 #include "interposer/va_map.h"
@@ -33,14 +33,6 @@ struct Slot {
   std::atomic<int32_t> graph_device;  // + 1: whose graphs have memory here (graph_memory.cpp)
   std::atomic<CUmemoryPool> current_pool;
   uint8_t uuid[GPUROTA_UUID_BYTES];
-};
-
-// A descriptor with what identifies its file: the program may close descriptors it did not open, and
-// then the number is soon somebody else's.
-struct Socket {
-  int fd;
-  uint64_t inode;
-  bool open;
 };
 
 struct Link {
@@ -113,7 +105,6 @@ struct Physical {
   int32_t slot;       // -1: not charged (host memory, imported)
   bool owns;          // a multicast object: memory is bound to it
   // Of memory that moves (swap/virtual.h).
-  bool wired;           // it did
   uint32_t traits;      // as SwapCalls::create takes them
   uint64_t home;        // where its SwapSpace has it; 0: it is the driver's
   uint64_t next_ended;  // id
@@ -223,6 +214,7 @@ struct State {
   Pools pools;
   Graphs graphs;
   Swap swap;
+  OpenedMemory opened;
 
   uint64_t used(int slot, int64_t granted, int64_t headroom) const;  // as the page shows it
   void mirror(int slot);  // shows the ledger of one GPU in the page; a hint

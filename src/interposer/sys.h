@@ -45,9 +45,17 @@ inline int sys_fstat(int fd, struct stat* out) {
 inline long sys_recvmsg(int fd, msghdr* message, int flags) {
   return ::syscall(SYS_recvmsg, fd, message, flags);
 }
-inline long sys_send(int fd, const void* data, size_t size) {
-  return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
+inline long sys_sendmsg(int fd, const msghdr* message, int flags) {
+  return ::syscall(SYS_sendmsg, fd, message, flags);
 }
+
+// A descriptor with what identifies its file: the program may close descriptors it did not open, and
+// then the number is soon somebody else's.
+struct Socket {
+  int fd;
+  uint64_t inode;
+  bool open;
+};
 
 inline int64_t now_ms() {
   timespec t{};

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 namespace gpurota::ipc {
@@ -82,8 +84,12 @@ bool has_packet(int fd) {
   return ::poll(&entry, 1, 0) == 1;
 }
 
-Result<IoState> send_packet(int fd, std::span<const std::byte> bytes,
-                            std::initializer_list<int> fds) {
+bool has_unread(int fd) {
+  int bytes = 0;
+  return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes != 0;
+}
+
+Result<IoState> send_packet(int fd, std::span<const std::byte> bytes, std::span<const int> fds) {
   if (fds.size() > kMostFds) return fail(Code::kInternal, "too many descriptors for one packet");
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kMostFds * sizeof(int))> control{};
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -97,7 +103,7 @@ Result<IoState> send_packet(int fd, std::span<const std::byte> bytes,
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds.begin(), fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
   ssize_t size = -1;
   do {

@@ -6,7 +6,6 @@
 #include "base/result.h"
 
 #include <cstddef>
-#include <initializer_list>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,10 +32,12 @@ Result<Received> receive_packet(int fd, std::span<std::byte> buffer, std::size_t
 
 // Sends one packet with `fds` (which stay the caller's).
 Result<IoState> send_packet(int fd, std::span<const std::byte> bytes,
-                            std::initializer_list<int> fds = {});
+                            std::span<const int> fds = {});
 
 // Whether receive_packet() would return at once, be it to say that the peer is gone.
 bool has_packet(int fd);
+// Whether the peer has not read all that was sent to it.
+bool has_unread(int fd);
 
 // A stream's write: how many bytes the socket took, 0 with kWouldBlock or kClosed.
 struct Sent {

@@ -45,7 +45,7 @@ TEST_P(Packets, CarryBytesAndDescriptors) {
   ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
   const Fd reader(pipe_ends[0]);
   Fd writer(pipe_ends[1]);
-  ASSERT_EQ(*send_packet(a_.get(), bytes_of("hello"), {writer.get(), reader.get()}),
+  ASSERT_EQ(*send_packet(a_.get(), bytes_of("hello"), std::array{writer.get(), reader.get()}),
             IoState::kDone);
   const auto received = receive_packet(b_.get(), buffer_, 2);
   ASSERT_TRUE(received);
@@ -61,7 +61,7 @@ TEST_P(Packets, CarryBytesAndDescriptors) {
 TEST_P(Packets, DropAndCloseDescriptorsNobodyAskedFor) {
   const int before = open_fds();
   for (const std::size_t allowed : {0u, 1u, 2u}) {
-    ASSERT_EQ(*send_packet(a_.get(), bytes_of("x"), {0, 1, 2}), IoState::kDone);
+    ASSERT_EQ(*send_packet(a_.get(), bytes_of("x"), std::array{0, 1, 2}), IoState::kDone);
     const auto received = receive_packet(b_.get(), buffer_, allowed);
     ASSERT_TRUE(received);
     EXPECT_EQ(text(*received), "x");
@@ -74,7 +74,9 @@ TEST_P(Packets, DropAndCloseDescriptorsNobodyAskedFor) {
 TEST_P(Packets, SayWhenThereIsNothingAndWhenThePeerIsGone) {
   EXPECT_EQ(receive_packet(b_.get(), buffer_, 0)->state, IoState::kWouldBlock);
   EXPECT_FALSE(has_packet(b_.get()));
+  EXPECT_FALSE(has_unread(a_.get()));
   ASSERT_EQ(*send_packet(a_.get(), bytes_of("x")), IoState::kDone);
+  EXPECT_TRUE(has_unread(a_.get()));
   EXPECT_TRUE(has_packet(b_.get()));
   ASSERT_TRUE(receive_packet(b_.get(), buffer_, 0));
   EXPECT_FALSE(has_packet(b_.get())) << "it has been taken";

@@ -11,7 +11,7 @@ shift 2
 command -v bats >/dev/null || { echo "bats is not installed"; exit 77; }
 export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program E2E_HAMMER=$build/tests/bin/hammer
 export E2E_FAMILIES=$build/tests/bin/families E2E_SWAP_PROBE=$build/tests/interposer/swap_probe
-export E2E_SWAP_OVERSIZE=$build/tests/interposer/swap_oversize
+export E2E_SWAP_OVERSIZE=$build/tests/interposer/swap_oversize E2E_IPC_PROBE=$build/tests/interposer/ipc_probe
 results=$build/test-results/$(basename "$file" .bats)
 mkdir -p "$results"
 

@@ -107,6 +107,14 @@ swap_torch() { # two trainings that do not fit together take turns: losses bit f
 swap_expandable() { # the same with memory that PyTorch maps itself
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --expandable --results "$results"
 }
+swap_shared() { # pairs of processes that share tensors by CUDA's handles take turns
+  python3 "$here/swap_shared.py" "$dist/bin/gpurota" --results "$results"
+}
+swap_handles() { # what holds of the driver's IPC handles holds of ours, but for what tests/interposer/swap_test.cpp names
+  gpurota run --gpu-ids 0 --swap --memory 4G -- "$dist/tests/driver/driver_ipc_check" | tee /dev/stderr > "$work/handles.out"
+  [ "$(grep -c '^ok ' "$work/handles.out")" -ge 10 ] &&
+    ! grep '^FAIL' "$work/handles.out" | grep -v -e '^FAIL memory_that_is_freed_while_it_is_open' -e '^FAIL only_linear_memory_of'
+}
 swap_probe() { # memory comes and goes under threads, graphs, contexts and forks, and is what it was
   gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
   local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" torture 30)
@@ -139,6 +147,8 @@ check turns turns
 check swap_probe swap_probe
 check swap_torch swap_torch
 check swap_expandable swap_expandable
+check swap_shared swap_shared
+check swap_handles swap_handles
 check frameworks frameworks
 check fillers python3 "$here/../../bench/gpu/filler.py" "$dist" 3
 check burn "$here/burn.sh" "$dist" "$results"

@@ -53,9 +53,9 @@ void SwapClient::disconnect() {
 }
 
 template <class Message>
-void SwapClient::say(int type, Message message, std::uint32_t seq) {
+void SwapClient::say(int type, Message message, std::uint32_t seq, std::span<const int> fds) {
   message.header = {static_cast<std::uint16_t>(type), sizeof message, seq};
-  (void)ipc::send_packet(event_.get(), std::as_bytes(std::span(&message, 1)));
+  (void)ipc::send_packet(event_.get(), std::as_bytes(std::span(&message, 1)), fds);
 }
 
 std::optional<std::uint32_t> SwapClient::hello(std::uint64_t lease, std::uint64_t features) {
@@ -99,6 +99,7 @@ void SwapClient::here(const Has& has) {
   message.gate_open = has.gate_open ? 1 : 0;
   message.slots = 1;
   message.memory[0] = {has.movable.count(), has.resident.count(), has.wired.count()};
+  message.key[0] = key_;
   say(GPUROTA_MSG_SWAP_HERE, message);
 }
 
@@ -156,6 +157,31 @@ std::optional<gpurota_msg_info> SwapClient::query() {
   return call<gpurota_msg_info>(GPUROTA_MSG_QUERY, {});
 }
 
+void SwapClient::ask_to_open(const gpurota_shared_name& name) {
+  gpurota_msg_open question{};
+  question.header = {GPUROTA_MSG_OPEN, sizeof question, ++call_seq_};
+  question.name = name;
+  (void)ipc::send_packet(call_.get(), std::as_bytes(std::span(&question, 1)));
+}
+
+std::optional<SwapClient::Opened> SwapClient::open(const gpurota_shared_name& name) {
+  ask_to_open(name);
+  if (!readable(call_.get(), kPatienceMs)) return std::nullopt;
+  std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
+  auto received = ipc::receive_packet(call_.get(), buffer, 1);
+  if (!received) return std::nullopt;
+  const auto answer = read_as<gpurota_msg_opened>(buffer.data(), received->size);
+  if (!answer || answer->header.seq != call_seq_) return std::nullopt;
+  Opened opened{answer->status, Fd()};
+  if (!received->fds.empty()) opened.socket = std::move(received->fds[0]);
+  return opened;
+}
+
+void SwapClient::set_key(std::uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  key_ = key;
+}
+
 void SwapClient::set_busy(bool busy) {
   const std::lock_guard lock(mutex_);
   busy_ = busy;
@@ -210,6 +236,12 @@ void SwapClient::send_status(std::uint32_t gate_seq) {
   say(GPUROTA_MSG_SWAP_STATUS, status);
 }
 
+void SwapClient::send_status(std::uint32_t gate_seq, int descriptor) {
+  gpurota_msg_swap_status status{};
+  status.gate_seq = gate_seq;
+  say(GPUROTA_MSG_SWAP_STATUS, status, 0, std::array{descriptor});
+}
+
 void SwapClient::send_moved(std::uint32_t direction, Bytes bytes, Bytes returned) {
   gpurota_msg_swap_moved moved{};
   moved.direction = direction;
@@ -237,17 +269,17 @@ void SwapClient::run() {
     std::array<pollfd, 2> fds{{{event_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
     (void)::poll(fds.data(), fds.size(), -1);
     if (fds[1].revents != 0) return;
-    const auto received = ipc::receive_packet(event_.get(), buffer, 0);
+    const auto received = ipc::receive_packet(event_.get(), buffer, 1);
     if (received && received->state == ipc::IoState::kWouldBlock) continue;
     if (!received || received->state == ipc::IoState::kClosed) break;
-    take(buffer.data(), received->size);
+    take(buffer.data(), received->size, received->fds);
   }
   const std::lock_guard lock(mutex_);
   gone_ = true;
   news_.notify_all();
 }
 
-void SwapClient::take(const std::byte* packet, std::size_t size) {
+void SwapClient::take(const std::byte* packet, std::size_t size, const std::vector<Fd>& fds) {
   const auto header = read_as<gpurota_msg_header>(packet, size);
   if (!header) return;
   const std::lock_guard lock(mutex_);
@@ -269,6 +301,9 @@ void SwapClient::take(const std::byte* packet, std::size_t size) {
     gate(*read_as<gpurota_msg_swap_gate>(packet, size));
   } else if (header->type == GPUROTA_MSG_SWAP_MOVE) {
     move(*read_as<gpurota_msg_swap_move>(packet, size));
+  } else if (header->type == GPUROTA_MSG_SWAP_OPEN && !fds.empty()) {
+    const auto question = read_as<gpurota_msg_open>(packet, size);
+    (void)ipc::send_packet(fds[0].get(), std::as_bytes(std::span(&question->name.address, 1)));
   }
   news_.notify_all();
 }

@@ -11,9 +11,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace gpurota::testing {
 
@@ -55,6 +57,16 @@ class SwapClient {
   void set_block(Bytes block);
   // From now on it does not evict, as it has an RDMA device open, and says so.
   void set_rdma(bool rdma);
+  // Memory of another that it opens: the answer, and the socket that came with it. Blocks.
+  struct Opened {
+    std::uint32_t status = 0;
+    Fd socket;
+  };
+  std::optional<Opened> open(const gpurota_shared_name& name);
+  void ask_to_open(const gpurota_shared_name& name);
+  // From SWAP_HERE on others may open its memory under this key. What it is asked for it writes into the
+  // socket that came with the question: the address of the name.
+  void set_key(std::uint64_t key);
   // As if the connection had broken.
   void disconnect();
 
@@ -67,6 +79,8 @@ class SwapClient {
 
   // What no library says.
   void send_status(std::uint32_t gate_seq);
+  // With a descriptor, which no tenant sends.
+  void send_status(std::uint32_t gate_seq, int descriptor);
   void send_moved(std::uint32_t direction, Bytes bytes, Bytes returned);
   void send_shrink(Bytes resident, Bytes out, Bytes wired);
   bool hung_up();
@@ -74,9 +88,9 @@ class SwapClient {
 
  private:
   template <class Message>
-  void say(int type, Message message, std::uint32_t seq = 0);
+  void say(int type, Message message, std::uint32_t seq = 0, std::span<const int> fds = {});
   void run();
-  void take(const std::byte* packet, std::size_t size);
+  void take(const std::byte* packet, std::size_t size, const std::vector<Fd>& fds);
   void gate(const gpurota_msg_swap_gate& order);
   void move(const gpurota_msg_swap_move& order);
   void tell_status();
@@ -99,6 +113,7 @@ class SwapClient {
   std::optional<gpurota_msg_swap_terms> terms_;
   Has has_;
   Bytes block_;
+  std::uint64_t key_ = 0;
   bool busy_ = false, lazy_ = false, rdma_ = false, open_ = false, gone_ = false;
   int turns_ = 0;
 };

@@ -3,6 +3,7 @@
 #include "fake_wire.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -296,7 +297,8 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   publish();
   std::vector<unsigned char> packet(sizeof(answer) + g_tail, 0xee);
   std::memcpy(packet.data(), &answer, sizeof(answer));
-  return send_with_fds(tenant.call, packet.data(), packet.size(), page_fd.get(), theirs.get());
+  return send_with_fds(tenant.call, packet.data(), packet.size(),
+                       std::array{page_fd.get(), theirs.get()});
 }
 
 bool FakeDaemon::grow(Tenant& tenant, const gpurota_msg_grow& message) {

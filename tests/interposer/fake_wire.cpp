@@ -18,20 +18,25 @@ Fd listen_at(const std::string& path) {
   return fd;
 }
 
-bool send_with_fds(const Fd& fd, const void* message, std::size_t size, int first, int second) {
-  const int fds[2] = {first, second};
+namespace {
+
+constexpr std::size_t kMostFds = 64;
+
+}  // namespace
+
+bool send_with_fds(const Fd& fd, const void* message, std::size_t size, std::span<const int> fds) {
   iovec part{const_cast<void*>(message), size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFds * sizeof(int))] = {};
   msghdr out{};
   out.msg_iov = &part;
   out.msg_iovlen = 1;
   out.msg_control = control;
-  out.msg_controllen = sizeof(control);
+  out.msg_controllen = CMSG_SPACE(fds.size_bytes());
   cmsghdr* c = CMSG_FIRSTHDR(&out);
   c->cmsg_level = SOL_SOCKET;
   c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof(fds));
-  std::memcpy(CMSG_DATA(c), fds, sizeof(fds));
+  c->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(c), fds.data(), fds.size_bytes());
   return ::sendmsg(fd.get(), &out, MSG_NOSIGNAL) > 0;
 }
 

@@ -5,6 +5,7 @@
 #include "fake_daemon.h"
 
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 namespace gpurota::interposer_test {
 
 Fd listen_at(const std::string& path);
-bool send_with_fds(const Fd& fd, const void* message, std::size_t size, int first, int second);
+bool send_with_fds(const Fd& fd, const void* message, std::size_t size, std::span<const int> fds);
 gpurota_page* make_page(const std::vector<FakeGpu>& gpus, Fd* fd);
 
 template <typename Message>

@@ -4,6 +4,11 @@
 //   open HEX       the code
 //   set VALUE      all of what it allocated, or opened
 //   check VALUE    "same", or what is there
+//   number         the first word of each MiB of what it allocated is its number: the code
+//   numbered       "same", if so it is
+//   small BYTES    another allocation, which is what the rest is about: the code
+//   keep MIB       allocates beside it, for as long as it runs: the code
+//   size, bytes    of what it allocated, or opened: MiB, bytes
 //   close, free    the code
 //   map MIB        memory that can be exported, at an address of its own: the code
 //   export         of what it mapped: the code and the path of a descriptor
@@ -116,6 +121,24 @@ std::string check(const Memory& memory, unsigned value) {
   return "same";
 }
 
+std::string number(const Memory& memory) {
+  CUresult result = CUDA_SUCCESS;
+  for (unsigned i = 0; i * kMiB < memory.size && result == CUDA_SUCCESS; ++i) {
+    result = cuMemsetD32_v2(memory.at + i * kMiB, i, 1);
+  }
+  return code_name(result);
+}
+
+std::string check_numbers(const Memory& memory) {
+  for (unsigned i = 0; i * kMiB < memory.size; ++i) {
+    unsigned got = 0;
+    const CUresult result = cuMemcpyDtoH_v2(&got, memory.at + i * kMiB, 4);
+    if (result != CUDA_SUCCESS) return code_name(result);
+    if (got != i) return std::to_string(got) + " at MiB " + std::to_string(i);
+  }
+  return "same";
+}
+
 std::string carry_out(Memory& memory, std::istringstream& line) {
   std::string word, argument;
   std::size_t mib = 0;
@@ -128,14 +151,20 @@ std::string carry_out(Memory& memory, std::istringstream& line) {
   if (word == "export") return export_mapped(memory);
   if (word == "import") return import_mapped(memory, argument, mib * kMiB);
   if (word == "unmap") return unmap(memory);
+  CUdeviceptr kept = 0;
+  if (word == "keep") return code_name(cuMemAlloc_v2(&kept, value * kMiB));
+  if (word == "number") return number(memory);
+  if (word == "numbered") return check_numbers(memory);
+  if (word == "size") return std::to_string(memory.size / kMiB);
+  if (word == "bytes") return std::to_string(memory.size);
   if (word == "charged") return std::to_string(charged());
   if (word == "free") return code_name(cuMemFree_v2(memory.at));
   if (word == "set") return code_name(cuMemsetD32_v2(memory.at, value, memory.size / 4));
   if (word == "close") {
     return code_name(function<CUresult(CUdeviceptr)>("cuIpcCloseMemHandle")(memory.at));
   }
-  if (word != "alloc") return "what?";
-  memory.size = value * kMiB;
+  if (word != "alloc" && word != "small") return "what?";
+  memory.size = word == "small" ? value : value * kMiB;
   return code_name(cuMemAlloc_v2(&memory.at, memory.size));
 }
 

@@ -105,13 +105,115 @@ TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
   EXPECT_EQ(swap.bad(), "");
 }
 
-TEST_F(SharedMemory, ThatMovesIsNotSharedByHandle) {
-  daemon_.reset();
-  const SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {});
+// What cuMemAlloc gave in a lease whose memory moves: a handle of ours, which stands in for the driver's.
+class SharedSwapMemory : public SharedMemory {
+ protected:
+  static constexpr std::uint64_t kContext = 100 * kMiB;  // as SwapBehaviour says
+  void SetUp() override {
+    SharedMemory::SetUp();
+    daemon_.reset();
+  }
+  std::unique_ptr<SwapDaemon> start_daemon(const SwapBehaviour& behaviour = {}) {
+    return std::make_unique<SwapDaemon>(socket_path(),
+                                        std::vector<FakeGpu>{{uuids_[0], 1024 * kMiB}}, behaviour);
+  }
+};
+
+TEST_F(SharedSwapMemory, StaysWhileTurnsAreTakenAwayAndIsTheSameForBoth) {
+  const auto swap = start_daemon({.disturbs = true, .seed = 52});
   const auto owner = start_process();
-  EXPECT_EQ(ask(*owner, "alloc 4"), "CUDA_SUCCESS");
-  EXPECT_EQ(ask(*owner, "handle"), "CUDA_ERROR_NOT_SUPPORTED");
+  const auto other = start_process();
+  const std::string handle = give_handle(*owner);  // of 96 MiB, so of two blocks
+  EXPECT_EQ(ask(*other, "open " + handle), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*owner, "set 1"), "CUDA_SUCCESS");
+  for (int i = 1; i < 40 || swap->evictions() < 6; i += 2) {
+    EXPECT_EQ(ask(*other, "check " + std::to_string(i)), "same");
+    EXPECT_EQ(ask(*other, "set " + std::to_string(i + 1)), "CUDA_SUCCESS");
+    EXPECT_EQ(ask(*owner, "check " + std::to_string(i + 1)), "same");
+    EXPECT_EQ(ask(*owner, "set " + std::to_string(i + 2)), "CUDA_SUCCESS");
+  }
+  EXPECT_TRUE(swap->wait_for_memory(0, 0, 2 * kContext + 96 * kMiB)) << "it is its maker's, wired";
+  EXPECT_EQ(ask(*other, "close"), "CUDA_SUCCESS");
   EXPECT_EQ(ask(*owner, "free"), "CUDA_SUCCESS");
+  EXPECT_TRUE(swap->wait_for_memory(0, 0, 2 * kContext));
+  EXPECT_EQ(swap->bad(), "");
+}
+
+TEST_F(SharedSwapMemory, OfMoreBlocksThanOneAnswerBringsIsWhole) {
+  const auto swap = std::make_unique<SwapDaemon>(
+      socket_path(), std::vector<FakeGpu>{{uuids_[0], 4096 * kMiB}}, SwapBehaviour{});
+  const auto owner = start_process();
+  const auto other = start_process();
+  const int mib = GPUROTA_SHARED_BLOCKS * 64 + 2;
+  EXPECT_EQ(ask(*owner, "alloc " + std::to_string(mib)), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*owner, "number"), "CUDA_SUCCESS");
+  const std::string said = ask(*owner, "handle");
+  ASSERT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");
+  EXPECT_EQ(ask(*other, "open " + said.substr(13)), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "size"), std::to_string(mib));
+  EXPECT_EQ(ask(*other, "numbered"), "same");
+  EXPECT_EQ(swap->bad(), "");
+}
+
+// They share a page with others, and the page stays for as long as any of them lives.
+TEST_F(SharedSwapMemory, ThatIsSmallIsOpenedWhereItBegins) {
+  const auto swap = start_daemon();
+  const auto owner = start_process();
+  const auto other = start_process();
+  EXPECT_EQ(ask(*owner, "small 3000"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*owner, "small 5000"), "CUDA_SUCCESS");  // the second is what the rest is about
+  EXPECT_EQ(ask(*owner, "set 7"), "CUDA_SUCCESS");
+  const std::string said = ask(*owner, "handle");
+  ASSERT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");
+  EXPECT_EQ(ask(*other, "open " + said.substr(13)), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "bytes"), "5000");
+  EXPECT_EQ(ask(*other, "check 7"), "same");
+  EXPECT_TRUE(swap->wait_for_memory(0, 0, 2 * kContext + 2 * kMiB));
+  EXPECT_EQ(ask(*owner, "free"), "CUDA_SUCCESS");
+  EXPECT_TRUE(swap->wait_for_memory(0, 0, 2 * kContext + 2 * kMiB)) << "the first is there still";
+  EXPECT_EQ(swap->bad(), "");
+}
+
+TEST_F(SharedSwapMemory, ThatWasFreedIsNotOpened) {
+  const auto swap = start_daemon();
+  const auto owner = start_process();
+  const auto other = start_process();
+  const std::string handle = give_handle(*owner);
+  EXPECT_EQ(ask(*owner, "free"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "open " + handle), "CUDA_ERROR_NOT_PERMITTED");
+  EXPECT_EQ(ask(*owner, "alloc 96"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "open " + handle), "CUDA_ERROR_NOT_PERMITTED")
+      << "another one, perhaps there";
+  EXPECT_EQ(swap->bad(), "");
+}
+
+TEST_F(SharedSwapMemory, OfAnOwnerThatWasKilledIsUsedByWhoHasItAndOpenedByNobody) {
+  const auto swap = start_daemon();
+  const auto owner = start_process();
+  const auto other = start_process();
+  const auto late = start_process();
+  const std::string handle = give_handle(*owner);
+  EXPECT_EQ(ask(*other, "open " + handle), "CUDA_SUCCESS");
+  owner->signal(SIGKILL);
+  owner->wait();
+  EXPECT_EQ(ask(*other, "check 7"), "same");
+  EXPECT_EQ(ask(*late, "open " + handle), "CUDA_ERROR_NOT_PERMITTED");
+  EXPECT_EQ(ask(*other, "close"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "check 7"), "CUDA_ERROR_INVALID_VALUE");
+}
+
+// The next daemon knows the key again as soon as its process is back.
+TEST_F(SharedSwapMemory, IsOpenedAfterADaemonHasBeenKilled) {
+  auto swap = start_daemon();
+  const auto owner = start_process();
+  const auto other = start_process();
+  const std::string handle = give_handle(*owner);
+  swap.reset();
+  swap = start_daemon();
+  EXPECT_TRUE(swap->wait_for_memory(0, 0, 2 * kContext + 96 * kMiB)) << "both have come back";
+  EXPECT_EQ(ask(*other, "open " + handle), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "check 7"), "same");
+  EXPECT_EQ(swap->bad(), "");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "fake_wire.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -150,6 +151,10 @@ bool SwapDaemon::wait_for_waiting_submission() const {
   });
 }
 
+bool SwapDaemon::wait_for_grant_while_away() const {
+  return wait([this] { return granted_while_away_ > 0; });
+}
+
 bool SwapDaemon::wait_for_question() const {
   return wait([this] {
     return std::ranges::any_of(tenants_, [](const Tenant& t) { return !t.questions.empty(); });
@@ -219,6 +224,10 @@ bool SwapDaemon::on_call(Tenant& tenant) {
     processes.header.type = GPUROTA_MSG_MEMBERS;
     return send_plain(tenant.call, processes);
   }
+  gpurota_msg_open question;
+  if (header.type == GPUROTA_MSG_OPEN && parse(packet, size, &question)) {
+    return open(tenant, question);
+  }
   wrong("message " + std::to_string(header.type) + " on the call socket");
   return false;
 }
@@ -228,7 +237,7 @@ bool SwapDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   gpurota_msg_welcome answer{};
   answer.header = {GPUROTA_MSG_WELCOME, sizeof(answer), message.header.seq};
   answer.version = GPUROTA_WIRE_VERSION;
-  answer.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_SWAP;
+  answer.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_OPEN;
   Fd page_fd;
   tenant.page = make_page(gpus_, &page_fd);
   int ends[2] = {-1, -1};
@@ -241,7 +250,26 @@ bool SwapDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   }
   tenant.event = Fd(ends[0]);
   const Fd theirs(ends[1]);
-  return send_with_fds(tenant.call, &answer, sizeof(answer), page_fd.get(), theirs.get());
+  return send_with_fds(tenant.call, &answer, sizeof(answer),
+                       std::array{page_fd.get(), theirs.get()});
+}
+
+bool SwapDaemon::open(const Tenant& opener, gpurota_msg_open question) {
+  gpurota_msg_opened answer{};
+  answer.header = {GPUROTA_MSG_OPENED, sizeof(answer), question.header.seq};
+  const auto owner = std::ranges::find_if(tenants_, [&](const Tenant& t) {
+    return t.here && std::ranges::equal(t.key, question.name.owner);
+  });
+  int ends[2] = {-1, -1};
+  if (owner == tenants_.end() ||
+      ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    answer.status = GPUROTA_REFUSED_LEASE;
+    return send_plain(opener.call, answer);
+  }
+  const Fd theirs(ends[0]), yours(ends[1]);
+  question.header = {GPUROTA_MSG_SWAP_OPEN, sizeof(question), 0};
+  return send_with_fds(owner->event, &question, sizeof(question), std::array{theirs.get()}) &&
+         send_with_fds(opener.call, &answer, sizeof(answer), std::array{yours.get()});
 }
 
 std::uint64_t SwapDaemon::charged(std::size_t slot) const {
@@ -305,6 +333,7 @@ void SwapDaemon::here(Tenant& tenant, const gpurota_msg_swap_here& message) {
   if (tenant.here) wrong("SWAP_HERE twice");
   if (message.slots != gpus_.size()) wrong("SWAP_HERE of other slots");
   tenant.here = true;
+  std::copy_n(message.key, 2, tenant.key);
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     tenant.gpus[i].memory = message.memory[i];
     tenant.gpus[i].hosted = message.hosted_bytes[i];
@@ -327,7 +356,7 @@ void SwapDaemon::answer(Tenant& tenant, const gpurota_msg_swap_grow& question) {
   if (question.kind == GPUROTA_SWAP_HOSTED) return answer_hosted(tenant, question);
   const bool context = question.kind == GPUROTA_SWAP_CONTEXT;
   const bool waits = !context && (tenant.phase != Phase::kOpen && tenant.phase != Phase::kClosing);
-  if (!behaviour_.answers || waits) {
+  if (!behaviour_.answers || (waits && !behaviour_.takes_away)) {
     tenant.questions.push_back(question);
     return;
   }
@@ -346,6 +375,7 @@ void SwapDaemon::answer(Tenant& tenant, const gpurota_msg_swap_grow& question) {
     send_plain(tenant.event, grown);
     return;
   }
+  granted_while_away_ += waits ? 1 : 0;
   gpurota_swap_memory& memory = tenant.gpus[question.slot].memory;
   if (question.kind == GPUROTA_SWAP_MOVABLE) {
     memory.movable_bytes += grown.bytes;

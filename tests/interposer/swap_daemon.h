@@ -28,6 +28,7 @@ struct SwapBehaviour {
   bool disturbs = false;    // takes turns away at random
   bool forgets = false;     // opens without restoring, once
   bool stays_shut = false;  // memory comes back, but work is only let through, call by call
+  bool takes_away = false;  // keeps all memory away, and grants more all the same
   bool answers = true;      // else questions for memory wait for ever
   bool copies_all = false;  // memory is not to be hashed
   std::uint64_t context_cost = std::uint64_t{100} << 20;
@@ -50,6 +51,7 @@ class SwapDaemon {
   // Orders that a process with an RDMA device open did not carry out.
   std::uint64_t refused_for_rdma() const;
   std::uint64_t let_through() const;
+  bool wait_for_grant_while_away() const;
   // The part of the time since this was last asked in which tenants said that they are at work.
   double busy_share();
   std::string bad() const;  // what was wrong, "" if nothing
@@ -79,6 +81,7 @@ class SwapDaemon {
     Fd event;
     gpurota_page* page = nullptr;
     bool here = false;
+    std::uint64_t key[2] = {};
     bool forgotten = false;  // its memory was not restored
     bool let_in = false;     // something was let through since the gate was shut
     std::vector<Gpu> gpus;
@@ -95,6 +98,8 @@ class SwapDaemon {
   bool on_call(Tenant& tenant);
   bool on_event(Tenant& tenant);
   bool take(Tenant& tenant, const unsigned char* packet, long size);
+  // Brings who opens memory together with who shares it.
+  bool open(const Tenant& opener, gpurota_msg_open question);
   bool hello(Tenant& tenant, const gpurota_msg_hello& message);
   bool info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
   void here(Tenant& tenant, const gpurota_msg_swap_here& message);
@@ -131,6 +136,7 @@ class SwapDaemon {
   std::uint64_t most_hosted_ = 0;
   std::uint64_t refused_for_rdma_ = 0;
   std::uint64_t let_through_ = 0;
+  std::uint64_t granted_while_away_ = 0;
   std::string bad_;
   Fd listener_;
   Fd wake_read_;

@@ -43,7 +43,8 @@ void SwapDaemon::evict_some(Tenant& tenant) {
     message.header = {GPUROTA_MSG_SWAP_MOVE, sizeof(message), 0};
     message.slot = slot;
     message.direction = GPUROTA_SWAP_EVICT;
-    message.bytes = random_() % 3 == 0 ? here : random_() % here + 1;
+    const bool all = behaviour_.takes_away || random_() % 3 == 0;
+    message.bytes = all ? here : random_() % here + 1;
     gpu.evict = message.bytes;
     send_plain(tenant.event, message);
   }
@@ -79,7 +80,7 @@ void SwapDaemon::step(Tenant& tenant) {
       if (!behaviour_.opens || !in_time) return;
       [[fallthrough]];
     case Phase::kOut:
-      if (!behaviour_.opens || !in_time) return;
+      if (!behaviour_.opens || behaviour_.takes_away || !in_time) return;
       tenant.forgotten = std::exchange(behaviour_.forgets, false);
       if (!tenant.forgotten) restore(tenant, random_() % 2 == 0);
       tenant.phase = Phase::kRestoring;
@@ -101,7 +102,7 @@ void SwapDaemon::step(Tenant& tenant) {
       return;
     }
     case Phase::kOpen:
-      if (!behaviour_.disturbs || !in_time) return;
+      if (!(behaviour_.disturbs || behaviour_.takes_away) || !in_time) return;
       order(tenant, GPUROTA_GATE_CLOSE);
       tenant.phase = Phase::kClosing;
       tenant.next = Clock::now() + milliseconds(kPatienceMs);

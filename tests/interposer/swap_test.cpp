@@ -301,12 +301,37 @@ TEST_F(SwapTest, WaitingForATurnHasNoBound) {
 
 // What differs on purpose: memory of pools is no pool's, so nothing is kept in units of 32 MiB; and an
 // allocation during a capture succeeds rather than ending it.
+// The daemon would wait for it to be brought out, and there is nothing.
+TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgain) {
+  start_swap_daemon({}, 1024 * kMiB);
+  Program probe(
+      {foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE, "--", foreign(PROBE_IPC)},
+      lease());
+  EXPECT_EQ(probe.read_line(), "ready");
+  probe.write_line("alloc 4");
+  EXPECT_EQ(probe.read_line(), "CUDA_SUCCESS");
+  swap_->set({.takes_away = true});
+  EXPECT_TRUE(swap_->wait_for_resident(0, 0));
+  probe.write_line("alloc 96");
+  EXPECT_TRUE(swap_->wait_for_grant_while_away());
+  EXPECT_TRUE(swap_->wait_for_memory(0, 4 * kMiB, 100 * kMiB));
+  swap_->set({});
+  EXPECT_EQ(probe.read_line(), "CUDA_SUCCESS");
+  EXPECT_TRUE(swap_->wait_for_memory(0, 100 * kMiB, 100 * kMiB));
+  EXPECT_EQ(swap_->bad(), "");
+}
+
 const std::set<std::string> kDifferences = {
     "a_pool_grows_in_units_of_thirty_two_mebibytes", "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
     // What is left of the lease, not of the GPU: its maker no longer pays for what others keep.
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
-    "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once"};
+    "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
+    "memory_that_is_freed_while_it_is_open_stays_until_it_is_closed",
+    // It goes with the page that it shares with others of its process.
+    "nothing_comes_to_lie_where_small_memory_was_freed_while_it_is_open",
+    // All that moves can be shared.
+    "only_linear_memory_of_the_process_itself_has_a_handle"};
 
 // What holds of the driver holds of it under a swap lease: its own conformance programs, undisturbed, and
 // with turns taken away all the time.
@@ -338,7 +363,7 @@ TEST_P(DriverUnderSwap, AnswersAsItDoesWhileTurnsAreTakenAway) {
 
 INSTANTIATE_TEST_SUITE_P(Checks, DriverUnderSwap,
                          ::testing::Values("memory", "vmm", "copy", "pool", "stream", "graph",
-                                           "external"));
+                                           "ipc", "external"));
 
 }  // namespace
 }  // namespace gpurota::interposer_test

@@ -9,7 +9,7 @@ namespace gpurota::interposer {
 CUresult SwapSpace::allocate_pages(uint64_t size, uint32_t traits, uint64_t* home) {
   uint32_t index = 0;
   const uint64_t hosted = (traits & kHosted) != 0 ? size : 0;
-  const CUresult result = make_range(size, size, hosted, &index, traits);
+  const CUresult result = make_range(size, size, hosted, traits, &index);
   if (result != CUDA_SUCCESS) return result;
   Lock lock(mutex_);
   *home = ranges_[index].address;
@@ -102,15 +102,6 @@ void SwapSpace::note_access(uint64_t home, uint64_t offset, uint64_t address, ui
     }
     done += blocks_[i].size - (offset + done) % kMostBlock;
   }
-}
-
-uint64_t SwapSpace::wire(uint64_t home) {
-  Lock lock(mutex_);
-  const uint32_t* entry = pages_.find(home / kPageBytes);
-  if (entry == nullptr) return 0;
-  const Range& range = ranges_[*entry];
-  for (uint32_t i = range.first_block; i != 0; i = blocks_[i].next) blocks_[i].wired = true;
-  return range.size <= kMostBlock ? blocks_[range.first_block].handle : 0;
 }
 
 CUresult SwapSpace::hide_aliases(Block& block, bool* untouched) {

@@ -31,8 +31,8 @@ class Aliases : public testing::Test {
     space->note_access(home, offset, address, size, kReadWrite, kReadWrite);
   }
   void free_all(std::uint64_t home) {
-    std::uint64_t released = 0, dropped = 0;
-    ASSERT_EQ(space->free(home, &released, &dropped), CUDA_SUCCESS);
+    SwapFreed freed{};
+    ASSERT_EQ(space->free(home, &freed), CUDA_SUCCESS);
   }
 
   FakeDriver driver;
@@ -95,10 +95,32 @@ TEST_F(Aliases, MemoryComesBackAsItWasMade) {
 TEST_F(Aliases, WhatIsWiredStays) {
   const std::uint64_t stays = make(64 * kMiB);
   make(64 * kMiB);
-  EXPECT_NE(space->wire(stays), 0u);
-  EXPECT_EQ(space->wire(make(66 * kMiB)), 0u) << "two handles of the driver's are not one";
+  EXPECT_EQ(space->wire(stays), 64 * kMiB);
+  EXPECT_EQ(space->wire(stays), 0u) << "it stays already";
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 64 * kMiB);
-  EXPECT_EQ(driver.mappings(), 3u);
+  EXPECT_EQ(driver.mappings(), 1u);
+  SwapFreed freed{};
+  EXPECT_EQ(space->free(stays, &freed), CUDA_SUCCESS);
+  EXPECT_EQ(freed.wired, 64 * kMiB);
+  EXPECT_EQ(freed.released, 0u);
+}
+
+TEST_F(Aliases, TheHandlesOfWhatStaysCanBeHadPieceByPiece) {
+  const std::uint64_t a = make(66 * kMiB);
+  SwapBacking backing{};
+  ASSERT_TRUE(space->find_backing(a + 1, &backing));
+  EXPECT_EQ(backing.movable, 66 * kMiB);
+  EXPECT_EQ(backing.blocks, 2u);
+  space->wire(a);
+  ASSERT_TRUE(space->find_backing(a, &backing));
+  EXPECT_EQ(backing.movable, 0u);
+  std::uint64_t all[3] = {}, last[3] = {};
+  EXPECT_EQ(space->handles(a, 0, 3, all), 2u);
+  EXPECT_EQ(space->handles(a, 1, 3, last), 1u);
+  EXPECT_EQ(last[0], all[1]);
+  EXPECT_EQ(space->handles(a, 0, 1, last), 1u);
+  EXPECT_EQ(last[0], all[0]);
+  EXPECT_EQ(space->handles(a, 2, 3, last), 0u);
 }
 
 // Maps, unmaps, evicts and restores at random on a driver that fails; beside it, what is mapped where.
@@ -161,8 +183,8 @@ class AliasesUnderFailures : public Aliases, public testing::WithParamInterface<
       bool mapped = false;
       for (const auto& [address, piece] : pieces) mapped = mapped || piece.home == home;
       if (mapped) continue;
-      std::uint64_t released = 0, dropped = 0;
-      space->free(home, &released, &dropped);
+      SwapFreed freed{};
+      space->free(home, &freed);
       memory.erase(home);
       return;
     }

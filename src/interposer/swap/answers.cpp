@@ -3,6 +3,7 @@
 #include "interposer/debug.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/opened.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/memory.h"
 #include "interposer/swap/virtual.h"
@@ -22,10 +23,12 @@ CUresult put(void* out, T value) {
 struct Known {
   uint64_t base;
   uint64_t size;
-  int slot;
-  CUcontext context;  // nullptr: of none, as of mapped memory
+  CUdevice device;
+  CUcontext context = nullptr;  // nullptr: of none, as of mapped memory
   unsigned access;
-  uint32_t traits;
+  uint32_t traits = 0;
+  bool shared_by_handle = false;  // it can be
+  AddressRange mapping;           // the pages it lies in
 };
 
 unsigned most_access(uint64_t access) {
@@ -36,22 +39,54 @@ unsigned most_access(uint64_t access) {
   return most;
 }
 
-bool find_known(State& s, uint64_t address, Known* out) {
-  SwapFound found;
-  VirtualFound mapped;
-  if (swap_find(s, address, &found)) {
-    const Allocation& a = found.allocation;
-    *out = {found.base, a.size, a.slot, context_of_serial(a.context), kReadWrite, 0};
-    return true;
-  }
-  if (!virtual_find(s, address, &mapped)) return false;
-  *out = {mapped.mapping.address,     mapped.mapping.size, mapped.slot, nullptr,
-          most_access(mapped.access), mapped.traits};
+bool find_opened_memory(State& s, uint64_t address, Known* out) {
+  Opened opened;
+  if (!find_opened(s, address, &opened)) return false;
+  *out = {.base = opened.address,
+          .size = opened.size,
+          .device = opened.device,
+          .context = context_of_serial(opened.context),
+          .access = kReadWrite,
+          .mapping = {opened.mapped, opened.mapped_size}};
   return true;
 }
 
-CUresult answer(State& s, const Known& known, uint64_t address, CUpointer_attribute attribute,
-                void* out) {
+bool find_allocated(State& s, uint64_t address, Known* out) {
+  SwapFound found;
+  SwapBacking backing;
+  if (!swap_find(s, address, &found)) return false;
+  const Allocation& a = found.allocation;
+  SwapDevice& device = s.swap.devices[a.slot];
+  if (!device.space.find_backing(found.base, &backing)) return false;
+  *out = {.base = found.base,
+          .size = a.size,
+          .device = device.device,
+          .context = context_of_serial(a.context),
+          .access = kReadWrite,
+          .shared_by_handle = device.calls.traits != 0,
+          .mapping = {backing.address, backing.size}};
+  return true;
+}
+
+bool find_mapped(State& s, uint64_t address, Known* out) {
+  VirtualFound found;
+  if (!virtual_find(s, address, &found)) return false;
+  *out = {.base = found.mapping.address,
+          .size = found.mapping.size,
+          .device = s.swap.devices[found.slot].device,
+          .access = most_access(found.access),
+          .traits = found.traits,
+          .mapping = found.mapping};
+  return true;
+}
+
+// What moves, and what another process shares with this one.
+bool find_known(State& s, uint64_t address, Known* out) {
+  if (find_opened_memory(s, address, out)) return true;
+  return swapping() && (find_allocated(s, address, out) || find_mapped(s, address, out));
+}
+
+CUresult answer(const Known& known, uint64_t address, CUpointer_attribute attribute, void* out) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return put(out, known.context);
@@ -61,8 +96,9 @@ CUresult answer(State& s, const Known& known, uint64_t address, CUpointer_attrib
       return put<CUdeviceptr>(out, address);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return put<unsigned char>(out, 0);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<unsigned char>(out, known.shared_by_handle ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put<unsigned char>(out, (known.traits & kRdmaCapable) != 0 ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_MAPPED:
@@ -72,13 +108,15 @@ CUresult answer(State& s, const Known& known, uint64_t address, CUpointer_attrib
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return put<unsigned long long>(out, known.base);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return put<int>(out, s.swap.devices[known.slot].device);
+      return put<int>(out, known.device);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return put<CUdeviceptr>(out, known.base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       return put<size_t>(out, known.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put<CUdeviceptr>(out, known.mapping.address);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return put<size_t>(out, known.mapping.size);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return put<unsigned>(out, known.traits & kHandleTypes);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
@@ -115,7 +153,7 @@ using interposer::swapping;
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr ptr) {
   GPUROTA_ENTER(cuMemGetAddressRange_v2, base, size, ptr);
   Known found;
-  if (!swapping() || !find_known(state(), ptr, &found)) return real(base, size, ptr);
+  if (!find_known(state(), ptr, &found)) return real(base, size, ptr);
   interposer::tell_range(found, base, size);
   return CUDA_SUCCESS;
 }
@@ -123,7 +161,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr pt
 CUresult cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned int* size, CUdeviceptr_v1 ptr) {
   GPUROTA_ENTER(cuMemGetAddressRange, base, size, ptr);
   Known found;
-  if (!swapping() || !find_known(state(), ptr, &found)) return real(base, size, ptr);
+  if (!find_known(state(), ptr, &found)) return real(base, size, ptr);
   interposer::tell_range(found, base, size);
   return CUDA_SUCCESS;
 }
@@ -131,42 +169,25 @@ CUresult cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned int* size, CUdevice
 CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr ptr) {
   GPUROTA_ENTER(cuPointerGetAttribute, out, attribute, ptr);
   Known found;
-  if (!swapping() || out == nullptr || !find_known(state(), ptr, &found)) {
+  if (out == nullptr || !find_known(state(), ptr, &found)) {
     return real(out, attribute, ptr);
   }
-  return interposer::answer(state(), found, ptr, attribute, out);
+  return interposer::answer(found, ptr, attribute, out);
 }
 
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** out,
                                 CUdeviceptr ptr) {
   GPUROTA_ENTER(cuPointerGetAttributes, count, attributes, out, ptr);
   Known found;
-  if (!swapping() || count == 0 || attributes == nullptr || out == nullptr ||
-      !find_known(state(), ptr, &found)) {
+  if (count == 0 || attributes == nullptr || out == nullptr || !find_known(state(), ptr, &found)) {
     return real(count, attributes, out, ptr);
   }
   for (unsigned i = 0; i < count; ++i) {
-    if (interposer::answer(state(), found, ptr, attributes[i], out[i]) != CUDA_SUCCESS) {
+    if (interposer::answer(found, ptr, attributes[i], out[i]) != CUDA_SUCCESS) {
       interposer::answer_none(attributes[i], out[i]);
     }
   }
   return CUDA_SUCCESS;
-}
-
-// Another process would hold on to memory that moves. What the program maps itself it can share.
-CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr) {
-  GPUROTA_ENTER(cuIpcGetMemHandle, out, ptr);
-  SwapFound found;
-  if (!swapping() || !swap_find(state(), ptr, &found)) return real(out, ptr);
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true)) {
-    GPUROTA_DEBUG(
-        "cuIpcGetMemHandle is refused: %s",
-        "memory of cuMemAlloc moves in a swap lease and is not shared by handle; with PyTorch, "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True shares memory that it maps itself; a "
-        "slice (--memory without --swap) shares all");
-  }
-  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr ptr, size_t size, int type,

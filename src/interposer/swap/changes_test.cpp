@@ -218,13 +218,13 @@ TEST_F(Changes, MemoryThatIsFreedWhileItIsHashedIsGone) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);
   turn();
-  std::uint64_t released = 0, dropped = 0;
+  SwapFreed freed{};
   driver.misread = [&](std::string*, std::uint64_t) {
     if (live.erase(a) == 0) return;
-    EXPECT_EQ(space->free(a, &released, &dropped), CUDA_SUCCESS);
+    EXPECT_EQ(space->free(a, &freed), CUDA_SUCCESS);
   };
   const Moved moved = mover().evict(UINT64_MAX);
-  EXPECT_EQ(released + dropped, 0u) << "it is the mover's to end";
+  EXPECT_EQ(freed.released + freed.dropped, 0u) << "it is the mover's to end";
   EXPECT_EQ(moved.freed_here + moved.freed_out, 64 * kMiB);
   EXPECT_EQ(driver.physical(), 0u);
   EXPECT_EQ(host().free_bytes(), 64 * kMiB);

@@ -16,6 +16,10 @@ SwapDevice* swap_device(State& s, int slot, CUcontext context);
 // is; CUDA_ERROR_INVALID_CONTEXT: there is no context, so nobody can use the memory either.
 CUresult have_stream(State& s, int slot);
 
+// Access to [address, address + size) for the memory's own GPU and for all GPUs of the lease that can reach it, in one
+// call: one for each would take as long again.
+CUresult give_all_access(State& s, CUdevice device, uint64_t address, uint64_t size);
+
 // The context is gone, and with it what we had there.
 void forget_device_context(State& s, CUcontext context);
 

@@ -78,24 +78,8 @@ CUresult unmap(void*, uint64_t address, uint64_t size) {
   return call(GPUROTA_REAL(cuMemUnmap), CUdeviceptr{address}, size);
 }
 
-// For all GPUs of the lease that can reach it at once: a call for each would take as long again.
 CUresult set_access(void* self, uint64_t address, uint64_t size) {
-  const SwapDevice& device = device_of(self);
-  State& s = state();
-  const auto can = GPUROTA_REAL(cuDeviceCanAccessPeer);
-  CUmemAccessDesc access[GPUROTA_SLOTS] = {};
-  size_t count = 0;
-  access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, device.device},
-                     CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  for (CUdevice d = 0; s.link.slot_count > 1 && d < static_cast<CUdevice>(kDevices); ++d) {
-    if (d == device.device || count == GPUROTA_SLOTS) continue;
-    if (s.device_slot[d].load(std::memory_order_relaxed) <= 0) continue;
-    int reaches = 0;
-    if (call(can, &reaches, d, device.device) != CUDA_SUCCESS || reaches == 0) continue;
-    access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, d}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  }
-  return call(GPUROTA_REAL(cuMemSetAccess), CUdeviceptr{address}, size,
-              static_cast<const CUmemAccessDesc*>(access), count);
+  return give_all_access(state(), device_of(self).device, address, size);
 }
 
 CUresult allow(void*, uint64_t address, uint64_t size, uint64_t access) {
@@ -166,10 +150,22 @@ void unpin(void* self, void* memory) {
   call(GPUROTA_REAL(cuMemHostUnregister), memory);
 }
 
+// All that cuMemAlloc gives is made so that the program can share it later: with a driver that can it costs nothing
+// (bench/RESULTS.md), and it could not be changed then without stopping the program.
+uint32_t share_trait(const SwapDevice& device) {
+  int can = 0;
+  const CUresult result =
+      call(GPUROTA_REAL(cuDeviceGetAttribute), &can,
+           CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device.device);
+  if (result != CUDA_SUCCESS || can == 0) return 0;
+  return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+}
+
 SwapCalls make_calls(SwapDevice* device) {
-  return {device,     reserve,  unreserve, create,    release,    map,          unmap,
-          set_access, copy_out, copy_in,   fence,     wait,       map_host,     unmap_host,
-          pin,        unpin,    allow,     hash_sums, begin_hash, distrust_hash};
+  return {
+      device,     reserve,  unreserve, create,    release,    map,           unmap,
+      set_access, copy_out, copy_in,   fence,     wait,       map_host,      unmap_host,
+      pin,        unpin,    allow,     hash_sums, begin_hash, distrust_hash, share_trait(*device)};
 }
 
 // With the device's mutex held.
@@ -208,6 +204,22 @@ CUdevice device_of_slot(State& s, int slot) {
 }
 
 }  // namespace
+
+CUresult give_all_access(State& s, CUdevice device, uint64_t address, uint64_t size) {
+  const auto can = GPUROTA_REAL(cuDeviceCanAccessPeer);
+  CUmemAccessDesc access[GPUROTA_SLOTS] = {};
+  size_t count = 0;
+  access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  for (CUdevice d = 0; s.link.slot_count > 1 && d < static_cast<CUdevice>(kDevices); ++d) {
+    if (d == device || count == GPUROTA_SLOTS) continue;
+    if (s.device_slot[d].load(std::memory_order_relaxed) <= 0) continue;
+    int reaches = 0;
+    if (call(can, &reaches, d, device) != CUDA_SUCCESS || reaches == 0) continue;
+    access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, d}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  }
+  return call(GPUROTA_REAL(cuMemSetAccess), CUdeviceptr{address}, size,
+              static_cast<const CUmemAccessDesc*>(access), count);
+}
 
 InContext::InContext(CUcontext context) {
   const auto get = GPUROTA_REAL(cuCtxGetCurrent);

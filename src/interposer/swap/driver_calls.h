@@ -53,6 +53,8 @@ struct SwapCalls {
                    HashSum* sums) = nullptr;
   // Sums were found to be wrong: never again.
   void (*distrust_hash)(void* self) = nullptr;
+  // Of memory that the program did not ask for by cuMemCreate, as for `create`.
+  uint32_t traits = 0;
 };
 
 inline constexpr uint32_t kHashSums = 16384;

@@ -3,7 +3,6 @@
 #include "abi/wire.h"
 #include "interposer/config.h"
 #include "interposer/debug.h"
-#include "interposer/socket.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -246,6 +245,8 @@ void swap_say_here() {
     here.memory[i] = {books.movable, books.movable - books.out, books.wired};
     here.hosted_bytes[i] = books.hosted;
   }
+  here.key[0] = swap.shares.key[0];
+  here.key[1] = swap.shares.key[1];
   if (!swap_send(swap, &here, sizeof(here), GPUROTA_MSG_SWAP_HERE, 0)) return;
   for (const SwapAsk& ask : swap.asks) {
     if (ask.state.load() == kAskWaits && !send_ask(swap, ask)) return;

@@ -8,6 +8,8 @@
 #include "interposer/pool_charge.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/room.h"
+#include "interposer/swap/share.h"
 #include "interposer/swap/streams.h"
 
 namespace gpurota::interposer {
@@ -28,20 +30,6 @@ void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_
   s.mirror(place.slot);
 }
 
-// Inside the gate, so that what is made now is not evicted before it is known.
-CUresult make(int slot, SwapDevice& device, uint64_t size, const SwapRoom& room,
-              uint64_t* address) {
-  uint64_t took = 0;
-  CUresult result = kNotLet;
-  {
-    const GatePass pass(GateClass::kResidency, nullptr, false);
-    const RelaxedCapture relaxed;
-    if (!pass.refused()) result = device.space.allocate(size, address, &took, room.hosted);
-  }
-  if (took == 0) swap_shrink(slot, room.movable, 0, 0, room.hosted);
-  return result;
-}
-
 CUresult allocate(const Place& place, uint64_t size, uint32_t serial, CUdeviceptr* out) {
   State& s = state();
   if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -50,9 +38,15 @@ CUresult allocate(const Place& place, uint64_t size, uint32_t serial, CUdevicept
   if (device == nullptr || cost == UINT64_MAX) return refuse(place.slot, size);
   uint64_t address = 0;
   if (!device->space.allocate_shared(size, &address)) {
-    SwapRoom room{};
-    if (!swap_get_room(place.slot, cost, true, &room)) return refuse(place.slot, size);
-    const CUresult result = make(place.slot, *device, size, room, &address);
+    const auto make = [&](const SwapRoom& room, bool* kept) {
+      const RelaxedCapture relaxed;
+      uint64_t took = 0;
+      const CUresult made = device->space.allocate(size, &address, &took, room.hosted);
+      *kept = took != 0;
+      return made;
+    };
+    const auto refused = [&] { return refuse(place.slot, size); };
+    const CUresult result = swap_make(place.slot, cost, true, make, refused);
     if (result != CUDA_SUCCESS) return result;
   }
   *out = address;
@@ -61,12 +55,10 @@ CUresult allocate(const Place& place, uint64_t size, uint32_t serial, CUdevicept
 }
 
 void end(State& s, uint64_t address, int slot) {
-  uint64_t released = 0;
-  uint64_t dropped = 0;
+  SwapFreed freed{};
   const RelaxedCapture relaxed;
-  uint64_t hosted = 0;
-  s.swap.devices[slot].space.free(address, &released, &dropped, &hosted);
-  swap_shrink(slot, released, dropped, 0, hosted);
+  s.swap.devices[slot].space.free(address, &freed);
+  swap_shrink(slot, freed.released, freed.dropped, freed.wired, freed.hosted);
 }
 
 bool same_room(uint64_t a, uint64_t b) {
@@ -174,6 +166,7 @@ bool swap_free(State& s, uint64_t address, CUresult* result) {
   Allocation known{};
   if (!forget_swapped(s, address, &known)) return false;
   *result = CUDA_SUCCESS;
+  swap_unshare(s, address);
   // While memory moves, nothing uses it; and a block that is being moved is the mover's to end.
   const uint64_t before = s.swap.freed_last.load();
   if (s.swap.drained.load(std::memory_order_acquire) != 0 || wait_for_work(s)) {
@@ -201,6 +194,7 @@ bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_threa
   const FreedLater later{address, known.size,        key_of_stream(stream, per_thread),
                          event,   current_context(), known.context,
                          0,       known.slot};
+  swap_unshare(s, address);  // before another can have it
   if (event == nullptr || !keep_freed(s.swap, later)) {
     destroy_event(event);
     remember(s, address, known);
@@ -265,6 +259,7 @@ void swap_free_context(State& s, uint32_t serial) {
         if (found == 0 || !shard.map.take(found, &allocation)) break;
         shard.live.store(shard.map.size(), std::memory_order_relaxed);
       }
+      swap_unshare(s, found);
       end(s, found, allocation.slot);
     }
   }
@@ -273,6 +268,30 @@ void swap_free_context(State& s, uint32_t serial) {
       s.swap, [=](const FreedLater& candidate) { return candidate.serial == serial; }, &later)) {
     end(s, later.address, later.slot);
   }
+}
+
+// Asked for as wired before it is given back as movable, so that it is counted all the time: for that moment twice.
+CUresult swap_wire(State& s, int slot, uint64_t address) {
+  SwapSpace& space = s.swap.devices[slot].space;
+  SwapBacking backing{};
+  if (!space.find_backing(address, &backing)) return CUDA_ERROR_INVALID_VALUE;
+  if (backing.hosted != 0) return refuse(slot, backing.hosted);
+  const uint64_t asked = backing.movable;
+  if (asked == 0) return CUDA_SUCCESS;
+  if (swap_grow(slot, GPUROTA_SWAP_WIRED, asked, nullptr) != Answer::kYes) {
+    return refuse(slot, asked);
+  }
+  uint64_t stays = 0;
+  bool passed = false;
+  {
+    const GatePass pass(GateClass::kResidency, nullptr, false);
+    passed = !pass.refused();
+    if (passed) stays = space.wire(address);
+  }
+  swap_shrink(slot, stays, 0, asked - stays);
+  GPUROTA_DEBUG("slot %d: %llu bytes that the program has given away do not move any more", slot,
+                static_cast<unsigned long long>(stays));
+  return passed ? CUDA_SUCCESS : kNotLet;
 }
 
 bool swap_find(State& s, uint64_t address, SwapFound* out) {

@@ -34,6 +34,11 @@ void swap_forget_events(State& s);
 // The context is gone: frees what lived in it.
 void swap_free_context(State& s, uint32_t serial);
 
+// All that shares pages with the allocation at `address` stays from now on, and counts as wired. Not while the gate
+// is passed: it may wait for a turn. CUDA_ERROR_OUT_OF_MEMORY: not so much can stay, or some of it is in host
+// memory for good.
+CUresult swap_wire(State& s, int slot, uint64_t address);
+
 // The allocation that `address` lies in.
 struct SwapFound {
   uint64_t base;

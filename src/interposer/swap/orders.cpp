@@ -3,6 +3,7 @@
 #include "abi/wire.h"
 #include "interposer/debug.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/share.h"
 
 #include <cstring>
 
@@ -95,7 +96,7 @@ bool on_move(State& s, const gpurota_msg_swap_move& message) {
 
 }  // namespace
 
-bool take_swap_order(State& s, const void* packet, long size) {
+bool take_swap_order(State& s, const void* packet, long size, Descriptors* fds) {
   gpurota_msg_header header;
   if (!parse(packet, size, &header)) return false;
   switch (header.type) {
@@ -116,6 +117,12 @@ bool take_swap_order(State& s, const void* packet, long size) {
     case GPUROTA_MSG_SWAP_MOVE: {
       gpurota_msg_swap_move order;
       return parse(packet, size, &order) && on_move(s, order);
+    }
+    case GPUROTA_MSG_SWAP_OPEN: {
+      gpurota_msg_open question;
+      if (!parse(packet, size, &question)) return false;
+      take_open(s, question.name, fds->take(0));
+      return true;
     }
     default:
       return true;

@@ -13,12 +13,9 @@ class OversizeSwap : public Swap {
     write(address);
     return address;
   }
-  struct Freed {
-    std::uint64_t released = 0, dropped = 0, hosted = 0;
-  };
-  Freed end(std::uint64_t address) {
-    Freed freed;
-    EXPECT_EQ(space->free(address, &freed.released, &freed.dropped, &freed.hosted), CUDA_SUCCESS);
+  SwapFreed end(std::uint64_t address) {
+    SwapFreed freed{};
+    EXPECT_EQ(space->free(address, &freed), CUDA_SUCCESS);
     return freed;
   }
 };
@@ -35,7 +32,7 @@ TEST_F(OversizeSwap, ItsEndStaysWhereItIsAndTheRestMoves) {
   EXPECT_EQ(space->hosted_bytes(), 70 * kMiB);
   EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 130 * kMiB);
   check(a);
-  const Freed freed = end(a);
+  const SwapFreed freed = end(a);
   EXPECT_EQ(freed.released, 130 * kMiB);
   EXPECT_EQ(freed.hosted, 70 * kMiB);
   EXPECT_EQ(driver.physical(), 0u);
@@ -54,7 +51,7 @@ TEST_F(OversizeSwap, AllOfItMayBeInHostMemory) {
 TEST_F(OversizeSwap, ItIsFreedWhileTheRestIsAway) {
   const std::uint64_t a = add_with(100 * kMiB, 30 * kMiB);
   mover().evict(UINT64_MAX);
-  const Freed freed = end(a);
+  const SwapFreed freed = end(a);
   EXPECT_EQ(freed.dropped, 70 * kMiB);
   EXPECT_EQ(freed.released, 0u);
   EXPECT_EQ(freed.hosted, 30 * kMiB);

@@ -97,8 +97,8 @@ void SwapSpace::unlist_pages(const Range& range) {
   }
 }
 
-CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t* out,
-                               uint32_t traits) {
+CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t traits,
+                               uint32_t* out) {
   uint64_t address = 0;
   CUresult result = calls_->reserve(calls_->self, size, &address);
   if (result != CUDA_SUCCESS) return result;
@@ -123,8 +123,8 @@ CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint64_t hoste
   }
   result = planned ? back(index) : CUDA_ERROR_OUT_OF_MEMORY;
   if (result != CUDA_SUCCESS) {
-    uint64_t ended = 0;  // nobody was told of it
-    free_range(index, &ended, &ended, &ended);
+    SwapFreed ended{};  // nobody was told of it
+    free_range(index, &ended);
     return result;
   }
   Lock lock(mutex_);
@@ -144,7 +144,7 @@ CUresult SwapSpace::allocate(uint64_t size, uint64_t* address, uint64_t* took, u
   if (cost(size) == UINT64_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
   if (size < kSmall) return allocate_small(size, hosted, address, took);
   uint32_t index = 0;
-  const CUresult result = make_range(whole_pages(size), size, hosted, &index);
+  const CUresult result = make_range(whole_pages(size), size, hosted, calls_->traits, &index);
   if (result != CUDA_SUCCESS) return result;
   *took = whole_pages(size);
   Lock lock(mutex_);
@@ -186,7 +186,7 @@ CUresult SwapSpace::allocate_small(uint64_t size, uint64_t hosted, uint64_t* add
     if (carve(size, address)) return CUDA_SUCCESS;
   }
   uint32_t index = 0;
-  const CUresult result = make_range(kPageBytes, 0, hosted, &index);
+  const CUresult result = make_range(kPageBytes, 0, hosted, calls_->traits, &index);
   if (result != CUDA_SUCCESS) return result;
   {
     Lock lock(mutex_);
@@ -201,8 +201,8 @@ CUresult SwapSpace::allocate_small(uint64_t size, uint64_t hosted, uint64_t* add
       return CUDA_SUCCESS;
     }
   }
-  uint64_t ended = 0;
-  free_range(index, &ended, &ended, &ended);
+  SwapFreed ended{};
+  free_range(index, &ended);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -273,8 +273,7 @@ void SwapSpace::end_range(uint32_t index) {
 }
 
 // The first block goes last out of the list, so that a block which is being moved keeps its place.
-CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dropped,
-                               uint64_t* hosted) {
+CUresult SwapSpace::free_range(uint32_t index, SwapFreed* freed) {
   CUresult result = CUDA_SUCCESS;
   bool last = false;
   uint32_t i = 0;
@@ -295,7 +294,10 @@ CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dro
       block.doomed = moving;
       mine = !moving;
       if (mine) {
-        (block.hosted ? *hosted : block.handle != 0 ? *released : *dropped) += block.size;
+        (block.hosted        ? freed->hosted
+         : block.wired       ? freed->wired
+         : block.handle != 0 ? freed->released
+                             : freed->dropped) += block.size;
         remains = take_block(i);
       }
     }
@@ -317,11 +319,8 @@ CUresult SwapSpace::free_range(uint32_t index, uint64_t* released, uint64_t* dro
   return result;
 }
 
-CUresult SwapSpace::free(uint64_t address, uint64_t* released, uint64_t* dropped,
-                         uint64_t* hosted) {
-  uint64_t of_host = 0;
-  if (hosted == nullptr) hosted = &of_host;
-  *released = *dropped = *hosted = 0;
+CUresult SwapSpace::free(uint64_t address, SwapFreed* freed) {
+  *freed = {};
   uint32_t index = 0;
   {
     Lock lock(mutex_);
@@ -341,7 +340,48 @@ CUresult SwapSpace::free(uint64_t address, uint64_t* released, uint64_t* dropped
     }
     unlist_pages(ranges_[index]);
   }
-  return free_range(index, released, dropped, hosted);
+  return free_range(index, freed);
+}
+
+Range* SwapSpace::range_of(uint64_t address) {
+  const uint32_t* entry = pages_.find(address / kPageBytes);
+  return entry != nullptr ? &ranges_[*entry] : nullptr;
+}
+
+bool SwapSpace::find_backing(uint64_t address, SwapBacking* out) {
+  Lock lock(mutex_);
+  const Range* range = range_of(address);
+  if (range == nullptr) return false;
+  *out = {range->address, range->size, 0, range->hosted, range->blocks};
+  for (uint32_t i = range->first_block; i != 0; i = blocks_[i].next) {
+    if (!blocks_[i].wired && !blocks_[i].hosted) out->movable += blocks_[i].size;
+  }
+  return true;
+}
+
+uint64_t SwapSpace::wire(uint64_t address) {
+  Lock lock(mutex_);
+  const Range* range = range_of(address);
+  uint64_t bytes = 0;
+  for (uint32_t i = range != nullptr ? range->first_block : 0; i != 0; i = blocks_[i].next) {
+    if (blocks_[i].wired || blocks_[i].hosted) continue;
+    blocks_[i].wired = true;
+    bytes += blocks_[i].size;
+  }
+  return bytes;
+}
+
+uint32_t SwapSpace::handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out) {
+  Lock lock(mutex_);
+  const Range* range = range_of(address);
+  uint32_t number = 0;
+  uint32_t count = 0;
+  for (uint32_t i = range != nullptr ? range->first_block : 0; i != 0; i = blocks_[i].next) {
+    if (number++ < first) continue;
+    if (count == most) break;
+    out[count++] = blocks_[i].handle;
+  }
+  return count;
 }
 
 bool SwapSpace::find(uint64_t address, FoundRange* out) {

@@ -94,6 +94,23 @@ struct FoundRange {
   uint64_t size;
 };
 
+// What came free with an allocation, for the daemon's books.
+struct SwapFreed {
+  uint64_t released;  // of GPU memory that moves
+  uint64_t dropped;   // of that, what was out
+  uint64_t wired;     // of GPU memory that did not move any more
+  uint64_t hosted;    // of what was in host memory for good
+};
+
+// How an allocation is backed: all blocks but the last are of kMostBlock.
+struct SwapBacking {
+  uint64_t address;
+  uint64_t size;
+  uint64_t movable;  // bytes that move
+  uint64_t hosted;   // bytes in host memory for good
+  uint32_t blocks;
+};
+
 class SwapSpace {
  public:
   void set_calls(const SwapCalls* calls) { calls_ = calls; }
@@ -106,11 +123,8 @@ class SwapSpace {
   bool allocate_shared(uint64_t size, uint64_t* address);
   // The most physical memory that an allocation of `size` takes; UINT64_MAX: more than can be.
   static uint64_t cost(uint64_t size);
-  // The allocation that begins there. CUDA_ERROR_INVALID_VALUE if none does. `released` tells how much
-  // GPU memory came free, `dropped` how much of what was out is gone, `hosted` what was in host memory for good:
-  // for the daemon's books.
-  CUresult free(uint64_t address, uint64_t* released, uint64_t* dropped,
-                uint64_t* hosted = nullptr);
+  // The allocation that begins there. CUDA_ERROR_INVALID_VALUE if none does.
+  CUresult free(uint64_t address, SwapFreed* freed);
   // The allocation that `address` lies in.
   bool find(uint64_t address, FoundRange* out);
 
@@ -125,9 +139,15 @@ class SwapSpace {
   // What the driver has allowed there: `value` of the bits of `mask`.
   void note_access(uint64_t home, uint64_t offset, uint64_t address, uint64_t size, uint64_t mask,
                    uint64_t value);
-  // From now on it stays, counted in resident_bytes() all the same. Inside the gate. Its handle at the
-  // driver, if that is one; else 0.
-  uint64_t wire(uint64_t home);
+
+  // What `address` lies in, with all that shares its pages.
+  bool find_backing(uint64_t address, SwapBacking* out);
+  // From now on that stays, counted in resident_bytes() all the same; how much of it did not stay yet. Inside
+  // the gate.
+  uint64_t wire(uint64_t address);
+  // The driver's handles of its blocks from `first` on, at most so many; how many. They are the driver's as long
+  // as nobody frees it; of what does not stay, as long as nothing moves.
+  uint32_t handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out);
 
   HostMemory& host() { return host_; }
   // As HostMemory's, and of the ring. While nothing is moved.
@@ -149,13 +169,15 @@ class SwapSpace {
 
   // Takes a record for each block of `range`; with the mutex held.
   bool plan_blocks(uint32_t range);
+  // With the mutex held; nullptr: none of ours.
+  Range* range_of(uint64_t address);
   CUresult back(uint32_t range);
-  CUresult make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t* out,
-                      uint32_t traits = 0);
+  CUresult make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t traits,
+                      uint32_t* out);
   CUresult give_access(uint64_t address, uint64_t size, uint64_t hosted);
   // Ends a range that has no blocks any more.
   void end_range(uint32_t index);
-  CUresult free_range(uint32_t index, uint64_t* released, uint64_t* dropped, uint64_t* hosted);
+  CUresult free_range(uint32_t index, SwapFreed* freed);
   CUresult allocate_small(uint64_t size, uint64_t hosted, uint64_t* address, uint64_t* took);
   bool carve(uint64_t size, uint64_t* address);
   // Takes the allocation out of its slab; whether the slab is empty now.

@@ -35,13 +35,13 @@ TEST_F(Swap, SmallOnesShareAPageAndAreFoundByAnyAddressInThem) {
   ASSERT_TRUE(space->find(b, &found));
   EXPECT_EQ(found.address, b);
   EXPECT_FALSE(space->find(b + 512, &found));
-  std::uint64_t released = 0, dropped = 0;
-  EXPECT_EQ(space->free(a + 1, &released, &dropped), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(space->free(a, &released, &dropped), CUDA_SUCCESS);
-  EXPECT_EQ(released, 0u);
-  EXPECT_EQ(space->free(a, &released, &dropped), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(space->free(b, &released, &dropped), CUDA_SUCCESS);
-  EXPECT_EQ(released, 2 * kMiB);
+  SwapFreed freed{};
+  EXPECT_EQ(space->free(a + 1, &freed), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(space->free(a, &freed), CUDA_SUCCESS);
+  EXPECT_EQ(freed.released, 0u);
+  EXPECT_EQ(space->free(a, &freed), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(space->free(b, &freed), CUDA_SUCCESS);
+  EXPECT_EQ(freed.released, 2 * kMiB);
   EXPECT_EQ(driver.ranges(), 0u);
 }
 
@@ -62,10 +62,10 @@ TEST_F(Swap, AFreeWorksWhileEvicted) {
   const std::uint64_t a = add(100 * kMiB);
   mover().evict(UINT64_MAX);
   const std::uint64_t kept = host().free_bytes();
-  std::uint64_t released = 0, dropped = 0;
-  EXPECT_EQ(space->free(a, &released, &dropped), CUDA_SUCCESS);
-  EXPECT_EQ(dropped, 100 * kMiB);
-  EXPECT_EQ(released, 0u);
+  SwapFreed freed{};
+  EXPECT_EQ(space->free(a, &freed), CUDA_SUCCESS);
+  EXPECT_EQ(freed.dropped, 100 * kMiB);
+  EXPECT_EQ(freed.released, 0u);
   EXPECT_EQ(host().free_bytes(), kept + 100 * kMiB);
   EXPECT_EQ(driver.ranges(), 0u);
   EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 0u);
@@ -146,8 +146,8 @@ TEST_F(Swap, BuffersOfWhatRunsAreUsedForWhatIsOut) {
   ASSERT_EQ(mover().evict(64 * kMiB).bytes, 64 * kMiB);
   mover().restore(UINT64_MAX);
   mover().forget_copies();
-  std::uint64_t released = 0, dropped = 0;
-  ASSERT_EQ(space->free(a, &released, &dropped), CUDA_SUCCESS);
+  SwapFreed freed{};
+  ASSERT_EQ(space->free(a, &freed), CUDA_SUCCESS);
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 64 * kMiB);
   mover().restore(UINT64_MAX);
   check(b);
@@ -163,8 +163,8 @@ TEST_F(Swap, AnAllocationThatFailsHalfWayLeavesNothing) {
       EXPECT_EQ(driver.physical(), space->resident_bytes());
       EXPECT_EQ(space->resident_bytes(), space->lost_bytes());
     } else {
-      std::uint64_t released = 0, dropped = 0;
-      ASSERT_EQ(space->free(a, &released, &dropped), CUDA_SUCCESS);
+      SwapFreed freed{};
+      ASSERT_EQ(space->free(a, &freed), CUDA_SUCCESS);
       EXPECT_EQ(space->lost_bytes(), lost);
     }
   }
@@ -212,8 +212,8 @@ class SwapUnderFailures : public Swap, public testing::WithParamInterface<unsign
     if (live.empty()) return;
     auto it = live.begin();
     std::advance(it, static_cast<long>(random() % live.size()));
-    std::uint64_t released = 0, dropped = 0;
-    space->free(it->first, &released, &dropped);
+    SwapFreed freed{};
+    space->free(it->first, &freed);
     live.erase(it);
   }
 

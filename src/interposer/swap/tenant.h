@@ -6,7 +6,7 @@
 // flight, moves memory, and is the only one that says SWAP_HERE and SWAP_STATUS.
 #pragma once
 
-#include "abi/limits.h"
+#include "abi/wire.h"
 #include "interposer/gate.h"
 #include "interposer/swap/hasher.h"
 #include "interposer/swap/space.h"
@@ -99,6 +99,29 @@ struct FreedLater {
   uint8_t slot;
 };
 
+// Memory that other processes may open (share.h).
+struct SharedMemory {
+  uint64_t number;
+  uint8_t slot;
+};
+struct SharedQuestion {
+  gpurota_shared_name name;
+  Socket socket;  // to who asks
+};
+inline constexpr uint32_t kSwapOpens = 64;
+
+struct SwapShares {
+  uint64_t key[2];  // set once, before anybody reads it; 0: this process shares nothing
+  Mutex
+      mutex;  // over what follows, and held while descriptors are made: what they are of is not freed meanwhile
+  std::atomic<uint32_t> count;  // memory.size(), readable without the lock
+  uint64_t last;
+  VaMap<SharedMemory> memory;  // by address
+  Mutex asked_mutex;           // over what others have asked, for the worker: the first `asked`
+  SharedQuestion questions[kSwapOpens];
+  uint32_t asked;
+};
+
 struct Swap {
   std::atomic<uint32_t> on;  // the lease is a swap lease: from the first WELCOME on, for life
   Gate gate;
@@ -106,6 +129,7 @@ struct Swap {
       standing[GPUROTA_SLOTS];  // submissions at the gate, by where they want to go
   SwapDevice devices[GPUROTA_SLOTS];
   SwapStreams streams;
+  SwapShares shares;
 
   Mutex
       books_mutex;  // over all down to `asks`, and held while a message that changes the books is sent

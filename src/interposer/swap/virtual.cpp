@@ -7,6 +7,8 @@
 #include "interposer/pool_charge.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
+#include "interposer/swap/room.h"
 #include "interposer/vmm.h"
 
 namespace gpurota::interposer {
@@ -60,13 +62,10 @@ bool add_handle(Vmm& v, const Physical& made, CUmemGenericAllocationHandle* out)
 }
 
 void end_memory(State& s, const Physical& gone) {
-  uint64_t released = 0;
-  uint64_t dropped = 0;
+  SwapFreed freed{};
   const RelaxedCapture relaxed;
-  uint64_t hosted = 0;
-  s.swap.devices[gone.slot].space.free(gone.home, &released, &dropped, &hosted);
-  if (gone.wired) return swap_shrink(gone.slot, 0, 0, released + dropped);
-  swap_shrink(gone.slot, released, dropped, 0, hosted);
+  s.swap.devices[gone.slot].space.free(gone.home, &freed);
+  swap_shrink(gone.slot, freed.released, freed.dropped, freed.wired, freed.hosted);
 }
 
 // With Vmm::mutex held.
@@ -121,27 +120,25 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
   if (out == nullptr || !can_move(prop, size, flags)) return false;
   SwapDevice* device = device_for(s, slot);
   if (device == nullptr) return false;
-  SwapRoom room{};
-  if (!swap_get_room(slot, size, false, &room)) {
-    *result = refuse(slot, size);
-    return true;
-  }
   Physical made{};
   made.size = size;
   made.handles = 1;
   made.slot = slot;
-  made.traits = traits_of(prop);
-  // No device can register it there.
-  if (room.hosted != 0) made.traits = (made.traits & ~kRdmaCapable) | kHosted;
-  *result = kNotLet;
-  {
-    const GatePass pass(GateClass::kResidency, nullptr, false);
+  const auto make = [&](const SwapRoom& room, bool* kept) {
     const RelaxedCapture relaxed;
-    if (!pass.refused()) *result = device->space.allocate_pages(size, made.traits, &made.home);
-  }
+    made.traits = traits_of(prop);
+    // No device can register it there.
+    if (room.hosted != 0) made.traits = (made.traits & ~kRdmaCapable) | kHosted;
+    const CUresult paged = device->space.allocate_pages(size, made.traits, &made.home);
+    *kept = paged == CUDA_SUCCESS;
+    return paged;
+  };
+  *result = swap_make(slot, size, false, make, [&] { return refuse(slot, size); });
   if (*result != CUDA_SUCCESS) {
-    swap_shrink(slot, room.movable, 0, 0, room.hosted);
-  } else if (!add_handle(s.vmm, made, out)) {
+    s.mirror(slot);
+    return true;
+  }
+  if (!add_handle(s.vmm, made, out)) {
     end_memory(s, made);
     *result = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
@@ -313,7 +310,6 @@ CUresult virtual_properties(State& s, CUmemGenericAllocationHandle handle,
   return CUDA_SUCCESS;
 }
 
-// Asked for as wired before it is given back as movable, so that it is counted all the time: for that moment twice.
 CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
                       CUmemGenericAllocationHandle* out) {
   Physical memory{};
@@ -323,30 +319,14 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
     Physical* p = physical_of(s.vmm, handle, &id);
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     memory = *p;
-    // What is given away has to be on a GPU, which has no room for it.
-    if ((memory.traits & kHosted) != 0) return refuse(memory.slot, memory.size);
     ++p->mappings;  // it does not end meanwhile
   }
-  const bool grows = !memory.wired;
-  CUresult result = kNotLet;
-  if (grows && swap_grow(memory.slot, GPUROTA_SWAP_WIRED, memory.size, nullptr) != Answer::kYes) {
-    result = refuse(memory.slot, memory.size);
-  } else {
-    bool first = false;
-    {
-      const GatePass pass(GateClass::kResidency, nullptr, false);
-      if (!pass.refused()) {
-        *out = s.swap.devices[memory.slot].space.wire(memory.home);
-        result = *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-        Lock lock(s.vmm.mutex);
-        Physical* p = s.vmm.physicals.find(id);
-        first = p != nullptr && !p->wired;
-        if (first) p->wired = true;
-      }
-    }
-    if (grows) swap_shrink(memory.slot, first ? memory.size : 0, 0, first ? 0 : memory.size);
-    GPUROTA_DEBUG("slot %d: %llu bytes that the program has given away do not move any more",
-                  memory.slot, static_cast<unsigned long long>(memory.size));
+  CUresult result = swap_wire(s, memory.slot, memory.home);
+  if (result == CUDA_SUCCESS) {
+    uint64_t handles[2];  // what is one handle for the program has to be one at the driver
+    const uint32_t count = s.swap.devices[memory.slot].space.handles(memory.home, 0, 2, handles);
+    if (count == 1) *out = handles[0];
+    if (count != 1) result = CUDA_ERROR_NOT_SUPPORTED;
   }
   drop_mapping(s, id);
   return result;

@@ -5,6 +5,7 @@
 #include "interposer/pool_charge.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/share.h"
 #include "interposer/swap/hasher.h"
 #include "interposer/swap/memory.h"
 #include "interposer/swap/mover.h"
@@ -119,6 +120,7 @@ bool look(Worker& w) {
   w.busy = has_submitted(w) || in_flight;
   if (done) tell(w, seq);
   swap_end_freed(w.s, in_flight ? 0 : freed);
+  answer_opens(w.s);
   prepare_hashing(w.s);
   return prepare_host_memory(w);
 }
@@ -166,6 +168,11 @@ bool begin_swapping(State& s) {
   if (s.swap.on.load() != 0) return true;
   s.swap.gate.set(GateState::kShut);
   s.swap.away_since.store(now_ms());
+  ErrnoGuard guard;
+  uint64_t(&key)[2] = s.swap.shares.key;
+  if (::syscall(SYS_getrandom, key, sizeof(key), 0) != static_cast<long>(sizeof(key))) {
+    key[0] = key[1] = 0;
+  }
   s.swap.worker_started = start_thread(run, &s);
   if (!s.swap.worker_started) {
     GPUROTA_DEBUG("no thread for the swap lease: %s", "it cannot be used");

@@ -1,0 +1,63 @@
+/* Messages about memory that moves and that another process opens by its handle (docs/design/swap-tenant.md,
+ * "Sharing between processes").
+ *
+ * Part of wire.h, under its rules. A handle of the driver's (cuIpcGetMemHandle) is not to be had of memory that
+ * moves; libgpurota gives one of its own, which names the process and the allocation. Who opens it asks the daemon,
+ * which brings the two together: each gets one end of a new socket, over which the owner sends descriptors of the
+ * memory.
+ *
+ *   opener                          daemon                              owner, a swap tenant
+ *     OPEN (call)             ->
+ *                                     SWAP_OPEN (event) + socket ->
+ *                             <-  OPENED + socket
+ *     <------------------------------------ SHARED (socket) + fds, until all blocks were sent
+ *
+ * Nothing comes back to the daemon: it takes no descriptor of a tenant's, as closing one may block for ever (a file on a
+ * FUSE mount of the tenant's own). Only processes under leases of one user are brought together. An opener reads
+ * each answer before it asks again.
+ */
+#pragma once
+
+enum gpurota_share_msg_type {
+  GPUROTA_MSG_OPEN = 12,
+  GPUROTA_MSG_OPENED = 13,
+  GPUROTA_MSG_SHARED = 14,
+  GPUROTA_MSG_SWAP_OPEN = 39,
+};
+
+/* In WELCOME: OPEN is understood. */
+#define GPUROTA_FEATURE_OPEN (UINT64_C(1) << 2)
+
+/* Descriptors that come with one SHARED at most. */
+#define GPUROTA_SHARED_BLOCKS 16u
+
+/* What a handle names. */
+struct gpurota_shared_name {
+  uint64_t owner[2]; /* gpurota_msg_swap_here::key of its process */
+  uint64_t address;  /* of the allocation, in that process */
+  uint64_t number;   /* of its sharing, unique in that process: addresses come again */
+};
+
+struct gpurota_msg_open { /* OPEN, SWAP_OPEN */
+  struct gpurota_msg_header header;
+  struct gpurota_shared_name name;
+};
+
+struct gpurota_msg_opened {
+  struct gpurota_msg_header header;
+  uint32_t status; /* GPUROTA_OK; REFUSED_LEASE: there is no such process, or it is another user's;
+                      REFUSED_BUSY: not now, to be asked again in a moment */
+  uint32_t reserved;
+};
+
+struct gpurota_msg_shared {
+  struct gpurota_msg_header header;
+  uint32_t status; /* GPUROTA_OK; REFUSED_LEASE: no such memory (any more) */
+  uint32_t blocks; /* in all */
+  uint32_t first_block;
+  uint32_t count;        /* descriptors that come with this packet, of blocks from first_block on */
+  uint64_t mapped_bytes; /* of all blocks */
+  uint64_t block_bytes;  /* of each but the last */
+  uint64_t offset_bytes; /* of the allocation in its first block */
+  uint64_t bytes;        /* of the allocation */
+};

@@ -1,0 +1,373 @@
+#include "interposer/opened.h"
+
+#include "interposer/debug.h"
+#include "interposer/device.h"
+#include "interposer/driver.h"
+#include "interposer/gated.h"
+#include "interposer/link.h"
+#include "interposer/pool_charge.h"
+#include "interposer/swap/devices.h"
+#include "interposer/swap/share.h"
+#include "interposer/swap/streams.h"
+
+#include <cstring>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr uint64_t kSaneBytes = uint64_t{1} << 48;
+constexpr int64_t kPatienceMs = 20000;  // an owner that moves much of its memory answers after that
+constexpr int64_t kRetryMs = 20;
+
+bool same(const gpurota_shared_name& a, const gpurota_shared_name& b) {
+  return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+// The next of a memory's blocks, of which so many bytes and blocks have come.
+bool is_sane(const gpurota_msg_shared& m, const Descriptors& fds, uint64_t done, uint32_t blocks) {
+  const uint64_t mapped = m.mapped_bytes;
+  if (mapped == 0 || mapped > kSaneBytes || done >= mapped || m.block_bytes == 0) return false;
+  if ((mapped | m.block_bytes) % kPageBytes != 0 || m.block_bytes > kSaneBytes) return false;
+  if (m.offset_bytes > mapped || m.bytes > mapped - m.offset_bytes) return false;
+  const uint64_t left = (mapped - done + m.block_bytes - 1) / m.block_bytes;
+  return m.first_block == blocks && m.count != 0 && m.count == fds.count() && m.count <= left;
+}
+
+CUresult reserve(uint64_t size, uint64_t* address) {
+  const auto real = GPUROTA_REAL(cuMemAddressReserve);
+  CUdeviceptr at = 0;
+  const CUresult result = real != nullptr ? real(&at, size, 0, 0, 0) : CUDA_ERROR_NOT_SUPPORTED;
+  *address = at;
+  return result;
+}
+
+// The mapping keeps the memory: no handle of it stays.
+CUresult map_block(int fd, uint64_t address, uint64_t size) {
+  const auto import = GPUROTA_REAL(cuMemImportFromShareableHandle);
+  const auto map = GPUROTA_REAL(cuMemMap);
+  const auto release = GPUROTA_REAL(cuMemRelease);
+  if (import == nullptr || map == nullptr || release == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  CUmemGenericAllocationHandle handle = 0;
+  CUresult result = import(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  if (result != CUDA_SUCCESS) return result;
+  result = map(address, size, 0, handle, 0);
+  release(handle);
+  return result;
+}
+
+// What of an answer's blocks could be mapped adds to `done`.
+CUresult map_blocks(const gpurota_msg_shared& answer, const Descriptors& fds, uint64_t mapped,
+                    uint64_t* done) {
+  for (uint32_t i = 0; i < fds.count(); ++i) {
+    const uint64_t left = answer.mapped_bytes - *done;
+    const uint64_t size = left < answer.block_bytes ? left : answer.block_bytes;
+    const CUresult result = map_block(fds[i], mapped + *done, size);
+    if (result != CUDA_SUCCESS) return result;
+    *done += size;
+  }
+  return CUDA_SUCCESS;
+}
+
+void unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
+  const auto real_unmap = GPUROTA_REAL(cuMemUnmap);
+  const auto real_free = GPUROTA_REAL(cuMemAddressFree);
+  if (real_unmap == nullptr || real_free == nullptr) return;
+  if (mapped_size != 0 && real_unmap(address, mapped_size) != CUDA_SUCCESS) return;
+  real_free(address, reserved_size);
+}
+
+void unmap(const Opened& opened) { unmap(opened.mapped, opened.mapped_size, opened.mapped_size); }
+
+int32_t device_of(uint64_t address) {
+  const auto real = GPUROTA_REAL(cuPointerGetAttribute);
+  int ordinal = 0;
+  if (real != nullptr) real(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  return ordinal;
+}
+
+CUresult refuse_to_open(const gpurota_shared_name& name, CUresult result) {
+  GPUROTA_DEBUG("memory at %llx of another process cannot be opened: %s",
+                static_cast<unsigned long long>(name.address),
+                result == CUDA_ERROR_NOT_PERMITTED
+                    ? "it is not there any more, or another user's"
+                    : "its process or the daemon does not answer, or not with what can be mapped");
+  return result;
+}
+
+// Whose turn it is to answer may be moving its memory, or be away for a moment, as may the daemon.
+CUresult meet_owner(const gpurota_shared_name& name, int64_t deadline, Socket* out) {
+  ErrnoGuard guard;
+  for (;;) {
+    const Answer said = ask_to_open(name, out);
+    if (said == Answer::kYes) return CUDA_SUCCESS;
+    if (said == Answer::kNo) return CUDA_ERROR_NOT_PERMITTED;
+    if (now_ms() >= deadline) return CUDA_ERROR_MAP_FAILED;
+    sleep_ms(kRetryMs);
+  }
+}
+
+// Maps what comes. `lost`: nothing came, and the owner is there no more, or not yet again.
+CUresult receive_blocks(const Socket& owner, int64_t deadline, Opened* out, uint64_t* done,
+                        bool* lost) {
+  uint32_t blocks = 0;
+  do {
+    gpurota_msg_shared message{};
+    Descriptors fds;
+    const long n = receive_packet(owner, &message, sizeof(message), &fds, deadline);
+    *lost = (n == kEndOfFile || n == kBroken) && *done == 0;
+    if (n < static_cast<long>(sizeof(message))) return CUDA_ERROR_MAP_FAILED;
+    if (message.status == GPUROTA_REFUSED_LEASE) return CUDA_ERROR_NOT_PERMITTED;
+    if (message.status != GPUROTA_OK || !is_sane(message, fds, *done, blocks)) {
+      return CUDA_ERROR_MAP_FAILED;
+    }
+    if (*done == 0) {
+      const CUresult result = reserve(message.mapped_bytes, &out->mapped);
+      if (result != CUDA_SUCCESS) return result;
+      out->mapped_size = message.mapped_bytes;
+      out->address = out->mapped + message.offset_bytes;
+      out->size = message.bytes;
+    } else if (message.mapped_bytes != out->mapped_size) {
+      return CUDA_ERROR_MAP_FAILED;
+    }
+    const CUresult result = map_blocks(message, fds, out->mapped, done);
+    if (result != CUDA_SUCCESS) return result;
+    blocks += message.count;
+  } while (*done < out->mapped_size);
+  return CUDA_SUCCESS;
+}
+
+CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
+  const RelaxedCapture relaxed;
+  const int64_t deadline = now_ms() + kPatienceMs;
+  CUresult result = CUDA_SUCCESS;
+  uint64_t done = 0;
+  bool lost = false;
+  do {
+    Socket owner;
+    result = meet_owner(name, deadline, &owner);
+    if (result != CUDA_SUCCESS) break;
+    ErrnoGuard guard;
+    result = receive_blocks(owner, deadline, out, &done, &lost);
+    close_socket(&owner);
+  } while (lost && now_ms() < deadline);
+  if (result == CUDA_SUCCESS) {
+    out->device = device_of(out->mapped);
+    result = give_all_access(s, out->device, out->mapped, out->mapped_size);
+  }
+  if (result == CUDA_SUCCESS) return result;
+  if (out->mapped_size != 0) unmap(out->mapped, done, out->mapped_size);
+  return refuse_to_open(name, result);
+}
+
+// With OpenedMemory::mutex held. True: it is open already, and `result` what its opener gets.
+bool open_again(OpenedMemory& memory, const gpurota_shared_name& name, uint32_t context,
+                CUdeviceptr* out, CUresult* result) {
+  for (uint32_t i = 1; i < memory.table.end(); ++i) {
+    if (!memory.table.is_used(i) || memory.table[i].count == 0) continue;
+    if (!same(memory.table[i].name, name)) continue;
+    Opened& opened = memory.table[i];
+    *result = opened.context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (*result == CUDA_SUCCESS) {
+      ++opened.count;
+      *out = opened.address;
+    }
+    return true;
+  }
+  return false;
+}
+
+// With OpenedMemory::mutex held. From now on no address of it is known.
+void unlist(OpenedMemory& memory, const Opened& opened) {
+  uint32_t gone = 0;
+  for (uint64_t at = 0; at < opened.mapped_size; at += kPageBytes) {
+    memory.pages.take((opened.mapped + at) / kPageBytes, &gone);
+  }
+}
+
+// With OpenedMemory::mutex held. False: no memory to note it in.
+bool note(OpenedMemory& memory, const Opened& opened) {
+  const uint32_t index = memory.table.take();
+  if (index == 0) return false;
+  for (uint64_t at = 0; at < opened.mapped_size; at += kPageBytes) {
+    uint32_t* page = memory.pages.put((opened.mapped + at) / kPageBytes);
+    if (page != nullptr) {
+      *page = index;
+      continue;
+    }
+    unlist(memory, opened);
+    memory.table.give_back(index);
+    return false;
+  }
+  memory.table[index] = opened;
+  memory.count.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+// With OpenedMemory::mutex held.
+void forget(OpenedMemory& memory, uint32_t index) {
+  unlist(memory, memory.table[index]);
+  memory.table.give_back(index);
+  memory.count.fetch_sub(1, std::memory_order_release);
+}
+
+// With OpenedMemory::mutex held; 0: nothing of ours.
+uint32_t index_of(OpenedMemory& memory, uint64_t address) {
+  const uint32_t* index = memory.pages.find(address / kPageBytes);
+  return index != nullptr ? *index : 0;
+}
+
+bool is_shared_handle(const CUipcMemHandle& handle, SharedHandle* out) {
+  memcpy(out, handle.reserved, sizeof(*out));
+  return memcmp(out->beginning, kSharedHandle, sizeof(kSharedHandle)) == 0;
+}
+
+// As the driver does before memory goes. False: not now, as something captures and waiting could end that.
+bool wait_for_users(State& s, const Opened& opened) {
+  if (s.captures.load() != 0) return false;
+  if (swapping()) return s.swap.drained.load(std::memory_order_acquire) != 0 || wait_for_work(s);
+  const auto synchronize = GPUROTA_REAL(cuCtxSynchronize);
+  const InContext in(context_of_serial(opened.context));
+  return synchronize != nullptr && synchronize() == CUDA_SUCCESS;
+}
+
+// Takes the first away that nobody has open any more.
+bool take_closed(OpenedMemory& memory, Opened* out) {
+  Lock lock(memory.mutex);
+  for (uint32_t i = 1; i < memory.table.end(); ++i) {
+    if (!memory.table.is_used(i) || memory.table[i].count != 0) continue;
+    *out = memory.table[i];
+    forget(memory, i);
+    return true;
+  }
+  return false;
+}
+
+// What is closed is unmapped once nothing uses it: at once, or when something is opened or closed later. What cannot be
+// noted until then stays mapped.
+void end_closed(State& s) {
+  OpenedMemory& memory = s.opened;
+  Opened opened{};
+  while (memory.count.load(std::memory_order_acquire) != 0 && take_closed(memory, &opened)) {
+    if (wait_for_users(s, opened)) {
+      unmap(opened);
+      continue;
+    }
+    Lock lock(memory.mutex);
+    if (note(memory, opened)) unlist(memory, opened);
+    return;
+  }
+}
+
+CUresult open_shared(State& s, const gpurota_shared_name& name, CUdeviceptr* out) {
+  OpenedMemory& memory = s.opened;
+  const Place place = current_place();
+  const uint64_t(&own)[2] = s.swap.shares.key;
+  if (place.kind == Place::Kind::kNoContext ||
+      (own[0] == name.owner[0] && own[1] == name.owner[1])) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  end_closed(s);
+  CUresult result = CUDA_SUCCESS;
+  {
+    Lock lock(memory.mutex);
+    if (open_again(memory, name, place.context, out, &result)) return result;
+  }
+  Opened opened{};
+  opened.name = name;
+  opened.context = place.context;
+  opened.count = 1;
+  result = map_shared(s, name, &opened);
+  if (result != CUDA_SUCCESS) return result;
+  bool noted = false;
+  {
+    // Another thread may have done the same meanwhile, or have ended the context.
+    Lock lock(memory.mutex);
+    if (!open_again(memory, name, place.context, out, &result)) {
+      noted = context_of_serial(place.context) != nullptr && note(memory, opened);
+      result = noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  if (noted) *out = opened.address;
+  if (!noted) unmap(opened);
+  return result;
+}
+
+// False: not opened by a handle of ours.
+bool close_opened(State& s, uint64_t address, CUresult* result) {
+  OpenedMemory& memory = s.opened;
+  if (memory.count.load(std::memory_order_acquire) == 0) return false;
+  {
+    Lock lock(memory.mutex);
+    const uint32_t index = index_of(memory, address);
+    if (index == 0) return false;
+    Opened& found = memory.table[index];
+    *result = found.address == address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (*result != CUDA_SUCCESS || --found.count != 0) return true;
+    unlist(memory, found);
+  }
+  end_closed(s);
+  return true;
+}
+
+}  // namespace
+
+bool find_opened(State& s, uint64_t address, Opened* out) {
+  OpenedMemory& memory = s.opened;
+  if (memory.count.load(std::memory_order_acquire) == 0) return false;
+  Lock lock(memory.mutex);
+  const uint32_t index = index_of(memory, address);
+  if (index == 0) return false;
+  *out = memory.table[index];
+  return address - out->address < out->size;
+}
+
+void end_opened_in(State& s, uint32_t serial) {
+  OpenedMemory& memory = s.opened;
+  for (uint32_t i = 1; memory.count.load(std::memory_order_acquire) != 0; ++i) {
+    Opened opened{};
+    {
+      Lock lock(memory.mutex);
+      if (i >= memory.table.end()) return;
+      if (!memory.table.is_used(i) || memory.table[i].context != serial) continue;
+      opened = memory.table[i];
+      forget(memory, i);
+    }
+    unmap(opened);
+  }
+}
+
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+
+namespace {
+
+template <typename Real>
+CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags,
+                     Real real) {
+  interposer::SharedHandle ours;
+  if (!interposer::is_shared_handle(handle, &ours)) return real();
+  if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    return CUDA_ERROR_INVALID_VALUE;
+  return interposer::open_shared(interposer::state(), ours.name, out);
+}
+
+}  // namespace
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+  GPUROTA_ENTER(cuIpcOpenMemHandle, out, handle, flags);
+  return open_handle(out, handle, flags, [&] { return real(out, handle, flags); });
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+  GPUROTA_ENTER(cuIpcOpenMemHandle_v2, out, handle, flags);
+  return open_handle(out, handle, flags, [&] { return real(out, handle, flags); });
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) {
+  GPUROTA_ENTER(cuIpcCloseMemHandle, ptr);
+  CUresult result = CUDA_SUCCESS;
+  if (interposer::close_opened(interposer::state(), ptr, &result)) return result;
+  return real(ptr);
+}

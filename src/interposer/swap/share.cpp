@@ -1,0 +1,171 @@
+#include "interposer/swap/share.h"
+
+#include "interposer/debug.h"
+#include "interposer/driver.h"
+#include "interposer/link.h"
+#include "interposer/pool_charge.h"
+#include "interposer/swap/devices.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
+
+#include <cstring>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr int64_t kSendMs = 1000;  // to who does not read
+
+static_assert(sizeof(SharedHandle) <= sizeof(CUipcMemHandle), "it stands in for one");
+
+bool can_share(const State& s, int slot) {
+  const char* why = nullptr;
+  if (s.swap.devices[slot].calls.traits == 0) {
+    why = "this driver makes no memory that can be both moved and shared";
+  } else if (s.swap.shares.key[0] == 0) {
+    why = "the kernel gave no random numbers";
+  } else if ((s.link.daemon_features & GPUROTA_FEATURE_OPEN) == 0) {
+    why = "the daemon is older than this library";
+  }
+  if (why != nullptr) GPUROTA_DEBUG("cuIpcGetMemHandle is refused: %s", why);
+  return why == nullptr;
+}
+
+// One number for as long as it lives, so that all its handles are the same. 0: no memory to note it in.
+uint64_t number_of(SwapShares& shares, uint64_t address, int slot) {
+  Lock lock(shares.mutex);
+  SharedMemory* memory = shares.memory.put(address);
+  if (memory == nullptr) return 0;
+  if (memory->number == 0) *memory = {++shares.last, static_cast<uint8_t>(slot)};
+  shares.count.store(static_cast<uint32_t>(shares.memory.size()), std::memory_order_release);
+  return memory->number;
+}
+
+bool next_question(SwapShares& shares, SharedQuestion* out) {
+  Lock lock(shares.asked_mutex);
+  if (shares.asked == 0) return false;
+  *out = shares.questions[0];
+  --shares.asked;
+  memmove(&shares.questions[0], &shares.questions[1], shares.asked * sizeof(shares.questions[0]));
+  return true;
+}
+
+// Descriptors of some blocks. With SwapShares::mutex held: a free of theirs waits.
+uint32_t describe(State& s, const gpurota_shared_name& name, gpurota_msg_shared* out,
+                  Descriptors* fds) {
+  SharedMemory* memory = s.swap.shares.memory.find(name.address);
+  const auto make = GPUROTA_REAL(cuMemExportToShareableHandle);
+  SwapFound found;
+  SwapBacking backing{};
+  if (memory == nullptr || memory->number != name.number || make == nullptr ||
+      !swap_find(s, name.address, &found)) {
+    return GPUROTA_REFUSED_LEASE;
+  }
+  SwapSpace& space = s.swap.devices[memory->slot].space;
+  if (!space.find_backing(found.base, &backing)) return GPUROTA_REFUSED_LEASE;
+  uint64_t handles[Descriptors::kMost];
+  out->count = space.handles(found.base, out->first_block, Descriptors::kMost, handles);
+  const RelaxedCapture relaxed;
+  for (uint32_t i = 0; i < out->count; ++i) {
+    int fd = -1;
+    if (make(&fd, handles[i], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS) {
+      return GPUROTA_REFUSED_BUSY;
+    }
+    sys_fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fds->add(fd);
+  }
+  if (out->count == 0) return GPUROTA_REFUSED_LEASE;
+  out->blocks = backing.blocks;
+  out->mapped_bytes = backing.size;
+  out->block_bytes = kMostBlock;
+  out->offset_bytes = found.base - backing.address;
+  out->bytes = found.allocation.size;
+  return GPUROTA_OK;
+}
+
+void answer(State& s, const SharedQuestion& question) {
+  gpurota_msg_shared message{};
+  do {
+    message.header = {GPUROTA_MSG_SHARED, sizeof(message), 0};
+    message.first_block += message.count;
+    Descriptors fds;
+    {
+      Lock lock(s.swap.shares.mutex);
+      message.status = describe(s, question.name, &message, &fds);
+    }
+    if (message.status != GPUROTA_OK) {
+      fds.close();
+      message.count = 0;
+    }
+    ErrnoGuard guard;
+    if (!send_packet(question.socket, &message, sizeof(message), now_ms() + kSendMs, &fds)) return;
+  } while (message.status == GPUROTA_OK && message.first_block + message.count < message.blocks);
+}
+
+}  // namespace
+
+bool swap_share(State& s, uint64_t address, CUipcMemHandle* out, CUresult* result) {
+  SwapFound found;
+  if (!swapping() || !swap_find(s, address, &found)) return false;
+  const int slot = found.allocation.slot;
+  *result = CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr) return true;
+  *result = CUDA_ERROR_NOT_SUPPORTED;
+  if (!can_share(s, slot)) return true;
+  *result = swap_wire(s, slot, found.base);
+  if (*result != CUDA_SUCCESS) return true;
+  SharedHandle handle{};
+  memcpy(handle.beginning, kSharedHandle, sizeof(kSharedHandle));
+  handle.name = {{s.swap.shares.key[0], s.swap.shares.key[1]},
+                 found.base,
+                 number_of(s.swap.shares, found.base, slot)};
+  if (handle.name.number == 0) {
+    *result = CUDA_ERROR_OUT_OF_MEMORY;
+    return true;
+  }
+  *out = {};
+  memcpy(out->reserved, &handle, sizeof(handle));
+  return true;
+}
+
+void swap_unshare(State& s, uint64_t address) {
+  SwapShares& shares = s.swap.shares;
+  if (shares.count.load(std::memory_order_acquire) == 0) return;
+  SharedMemory gone{};
+  Lock lock(shares.mutex);
+  shares.memory.take(address, &gone);
+  shares.count.store(static_cast<uint32_t>(shares.memory.size()), std::memory_order_release);
+}
+
+void take_open(State& s, const gpurota_shared_name& name, int fd) {
+  SwapShares& shares = s.swap.shares;
+  SharedQuestion question{name, {}};
+  if (fd < 0 || !adopt_socket(fd, &question.socket)) return;
+  {
+    Lock lock(shares.asked_mutex);
+    if (shares.asked < kSwapOpens) {
+      shares.questions[shares.asked++] = question;
+      s.swap.gate.poke();
+      return;
+    }
+  }
+  close_socket(&question.socket);  // its end tells who asks, who asks again
+}
+
+void answer_opens(State& s) {
+  SharedQuestion question;
+  while (next_question(s.swap.shares, &question)) {
+    answer(s, question);
+    close_socket(&question.socket);
+  }
+}
+
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr) {
+  GPUROTA_ENTER(cuIpcGetMemHandle, out, ptr);
+  CUresult result = CUDA_SUCCESS;
+  if (interposer::swap_share(interposer::state(), ptr, out, &result)) return result;
+  return real(out, ptr);
+}

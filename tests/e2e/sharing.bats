@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# Memory of a swap lease that other processes open by its handle (cuIpcGetMemHandle): it stays, whatever turns take
+# away, and is the same for all. What each process is told to do: tests/interposer/ipc_probe.cpp.
+
+load helpers
+
+declare -gA TO FROM
+
+setup() {
+  start_daemon
+  gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null # what a context costs is known then
+  gpurota set --gpu-ids 0 --capacity 1400M --quantum 200ms
+}
+teardown() { end_test; }
+
+# start NAME COMMAND…: a process that does what `ask NAME …` says.
+start() {
+  local name=$1 to from
+  shift
+  mkfifo "to.$name" "from.$name"
+  env GPUROTA_DEBUG="$E2E_DIR/$name.debug" "$@" <"to.$name" >"from.$name" 2>"$name.err" 3>&- &
+  BACKGROUND+=($!)
+  exec {to}>"to.$name" {from}<"from.$name"
+  TO[$name]=$to FROM[$name]=$from
+  [ "$(answer "$name")" = ready ]
+}
+answer() {
+  local line
+  read -r -t "$PATIENCE" -u "${FROM[$1]}" line || { cat "$1.err" && return 1; }
+  echo "$line"
+}
+ask() {
+  echo "$2" >&"${TO[$1]}"
+  answer "$1"
+}
+# told NAME WORDS ANSWER
+told() {
+  local said
+  said=$(ask "$1" "$2")
+  [ "$said" = "$3" ] || { echo "$1 says '$said' to '$2', not '$3'" && return 1; }
+}
+# handle_of NAME: of 96 MiB in which all words are 7; in $HANDLE.
+handle_of() {
+  told "$1" 'alloc 96' CUDA_SUCCESS
+  told "$1" 'set 7' CUDA_SUCCESS
+  HANDLE=$(ask "$1" handle)
+  [[ $HANDLE == CUDA_SUCCESS\ * ]]
+  HANDLE=${HANDLE#* }
+}
+swapping() { start "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_IPC_PROBE"; }
+moves() { grep -cs ': evicted' "$E2E_DIR/$1.debug" || true; }
+
+@test "two leases share memory while a third takes turns with them" {
+  local i
+  swapping owner
+  swapping other
+  handle_of owner
+  told owner 'keep 200' CUDA_SUCCESS # beside it, and moves
+  told other 'keep 200' CUDA_SUCCESS
+  in_background torture gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 300 1
+  told other "open $HANDLE" CUDA_SUCCESS
+  for ((i = 7; i < 27 || $(moves owner) + $(moves other) == 0; i += 2)); do
+    [ "$i" -lt 1000 ]
+    told other "check $i" same
+    told other "set $((i + 1))" CUDA_SUCCESS
+    told owner "check $((i + 1))" same
+    told owner "set $((i + 2))" CUDA_SUCCESS
+    sleep 0.1
+  done
+  told other close CUDA_SUCCESS
+  told owner free CUDA_SUCCESS
+}
+
+@test "a slice opens what a swap lease shares" {
+  swapping owner
+  start slice gpurota run --gpu-ids 0 --memory 300M -- "$E2E_IPC_PROBE"
+  handle_of owner
+  told slice "open $HANDLE" CUDA_SUCCESS
+  told slice 'check 7' same
+  told slice 'set 8' CUDA_SUCCESS
+  told owner 'check 8' same
+  told slice close CUDA_SUCCESS
+  told owner free CUDA_SUCCESS
+  told slice "open $HANDLE" CUDA_ERROR_NOT_PERMITTED
+}
+
+@test "a handle that was given before the daemon was killed is opened after it" {
+  swapping owner
+  swapping other
+  handle_of owner
+  kill_daemon
+  start_daemon
+  told other "open $HANDLE" CUDA_SUCCESS
+  told other 'check 7' same
+}
+
+@test "an owner that is stopped keeps nobody waiting for ever" {
+  local owner
+  swapping owner
+  swapping other
+  handle_of owner
+  owner=$(pgrep -P "${BACKGROUND[0]}" -f ipc_probe)
+  kill -STOP "$owner"
+  PATIENCE=60 told other "open $HANDLE" CUDA_ERROR_MAP_FAILED
+  kill -CONT "$owner"
+  told other "open $HANDLE" CUDA_SUCCESS
+}
