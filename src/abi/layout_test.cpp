@@ -37,7 +37,8 @@ TEST(Layout, MessagesHaveTheSizesOfVersion1) {
 
 TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
   EXPECT_EQ(sizeof(gpurota_swap_memory), 24u);
-  EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + (24u + 8u) * GPUROTA_SLOTS);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + (24u + 8u) * GPUROTA_SLOTS + 16u);
+  EXPECT_EQ(offsetof(gpurota_msg_swap_here, key), 16u + (24u + 8u) * GPUROTA_SLOTS);
   EXPECT_EQ(offsetof(gpurota_msg_swap_here, hosted_bytes), GPUROTA_SWAP_HERE_LEAST);
   EXPECT_EQ(GPUROTA_SWAP_HERE_LEAST, 16u + 24u * GPUROTA_SLOTS);
   EXPECT_EQ(sizeof(gpurota_msg_swap_terms), 40u);
@@ -52,4 +53,11 @@ TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
   EXPECT_EQ(sizeof(gpurota_msg_swap_move), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_moved), 40u);
   EXPECT_LE(sizeof(gpurota_msg_swap_here), GPUROTA_WIRE_MAX);
+}
+
+TEST(Layout, MessagesAboutSharedMemoryHaveTheirFirstSizes) {
+  EXPECT_EQ(sizeof(gpurota_shared_name), 32u);
+  EXPECT_EQ(sizeof(gpurota_msg_open), 40u);
+  EXPECT_EQ(sizeof(gpurota_msg_opened), 16u);
+  EXPECT_EQ(sizeof(gpurota_msg_shared), 56u);
 }

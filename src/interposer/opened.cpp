@@ -79,10 +79,16 @@ void unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
 
 void unmap(const Opened& opened) { unmap(opened.mapped, opened.mapped_size, opened.mapped_size); }
 
+// The GPU that the memory is on; should the driver not say, the one that it is opened for.
 int32_t device_of(uint64_t address) {
-  const auto real = GPUROTA_REAL(cuPointerGetAttribute);
+  const auto ask = GPUROTA_REAL(cuPointerGetAttribute);
+  const auto current = GPUROTA_REAL(cuCtxGetDevice);
   int ordinal = 0;
-  if (real != nullptr) real(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  if (ask != nullptr &&
+      ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == CUDA_SUCCESS) {
+    return ordinal;
+  }
+  if (current != nullptr) current(&ordinal);
   return ordinal;
 }
 
