@@ -142,7 +142,7 @@ bool TenantServer::members(Tenant& tenant, const gpurota_msg_processes& message)
   return send_message(tenant.session->fd.get(), answer);
 }
 
-// A descriptor that waits to be read counts against us, so nobody has two: who asks again before it has read its answer
+// A descriptor that waits to be read counts against us, so no connection has two: who asks again before it has read its answer
 // ends its connection, and an owner that has something unread is asked later.
 bool TenantServer::open(Tenant& tenant, const gpurota_msg_open& message) {
   const int call = tenant.session->fd.get();
@@ -162,10 +162,9 @@ std::uint32_t TenantServer::bring_together(Tenant& opener, const gpurota_msg_ope
   const bool may_come = found.away || parts_.loop.now() - since_ < kAllAreBack;
   if (!found.tenant) return may_come ? GPUROTA_REFUSED_BUSY : GPUROTA_REFUSED_LEASE;
   const Tenant* const owner = find(*found.tenant);
+  if (!owner || !owner->event || ipc::has_unread(owner->event.get())) return GPUROTA_REFUSED_BUSY;
   auto pair = ipc::make_socket_pair(SOCK_SEQPACKET);
-  if (!owner || !owner->event || !pair || ipc::has_unread(owner->event.get())) {
-    return GPUROTA_REFUSED_BUSY;
-  }
+  if (!pair) return GPUROTA_REFUSED_BUSY;
   auto question = make_message<gpurota_msg_open>(GPUROTA_MSG_SWAP_OPEN, 0);
   question.name = message.name;
   if (!send_message(owner->event.get(), question, std::array{pair->first.get()})) {

@@ -397,8 +397,8 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out) {
     return Answer::kAway;
   }
   if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
-  if (answer.status != GPUROTA_OK || fds.count() != 1) return Answer::kNo;
-  return adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
+  if (answer.status != GPUROTA_OK) return Answer::kNo;
+  return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }
 
 void give_back_excess(int slot) {

@@ -69,15 +69,20 @@ CUresult map_blocks(const gpurota_msg_shared& answer, const Descriptors& fds, ui
   return CUDA_SUCCESS;
 }
 
-void unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
+// False: the driver does not, now.
+bool unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
   const auto real_unmap = GPUROTA_REAL(cuMemUnmap);
   const auto real_free = GPUROTA_REAL(cuMemAddressFree);
-  if (real_unmap == nullptr || real_free == nullptr) return;
-  if (mapped_size != 0 && real_unmap(address, mapped_size) != CUDA_SUCCESS) return;
+  if (real_unmap == nullptr || real_free == nullptr) return false;
+  const RelaxedCapture relaxed;
+  if (mapped_size != 0 && real_unmap(address, mapped_size) != CUDA_SUCCESS) return false;
   real_free(address, reserved_size);
+  return true;
 }
 
-void unmap(const Opened& opened) { unmap(opened.mapped, opened.mapped_size, opened.mapped_size); }
+bool unmap(const Opened& opened) {
+  return unmap(opened.mapped, opened.mapped_size, opened.mapped_size);
+}
 
 // The GPU that the memory is on; should the driver not say, the one that it is opened for.
 int32_t device_of(uint64_t address) {
@@ -85,7 +90,7 @@ int32_t device_of(uint64_t address) {
   const auto current = GPUROTA_REAL(cuCtxGetDevice);
   int ordinal = 0;
   if (ask != nullptr &&
-      ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == CUDA_SUCCESS) {
+      ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == CUDA_SUCCESS && ordinal >= 0) {
     return ordinal;
   }
   if (current != nullptr) current(&ordinal);
@@ -113,7 +118,7 @@ CUresult meet_owner(const gpurota_shared_name& name, int64_t deadline, Socket* o
   }
 }
 
-// Maps what comes. `lost`: nothing came, and the owner is there no more, or not yet again.
+// Maps what comes. `lost`: the owner is there no more, or cannot now.
 CUresult receive_blocks(const Socket& owner, int64_t deadline, Opened* out, uint64_t* done,
                         bool* lost) {
   uint32_t blocks = 0;
@@ -121,8 +126,9 @@ CUresult receive_blocks(const Socket& owner, int64_t deadline, Opened* out, uint
     gpurota_msg_shared message{};
     Descriptors fds;
     const long n = receive_packet(owner, &message, sizeof(message), &fds, deadline);
-    *lost = (n == kEndOfFile || n == kBroken) && *done == 0;
+    *lost = n == kEndOfFile || n == kBroken;
     if (n < static_cast<long>(sizeof(message))) return CUDA_ERROR_MAP_FAILED;
+    *lost = message.status == GPUROTA_REFUSED_BUSY;
     if (message.status == GPUROTA_REFUSED_LEASE) return CUDA_ERROR_NOT_PERMITTED;
     if (message.status != GPUROTA_OK || !is_sane(message, fds, *done, blocks)) {
       return CUDA_ERROR_MAP_FAILED;
@@ -143,26 +149,39 @@ CUresult receive_blocks(const Socket& owner, int64_t deadline, Opened* out, uint
   return CUDA_SUCCESS;
 }
 
+// One attempt.
+CUresult meet_and_receive(const gpurota_shared_name& name, int64_t deadline, Opened* out,
+                          bool* lost) {
+  Socket owner;
+  *lost = false;
+  CUresult result = meet_owner(name, deadline, &owner);
+  if (result != CUDA_SUCCESS) return result;
+  ErrnoGuard guard;
+  uint64_t done = 0;
+  result = receive_blocks(owner, deadline, out, &done, lost);
+  close_socket(&owner);
+  if (result != CUDA_SUCCESS && out->mapped_size != 0) {
+    unmap(out->mapped, done, out->mapped_size);
+    out->mapped_size = 0;
+  }
+  return result;
+}
+
 CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
   const RelaxedCapture relaxed;
   const int64_t deadline = now_ms() + kPatienceMs;
-  CUresult result = CUDA_SUCCESS;
-  uint64_t done = 0;
   bool lost = false;
-  do {
-    Socket owner;
-    result = meet_owner(name, deadline, &owner);
-    if (result != CUDA_SUCCESS) break;
+  CUresult result = meet_and_receive(name, deadline, out, &lost);
+  while (lost && now_ms() < deadline) {
     ErrnoGuard guard;
-    result = receive_blocks(owner, deadline, out, &done, &lost);
-    close_socket(&owner);
-  } while (lost && now_ms() < deadline);
-  if (result == CUDA_SUCCESS) {
-    out->device = device_of(out->mapped);
-    result = give_all_access(s, out->device, out->mapped, out->mapped_size);
+    sleep_ms(kRetryMs);
+    result = meet_and_receive(name, deadline, out, &lost);
   }
+  if (result != CUDA_SUCCESS) return refuse_to_open(name, result);
+  out->device = device_of(out->mapped);
+  result = give_all_access(s, out->device, out->mapped, out->mapped_size);
   if (result == CUDA_SUCCESS) return result;
-  if (out->mapped_size != 0) unmap(out->mapped, done, out->mapped_size);
+  unmap(*out);
   return refuse_to_open(name, result);
 }
 
@@ -230,8 +249,8 @@ bool is_shared_handle(const CUipcMemHandle& handle, SharedHandle* out) {
 
 // As the driver does before memory goes. False: not now, as something captures and waiting could end that.
 bool wait_for_users(State& s, const Opened& opened) {
-  if (s.captures.load() != 0) return false;
   if (swapping()) return s.swap.drained.load(std::memory_order_acquire) != 0 || wait_for_work(s);
+  if (s.captures.load() != 0) return false;
   const auto synchronize = GPUROTA_REAL(cuCtxSynchronize);
   const InContext in(context_of_serial(opened.context));
   return synchronize != nullptr && synchronize() == CUDA_SUCCESS;
@@ -255,10 +274,7 @@ void end_closed(State& s) {
   OpenedMemory& memory = s.opened;
   Opened opened{};
   while (memory.count.load(std::memory_order_acquire) != 0 && take_closed(memory, &opened)) {
-    if (wait_for_users(s, opened)) {
-      unmap(opened);
-      continue;
-    }
+    if (wait_for_users(s, opened) && unmap(opened)) continue;
     Lock lock(memory.mutex);
     if (note(memory, opened)) unlist(memory, opened);
     return;
@@ -273,6 +289,7 @@ CUresult open_shared(State& s, const gpurota_shared_name& name, CUdeviceptr* out
       (own[0] == name.owner[0] && own[1] == name.owner[1])) {
     return CUDA_ERROR_INVALID_CONTEXT;
   }
+  if (place.context == 0) return CUDA_ERROR_OUT_OF_MEMORY;  // of more contexts than are known
   end_closed(s);
   CUresult result = CUDA_SUCCESS;
   {

@@ -140,7 +140,9 @@ long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors
     const long n = sys_recvmsg(socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n >= 0) {
       take_descriptors(&message, fds);
-      if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) return n;
+      // Descriptors for which this process has no room are no reason to lose the daemon.
+      if ((message.msg_flags & MSG_CTRUNC) != 0) fds->close();
+      if ((message.msg_flags & MSG_TRUNC) == 0) return n;
       fds->close();
       return kBroken;
     }
@@ -157,6 +159,10 @@ bool send_packet(const Socket& socket, const void* data, size_t size, int64_t de
     const long n = send_once(socket.fd, data, size, fds);
     if (n >= 0) return static_cast<size_t>(n) == size;
     if (errno == EINTR) continue;
+    if (errno == ETOOMANYREFS && now_ms() < deadline_ms) {  // of this user's, and not received yet
+      sleep_ms(1);
+      continue;
+    }
     if (errno != EAGAIN || !wait_fd(socket.fd, POLLOUT, deadline_ms)) return false;
   }
   return false;

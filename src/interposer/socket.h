@@ -54,7 +54,8 @@ inline constexpr long kEndOfFile = 0;
 inline constexpr long kBroken = -1;  // an error, a packet longer than `room`, or no longer ours
 inline constexpr long kDeadline = -2;
 
-// One packet, no later than `deadline_ms`, with its descriptors. Its bytes, or one of the above.
+// One packet, no later than `deadline_ms`, with its descriptors; with none if there is no room for all of them. Its
+// bytes, or one of the above.
 long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors* fds,
                     int64_t deadline_ms);
 

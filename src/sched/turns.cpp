@@ -263,7 +263,8 @@ void Turns::on(const Shrink& event) {
   held->wired -= event.wired;
   held->hosted -= event.hosted;
   TenantState& tenant = tenants_.at(event.tenant);
-  if (std::exchange(tenant.in_vain, false)) tenant.retry_at = now_;
+  const bool less = !(event.resident + event.out + event.wired + event.hosted).is_zero();
+  if (less && std::exchange(tenant.in_vain, false)) tenant.retry_at = now_;
 }
 
 void Turns::on(const Measured& event) {
@@ -290,7 +291,9 @@ void Turns::on(const Evicted& event) {
   TenantState& tenant = tenants_.at(event.tenant);
   tenant.in_vain = !event.failed && moved.is_zero() && !event.returned.is_zero();
   if (event.failed) tenant.retry_at = now_ + settings_.retry;
-  if (tenant.in_vain) tenant.retry_at = now_ + settings_.retry / kSoonerInVain;
+  if (tenant.in_vain) {
+    tenant.retry_at = std::max(tenant.retry_at, now_ + settings_.retry / kSoonerInVain);
+  }
   if (event.failed) report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }
 
@@ -309,6 +312,7 @@ void Turns::on(const Restored& event) {
   const bool in_vain = !enough.is_zero() && event.returned >= enough;
   if (!in_vain && !event.failed) return;
   tenants_[event.tenant].retry_at = now_ + settings_.retry;
+  tenants_[event.tenant].in_vain = false;
   lease.retry_at = now_ + settings_.retry;
   if (!event.failed) return;
   report(Trouble::kMoveFailed, lease.terms.id, event.tenant);

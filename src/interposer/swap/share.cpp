@@ -13,7 +13,8 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kSendMs = 1000;  // to who does not read
+constexpr int64_t kSendMs = 2000;      // all of it, to who does not read
+constexpr int kMostAnswersAtOnce = 4;  // orders wait meanwhile
 
 static_assert(sizeof(SharedHandle) <= sizeof(CUipcMemHandle), "it stands in for one");
 
@@ -84,6 +85,7 @@ uint32_t describe(State& s, const gpurota_shared_name& name, gpurota_msg_shared*
 
 void answer(State& s, const SharedQuestion& question) {
   gpurota_msg_shared message{};
+  const int64_t deadline = now_ms() + kSendMs;
   do {
     message.header = {GPUROTA_MSG_SHARED, sizeof(message), 0};
     message.first_block += message.count;
@@ -97,7 +99,7 @@ void answer(State& s, const SharedQuestion& question) {
       message.count = 0;
     }
     ErrnoGuard guard;
-    if (!send_packet(question.socket, &message, sizeof(message), now_ms() + kSendMs, &fds)) return;
+    if (!send_packet(question.socket, &message, sizeof(message), deadline, &fds)) return;
   } while (message.status == GPUROTA_OK && message.first_block + message.count < message.blocks);
 }
 
@@ -153,10 +155,12 @@ void take_open(State& s, const gpurota_shared_name& name, int fd) {
 
 void answer_opens(State& s) {
   SharedQuestion question;
-  while (next_question(s.swap.shares, &question)) {
+  for (int i = 0; i < kMostAnswersAtOnce; ++i) {
+    if (!next_question(s.swap.shares, &question)) return;
     answer(s, question);
     close_socket(&question.socket);
   }
+  s.swap.gate.poke();  // there may be more
 }
 
 }  // namespace gpurota::interposer
