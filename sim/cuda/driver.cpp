@@ -19,9 +19,17 @@
 
 namespace gpurota::sim {
 
+// Programs call the driver from destructors of static objects too, when those of thread-locals have run.
 std::vector<Context*>& context_stack() {
-  GPUROTA_SIM_THREAD_LOCAL std::vector<Context*> stack;
-  return stack;
+  GPUROTA_SIM_THREAD_LOCAL bool has_ended = false;
+  struct Stack {
+    std::vector<Context*> contexts;
+    ~Stack() { has_ended = true; }
+  };
+  GPUROTA_SIM_THREAD_LOCAL Stack stack;
+  if (!has_ended) return stack.contexts;
+  static auto& none = *new std::vector<Context*>;
+  return none;
 }
 
 Driver::Driver() = default;
