@@ -170,12 +170,12 @@ CUresult meet_and_receive(const gpurota_shared_name& name, int64_t deadline, Ope
 CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
   const RelaxedCapture relaxed;
   const int64_t deadline = now_ms() + kPatienceMs;
-  bool lost = false;
-  CUresult result = meet_and_receive(name, deadline, out, &lost);
-  while (lost && now_ms() < deadline) {
+  CUresult result = CUDA_SUCCESS;
+  for (bool lost = true; lost;) {
+    result = meet_and_receive(name, deadline, out, &lost);
+    if (!lost || now_ms() >= deadline) break;
     ErrnoGuard guard;
     sleep_ms(kRetryMs);
-    result = meet_and_receive(name, deadline, out, &lost);
   }
   if (result != CUDA_SUCCESS) return refuse_to_open(name, result);
   out->device = device_of(out->mapped);
@@ -210,30 +210,41 @@ void unlist(OpenedMemory& memory, const Opened& opened) {
   }
 }
 
-// With OpenedMemory::mutex held. False: no memory to note it in.
-bool note(OpenedMemory& memory, const Opened& opened) {
-  const uint32_t index = memory.table.take();
-  if (index == 0) return false;
+// With OpenedMemory::mutex held. Its addresses are known from now on; false: no memory for that.
+bool list(OpenedMemory& memory, const Opened& opened, uint32_t index) {
   for (uint64_t at = 0; at < opened.mapped_size; at += kPageBytes) {
     uint32_t* page = memory.pages.put((opened.mapped + at) / kPageBytes);
-    if (page != nullptr) {
-      *page = index;
-      continue;
+    if (page == nullptr) {
+      unlist(memory, opened);
+      return false;
     }
-    unlist(memory, opened);
-    memory.table.give_back(index);
-    return false;
+    *page = index;
   }
-  memory.table[index] = opened;
-  memory.count.fetch_add(1, std::memory_order_release);
   return true;
 }
 
-// With OpenedMemory::mutex held.
+// With OpenedMemory::mutex held. 0: no memory to keep it in.
+uint32_t keep(OpenedMemory& memory, const Opened& opened) {
+  const uint32_t index = memory.table.take();
+  if (index == 0) return 0;
+  memory.table[index] = opened;
+  memory.count.fetch_add(1, std::memory_order_release);
+  return index;
+}
+
+// With OpenedMemory::mutex held; no address of it is known any more.
 void forget(OpenedMemory& memory, uint32_t index) {
-  unlist(memory, memory.table[index]);
   memory.table.give_back(index);
   memory.count.fetch_sub(1, std::memory_order_release);
+}
+
+// With OpenedMemory::mutex held. False: no memory to note it in.
+bool note(OpenedMemory& memory, const Opened& opened) {
+  const uint32_t index = keep(memory, opened);
+  if (index == 0) return false;
+  if (list(memory, opened, index)) return true;
+  forget(memory, index);
+  return false;
 }
 
 // With OpenedMemory::mutex held; 0: nothing of ours.
@@ -269,14 +280,14 @@ bool take_closed(OpenedMemory& memory, Opened* out) {
 }
 
 // What is closed is unmapped once nothing uses it: at once, or when something is opened or closed later. What cannot be
-// noted until then stays mapped.
+// kept until then stays mapped.
 void end_closed(State& s) {
   OpenedMemory& memory = s.opened;
   Opened opened{};
   while (memory.count.load(std::memory_order_acquire) != 0 && take_closed(memory, &opened)) {
     if (wait_for_users(s, opened) && unmap(opened)) continue;
     Lock lock(memory.mutex);
-    if (note(memory, opened)) unlist(memory, opened);
+    keep(memory, opened);
     return;
   }
 }
@@ -311,8 +322,11 @@ CUresult open_shared(State& s, const gpurota_shared_name& name, CUdeviceptr* out
       result = noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
   }
-  if (noted) *out = opened.address;
-  if (!noted) unmap(opened);
+  if (noted) {
+    *out = opened.address;
+  } else {
+    unmap(opened);
+  }
   return result;
 }
 
@@ -354,6 +368,7 @@ void end_opened_in(State& s, uint32_t serial) {
       if (i >= memory.table.end()) return;
       if (!memory.table.is_used(i) || memory.table[i].context != serial) continue;
       opened = memory.table[i];
+      unlist(memory, opened);
       forget(memory, i);
     }
     unmap(opened);

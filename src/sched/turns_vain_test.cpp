@@ -4,18 +4,24 @@
 namespace gpurota::sched {
 namespace {
 
-class VainTurns : public TurnsTest {};
+class VainTurns : public TurnsTest {
+ protected:
+  // B works and needs the memory of A, which rests and is one of `those` by now.
+  void let_b_need_a(std::set<TenantId>& those) {
+    add_two_that_do_not_fit();
+    work(kA);
+    pass(seconds(3));
+    those.insert(kA);
+    rest(kA);
+    pass(seconds(1000));
+    work(kB);
+  }
+};
 
 // It was granted memory, say, and has not made it: nothing is to be had of it until it says so, and asking on and on
 // would keep both sides busy with that.
 TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
-  add_two_that_do_not_fit();
-  work(kA);
-  pass(seconds(3));
-  hollow.insert(kA);
-  rest(kA);
-  pass(seconds(1000));
-  work(kB);
+  let_b_need_a(hollow);
   pass(seconds(1));
   EXPECT_GE(evictions[kA], 2) << "but now and then";
   EXPECT_LE(evictions[kA], 50);
@@ -27,13 +33,7 @@ TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
 }
 
 TEST_F(VainTurns, AFailedEvictionIsReportedAndAnotherGivesOrItIsTriedAgain) {
-  add_two_that_do_not_fit();
-  work(kA);
-  pass(seconds(3));
-  failing.insert(kA);
-  rest(kA);
-  pass(seconds(1000));
-  work(kB);
+  let_b_need_a(failing);
   pass(milliseconds(100));
   EXPECT_EQ(of<ReportTrouble>().at(0).trouble, Trouble::kMoveFailed);
   EXPECT_FALSE(holds(kLeaseB));

@@ -34,6 +34,9 @@ start_daemon() {
   wait_until daemon_answers
 }
 
+# What a context costs on GPU 0 is known then.
+learn_context_cost() { gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null; }
+
 daemon_answers() {
   kill -0 "$DAEMON_PID" 2>/dev/null || return 2
   gpurota status >/dev/null 2>&1

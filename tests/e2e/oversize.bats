@@ -5,7 +5,7 @@ load helpers
 
 setup() {
   start_daemon
-  gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null # what a context costs is known then
+  learn_context_cost
 }
 teardown() { end_test; }
 

@@ -8,7 +8,7 @@ declare -gA TO FROM
 
 setup() {
   start_daemon
-  gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null # what a context costs is known then
+  learn_context_cost
   gpurota set --gpu-ids 0 --capacity 1400M --quantum 200ms
 }
 teardown() { end_test; }

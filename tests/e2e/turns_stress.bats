@@ -7,7 +7,7 @@ load helpers
 
 setup() {
   start_daemon
-  gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null # what a context costs is known then
+  learn_context_cost
   # One has 700 MiB with its two contexts, of 128 MiB each; those of the two others do not move.
   gpurota set --gpu-ids 0 --capacity 1400M --quantum 200ms
   RUNS=0 DONE=0 KILLED=0 EVICTED=0

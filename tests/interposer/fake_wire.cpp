@@ -1,5 +1,7 @@
 #include "fake_wire.h"
 
+#include "ipc/packet.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/un.h>
@@ -18,26 +20,9 @@ Fd listen_at(const std::string& path) {
   return fd;
 }
 
-namespace {
-
-constexpr std::size_t kMostFds = 64;
-
-}  // namespace
-
 bool send_with_fds(const Fd& fd, const void* message, std::size_t size, std::span<const int> fds) {
-  iovec part{const_cast<void*>(message), size};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostFds * sizeof(int))] = {};
-  msghdr out{};
-  out.msg_iov = &part;
-  out.msg_iovlen = 1;
-  out.msg_control = control;
-  out.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* c = CMSG_FIRSTHDR(&out);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(c), fds.data(), fds.size_bytes());
-  return ::sendmsg(fd.get(), &out, MSG_NOSIGNAL) > 0;
+  const auto sent = ipc::send_packet(fd.get(), {static_cast<const std::byte*>(message), size}, fds);
+  return sent && *sent == ipc::IoState::kDone;
 }
 
 gpurota_page* make_page(const std::vector<FakeGpu>& gpus, Fd* fd) {

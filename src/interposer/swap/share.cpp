@@ -2,8 +2,8 @@
 
 #include "interposer/debug.h"
 #include "interposer/driver.h"
-#include "interposer/link.h"
 #include "interposer/pool_charge.h"
+#include "interposer/socket.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/memory.h"

@@ -134,15 +134,11 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
     return paged;
   };
   *result = swap_make(slot, size, false, make, [&] { return refuse(slot, size); });
-  if (*result != CUDA_SUCCESS) {
-    s.mirror(slot);
-    return true;
-  }
-  if (!add_handle(s.vmm, made, out)) {
+  if (*result == CUDA_SUCCESS && add_handle(s.vmm, made, out)) {
+    count(&s.slots[slot].allocations);
+  } else if (*result == CUDA_SUCCESS) {
     end_memory(s, made);
     *result = CUDA_ERROR_OUT_OF_MEMORY;
-  } else {
-    count(&s.slots[slot].allocations);
   }
   s.mirror(slot);
   return true;
@@ -325,8 +321,11 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
   if (result == CUDA_SUCCESS) {
     uint64_t handles[2];  // what is one handle for the program has to be one at the driver
     const uint32_t count = s.swap.devices[memory.slot].space.handles(memory.home, 0, 2, handles);
-    if (count == 1) *out = handles[0];
-    if (count != 1) result = CUDA_ERROR_NOT_SUPPORTED;
+    if (count != 1) {
+      result = CUDA_ERROR_NOT_SUPPORTED;
+    } else {
+      *out = handles[0];
+    }
   }
   drop_mapping(s, id);
   return result;
