@@ -127,7 +127,7 @@ struct HostCalls {
 };
 
 // Not of the forked child's concern: the driver's threads, which use it, are not there.
-HostCalls g_host_calls;
+constinit HostCalls g_host_calls;
 
 HostCall* keep(const HostCall& call) {
   Lock lock(g_host_calls.mutex);

@@ -26,14 +26,11 @@ struct Hook {
   void* address;
 };
 
-template <typename F>
-void* as_pointer(F* function) {
-  return reinterpret_cast<void*>(function);
-}
-
+// Filled when the library is linked, as a constructor of another library may look driver functions up
+// before ours have run: a call in here instead of the cast would leave addresses out until then.
 const Hook kHooks[kHookCount] = {
 #define GPUROTA_HOOK(symbol, base, version, flags) \
-  {#symbol, base, version, flags, as_pointer(&::symbol)},
+  {#symbol, base, version, flags, reinterpret_cast<void*>(&::symbol)},
     GPUROTA_HOOKED_FUNCTIONS(GPUROTA_HOOK)
 #undef GPUROTA_HOOK
 };

@@ -77,6 +77,35 @@ def check_loading(library):
     assert "(GNU_HASH)" in dynamic or "(HASH)" in dynamic
 
 
+def check_start(library):
+    """Constructors of other libraries use ours before it is initialised, so nothing in it may wait for that: the
+    only start-up functions are the compiler's and the one that reads the environment, which every entry
+    also calls itself."""
+    names = {}
+    for line in lines("nm", library):
+        fields = line.split()
+        if len(fields) == 3 and fields[1] in "tT":
+            names[int(fields[0], 16)] = fields[2]
+    found = {names.get(address, f"0x{address:x}") for address in start_functions(library)}
+    allowed = {"frame_dummy", "_ZN7gpurota10interposer12_GLOBAL__N_17on_loadEv"}
+    late = {name for name in found if not name.startswith("_sub_I_00100")} - allowed  # ./dev cov
+    assert not late, f"it has dynamic initialisers: {late}"
+    assert allowed <= found, f"its constructor is gone: {found}"
+
+
+def start_functions(library):
+    """What .init_array points to. The file has addends of relocations there, the section zeros or the same."""
+    for line in lines("readelf", "-SW", library):
+        section = re.search(r"\.init_array\s+INIT_ARRAY\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)", line)
+        if section:
+            begin, size = (int(each, 16) for each in section.groups())
+            break
+    for line in lines("readelf", "-rW", library):
+        relocation = re.match(r"([0-9a-f]{16})\s+[0-9a-f]+\s+R_\w+_RELATIVE\s+([0-9a-f]+)", line)
+        if relocation and begin <= int(relocation.group(1), 16) < begin + size:
+            yield int(relocation.group(2), 16)
+
+
 def read_hooks(driver_functions):
     rows = [line.rstrip("\n").split("\t") for line in open(driver_functions, encoding="utf-8")
             if not line.startswith("#")]
@@ -96,6 +125,7 @@ def main():
     check_exports(library, hooks)
     check_versions(library)
     check_loading(library)
+    check_start(library)
 
 
 main()

@@ -62,9 +62,9 @@ class Table {
     return true;
   }
 
-  Cell* segment_[kSegments];
-  uint32_t segments_;
-  uint32_t free_;
+  Cell* segment_[kSegments] = {};
+  uint32_t segments_ = 0;
+  uint32_t free_ = 0;
 };
 
 }  // namespace gpurota::interposer

@@ -1,0 +1,14 @@
+// What early_library.cpp finds of the driver while the program is being loaded, for early_probe.cpp.
+#pragma once
+
+#include "abi/cuda_abi.h"
+
+struct Early {
+  CUresult (*alloc_by_dlsym)(CUdeviceptr*, size_t);
+  CUresult (*alloc_by_handle)(CUdeviceptr*, size_t);
+  CUresult (*alloc_by_get_proc)(CUdeviceptr*, size_t);
+  CUresult (*free)(CUdeviceptr);
+  bool exhausted;  // set by the program: nothing more may be had when the library's destructor runs
+};
+
+extern "C" Early early;
