@@ -1,0 +1,147 @@
+// driver_captures [--only NAME] [STORED]: what each call does to a capture that is under way, measured on the
+// driver that the loader finds. Prints the table (table.h); with STORED, a table that was printed, prints instead
+// each cell that differs. NAME: only functions whose names begin so.
+// Exit code: 0, 1 if a cell differs, 2 if the driver cannot be used, 3 if a cell could not be measured.
+#include "tests/driver/captures/measure.h"
+#include "tests/driver/captures/table.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+using captures::Call;
+using captures::Cell;
+using captures::kValues;
+using captures::Measured;
+using captures::Outcome;
+using captures::Table;
+
+namespace {
+
+const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kAllowed:
+      return "allowed";
+    case Outcome::kRefused:
+      return "refused";
+    case Outcome::kInvalidates:
+      return "invalidates";
+    case Outcome::kCrashes:
+      return "crashes";
+    case Outcome::kHangs:
+      return "hangs";
+    case Outcome::kUnmeasured:
+      break;
+  }
+  return "unmeasured";
+}
+
+std::vector<Call> all_calls(const std::string& only) {
+  std::vector<Call> calls;
+  captures::add_memory_calls(calls);
+  captures::add_mapping_calls(calls);
+  captures::add_stream_calls(calls);
+  captures::add_context_calls(calls);
+  captures::add_code_calls(calls);
+  std::erase_if(calls, [&](const Call& call) {
+    const std::string name = call.function;
+    if (name.rfind(only, 0) != 0) return true;
+    if (function<void()>(call.function) != nullptr) return false;
+    std::fprintf(stderr, "the driver has no %s\n", call.function);
+    return true;
+  });
+  // What may leave a capture behind that nobody can end comes last.
+  std::stable_partition(calls.begin(), calls.end(), [](const Call& call) {
+    return std::string(call.function) != "cuStreamDestroy_v2";
+  });
+  return calls;
+}
+
+// Of a slow call without those where it is a blocking stream that captures.
+std::vector<Cell> cells_of(const Call& call) {
+  constexpr CUstreamCaptureMode kModes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
+                                            CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                                            CU_STREAM_CAPTURE_MODE_RELAXED};
+  std::vector<Cell> cells;
+  for (const unsigned flags : {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT}) {
+    if (call.slow && flags == CU_STREAM_DEFAULT) break;
+    for (const CUstreamCaptureMode mode : kModes) {
+      for (const bool other : {false, true}) {
+        for (const CUstreamCaptureMode own : kModes)
+          cells.push_back({&call, mode, other, own, flags});
+      }
+    }
+  }
+  return cells;
+}
+
+captures::Key key_of(const Cell& cell) {
+  return {cell.call->function,
+          cell.call->aim,
+          kValues[0][cell.mode],
+          kValues[1][cell.other_thread ? 1 : 0],
+          kValues[2][cell.thread_mode],
+          kValues[3][cell.stream_flags == CU_STREAM_NON_BLOCKING ? 0 : 1]};
+}
+
+std::string answer_of(const Measured& measured) {
+  return std::to_string(measured.result) + "\t" + std::to_string(measured.end) + "\t" +
+         name_of(measured.outcome);
+}
+
+int report(const Table& table, const std::string& stored, const std::string& only) {
+  if (stored.empty()) {
+    std::printf(
+        "# function\taim\tmode\tthread\tthread mode\tcapturing stream\tresult\tend\toutcome\n%s",
+        captures::print(table).c_str());
+    return 0;
+  }
+  const std::ifstream file(stored);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    std::fprintf(stderr, "%s cannot be read\n", stored.c_str());
+    return 2;
+  }
+  const std::vector<std::string> differences =
+      captures::compare(captures::parse(text.str()), table, only);
+  for (const std::string& line : differences) std::printf("%s\n", line.c_str());
+  std::printf("%zu cells, %zu differ\n", table.size(), differences.size());
+  return differences.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string only, stored;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--only" && i + 1 < argc) {
+      only = argv[++i];
+    } else {
+      stored = argument;
+    }
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  if (!load_driver()) return 2;  // looks them up only: it is the child processes that use it
+  const std::vector<Call> calls = all_calls(only);
+  std::vector<Cell> cells;
+  for (const Call& call : calls) {
+    for (const Cell& cell : cells_of(call)) cells.push_back(cell);
+  }
+  const std::vector<Measured> measured = captures::measure(cells);
+  if (measured.size() != cells.size()) return 2;
+  Table table;
+  std::size_t unmeasured = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    table[key_of(cells[i])] = answer_of(measured[i]);
+    unmeasured += measured[i].outcome == Outcome::kUnmeasured ? 1 : 0;
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  std::fprintf(stderr, "%zu calls, %zu cells, %zu of them not measured, %.1f s\n", calls.size(),
+               cells.size(), unmeasured, took.count());
+  const int code = report(table, stored, only);
+  return code != 0 ? code : unmeasured > 0 ? 3 : 0;
+}

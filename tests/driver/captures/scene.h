@@ -1,0 +1,116 @@
+// What stands ready when a call is measured: three streams, of which one captures, events, memory of each
+// family; and what the call makes or takes away. One per process that measures; its measuring thread and the
+// one that makes the call use it in turns.
+#pragma once
+
+#include "tests/driver/captures/functions.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace captures {
+
+inline constexpr std::size_t kBytes = 64 << 10;
+inline constexpr std::size_t kBlock =
+    2 << 20;  // of memory that is mapped: no driver has larger steps
+
+struct Scene {
+  // As long as the process.
+  CUcontext context = nullptr;
+  CUdeviceptr memory = 0;
+  void* pageable = nullptr;
+  void* pinned = nullptr;
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  CUmemoryPool default_pool = nullptr;
+  CUgraph graph = nullptr;  // a memset and a child graph
+  CUgraphNode graph_nodes[2] = {};
+  CUgraphExec graph_exec = nullptr;
+  CUgraph memory_graph = nullptr;
+  CUgraphNode memory_node = nullptr;
+  CUcontext other_context = nullptr;
+  CUgreenCtx green = nullptr;
+
+  // As long as one cell. A call that destroys one of them sets it to null.
+  CUstream capturing = nullptr;
+  CUstream joined = nullptr;
+  CUstream unrelated = nullptr;
+  CUevent fork = nullptr, join = nullptr;
+  CUevent fresh = nullptr;     // was never recorded
+  CUevent done = nullptr;      // was recorded, in the unrelated stream, before the capture
+  CUevent recorded = nullptr;  // was recorded in the capture
+  CUgraph ended = nullptr;     // what another capture came to
+
+  // Made by a call or for it, null if not; clean_up() gives them back.
+  CUdeviceptr pointer = 0;
+  CUdeviceptr async_pointer = 0;
+  CUdeviceptr graph_pointer = 0;  // belongs to the capture
+  void* host_memory = nullptr;
+  void* registered = nullptr;
+  CUarray array = nullptr;
+  CUmipmappedArray mipmap = nullptr;
+  CUdeviceptr reserved = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  CUmemGenericAllocationHandle second_handle = 0;
+  bool mapped = false;
+  int descriptor = -1;
+  CUmemoryPool pool = nullptr, imported_pool = nullptr;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  CUmodule loaded = nullptr;
+  CUlibrary library = nullptr;
+  CUgraph new_graph = nullptr;
+  CUgraphExec new_exec = nullptr;
+  CUcontext new_context = nullptr;
+  int pushed = 0;  // how often the context is current beyond the first time
+
+  // What a step before the call needs to succeed; a cell with one that does not is not measured.
+  void need(CUresult result) { good = good && result == CUDA_SUCCESS; }
+  bool good = true;
+  bool takes_part(CUstream which) const { return which == capturing || which == joined; }
+
+  bool set_up();  // once; makes the context current
+  void open(unsigned capturing_flags);
+  void clean_up();  // in the thread that made the call
+  void close();
+};
+
+// A call that is measured. `inside` is made by the capturing thread, in the capture.
+struct Call {
+  const char* function;
+  std::string aim;
+  std::function<void(Scene&)> prepare;
+  std::function<CUresult(Scene&)> make;
+  std::function<void(Scene&)> inside = {};
+  bool joins = false;  // a stream has joined the capture
+  // Takes long, as making contexts does: measured with one kind of capturing stream only.
+  bool slow = false;
+};
+
+// All calls of one file of calls_*.cpp each.
+void add_memory_calls(std::vector<Call>& calls);
+void add_mapping_calls(std::vector<Call>& calls);
+void add_stream_calls(std::vector<Call>& calls);
+void add_context_calls(std::vector<Call>& calls);
+void add_code_calls(std::vector<Call>& calls);
+
+// For a call that takes `slot` away.
+template <class T>
+CUresult gone(T& slot, CUresult result) {
+  if (result == CUDA_SUCCESS) slot = {};
+  return result;
+}
+
+inline constexpr char kKernel[] = R"ptx(
+.version 5.0
+.target sm_60
+.address_size 64
+.visible .entry spin_us(.param .u64 p_us)
+{
+    ret;
+}
+)ptx";
+inline constexpr char kKernelName[] = "spin_us";  // which the simulated driver knows too
+
+}  // namespace captures
