@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include <cstdint>
+
 namespace captures {
 namespace {
 

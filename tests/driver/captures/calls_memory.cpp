@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include <cstdint>
+
 namespace captures {
 namespace {
 
