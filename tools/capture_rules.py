@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""src/abi/captures.tsv, what each driver call does to a capture under way, and what the build makes of it.
+
+    capture_rules.py interposer CAPTURES FUNCTIONS OUTPUT.h    when libgpurota may make which call of its own
+
+CMake runs it. The columns are explained at the top of the table itself; FUNCTIONS is
+src/abi/driver_functions.tsv.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+import driver_functions
+
+OUTCOMES = ("allowed", "refused", "invalidates")
+# Aims that belong to the capture; of the legacy stream that depends on whether a blocking stream captures.
+OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream joined by"
+                        r"|stream that joined)\b")
+IMPLICIT = 906  # CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: aimed at the legacy stream, whether the aim says so or not
+
+Cell = collections.namedtuple("Cell", "function aim mode thread thread_mode stream result end outcome")
+
+
+def parse_cell(line):
+    fields = line.split("\t")
+    if len(fields) != len(Cell._fields):
+        raise ValueError(f"{len(Cell._fields)} columns are needed: {line!r}")
+    cell = Cell(*fields)
+    if cell.outcome not in OUTCOMES:
+        raise ValueError(f"no rule follows from what came of it: {line!r}")
+    return cell._replace(result=int(cell.result), end=int(cell.end))
+
+
+def read_cells(path):
+    """The lines of each function, by its name. ValueError names a line that is wrong."""
+    cells = collections.defaultdict(list)
+    for line in pathlib.Path(path).read_text().splitlines():
+        if line and not line.startswith("#"):
+            cell = parse_cell(line)
+            cells[cell.function].append(cell)
+    return cells
+
+
+def is_of_capture(cell):
+    return cell.result == IMPLICIT or OF_CAPTURE.search(cell.aim) is not None
+
+
+def rule_of(cells):
+    """The first rule that fits all lines of a function. ValueError if none does."""
+    kills = {cell for cell in cells if cell.outcome == "invalidates"}
+    relaxed = {cell for cell in cells if cell.thread_mode in ("relaxed", "any")}
+    apart = {cell for cell in cells if not is_of_capture(cell)}
+    if not kills:
+        return "kAnytime"
+    if not kills & relaxed:
+        return "kRelaxed"
+    if apart and not kills & relaxed & apart:
+        return "kOutside" if kills & apart else "kOutsideAnytime"
+    if apart and relaxed <= kills:
+        return "kNever"
+    raise ValueError(f"{cells[0].function}: what it does to captures fits no rule")
+
+
+def measured_names(row):
+    """Its own, and that of its legacy variant, which differs only in what a null stream means."""
+    return {row.symbol, row.symbol if row.stream == "legacy" else re.sub(r"_pt[ds][sz]$", "", row.symbol)}
+
+
+def interposer_rules(cells, rows):
+    """An X-macro file: a line for each measured function that libgpurota hooks or calls."""
+    text = ["// Made from src/abi/captures.tsv by tools/capture_rules.py.\n"]
+    for row in rows:
+        own = [cell for name in sorted(measured_names(row)) for cell in cells.get(name, [])]
+        if own and row.use in ("hook", "call"):
+            text.append(f"GPUROTA_CAPTURE_RULE({row.symbol}, {rule_of(own)})\n")
+    return "".join(text)
+
+
+def main():
+    what, captures, functions, output = sys.argv[1:]
+    try:
+        cells = read_cells(captures)
+        rows = driver_functions.read_rows(functions)
+        unknown = set(cells) - {row.symbol for row in rows}
+        if unknown:
+            raise ValueError(f"{sorted(unknown)} are not in {functions}")
+        text = {"interposer": interposer_rules}[what](cells, rows)
+    except ValueError as error:
+        sys.exit(f"{captures}: {error}")
+    path = pathlib.Path(output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
