@@ -3,6 +3,7 @@
 #include "abi/wire.h"
 #include "interposer/config.h"
 #include "interposer/debug.h"
+#include "interposer/swap/memory.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -76,9 +77,9 @@ bool swap_gone(const State& s) {
   return since != 0 && now_ms() - since >= config().wait_ms;
 }
 
-Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
-  State& s = state();
-  ErrnoGuard guard;
+namespace {
+
+Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
   SwapAsk* ask = take_ask(s.swap);
   {
     Lock lock(s.swap.books_mutex);
@@ -100,6 +101,17 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
   ask->state.store(kAskFree, std::memory_order_release);
   s.mirror(slot);
   return answer;
+}
+
+}  // namespace
+
+// What was freed in stream order and is done counts until somebody looks: so a refusal is believed after a look.
+Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
+  State& s = state();
+  ErrnoGuard guard;
+  const Answer answer = ask(s, slot, kind, bytes, granted);
+  if (answer != Answer::kNo || !swap_end_freed(s, 0)) return answer;
+  return ask(s, slot, kind, bytes, granted);
 }
 
 namespace {
