@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kPitchBytes = 512;
 constexpr int64_t kPatienceMs = 1000;  // for what others freed in stream order
+constexpr int kRounds = 16;            // in which they may take what came back
 
 void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_t serial,
           uint16_t pool) {
@@ -175,9 +176,10 @@ bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream st
 }
 
 // Of what was freed in stream order some ends by itself: waits for that, shortly, as its stream may wait for us.
-bool wait_for_freed(State& s, int64_t deadline_ms) {
+bool wait_for_freed(State& s) {
   ErrnoGuard guard;
-  while (s.swap.freed_count.load() != 0 && now_ms() < deadline_ms) {
+  const int64_t deadline = now_ms() + kPatienceMs;
+  while (s.swap.freed_count.load() != 0 && now_ms() < deadline) {
     if (swap_end_freed(s, 0)) return true;
     sleep_ms(1);
   }
@@ -200,12 +202,12 @@ CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream,
     return CUDA_SUCCESS;
   }
   swap_end_freed(s, 0);
-  const int64_t deadline = now_ms() + kPatienceMs;
-  for (;;) {
+  for (int round = 1;; ++round) {
+    const uint64_t before = s.swap.given_back.load();
     const CUresult result = allocate(place, size, pool, out);
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || round == kRounds) return result;
     if (use_behind_another(s, place, size, stream, per_thread, pool, out)) return CUDA_SUCCESS;
-    if (!wait_for_freed(s, deadline)) return result;
+    if (!wait_for_freed(s) && s.swap.given_back.load() == before) return result;
   }
 }
 

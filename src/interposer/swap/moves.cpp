@@ -119,6 +119,12 @@ bool has_failed(CUresult result) {
   return result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED;
 }
 
+// Of what the program freed while it was moved.
+void tell_ended(int slot, SwapDevice& device, const Moved& moved) {
+  swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+  device.space.ended(moved.freed_here + moved.freed_out);
+}
+
 void evict(Worker& w, int slot, uint64_t bytes) {
   SwapDevice& device = w.swap.devices[slot];
   if (device.ready.load() == 0 || device.space.resident_bytes() == 0) {
@@ -149,7 +155,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   w.moving = slot;
   const int64_t begun = now_ms();
   const Moved moved = Mover(device.space, on_evicted, &w).evict(bytes);
-  swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+  tell_ended(slot, device, moved);
   GPUROTA_DEBUG(
       "slot %d: evicted %llu of %llu bytes, %llu of them not copied, in %lld ms (result %d)", slot,
       static_cast<unsigned long long>(moved.bytes), static_cast<unsigned long long>(bytes),
@@ -183,7 +189,7 @@ void restore(Worker& w, int slot) {
       w.moving = slot;
       const int64_t begun = now_ms();
       moved = Mover(device.space, on_restored, &w).restore(room);
-      swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+      tell_ended(slot, device, moved);
       GPUROTA_DEBUG("slot %d: restored %llu bytes in %lld ms (result %d)", slot,
                     static_cast<unsigned long long>(moved.bytes),
                     static_cast<long long>(now_ms() - begun), moved.result);

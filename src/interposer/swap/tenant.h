@@ -140,6 +140,7 @@ struct Swap {
   uint64_t event_inode;
   uint32_t ask_seq;
   SwapBooks books[GPUROTA_SLOTS];
+  std::atomic<uint64_t> given_back;  // counts what gave room back; changed under the lock
   SwapAsk asks[kSwapAsks];
 
   std::atomic<int64_t> away_since;  // ms; 0: the daemon is there
