@@ -2,6 +2,7 @@
 """src/abi/captures.tsv, what each driver call does to a capture under way, and what the build makes of it.
 
     capture_rules.py interposer CAPTURES FUNCTIONS OUTPUT.h    when libgpurota may make which call of its own
+    capture_rules.py simulator CAPTURES FUNCTIONS OUTPUT.h     what the simulated driver forbids meanwhile
 
 CMake runs it. The columns are explained at the top of the table itself; FUNCTIONS is
 src/abi/driver_functions.tsv.
@@ -17,6 +18,7 @@ OUTCOMES = ("allowed", "refused", "invalidates")
 # Aims that belong to the capture; of the legacy stream that depends on whether a blocking stream captures.
 OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream joined by"
                         r"|stream that joined)\b")
+UNSUPPORTED = 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 IMPLICIT = 906  # CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: aimed at the legacy stream, whether the aim says so or not
 
 Cell = collections.namedtuple("Cell", "function aim mode thread thread_mode stream result end outcome")
@@ -77,6 +79,33 @@ def interposer_rules(cells, rows):
     return "".join(text)
 
 
+def simulator_kind(cells):
+    """Whether a call is unsafe as such, ends the capture of a stream that it is aimed at, and needs the legacy
+    stream: taken for granted of what was never aimed at that one, as of all that was not measured."""
+    on_capturing = [cell for cell in cells if cell.aim.startswith("capturing stream")]
+    on_legacy = [cell for cell in cells if cell.aim.startswith("legacy stream") or cell.result == IMPLICIT]
+    return (rule_of(cells) in ("kRelaxed", "kOutside"),
+            any(cell.result == UNSUPPORTED for cell in on_capturing),
+            not on_legacy or any(cell.outcome == "invalidates" for cell in on_legacy))
+
+
+def simulator_kinds(cells, rows):
+    """A header: the kind of each function that was measured, and of those that are other versions of one.
+    Per-thread variants have that of their legacy one: in the simulator they are one function."""
+    family = collections.defaultdict(list)
+    for row in rows:
+        family[row.base] += cells.get(row.symbol, []) if row.stream == "legacy" else []
+    lines = []
+    for row in rows:
+        own = cells.get(row.symbol) or family[row.base]
+        if own and row.stream == "legacy":
+            flags = ", ".join(str(flag).lower() for flag in simulator_kind(own))
+            lines.append(f'    {{"{row.symbol}", {{{flags}}}}},\n')
+    return ("// Made from src/abi/captures.tsv by tools/capture_rules.py. Sorted by name.\n"
+            "constexpr struct {\n  std::string_view function;\n  CaptureKind kind;\n"
+            "} kCaptureKinds[] = {\n" + "".join(lines) + "};\n")
+
+
 def main():
     what, captures, functions, output = sys.argv[1:]
     try:
@@ -85,7 +114,7 @@ def main():
         unknown = set(cells) - {row.symbol for row in rows}
         if unknown:
             raise ValueError(f"{sorted(unknown)} are not in {functions}")
-        text = {"interposer": interposer_rules}[what](cells, rows)
+        text = {"interposer": interposer_rules, "simulator": simulator_kinds}[what](cells, rows)
     except ValueError as error:
         sys.exit(f"{captures}: {error}")
     path = pathlib.Path(output)

@@ -62,6 +62,25 @@ class CaptureRules(unittest.TestCase):
         self.assertIn("(cuStreamQuery_ptsz, kOutside)", text)  # measured on its own stream only
         self.assertIn("(cuMemcpyDtoH_v2_ptds, kOutsideAnytime)", text)  # not measured at all
 
+    def test_the_simulator_is_told_what_a_call_is_to_captures(self):
+        def kind(*lines):
+            return capture_rules.simulator_kind([capture_rules.parse_cell(line(*each)) for each in lines])
+
+        legacy = ("legacy stream", IMPLICIT)
+        self.assertEqual(kind(("-", STRICT)), (True, False, True))
+        self.assertEqual(kind(("unrelated stream", FINE), legacy), (False, False, True))
+        self.assertEqual(kind(("unrelated stream", STRICT), ("capturing stream", ANY), legacy), (True, True, True))
+        self.assertEqual(kind(("legacy stream", ("any", 906, 0, "refused"))), (False, False, False))
+        self.assertEqual(kind(("page-locked", IMPLICIT), ("page-locked", FINE)), (False, False, True))
+
+    def test_the_simulators_table_has_other_versions_of_what_was_measured_and_is_sorted(self):
+        text = capture_rules.simulator_kinds(capture_rules.read_cells(TABLE), driver_functions.read_rows(FUNCTIONS))
+        names = re.findall(r'{"(\w+)", {', text)
+        self.assertEqual(names, sorted(names))
+        self.assertIn('{"cuMemHostRegister", {true, false, true}}', text)  # its _v2 was measured
+        self.assertIn('{"cuStreamGetCaptureInfo_v3", {false, false, false}}', text)
+        self.assertNotIn("_ptsz", text)
+
     def test_every_line_of_the_header_is_a_rule_of_the_measured_table(self):
         with tempfile.TemporaryDirectory() as folder:
             header = pathlib.Path(folder) / "new/capture_rules.h"

@@ -1,5 +1,6 @@
 #include "sim/cuda/api.h"
 
+#include "sim/cuda/capture.h"
 #include "sim/cuda/thread_local.h"
 
 namespace gpurota::sim {
@@ -13,12 +14,14 @@ PerThreadStream::PerThreadStream() { ++t_per_thread_depth; }
 PerThreadStream::~PerThreadStream() { --t_per_thread_depth; }
 bool PerThreadStream::is_on() { return t_per_thread_depth > 0; }
 
-Call::Call() : driver_(Driver::get()), error_(driver_.ready()) {
+Call::Call(const char* function) : driver_(Driver::get()), error_(driver_.ready()) {
   // A forked child may have inherited a locked mutex: it must not be touched there.
-  if (error_ == CUDA_SUCCESS) lock_ = std::unique_lock(driver_.mutex);
+  if (error_ != CUDA_SUCCESS) return;
+  lock_ = std::unique_lock(driver_.mutex);
+  error_ = check_captures(driver_, function);
 }
 
-ContextCall::ContextCall() {
+ContextCall::ContextCall(const char* function) : Call(nullptr) {
   if (failed()) return;
   std::vector<Context*>& stack = context_stack();
   if (stack.empty() || stack.back() == nullptr) {
@@ -36,6 +39,7 @@ ContextCall::ContextCall() {
   } else {
     error_ = context_->error.load();
   }
+  if (!failed()) error_ = check_captures(driver_, function);
 }
 
 CUresult unsupported(const char* name) {

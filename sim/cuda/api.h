@@ -8,6 +8,10 @@
 //
 // A call holds the driver's lock until it is destroyed. GPUROTA_SIM_STREAM_API defines a function
 // and its _ptsz (or _ptds) twin, for which a null stream is the calling thread's own.
+//
+// What captures forbid is looked up by the name of the exported function, which a call takes by itself from
+// where it stands (capture.h). A call in a helper is told it, where the helper's functions are no calls that
+// are allowed at any time.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -38,10 +42,10 @@ class PerThreadStream {
   static bool is_on();
 };
 
-// A call that needs cuInit only.
+// A call that needs cuInit only. Of no function (null): whether captures forbid it is looked at elsewhere.
 class Call {
  public:
-  Call();
+  explicit Call(const char* function = __builtin_FUNCTION());
   bool failed() const { return error_ != CUDA_SUCCESS; }
   CUresult error() const { return error_; }
   Driver& driver() const { return driver_; }
@@ -57,7 +61,7 @@ class Call {
 // A call that needs a current context that works.
 class ContextCall : public Call {
  public:
-  ContextCall();
+  explicit ContextCall(const char* function = __builtin_FUNCTION());
   Context* context() const { return context_; }
 
  private:

@@ -1,7 +1,6 @@
 // CUDA arrays and mipmapped arrays.
 #include "sim/cuda/api.h"
 #include "sim/cuda/array.h"
-#include "sim/cuda/capture.h"
 
 #include <algorithm>
 
@@ -76,11 +75,9 @@ std::unique_ptr<ArrayMemory> describe(Context* context, const CUDA_ARRAY3D_DESCR
   return array;
 }
 
-CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
-  const ContextCall call;
+CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& shape, const char* function) {
+  const ContextCall call(function);
   if (call.failed()) return call.error();
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   auto array = describe(call.context(), shape);
   if (out == nullptr || !array) return CUDA_ERROR_INVALID_VALUE;
   if (!array->is_deferred()) {
@@ -93,7 +90,8 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
 
 class ArrayCall : public ContextCall {
  public:
-  explicit ArrayCall(CUarray handle) {
+  explicit ArrayCall(CUarray handle, const char* function = __builtin_FUNCTION())
+      : ContextCall(function) {
     if (failed()) return;
     array_ = driver_.arrays.find(handle);
     if (array_ == nullptr) error_ = CUDA_ERROR_INVALID_HANDLE;
@@ -108,11 +106,13 @@ class ArrayCall : public ContextCall {
 
 GPUROTA_SIM_API cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) {
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return create(out, {shape->Width, shape->Height, 0, shape->Format, shape->NumChannels, 0});
+  const CUDA_ARRAY3D_DESCRIPTOR flat = {shape->Width,  shape->Height,      0,
+                                        shape->Format, shape->NumChannels, 0};
+  return create(out, flat, __func__);
 }
 
 GPUROTA_SIM_API cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
-  return shape == nullptr ? CUDA_ERROR_INVALID_VALUE : create(out, *shape);
+  return shape == nullptr ? CUDA_ERROR_INVALID_VALUE : create(out, *shape, __func__);
 }
 
 GPUROTA_SIM_API cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* out, CUarray handle) {
@@ -146,8 +146,6 @@ GPUROTA_SIM_API cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out
 GPUROTA_SIM_API cuArrayDestroy(CUarray handle) {
   ArrayCall call(handle);
   if (call.failed()) return call.error();
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   if (call.array().is_level) return CUDA_ERROR_INVALID_HANDLE;
   call.driver().wait_all(call.driver().tails(*call.context()), call.lock());
   (void)call.driver().arrays.take(&call.array());

@@ -54,12 +54,11 @@ bool is_joined(const Capture& capture) {
     if (!reached.insert(node).second) continue;
     todo.insert(todo.end(), node->after.begin(), node->after.end());
   }
-  for (const auto& [stream, nodes] : capture.frontier) {
-    for (const GraphNode* node : nodes) {
-      if (reached.count(node) == 0) return false;
-    }
-  }
-  return true;
+  const auto is_reached = [&](const GraphNode* node) { return reached.count(node) > 0; };
+  return std::all_of(capture.left_behind.begin(), capture.left_behind.end(), is_reached) &&
+         std::all_of(capture.frontier.begin(), capture.frontier.end(), [&](const auto& member) {
+           return std::all_of(member.second.begin(), member.second.end(), is_reached);
+         });
 }
 
 void detach(Driver& driver, const std::shared_ptr<Capture>& capture) {
@@ -83,14 +82,14 @@ struct CaptureInfo {
 };
 
 CUresult get_info(CUstream handle, const CaptureInfo& out) {
-  StreamCall call(handle);
+  StreamCall call(handle, "cuStreamGetCaptureInfo_v2");
   if (call.failed()) return call.error();
   if (out.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (out.edges != nullptr) *out.edges = nullptr;
   Stream& stream = call.stream();
-  if (stream.is_legacy) {
-    const CUresult legacy = gpurota::sim::check_legacy_stream(call.driver(), *stream.context);
-    if (legacy != CUDA_SUCCESS) return legacy;
+  // A question that is only refused: who asks whether a capture is under way must not end it.
+  if (stream.is_legacy && gpurota::sim::is_legacy_in_use(call.driver(), *stream.context)) {
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }
   if (!stream.capture) {
     *out.status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -43,7 +43,8 @@ CUresult destroy(CUcontext handle) {
 // The context of a handle, or the current one for none.
 class AnyContextCall : public Call {
  public:
-  explicit AnyContextCall(CUcontext handle) {
+  explicit AnyContextCall(CUcontext handle, const char* function = __builtin_FUNCTION())
+      : Call(function) {
     if (failed()) return;
     if (handle == nullptr)
       handle =
@@ -67,9 +68,8 @@ class AnyContextCall : public Call {
 CUresult synchronize(AnyContextCall& call) {
   if (call.failed()) return call.error();
   Context& context = *call.context();
-  if (gpurota::sim::invalidate_captures_in(call.driver(), context)) {
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
+  const CUresult capturing = gpurota::sim::check_captures_in(call.driver(), context);
+  if (capturing != CUDA_SUCCESS) return capturing;
   if (call.machine().faults(context.device).lost.load() != 0) return CUDA_ERROR_UNKNOWN;
   const CUdevice ordinal = context.ordinal;
   call.driver().wait_all(call.driver().tails(context), call.lock());

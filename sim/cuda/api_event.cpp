@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+using gpurota::sim::Call;
+using gpurota::sim::Context;
 using gpurota::sim::ContextCall;
 using gpurota::sim::Event;
 using gpurota::sim::EventRecordOp;
@@ -13,6 +15,7 @@ using gpurota::sim::GraphNode;
 using gpurota::sim::SharedEvent;
 using gpurota::sim::Stream;
 using gpurota::sim::StreamCall;
+using gpurota::sim::Work;
 
 namespace {
 
@@ -38,10 +41,6 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
     return CUDA_SUCCESS;
   }
   if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;
-  if (stream.is_legacy) {
-    const CUresult legacy = gpurota::sim::check_legacy_stream(call.driver(), *stream.context);
-    if (legacy != CUDA_SUCCESS) return legacy;
-  }
   event->capture = nullptr;
   event->capture_nodes.clear();
   if (event->shared) {
@@ -82,7 +81,10 @@ CUresult wait_for(CUstream stream_handle, CUevent handle, unsigned flags) {
   if (event->capture) {
     if (!event->capture->is_valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream.capture && stream.capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-    if (stream.is_legacy) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (stream.is_legacy) {  // which cannot join
+      event->capture->is_valid = false;
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
     join(stream, *event);
     return CUDA_SUCCESS;
   }
@@ -90,10 +92,6 @@ CUresult wait_for(CUstream stream_handle, CUevent handle, unsigned flags) {
     // The captured work would depend on work outside of the graph.
     stream.capture->is_valid = false;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-  }
-  if (stream.is_legacy) {
-    const CUresult legacy = gpurota::sim::check_legacy_stream(call.driver(), *stream.context);
-    if (legacy != CUDA_SUCCESS) return legacy;
   }
   if (event->shared) {
     const std::uint64_t number = event->shared->latest();
@@ -127,6 +125,7 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
   const Event* end = call.driver().events.find(end_handle);
   if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (start->capture || end->capture) return CUDA_ERROR_CAPTURED_EVENT;
   if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded ||
       !end->recorded) {
     return CUDA_ERROR_INVALID_HANDLE;
@@ -138,7 +137,78 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
   return CUDA_SUCCESS;
 }
 
+// A question about the work that an event stands for: nobody can answer it of an event of a capture.
+class EventQuestion : public ContextCall {
+ public:
+  EventQuestion(CUevent handle, const char* function) : ContextCall(nullptr) {
+    if (failed()) return;
+    event_ = driver_.events.find(handle);
+    if (event_ == nullptr) {
+      error_ = CUDA_ERROR_INVALID_HANDLE;
+    } else if (event_->capture) {
+      event_->capture->is_valid = false;
+      error_ = CUDA_ERROR_CAPTURED_EVENT;
+    } else {
+      error_ = gpurota::sim::check_captures(driver_, function);
+    }
+  }
+  const Event& event() const { return *event_; }
+
+ private:
+  Event* event_ = nullptr;
+};
+
+// A call about the work of a whole context. None is possible while something in it captures.
+class WholeContextCall : public Call {
+ public:
+  WholeContextCall(CUcontext handle, CUevent event) {
+    if (failed()) return;
+    context_ = driver_.contexts.find(handle);
+    if (context_ != nullptr && context_->view_of != nullptr) {
+      context_ = driver_.contexts.find(context_->view_of);
+    }
+    event_ = driver_.events.find(event);
+    if (context_ == nullptr) {
+      error_ = CUDA_ERROR_INVALID_CONTEXT;
+    } else if (event_ == nullptr) {
+      error_ = CUDA_ERROR_INVALID_HANDLE;
+    } else if (event_->shared) {
+      error_ = gpurota::sim::unsupported("an interprocess event for a whole context");
+    } else {
+      error_ = gpurota::sim::check_captures_in(driver_, *context_);
+    }
+  }
+  Context& context() const { return *context_; }
+  Event& event() const { return *event_; }
+
+ private:
+  Context* context_ = nullptr;
+  Event* event_ = nullptr;
+};
+
 }  // namespace
+
+GPUROTA_SIM_API cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
+  const WholeContextCall call(handle, event_handle);
+  if (call.failed()) return call.error();
+  Event& event = call.event();
+  if (event.context != &call.context()) return CUDA_ERROR_INVALID_HANDLE;
+  event.capture = nullptr;
+  event.capture_nodes.clear();
+  event.recorded = std::make_shared<Work>(nullptr);
+  call.driver().engine.submit(event.recorded, call.driver().tails(call.context()));
+  return CUDA_SUCCESS;
+}
+
+GPUROTA_SIM_API cuCtxWaitEvent(CUcontext handle, CUevent event) {
+  const WholeContextCall call(handle, event);
+  if (call.failed()) return call.error();
+  if (call.event().capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  auto gate = std::make_shared<Work>(nullptr);
+  call.driver().engine.submit(gate, {call.context().gate, call.event().recorded});
+  call.context().gate = std::move(gate);
+  return CUDA_SUCCESS;
+}
 
 GPUROTA_SIM_API cuEventCreate(CUevent* out, unsigned flags) {
   const ContextCall call;
@@ -173,35 +243,24 @@ GPUROTA_SIM_STREAM_API(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event
 }
 
 GPUROTA_SIM_API cuEventQuery(CUevent handle) {
-  const ContextCall call;
+  const EventQuestion call(handle, __func__);
   if (call.failed()) return call.error();
-  const Event* event = call.driver().events.find(handle);
-  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (event->capture) {
-    event->capture->is_valid = false;
-    return CUDA_ERROR_CAPTURED_EVENT;
-  }
-  const bool is_done = event->shared ? event->shared->is_done(event->shared->latest())
-                                     : !event->recorded || event->recorded->is_done();
+  const Event& event = call.event();
+  const bool is_done = event.shared ? event.shared->is_done(event.shared->latest())
+                                    : !event.recorded || event.recorded->is_done();
   return is_done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 GPUROTA_SIM_API cuEventSynchronize(CUevent handle) {
-  ContextCall call;
+  EventQuestion call(handle, __func__);
   if (call.failed()) return call.error();
-  Event* event = call.driver().events.find(handle);
-  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (event->capture) {
-    event->capture->is_valid = false;
-    return CUDA_ERROR_CAPTURED_EVENT;
-  }
-  if (const auto shared = event->shared) {
+  if (const auto shared = call.event().shared) {
     const std::uint64_t number = shared->latest();
     call.lock().unlock();
     shared->wait(number);
     call.lock().lock();
   } else {
-    call.driver().wait_all({event->recorded}, call.lock());
+    call.driver().wait_all({call.event().recorded}, call.lock());
   }
   const bool alive = call.driver().contexts.find(call.context()) != nullptr;
   return alive ? call.context()->error.load() : CUDA_ERROR_CONTEXT_IS_DESTROYED;

@@ -7,7 +7,7 @@ namespace gpurota::sim {
 namespace {
 
 CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
-  const GraphCall call(handle);
+  const GraphCall call(handle, "cuGraphInstantiateWithFlags");
   if (call.failed()) return call.error();
   constexpr unsigned long long kFlags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
                                         CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
@@ -33,7 +33,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
 
 class ExecCall : public Call {
  public:
-  explicit ExecCall(CUgraphExec handle) {
+  explicit ExecCall(CUgraphExec handle, const char* function = __builtin_FUNCTION())
+      : Call(function) {
     if (failed()) return;
     exec_ = driver_.execs.find(handle);
     if (exec_ == nullptr) error_ = CUDA_ERROR_INVALID_VALUE;
@@ -157,7 +158,6 @@ GPUROTA_SIM_STREAM_API(cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream strea
   if (call.failed()) return call.error();
   GraphExec* exec = call.driver().execs.find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (call.stream().capture) return unsupported("cuGraphLaunch in a capture");
   return launch_graph(call.driver(), *exec, call.stream());
 }
 

@@ -1,6 +1,5 @@
 // Page-locked host memory, allocated or registered.
 #include "sim/cuda/api.h"
-#include "sim/cuda/capture.h"
 #include "sim/cuda/memory.h"
 
 using gpurota::sim::Allocation;
@@ -17,11 +16,9 @@ constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGI
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 // Frees or unregisters the host memory of `kind` that starts at `pointer`.
-CUresult give_back(const void* pointer, Kind kind, CUresult if_unknown) {
-  ContextCall call;
+CUresult give_back(const void* pointer, Kind kind, CUresult if_unknown, const char* function) {
+  ContextCall call(function);
   if (call.failed()) return call.error();
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto found = call.driver().space.find(address_of(pointer));
   if (!found || found->base != address_of(pointer) || found->kind != kind) return if_unknown;
@@ -34,8 +31,6 @@ CUresult give_back(const void* pointer, Kind kind, CUresult if_unknown) {
 GPUROTA_SIM_API cuMemHostAlloc(void** out, std::size_t bytes, unsigned flags) {
   const ContextCall call;
   if (call.failed()) return call.error();
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   if (out == nullptr || (flags & ~kHostAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   return gpurota::sim::allocate_host(call.driver(), *call.context(), bytes, flags, out);
 }
@@ -45,14 +40,12 @@ GPUROTA_SIM_API cuMemAllocHost_v2(void** out, std::size_t bytes) {
 }
 
 GPUROTA_SIM_API cuMemFreeHost(void* pointer) {
-  return give_back(pointer, Kind::kHost, CUDA_ERROR_INVALID_VALUE);
+  return give_back(pointer, Kind::kHost, CUDA_ERROR_INVALID_VALUE, __func__);
 }
 
 GPUROTA_SIM_API cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
   const ContextCall call;
   if (call.failed()) return call.error();
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   if (pointer == nullptr || bytes == 0 || (flags & ~kRegisterFlags) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -75,7 +68,7 @@ GPUROTA_SIM_API cuMemHostRegister(void* pointer, std::size_t bytes, unsigned fla
 }
 
 GPUROTA_SIM_API cuMemHostUnregister(void* pointer) {
-  return give_back(pointer, Kind::kRegistered, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  return give_back(pointer, Kind::kRegistered, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__);
 }
 
 GPUROTA_SIM_API cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* pointer, unsigned flags) {

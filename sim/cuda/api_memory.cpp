@@ -1,25 +1,15 @@
 // Linear, pitched and managed memory, what is left, and which allocation an address belongs to.
 #include "sim/cuda/api.h"
-#include "sim/cuda/capture.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
 
 #include <algorithm>
 
-using gpurota::sim::check_unsafe_call;
 using gpurota::sim::Context;
 using gpurota::sim::ContextCall;
 using Kind = gpurota::sim::Allocation::Kind;
 
 namespace {
-
-// A call that must not happen while something captures.
-class UnsafeCall : public ContextCall {
- public:
-  UnsafeCall() {
-    if (!failed()) error_ = check_unsafe_call(driver_);
-  }
-};
 
 constexpr std::size_t kPitchAlignment = 512;
 
@@ -36,7 +26,7 @@ GPUROTA_SIM_API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 
 GPUROTA_SIM_API cuMemAlloc_v2(CUdeviceptr* out, std::size_t bytes) {
-  const UnsafeCall call;
+  const ContextCall call;
   if (call.failed()) return call.error();
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return gpurota::sim::allocate_linear(call.driver(), *call.context(), bytes, out);
@@ -44,7 +34,7 @@ GPUROTA_SIM_API cuMemAlloc_v2(CUdeviceptr* out, std::size_t bytes) {
 
 GPUROTA_SIM_API cuMemAllocPitch_v2(CUdeviceptr* out, std::size_t* pitch, std::size_t width,
                                    std::size_t height, unsigned element) {
-  const UnsafeCall call;
+  const ContextCall call;
   if (call.failed()) return call.error();
   const bool is_size = element == 4 || element == 8 || element == 16;
   if (out == nullptr || pitch == nullptr || width == 0 || height == 0 || !is_size) {
@@ -59,14 +49,14 @@ GPUROTA_SIM_API cuMemAllocPitch_v2(CUdeviceptr* out, std::size_t* pitch, std::si
 }
 
 GPUROTA_SIM_API cuMemAllocManaged(CUdeviceptr* out, std::size_t bytes, unsigned flags) {
-  const UnsafeCall call;
+  const ContextCall call;
   if (call.failed()) return call.error();
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return gpurota::sim::allocate_managed(call.driver(), *call.context(), bytes, flags, out);
 }
 
 GPUROTA_SIM_API cuMemFree_v2(CUdeviceptr address) {
-  UnsafeCall call;
+  ContextCall call;
   if (call.failed()) return call.error();
   if (address == 0) return CUDA_SUCCESS;
   auto& driver = call.driver();

@@ -1,6 +1,5 @@
 // Modules and libraries: loaded, asked for kernels, unloaded.
 #include "sim/cuda/api.h"
-#include "sim/cuda/capture.h"
 #include "sim/cuda/module.h"
 
 #include <cstring>
@@ -106,8 +105,6 @@ GPUROTA_SIM_API cuModuleLoadData(CUmodule* out, const void* image) {
   const ContextCall call;
   if (call.failed()) return call.error();
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   Module* module = nullptr;
   const CUresult result = gpurota::sim::load(call.driver(), call.context(), false, image, &module);
   if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUmodule>(module);

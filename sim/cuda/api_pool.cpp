@@ -1,5 +1,4 @@
 // Stream-ordered allocation and memory pools.
-#include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
@@ -34,8 +33,9 @@ CUresult capture_allocation(StreamCall& call, const MemPool& pool, std::size_t b
   return call.submit(op, StreamCall::Wait::kNo);
 }
 
-CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
-  StreamCall call(stream);
+CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUstream stream,
+                  const char* function) {
+  StreamCall call(stream, function);
   if (call.failed()) return call.error();
   Driver& driver = call.driver();
   MemPool* pool = handle != nullptr ? driver.pools.find(handle)
@@ -48,10 +48,6 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUst
     return CUDA_SUCCESS;
   }
   if (call.stream().capture) return capture_allocation(call, *pool, bytes, out);
-  if (call.stream().is_legacy) {
-    const CUresult legacy = gpurota::sim::check_legacy_stream(driver, *call.stream().context);
-    if (legacy != CUDA_SUCCESS) return legacy;
-  }
   gpurota::sim::Context& context = *call.stream().context;
   CUresult result =
       gpurota::sim::allocate_from_pool(driver, *pool, context, call.stream(), bytes, out);
@@ -65,7 +61,8 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUst
 
 class PoolCall : public Call {
  public:
-  explicit PoolCall(CUmemoryPool handle) {
+  explicit PoolCall(CUmemoryPool handle, const char* function = __builtin_FUNCTION())
+      : Call(function) {
     if (failed()) return;
     pool_ = driver_.pools.find(handle);
     if (pool_ == nullptr || pool_->is_destroyed) error_ = CUDA_ERROR_INVALID_VALUE;
@@ -78,7 +75,8 @@ class PoolCall : public Call {
 
 class PoolDeviceCall : public Call {
  public:
-  explicit PoolDeviceCall(CUdevice ordinal) : ordinal_(ordinal) {
+  explicit PoolDeviceCall(CUdevice ordinal, const char* function = __builtin_FUNCTION())
+      : Call(function), ordinal_(ordinal) {
     if (!failed() && driver_.machine_device(ordinal) < 0) error_ = CUDA_ERROR_INVALID_DEVICE;
   }
   MemPool& default_pool() const { return gpurota::sim::default_pool(driver_, ordinal_); }
@@ -93,13 +91,14 @@ class PoolDeviceCall : public Call {
 GPUROTA_SIM_STREAM_API(cuMemAllocAsync, _ptsz,
                        (CUdeviceptr * out, std::size_t bytes, CUstream stream),
                        (out, bytes, stream)) {
-  return allocate(out, bytes, nullptr, stream);
+  return allocate(out, bytes, nullptr, stream, __func__);
 }
 
 GPUROTA_SIM_STREAM_API(cuMemAllocFromPoolAsync, _ptsz,
                        (CUdeviceptr * out, std::size_t bytes, CUmemoryPool pool, CUstream stream),
                        (out, bytes, pool, stream)) {
-  return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : allocate(out, bytes, pool, stream);
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return allocate(out, bytes, pool, stream, __func__);
 }
 
 GPUROTA_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream stream),
@@ -110,11 +109,6 @@ GPUROTA_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream str
     const bool is_graphs = call.driver().graph_memory.count(address) > 0;
     if (!is_graphs) return CUDA_ERROR_INVALID_VALUE;
     return call.submit(FreeOp{address}, StreamCall::Wait::kNo);
-  }
-  if (call.stream().is_legacy) {
-    const CUresult legacy =
-        gpurota::sim::check_legacy_stream(call.driver(), *call.stream().context);
-    if (legacy != CUDA_SUCCESS) return legacy;
   }
   const CUresult result = gpurota::sim::free_pool_memory(call.driver(), address, &call.stream());
   if (result == CUDA_SUCCESS) return result;
@@ -226,8 +220,6 @@ GPUROTA_SIM_API cuMemPoolDestroy(CUmemoryPool handle) {
 GPUROTA_SIM_API cuMemPoolTrimTo(CUmemoryPool handle, std::size_t keep) {
   const PoolCall call(handle);
   if (call.failed()) return call.error();
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   gpurota::sim::trim_pool(call.pool(), keep);
   return CUDA_SUCCESS;
 }
@@ -322,8 +314,6 @@ GPUROTA_SIM_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle
 GPUROTA_SIM_API cuDeviceGraphMemTrim(CUdevice ordinal) {
   const PoolDeviceCall call(ordinal);
   if (call.failed()) return call.error();
-  const CUresult unsafe = gpurota::sim::check_unsafe_call(call.driver());
-  if (unsafe != CUDA_SUCCESS) return unsafe;
   gpurota::sim::trim_graph_memory(call.driver(), ordinal);
   return CUDA_SUCCESS;
 }

@@ -59,7 +59,7 @@ CUresult destroy(CUstream handle) {
   if (call.failed()) return call.error();
   Stream* stream = call.driver().streams.find(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (stream->capture) stream->capture->is_valid = false;
+  gpurota::sim::leave_capture(*stream);
   // Its pending work goes on; the legacy stream and the end of the context must still come after it.
   gpurota::sim::Context& context = *stream->context;
   if (stream->blocks_with_legacy()) context.legacy.extra.push_back(stream->tail);
@@ -68,13 +68,6 @@ CUresult destroy(CUstream handle) {
   context.streams.erase(stream);
   (void)call.driver().streams.take(stream);
   return CUDA_SUCCESS;
-}
-
-// What a stream that captures answers to a question about its work.
-CUresult refuse_if_capturing(Stream& stream) {
-  if (!stream.capture) return CUDA_SUCCESS;
-  stream.capture->is_valid = false;
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 std::vector<WorkPtr> all_before(StreamCall& call) {
@@ -151,13 +144,7 @@ GPUROTA_SIM_STREAM_API(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice* out
 GPUROTA_SIM_STREAM_API(cuStreamQuery, _ptsz, (CUstream handle), (handle)) {
   StreamCall call(handle);
   if (call.failed()) return call.error();
-  const CUresult capturing = refuse_if_capturing(call.stream());
-  if (capturing != CUDA_SUCCESS) return capturing;
   Stream& stream = call.stream();
-  if (stream.is_legacy) {
-    const CUresult legacy = gpurota::sim::check_legacy_stream(call.driver(), *stream.context);
-    if (legacy != CUDA_SUCCESS) return legacy;
-  }
   const bool is_done = stream.tail == nullptr || stream.tail->is_done();
   return is_done ? stream.context->error.load() : CUDA_ERROR_NOT_READY;
 }
@@ -165,13 +152,6 @@ GPUROTA_SIM_STREAM_API(cuStreamQuery, _ptsz, (CUstream handle), (handle)) {
 GPUROTA_SIM_STREAM_API(cuStreamSynchronize, _ptsz, (CUstream handle), (handle)) {
   StreamCall call(handle);
   if (call.failed()) return call.error();
-  const CUresult capturing = refuse_if_capturing(call.stream());
-  if (capturing != CUDA_SUCCESS) return capturing;
-  if (call.stream().is_legacy) {
-    const CUresult legacy =
-        gpurota::sim::check_legacy_stream(call.driver(), *call.stream().context);
-    if (legacy != CUDA_SUCCESS) return legacy;
-  }
   Context* context = call.stream().context;
   call.driver().wait_all(all_before(call), call.lock());
   if (call.driver().contexts.find(context) == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -194,8 +174,6 @@ GPUROTA_SIM_STREAM_API(cuStreamAddCallback, _ptsz,
   StreamCall call(handle);
   if (call.failed()) return call.error();
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult capturing = refuse_if_capturing(call.stream());
-  if (capturing != CUDA_SUCCESS) return capturing;
   Context* context = call.stream().context;
   gpurota::sim::append(call.driver(), call.stream(), [context, handle, callback, data] {
     gpurota::sim::Engine::set_in_host_function(true);

@@ -1,4 +1,6 @@
-// Stream capture: while it lasts, what is given to a stream becomes nodes of a graph.
+// Stream capture: while it lasts, what is given to a stream becomes nodes of a graph, and some calls are
+// forbidden. Which, by kind, is made at build time of what was measured of a real driver (src/abi/captures.tsv,
+// docs/design/captures.md); every call asks here.
 //
 // Under the driver's lock.
 #pragma once
@@ -23,16 +25,28 @@ struct Capture {
   std::uint64_t id = 0;
   // Where each stream that takes part stands: what its next node depends on.
   std::map<Stream*, std::vector<GraphNode*>> frontier;
+  std::vector<GraphNode*> left_behind;  // where streams stood that were destroyed meanwhile
 };
 
-// Whether any capture is under way in the context; those become invalid.
-bool invalidate_captures_in(Driver& driver, Context& context);
+// What a function is to captures under way.
+struct CaptureKind {
+  bool is_unsafe = false;         // forbidden, but for threads and captures that are relaxed
+  bool ends_own_capture = false;  // when aimed at a stream that captures
+  bool needs_legacy = true;  // when aimed at the legacy stream: its order with all blocking ones
+};
 
-// What a call answers that could break a capture under way (allocation, free, query, synchronise):
-// success, or the error after making the capture invalid.
-CUresult check_unsafe_call(Driver& driver);
-// As above, for work given to the legacy stream of `context`.
-CUresult check_legacy_stream(Driver& driver, Context& context);
+// What a call answers because of captures under way: success, or the error after making them invalid.
+// `function` is exported, or the body of such a one; other names are of calls that are allowed.
+CUresult check_captures(Driver& driver, const char* function);
+// As above, for a call that is aimed at a stream.
+CUresult check_captures(Driver& driver, Stream& stream, const char* function);
+// As above, for a call about all work of `context`.
+CUresult check_captures_in(Driver& driver, const Context& context);
+// Whether a stream that waits for the legacy stream of `context` takes part in one.
+bool is_legacy_in_use(const Driver& driver, const Context& context);
+
+// A stream that is destroyed. What it did still has to come back to where the capture began.
+void leave_capture(Stream& stream);
 
 // The calling thread's way with unsafe calls (cuThreadExchangeStreamCaptureMode).
 CUstreamCaptureMode& thread_capture_mode();

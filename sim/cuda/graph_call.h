@@ -8,7 +8,7 @@ namespace gpurota::sim {
 
 class GraphCall : public Call {
  public:
-  explicit GraphCall(CUgraph handle) {
+  explicit GraphCall(CUgraph handle, const char* function = __builtin_FUNCTION()) : Call(function) {
     if (failed()) return;
     const auto found = driver_.graphs.find(reinterpret_cast<Graph*>(handle));
     if (found == driver_.graphs.end()) {

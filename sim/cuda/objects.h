@@ -60,6 +60,7 @@ struct Context {
   Stream legacy;
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
   std::vector<WorkPtr> orphans;  // last work of streams that were destroyed
+  WorkPtr gate;                  // what all new work waits for (cuCtxWaitEvent); may be null
   std::set<Stream*> streams;     // all but the two default kinds
   std::set<int> peers;           // ordinals it may access
   std::map<int, std::size_t> limits;

@@ -158,7 +158,9 @@ CUresult allocate_from_pool(Driver& driver, MemPool& pool, Context& context, Str
 
 CUresult free_pool_memory(Driver& driver, CUdeviceptr address, Stream* stream) {
   if (driver.graph_memory.count(address) > 0) {
+    const GraphMemory& memory = driver.graph_memory[address];
     if (stream == nullptr) return finish_graph_free(driver, address, false);
+    if (memory.runs <= memory.ending) return CUDA_ERROR_INVALID_VALUE;  // nothing there (yet)
     expect_graph_free(driver, address);
     append(driver, *stream, [&driver, address] {
       const std::lock_guard lock(driver.mutex);

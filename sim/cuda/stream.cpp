@@ -29,10 +29,11 @@ Stream* resolve_stream(Driver& driver, Context& context, CUstream handle) {
   return driver.streams.find(handle);
 }
 
-StreamCall::StreamCall(CUstream handle) {
+StreamCall::StreamCall(CUstream handle, const char* function) : ContextCall(nullptr) {
   if (failed()) return;
   stream_ = resolve_stream(driver_, *context(), handle);
-  if (stream_ == nullptr) error_ = CUDA_ERROR_INVALID_HANDLE;
+  error_ =
+      stream_ == nullptr ? CUDA_ERROR_INVALID_HANDLE : check_captures(driver_, *stream_, function);
 }
 
 std::vector<WorkPtr> dependencies(const Driver&, Stream& stream) {
@@ -40,6 +41,7 @@ std::vector<WorkPtr> dependencies(const Driver&, Stream& stream) {
   stream.extra.clear();
   before.push_back(stream.tail);
   Context& context = *stream.context;
+  before.push_back(context.gate);
   if (stream.blocks_with_legacy()) {
     before.push_back(context.legacy.tail);
   } else if (stream.is_legacy) {
@@ -77,14 +79,6 @@ CUresult StreamCall::submit(Operation operation, Wait wait) {
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     return capture_operation(driver_, *stream_, std::move(operation), nullptr);
-  }
-  if (stream_->is_legacy) {
-    const CUresult legacy = check_legacy_stream(driver_, *stream_->context);
-    if (legacy != CUDA_SUCCESS) return legacy;
-  }
-  if (wait == Wait::kYes) {
-    const CUresult unsafe = check_unsafe_call(driver_);
-    if (unsafe != CUDA_SUCCESS) return unsafe;
   }
   const CUresult valid = validate(driver_, operation, false);
   if (valid != CUDA_SUCCESS) return valid;

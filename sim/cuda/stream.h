@@ -9,7 +9,7 @@ namespace gpurota::sim {
 // A call that gives work to a stream, or asks about one.
 class StreamCall : public ContextCall {
  public:
-  explicit StreamCall(CUstream handle);
+  explicit StreamCall(CUstream handle, const char* function = __builtin_FUNCTION());
   Stream& stream() const { return *stream_; }
 
   // kYes: a synchronous call. kLikeSync: an asynchronous one that has to wait all the same.

@@ -44,6 +44,37 @@ DRIVER_CHECK(kernels_compute_what_their_names_say) {
   EXPECT_OK(cuMemFree_v2(sum));
 }
 
+DRIVER_CHECK(an_event_of_a_context_stands_for_the_work_of_all_its_streams) {
+  WithContext with;
+  const auto record = function<CUresult(CUcontext, CUevent)>("cuCtxRecordEvent");
+  const auto wait = function<CUresult(CUcontext, CUevent)>("cuCtxWaitEvent");
+  if (record == nullptr || wait == nullptr) return skip_check("the driver is older than CUDA 12.5");
+  CUstream first = nullptr, second = nullptr;
+  CUevent event = nullptr;
+  EXPECT_OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  const CUfunction kernel = with.kernel("spin_us");
+  EXPECT_OK(spin(kernel, first, 1));
+  EXPECT_OK(spin(kernel, second, 300'000));
+  EXPECT_OK(record(with.context(), event));
+  EXPECT_CODE(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  EXPECT_OK(cuEventSynchronize(event));
+  EXPECT_OK(cuStreamQuery(first));
+  EXPECT_OK(cuStreamQuery(second));
+
+  EXPECT_OK(spin(kernel, second, 300'000));
+  EXPECT_OK(cuEventRecord(event, second));
+  EXPECT_OK(wait(with.context(), event));
+  EXPECT_OK(spin(kernel, first, 1));
+  EXPECT_CODE(cuStreamQuery(first), CUDA_ERROR_NOT_READY);
+  EXPECT_OK(cuStreamSynchronize(first));
+  EXPECT_OK(cuEventQuery(event));
+  EXPECT_OK(cuEventDestroy_v2(event));
+  EXPECT_OK(cuStreamDestroy_v2(first));
+  EXPECT_OK(cuStreamDestroy_v2(second));
+}
+
 DRIVER_CHECK(a_launch_returns_before_the_kernel_ends) {
   WithContext with;
   CUstream stream = nullptr;

@@ -37,6 +37,7 @@ if [ -x "$build/tests/turns/turns_machine" ]; then strip -o "$out/tests/turns_ma
 source=$(dirname "$(readlink -f "$0")")/../..
 c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread
 cc -O2 -o "$out/tests/start_probe" "$source/bench/interposer/start_probe.c" -ldl
+cp "$source/src/abi/captures.tsv" "$out/tests/driver/"
 for program in "$build"/tests/driver/driver_*; do
   [ -f "$program" ] && [ -x "$program" ] && strip -o "$out/tests/driver/$(basename "$program")" "$program"
 done

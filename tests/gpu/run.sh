@@ -155,5 +155,7 @@ check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
+# What calls do to captures; on another driver than the stored one the cells that differ are told, in its .out.
+check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
 echo "$failed failed"
 exit "$failed"

@@ -1,9 +1,8 @@
 // Calls about kernels, where they come from, and graphs that exist.
 #include "tests/driver/captures/scene.h"
 
-#include <iterator>
-
 #include <cstdint>
+#include <iterator>
 
 namespace captures {
 namespace {

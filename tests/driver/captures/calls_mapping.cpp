@@ -2,9 +2,8 @@
 #include "tests/driver/captures/scene.h"
 #include "tests/driver/device_memory.h"
 
-#include <iterator>
-
 #include <cstdint>
+#include <iterator>
 
 namespace captures {
 namespace {

@@ -1,9 +1,8 @@
 // Calls about memory, pools and arrays.
 #include "tests/driver/captures/scene.h"
 
-#include <iterator>
-
 #include <cstdint>
+#include <iterator>
 
 namespace captures {
 namespace {

@@ -1,9 +1,8 @@
 // Calls that are given a stream, each aimed at every kind of stream; and calls about streams and events.
 #include "tests/driver/captures/scene.h"
 
-#include <iterator>
-
 #include <cstdint>
+#include <iterator>
 
 namespace captures {
 namespace {

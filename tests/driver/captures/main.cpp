@@ -1,6 +1,7 @@
-// driver_captures [--only NAME] [STORED]: what each call does to a capture that is under way, measured on the
-// driver that the loader finds. Prints the table (table.h); with STORED, a table that was printed, prints instead
-// each cell that differs. NAME: only functions whose names begin so.
+// driver_captures [--only NAME] [--except FILE] [STORED]: what each call does to a capture that is under way,
+// measured on the driver that the loader finds. Prints the table (table.h); with STORED, a table that was
+// printed, prints instead each cell that differs. NAME: only functions whose names begin so. FILE: functions that
+// may differ, one in a line, and after a tab why; one that does not differ is told like a cell that does.
 // Exit code: 0, 1 if a cell differs, 2 if the driver cannot be used, 3 if a cell could not be measured.
 #include "tests/driver/captures/measure.h"
 #include "tests/driver/captures/table.h"
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 using captures::Call;
@@ -91,22 +93,33 @@ std::string answer_of(const Measured& measured) {
          name_of(measured.outcome);
 }
 
-int report(const Table& table, const std::string& stored, const std::string& only) {
-  if (stored.empty()) {
+// All of a file; of no file nothing.
+std::optional<std::string> read_file(const std::string& path) {
+  if (path.empty()) return "";
+  const std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file) return text.str();
+  std::fprintf(stderr, "%s cannot be read\n", path.c_str());
+  return std::nullopt;
+}
+
+struct Options {
+  std::string only, except, stored;
+};
+
+int report(const Table& table, const Options& options) {
+  if (options.stored.empty()) {
     std::printf(
         "# function\taim\tmode\tthread\tthread mode\tcapturing stream\tresult\tend\toutcome\n%s",
         captures::print(table).c_str());
     return 0;
   }
-  const std::ifstream file(stored);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    std::fprintf(stderr, "%s cannot be read\n", stored.c_str());
-    return 2;
-  }
-  const std::vector<std::string> differences =
-      captures::compare(captures::parse(text.str()), table, only);
+  const auto stored = read_file(options.stored);
+  const auto except = read_file(options.except);
+  if (!stored || !except) return 2;
+  const std::vector<std::string> differences = captures::compare(
+      captures::parse(*stored), table, options.only, captures::parse_names(*except));
   for (const std::string& line : differences) std::printf("%s\n", line.c_str());
   std::printf("%zu cells, %zu differ\n", table.size(), differences.size());
   return differences.empty() ? 0 : 1;
@@ -115,18 +128,20 @@ int report(const Table& table, const std::string& stored, const std::string& onl
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string only, stored;
+  Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--only" && i + 1 < argc) {
-      only = argv[++i];
+      options.only = argv[++i];
+    } else if (argument == "--except" && i + 1 < argc) {
+      options.except = argv[++i];
     } else {
-      stored = argument;
+      options.stored = argument;
     }
   }
   const auto begun = std::chrono::steady_clock::now();
   if (!load_driver()) return 2;  // looks them up only: it is the child processes that use it
-  const std::vector<Call> calls = all_calls(only);
+  const std::vector<Call> calls = all_calls(options.only);
   std::vector<Cell> cells;
   for (const Call& call : calls) {
     for (const Cell& cell : cells_of(call)) cells.push_back(cell);
@@ -142,6 +157,6 @@ int main(int argc, char** argv) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   std::fprintf(stderr, "%zu calls, %zu cells, %zu of them not measured, %.1f s\n", calls.size(),
                cells.size(), unmeasured, took.count());
-  const int code = report(table, stored, only);
+  const int code = report(table, options);
   return code != 0 ? code : unmeasured > 0 ? 3 : 0;
 }

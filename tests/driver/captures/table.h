@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,11 @@ extern const std::array<std::vector<std::string>, kKeys - kNamed> kValues;
 std::string print(const Table& table);
 // Lines that begin with # are skipped, as are those that are none of a table.
 Table parse(const std::string& text);
-// A line for each cell that differs or is in one of the two only; of functions that begin with `only`.
+// The first word of each line; as above of those with #.
+std::set<std::string> parse_names(const std::string& text);
+// A line for each cell that differs or is in one of the two only; of functions that begin with `only`. Not of
+// those in `except`, but one for each of them that does not differ at all.
 std::vector<std::string> compare(const Table& stored, const Table& measured,
-                                 const std::string& only);
+                                 const std::string& only, const std::set<std::string>& except);
 
 }  // namespace captures
