@@ -42,6 +42,7 @@ Driver& Driver::get() {
 
 CUresult Driver::ready() const {
   if (forked_.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
+  if (ended_.load(std::memory_order_relaxed)) return CUDA_ERROR_DEINITIALIZED;
   if (Engine::in_host_function()) return CUDA_ERROR_NOT_PERMITTED;
   return initialised_ ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
@@ -63,6 +64,7 @@ CUresult Driver::init(unsigned flags) {
   default_pools.resize(visible.size());
   current_pools.resize(visible.size());
   pthread_atfork(nullptr, nullptr, [] { get().forked_ = true; });
+  std::atexit([] { get().ended_ = true; });
   initialised_ = true;
   return CUDA_SUCCESS;
 }

@@ -118,6 +118,7 @@ class Driver {
  private:
   bool initialised_ = false;
   std::atomic<bool> forked_{false};
+  std::atomic<bool> ended_{false};  // with the program: exit handlers run
 };
 
 // The devices a process sees, by CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (either may be null).

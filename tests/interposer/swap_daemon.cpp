@@ -128,6 +128,10 @@ bool SwapDaemon::wait_for_clean_bytes(std::uint64_t bytes) const {
   return wait([=, this] { return clean_ >= bytes; });
 }
 
+bool SwapDaemon::wait_for_returns(std::uint64_t count) const {
+  return wait([=, this] { return returned_ >= count; });
+}
+
 bool SwapDaemon::wait_for_refusals(std::uint64_t count) const {
   return wait([=, this] { return refused_for_rdma_ >= count; });
 }
@@ -420,6 +424,7 @@ void SwapDaemon::moved(Tenant& tenant, const gpurota_msg_swap_moved& message) {
     wrong("a move failed");
   }
   take_off(&ordered, message.bytes + message.returned);
+  if (message.returned != 0) ++returned_;
   if (evicts) {
     if (message.bytes > gpu.memory.resident_bytes) wrong("evicted more than was here");
     take_off(&gpu.memory.resident_bytes, message.bytes);

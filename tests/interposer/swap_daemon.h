@@ -63,6 +63,7 @@ class SwapDaemon {
   bool wait_for_evictions(std::uint64_t count) const;
   bool wait_for_clean_bytes(std::uint64_t bytes) const;
   bool wait_for_refusals(std::uint64_t count) const;
+  bool wait_for_returns(std::uint64_t count) const;  // of orders that were not carried out in full
   bool wait_for_memory(int slot, std::uint64_t movable, std::uint64_t wired) const;
   bool wait_for_waiting_submission() const;
   bool wait_for_question() const;
@@ -135,6 +136,7 @@ class SwapDaemon {
   double idle_s_ = 0;
   std::uint64_t most_hosted_ = 0;
   std::uint64_t refused_for_rdma_ = 0;
+  std::uint64_t returned_ = 0;
   std::uint64_t let_through_ = 0;
   std::uint64_t granted_while_away_ = 0;
   std::string bad_;

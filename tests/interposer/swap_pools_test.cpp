@@ -21,6 +21,16 @@ TEST_F(SwapPools, WhatAnotherStreamIsNotDoneWithCanBeHadBehindItsWork) {
 }
 TEST_F(SwapPools, TellWhatTheyHaveAsTheDriverDoes) { expect_well("pool_figures"); }
 
+// Trap: the driver ends before the program does, and every call fails from then on.
+TEST_F(SwapPools, AProgramThatEndsWhileItIsToBeEvictedHasFailedAtNothing) {
+  start_swap_daemon({}, 256 * kMiB);
+  const auto probe = start_probe({"end_slowly"});
+  ASSERT_EQ(read_until(*probe, "ending"), "");
+  swap_->set({.opens = false, .disturbs = true});
+  EXPECT_TRUE(swap_->wait_for_returns(2));
+  expect_good_end(*probe);
+}
+
 TEST_F(SwapPools, AreServedWhileTurnsAreTakenAway) {
   expect_well("freed_is_free", {.disturbs = true, .seed = 3});
   expect_well("freed_behind_work", {.disturbs = true, .seed = 4});

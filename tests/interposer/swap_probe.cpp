@@ -426,5 +426,6 @@ int main(int argc, char** argv) {
   if (scenario == "freed_is_free") return freed_is_free();
   if (scenario == "freed_behind_work") return freed_behind_work();
   if (scenario == "pool_figures") return pool_figures();
+  if (scenario == "end_slowly") return end_slowly();
   return 2;
 }

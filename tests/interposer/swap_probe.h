@@ -92,6 +92,8 @@ void allocate_beside_captures(CUcontext context);
 int freed_is_free();
 int freed_behind_work();
 int pool_figures();
+// It has memory when it ends, and takes its time.
+int end_slowly();
 // The program's own virtual memory (swap_probe_vmm.cpp).
 void use_vmm(CUcontext context, unsigned seed);
 // What is told of it, resident or not; `wait` returns once it has been away.
