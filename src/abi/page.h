@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+/* What the memfd is called: /proc/PID/maps shows whether a process has ever been welcomed. */
+#define GPUROTA_PAGE_MEMFD "gpurota-page"
 #define GPUROTA_PAGE_MAGIC 0x41544f52u /* "ROTA" */
 #define GPUROTA_PAGE_VERSION 1u
 #define GPUROTA_PAGE_BYTES 4096u

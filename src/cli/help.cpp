@@ -128,8 +128,10 @@ usage: gpurota ps [LEASE] [--json]
   gpurota ps L12      those of one lease
 
 A process without a lease shows '-'. LIMITED is 'yes' if it is connected through libgpurota, which
-holds it to its limit; an exclusive lease needs none. ALLOCS and REFUSED are its allocations so far
-that succeeded and that the limit refused.
+holds it to its limit; an exclusive lease needs none. Under a limit it may also be 'not loaded' (a
+static binary, an emptied environment: what it holds is charged to its lease), 'no' (loaded, but it
+does not hold the program: the watch stops that; please report it), 'away' or 'not known'. ALLOCS
+and REFUSED are its allocations so far that succeeded and that the limit refused.
 )";
 
 constexpr std::string_view kRelease = R"(gpurota release: end leases and their processes
@@ -186,8 +188,8 @@ usage: gpurota events [--follow] [--since TIME] [--lease LEASE] [--json]
   --json            one JSON object on each line, for programs
 
 Leases made, started, changed, ended; memory and calls refused (again and again is told as one); what
-the watch found (unreserved_use, foreign_use, over_limit, unused) and stopped; GPUs in error. Pids,
-commands and notes of other users are not shown unless the site has opened them.
+the watch found (unreserved_use, foreign_use, over_limit, unused, not_limited) and stopped; GPUs in
+error. Pids, commands and notes of other users are not shown unless the site has opened them.
 )";
 
 constexpr std::string_view kReport = R"(gpurota report: who used how much

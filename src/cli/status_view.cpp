@@ -138,6 +138,8 @@ std::string processes_text(int count) {
 // Whether what NVML sees agrees with the lease.
 Cell validation_cell(const proto::Status::Reply& reply, const proto::Lease& lease,
                      const proto::LeaseGpu& share, WallTime now) {
+  const auto* loose = find(reply, proto::FindingKind::kNotLimited, lease.lease_id, share.uuid);
+  if (loose) return {"not limited for " + span_text(now - loose->since), Colour::kRed};
   const auto* over = find(reply, proto::FindingKind::kOverLimit, lease.lease_id, share.uuid);
   if (over) return {"over its limit for " + span_text(now - over->since), Colour::kRed};
   if (share.unused_since) {

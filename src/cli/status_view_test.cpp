@@ -148,6 +148,8 @@ TEST(StatusView, ValidationTellsAnOwnersUseFromNoneAndFromTooMuch) {
   const auto lines = lines_of(status_text(reply, {}, kNow));
   EXPECT_THAT(lines[1], HasSubstr("over its limit for 5m"));
   EXPECT_THAT(lines[2], HasSubstr("unused for 3h00m"));
+  add_finding(reply, proto::FindingKind::kNotLimited, 0).lease_id = LeaseId{12};
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1], HasSubstr("not limited for 5m"));
   reply = a_status();
   reply.leases[0].gpus[1] = {1, {}, {"GPU-1"}, {}, {}, {}, {}, 0, {}};
   EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[2], HasSubstr("no use seen"));

@@ -26,6 +26,36 @@ std::string count(const std::optional<std::uint64_t>& number) {
   return number ? std::to_string(*number) : "-";
 }
 
+// Whether libgpurota holds it to its limit, and if not, why.
+Cell limited_cell(const proto::Process& process) {
+  if (process.tenant) return {"yes", Colour::kNone};
+  if (!process.library) return {"-", Colour::kNone};
+  switch (*process.library) {
+    case proto::LibraryState::kAbsent:
+      return {"not loaded", Colour::kYellow};
+    case proto::LibraryState::kSilent:
+      return {"no", Colour::kRed};
+    case proto::LibraryState::kAway:
+      return {"away", Colour::kYellow};
+    case proto::LibraryState::kUnknown:
+      break;
+  }
+  return {"not known", Colour::kYellow};
+}
+
+// What nobody but us can mend.
+std::string not_limited_lines(const proto::ListProcesses::Reply& reply) {
+  std::string text;
+  for (const proto::Process& process : reply.processes) {
+    if (process.library != proto::LibraryState::kSilent || !process.pid) continue;
+    text += fmt::format(
+        "libgpurota is loaded in process {} but does not limit it: please report this, with what "
+        "GPUROTA_DEBUG=1 prints\n",
+        *process.pid);
+  }
+  return text;
+}
+
 // What libgpurota had to let pass: seen by nobody else until memory is missing.
 std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
   std::string text;
@@ -63,13 +93,13 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {amount(process.used_bytes, "?"), Colour::kNone},
                {process.lease_id ? to_string(*process.lease_id) : "-",
                 process.lease_id ? Colour::kNone : Colour::kYellow},
-               {process.tenant ? "yes" : "-", Colour::kNone},
+               limited_cell(process),
                {count(process.allocations), Colour::kNone},
                {count(process.refusals),
                 process.refusals.value_or(0) > 0 ? Colour::kYellow : Colour::kNone},
                {process.command ? display_command(*process.command, 160) : "", Colour::kNone}});
   }
-  return table.render(look) + unhooked_lines(reply);
+  return table.render(look) + not_limited_lines(reply) + unhooked_lines(reply);
 }
 
 std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look) {

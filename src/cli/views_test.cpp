@@ -36,6 +36,27 @@ TEST(Views, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
             "4711 uses driver functions newer than this gpurota: cuMemAlloc_v9, cuMemTeleport\n");
 }
 
+TEST(Views, PsSaysWhyAProgramIsNotLimited) {
+  using proto::LibraryState;
+  proto::ListProcesses::Reply reply;
+  for (const LibraryState state : {LibraryState::kSilent, LibraryState::kAbsent,
+                                   LibraryState::kAway, LibraryState::kUnknown}) {
+    proto::Process& process = reply.processes.emplace_back();
+    process.pid = 4711 + static_cast<pid_t>(reply.processes.size());
+    process.type = proto::ProcessType::kCompute;
+    process.lease_id = LeaseId{7};
+    process.library = state;
+  }
+  EXPECT_EQ(ps_text(reply, {}),
+            "GPU   PID  USER  TYPE     MEMORY  LEASE  LIMITED     ALLOCS  REFUSED  COMMAND\n"
+            "  0  4712  ?     compute       ?  L7     no               -        -\n"
+            "  0  4713  ?     compute       ?  L7     not loaded       -        -\n"
+            "  0  4714  ?     compute       ?  L7     away             -        -\n"
+            "  0  4715  ?     compute       ?  L7     not known        -        -\n"
+            "libgpurota is loaded in process 4712 but does not limit it: please report this, with "
+            "what GPUROTA_DEBUG=1 prints\n");
+}
+
 TEST(Views, AnOversizeLeaseIsWarnedAbout) {
   proto::Lease lease;
   lease.lease_id = LeaseId{7};

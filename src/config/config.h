@@ -44,6 +44,8 @@ struct Watch {
   WatchAction foreign_use = WatchAction::kReport;
   WatchAction over_limit = WatchAction::kReport;
   WatchAction unused = WatchAction::kReport;
+  // A limit that does not hold is no limit: stopped unless the site says otherwise.
+  WatchAction not_limited = WatchAction::kStop;
   // From SIGTERM to SIGKILL where the action is "stop".
   std::chrono::milliseconds stop_grace{10000};
   // A lease whose GPU nothing uses for so long is a finding; zero: never.

@@ -178,8 +178,9 @@ std::string parse_rule(const toml::table& table, WatchRule& rule) {
     if (key.str() == "finding") {
       rule.finding = node.value<std::string>().value_or("");
       const bool known = rule.finding == "unreserved_use" || rule.finding == "foreign_use" ||
-                         rule.finding == "over_limit" || rule.finding == "unused";
-      if (!known) problem = "write unreserved_use, foreign_use, over_limit or unused";
+                         rule.finding == "over_limit" || rule.finding == "unused" ||
+                         rule.finding == "not_limited";
+      if (!known) problem = "write unreserved_use, foreign_use, over_limit, unused or not_limited";
     } else if (key.str() == "users") {
       problem = parse_names(node, rule.users);
     } else if (key.str() == "groups") {
@@ -315,6 +316,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"watch.foreign_use", action(config.watch.foreign_use)},
       {"watch.over_limit", action(config.watch.over_limit)},
       {"watch.unused", action(config.watch.unused)},
+      {"watch.not_limited", action(config.watch.not_limited)},
       {"watch.stop_grace", duration(config.watch.stop_grace, Milliseconds(0))},
       {"watch.unused_after", duration(config.watch.unused_after, Milliseconds(0))},
       {"watch.unused_grace", duration(config.watch.unused_grace, Milliseconds(0))},

@@ -197,7 +197,12 @@ audit_size_per_user = "1M"
 history_days = 30
 [watch]
 unreserved_use = "notify"
+not_limited = "report"
 stop_grace = "3s"
+[[watch.rule]]
+finding = "not_limited"
+users = ["alice"]
+action = "notify"
 [[watch.rule]]
 finding = "foreign_use"
 groups = ["students"]
@@ -210,8 +215,11 @@ executable = "/usr/bin/Xorg"
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->watch.unreserved_use, WatchAction::kNotify);
   EXPECT_EQ(config->watch.foreign_use, WatchAction::kReport);
-  EXPECT_EQ(config->watch.rules.at(0).groups.at(0), "students");
-  EXPECT_EQ(config->watch.rules.at(0).action, WatchAction::kStop);
+  EXPECT_EQ(config->watch.not_limited, WatchAction::kReport);
+  EXPECT_EQ(Config().watch.not_limited, WatchAction::kStop) << "a limit that does not hold";
+  EXPECT_EQ(config->watch.rules.at(0).finding, "not_limited");
+  EXPECT_EQ(config->watch.rules.at(1).groups.at(0), "students");
+  EXPECT_EQ(config->watch.rules.at(1).action, WatchAction::kStop);
   EXPECT_EQ(config->watch.ignore.at(0).uid, 0u);
   EXPECT_EQ(config->audit_size_per_user, mib(1));
 }
@@ -251,6 +259,8 @@ TEST(Config, NamesTheKeyInsideATableThatIsWrong) {
   EXPECT_THAT(error_of("[watch]\nunused = \"kill\""), HasSubstr("gpurota.toml:2: watch.unused"));
   EXPECT_THAT(error_of("[watched]\nunused = \"stop\""), HasSubstr("\"watched\""));
   EXPECT_THAT(error_of("watch = 3"), HasSubstr("\"watch\""));
+  EXPECT_THAT(error_of("[watch]\nnot_limited = \"kill\""), HasSubstr("watch.not_limited"));
+  EXPECT_THAT(error_of("[[watch.rule]]\nfinding = \"none\""), HasSubstr("or not_limited"));
   EXPECT_THAT(error_of("[[watch.rule]]\nusers = [\"a\"]"), HasSubstr("number 1: action"));
   EXPECT_THAT(error_of("[[watch.rule]]\naction = \"stop\""), HasSubstr("users or groups"));
   EXPECT_THAT(error_of("[[watch.ignore]]\nexecutable = \"Xorg\""), HasSubstr("absolute"));

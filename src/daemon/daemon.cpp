@@ -101,6 +101,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                   recorder_.on_crowd(lease.id, lease.uid, pid, config_.max_tenants_per_lease);
                 },
                 [this](const Lease& lease, pid_t pid) { return holds_memory(lease, pid); }}),
+      libraries_(world_.loop, places_.tenant_socket),
       keeper_({world_.loop, world_.processes, config_, gpus_, leases_, attribution_, recorder_,
                [this](pid_t pid) { return tenants_.lease_of(pid); },
                [this](LeaseId lease, const std::string& message) { notify(lease, message); },
@@ -109,7 +110,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                },
                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock,
                [this](uid_t uid) { return users_.group_names(uid); },
-               [this](LeaseId lease, const std::string& what) { stop_job_of(lease, what); }}),
+               [this](LeaseId lease, const std::string& what) { stop_job_of(lease, what); },
+               [this](const watch::SeenProcess& process) { return library_of(process); }}),
       views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
               [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_, turns_,
               [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
@@ -356,6 +358,7 @@ void Daemon::keep_house() {
     for (const GpuProcess& process : gpu.sample.processes) listed.insert(process.pid);
   }
   attribution_.keep_only(listed);
+  libraries_.keep_only(listed);
   auto timer = world_.loop.add_timer(world_.loop.now() + kHousekeepingPeriod,
                                      ports::Urgency::kHousekeeping, [this] { keep_house(); });
   if (timer) housekeeping_ = std::move(*timer);
@@ -408,6 +411,7 @@ std::vector<proto::Check> Daemon::doctor() {
   machine.automatic = automatic_.describe();
   machine.group = config_.group;
   machine.preload = places_.preload;
+  machine.times_not_limited = keeper_.times_not_limited();
   for (const GpuEntry& gpu : gpus_.entries()) {
     machine.gpus.push_back(
         {gpu.info, gpus_.name_of(gpu.info.uuid), gpu.sample, sampler_.settings(gpu.info.uuid)});

@@ -10,6 +10,7 @@
 #include "daemon/gpu_table.h"
 #include "daemon/jobs.h"
 #include "daemon/lease_manager.h"
+#include "daemon/library_reader.h"
 #include "daemon/limit_keeper.h"
 #include "daemon/queue.h"
 #include "daemon/recorder.h"
@@ -124,6 +125,7 @@ class Daemon {
   // GPU time of a user since then, ended leases included. Empty: no history is kept.
   std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from);
   std::optional<LeaseId> lease_of_process(pid_t pid);
+  watch::Library library_of(const watch::SeenProcess& process);
   // A tenant of the lease asked for memory, and was refused.
   void record_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked);
 
@@ -150,6 +152,7 @@ class Daemon {
   TurnKeeper turns_;
   SwapTenants swap_;
   TenantServer tenants_;
+  LibraryReader libraries_;
   WatchKeeper keeper_;
   Views views_;
   Jobs jobs_;

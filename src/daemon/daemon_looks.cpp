@@ -135,6 +135,11 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   fillers_.on_look(gpu, keeper_.has_foreign(look), shares.used);
 }
 
+watch::Library Daemon::library_of(const watch::SeenProcess& process) {
+  const LeaseEntry* const entry = process.lease ? leases_.find(*process.lease) : nullptr;
+  return libraries_.state_of(process, entry && entry->automatic);
+}
+
 std::optional<bool> Daemon::holds_memory(const Lease& lease, pid_t pid) const {
   bool looked = true;
   for (const LeaseGpu& share : lease.gpus) {

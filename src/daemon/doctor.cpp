@@ -125,6 +125,15 @@ Check check_library(const Examination& machine) {
         "gpurota run refuses them a limit: install gpurota where everybody may read it, "
         "such as /usr/local");
   }
+  if (machine.times_not_limited > 0) {
+    return warning(
+        "library",
+        fmt::format("{} time{} since gpurotad has started it was loaded in a program and did not "
+                    "limit it",
+                    machine.times_not_limited, machine.times_not_limited == 1 ? "" : "s"),
+        "gpurota events says which (not_limited); please report it, with what the program prints "
+        "under GPUROTA_DEBUG=1");
+  }
   if (machine.unhooked > 0) {
     return warning(
         "library",

@@ -42,6 +42,7 @@ struct Examination {
   // Driver functions handed out that libgpurota has no hook for and should have.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;
+  int times_not_limited = 0;  // programs with libgpurota that it did not limit, so far
 };
 
 std::vector<proto::Check> examine(const Examination& machine);

@@ -17,6 +17,22 @@ namespace {
 // Processes of a lease whose command lines are read for the model: its launcher is among the first.
 constexpr std::ptrdiff_t kMostAsked = 2;
 
+std::optional<proto::LibraryState> library_state(watch::Library library) {
+  switch (library) {
+    case watch::Library::kNotAsked:
+      break;
+    case watch::Library::kUnknown:
+      return proto::LibraryState::kUnknown;
+    case watch::Library::kAbsent:
+      return proto::LibraryState::kAbsent;
+    case watch::Library::kSilent:
+      return proto::LibraryState::kSilent;
+    case watch::Library::kAway:
+      return proto::LibraryState::kAway;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
@@ -286,6 +302,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   shown.lease_id = lease_of(process.pid, gpu.info.uuid);
   const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
   shown.tenant = use.has_value();
+  shown.library = library_state(parts_.watch.library_of(gpu.info.uuid, process.pid));
   if (!sees_all(viewer, owner.uid)) return shown;
   shown.pid = process.pid;
   if (const auto command = parts_.processes.read_command(process.pid)) {

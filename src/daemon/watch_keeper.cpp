@@ -29,6 +29,26 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// A job that nobody watches is not left to go on like that.
+bool ends_jobs(const watch::Finding& finding) {
+  if (finding.kind == watch::FindingKind::kNotLimited) {
+    return finding.action == watch::Action::kStop;
+  }
+  return finding.kind == watch::FindingKind::kOverLimit &&
+         std::any_of(finding.processes.begin(), finding.processes.end(),
+                     [](const watch::SeenProcess& each) { return !each.tenant; });
+}
+
+// For the owner.
+std::string pids_of(const watch::Finding& finding) {
+  std::string text;
+  for (const watch::SeenProcess& process : finding.processes) {
+    if (text.size() > 100) break;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", process.pid);
+  }
+  return fmt::format(" (process {})", text);
+}
+
 std::string count_of(std::size_t processes) {
   return fmt::format("{} process{}", processes, processes == 1 ? "" : "es");
 }
@@ -70,7 +90,33 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.filler = entry.lease.kind == LeaseKind::kFiller;
     look.leases.push_back(seen);
   }
+  ask_for_libraries(look);
   return look;
+}
+
+void WatchKeeper::ask_for_libraries(watch::Look& look) {
+  std::map<pid_t, watch::Library>& known = libraries_[look.gpu];
+  known.clear();
+  if (!parts_.library) return;
+  const TimePoint now = parts_.loop.now();
+  if (!settled_) settled_ = now + parts_.config.reconnect_grace;
+  for (watch::SeenProcess& process : look.processes) {
+    const watch::SeenLease* const lease = watch::owning_lease(process, look);
+    const bool limited = lease && lease->limit && !process.tenant;
+    if (!limited || process.gone || process.graphics || process.start_ticks == 0) continue;
+    process.library = parts_.library(process);
+    if (process.library == watch::Library::kSilent && now < *settled_) {
+      process.library = watch::Library::kUnknown;
+    }
+    known[process.pid] = process.library;
+  }
+}
+
+watch::Library WatchKeeper::library_of(const GpuUuid& gpu, pid_t pid) const {
+  const auto known = libraries_.find(gpu);
+  if (known == libraries_.end()) return watch::Library::kNotAsked;
+  const auto process = known->second.find(pid);
+  return process == known->second.end() ? watch::Library::kNotAsked : process->second;
 }
 
 WatchKeeper::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
@@ -122,6 +168,8 @@ watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid
       return action_of(site.over_limit);
     case watch::FindingKind::kUnused:
       return action_of(site.unused);
+    case watch::FindingKind::kNotLimited:
+      return action_of(site.not_limited);
   }
   return watch::Action::kReport;
 }
@@ -198,8 +246,14 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
                          user(finding.uid), where, lease::duration_text(idle));
       break;
     }
+    case watch::FindingKind::kNotLimited:
+      text = fmt::format(
+          "{} on {} in use under {} by {} without a limit: libgpurota is loaded there and does not "
+          "hold it; please report this, with what GPUROTA_DEBUG=1 prints",
+          to_string(finding.used), where, to_string(*finding.lease), who);
+      break;
   }
-  if (finding.container && finding.kind != watch::FindingKind::kOverLimit) {
+  if (finding.container && !watch::is_of_its_lease(finding.kind)) {
     text +=
         "; it is a container: what a container engine starts is not in the lease of the "
         "command that asked for it";
@@ -243,11 +297,8 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   event.detail = commands_of(finding);
   parts_.recorder.record(std::move(event));
   if (finding.action >= watch::Action::kNotify) tell_those_concerned(finding, message);
-  const bool dodged = std::any_of(finding.processes.begin(), finding.processes.end(),
-                                  [](const watch::SeenProcess& each) { return !each.tenant; });
-  if (finding.kind == watch::FindingKind::kOverLimit && dodged && parts_.over_limit) {
-    parts_.over_limit(*finding.lease, message);
-  }
+  if (finding.kind == watch::FindingKind::kNotLimited) ++times_not_limited_;
+  if (ends_jobs(finding) && parts_.over_limit) parts_.over_limit(*finding.lease, message);
 }
 
 void WatchKeeper::ended(const watch::Finding& finding) {
@@ -260,6 +311,7 @@ void WatchKeeper::ended(const watch::Finding& finding) {
 // Those whose lease is concerned, and those on whose account it is if they have a lease anywhere.
 void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std::string& message) {
   std::string text = message;
+  if (finding.kind == watch::FindingKind::kNotLimited) text += pids_of(finding);
   if (finding.action == watch::Action::kStop) {
     text += finding.kind == watch::FindingKind::kUnused ? "; unless it is used it will be released"
                                                         : "; it is being stopped";
@@ -271,11 +323,20 @@ void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std:
   }
 }
 
+bool WatchKeeper::is_still_silent(const watch::Finding& finding,
+                                  const watch::SeenProcess& process) {
+  if (!parts_.library || parts_.tenant_lease(process.pid)) return false;
+  std::optional<LeaseId> lease = parts_.attribution.owner_of(process.pid).lease;
+  if (!lease && process.uid) lease = parts_.leases.reservation_for(*process.uid, finding.gpu);
+  return lease == finding.lease && parts_.library(process) == watch::Library::kSilent;
+}
+
 bool WatchKeeper::may_stop(const watch::Finding& finding, const watch::SeenProcess& process) {
   std::optional<LeaseId> lease = parts_.tenant_lease(process.pid);
   if (!lease) lease = parts_.attribution.owner_of(process.pid).lease;
   const LeaseEntry* entry = lease ? parts_.leases.find(*lease) : nullptr;
   if (finding.kind == watch::FindingKind::kOverLimit) return lease == finding.lease;
+  if (finding.kind == watch::FindingKind::kNotLimited) return is_still_silent(finding, process);
   return !entry || !entry->lease.find_gpu(finding.gpu);
 }
 

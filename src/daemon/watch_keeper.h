@@ -42,6 +42,8 @@ class WatchKeeper {
     std::function<std::optional<std::vector<std::string>>(uid_t)> group_names;
     // Processes that dodge the library hold more than their lease may.
     std::function<void(LeaseId, const std::string& what)> over_limit = {};
+    // What libgpurota does in a process that has a limit and is no tenant, as far as it is known.
+    std::function<watch::Library(const watch::SeenProcess&)> library = {};
   };
 
   explicit WatchKeeper(Parts parts) : parts_(std::move(parts)) {}
@@ -56,6 +58,10 @@ class WatchKeeper {
     return parts_.wall_clock() -
            std::chrono::duration_cast<std::chrono::milliseconds>(parts_.loop.now() - when);
   }
+  // As the last look at the GPU showed it.
+  watch::Library library_of(const GpuUuid& gpu, pid_t pid) const;
+  // How often a limit was found not to hold since the daemon has started.
+  int times_not_limited() const { return times_not_limited_; }
   bool has_open(const GpuUuid& gpu) const { return watcher_.has_open(gpu); }
   // Held by processes that no lease covers and that are not ignored.
   struct Unreserved {
@@ -67,11 +73,13 @@ class WatchKeeper {
   bool has_foreign(const watch::Look& look) const;
 
  private:
+  void ask_for_libraries(watch::Look& look);
   watch::Policy policy() const;
   watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;
   void begun(const watch::Finding& finding);
   void ended(const watch::Finding& finding);
   void stop(const watch::Step& step);
+  bool is_still_silent(const watch::Finding& finding, const watch::SeenProcess& process);
   bool may_stop(const watch::Finding& finding, const watch::SeenProcess& process);
   void tell_those_concerned(const watch::Finding& finding, const std::string& message);
   Recorder::Event event_of(const watch::Finding& finding, proto::EventType type,
@@ -82,6 +90,10 @@ class WatchKeeper {
 
   Parts parts_;
   watch::Watcher watcher_;
+  // Programs that held memory under the last daemon have come back by then. Empty: no look yet.
+  std::optional<TimePoint> settled_;
+  std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
+  int times_not_limited_ = 0;
 };
 
 }  // namespace gpurota::daemon

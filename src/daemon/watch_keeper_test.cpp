@@ -29,11 +29,16 @@ class WatchKeeperTest : public FakeWorldTest {
                 [](const GpuUuid&) {}, [](LeaseId) { return false; }}),
         attribution(processes, leases),
         keeper({loop, processes, config, gpus, leases, attribution, recorder,
-                [](pid_t) { return std::optional<LeaseId>(); },
+                [this](pid_t pid) {
+                  const auto tenant = tenants.find(pid);
+                  return tenant == tenants.end() ? std::nullopt : std::optional(tenant->second);
+                },
                 [this](LeaseId lease, const std::string& text) { notices[lease] += text; },
                 [this](LeaseId lease, const std::string&) { released.push_back(lease); },
                 [](const GpuUuid&) {}, [] { return WallTime(1h); },
-                [this](uid_t uid) { return groups[uid]; }}) {
+                [this](uid_t uid) { return groups[uid]; },
+                [this](LeaseId lease, const std::string&) { jobs_ended.push_back(lease); },
+                [this](const watch::SeenProcess& process) { return libraries[process.pid]; }}) {
     processes.set_user(1000, "alice");
     processes.set_user(1001, "bob\x1b[31m");
     sample.uuid = kGpu;
@@ -77,6 +82,9 @@ class WatchKeeperTest : public FakeWorldTest {
   GpuSample sample;
   std::map<LeaseId, std::string> notices;
   std::vector<LeaseId> released;
+  std::vector<LeaseId> jobs_ended;
+  std::map<pid_t, LeaseId> tenants;
+  std::map<pid_t, watch::Library> libraries;
   std::map<uid_t, std::optional<std::vector<std::string>>> groups;  // none: not known yet
 };
 
@@ -205,6 +213,117 @@ TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {
   look();
   EXPECT_THAT(notices[id], HasSubstr("in use by 1 process of bob"));
   EXPECT_THAT(notices[id], Not(HasSubstr("secret")));
+}
+
+class NotLimitedTest : public WatchKeeperTest {
+ protected:
+  NotLimitedTest() {
+    id = lease_of(1000, gib(8), {"train"});
+    pid = processes.spawn({.uid = 1000, .parent = leases.find(id)->main->pid()});
+    libraries[pid] = watch::Library::kSilent;
+    use(pid, gib(1));
+    look();
+    loop.advance(config.reconnect_grace);
+  }
+  void look_for(Duration time) {
+    for (Duration passed{}; passed < time; passed += 250ms) look();
+  }
+  bool is_found() const { return !events(proto::EventType::kFindingBegun).empty(); }
+
+  LeaseId id;
+  pid_t pid = 0;
+};
+
+TEST_F(NotLimitedTest, AProgramThatTheLibraryDoesNotHoldIsStoppedByDefaultAndItsOwnerToldWhy) {
+  const pid_t bystander = leases.find(id)->main->pid();
+  look_for(5s);
+  EXPECT_FALSE(processes.alive(pid));
+  EXPECT_TRUE(processes.alive(bystander));
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].finding, "not_limited");
+  EXPECT_EQ(begun[0].lease, id);
+  EXPECT_THAT(begun[0].message, HasSubstr("libgpurota is loaded there and does not hold it"));
+  EXPECT_THAT(begun[0].message, HasSubstr("GPUROTA_DEBUG=1"));
+  EXPECT_THAT(begun[0].message, Not(HasSubstr(std::to_string(pid)))) << "pids are for the owner";
+  EXPECT_THAT(notices[id], HasSubstr(std::to_string(pid)));
+  EXPECT_THAT(notices[id], HasSubstr("being stopped"));
+  EXPECT_EQ(jobs_ended, std::vector<LeaseId>{id});
+  EXPECT_EQ(keeper.times_not_limited(), 1);
+}
+
+TEST_F(NotLimitedTest, WhereTheSiteSaysSoItIsOnlyReported) {
+  config.watch.not_limited = config::WatchAction::kReport;
+  look_for(1min);
+  EXPECT_TRUE(is_found());
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(jobs_ended, IsEmpty());
+  EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kSilent);
+}
+
+TEST_F(NotLimitedTest, ARuleForItsUserHoldsForItToo) {
+  config.watch.rules = {{"not_limited", {"alice"}, {}, config::WatchAction::kNotify}};
+  look_for(1min);
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(notices[id], HasSubstr(std::to_string(pid)));
+}
+
+TEST_F(NotLimitedTest, ATenantIsNotEvenAsked) {
+  tenants.emplace(pid, id);
+  look_for(1min);
+  EXPECT_FALSE(is_found());
+  EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kNotAsked);
+}
+
+TEST_F(NotLimitedTest, WhatBecameATenantBeforeTheSignalIsSpared) {
+  config.watch.not_limited = config::WatchAction::kReport;
+  look_for(5s);
+  config.watch.not_limited = config::WatchAction::kStop;
+  const watch::Look seen = keeper.look_at(sample);
+  tenants.emplace(pid, id);
+  keeper.on_look(seen);
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(processes.signals(), IsEmpty());
+}
+
+TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
+  config.reconnect_grace = 20s;
+  const WatchKeeper::Parts parts{loop,
+                                 processes,
+                                 config,
+                                 gpus,
+                                 leases,
+                                 attribution,
+                                 recorder,
+                                 [](pid_t) { return std::optional<LeaseId>(); },
+                                 [](LeaseId, const std::string&) {},
+                                 [](LeaseId, const std::string&) {},
+                                 [](const GpuUuid&) {},
+                                 [] { return WallTime(1h); },
+                                 [](uid_t) { return std::optional<std::vector<std::string>>(); },
+                                 {},
+                                 [](const watch::SeenProcess&) { return watch::Library::kSilent; }};
+  WatchKeeper fresh(parts);
+  const auto look_at_it = [&](Duration time) {
+    for (Duration passed{}; passed < time; passed += 250ms) {
+      loop.advance(250ms);
+      fresh.on_look(fresh.look_at(sample));
+    }
+  };
+  look_at_it(20s);
+  EXPECT_FALSE(is_found());
+  look_at_it(5s);
+  EXPECT_TRUE(is_found());
+}
+
+TEST_F(WatchKeeperTest, AProgramOnAWholeGpuIsNotAskedForItsLibrary) {
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  const pid_t pid = leases.find(id)->main->pid();
+  libraries[pid] = watch::Library::kSilent;
+  use(pid, gib(1));
+  for (int i = 0; i < 40; ++i) look();
+  EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
+  EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kNotAsked);
 }
 
 TEST_F(WatchKeeperTest, AnUnusedLeaseIsReleasedWhenPolicySaysSo) {

@@ -88,6 +88,7 @@ void visit(V&& v, X& x) {
   v("refusals", x.refusals);
   v("unhooked", x.unhooked);
   v("unhooked_names", x.unhooked_names);
+  v("library", x.library);
 }
 
 template <class V, Like<Variable> X>

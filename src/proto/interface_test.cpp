@@ -181,6 +181,7 @@ TEST(Interface, EveryWordOfAnEnumIsDocumentedAtItsField) {
   expect_words_documented<Share>("type Lease", "share");
   expect_words_documented<LeaseState>("type Lease", "state");
   expect_words_documented<ProcessType>("type Process", "type");
+  expect_words_documented<LibraryState>("type Process", "library");
   expect_words_documented<FindingKind>("type Finding", "kind");
   expect_words_documented<FindingAction>("type Finding", "action");
   expect_words_documented<EventType>("type Event", "type");

@@ -25,7 +25,8 @@ enum class Share { kUnknown, kExclusive, kSlice, kSwap };
 enum class LeaseState { kUnknown, kActive, kEnding, kExpired };
 enum class Ended { kUnknown, kFinished, kReleased, kLost, kExpired };
 enum class ProcessType { kUnknown, kCompute, kGraphics };
-enum class FindingKind { kUnknown, kUnreservedUse, kForeignUse, kOverLimit, kUnused };
+enum class FindingKind { kUnknown, kUnreservedUse, kForeignUse, kOverLimit, kUnused, kNotLimited };
+enum class LibraryState { kUnknown, kAbsent, kSilent, kAway };
 enum class FindingAction { kUnknown, kReport, kNotify, kStop };
 enum class EventType {
   kUnknown,
@@ -143,6 +144,7 @@ struct Process {
   std::optional<std::uint64_t> refusals;
   std::optional<std::uint64_t> unhooked;
   std::optional<std::vector<std::string>> unhooked_names;
+  std::optional<LibraryState> library{};
   bool operator==(const Process&) const = default;
 };
 

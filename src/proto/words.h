@@ -41,8 +41,12 @@ struct Words<ProcessType> {
 };
 template <>
 struct Words<FindingKind> {
-  static constexpr std::array<const char*, 5> kAll = {"unknown", "unreserved_use", "foreign_use",
-                                                      "over_limit", "unused"};
+  static constexpr std::array<const char*, 6> kAll = {
+      "unknown", "unreserved_use", "foreign_use", "over_limit", "unused", "not_limited"};
+};
+template <>
+struct Words<LibraryState> {
+  static constexpr std::array<const char*, 4> kAll = {"unknown", "absent", "silent", "away"};
 };
 template <>
 struct Words<FindingAction> {

@@ -15,8 +15,8 @@ constexpr unsigned kMfdNoexecSeal = 0x0008U;
 
 Fd make_memfd() {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  Fd fd(::memfd_create("gpurota-page", kFlags | kMfdNoexecSeal));
-  if (!fd && errno == EINVAL) fd = Fd(::memfd_create("gpurota-page", kFlags));
+  Fd fd(::memfd_create(GPUROTA_PAGE_MEMFD, kFlags | kMfdNoexecSeal));
+  if (!fd && errno == EINVAL) fd = Fd(::memfd_create(GPUROTA_PAGE_MEMFD, kFlags));
   return fd;
 }
 

@@ -33,6 +33,13 @@ const SeenLease* covering_lease(const SeenProcess& process, const Look& look) {
   return nullptr;
 }
 
+bool is_not_limited(const SeenProcess& process, const SeenLease& lease, const Look& look) {
+  // Without a figure from the driver, that it lists the process says that it has a context.
+  const bool uses = !process.graphics && process.used != Bytes();
+  return uses && process.library == Library::kSilent && process.start_ticks != 0 && lease.limit &&
+         owning_lease(process, look) == &lease;
+}
+
 bool is_container_cgroup(std::string_view cgroup) {
   constexpr std::array<std::string_view, 7> kMarks = {
       "/docker-", "/docker/", "libpod-", "cri-containerd-", "crio-", "/kubepods", "/lxc.payload"};

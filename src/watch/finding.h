@@ -24,10 +24,20 @@ enum class FindingKind {
   kForeignUse,     // a process on a GPU that somebody else has whole
   kOverLimit,      // a lease holds more than its limit
   kUnused,         // a lease holds a GPU and nothing runs there
+  kNotLimited,     // libgpurota is loaded in a process to limit it, and does not
 };
 
 // In the order of severity: each does what those before it do.
 enum class Action { kReport, kNotify, kStop };
+
+// What libgpurota does in a process that a limit is meant for.
+enum class Library {
+  kNotAsked,  // a tenant, or there is no limit
+  kUnknown,   // it could not be told, or not in time
+  kAbsent,    // not loaded there, or not told to limit it (an emptied environment)
+  kSilent,    // loaded and told, but it has never said so to the daemon: the limit does not hold
+  kAway,      // it was welcomed once, by a daemon before this one, and will be back
+};
 
 // One process on one GPU.
 struct SeenProcess {
@@ -38,7 +48,8 @@ struct SeenProcess {
   std::optional<LeaseId> lease;   // which it belongs to, wherever that lease's GPUs are
   std::optional<Bytes> used;      // empty where NVML cannot say
   bool graphics = false;
-  bool tenant = false;     // connected through libgpurota, which holds it to its limit
+  bool tenant = false;  // connected through libgpurota, which holds it to its limit
+  Library library = Library::kNotAsked;
   bool container = false;  // in a container's control group
   std::string executable;  // path as the kernel tells it, foreign bytes; empty: unknown
 };
@@ -77,6 +88,9 @@ struct Policy {
   Duration clear_after = std::chrono::seconds(2);  // how long it must be over to have ended
   Duration gone_patience = std::chrono::seconds(5);
   Duration unaccounted_patience = std::chrono::seconds(10);
+  // How long a process must be seen not to be limited. No program of ours ever is: this is for what
+  // two readings of /proc and a list of the driver's can make of processes that come and go.
+  Duration silent_patience = std::chrono::seconds(3);
   Duration unused_after{};  // zero: an unused lease is no finding
   Duration stop_grace = std::chrono::seconds(10);
   Duration unused_grace = std::chrono::minutes(10);  // from the finding to the release
@@ -91,7 +105,7 @@ struct Finding {
   FindingKind kind = FindingKind::kUnreservedUse;
   GpuUuid gpu;
   std::optional<uid_t> uid;      // on whose account; empty: owner unknown
-  std::optional<LeaseId> lease;  // kForeignUse: whose GPU it is; kOverLimit, kUnused: which
+  std::optional<LeaseId> lease;  // kForeignUse: whose GPU it is; the others: which
   // kUnreservedUse, kForeignUse: a lease whose command may have started these containers.
   std::optional<LeaseId> perhaps_of;
   TimePoint since{};  // kUnused: the last use
@@ -112,6 +126,8 @@ struct Step {
 
 // "unreserved_use", …: stable, for protocols, logs and the configuration.
 const char* to_string(FindingKind kind);
+// What a lease does itself, and not what others do to it or beside it.
+bool is_of_its_lease(FindingKind kind);
 const char* to_string(Action action);
 
 }  // namespace gpurota::watch

@@ -49,7 +49,7 @@ Finding make(FindingKind kind, const Look& look, std::optional<uid_t> uid,
   finding.used = sum_of(processes);
   finding.container = std::any_of(processes.begin(), processes.end(),
                                   [](const SeenProcess& p) { return p.container; });
-  if (finding.container && !(kind == FindingKind::kOverLimit)) {
+  if (finding.container && !is_of_its_lease(kind)) {
     for (const SeenLease& each : look.leases) {
       if (each.starts_containers) finding.perhaps_of = each.id;
     }
@@ -170,6 +170,37 @@ void Watcher::add_over_limit(const Look& look, const Policy& policy, Candidates&
   }
 }
 
+void Watcher::add_not_limited(const Look& look, const Policy& policy, TimePoint now,
+                              Candidates& out) {
+  std::set<std::pair<pid_t, std::uint64_t>> silent;
+  // The driver's numbers are not those of our pid namespace: who is meant by one cannot be told.
+  const bool strange_pids =
+      std::any_of(look.processes.begin(), look.processes.end(), [&](const SeenProcess& p) {
+        const auto gone = gone_since_.find({look.gpu, p.pid});
+        const bool stays = gone != gone_since_.end() && now - gone->second >= policy.gone_patience;
+        return stays && p.start_ticks == 0;
+      });
+  for (const SeenLease& lease : look.leases) {
+    if (lease.ending) continue;
+    std::vector<SeenProcess> found;
+    for (const SeenProcess& process : look.processes) {
+      if (is_ignored(process, policy) || !is_not_limited(process, lease, look)) continue;
+      silent.insert(identity(process));
+      const TimePoint since =
+          silent_since_.try_emplace({look.gpu, process.pid, process.start_ticks}, now)
+              .first->second;
+      if (now - since >= policy.silent_patience && !strange_pids) found.push_back(process);
+    }
+    if (found.empty()) continue;
+    const Key key{look.gpu, FindingKind::kNotLimited, lease.uid, lease.id};
+    out[key] = {make(FindingKind::kNotLimited, look, lease.uid, lease.id, found), found};
+  }
+  std::erase_if(silent_since_, [&](const auto& entry) {
+    const auto& [gpu, pid, start_ticks] = entry.first;
+    return gpu == look.gpu && !silent.contains({pid, start_ticks});
+  });
+}
+
 void Watcher::add_unused(const Look& look, const Policy& policy, TimePoint now, Candidates& out) {
   std::erase_if(last_use_, [&](const auto& entry) {
     return entry.first.second == look.gpu &&
@@ -271,6 +302,7 @@ std::vector<Step> Watcher::decide(const Look& look, const Policy& policy, TimePo
   add_unreserved(look, policy, strays.unreserved, now, found);
   add_foreign(look, policy, strays.foreign, found);
   add_over_limit(look, policy, found);
+  add_not_limited(look, policy, now, found);
   add_unused(look, policy, now, found);
   std::vector<Step> steps;
   merge(look, policy, std::move(found), now, steps);
@@ -278,8 +310,13 @@ std::vector<Step> Watcher::decide(const Look& look, const Policy& policy, TimePo
   return steps;
 }
 
+bool is_of_its_lease(FindingKind kind) {
+  return kind == FindingKind::kOverLimit || kind == FindingKind::kNotLimited;
+}
+
 const char* to_string(FindingKind kind) {
-  constexpr std::array kNames = {"unreserved_use", "foreign_use", "over_limit", "unused"};
+  constexpr std::array kNames = {"unreserved_use", "foreign_use", "over_limit", "unused",
+                                 "not_limited"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -3,7 +3,7 @@
 // Used by the daemon on its state thread, after every look at a GPU. A finding begins at the first
 // look that shows it and ends when it has not been seen for a while, so that what flickers is
 // reported once. Nothing is stopped on the word of a single look, and never a process that is within
-// its lease while that is within its limit.
+// its lease while that is within its limit, unless libgpurota is loaded there and does not hold it.
 #pragma once
 
 #include "watch/finding.h"
@@ -52,6 +52,7 @@ class Watcher {
   void add_foreign(const Look& look, const Policy& policy,
                    const std::vector<SeenProcess>& processes, Candidates& out) const;
   void add_over_limit(const Look& look, const Policy& policy, Candidates& out) const;
+  void add_not_limited(const Look& look, const Policy& policy, TimePoint now, Candidates& out);
   void add_unused(const Look& look, const Policy& policy, TimePoint now, Candidates& out);
   bool is_open(const Key& key) const { return open_.contains(key); }
 
@@ -64,6 +65,7 @@ class Watcher {
   std::map<Key, Open> open_;
   std::map<std::pair<GpuUuid, pid_t>, TimePoint> gone_since_;
   std::map<GpuUuid, TimePoint> unaccounted_since_;
+  std::map<std::tuple<GpuUuid, pid_t, std::uint64_t>, TimePoint> silent_since_;
   std::map<std::pair<LeaseId, GpuUuid>, TimePoint> last_use_;
   std::uint64_t last_id_ = 0;
 };

@@ -1,6 +1,7 @@
 // A machine with users who keep and break the rules, at random from a seed. Whatever happens: every
 // finding begins and ends once, what breaks the rules is found at the next look, what keeps them is
-// never in a finding and never stopped, and nothing is stopped that policy does not stop.
+// never in a finding and never stopped, and nothing is stopped that policy does not stop. A program that
+// is not limited although libgpurota is there is found when it has been so for a while.
 #include "watch/classify.h"
 #include "watch/watcher.h"
 
@@ -35,12 +36,14 @@ class Machine {
     look.leases = leases_;
     look.processes = processes_;
     for (const SeenProcess& process : processes_) look.used += process.used.value_or(Bytes());
+    count_silent(look);
     for (const Step& step : watcher_.decide(look, policy_, now_)) check(step, look);
     check_all_found(look);
   }
   int begun() const { return begun_; }
   int ended() const { return ended_; }
   int stopped() const { return stopped_; }
+  int not_limited() const { return not_limited_; }
   std::size_t open() const { return open_.size(); }
   void clear() {
     processes_.clear();
@@ -65,6 +68,7 @@ class Machine {
     } else if (what < 8 && !processes_.empty()) {
       SeenProcess& any = processes_[pick(processes_.size())];
       if (any.used) any.used = mib(pick(3000));
+      if (any.lease && !any.tenant && pick(3) == 0) any.library = some_library();
     } else if (what == 8 && leases_.size() < 4) {
       add_lease();
     } else if (what == 9 && !leases_.empty()) {
@@ -87,12 +91,19 @@ class Machine {
       process.lease = lease.id;
       process.uid = lease.uid;
       process.tenant = lease.limit && pick(2) == 0;
+      if (lease.limit && !process.tenant) process.library = some_library();
     } else if (pick(10) == 0) {
       process.gone = true;
       process.uid.reset();
       process.start_ticks = 0;
     }
     processes_.push_back(process);
+  }
+
+  Library some_library() {
+    constexpr Library kAll[] = {Library::kNotAsked, Library::kUnknown, Library::kAbsent,
+                                Library::kSilent, Library::kAway};
+    return kAll[pick(std::size(kAll))];
   }
 
   void add_lease() {
@@ -113,10 +124,27 @@ class Machine {
     }
     return sum;
   }
-  // Within its lease, which is within its limit.
+  // Since when each process has not been limited without a break, as this test sees it.
+  void count_silent(const Look& look) {
+    std::map<std::uint64_t, TimePoint> before = std::move(silent_);
+    silent_.clear();
+    for (const SeenProcess& p : look.processes) {
+      const SeenLease* owner = owning_lease(p, look);
+      const bool silent = p.library == Library::kSilent && owner && owner->limit &&
+                          !p.used.value_or(mib(1)).is_zero() && !is_ignored(p, policy_);
+      if (silent)
+        silent_[p.start_ticks] = before.contains(p.start_ticks) ? before[p.start_ticks] : now_;
+    }
+  }
+  bool is_long_silent(const SeenProcess& process) const {
+    const auto since = silent_.find(process.start_ticks);
+    return since != silent_.end() && now_ - since->second >= policy_.silent_patience;
+  }
+  // Within its lease, which is within its limit, and held to it.
   bool is_innocent(const SeenProcess& process, const Look& look) const {
     const SeenLease* lease = covering_lease(process, look);
     if (!lease) return is_ignored(process, policy_);
+    if (is_long_silent(process)) return false;
     return !lease->limit || used_by(*lease, look) <= *lease->limit + policy_.tolerance;
   }
 
@@ -127,7 +155,13 @@ class Machine {
         ++begun_;
         EXPECT_TRUE(open_.insert(finding.id).second) << "begun twice";
         EXPECT_TRUE(known_.insert(finding.id).second) << "begun again";
-        for (const SeenProcess& p : finding.processes) EXPECT_FALSE(is_innocent(p, look));
+        for (const SeenProcess& p : finding.processes) {
+          EXPECT_FALSE(is_innocent(p, look));
+          if (finding.kind == FindingKind::kNotLimited) {
+            EXPECT_TRUE(is_long_silent(p));
+            ++not_limited_;
+          }
+        }
         break;
       case Step::What::kEnded:
         ++ended_;
@@ -145,6 +179,7 @@ class Machine {
           ++stopped_;
           EXPECT_FALSE(is_innocent(p, look)) << "stopped a process within its lease and limit";
           EXPECT_EQ(finding.uid.value_or(0) % 3, 2u);
+          EXPECT_TRUE(finding.kind != FindingKind::kNotLimited || is_long_silent(p));
           EXPECT_NE(p.start_ticks, 0u);
         }
         break;
@@ -163,7 +198,10 @@ class Machine {
     };
     const bool whole = std::any_of(leases_.begin(), leases_.end(),
                                    [](const SeenLease& lease) { return !lease.limit; });
+    const bool hidden = std::any_of(look.processes.begin(), look.processes.end(),
+                                    [](const SeenProcess& p) { return p.gone; });
     for (const SeenProcess& p : look.processes) {
+      EXPECT_TRUE(!is_long_silent(p) || hidden || found(FindingKind::kNotLimited, p)) << p.pid;
       if (p.gone || is_ignored(p, policy_) || covering_lease(p, look)) continue;
       if (whole) {
         EXPECT_TRUE(found(FindingKind::kForeignUse, p)) << p.pid;
@@ -188,7 +226,8 @@ class Machine {
   std::set<FindingId> open_, known_;
   TimePoint now_{};
   std::uint64_t ticks_ = 0, last_lease_ = 0;
-  int begun_ = 0, ended_ = 0, stopped_ = 0;
+  std::map<std::uint64_t, TimePoint> silent_;  // by start time
+  int begun_ = 0, ended_ = 0, stopped_ = 0, not_limited_ = 0;
 };
 
 class WatcherSimulation : public testing::TestWithParam<unsigned> {};
@@ -198,6 +237,7 @@ TEST_P(WatcherSimulation, EveryFindingIsReportedOnceAndNoInnocentIsStopped) {
   for (int i = 0; i < 3000 && !testing::Test::HasFailure(); ++i) machine.step();
   EXPECT_GT(machine.begun(), 20);
   EXPECT_GT(machine.stopped(), 5);
+  EXPECT_GT(machine.not_limited(), 0);
   machine.clear();
   EXPECT_EQ(machine.open(), 0u);
   EXPECT_EQ(machine.begun(), machine.ended());

@@ -1,6 +1,7 @@
 #include "watch/watcher.h"
 
 #include "watch/classify.h"
+#include "watch/watcher_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,65 +9,7 @@
 namespace gpurota::watch {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::IsEmpty;
-
-const GpuUuid kGpu{"GPU-0"};
-constexpr uid_t kAlice = 1000, kBob = 1001;
-constexpr LeaseId kLease{1};
-
-SeenProcess process(pid_t pid, std::optional<uid_t> uid, Bytes used,
-                    std::optional<LeaseId> lease = std::nullopt) {
-  SeenProcess seen;
-  seen.pid = pid;
-  seen.start_ticks = static_cast<std::uint64_t>(pid) * 10;
-  seen.uid = uid;
-  seen.used = used;
-  seen.lease = lease;
-  seen.executable = "/usr/bin/python3";
-  return seen;
-}
-
-SeenLease exclusive(LeaseId id, uid_t uid) {
-  SeenLease lease;
-  lease.id = id;
-  lease.uid = uid;
-  return lease;
-}
-
-SeenLease slice(LeaseId id, uid_t uid, Bytes limit) {
-  SeenLease lease = exclusive(id, uid);
-  lease.limit = limit;
-  return lease;
-}
-
-class WatcherTest : public ::testing::Test {
- protected:
-  WatcherTest() {
-    policy.action = [this](FindingKind, std::optional<uid_t>) { return action; };
-    look.gpu = kGpu;
-  }
-
-  std::vector<Step> see(Duration later = 250ms) {
-    now += later;
-    look.used = Bytes();
-    for (const SeenProcess& each : look.processes) look.used += each.used.value_or(Bytes());
-    return watcher.decide(look, policy, now);
-  }
-  std::vector<Step> see_until(Duration end) {
-    std::vector<Step> all;
-    for (Duration passed{}; passed < end; passed += 250ms) {
-      for (Step& step : see()) all.push_back(std::move(step));
-    }
-    return all;
-  }
-
-  Watcher watcher;
-  Policy policy;
-  Action action = Action::kReport;
-  Look look;
-  TimePoint now{};
-};
 
 TEST_F(WatcherTest, UseWithoutALeaseIsFoundAtTheFirstLookWithItsOwner) {
   look.processes = {process(10, kBob, gib(3)), process(11, kBob, mib(10))};
