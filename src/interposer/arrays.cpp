@@ -7,6 +7,7 @@
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
+#include "interposer/own_calls.h"
 #include "interposer/vmm.h"
 
 namespace gpurota::interposer {
@@ -72,37 +73,34 @@ uint64_t most_bytes(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned levels) {
 
 // The driver's own figure; 0 if it has none.
 uint64_t asked_array(CUDA_ARRAY3D_DESCRIPTOR shape, CUdevice device) {
-  const auto create = GPUROTA_REAL(cuArray3DCreate_v2);
-  const auto ask = GPUROTA_REAL(cuArrayGetMemoryRequirements);
-  const auto destroy = GPUROTA_REAL(cuArrayDestroy);
-  if (create == nullptr || ask == nullptr || destroy == nullptr) return 0;
+  if (!GPUROTA_HAS(cuArrayGetMemoryRequirements)) return 0;
+  const RelaxedCapture relaxed;
   shape.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
   CUarray array = nullptr;
   CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
-  if (create(&array, &shape) != CUDA_SUCCESS) return 0;
-  const CUresult result = ask(&needs, array, device);
-  destroy(array);
+  if (GPUROTA_OWN(cuArray3DCreate_v2)(relaxed, &array, &shape) != CUDA_SUCCESS) return 0;
+  const CUresult result = GPUROTA_OWN(cuArrayGetMemoryRequirements)(&needs, array, device);
+  GPUROTA_OWN(cuArrayDestroy)(relaxed, array);
   return result == CUDA_SUCCESS ? needs.size : 0;
 }
 
 uint64_t asked_mipmap(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned levels, CUdevice device) {
-  const auto create = GPUROTA_REAL(cuMipmappedArrayCreate);
-  const auto ask = GPUROTA_REAL(cuMipmappedArrayGetMemoryRequirements);
-  const auto destroy = GPUROTA_REAL(cuMipmappedArrayDestroy);
-  if (create == nullptr || ask == nullptr || destroy == nullptr) return 0;
+  if (!GPUROTA_HAS(cuMipmappedArrayGetMemoryRequirements)) return 0;
+  const RelaxedCapture relaxed;
   shape.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
   CUmipmappedArray array = nullptr;
   CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
-  if (create(&array, &shape, levels) != CUDA_SUCCESS) return 0;
-  const CUresult result = ask(&needs, array, device);
-  destroy(array);
+  if (GPUROTA_OWN(cuMipmappedArrayCreate)(relaxed, &array, &shape, levels) != CUDA_SUCCESS) {
+    return 0;
+  }
+  const CUresult result = GPUROTA_OWN(cuMipmappedArrayGetMemoryRequirements)(&needs, array, device);
+  GPUROTA_OWN(cuMipmappedArrayDestroy)(relaxed, array);
   return result == CUDA_SUCCESS ? needs.size : 0;
 }
 
 CUdevice current_device() {
-  const auto get = GPUROTA_REAL(cuCtxGetDevice);
   CUdevice device = 0;
-  if (get != nullptr) get(&device);
+  GPUROTA_OWN(cuCtxGetDevice)(&device);
   return device;
 }
 
@@ -126,9 +124,9 @@ CUresult create(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned leve
   }
   State& s = state();
   count(&s.slots[place.slot].allocations);
-  remember(
-      s, reinterpret_cast<uint64_t>(*out),
-      {static_cast<uint64_t>(charge), place.context, kArray, static_cast<uint8_t>(place.slot)});
+  remember(s, reinterpret_cast<uint64_t>(*out),
+           {static_cast<uint64_t>(charge), place.context, kArray, static_cast<uint8_t>(place.slot),
+            false});
   return CUDA_SUCCESS;
 }
 

@@ -2,7 +2,7 @@
 // what must be known to say whether the tenant has anything in flight, and whether its memory may move.
 #include "interposer/device.h"
 #include "interposer/gated.h"
-#include "interposer/pool_charge.h"
+#include "interposer/own_calls.h"
 #include "interposer/state.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/memory.h"
@@ -10,13 +10,6 @@
 
 namespace gpurota::interposer {
 namespace {
-
-CUcontext current_context() {
-  const auto get = GPUROTA_REAL(cuCtxGetCurrent);
-  CUcontext context = nullptr;
-  if (get != nullptr) get(&context);
-  return context;
-}
 
 // Of a context that came about without us the current one tells the GPU.
 int slot_of(CUcontext context) {
@@ -28,30 +21,34 @@ CUresult stream_created(CUresult result, const CUstream* out) {
   if (result != CUDA_SUCCESS || !swapping()) return result;
   SwapStreams& known = state().swap.streams;
   CUcontext context = nullptr;
-  const auto get = GPUROTA_REAL(cuStreamGetCtx);
-  if (get == nullptr || get(*out, &context) != CUDA_SUCCESS) context = current_context();
+  if (GPUROTA_OWN(cuStreamGetCtx)(Outside::unless_default(*out), *out, &context) != CUDA_SUCCESS) {
+    context = current_context();
+  }
   Lock lock(known.mutex);
   KnownStream* entry = known.streams.put(reinterpret_cast<uint64_t>(*out));
   if (entry != nullptr) *entry = {context, slot_of(context), false};
   return result;
 }
 
-// Its work goes on without it: an event of ours tells when that is done. With the streams' mutex held.
+// Its work goes on without it: an event of ours tells when that is done. Of a stream that belongs to a capture, also one
+// that only joined it, nothing may be asked: what it was given before that is found out when nothing captures
+// any more (nullptr). With the streams' mutex held.
 void leave_event(SwapStreams& known, CUstream stream, const KnownStream& gone) {
-  const auto query = GPUROTA_REAL(cuStreamQuery);
-  const auto create = GPUROTA_REAL(cuEventCreate);
-  const auto record = GPUROTA_REAL(cuEventRecord);
-  if (gone.capturing || query == nullptr || create == nullptr || record == nullptr) return;
   const RelaxedCapture relaxed;
+  const Outside outside = Outside::unless_captured(stream, false);
   const InContext in(gone.context);  // an event of another could not be recorded there
   CUevent event = nullptr;
-  if (query(stream) != CUDA_ERROR_NOT_READY ||
-      create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
-      record(event, stream) != CUDA_SUCCESS) {
+  if (outside && (GPUROTA_OWN(cuStreamQuery)(relaxed, outside, stream) != CUDA_ERROR_NOT_READY ||
+                  GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
+                  GPUROTA_OWN(cuEventRecord)(outside, event, stream) != CUDA_SUCCESS)) {
     return;
   }
-  KnownEvent* entry = known.events.put(reinterpret_cast<uint64_t>(event));
-  if (entry != nullptr) *entry = {event, gone.context, gone.slot, 0};
+  const auto key = outside ? reinterpret_cast<uint64_t>(event) : key_of_unmarked(gone.context);
+  KnownEvent* entry = known.events.put(key);
+  if (entry == nullptr) return;
+  if (entry->event != nullptr)
+    GPUROTA_OWN(cuEventDestroy_v2)(entry->event);  // what comes says more
+  *entry = {event, gone.context, gone.slot, 0};
 }
 
 template <typename Real>
@@ -73,10 +70,17 @@ CUresult destroy(CUstream stream, Real real) {
   return result;
 }
 
+// Waits for who holds the proof that nothing captures. One that fails counts too: then streams are asked in vain.
+void count_capture() {
+  State& s = state();
+  const Lock lock(s.swap.streams.mutex);
+  s.captures.fetch_add(1);
+}
+
 // With the streams' mutex held: a question of the worker's to a stream that begins to capture would end that.
 template <typename Call>
 CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
-  state().captures.fetch_add(1);  // one that fails too: then streams are asked in vain
+  count_capture();
   if (!swapping()) return call();
   const GatePass pass(GateClass::kResidency, stream, per_thread);
   if (pass.refused()) return kNotLet;
@@ -95,10 +99,16 @@ CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
   return result;
 }
 
+// It may end without a graph: it was invalidated, or a stream that joined did not come back.
+bool is_end_of_capture(CUresult result) {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+         result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+}
+
 template <typename Call>
 CUresult end_capture(CUstream stream, bool per_thread, Call call) {
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) state().captures.fetch_sub(1);
+  if (is_end_of_capture(result)) state().captures.fetch_sub(1);
   if (!swapping() || is_capturing(stream, per_thread)) return result;
   SwapStreams& known = state().swap.streams;
   const uint64_t key = key_of_stream(stream, per_thread);

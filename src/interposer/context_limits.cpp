@@ -9,6 +9,7 @@
 #include "interposer/flights.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
+#include "interposer/own_calls.h"
 #include "interposer/swap/grants.h"
 
 namespace gpurota::interposer {
@@ -17,9 +18,8 @@ namespace {
 // By how much the GPU's memory shrinks; 0 where no argument tells.
 uint64_t growth_of(CUlimit limit, uint64_t value) {
   if (limit != CU_LIMIT_MALLOC_HEAP_SIZE && limit != CU_LIMIT_PRINTF_FIFO_SIZE) return 0;
-  const auto get = GPUROTA_REAL(cuCtxGetLimit);
   size_t before = 0;
-  if (get == nullptr || get(&before, limit) != CUDA_SUCCESS || value <= before) return 0;
+  if (GPUROTA_OWN(cuCtxGetLimit)(&before, limit) != CUDA_SUCCESS || value <= before) return 0;
   return value - before;
 }
 

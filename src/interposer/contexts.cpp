@@ -9,6 +9,7 @@
 #include "interposer/linear.h"
 #include "interposer/link.h"
 #include "interposer/opened.h"
+#include "interposer/own_calls.h"
 #include "interposer/pools.h"
 #include "interposer/swap/memory.h"
 #include "interposer/swap/worker.h"
@@ -144,10 +145,9 @@ CUresult leave_primary(CUdevice device, bool is_reset, Call call) {
 }  // namespace
 
 bool primary_is_active(CUdevice device) {
-  const auto get_state = GPUROTA_REAL(cuDevicePrimaryCtxGetState);
   unsigned int flags = 0;
   int is_active = 0;
-  return get_state != nullptr && get_state(device, &flags, &is_active) == CUDA_SUCCESS &&
+  return GPUROTA_OWN(cuDevicePrimaryCtxGetState)(device, &flags, &is_active) == CUDA_SUCCESS &&
          is_active != 0;
 }
 

@@ -1,8 +1,8 @@
 #include "interposer/device.h"
 
 #include "interposer/debug.h"
-#include "interposer/driver.h"
 #include "interposer/link.h"
+#include "interposer/own_calls.h"
 
 #include <cstring>
 
@@ -21,12 +21,9 @@ bool matches(State& s, int slot, const CUuuid& uuid) {
 
 // The second version tells a MIG instance's own UUID; older drivers have only the first.
 int find_slot(State& s, CUdevice device) {
-  const auto ask = GPUROTA_REAL(cuDeviceGetUuid_v2);
-  const auto ask_v1 = GPUROTA_REAL(cuDeviceGetUuid);
   CUuuid uuid{};
-  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-  if (ask != nullptr) result = ask(&uuid, device);
-  if (result != CUDA_SUCCESS && ask_v1 != nullptr) result = ask_v1(&uuid, device);
+  CUresult result = GPUROTA_OWN(cuDeviceGetUuid_v2)(&uuid, device);
+  if (result != CUDA_SUCCESS) result = GPUROTA_OWN(cuDeviceGetUuid)(&uuid, device);
   if (result != CUDA_SUCCESS) return -2;
   for (uint32_t i = 0; i < s.link.slot_count; ++i) {
     if (matches(s, static_cast<int>(i), uuid)) return static_cast<int>(i);
@@ -94,9 +91,8 @@ bool place_aside(CUcontext context, Place* out) {
 Place learn_current(CUcontext context) {
   Place ending;
   if (place_aside(context, &ending)) return ending;
-  const auto get_device = GPUROTA_REAL(cuCtxGetDevice);
   CUdevice device = -1;
-  if (get_device == nullptr || get_device(&device) != CUDA_SUCCESS) return kNoContext;
+  if (GPUROTA_OWN(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return kNoContext;
   const int slot = slot_of_device(device);
   if (!attached()) return kForeign;
   return make_place(slot, add_context(context, device, slot, false, false));
@@ -108,8 +104,7 @@ int only_slot() {
   State& s = state();
   int32_t count = s.device_count.load(std::memory_order_relaxed);
   if (count == 0) {
-    const auto get_count = GPUROTA_REAL(cuDeviceGetCount);
-    if (get_count == nullptr || get_count(&count) != CUDA_SUCCESS) return -1;
+    if (GPUROTA_OWN(cuDeviceGetCount)(&count) != CUDA_SUCCESS) return -1;
     s.device_count.store(count, std::memory_order_relaxed);
   }
   const int32_t known = s.device_slot[0].load(std::memory_order_relaxed);
@@ -149,21 +144,25 @@ CUcontext context_of_serial(uint32_t serial) {
   return nullptr;
 }
 
-Place current_place() {
-  const auto get_current = GPUROTA_REAL(cuCtxGetCurrent);
+CUcontext current_context() {
   CUcontext context = nullptr;
-  if (get_current == nullptr || get_current(&context) != CUDA_SUCCESS || context == nullptr) {
-    return kNoContext;
-  }
+  return GPUROTA_OWN(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+Place current_place() {
+  CUcontext context = current_context();
+  if (context == nullptr) return kNoContext;
   const Place known = place_of_context(context);
   return known.kind == Place::Kind::kNoContext ? learn_current(context) : known;
 }
 
 Place place_of_one_of_many(CUstream stream, bool per_thread) {
   if (reinterpret_cast<uintptr_t>(stream) <= kLastDefaultStream) return current_place();
-  const auto get = per_thread ? GPUROTA_REAL(cuStreamGetCtx_ptsz) : GPUROTA_REAL(cuStreamGetCtx);
+  const Outside named = Outside::unless_default(stream);
   CUcontext context = nullptr;
-  if (get == nullptr || get(stream, &context) != CUDA_SUCCESS) return kNoContext;
+  const CUresult result = per_thread ? GPUROTA_OWN(cuStreamGetCtx_ptsz)(named, stream, &context)
+                                     : GPUROTA_OWN(cuStreamGetCtx)(named, stream, &context);
+  if (result != CUDA_SUCCESS) return kNoContext;
   const Place known = place_of_context(context);
   return known.kind == Place::Kind::kNoContext ? current_place() : known;
 }

@@ -27,6 +27,8 @@ int slot_of_device(CUdevice device);
 Place place_of_context(CUcontext context);
 // nullptr if it is gone.
 CUcontext context_of_serial(uint32_t serial);
+// nullptr: none is current.
+CUcontext current_context();
 Place current_place();
 // The slot of the only GPU that the program sees, on which every stream is then; else -1.
 int only_slot();

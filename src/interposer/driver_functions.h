@@ -78,6 +78,10 @@ GPUROTA_API CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream);
 GPUROTA_API CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props);
 GPUROTA_API CUresult cuMemPoolDestroy(CUmemoryPool pool);
 GPUROTA_API CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
+GPUROTA_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                           void* value);
+GPUROTA_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                           void* value);
 GPUROTA_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
 GPUROTA_API CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type,
                                      CUmemoryPool pool);
@@ -183,6 +187,7 @@ CUresult cuCtxGetDevice(CUdevice* out);
 CUresult cuCtxPopCurrent_v2(CUcontext* out);
 CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxRecordEvent(CUcontext context, CUevent event);
 CUresult cuCtxSynchronize();
 CUresult cuDeviceCanAccessPeer(int* out, CUdevice device, CUdevice peer);
 CUresult cuEventCreate(CUevent* out, unsigned int flags);
@@ -204,7 +209,6 @@ CUresult cuDeviceGetCount(int* out);
 CUresult cuDeviceGetUuid(CUuuid* out, CUdevice device);
 CUresult cuDeviceGetUuid_v2(CUuuid* out, CUdevice device);
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* is_active);
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
 CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
@@ -215,6 +219,8 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream);
 CUresult cuStreamQuery_ptsz(CUstream stream);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* out);
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* out);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
                                 CUmemAllocationType type);

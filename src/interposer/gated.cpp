@@ -1,6 +1,7 @@
 #include "interposer/gated.h"
 
 #include "interposer/device.h"
+#include "interposer/own_calls.h"
 #include "interposer/state.h"
 #include "interposer/swap/streams.h"
 

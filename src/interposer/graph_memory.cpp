@@ -11,6 +11,7 @@
 #include "interposer/gated.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
+#include "interposer/own_calls.h"
 #include "interposer/pool_charge.h"
 #include "interposer/pools.h"
 #include "interposer/swap/streams.h"
@@ -25,16 +26,15 @@ constexpr int kDeepest = 32;  // child graphs in child graphs
 class Nodes {
  public:
   explicit Nodes(CUgraph graph) {
-    const auto get = GPUROTA_REAL(cuGraphGetNodes);
     size_t count = 0;
-    if (get == nullptr || get(graph, nullptr, &count) != CUDA_SUCCESS) return;
+    if (GPUROTA_OWN(cuGraphGetNodes)(graph, nullptr, &count) != CUDA_SUCCESS) return;
     if (count > kNodesOnStack) {
       ErrnoGuard guard;
       bytes_ = count * sizeof(CUgraphNode);
       nodes_ = static_cast<CUgraphNode*>(map_memory(bytes_, 0));
       if (nodes_ == nullptr) return;
     }
-    if (get(graph, nodes_, &count) == CUDA_SUCCESS) count_ = count;
+    if (GPUROTA_OWN(cuGraphGetNodes)(graph, nodes_, &count) == CUDA_SUCCESS) count_ = count;
   }
   ~Nodes() {
     if (nodes_ == few_ || nodes_ == nullptr) return;
@@ -55,9 +55,8 @@ class Nodes {
 
 // Adds an allocation node's bytes; false if it is of no GPU of the lease: host memory, or foreign.
 bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
-  const auto get = GPUROTA_REAL(cuGraphMemAllocNodeGetParams);
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
-  if (get == nullptr || get(node, &params) != CUDA_SUCCESS) return false;
+  if (GPUROTA_OWN(cuGraphMemAllocNodeGetParams)(node, &params) != CUDA_SUCCESS) return false;
   if (params.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return false;
   const CUdevice device = params.poolProps.location.id;
   const Pool* pool = graph_pool(s, device);
@@ -71,9 +70,6 @@ bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
 }
 
 bool add_needs(State& s, CUgraph graph, GraphNeed* need, int depth) {
-  const auto get_type = GPUROTA_REAL(cuGraphNodeGetType);
-  const auto get_child = GPUROTA_REAL(cuGraphChildGraphNodeGetGraph);
-  if (get_type == nullptr) return false;
   if (depth > kDeepest) {
     need->foreign = true;  // what is in there nobody has counted
     return false;
@@ -81,11 +77,12 @@ bool add_needs(State& s, CUgraph graph, GraphNeed* need, int depth) {
   bool any = false;
   for (const CUgraphNode node : Nodes(graph)) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (get_type(node, &type) != CUDA_SUCCESS) continue;
+    if (GPUROTA_OWN(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS) continue;
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) any |= add_node(s, node, need);
-    if (type != CU_GRAPH_NODE_TYPE_GRAPH || get_child == nullptr) continue;
+    if (type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
     CUgraph child = nullptr;
-    if (get_child(node, &child) == CUDA_SUCCESS) any |= add_needs(s, child, need, depth + 1);
+    if (GPUROTA_OWN(cuGraphChildGraphNodeGetGraph)(node, &child) != CUDA_SUCCESS) continue;
+    any |= add_needs(s, child, need, depth + 1);
   }
   return any;
 }

@@ -3,26 +3,22 @@
 #include "interposer/contexts.h"
 #include "interposer/device.h"
 #include "interposer/driver.h"
+#include "interposer/own_calls.h"
 #include "interposer/swap/worker.h"
 
 namespace gpurota::interposer {
 namespace {
 
 CUcontext primary_of(CUdevice device) {
-  const auto retain = GPUROTA_REAL(cuDevicePrimaryCtxRetain);
-  const auto release = GPUROTA_REAL(cuDevicePrimaryCtxRelease_v2);
   CUcontext context = nullptr;
-  if (retain == nullptr || release == nullptr || retain(&context, device) != CUDA_SUCCESS) {
-    return nullptr;
-  }
-  release(device);
+  if (GPUROTA_OWN(cuDevicePrimaryCtxRetain)(&context, device) != CUDA_SUCCESS) return nullptr;
+  GPUROTA_OWN(cuDevicePrimaryCtxRelease_v2)(device);
   return context;
 }
 
 void note_view(CUgreenCtx green, CUdevice device) {
-  const auto view_of = GPUROTA_REAL(cuCtxFromGreenCtx);
   CUcontext view = nullptr;
-  if (view_of == nullptr || view_of(&view, green) != CUDA_SUCCESS) return;
+  if (GPUROTA_OWN(cuCtxFromGreenCtx)(&view, green) != CUDA_SUCCESS) return;
   ContextInfo primary{};
   find_primary(device, &primary);
   add_view(view, green, device, slot_of_device(device), primary.serial);

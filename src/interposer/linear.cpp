@@ -4,6 +4,7 @@
 #include "interposer/device.h"
 #include "interposer/driver.h"
 #include "interposer/ledger.h"
+#include "interposer/own_calls.h"
 #include "interposer/pools.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/memory.h"
@@ -83,15 +84,15 @@ CUresult allocate(uint64_t estimate, Call call) {
   }
   const int64_t cost = enter_blocks(s, made.ptr, made.size);
   if (cost > most && !reserve(place.slot, cost - most)) {
-    const auto release = GPUROTA_REAL(cuMemFree_v2);
-    if (release != nullptr) release(made.ptr);
+    const RelaxedCapture relaxed;
+    GPUROTA_OWN(cuMemFree_v2)(relaxed, made.ptr);
     // Owed first: a block that another allocation has entered meanwhile stays charged.
     put(place.slot, most - cost);
     leave_blocks(s, place.slot, made.ptr, made.size);
     return refuse(place.slot, estimate);
   }
   count(&s.slots[place.slot].allocations);
-  remember(s, made.ptr, {made.size, place.context, 0, static_cast<uint8_t>(place.slot)});
+  remember(s, made.ptr, {made.size, place.context, 0, static_cast<uint8_t>(place.slot), false});
   put(place.slot, cost < most ? most - cost : 0);
   return CUDA_SUCCESS;
 }
@@ -181,7 +182,7 @@ bool forget(State& s, uint64_t ptr, Allocation* out) {
 }
 
 void credit(State& s, uint64_t ptr, const Allocation& allocation) {
-  if (allocation.pool == kSwapped) return;  // swap/memory.cpp frees and tells
+  if (allocation.moves) return;  // swap/memory.cpp frees and tells
   if (allocation.pool == kArray) {
     put(allocation.slot, static_cast<int64_t>(allocation.size));
   } else if (allocation.pool != 0) {

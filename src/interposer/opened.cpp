@@ -2,10 +2,9 @@
 
 #include "interposer/debug.h"
 #include "interposer/device.h"
-#include "interposer/driver.h"
 #include "interposer/gated.h"
 #include "interposer/link.h"
-#include "interposer/pool_charge.h"
+#include "interposer/own_calls.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/share.h"
 #include "interposer/swap/streams.h"
@@ -34,25 +33,21 @@ bool is_sane(const gpurota_msg_shared& m, const Descriptors& fds, uint64_t done,
 }
 
 CUresult reserve(uint64_t size, uint64_t* address) {
-  const auto real = GPUROTA_REAL(cuMemAddressReserve);
   CUdeviceptr at = 0;
-  const CUresult result = real != nullptr ? real(&at, size, 0, 0, 0) : CUDA_ERROR_NOT_SUPPORTED;
+  const CUresult result = GPUROTA_OWN(cuMemAddressReserve)(&at, size, 0, 0, 0);
   *address = at;
   return result;
 }
 
 // The mapping keeps the memory: no handle of it stays.
 CUresult map_block(int fd, uint64_t address, uint64_t size) {
-  const auto import = GPUROTA_REAL(cuMemImportFromShareableHandle);
-  const auto map = GPUROTA_REAL(cuMemMap);
-  const auto release = GPUROTA_REAL(cuMemRelease);
-  if (import == nullptr || map == nullptr || release == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUmemGenericAllocationHandle handle = 0;
-  CUresult result = import(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
-                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUresult result = GPUROTA_OWN(cuMemImportFromShareableHandle)(
+      &handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (result != CUDA_SUCCESS) return result;
-  result = map(address, size, 0, handle, 0);
-  release(handle);
+  result = GPUROTA_OWN(cuMemMap)(address, size, 0, handle, 0);
+  GPUROTA_OWN(cuMemRelease)(handle);
   return result;
 }
 
@@ -71,12 +66,10 @@ CUresult map_blocks(const gpurota_msg_shared& answer, const Descriptors& fds, ui
 
 // False: the driver does not, now.
 bool unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
-  const auto real_unmap = GPUROTA_REAL(cuMemUnmap);
-  const auto real_free = GPUROTA_REAL(cuMemAddressFree);
-  if (real_unmap == nullptr || real_free == nullptr) return false;
-  const RelaxedCapture relaxed;
-  if (mapped_size != 0 && real_unmap(address, mapped_size) != CUDA_SUCCESS) return false;
-  real_free(address, reserved_size);
+  if (mapped_size != 0 && GPUROTA_OWN(cuMemUnmap)(address, mapped_size) != CUDA_SUCCESS) {
+    return false;
+  }
+  GPUROTA_OWN(cuMemAddressFree)(address, reserved_size);
   return true;
 }
 
@@ -86,14 +79,13 @@ bool unmap(const Opened& opened) {
 
 // The GPU that the memory is on; should the driver not say, the one that it is opened for.
 int32_t device_of(uint64_t address) {
-  const auto ask = GPUROTA_REAL(cuPointerGetAttribute);
-  const auto current = GPUROTA_REAL(cuCtxGetDevice);
   int ordinal = 0;
-  if (ask != nullptr &&
-      ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == CUDA_SUCCESS && ordinal >= 0) {
+  if (GPUROTA_OWN(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) ==
+          CUDA_SUCCESS &&
+      ordinal >= 0) {
     return ordinal;
   }
-  if (current != nullptr) current(&ordinal);
+  GPUROTA_OWN(cuCtxGetDevice)(&ordinal);
   return ordinal;
 }
 
@@ -168,7 +160,6 @@ CUresult meet_and_receive(const gpurota_shared_name& name, int64_t deadline, Ope
 }
 
 CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
-  const RelaxedCapture relaxed;
   const int64_t deadline = now_ms() + kPatienceMs;
   CUresult result = CUDA_SUCCESS;
   for (bool lost = true; lost;) {
@@ -261,10 +252,10 @@ bool is_shared_handle(const CUipcMemHandle& handle, SharedHandle* out) {
 // As the driver does before memory goes. False: not now, as something captures and waiting could end that.
 bool wait_for_users(State& s, const Opened& opened) {
   if (swapping()) return s.swap.drained.load(std::memory_order_acquire) != 0 || wait_for_work(s);
-  if (s.captures.load() != 0) return false;
-  const auto synchronize = GPUROTA_REAL(cuCtxSynchronize);
+  const Lock lock(s.swap.streams.mutex);
+  const NothingCaptures nothing(s, lock);
   const InContext in(context_of_serial(opened.context));
-  return synchronize != nullptr && synchronize() == CUDA_SUCCESS;
+  return GPUROTA_OWN(cuCtxSynchronize)(nothing) == CUDA_SUCCESS;
 }
 
 // Takes the first away that nobody has open any more.

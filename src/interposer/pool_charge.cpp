@@ -2,8 +2,8 @@
 
 #include "interposer/debug.h"
 #include "interposer/device.h"
-#include "interposer/driver.h"
 #include "interposer/ledger.h"
+#include "interposer/own_calls.h"
 #include "interposer/pools.h"
 #include "interposer/swap/grants.h"
 
@@ -29,11 +29,10 @@ CUdevice graph_device(CUmemoryPool handle) {
 }
 
 bool read_graph_attribute(CUdevice device, CUmemPool_attribute attribute, cuuint64_t* bytes) {
-  const auto get = GPUROTA_REAL(cuDeviceGetGraphMemAttribute);
   const CUgraphMem_attribute which = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT
                                          ? CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT
                                          : CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT;
-  return get != nullptr && get(device, which, bytes) == CUDA_SUCCESS;
+  return GPUROTA_OWN(cuDeviceGetGraphMemAttribute)(device, which, bytes) == CUDA_SUCCESS;
 }
 
 // While it lives, the driver may be given the pool's handle, if it `may`.
@@ -64,8 +63,10 @@ bool read_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, int64_t* v
   if (device >= 0) {
     if (!read_graph_attribute(device, attribute, &bytes)) return false;
   } else {
-    const auto get = GPUROTA_REAL(cuMemPoolGetAttribute);
-    if (get == nullptr || get(pool, attribute, &bytes) != CUDA_SUCCESS) return false;
+    const RelaxedCapture relaxed;
+    if (GPUROTA_OWN(cuMemPoolGetAttribute)(relaxed, pool, attribute, &bytes) != CUDA_SUCCESS) {
+      return false;
+    }
   }
   *value = static_cast<int64_t>(bytes);
   return true;
@@ -128,26 +129,23 @@ bool is_charged(const Pool& pool) {
 
 // Whether the driver made it by itself for `device`: the default pool.
 bool is_default_pool(CUmemoryPool handle, CUdevice device) {
-  const auto get = GPUROTA_REAL(cuDeviceGetDefaultMemPool);
   CUmemoryPool pool = nullptr;
-  return get != nullptr && get(&pool, device) == CUDA_SUCCESS && pool == handle;
+  return GPUROTA_OWN(cuDeviceGetDefaultMemPool)(&pool, device) == CUDA_SUCCESS && pool == handle;
 }
 
 // Since CUDA 13 there is one of managed memory too.
 bool is_managed_pool(CUmemoryPool handle, CUdevice device) {
-  const auto get_of_type = GPUROTA_REAL(cuMemGetDefaultMemPool);
   CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   CUmemoryPool pool = nullptr;
-  return get_of_type != nullptr &&
-         get_of_type(&pool, &location, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_SUCCESS &&
+  return GPUROTA_OWN(cuMemGetDefaultMemPool)(&pool, &location, CU_MEM_ALLOCATION_TYPE_MANAGED) ==
+             CUDA_SUCCESS &&
          pool == handle;
 }
 
 // A pool nobody told us of.
 Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
-  const auto get_count = GPUROTA_REAL(cuDeviceGetCount);
   int count = 0;
-  if (get_count == nullptr || get_count(&count) != CUDA_SUCCESS) return nullptr;
+  if (GPUROTA_OWN(cuDeviceGetCount)(&count) != CUDA_SUCCESS) return nullptr;
   for (CUdevice device = 0; device < count; ++device) {
     const bool managed = !is_default_pool(handle, device);
     if (managed && !is_managed_pool(handle, device)) continue;
@@ -159,16 +157,6 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
 }
 
 }  // namespace
-
-RelaxedCapture::RelaxedCapture() {
-  const auto exchange = GPUROTA_REAL(cuThreadExchangeStreamCaptureMode);
-  exchanged_ = exchange != nullptr && exchange(&mode_) == CUDA_SUCCESS;
-}
-
-RelaxedCapture::~RelaxedCapture() {
-  const auto exchange = GPUROTA_REAL(cuThreadExchangeStreamCaptureMode);
-  if (exchanged_ && exchange != nullptr) exchange(&mode_);
-}
 
 static Pool* find_pool(State& s, CUmemoryPool handle, bool* ends) {
   const uint32_t used = s.pools.used.load(std::memory_order_acquire);
@@ -194,6 +182,9 @@ Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays
     if (p.pool.load() != nullptr) continue;
     p.charged.store(0);
     p.live.store(0);
+    p.ending.store(0);
+    p.used_high.store(0);
+    p.held_high.store(0);
     p.stuck_size.store(0);
     p.slot = slot;
     p.tracked = tracked;
@@ -308,12 +299,10 @@ void trim(Pool& pool) {
   const CUdevice device = graph_device(asking.handle());
   pool.trims.fetch_add(1);
   if (device >= 0) {
-    const auto trim_graphs = GPUROTA_REAL(cuDeviceGraphMemTrim);
     // Whoever launches says that it is inside before it looks at the count: one of us sees the other.
-    if (trim_graphs != nullptr && pool.inside.load() == 0) trim_graphs(device);
+    if (pool.inside.load() == 0) GPUROTA_OWN(cuDeviceGraphMemTrim)(device);
   } else {
-    const auto trim_to = GPUROTA_REAL(cuMemPoolTrimTo);
-    if (trim_to != nullptr) trim_to(asking.handle(), 0);
+    GPUROTA_OWN(cuMemPoolTrimTo)(relaxed, asking.handle(), 0);
   }
   pool.trims.fetch_add(1);
 }

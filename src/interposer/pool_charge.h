@@ -12,20 +12,6 @@
 
 namespace gpurota::interposer {
 
-// While it lives, the driver takes the calling thread's calls as harmless for captures under way: what
-// we ask or tell it must not invalidate a capture of the program's.
-class RelaxedCapture {
- public:
-  RelaxedCapture();
-  ~RelaxedCapture();
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool exchanged_ = false;
-};
-
 // In Pool::pool: destroyed, and not all of its memory is freed.
 inline const CUmemoryPool kGone = reinterpret_cast<CUmemoryPool>(UINTPTR_MAX);
 

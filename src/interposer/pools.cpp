@@ -6,9 +6,12 @@
 #include "interposer/gated.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
+#include "interposer/own_calls.h"
 #include "interposer/pool_charge.h"
 #include "interposer/swap/memory.h"
-#include "interposer/swap/streams.h"
+#include "interposer/swap/pool_figures.h"
+
+#include <cstring>
 
 namespace gpurota::interposer {
 namespace {
@@ -21,12 +24,12 @@ Pool* current_pool(State& s, int slot, CUmemoryPool* out, bool* ends) {
   *ends = false;
   if (handle == nullptr) {
     const uint32_t turn = s.pools.turn.load();
-    const auto get = GPUROTA_REAL(cuDeviceGetMemPool);
     CUdevice device = -1;
     for (CUdevice d = 0; d < static_cast<CUdevice>(kDevices) && device < 0; ++d) {
       if (s.device_slot[d].load(std::memory_order_relaxed) == slot + 1) device = d;
     }
-    if (get == nullptr || device < 0 || get(&handle, device) != CUDA_SUCCESS) return nullptr;
+    if (device < 0 || GPUROTA_OWN(cuDeviceGetMemPool)(&handle, device) != CUDA_SUCCESS)
+      return nullptr;
     Lock lock(s.pools.mutex);
     if (s.pools.turn.load() == turn) known.store(handle, std::memory_order_relaxed);
   }
@@ -66,13 +69,15 @@ struct Request {
 };
 
 void free_again(const Request& request) {
-  const auto free_async =
-      request.per_thread ? GPUROTA_REAL(cuMemFreeAsync_ptsz) : GPUROTA_REAL(cuMemFreeAsync);
-  if (free_async != nullptr) free_async(*request.out, request.stream);
-  const auto wait = request.per_thread ? GPUROTA_REAL(cuStreamSynchronize_ptsz)
-                                       : GPUROTA_REAL(cuStreamSynchronize);
   const RelaxedCapture relaxed;
-  if (request.idle && wait != nullptr) wait(request.stream);
+  const Outside outside = Outside::unless_captured(request.stream, request.per_thread);
+  if (request.per_thread) {
+    GPUROTA_OWN(cuMemFreeAsync_ptsz)(relaxed, outside, *request.out, request.stream);
+    if (request.idle) GPUROTA_OWN(cuStreamSynchronize_ptsz)(relaxed, outside, request.stream);
+  } else {
+    GPUROTA_OWN(cuMemFreeAsync)(relaxed, outside, *request.out, request.stream);
+    if (request.idle) GPUROTA_OWN(cuStreamSynchronize)(relaxed, outside, request.stream);
+  }
 }
 
 // All that makes the memory the pool's, while the pool cannot end: else it would be nobody's.
@@ -91,7 +96,7 @@ CUresult attempt_inside(State& s, const Request& request, int64_t taken, Flight*
   if (result != CUDA_SUCCESS || !*covered || !pool.tracked) return result;
   pool.live.fetch_add(static_cast<int64_t>(request.size));
   const auto index = static_cast<uint16_t>(&pool - s.pools.entries + 1);
-  remember(s, *request.out, {request.size, 0, index, static_cast<uint8_t>(request.slot)});
+  remember(s, *request.out, {request.size, 0, index, static_cast<uint8_t>(request.slot), false});
   return result;
 }
 
@@ -119,13 +124,14 @@ bool regain(State& s, Pool& pool, int slot, int64_t growth) {
   return take(s, slot, growth);
 }
 
-// Default streams are never asked: the question could end a capture that depends on them.
+// Default streams are never asked: many others may have work there.
 bool is_idle(const Request& request) {
   if (reinterpret_cast<uintptr_t>(request.stream) <= kLastDefaultStream) return false;
   const RelaxedCapture relaxed;
-  const auto query =
-      request.per_thread ? GPUROTA_REAL(cuStreamQuery_ptsz) : GPUROTA_REAL(cuStreamQuery);
-  return query != nullptr && query(request.stream) == CUDA_SUCCESS;
+  const Outside outside = Outside::unless_captured(request.stream, request.per_thread);
+  return (request.per_thread
+              ? GPUROTA_OWN(cuStreamQuery_ptsz)(relaxed, outside, request.stream)
+              : GPUROTA_OWN(cuStreamQuery)(relaxed, outside, request.stream)) == CUDA_SUCCESS;
 }
 
 // The headroom is short of what the pool could grow by. In a pool at its limit most allocations are
@@ -164,6 +170,16 @@ CUresult allocate_from(const Request& request, const Call& call) {
   return attempt(s, request, growth, &flight, call);
 }
 
+// `pool` may be nullptr: none that is known.
+CUresult allocate_moving(const Place& place, uint64_t size, CUstream stream, bool per_thread,
+                         Pool* pool, CUmemoryPool handle, CUdeviceptr* out) {
+  State& s = state();
+  const uint16_t number = pool != nullptr ? begin_giving(s, *pool, handle, size) : uint16_t{0};
+  const CUresult result = swap_allocate_async(place, size, stream, per_thread, number, out);
+  if (result != CUDA_SUCCESS) note_ended(s, number, size);
+  return result;
+}
+
 // What is allocated while a stream captures becomes a node of its graph (graph_memory.cpp). Asked before
 // anything else: other questions about a capturing stream could end the capture.
 template <typename Real>
@@ -182,7 +198,7 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
     bool ends = false;
     Pool* pool = settled_current_pool(state(), place.slot, &handle, &ends);
     if (swapping() && (pool == nullptr || !pool->stays)) {
-      return swap_allocate_async(place, size, stream, per_thread, out);
+      return allocate_moving(place, size, stream, per_thread, pool, handle, out);
     }
     if (ends) return CUDA_ERROR_INVALID_VALUE;
     if (pool == nullptr) return call();
@@ -215,7 +231,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
   if (swapping() && !pool->stays) {
     const Place here = current_place();
     const Place place{Place::Kind::kSlot, pool->slot, here.slot == pool->slot ? here.context : 0};
-    return swap_allocate_async(place, size, stream, per_thread, out);
+    return allocate_moving(place, size, stream, per_thread, pool, handle, out);
   }
   bool gone = false;
   return allocate_from({pool, handle, pool->slot, out, size, stream, per_thread, &gone}, call);
@@ -296,8 +312,8 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   }
   GPUROTA_DEBUG("a memory pool on device %d is refused: %s", props->location.id,
                 slot < 0 ? "the GPU is not of this lease" : "the program has too many");
-  const auto destroy = GPUROTA_REAL(cuMemPoolDestroy);
-  if (destroy != nullptr) destroy(*out);
+  const interposer::RelaxedCapture relaxed;
+  GPUROTA_OWN(cuMemPoolDestroy)(relaxed, *out);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -327,6 +343,28 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   const CUresult result = real(pool, keep);
   const interposer::Pool* known = interposer::find_pool(interposer::state(), pool);
   if (known != nullptr) interposer::settle_pools(known->slot);
+  if (interposer::swapping()) interposer::swap_end_freed(interposer::state(), 0);
+  return result;
+}
+
+// Of memory that moves the driver knows nothing.
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  GPUROTA_ENTER(cuMemPoolGetAttribute, pool, attribute, value);
+  const CUresult result = real(pool, attribute, value);
+  uint64_t bytes = 0;
+  if (result == CUDA_SUCCESS && interposer::swapping() &&
+      interposer::read_moving_pool(interposer::state(), pool, attribute, &bytes)) {
+    memcpy(value, &bytes, sizeof(bytes));
+  }
+  return result;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  GPUROTA_ENTER(cuMemPoolSetAttribute, pool, attribute, value);
+  const CUresult result = real(pool, attribute, value);
+  if (result == CUDA_SUCCESS && interposer::swapping()) {
+    interposer::reset_moving_pool(interposer::state(), pool, attribute);
+  }
   return result;
 }
 

@@ -56,12 +56,12 @@ struct Link {
 struct Allocation {
   uint64_t size;
   uint32_t context;  // serial of the context it dies with; 0: of none
-  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle; kSwapped
+  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle
   uint8_t slot;
+  bool moves;  // memory of a swap lease that moves (swap/memory.h)
 };
 
 inline constexpr uint16_t kArray = 0xffff;
-inline constexpr uint16_t kSwapped = 0xfffe;  // memory that moves (swap/memory.h)
 
 inline constexpr size_t kShards = 16;
 
@@ -151,6 +151,8 @@ struct Pool {
   Mutex mutex;
   std::atomic<int64_t> charged;  // reserved bytes as last read and charged; changed under the lock
   std::atomic<int64_t> live;     // bytes of allocations that are tracked one by one
+  // Of memory that moves (swap/pool_figures.h): what of `live` was freed and has not ended; and high-water marks.
+  std::atomic<int64_t> ending, used_high, held_high;
   // The last request that the pool, with enough free memory, could not serve without growing beyond
   // what could be had, and what it had in use then: it is in pieces until that gets less.
   std::atomic<int64_t> stuck_size, stuck_in_use;

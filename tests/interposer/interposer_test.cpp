@@ -235,6 +235,27 @@ TEST_F(InterposerTest, ExplainsItselfWhereDebugSays) {
   EXPECT_NE(text.find("refused"), std::string::npos);
 }
 
+// What holds of the driver holds of it under a limit: its own conformance programs.
+class DriverUnderALimit : public InterposerTest,
+                          public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(DriverUnderALimit, AnswersAsItDoesWithoutALease) {
+  start_daemon(4096 * kMiB);
+  Program probe({foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE, "--",
+                 std::string(PROBE_DRIVER_CHECKS) + "/driver_" + GetParam() + "_check"},
+                lease());
+  int passed = 0;
+  for (std::string line; !(line = probe.read_line()).empty();) {
+    EXPECT_NE(line.substr(0, 4), "FAIL") << line;
+    passed += line.substr(0, 3) == "ok " ? 1 : 0;
+  }
+  EXPECT_GT(passed, 2);
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Interposer, DriverUnderALimit,
+                         ::testing::Values("copy", "pool", "stream", "graph", "capture"));
+
 TEST_F(InterposerTest, SurvivesAKillOfTheProgramInTheMiddle) {
   auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");

@@ -423,5 +423,8 @@ int main(int argc, char** argv) {
   if (scenario == "overwrite") return overwrite(std::atoi(argv[2]));
   if (scenario == "sip") return sip(std::atof(argv[2]));
   if (scenario == "give_away") return give_away();
+  if (scenario == "freed_is_free") return freed_is_free();
+  if (scenario == "freed_behind_work") return freed_behind_work();
+  if (scenario == "pool_figures") return pool_figures();
   return 2;
 }

@@ -88,6 +88,10 @@ inline bool check(const Buffer& buffer, CUstream stream, Random& random) {
 // Captures in the thread's own stream, and a thread that allocates beside them (swap_probe_capture.cpp).
 void capture_per_thread();
 void allocate_beside_captures(CUcontext context);
+// Memory in stream order, at the limit (swap_probe_pools.cpp).
+int freed_is_free();
+int freed_behind_work();
+int pool_figures();
 // The program's own virtual memory (swap_probe_vmm.cpp).
 void use_vmm(CUcontext context, unsigned seed);
 // What is told of it, resident or not; `wait` returns once it has been away.

@@ -1,7 +1,6 @@
 // Swap tenants on the simulated driver: programs whose memory is evicted and restored while they work, in whose
 // captures, forks, contexts and frees that falls, and whose daemon goes and comes back.
-#include "fixture.h"
-#include "swap_daemon.h"
+#include "swap_fixture.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -14,80 +13,6 @@
 
 namespace gpurota::interposer_test {
 namespace {
-
-constexpr std::uint64_t kContext = 100 * kMiB;
-
-class SwapTest : public InterposerTest {
- protected:
-  void SetUp() override {
-    // An emulator has neither barriers between threads nor memory that a fork wipes.
-    if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
-    InterposerTest::SetUp();
-    daemon_.reset();
-  }
-
-  void start_swap_daemon(const SwapBehaviour& behaviour, std::uint64_t limit = 1024 * kMiB,
-                         std::size_t gpus = 1) {
-    swap_.reset();
-    std::vector<FakeGpu> all;
-    for (std::size_t i = 0; i < gpus; ++i) all.push_back({uuids_[i], limit});
-    swap_ = std::make_unique<SwapDaemon>(socket_path(), all, behaviour);
-  }
-
-  std::unique_ptr<Program> start_probe(std::vector<std::string> words,
-                                       const std::string& wait_ms = "20000") {
-    std::vector<std::string> argv = {foreign(PROBE_SIM), "--dir", dir_.file("machine"),
-                                     PROBE_MACHINE,      "--",    foreign(PROBE_SWAP)};
-    argv.insert(argv.end(), words.begin(), words.end());
-    auto extra = lease();
-    extra["GPUROTA_WAIT_MS"] = wait_ms;
-    extra["PROBE_CONTEXTS"] = "2";
-    return std::make_unique<Program>(argv, extra);
-  }
-
-  // Reads up to the line that ends what the probe does; what it said before.
-  static std::string read_until(Program& probe, const std::string& last) {
-    std::string said;
-    for (std::string line; !(line = probe.read_line()).empty();) {
-      if (line == last) return said;
-      said += line + "\n";
-    }
-    return said + "(ended)";
-  }
-
-  // All that moves is out, and stays so.
-  void put_all_out(SwapBehaviour& behaviour) {
-    behaviour.disturbs = true;
-    behaviour.opens = false;
-    swap_->set(behaviour);
-    ASSERT_TRUE(swap_->wait_for_resident(0, 0));
-  }
-
-  // Nothing was wrong up to here, and the probe that waits for a line ends well.
-  void expect_good_end(Program& probe) {
-    EXPECT_EQ(swap_->bad(), "");
-    probe.write_line("");
-    EXPECT_EQ(probe.wait(), 0);
-  }
-
-  // The probe has allocated so much, is asked while that is away, and frees it there.
-  void expect_answers_while_away(const std::string& what, std::uint64_t movable) {
-    SwapBehaviour behaviour{};
-    start_swap_daemon(behaviour);
-    const auto probe = start_probe({what});
-    ASSERT_EQ(read_until(*probe, "allocated"), "");
-    ASSERT_TRUE(swap_->wait_for_memory(0, movable, kContext));
-    behaviour.disturbs = true;
-    swap_->set(behaviour);
-    ASSERT_TRUE(swap_->wait_for_evictions(2));
-    probe->write_line("");
-    EXPECT_EQ(read_until(*probe, "freed"), "");
-    EXPECT_TRUE(swap_->wait_for_memory(0, 0, kContext));
-    expect_good_end(*probe);
-  }
-
-  std::unique_ptr<SwapDaemon> swap_;
-};
 
 TEST_F(SwapTest, MemoryIsEvictedAndRestoredWhileAProgramWorks) {
   start_swap_daemon({.disturbs = true, .seed = 5});
@@ -299,8 +224,6 @@ TEST_F(SwapTest, WaitingForATurnHasNoBound) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
-// What differs on purpose: memory of pools is no pool's, so nothing is kept in units of 32 MiB; and an
-// allocation during a capture succeeds rather than ending it.
 // The daemon would wait for it to be brought out, and there is nothing.
 TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgain) {
   start_swap_daemon({}, 1024 * kMiB);
@@ -321,8 +244,10 @@ TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgai
   EXPECT_EQ(swap_->bad(), "");
 }
 
+// What differs on purpose: memory of pools moves, so nothing is kept for later; and an allocation during a capture
+// succeeds rather than ending it.
 const std::set<std::string> kDifferences = {
-    "a_pool_grows_in_units_of_thirty_two_mebibytes", "a_threshold_keeps_memory_until_it_is_trimmed",
+    "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
     // What is left of the lease, not of the GPU: its maker no longer pays for what others keep.
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
@@ -363,7 +288,7 @@ TEST_P(DriverUnderSwap, AnswersAsItDoesWhileTurnsAreTakenAway) {
 
 INSTANTIATE_TEST_SUITE_P(Checks, DriverUnderSwap,
                          ::testing::Values("memory", "vmm", "copy", "pool", "stream", "graph",
-                                           "ipc", "external"));
+                                           "capture", "ipc", "external"));
 
 }  // namespace
 }  // namespace gpurota::interposer_test

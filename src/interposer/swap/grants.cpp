@@ -3,12 +3,15 @@
 #include "abi/wire.h"
 #include "interposer/config.h"
 #include "interposer/debug.h"
+#include "interposer/swap/memory.h"
 
 namespace gpurota::interposer {
 namespace {
 
 constexpr int64_t kSendMs = 1000;
 constexpr int64_t kLookMs = 100;  // at whether the daemon has been away too long
+constexpr int64_t kMoverMs = 10000;
+constexpr int kRounds = 16;  // others may take what was given back, again and again
 
 void take_off(uint64_t* from, uint64_t bytes) { *from -= bytes < *from ? bytes : *from; }
 
@@ -76,9 +79,15 @@ bool swap_gone(const State& s) {
   return since != 0 && now_ms() - since >= config().wait_ms;
 }
 
-Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
-  State& s = state();
-  ErrnoGuard guard;
+namespace {
+
+// A move that is under way ends what was freed meanwhile, and tells.
+void wait_for_mover(const SwapDevice& device) {
+  const int64_t deadline = now_ms() + kMoverMs;
+  while (device.space.ending_bytes() != 0 && now_ms() < deadline) sleep_ms(1);
+}
+
+Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
   SwapAsk* ask = take_ask(s.swap);
   {
     Lock lock(s.swap.books_mutex);
@@ -100,6 +109,23 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
   ask->state.store(kAskFree, std::memory_order_release);
   s.mirror(slot);
   return answer;
+}
+
+}  // namespace
+
+// A refusal is believed if nothing was given back since before it was asked for. What was freed in stream order and is
+// done counts until somebody looks, and what was freed while it moved until the mover has ended it.
+Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
+  State& s = state();
+  ErrnoGuard guard;
+  for (int round = 1;; ++round) {
+    const uint64_t before = s.swap.given_back.load();
+    const Answer answer = ask(s, slot, kind, bytes, granted);
+    if (answer != Answer::kNo || round == kRounds) return answer;
+    swap_end_freed(s, 0);
+    wait_for_mover(s.swap.devices[slot]);
+    if (s.swap.given_back.load() == before) return answer;
+  }
 }
 
 namespace {
@@ -129,6 +155,7 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
   State& s = state();
   {
     Lock lock(s.swap.books_mutex);
+    s.swap.given_back.fetch_add(1);
     SwapBooks& books = s.swap.books[slot];
     const uint64_t parked = out < books.parked ? out : books.parked;
     books.parked -= parked;

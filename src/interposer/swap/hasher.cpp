@@ -1,8 +1,7 @@
 #include "interposer/swap/hasher.h"
 
 #include "interposer/debug.h"
-#include "interposer/driver.h"
-#include "interposer/pool_charge.h"
+#include "interposer/own_calls.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/hash_trial.h"
 
@@ -19,17 +18,12 @@ constexpr uint32_t kMostFailures = 3;  // one may be for want of memory
 
 SwapDevice& device_of(void* self) { return *static_cast<SwapDevice*>(self); }
 
-template <typename F, typename... Arguments>
-CUresult call(F* function, Arguments... arguments) {
-  return function != nullptr ? function(arguments...) : CUDA_ERROR_NOT_SUPPORTED;
-}
-
 CUresult launch(SwapDevice& device, CUdeviceptr data, uint64_t pieces, CUdeviceptr sums,
                 uint64_t seed) {
   void* arguments[] = {&data, &sums, &seed};
-  return call(GPUROTA_REAL(cuLaunchKernel), device.hasher.function, static_cast<unsigned>(pieces),
-              1u, 1u, kHashThreads, 1u, 1u, 0u, device.stream, static_cast<void**>(arguments),
-              static_cast<void**>(nullptr));
+  return GPUROTA_OWN(cuLaunchKernel)(Outside::ours(), device.hasher.function,
+                                     static_cast<unsigned>(pieces), 1, 1, kHashThreads, 1, 1, 0,
+                                     device.stream, arguments, nullptr);
 }
 
 // Never changes: sums are kept.
@@ -57,28 +51,27 @@ bool try_out(State& s, SwapDevice& device) {
 }
 
 // Pinned memory that kernels of this context can write to.
-CUresult have_memory(SwapHasher& hasher) {
+CUresult have_memory(SwapHasher& hasher, const RelaxedCapture& relaxed) {
   ErrnoGuard guard;
   if (hasher.memory != nullptr) {  // pinned in a context that is gone
-    call(GPUROTA_REAL(cuMemHostUnregister), static_cast<void*>(hasher.memory));
+    GPUROTA_OWN(cuMemHostUnregister)(relaxed, hasher.memory);
   } else {
     hasher.memory = static_cast<char*>(map_memory(kMemoryBytes, MADV_DONTFORK));
     if (hasher.memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   void* memory = hasher.memory;
-  const CUresult result = call(GPUROTA_REAL(cuMemHostRegister_v2), memory, size_t{kMemoryBytes},
-                               kPortable | kDeviceMap);
+  const CUresult result =
+      GPUROTA_OWN(cuMemHostRegister_v2)(relaxed, memory, kMemoryBytes, kPortable | kDeviceMap);
   if (result != CUDA_SUCCESS) return result;
-  return call(GPUROTA_REAL(cuMemHostGetDevicePointer_v2), &hasher.at, memory, 0u);
+  return GPUROTA_OWN(cuMemHostGetDevicePointer_v2)(&hasher.at, memory, 0);
 }
 
-CUresult load(SwapHasher& hasher) {
-  CUresult result = have_memory(hasher);
+CUresult load(SwapHasher& hasher, const RelaxedCapture& relaxed) {
+  CUresult result = have_memory(hasher, relaxed);
   if (result != CUDA_SUCCESS) return result;
-  result = call(GPUROTA_REAL(cuModuleLoadData), &hasher.module, static_cast<const void*>(kHashPtx));
+  result = GPUROTA_OWN(cuModuleLoadData)(&hasher.module, kHashPtx);
   if (result != CUDA_SUCCESS) return result;
-  return call(GPUROTA_REAL(cuModuleGetFunction), &hasher.function, hasher.module,
-              static_cast<const char*>(kHashKernel));
+  return GPUROTA_OWN(cuModuleGetFunction)(&hasher.function, hasher.module, kHashKernel);
 }
 
 // With contexts_mutex held.
@@ -87,7 +80,7 @@ void prepare(State& s, SwapDevice& device) {
   const InContext in(device.context);
   const RelaxedCapture relaxed;
   const int64_t begun = now_ms();
-  const CUresult result = load(hasher);
+  const CUresult result = load(hasher, relaxed);
   const bool right = result == CUDA_SUCCESS && try_out(s, device);
   GPUROTA_DEBUG("device %d: the hashing kernel is %s after %lld ms (result %d)", device.device,
                 right                    ? "loaded"
@@ -99,7 +92,7 @@ void prepare(State& s, SwapDevice& device) {
     hasher.context = device.context;
     return;
   }
-  if (hasher.module != nullptr) call(GPUROTA_REAL(cuModuleUnload), hasher.module);
+  if (hasher.module != nullptr) GPUROTA_OWN(cuModuleUnload)(relaxed, hasher.module);
   hasher.module = nullptr;
   hasher.function = nullptr;
   ++hasher.failures;

@@ -1,13 +1,13 @@
 #include "interposer/swap/memory.h"
 
 #include "interposer/debug.h"
-#include "interposer/driver.h"
 #include "interposer/gated.h"
 #include "interposer/ledger.h"
 #include "interposer/linear.h"
-#include "interposer/pool_charge.h"
+#include "interposer/own_calls.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/pool_figures.h"
 #include "interposer/swap/room.h"
 #include "interposer/swap/share.h"
 #include "interposer/swap/streams.h"
@@ -16,21 +16,18 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr uint64_t kPitchBytes = 512;
+constexpr int64_t kPatienceMs = 1000;  // for what others freed in stream order
+constexpr int kRounds = 16;            // in which they may take what came back
 
-CUcontext current_context() {
-  const auto get = GPUROTA_REAL(cuCtxGetCurrent);
-  CUcontext context = nullptr;
-  if (get != nullptr) get(&context);
-  return context;
-}
-
-void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_t serial) {
+void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_t serial,
+          uint16_t pool) {
   count(&s.slots[place.slot].allocations);
-  remember(s, address, {size, serial, kSwapped, static_cast<uint8_t>(place.slot)});
+  remember(s, address, {size, serial, pool, static_cast<uint8_t>(place.slot), true});
+  note_given(s, pool);
   s.mirror(place.slot);
 }
 
-CUresult allocate(const Place& place, uint64_t size, uint32_t serial, CUdeviceptr* out) {
+CUresult allocate(const Place& place, uint64_t size, uint16_t pool, CUdeviceptr* out) {
   State& s = state();
   if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   SwapDevice* device = swap_device(s, place.slot, current_context());
@@ -50,7 +47,7 @@ CUresult allocate(const Place& place, uint64_t size, uint32_t serial, CUdevicept
     if (result != CUDA_SUCCESS) return result;
   }
   *out = address;
-  note(s, place, address, size, serial);
+  note(s, place, address, size, place.context, pool);
   return CUDA_SUCCESS;
 }
 
@@ -59,6 +56,12 @@ void end(State& s, uint64_t address, int slot) {
   const RelaxedCapture relaxed;
   s.swap.devices[slot].space.free(address, &freed);
   swap_shrink(slot, freed.released, freed.dropped, freed.wired, freed.hosted);
+}
+
+void end(State& s, const FreedLater& later) {
+  end(s, later.address, later.slot);
+  note_ending(s, later.pool, -static_cast<int64_t>(later.size));
+  note_ended(s, later.pool, later.size);
 }
 
 bool same_room(uint64_t a, uint64_t b) {
@@ -94,14 +97,13 @@ bool keep_freed(Swap& swap, const FreedLater& later) {
 }
 
 void destroy_event(CUevent event) {
-  const auto destroy = GPUROTA_REAL(cuEventDestroy_v2);
-  if (event != nullptr && destroy != nullptr) destroy(event);
+  if (event != nullptr) GPUROTA_OWN(cuEventDestroy_v2)(event);
 }
 
 bool forget_swapped(State& s, uint64_t address, Allocation* out) {
   Allocation known{};
   if (!forget(s, address, &known)) return false;
-  if (known.pool == kSwapped) {
+  if (known.moves) {
     *out = known;
     return true;
   }
@@ -109,24 +111,21 @@ bool forget_swapped(State& s, uint64_t address, Allocation* out) {
   return false;
 }
 
-CUevent make_event(CUstream stream, bool per_thread) {
-  const auto create = GPUROTA_REAL(cuEventCreate);
-  const auto record = per_thread ? GPUROTA_REAL(cuEventRecord_ptsz) : GPUROTA_REAL(cuEventRecord);
-  CUevent event = nullptr;
-  const RelaxedCapture relaxed;
-  if (create == nullptr || record == nullptr ||
-      create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
-    return nullptr;
-  }
-  if (record(event, stream) == CUDA_SUCCESS) return event;
-  destroy_event(event);
-  return nullptr;
+// Behind what the stream has to do now.
+CUresult make_event(CUstream stream, bool per_thread, CUevent* out) {
+  const Outside outside = Outside::unless_captured(stream, per_thread);
+  CUresult result = GPUROTA_OWN(cuEventCreate)(out, CU_EVENT_DISABLE_TIMING);
+  if (result != CUDA_SUCCESS) return result;
+  result = per_thread ? GPUROTA_OWN(cuEventRecord_ptsz)(outside, *out, stream)
+                      : GPUROTA_OWN(cuEventRecord)(outside, *out, stream);
+  if (result != CUDA_SUCCESS) destroy_event(*out);
+  return result;
 }
 
 }  // namespace
 
 CUresult swap_allocate(const Place& place, uint64_t size, CUdeviceptr* out) {
-  return allocate(place, size, place.context, out);
+  return allocate(place, size, 0, out);
 }
 
 CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height, unsigned element,
@@ -138,13 +137,59 @@ CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height
   const uint64_t row = (width + kPitchBytes - 1) & ~(kPitchBytes - 1);
   uint64_t bytes = 0;
   if (row < width || __builtin_mul_overflow(row, height, &bytes)) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = allocate(place, bytes, place.context, out);
+  const CUresult result = allocate(place, bytes, 0, out);
   if (result == CUDA_SUCCESS) *pitch = row;
   return result;
 }
 
+namespace {
+
+// What was freed and is of the same room becomes the memory at `out`.
+void use_again(State& s, const Place& place, uint64_t size, uint16_t pool, const FreedLater& again,
+               CUdeviceptr* out) {
+  destroy_event(again.event);
+  note_ending(s, again.pool, -static_cast<int64_t>(again.size));
+  note_ended(s, again.pool, again.size);
+  *out = again.address;
+  note(s, place, again.address, size, again.serial, pool);
+}
+
+// As the driver's pools do when they may not grow: the stream waits for what the memory was freed behind.
+bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream stream,
+                        bool per_thread, uint16_t pool, CUdeviceptr* out) {
+  const GatePass pass(GateClass::kSubmits, stream, per_thread);
+  const Outside outside = Outside::unless_captured(stream, per_thread);
+  FreedLater again{};
+  const auto fits = [&](const FreedLater& later) {
+    return later.event != nullptr && later.slot == place.slot && same_room(later.size, size);
+  };
+  if (pass.refused() || !outside || !take_freed(s.swap, fits, &again)) return false;
+  const CUresult result = per_thread
+                              ? GPUROTA_OWN(cuStreamWaitEvent_ptsz)(outside, stream, again.event, 0)
+                              : GPUROTA_OWN(cuStreamWaitEvent)(outside, stream, again.event, 0);
+  if (result == CUDA_SUCCESS) {
+    use_again(s, place, size, pool, again, out);
+    return true;
+  }
+  if (!keep_freed(s.swap, again)) destroy_event(again.event);
+  return false;
+}
+
+// Of what was freed in stream order some ends by itself: waits for that, shortly, as its stream may wait for us.
+bool wait_for_freed(State& s) {
+  ErrnoGuard guard;
+  const int64_t deadline = now_ms() + kPatienceMs;
+  while (s.swap.freed_count.load() != 0 && now_ms() < deadline) {
+    if (swap_end_freed(s, 0)) return true;
+    sleep_ms(1);
+  }
+  return false;
+}
+
+}  // namespace
+
 CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream, bool per_thread,
-                             CUdeviceptr* out) {
+                             uint16_t pool, CUdeviceptr* out) {
   State& s = state();
   if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t key = key_of_stream(stream, per_thread);
@@ -153,13 +198,17 @@ CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream,
     return later.stream == key && later.slot == place.slot && same_room(later.size, size);
   };
   if (take_freed(s.swap, fits, &again)) {
-    destroy_event(again.event);
-    *out = again.address;
-    note(s, place, again.address, size, again.serial);
+    use_again(s, place, size, pool, again, out);
     return CUDA_SUCCESS;
   }
   swap_end_freed(s, 0);
-  return allocate(place, size, place.context, out);
+  for (int round = 1;; ++round) {
+    const uint64_t before = s.swap.given_back.load();
+    const CUresult result = allocate(place, size, pool, out);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || round == kRounds) return result;
+    if (use_behind_another(s, place, size, stream, per_thread, pool, out)) return CUDA_SUCCESS;
+    if (!wait_for_freed(s) && s.swap.given_back.load() == before) return result;
+  }
 }
 
 bool swap_free(State& s, uint64_t address, CUresult* result) {
@@ -169,11 +218,13 @@ bool swap_free(State& s, uint64_t address, CUresult* result) {
   swap_unshare(s, address);
   // While memory moves, nothing uses it; and a block that is being moved is the mover's to end.
   const uint64_t before = s.swap.freed_last.load();
+  note_ending(s, known.pool, static_cast<int64_t>(known.size));
+  const FreedLater later{address,       known.size, 0,          nullptr,   nullptr,
+                         known.context, 0,          known.pool, known.slot};
   if (s.swap.drained.load(std::memory_order_acquire) != 0 || wait_for_work(s)) {
     swap_end_freed(s, before);
-    end(s, address, known.slot);
-  } else if (!keep_freed(s.swap, {address, known.size, 0, nullptr, nullptr, known.context, 0,
-                                  known.slot})) {
+    end(s, later);
+  } else if (!keep_freed(s.swap, later)) {
     *result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   s.mirror(known.slot);
@@ -184,24 +235,22 @@ bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_threa
                      CUresult* result) {
   Allocation known{};
   if (!forget_swapped(s, address, &known)) return false;
-  // A graph cannot free what moves.
-  if (is_capturing(stream, per_thread)) {
-    remember(s, address, known);
-    *result = CUDA_ERROR_NOT_SUPPORTED;
-    return true;
-  }
-  CUevent event = make_event(stream, per_thread);
-  const FreedLater later{address, known.size,        key_of_stream(stream, per_thread),
-                         event,   current_context(), known.context,
-                         0,       known.slot};
-  swap_unshare(s, address);  // before another can have it
-  if (event == nullptr || !keep_freed(s.swap, later)) {
+  // A graph frees what was allocated in it, and nothing else (abi/captures.tsv).
+  CUevent event = nullptr;
+  *result = is_capturing(stream, per_thread) ? CUDA_ERROR_INVALID_VALUE
+                                             : make_event(stream, per_thread, &event);
+  if (*result == CUDA_SUCCESS) {
+    swap_unshare(s, address);  // before another can have it
+    note_ending(s, known.pool, static_cast<int64_t>(known.size));
+    if (keep_freed(s.swap, {address, known.size, key_of_stream(stream, per_thread), event,
+                            current_context(), known.context, 0, known.pool, known.slot})) {
+      return true;
+    }
+    note_ending(s, known.pool, -static_cast<int64_t>(known.size));
     destroy_event(event);
-    remember(s, address, known);
-    *result = CUDA_ERROR_INVALID_HANDLE;
-    return true;
+    *result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  *result = CUDA_SUCCESS;
+  remember(s, address, known);
   return true;
 }
 
@@ -215,20 +264,27 @@ void swap_stream_gone(State& s, uint64_t key) {
   }
 }
 
-void swap_end_freed(State& s, uint64_t done) {
-  const auto query = GPUROTA_REAL(cuEventQuery);
-  if (query == nullptr) return;
+bool swap_end_freed(State& s, uint64_t done) {
+  if (s.swap.freed_count.load(std::memory_order_relaxed) == 0) return false;
   const RelaxedCapture relaxed;
   FreedLater later{};
+  bool any = false;
   // The event ends under the lock: who ends its context takes that first (swap_forget_events).
   const auto is_over = [&](FreedLater& candidate) {
     if (candidate.event == nullptr) return candidate.number <= done;
     const InContext in(candidate.context);
-    if (query(candidate.event) == CUDA_ERROR_NOT_READY) return false;
+    if (GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), candidate.event) ==
+        CUDA_ERROR_NOT_READY) {
+      return false;
+    }
     destroy_event(candidate.event);
     return true;
   };
-  while (take_freed(s.swap, is_over, &later)) end(s, later.address, later.slot);
+  while (take_freed(s.swap, is_over, &later)) {
+    end(s, later);
+    any = true;
+  }
+  return any;
 }
 
 void swap_forget_events(State& s) {
@@ -254,19 +310,20 @@ void swap_free_context(State& s, uint32_t serial) {
       {
         Lock lock(shard.mutex);
         shard.map.for_each([&](uint64_t ptr, const Allocation& a) {
-          if (a.context == serial && a.pool == kSwapped) found = ptr;
+          if (a.context == serial && a.moves) found = ptr;
         });
         if (found == 0 || !shard.map.take(found, &allocation)) break;
         shard.live.store(shard.map.size(), std::memory_order_relaxed);
       }
       swap_unshare(s, found);
       end(s, found, allocation.slot);
+      note_ended(s, allocation.pool, allocation.size);
     }
   }
   FreedLater later{};
   while (take_freed(
       s.swap, [=](const FreedLater& candidate) { return candidate.serial == serial; }, &later)) {
-    end(s, later.address, later.slot);
+    end(s, later);
   }
 }
 

@@ -1,6 +1,6 @@
 // A swap tenant's allocations: memory that moves, asked for at the daemon, freed as the driver frees.
 //
-// Any thread of the program. A pointer is remembered in State::pointers with kSwapped, so that who frees it, or
+// Any thread of the program. A pointer is remembered in State::pointers as one that moves, so that who frees it, or
 // asks about it, finds out. Nothing here waits inside the gate for the daemon.
 #pragma once
 
@@ -13,9 +13,10 @@ namespace gpurota::interposer {
 CUresult swap_allocate(const Place& place, uint64_t size, CUdeviceptr* out);
 CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height, unsigned element,
                              CUdeviceptr* out, size_t* pitch);
-// In stream order: what the stream itself freed before may be had again at once.
+// In stream order: what the stream itself freed before may be had again at once, and what another freed, behind that
+// one's work. `pool`: its number (pool_figures.h).
 CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream, bool per_thread,
-                             CUdeviceptr* out);
+                             uint16_t pool, CUdeviceptr* out);
 
 // False: not memory that moves. Else `result` is the answer.
 bool swap_free(State& s, uint64_t address, CUresult* result);
@@ -25,8 +26,8 @@ bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_threa
 void swap_stream_gone(State& s, uint64_t key);
 
 // Ends what was freed in stream order and is done; and of what was freed during a capture, up to `done`: all
-// work that was there then is over.
-void swap_end_freed(State& s, uint64_t done);
+// work that was there then is over. Whether there was any. Who refuses memory looks first.
+bool swap_end_freed(State& s, uint64_t done);
 
 // A context is about to go, and events in it: what was freed in stream order is not asked about any more, and ends
 // once nothing is in flight.

@@ -1,7 +1,7 @@
 // Orders to move, and host memory to move to: what of the worker's work changes where memory is.
 #include "interposer/debug.h"
 #include "interposer/device.h"
-#include "interposer/driver.h"
+#include "interposer/own_calls.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/mover.h"
@@ -14,10 +14,7 @@ namespace {
 // What was submitted in the moment in which the daemon saw everything drained.
 constexpr int64_t kDrainMs = 2000;
 
-void use_no_context() {
-  const auto set = GPUROTA_REAL(cuCtxSetCurrent);
-  if (set != nullptr) set(nullptr);
-}
+void use_no_context() { GPUROTA_OWN(cuCtxSetCurrent)(nullptr); }
 
 // All shares of the budget that other GPUs of the process do not use.
 void set_limits(Swap& swap, SwapDevice& device) {
@@ -117,6 +114,17 @@ bool is_being_freed(Worker& w, CUresult no_stream) {
          w.s.vmm.moving.load(std::memory_order_relaxed) == 0;
 }
 
+// The driver ends as the program does, and its memory goes with it: nothing of that is a failure.
+bool has_failed(CUresult result) {
+  return result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED;
+}
+
+// Of what the program freed while it was moved.
+void tell_ended(int slot, SwapDevice& device, const Moved& moved) {
+  swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+  device.space.ended(moved.freed_here + moved.freed_out);
+}
+
 void evict(Worker& w, int slot, uint64_t bytes) {
   SwapDevice& device = w.swap.devices[slot];
   if (device.ready.load() == 0 || device.space.resident_bytes() == 0) {
@@ -139,21 +147,22 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   const CUresult can = have_stream(w.s, slot);
   if (can != CUDA_SUCCESS) {
     GPUROTA_DEBUG("slot %d: cannot evict: no context for the copies (result %d)", slot, can);
-    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, !is_being_freed(w, can), bytes);
+    const bool failed = has_failed(can) && !is_being_freed(w, can);
+    return swap_order_ended(slot, GPUROTA_SWAP_EVICT, failed, bytes);
   }
   make_host_room(w.swap, device, bytes);
   set_limits(w.swap, device);
   w.moving = slot;
   const int64_t begun = now_ms();
   const Moved moved = Mover(device.space, on_evicted, &w).evict(bytes);
-  swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+  tell_ended(slot, device, moved);
   GPUROTA_DEBUG(
       "slot %d: evicted %llu of %llu bytes, %llu of them not copied, in %lld ms (result %d)", slot,
       static_cast<unsigned long long>(moved.bytes), static_cast<unsigned long long>(bytes),
       static_cast<unsigned long long>(moved.clean), static_cast<long long>(now_ms() - begun),
       moved.result);
   const uint64_t left = moved.bytes < bytes ? bytes - moved.bytes : 0;
-  swap_order_ended(slot, GPUROTA_SWAP_EVICT, moved.result != CUDA_SUCCESS, left);
+  swap_order_ended(slot, GPUROTA_SWAP_EVICT, has_failed(moved.result), left);
 }
 
 // What the program mapped itself outlives its contexts. The room is not needed until there is one again.
@@ -180,13 +189,13 @@ void restore(Worker& w, int slot) {
       w.moving = slot;
       const int64_t begun = now_ms();
       moved = Mover(device.space, on_restored, &w).restore(room);
-      swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
+      tell_ended(slot, device, moved);
       GPUROTA_DEBUG("slot %d: restored %llu bytes in %lld ms (result %d)", slot,
                     static_cast<unsigned long long>(moved.bytes),
                     static_cast<long long>(now_ms() - begun), moved.result);
     }
   }
-  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, moved.result != CUDA_SUCCESS, room - moved.bytes);
+  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, has_failed(moved.result), room - moved.bytes);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "interposer/swap/share.h"
 
 #include "interposer/debug.h"
-#include "interposer/driver.h"
-#include "interposer/pool_charge.h"
+#include "interposer/own_calls.h"
 #include "interposer/socket.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
@@ -54,21 +53,19 @@ bool next_question(SwapShares& shares, SharedQuestion* out) {
 uint32_t describe(State& s, const gpurota_shared_name& name, gpurota_msg_shared* out,
                   Descriptors* fds) {
   SharedMemory* memory = s.swap.shares.memory.find(name.address);
-  const auto make = GPUROTA_REAL(cuMemExportToShareableHandle);
   SwapFound found;
   SwapBacking backing{};
-  if (memory == nullptr || memory->number != name.number || make == nullptr ||
-      !swap_find(s, name.address, &found)) {
+  if (memory == nullptr || memory->number != name.number || !swap_find(s, name.address, &found)) {
     return GPUROTA_REFUSED_LEASE;
   }
   SwapSpace& space = s.swap.devices[memory->slot].space;
   if (!space.find_backing(found.base, &backing)) return GPUROTA_REFUSED_LEASE;
   uint64_t handles[Descriptors::kMost];
   out->count = space.handles(found.base, out->first_block, Descriptors::kMost, handles);
-  const RelaxedCapture relaxed;
   for (uint32_t i = 0; i < out->count; ++i) {
     int fd = -1;
-    if (make(&fd, handles[i], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS) {
+    if (GPUROTA_OWN(cuMemExportToShareableHandle)(
+            &fd, handles[i], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS) {
       return GPUROTA_REFUSED_BUSY;
     }
     sys_fcntl(fd, F_SETFD, FD_CLOEXEC);

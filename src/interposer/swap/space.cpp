@@ -292,6 +292,7 @@ CUresult SwapSpace::free_range(uint32_t index, SwapFreed* freed) {
       Block& block = blocks_[i];
       const bool moving = block.moving;
       block.doomed = moving;
+      if (moving) ending_.fetch_add(block.size);
       mine = !moving;
       if (mine) {
         (block.hosted        ? freed->hosted

@@ -161,6 +161,9 @@ class SwapSpace {
   uint64_t resident_bytes() const { return resident_.load(std::memory_order_relaxed); }
   uint64_t hosted_bytes() const { return hosted_.load(std::memory_order_relaxed); }
   uint64_t out_bytes() const { return out_.load(std::memory_order_relaxed); }
+  // Freed while it was moved: the mover ends it, and its caller says ended() once that is told.
+  uint64_t ending_bytes() const { return ending_.load(); }
+  void ended(uint64_t bytes) { ending_.fetch_sub(bytes); }
   // Physical memory that the driver would not take back: counted as resident for ever.
   uint64_t lost_bytes() const { return lost_.load(std::memory_order_relaxed); }
 
@@ -229,6 +232,7 @@ class SwapSpace {
   std::atomic<uint64_t> hosted_;
   std::atomic<uint64_t> out_;
   std::atomic<uint64_t> lost_;
+  std::atomic<uint64_t> ending_;
 };
 
 }  // namespace gpurota::interposer

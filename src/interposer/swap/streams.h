@@ -24,8 +24,9 @@ bool wait_for_work(State& s);
 // A context is gone, and with it its streams.
 void forget_streams(State& s, CUcontext context);
 
-bool is_capturing(CUstream stream, bool per_thread);
 // What names a stream among all threads.
 uint64_t key_of_stream(CUstream stream, bool per_thread);
+// What names the work of a context's streams that are gone, for which there is no event yet.
+uint64_t key_of_unmarked(CUcontext context);
 
 }  // namespace gpurota::interposer

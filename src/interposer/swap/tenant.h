@@ -72,7 +72,7 @@ struct KnownStream {
 // Work in a stream that cannot be asked by us: one that was destroyed before its work was done, or the
 // default stream of a thread.
 struct KnownEvent {
-  CUevent event;
+  CUevent event;  // nullptr: still to be made, when nothing captures
   CUcontext context;
   int32_t slot;
   int32_t tid;  // of whose default stream it is; 0: of a stream that is gone
@@ -96,6 +96,7 @@ struct FreedLater {
   CUcontext context;
   uint32_t serial;  // of the context it dies with
   uint64_t number;  // counts what is freed later
+  uint16_t pool;    // as Allocation::pool
   uint8_t slot;
 };
 
@@ -139,6 +140,7 @@ struct Swap {
   uint64_t event_inode;
   uint32_t ask_seq;
   SwapBooks books[GPUROTA_SLOTS];
+  std::atomic<uint64_t> given_back;  // counts what gave room back; changed under the lock
   SwapAsk asks[kSwapAsks];
 
   std::atomic<int64_t> away_since;  // ms; 0: the daemon is there

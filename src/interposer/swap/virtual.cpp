@@ -1,10 +1,9 @@
 #include "interposer/swap/virtual.h"
 
 #include "interposer/debug.h"
-#include "interposer/driver.h"
 #include "interposer/gated.h"
 #include "interposer/ledger.h"
-#include "interposer/pool_charge.h"
+#include "interposer/own_calls.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/memory.h"
@@ -271,10 +270,9 @@ CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAcce
     mask |= uint64_t{3} << shift;
     value = (value & ~(uint64_t{3} << shift)) | (static_cast<uint64_t>(list[i].flags) & 3) << shift;
   }
-  const auto real = GPUROTA_REAL(cuMemSetAccess);
   const GatePass pass(GateClass::kResidency, nullptr, false);
-  if (pass.refused() || real == nullptr) return kNotLet;
-  const CUresult result = real(range.address, range.size, list, count);
+  if (pass.refused()) return kNotLet;
+  const CUresult result = GPUROTA_OWN(cuMemSetAccess)(range.address, range.size, list, count);
   if (result != CUDA_SUCCESS) return result;
   const uint64_t end = range.address + range.size;
   for (uint64_t at = virtual_next(s, range.address, end); at < end;) {
