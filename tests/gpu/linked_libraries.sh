@@ -2,6 +2,7 @@
 # linked_libraries.sh GPUROTA [RESULTS_DIR]: C++ programs linked to NVIDIA's libraries, shared and static, with the driver
 # linked before and after: each is held to 8 GiB, and two of each take turns. One line each; exits with the number of
 # those that failed. A library that is not on this machine is skipped, and said.
+# shellcheck disable=SC2317  # what is checked is called by name
 set -uo pipefail
 gpurota=${1:?usage: linked_libraries.sh GPUROTA [RESULTS_DIR]}
 results=${2:-$(mktemp -d)}
@@ -11,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0 built=()
 
 site=$(python3 -c 'import nvidia; print("\n".join(nvidia.__path__))' 2> /dev/null)
-mapfile -t roots < <(printf '%s\n' $site /usr/local/cuda /usr | sort -u)
+mapfile -t roots < <(printf '%s\n' "$site" /usr/local/cuda /usr | grep . | sort -u)
 find_file() { find -L "${roots[@]}" -maxdepth 5 -name "$1" -not -path '*/stubs/*' 2> /dev/null | sort | head -n 1; }
 
 # make NAME DEFINE HEADER LIBRARY… : LIBRARY is a file's pattern, or an option of nvcc's.
@@ -26,7 +27,7 @@ make() {
       *)
         file=$(find_file "$file")
         if [ -z "$file" ]; then echo "skip   $name: it is not here" && return; fi
-        options+=("$file" -Xlinker "-rpath,$(dirname "$file")")
+        options+=(-L "$(dirname "$file")" "-l:$(basename "$file")" -Xlinker "-rpath,$(dirname "$file")")
         ;;
     esac
   done

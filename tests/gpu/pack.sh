@@ -33,6 +33,7 @@ for program in hammer families; do
   [ -x "$build/tests/bin/$program" ] && strip -o "$out/tests/$program" "$build/tests/bin/$program"
 done
 if [ -x "$build/tests/interposer/swap_probe" ]; then strip -o "$out/tests/swap_probe" "$build/tests/interposer/swap_probe"; fi
+if [ -x "$build/tests/interposer/usable" ]; then strip -o "$out/tests/usable" "$build/tests/interposer/usable"; fi
 if [ -x "$build/tests/turns/turns_machine" ]; then strip -o "$out/tests/turns_machine" "$build/tests/turns/turns_machine"; fi
 source=$(dirname "$(readlink -f "$0")")/../..
 c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread

@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh DIST [RESULTS_DIR]: the main job on a real GPU, from what pack.sh made. Needs nvcc, PyTorch and
 # a driver; one line for each check; exits with the number of those that failed. ONLY="name name" runs
-# these checks alone (`frameworks` takes five minutes, the rest three).
+# these checks alone (`frameworks` takes five minutes, `torch_habits` and `linked_libraries` three each, the rest three).
 #
 # Takes device memory with plain allocations and mapped memory, at most 16 GiB (burn.sh: 88 %, turns: 25 GiB); touches no setting of the GPU.
 # shellcheck disable=SC2317  # the checks are called by name
@@ -126,6 +126,29 @@ swap_probe() { # memory comes and goes under threads, graphs, contexts and forks
   gpurota set --gpu-ids 0 --reset
   return "$code"
 }
+usable() { # of the limit, by every family in pieces of several sizes: in a slice and in a swap lease
+  LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 --memory 4G -- "$dist/tests/usable" 4096 90 &&
+    LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 --swap --memory 4G -- "$dist/tests/usable" 4096 90
+}
+capture_habits() { # what programs do beside their captures, under a limit and in turns with another that does the same
+  gpurota run --gpu-ids 0 --memory 4G -- "$dist/tests/driver/driver_capture_check" | tee "$work/habits_slice.out"
+  gpurota set --gpu-ids 0 --capacity 3G --quantum 100ms
+  local other habits=(gpurota run --gpu-ids 0 --swap --memory 2G -- "$dist/tests/driver/driver_capture_check")
+  LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 --swap --memory 2G -- "$dist/tests/swap_probe" torture 15 1 > "$results/habits_other.out" &
+  other=$!
+  for _ in 1 2 3; do "${habits[@]}"; done | tee "$work/habits_swap.out"
+  wait "$other"
+  local code=$?
+  gpurota turns
+  gpurota set --gpu-ids 0 --reset
+  [ "$code" -eq 0 ] && ! grep '^FAIL' "$work"/habits_*.out && [ "$(grep -c '^ok' "$work/habits_swap.out")" -eq 18 ]
+}
+linked_libraries() { # C++ programs linked to cuBLAS, cuDNN, cuFFT, cuSOLVER, NCCL: a line each in linked_libraries.out
+  "$here/linked_libraries.sh" "$dist/bin/gpurota" "$results"
+}
+torch_habits() { # PyTorch with its three allocators: the same bare, in a slice and in turns
+  python3 "$here/torch_habits.py" "$dist/bin/gpurota" --results "$results"
+}
 hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
 
 trap cleanup EXIT
@@ -149,6 +172,10 @@ check swap_torch swap_torch
 check swap_expandable swap_expandable
 check swap_shared swap_shared
 check swap_handles swap_handles
+check usable usable
+check capture_habits capture_habits
+check linked_libraries linked_libraries
+check torch_habits torch_habits
 check frameworks frameworks
 check fillers python3 "$here/../../bench/gpu/filler.py" "$dist" 3
 check burn "$here/burn.sh" "$dist" "$results"

@@ -19,6 +19,7 @@ TEST_F(SwapPools, WhatIsFreedAndDoneCanBeHadAtOnceByEveryFamily) { expect_well("
 TEST_F(SwapPools, WhatAnotherStreamIsNotDoneWithCanBeHadBehindItsWork) {
   expect_well("freed_behind_work");
 }
+TEST_F(SwapPools, TakeBackMemoryFromAThreadWithoutAContext) { expect_well("freed_by_a_stranger"); }
 TEST_F(SwapPools, TellWhatTheyHaveAsTheDriverDoes) { expect_well("pool_figures"); }
 
 // Trap: the driver ends before the program does, and every call fails from then on.
@@ -34,6 +35,30 @@ TEST_F(SwapPools, AProgramThatEndsWhileItIsToBeEvictedHasFailedAtNothing) {
 TEST_F(SwapPools, AreServedWhileTurnsAreTakenAway) {
   expect_well("freed_is_free", {.disturbs = true, .seed = 3});
   expect_well("freed_behind_work", {.disturbs = true, .seed = 4});
+}
+
+// Nearly all of a limit can be had, by every family and in every size, and no more.
+class UsableShare : public SwapTest {
+ protected:
+  void expect_usable() {
+    Program probe({foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE, "--",
+                   foreign(PROBE_USABLE), "1024", "90"},
+                  lease());
+    std::string said;
+    for (std::string line; !(line = probe.read_line()).empty();) said += line + "\n";
+    EXPECT_EQ(probe.wait(), 0) << said;
+  }
+};
+
+TEST_F(UsableShare, OfASliceIsNearlyAllOfIt) {
+  start_daemon(1024 * kMiB, kContext);
+  expect_usable();
+}
+
+TEST_F(UsableShare, OfASwapLeaseIsNearlyAllOfIt) {
+  start_swap_daemon({}, 1024 * kMiB);
+  expect_usable();
+  EXPECT_EQ(swap_->bad(), "");
 }
 
 }  // namespace

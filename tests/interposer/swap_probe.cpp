@@ -425,6 +425,7 @@ int main(int argc, char** argv) {
   if (scenario == "give_away") return give_away();
   if (scenario == "freed_is_free") return freed_is_free();
   if (scenario == "freed_behind_work") return freed_behind_work();
+  if (scenario == "freed_by_a_stranger") return freed_by_a_stranger();
   if (scenario == "pool_figures") return pool_figures();
   if (scenario == "end_slowly") return end_slowly();
   return 2;

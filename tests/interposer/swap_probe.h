@@ -91,6 +91,7 @@ void allocate_beside_captures(CUcontext context);
 // Memory in stream order, at the limit (swap_probe_pools.cpp).
 int freed_is_free();
 int freed_behind_work();
+int freed_by_a_stranger();
 int pool_figures();
 // It has memory when it ends, and takes its time.
 int end_slowly();

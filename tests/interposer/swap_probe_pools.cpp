@@ -3,6 +3,7 @@
 #include "tests/interposer/swap_probe.h"
 
 #include <functional>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -147,6 +148,21 @@ int freed_behind_work() {
     }
   }
   return 0;
+}
+
+// By a thread that has never had a context, as a destructor may be run by any: an error there ends PyTorch.
+int freed_by_a_stranger() {
+  if (!OK(cuInit(0))) return 1;
+  const WithContext with;
+  CUstream stream = nullptr;
+  CUdeviceptr p = 0;
+  if (!OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) return 1;
+  for (int i = 0; i < 20 && !g_wrong; ++i) {
+    if (!OK(cuMemAllocAsync(&p, 3 * kMiB, stream))) return 1;
+    std::thread([&] { OK(cuMemFreeAsync(p, stream)); }).join();
+  }
+  OK(cuStreamSynchronize(stream));
+  return g_wrong ? 1 : 0;
 }
 
 // Measured on driver 580, but for what a pool would keep for later: nothing is kept.

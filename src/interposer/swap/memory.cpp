@@ -111,7 +111,15 @@ bool forget_swapped(State& s, uint64_t address, Allocation* out) {
   return false;
 }
 
-// Behind what the stream has to do now.
+// Of a stream with a name; who frees need not have its context current, or any. Else the current one.
+CUcontext context_of_stream(CUstream stream) {
+  CUcontext context = nullptr;
+  const Outside named = Outside::unless_default(stream);
+  if (GPUROTA_OWN(cuStreamGetCtx)(named, stream, &context) == CUDA_SUCCESS) return context;
+  return current_context();
+}
+
+// Behind what the stream has to do now; with its context current.
 CUresult make_event(CUstream stream, bool per_thread, CUevent* out) {
   const Outside outside = Outside::unless_captured(stream, per_thread);
   CUresult result = GPUROTA_OWN(cuEventCreate)(out, CU_EVENT_DISABLE_TIMING);
@@ -237,13 +245,15 @@ bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_threa
   if (!forget_swapped(s, address, &known)) return false;
   // A graph frees what was allocated in it, and nothing else (abi/captures.tsv).
   CUevent event = nullptr;
+  CUcontext context = context_of_stream(stream);
+  const InContext in(context);
   *result = is_capturing(stream, per_thread) ? CUDA_ERROR_INVALID_VALUE
                                              : make_event(stream, per_thread, &event);
   if (*result == CUDA_SUCCESS) {
     swap_unshare(s, address);  // before another can have it
     note_ending(s, known.pool, static_cast<int64_t>(known.size));
-    if (keep_freed(s.swap, {address, known.size, key_of_stream(stream, per_thread), event,
-                            current_context(), known.context, 0, known.pool, known.slot})) {
+    if (keep_freed(s.swap, {address, known.size, key_of_stream(stream, per_thread), event, context,
+                            known.context, 0, known.pool, known.slot})) {
       return true;
     }
     note_ending(s, known.pool, -static_cast<int64_t>(known.size));
