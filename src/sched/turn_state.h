@@ -75,16 +75,19 @@ struct LeaseState {
   bool aside = false;     // see Turns::set_aside
   bool backfill = false;  // holds GPUs that are kept for another, until that can have them all
   bool reported = false;  // that it does not yield
-  Bytes moved_in, moved_out, moved_clean;
+};
+
+struct Moved {
+  Bytes in, out;
+  Bytes clean;      // of out: not copied, as host memory had it already
+  Duration took{};  // what leases took to enter, to the end or not
 };
 
 struct SwitchRecord {
   TimePoint at;
   LeaseId from;  // 0: nobody before
   LeaseId to;
-  Bytes in, out;
-  Duration took{};
-  Bytes clean;  // of out: not copied, as host memory had it already
+  Moved moved;  // since the switch before
 };
 
 // Since the scheduler was made.
@@ -104,6 +107,8 @@ struct GpuState {
   MoveCost cost;
   LeaseId last_holder;
   MoveCounts counts;
+  Moved since_switch;    // no byte is in two switches, and none in no switch but for these
+  Moved since_entering;  // of these, since the last lease began to enter
   std::deque<SwitchRecord> switches;
   std::optional<TimePoint> over_since;  // more is held than its capacity
   bool over_reported = false;

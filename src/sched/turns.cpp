@@ -281,11 +281,11 @@ void Turns::on(const Evicted& event) {
   const Bytes moved = std::min(event.bytes, held->resident);
   held->resident -= moved;
   held->leaving -= event.bytes + event.returned;
-  gpus_[slot->value].counts.evicted += moved;
-  for (auto& [id, other] : leases_) {
-    if (other.phase != Phase::kEntering || !conflict(other, lease)) continue;
-    other.moved_out += moved;
-    other.moved_clean += std::min(event.clean, moved);
+  GpuState& gpu = gpus_[slot->value];
+  gpu.counts.evicted += moved;
+  for (Moved* sum : {&gpu.since_switch, &gpu.since_entering}) {
+    sum->out += moved;
+    sum->clean += std::min(event.clean, moved);
   }
   // It has less than it has said, and is about to say so: nor would it have more the same moment.
   TenantState& tenant = tenants_.at(event.tenant);
@@ -305,8 +305,10 @@ void Turns::on(const Restored& event) {
   const Bytes moved = std::min({event.bytes, held->coming, held->out()});
   held->resident += moved;
   held->coming -= event.bytes + event.returned;
-  lease.moved_in += moved;
-  gpus_[slot->value].counts.restored += moved;
+  GpuState& gpu = gpus_[slot->value];
+  gpu.counts.restored += moved;
+  gpu.since_switch.in += moved;
+  gpu.since_entering.in += moved;
   // It had room for a piece, or for all that it misses, and has not used it: nor would it the same moment.
   const Bytes enough = std::min(held->missing(), settings_.piece);
   const bool in_vain = !enough.is_zero() && event.returned >= enough;

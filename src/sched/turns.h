@@ -132,6 +132,7 @@ class Turns {
   void finish_leaving(LeaseState& lease);
   void stop_clock(LeaseState& lease);
   bool measure_move(const LeaseState& lease);
+  bool has_moved(const LeaseState& lease) const;
   void record_switch(LeaseState& lease);
   void set_gate(TenantId id, GateOrder order);
   void open_resident(LeaseState& lease);

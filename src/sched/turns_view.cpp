@@ -153,6 +153,7 @@ std::vector<GpuView> Turns::view(TimePoint) const {
     view.deficit = memory_.deficit(slot);
     view.switches = gpus_[i].switches;
     view.counts = gpus_[i].counts;
+    view.since_switch = gpus_[i].since_switch;
     std::vector<const LeaseState*> waiting;
     for (const auto& [id, lease] : leases_) {
       const Slots gpus = turn_gpus(lease);

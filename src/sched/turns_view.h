@@ -44,6 +44,7 @@ struct GpuView {
   LeaseId holder;                     // 0: none, or everybody
   std::vector<LeaseId> waiting;       // in order
   std::deque<SwitchRecord> switches;  // newest last
+  Moved since_switch;                 // and what is in none of them yet
   MoveCounts counts;
 };
 
