@@ -28,7 +28,9 @@ void Turns::set(const Settings& settings) {
 Result<void> Turns::set_gpu(const GpuSettings& settings, bool anyway) {
   const auto known = memory_.slot_of(settings.uuid);
   if (known && !anyway) {
-    if (!memory_.would_fit(*known, settings.capacity)) {
+    // More is always better than what is, whatever does not fit already.
+    const bool less = settings.capacity < memory_.capacity(*known);
+    if (less && !memory_.would_fit(*known, settings.capacity)) {
       return fail(
           Code::kLimit,
           "the leases on this GPU do not fit " + to_string(settings.capacity) +
@@ -349,6 +351,7 @@ void Turns::step() {
   renew_quanta();
   look_at_budgets();
   for (auto& [id, lease] : leases_) {
+    watch_room(lease);
     if (lease.phase != Phase::kLeaving) continue;
     let_through(lease);
     watch_deadline(lease);

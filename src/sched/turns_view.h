@@ -12,6 +12,8 @@ enum class Wait {
   kDraining,       // it has the turn; the last holder's work is not done
   kStopped,        // a process of its own cannot answer
   kHeldByStopped,  // a process that cannot answer has memory that it needs
+  kNoRoom,         // it no longer fits beside what nobody can move, which has grown
+  kNoHost,         // what it needs cannot be moved out: host memory is full
   kRetry,          // after a move that failed
   kRestart,        // the daemon has just started
   kAside,          // until nobody needs its GPU: Turns::set_aside
