@@ -67,15 +67,19 @@ Bytes Turns::lacking(GpuSlot gpu) const {
   return needed + memory_.used(gpu) - memory_.capacity(gpu);
 }
 
+// Blocks of up to a piece come back whole, and room that none fits in is given back. So room is given in whole pieces, and
+// less only as all that is missing, when nothing is coming: else what comes may leave a block over that is larger. Who still
+// moves out by an earlier order does that first, and would only keep the room from others.
 void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
   if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
   for (TenantId id : lease.tenants) {
-    if (!can_give(tenants_.at(id))) continue;
+    if (!answers(tenants_.at(id))) continue;
     Holding& held = *memory_.find(id, gpu);
     const Bytes room = std::min(memory_.free(gpu), held.missing());
-    // In whole pieces, so that what is given can be used.
-    if (!room.is_zero() && (room == held.missing() || room >= settings_.piece)) {
-      const Bytes given = room == held.missing() ? room : in_pieces(room, settings_.piece);
+    const bool all = room == held.missing();
+    const bool usable = room >= settings_.piece || (all && held.coming.is_zero());
+    if (usable && !room.is_zero() && held.leaving.is_zero()) {
+      const Bytes given = all ? room : in_pieces(room, settings_.piece);
       held.coming += given;
       actions_.push_back(Restore{id, memory_.uuid(gpu), given});
     }
@@ -85,7 +89,7 @@ void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
 
 void Turns::serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu) {
   TenantState& tenant = tenants_.at(id);
-  if (tenant.growth.empty() || !can_give(tenant)) return;
+  if (tenant.growth.empty() || !answers(tenant)) return;
   if (!memory_.of_lease(lease.terms.id, gpu).missing().is_zero()) return;
   Holding& held = *memory_.find(id, gpu);
   for (auto it = tenant.growth.begin(); it != tenant.growth.end();) {
