@@ -118,7 +118,10 @@ void TurnKeeper::refresh() {
 Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) const {
   const Bytes promised = slices(gpu.uuid);
   const Bytes needed = need(gpu.uuid).most;
-  if (promised + needed > settings.capacity) {
+  const GpuSettings before =
+      settings_of(gpu, parts_.config.turns, parts_.leases.gpu_state(gpu.uuid));
+  // What does not fit already is no reason against anything else that is set.
+  if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
     return fail(
         Code::kLimit,
         fmt::format("GPU {} cannot be set to {}: {} is promised to slices and {} needed for "
@@ -252,6 +255,13 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
       }
       return fmt::format(
           "memory of {} could not be moved; it stays where it was and is tried again", lease);
+    case sched::Trouble::kNoRoom:
+      return fmt::format(
+          "{} waits: what nobody can move on its GPU (memory of programs that take no turns, "
+          "contexts) has grown, and it "
+          "no longer fits beside that; it goes on when that is less (gpurota ps says who holds "
+          "what)",
+          lease);
     case sched::Trouble::kOverCapacity:
       return fmt::format(
           "more is held on {} than it has for turns, which was not asked for; who takes turns "

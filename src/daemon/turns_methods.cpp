@@ -92,9 +92,10 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
     shown.evicted_bytes = view.counts.evicted;
     shown.restored_bytes = view.counts.restored;
     for (const sched::SwitchRecord& each : view.switches) {
-      const auto took = std::chrono::duration_cast<std::chrono::microseconds>(each.took);
-      shown.switches.push_back({wall_time_of(each.at), known(each.from), each.to, each.in, each.out,
-                                each.clean, took.count()});
+      const sched::Moved& moved = each.moved;
+      const auto took = std::chrono::duration_cast<std::chrono::microseconds>(moved.took);
+      shown.switches.push_back({wall_time_of(each.at), known(each.from), each.to, moved.in,
+                                moved.out, moved.clean, took.count()});
     }
   }
   for (const auto& [id, entry] : parts_.leases.entries()) {

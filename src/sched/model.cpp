@@ -71,7 +71,7 @@ struct ActionText {
   }
   std::string operator()(const ReportTrouble& a) const {
     static constexpr const char* kWords[] = {"does not yield", "does not answer",
-                                             "could not be moved", "over capacity"};
+                                             "could not be moved", "has no room", "over capacity"};
     return "report " + to_string(a.lease) + " " + name(a.tenant) + ": " +
            kWords[static_cast<int>(a.trouble)] + (a.stop ? ", stop" : "");
   }

@@ -187,6 +187,7 @@ enum class Trouble {
   kNotYielding,   // past its deadline; `stop` says what policy wants
   kUnreachable,   // has what others need, and cannot answer
   kMoveFailed,    // its eviction or restoring failed and was rolled back
+  kNoRoom,        // it waits, as it no longer fits beside what nobody can move
   kOverCapacity,  // more is held than the GPU's capacity: counted by NVML, not asked for
 };
 struct ReportTrouble {

@@ -123,11 +123,11 @@ std::map<LeaseId, Holding> Residency::by_lease(GpuSlot gpu) const {
   return leases;
 }
 
-// One piece more: what is evicted is whole pieces. What is on its way out cannot be called back.
+// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. What is on its way out cannot be called back.
 void Residency::add_host_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
   const Bytes lacking = deficit(gpu);
   for (const auto& [lease, h] : by_lease(gpu)) {
-    Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_);
+    Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_ + piece_);
     if (aside_.contains(lease)) at_most = h.movable;
     (*sums)[lease] += std::max(h.out() + h.leaving, at_most);
   }
@@ -153,6 +153,17 @@ Bytes Residency::out_now() const {
   return sum;
 }
 
+Bytes Residency::host_for_moves() const {
+  Bytes taken = oversize();
+  for (const auto& [id, tenant] : tenants_) {
+    for (const Holding& h : tenant.gpus) {
+      taken += h.out() + h.leaving;
+      if (!h.leaving.is_zero()) taken += std::min(h.resident - h.leaving, piece_);
+    }
+  }
+  return host_budget_ - taken;
+}
+
 GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired,
                                    Bytes limit) const {
   const auto found = tenants_.find(tenant);
@@ -165,11 +176,44 @@ GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bo
   Holding& grown = after.tenants_.at(tenant).gpus[gpu.value];
   (wired ? grown.wired_unbacked : grown.unbacked) += bytes;
   if (!wired) grown.movable += bytes;
-  if (!after.would_fit(gpu, capacity(gpu))) {
-    return after.largest(gpu) + after.wired(gpu) > capacity(gpu) ? GrowAnswer::kRefusedCapacity
-                                                                 : GrowAnswer::kRefusedHost;
+  const bool has_room = aside_.contains(lease) || after.fits(lease, gpu);
+  if (!has_room || (wired && takes_from_others(lease, gpu, bytes))) {
+    return GrowAnswer::kRefusedCapacity;
   }
-  return GrowAnswer::kGranted;
+  return host_has_room_for(after) ? GrowAnswer::kGranted : GrowAnswer::kRefusedHost;
+}
+
+// What takes no more of it is not what it is too small for.
+bool Residency::host_has_room_for(const Residency& after) const {
+  const Bytes reserved = after.host_reserved();
+  return reserved <= host_reserved() || reserved + oversize() <= host_budget_;
+}
+
+bool Residency::fits(LeaseId lease, GpuSlot gpu) const {
+  return of_lease(lease, gpu).movable + wired(gpu) <= capacity(gpu);
+}
+
+Bytes Residency::told_wired(GpuSlot gpu) const {
+  Bytes sum;
+  for (const auto& [id, tenant] : tenants_) {
+    const Holding& h = tenant.gpus[gpu.value];
+    sum += h.wired + h.wired_unbacked;
+  }
+  return sum;
+}
+
+// Whether somebody would no longer fit for so much more that cannot move. Somebody who does not fit now is not to be kept
+// from it for good, when what nobody asked for has gone again.
+bool Residency::takes_from_others(LeaseId lease, GpuSlot gpu, Bytes more) const {
+  const Bytes all = wired(gpu), told = told_wired(gpu);
+  for (const auto& [id, h] : by_lease(gpu)) {
+    if (id == lease || aside_.contains(id)) continue;
+    for (const Bytes fixed : {all, told}) {
+      const Bytes needed = h.movable + fixed;
+      if (needed <= capacity(gpu) && needed + more > capacity(gpu)) return true;
+    }
+  }
+  return false;
 }
 
 Bytes Residency::largest(GpuSlot gpu) const {
@@ -192,9 +236,9 @@ bool Residency::could_come_back(LeaseId lease) const {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const GpuSlot gpu{i};
     const bool there = !of_lease(lease, gpu).movable.is_zero();
-    if (there && !after.would_fit(gpu, capacity(gpu))) return false;
+    if (there && !after.fits(lease, gpu)) return false;
   }
-  return true;
+  return host_has_room_for(after);
 }
 
 bool Residency::would_fit(GpuSlot gpu, Bytes capacity) const {

@@ -74,6 +74,8 @@ class Residency {
   Bytes host_reserved() const;
   std::map<LeaseId, Bytes> host_reserved_by_lease() const;  // its parts
   Bytes out_now() const;
+  // How much more may be ordered out until host RAM is full. Whoever evicts may do so for a block more.
+  Bytes host_for_moves() const;
 
   // Oversize leases (oversize.cpp): host RAM that is a lease's for good, whatever it has of it.
   void set_oversize(LeaseId lease, Bytes bytes);
@@ -84,13 +86,14 @@ class Residency {
   // Of a growth that was refused: how much of it has to be in host memory. Zero: that would not help.
   Bytes to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit, Bytes most) const;
 
-  // Whether these bytes may be added at all, whatever is resident now.
+  // Whether these bytes may be added at all, whatever is resident now: who asks is judged by its own need, and by what
+  // it would take from others. Not by somebody who does not fit anyway since others have grown without asking.
   GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
   // The largest lease, with everyone's wired memory, fits this capacity, and host RAM holds the rest.
   bool would_fit(GpuSlot gpu, Bytes capacity) const;
   // Host RAM could hold all that the lease has, beside what has to be kept for others.
   bool host_could_hold(LeaseId lease) const;
-  // All would still fit if this lease were no longer aside.
+  // It would fit if it were no longer aside, and host RAM still hold what could be out.
   bool could_come_back(LeaseId lease) const;
 
  private:
@@ -108,6 +111,10 @@ class Residency {
   std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
   // The most that one has which is not aside.
   Bytes largest(GpuSlot gpu) const;
+  Bytes told_wired(GpuSlot gpu) const;  // of it what was asked for
+  bool fits(LeaseId lease, GpuSlot gpu) const;
+  bool host_has_room_for(const Residency& after) const;
+  bool takes_from_others(LeaseId lease, GpuSlot gpu, Bytes wired) const;
   void add_host_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const;
 
   std::vector<Gpu> gpus_;

@@ -36,7 +36,7 @@ struct TenantState {
   bool undrained = false;
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
-  TimePoint retry_at{};  // not moved before then
+  TimePoint retry_at{};  // nothing of it is moved out before then
   bool in_vain = false;  // as it had nothing to bring out; until it says that it has less
   std::deque<PendingGrow> growth;
   std::vector<Grow> asked_on_hold;
@@ -69,22 +69,28 @@ struct LeaseState {
   TimePoint turn_since{};                // of the current quantum
   TimePoint closed_at{};                 // the first close of this leaving
   TimePoint held_last{};                 // end of its last turn
-  TimePoint retry_at{};                  // does not enter before then
+  TimePoint retry_at{};                  // does not enter before then: memory did not come back
+  bool in_vain = false;                  // as there was none; until a tenant says that it has less
   std::optional<TimePoint> waits_since;  // wants, and has no turn
   Letting letting;
   bool aside = false;     // see Turns::set_aside
   bool backfill = false;  // holds GPUs that are kept for another, until that can have them all
   bool reported = false;  // that it does not yield
-  Bytes moved_in, moved_out, moved_clean;
+  std::optional<TimePoint> no_room_since;  // wants, and does not fit beside what nobody can move
+  bool no_room_reported = false;
+};
+
+struct Moved {
+  Bytes in, out;
+  Bytes clean;      // of out: not copied, as host memory had it already
+  Duration took{};  // what leases took to enter, to the end or not
 };
 
 struct SwitchRecord {
   TimePoint at;
   LeaseId from;  // 0: nobody before
   LeaseId to;
-  Bytes in, out;
-  Duration took{};
-  Bytes clean;  // of out: not copied, as host memory had it already
+  Moved moved;  // since the switch before
 };
 
 // Since the scheduler was made.
@@ -104,6 +110,8 @@ struct GpuState {
   MoveCost cost;
   LeaseId last_holder;
   MoveCounts counts;
+  Moved since_switch;    // no byte is in two switches, and none in no switch but for these
+  Moved since_entering;  // of these, since the last lease began to enter
   std::deque<SwitchRecord> switches;
   std::optional<TimePoint> over_since;  // more is held than its capacity
   bool over_reported = false;

@@ -28,7 +28,9 @@ void Turns::set(const Settings& settings) {
 Result<void> Turns::set_gpu(const GpuSettings& settings, bool anyway) {
   const auto known = memory_.slot_of(settings.uuid);
   if (known && !anyway) {
-    if (!memory_.would_fit(*known, settings.capacity)) {
+    // More is always better than what is, whatever does not fit already.
+    const bool less = settings.capacity < memory_.capacity(*known);
+    if (less && !memory_.would_fit(*known, settings.capacity)) {
       return fail(
           Code::kLimit,
           "the leases on this GPU do not fit " + to_string(settings.capacity) +
@@ -262,9 +264,11 @@ void Turns::on(const Shrink& event) {
   held->leaving = std::min(held->leaving, held->resident);
   held->wired -= event.wired;
   held->hosted -= event.hosted;
+  if ((event.resident + event.out + event.wired + event.hosted).is_zero()) return;
   TenantState& tenant = tenants_.at(event.tenant);
-  const bool less = !(event.resident + event.out + event.wired + event.hosted).is_zero();
-  if (less && std::exchange(tenant.in_vain, false)) tenant.retry_at = now_;
+  LeaseState& lease = leases_.at(tenant.lease);
+  if (std::exchange(tenant.in_vain, false)) tenant.retry_at = now_;
+  if (std::exchange(lease.in_vain, false)) lease.retry_at = now_;
 }
 
 void Turns::on(const Measured& event) {
@@ -281,15 +285,16 @@ void Turns::on(const Evicted& event) {
   const Bytes moved = std::min(event.bytes, held->resident);
   held->resident -= moved;
   held->leaving -= event.bytes + event.returned;
-  gpus_[slot->value].counts.evicted += moved;
-  for (auto& [id, other] : leases_) {
-    if (other.phase != Phase::kEntering || !conflict(other, lease)) continue;
-    other.moved_out += moved;
-    other.moved_clean += std::min(event.clean, moved);
+  GpuState& gpu = gpus_[slot->value];
+  gpu.counts.evicted += moved;
+  for (Moved* sum : {&gpu.since_switch, &gpu.since_entering}) {
+    sum->out += moved;
+    sum->clean += std::min(event.clean, moved);
   }
   // It has less than it has said, and is about to say so: nor would it have more the same moment.
   TenantState& tenant = tenants_.at(event.tenant);
-  tenant.in_vain = !event.failed && moved.is_zero() && !event.returned.is_zero();
+  tenant.in_vain =
+      !event.failed && moved.is_zero() && !event.returned.is_zero() && !held->resident.is_zero();
   if (event.failed) tenant.retry_at = now_ + settings_.retry;
   if (tenant.in_vain) {
     tenant.retry_at = std::max(tenant.retry_at, now_ + settings_.retry / kSoonerInVain);
@@ -305,17 +310,17 @@ void Turns::on(const Restored& event) {
   const Bytes moved = std::min({event.bytes, held->coming, held->out()});
   held->resident += moved;
   held->coming -= event.bytes + event.returned;
-  lease.moved_in += moved;
-  gpus_[slot->value].counts.restored += moved;
-  // It had room for a piece, or for all that it misses, and has not used it: nor would it the same moment.
-  const Bytes enough = std::min(held->missing(), settings_.piece);
-  const bool in_vain = !enough.is_zero() && event.returned >= enough;
-  if (!in_vain && !event.failed) return;
-  tenants_[event.tenant].retry_at = now_ + settings_.retry;
-  tenants_[event.tenant].in_vain = false;
+  GpuState& gpu = gpus_[slot->value];
+  gpu.counts.restored += moved;
+  gpu.since_switch.in += moved;
+  gpu.since_entering.in += moved;
+  // It had room for any block, or for all that is out, and has not used it: nor would it the same moment. What is still
+  // coming by another order is out, too. Others can have the turn meanwhile, and what of it is there.
+  const Bytes enough = std::min(held->out(), settings_.piece);
+  lease.in_vain = !event.failed && !enough.is_zero() && event.returned >= enough;
+  if (!lease.in_vain && !event.failed) return;
   lease.retry_at = now_ + settings_.retry;
-  if (!event.failed) return;
-  report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
+  if (event.failed) report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }
 
 void Turns::settle() {
@@ -347,6 +352,7 @@ void Turns::step() {
   renew_quanta();
   look_at_budgets();
   for (auto& [id, lease] : leases_) {
+    watch_room(lease);
     if (lease.phase != Phase::kLeaving) continue;
     let_through(lease);
     watch_deadline(lease);

@@ -109,7 +109,6 @@ class Turns {
   static int rank(const LeaseState& lease);
   int effective_priority(const LeaseState& lease) const;
   bool wants(const LeaseState& lease) const;
-  bool eligible(const LeaseState& lease) const;
   bool is_idle_enough(const LeaseState& holder, const LeaseState& to) const;
   Duration idle_before_release(const LeaseState& holder, const LeaseState& to) const;
   std::optional<Duration> quantum_as_set(const LeaseState& lease) const;
@@ -132,6 +131,7 @@ class Turns {
   void finish_leaving(LeaseState& lease);
   void stop_clock(LeaseState& lease);
   bool measure_move(const LeaseState& lease);
+  bool has_moved(const LeaseState& lease) const;
   void record_switch(LeaseState& lease);
   void set_gate(TenantId id, GateOrder order);
   void open_resident(LeaseState& lease);
@@ -147,7 +147,18 @@ class Turns {
   void evict_aside(GpuSlot gpu);
   Bytes lacking(GpuSlot gpu) const;
   std::vector<TenantId> victims(GpuSlot gpu, bool entering_too) const;
-  bool movable(const TenantState& tenant) const;
+  Bytes order_out(TenantId tenant, GpuSlot gpu, Bytes bytes);
+
+  // turns_room.cpp: what is in the way.
+  static constexpr Duration kNoRoomLasts = std::chrono::seconds(2);
+  static bool answers(const TenantState& tenant);
+  bool can_give(const TenantState& tenant) const;  // its memory to others
+  bool eligible(const LeaseState& lease) const;
+  Wait hindrance(const LeaseState& lease) const;
+  Wait hindrance(const LeaseState& lease, GpuSlot gpu) const;
+  Bytes may_go_out() const;
+  bool is_host_full(const Holding& own, GpuSlot gpu) const;
+  void watch_room(LeaseState& lease);
 
   LeaseState* lease_of(TenantId tenant);
   void report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop = false);

@@ -33,13 +33,8 @@ void Turns::evict_aside(GpuSlot gpu) {
     const bool here = std::find(lease.gpus.begin(), lease.gpus.end(), gpu) != lease.gpus.end();
     if (!lease.aside || !here || lease.phase != Phase::kApart) continue;
     for (const TenantId tenant : lease.tenants) {
-      if (!movable(tenants_.at(tenant)) || !tenants_.at(tenant).drained()) continue;
-      Holding& held = *memory_.find(tenant, gpu);
-      const Bytes bytes = held.resident - held.leaving;
-      if (bytes.is_zero()) continue;
-      if (held.leaving.is_zero()) ++gpus_[gpu.value].counts.evictions;
-      held.leaving += bytes;
-      actions_.push_back(Evict{tenant, memory_.uuid(gpu), bytes});
+      if (!can_give(tenants_.at(tenant)) || !tenants_.at(tenant).drained()) continue;
+      order_out(tenant, gpu, memory_.find(tenant, gpu)->resident);
     }
   }
 }

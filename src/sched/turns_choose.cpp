@@ -161,26 +161,6 @@ bool Turns::wants(const LeaseState& lease) const {
   });
 }
 
-// Whether it could run if it had the turn: all its processes answer, and those that do not answer have
-// nothing that it needs.
-bool Turns::eligible(const LeaseState& lease) const {
-  if (lease.aside || lease.retry_at > now_) return false;
-  for (TenantId id : lease.tenants) {
-    const TenantState& tenant = tenants_.at(id);
-    if (!tenant.reachable && !tenant.dead) return false;
-  }
-  for (GpuSlot gpu : turn_gpus(lease)) {
-    Bytes stays = memory_.wired(gpu);
-    for (const auto& [id, tenant] : tenants_) {
-      const Holding& h = *memory_.find(id, gpu);
-      stays += h.lingering;
-      if (tenant.lease != lease.terms.id && !movable(tenant)) stays += h.resident + h.coming;
-    }
-    if (memory_.of_lease(lease.terms.id, gpu).movable + stays > memory_.capacity(gpu)) return false;
-  }
-  return true;
-}
-
 Turns::Slots Turns::turn_gpus(const LeaseState& lease) const {
   Slots gpus;
   for (GpuSlot gpu : lease.gpus) {

@@ -6,16 +6,16 @@
 namespace gpurota::sched {
 namespace {
 
-Bytes whole_pieces(Bytes bytes, Bytes piece) {
+// No more than `bytes`.
+Bytes in_pieces(Bytes bytes, Bytes piece) {
   const std::uint64_t size = std::max<std::uint64_t>(piece.count(), 1);
-  return Bytes((bytes.count() + size - 1) / size * size);
+  return Bytes(bytes.count() / size * size);
 }
+
+// No less.
+Bytes whole_pieces(Bytes bytes, Bytes piece) { return in_pieces(bytes + piece - Bytes(1), piece); }
 
 }  // namespace
-
-bool Turns::movable(const TenantState& tenant) const {
-  return tenant.reachable && !tenant.dead && tenant.retry_at <= now_;
-}
 
 // A thread that waits for memory may be what another's kernel waits for: a lease that is leaving gets its
 // memory before anything else moves in.
@@ -67,17 +67,19 @@ Bytes Turns::lacking(GpuSlot gpu) const {
   return needed + memory_.used(gpu) - memory_.capacity(gpu);
 }
 
+// Blocks of up to a piece come back whole, and room that none fits in is given back. So room is given in whole pieces, and
+// less only as all that is missing, when nothing is coming: else what comes may leave a block over that is larger. Who still
+// moves out by an earlier order does that first, and would only keep the room from others.
 void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
   if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
   for (TenantId id : lease.tenants) {
-    if (!movable(tenants_.at(id))) continue;
+    if (!answers(tenants_.at(id))) continue;
     Holding& held = *memory_.find(id, gpu);
     const Bytes room = std::min(memory_.free(gpu), held.missing());
-    // In whole pieces, so that what is given can be used.
-    if (!room.is_zero() && (room == held.missing() || room >= settings_.piece)) {
-      const Bytes given = room == held.missing()
-                              ? room
-                              : Bytes(room.count() - room.count() % settings_.piece.count());
+    const bool all = room == held.missing();
+    const bool usable = room >= settings_.piece || (all && held.coming.is_zero());
+    if (usable && !room.is_zero() && held.leaving.is_zero()) {
+      const Bytes given = all ? room : in_pieces(room, settings_.piece);
       held.coming += given;
       actions_.push_back(Restore{id, memory_.uuid(gpu), given});
     }
@@ -87,7 +89,7 @@ void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
 
 void Turns::serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu) {
   TenantState& tenant = tenants_.at(id);
-  if (tenant.growth.empty() || !movable(tenant)) return;
+  if (tenant.growth.empty() || !answers(tenant)) return;
   if (!memory_.of_lease(lease.terms.id, gpu).missing().is_zero()) return;
   Holding& held = *memory_.find(id, gpu);
   for (auto it = tenant.growth.begin(); it != tenant.growth.end();) {
@@ -125,7 +127,7 @@ std::vector<TenantId> Turns::victims(GpuSlot gpu, bool entering_too) const {
   std::vector<TenantId> tenants;
   for (const LeaseState* lease : leases) {
     for (TenantId id : lease->tenants) {
-      if (movable(tenants_.at(id)) && tenants_.at(id).drained()) tenants.push_back(id);
+      if (can_give(tenants_.at(id)) && tenants_.at(id).drained()) tenants.push_back(id);
     }
   }
   return tenants;
@@ -135,16 +137,26 @@ void Turns::make_room(GpuSlot gpu, Bytes lacking, bool entering_too) {
   for (const auto& [id, tenant] : tenants_) lacking -= memory_.find(id, gpu)->leaving;
   if (lacking.is_zero()) return;
   for (TenantId id : victims(gpu, entering_too)) {
-    Holding& held = *memory_.find(id, gpu);
-    const Bytes can = held.resident - held.leaving;
-    const Bytes bytes = std::min(can, whole_pieces(lacking, settings_.piece));
-    if (bytes.is_zero()) continue;
-    if (held.leaving.is_zero()) ++gpus_[gpu.value].counts.evictions;
-    held.leaving += bytes;
-    actions_.push_back(Evict{id, memory_.uuid(gpu), bytes});
-    lacking -= bytes;
+    const Holding& held = *memory_.find(id, gpu);
+    if (!held.leaving.is_zero() && held.leaving < held.resident) return;  // more of it after that
+    lacking -= order_out(id, gpu, whole_pieces(lacking, settings_.piece));
     if (lacking.is_zero()) return;
   }
+}
+
+// So much of what it has, as far as there is host memory for it. How much was ordered. One order after the other: it goes
+// beyond each by up to a block, and what is left of several together would not be known.
+Bytes Turns::order_out(TenantId id, GpuSlot gpu, Bytes bytes) {
+  Holding& held = *memory_.find(id, gpu);
+  if (!held.leaving.is_zero()) return {};
+  bytes = std::min(bytes, held.resident);
+  const Bytes beyond = std::min(held.resident - bytes, settings_.piece);
+  if (bytes + beyond > memory_.host_for_moves()) bytes = std::min(bytes, may_go_out());
+  if (bytes.is_zero()) return {};
+  ++gpus_[gpu.value].counts.evictions;
+  held.leaving = bytes;
+  actions_.push_back(Evict{id, memory_.uuid(gpu), bytes});
+  return bytes;
 }
 
 }  // namespace gpurota::sched

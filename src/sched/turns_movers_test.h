@@ -2,19 +2,18 @@
 // time. For turns_world_test.cpp only.
 #pragma once
 
-#include "sched/turns_tenants_test.h"
+#include "sched/turns_block_movers_test.h"
 
 #include <algorithm>
 
 namespace gpurota::sched::testing_world {
 
-class Movers : protected Tenants {
+class Movers : protected BlockMovers {
  protected:
-  using Tenants::Tenants;
-
-  virtual void check_memory() = 0;
+  using BlockMovers::BlockMovers;
 
   void evict(Tenant* t, std::size_t g) {
+    if (has_blocks(plan_of(*t))) return move_blocks(t);
     GpuMemory& m = t->gpus[g];
     if (m.evicting || m.to_evict.is_zero()) return;
     const Bytes piece = std::min({plan_.settings.piece, m.to_evict, m.resident});
@@ -39,6 +38,7 @@ class Movers : protected Tenants {
   }
 
   void restore(Tenant* t, std::size_t g) {
+    if (has_blocks(plan_of(*t))) return move_blocks(t);
     GpuMemory& m = t->gpus[g];
     if (!m.arriving.is_zero() || m.to_restore.is_zero()) return;
     const Bytes piece = std::min(plan_.settings.piece, m.out);
@@ -67,25 +67,22 @@ class Movers : protected Tenants {
     });
   }
 
-  // A stopped process finishes nothing until it goes on.
-  void finish(Tenant* t, std::function<void()> run) {
-    if (t->dead) return;
-    if (!t->stopped) return run();
-    after(0.01, [this, t, run] { finish(t, run); });
-  }
-
   void churn(Tenant* t) {
     after(1 + 20 * t->uniform(), [this, t] {
       if (t->dead) return;
       const std::size_t g = t->random() % t->gpus.size();
       GpuMemory& m = t->gpus[g];
       const bool here = !plan_of(*t).memory.is_zero() && !(m.wired).is_zero();
-      if (t->open && t->known && !t->stopped && here && t->growing.empty()) {
+      const bool in_blocks = has_blocks(plan_of(*t));
+      const bool frees = in_blocks && t->uniform() < 0.4;
+      if (frees && t->known && !t->stopped && here) {
+        free_blocks(t, g);
+      } else if (t->open && t->known && !t->stopped && here && t->growing.empty()) {
         if (!m.hosted.is_zero() && t->uniform() < 0.3) {
           const Bytes freed = part_of(m.hosted, t->uniform());
           m.hosted -= freed;
           say(t, Shrink{t->id, plan_.gpus[g].uuid, {}, {}, {}, freed});
-        } else if (t->uniform() < 0.5 && m.resident > mib(64)) {
+        } else if (!in_blocks && t->uniform() < 0.5 && m.resident > mib(64)) {
           const Bytes freed = part_of(m.resident, t->uniform());
           m.resident -= freed;
           say(t, Shrink{t->id, plan_.gpus[g].uuid, freed, {}, {}});
@@ -117,6 +114,9 @@ class Movers : protected Tenants {
     GpuMemory& m = t->gpus[growth.gpu];
     if (a.answer == GrowAnswer::kGranted) {
       (growth.hosted ? m.hosted : growth.wired ? m.wired : m.resident) += growth.bytes;
+      if (!growth.hosted && !growth.wired && has_blocks(plan_of(*t))) {
+        Cutter(plan_.settings.piece, growth.bytes, &m.blocks).cut(plan_of(*t).shape, t->random);
+      }
       if (growth.hosted) outcome_.hosted += growth.bytes;
     }
     check_memory();

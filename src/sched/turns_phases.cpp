@@ -3,6 +3,7 @@
 #include "sched/turns.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpurota::sched {
 namespace {
@@ -23,16 +24,16 @@ void Turns::enter(LeaseState& lease, bool backfill) {
   lease.phase = Phase::kEntering;
   lease.entering_since = now_;
   lease.backfill = backfill;
-  lease.moved_in = lease.moved_out = lease.moved_clean = Bytes();
+  for (GpuSlot gpu : lease.gpus) gpus_[gpu.value].since_entering = {};
   changed_ = true;
 }
 
 // The first since turns began finds no host memory ready, and says nothing of those to come.
 bool Turns::measure_move(const LeaseState& lease) {
   bool measured = false;
-  const Bytes moved = lease.moved_in + lease.moved_out;
   for (GpuSlot slot : turn_gpus(lease)) {
     GpuState& gpu = gpus_[slot.value];
+    const Bytes moved = gpu.since_entering.in + gpu.since_entering.out;
     const bool is_switch = lease.phase == Phase::kHolding && gpu.last_holder != lease.terms.id;
     if (gpu.last_holder == LeaseId{} || (!is_switch && !MoveCost::tells_rate(moved))) continue;
     gpu.cost.measure(moved, now_ - lease.entering_since);
@@ -41,9 +42,19 @@ bool Turns::measure_move(const LeaseState& lease) {
   return measured;
 }
 
+bool Turns::has_moved(const LeaseState& lease) const {
+  return std::any_of(lease.gpus.begin(), lease.gpus.end(), [this](GpuSlot gpu) {
+    const Moved& moved = gpus_[gpu.value].since_entering;
+    return !(moved.in + moved.out).is_zero();
+  });
+}
+
 // What has arrived stays until somebody needs the room.
 void Turns::abandon_entering(LeaseState& lease) {
   measure_move(lease);
+  for (GpuSlot gpu : turn_gpus(lease)) {
+    gpus_[gpu.value].since_switch.took += now_ - lease.entering_since;
+  }
   lease.phase = Phase::kApart;
   lease.backfill = false;
   changed_ = true;
@@ -55,7 +66,7 @@ void Turns::finish_entering(LeaseState& lease) {
   for (const LeaseState* other : claimants(gpus, lease.terms.id)) {
     if (other->phase != Phase::kLeaving) continue;
     // What its predecessor takes to drain is not the cost of moving.
-    if (lease.moved_in.is_zero() && lease.moved_out.is_zero()) lease.entering_since = now_;
+    if (!has_moved(lease)) lease.entering_since = now_;
     return;
   }
   // Also what it has asked for and not got: else a short turn is over before the room is made, every time.
@@ -78,10 +89,11 @@ void Turns::record_switch(LeaseState& lease) {
   if (measure_move(lease)) lease.cost.add(seconds(took));
   for (GpuSlot slot : turn_gpus(lease)) {
     GpuState& gpu = gpus_[slot.value];
+    gpu.since_switch.took += took;
     if (gpu.last_holder == lease.terms.id) continue;
     ++gpu.counts.handovers;
-    gpu.switches.push_back({now_, gpu.last_holder, lease.terms.id, lease.moved_in, lease.moved_out,
-                            took, lease.moved_clean});
+    gpu.switches.push_back(
+        {now_, gpu.last_holder, lease.terms.id, std::exchange(gpu.since_switch, {})});
     if (gpu.switches.size() > kSwitchesKept) gpu.switches.pop_front();
     gpu.last_holder = lease.terms.id;
   }

@@ -119,6 +119,22 @@ void random_script(Dice& dice, Plan& plan) {
   sort_script(plan);
 }
 
+// About as much as has to be out of each lease in turn.
+void make_host_memory_scarce(Dice& dice, Plan& plan) {
+  Bytes all, capacity;
+  for (const GpuSettings& gpu : plan.gpus) capacity += gpu.capacity;
+  std::uint64_t leases = 0;
+  for (const LeasePlan& lease : plan.leases) {
+    const auto times = static_cast<std::uint64_t>(lease.tenants) * lease.terms.gpus.size();
+    all += Bytes((lease.memory + lease.wired).count() * times);
+    ++leases;
+  }
+  const auto deficit = static_cast<double>((all - capacity).count());
+  const Bytes pieces(plan.settings.piece.count() * 2 * leases);
+  plan.settings.host_budget =
+      pieces + Bytes(static_cast<std::uint64_t>(deficit * dice.between(0.5, 3)));
+}
+
 }  // namespace
 
 Plan random_plan_with_asides(unsigned seed, double seconds) {
@@ -131,6 +147,38 @@ Plan random_plan_with_asides(unsigned seed, double seconds) {
       plan.script.push_back({from, Act::kAside, static_cast<int>(i), 0, {}});
       plan.script.push_back({until, Act::kBack, static_cast<int>(i), 0, {}});
     }
+  }
+  sort_script(plan);
+  return plan;
+}
+
+Plan random_plan_with_blocks(unsigned seed, double seconds) {
+  Plan plan = random_plan(seed, seconds);
+  Dice dice(seed + 3'000'000'019u);
+  constexpr Shape kShapes[] = {Shape::kEqual, Shape::kLlama, Shape::kTorch, Shape::kVllm,
+                               Shape::kOdd};
+  for (LeasePlan& lease : plan.leases) lease.shape = kShapes[dice.pick(5)];
+  return plan;
+}
+
+Plan random_plan_with_outsiders(unsigned seed, double seconds) {
+  Plan plan = random_plan_with_blocks(seed, seconds);
+  Dice dice(seed + 4'000'000'007u);
+  if (dice.one_in(2)) make_host_memory_scarce(dice, plan);
+  const auto grow = [&](Act act, std::size_t whose, int tenant, Bytes most) {
+    for (std::uint64_t left = dice.pick(6); left > 0; --left) {
+      const double from = dice.between(0, seconds);
+      const double until = from + dice.between(0.001, dice.one_in(3) ? 2 : 300);
+      const Bytes bytes(dice.pick(most.count() / (dice.one_in(2) ? 20 : 3)));
+      plan.script.push_back({from, act, static_cast<int>(whose), tenant, bytes});
+      plan.script.push_back({until, act, static_cast<int>(whose), tenant, {}});
+    }
+  };
+  for (std::size_t g = 0; g < plan.gpus.size(); ++g) {
+    grow(Act::kOutsiders, g, 0, plan.gpus[g].capacity);
+  }
+  for (std::size_t i = 0; i < plan.leases.size(); ++i) {
+    grow(Act::kBeside, i, static_cast<int>(dice.pick(2)), gib(6));
   }
   sort_script(plan);
   return plan;
@@ -204,8 +252,9 @@ double longest_wait(const Plan& plan) {
 }
 
 std::string to_string(const Plan& plan) {
-  static constexpr const char* kActs[] = {"start",      "end",     "stop",     "continue", "kill",
-                                          "fail moves", "restart", "capacity", "aside",    "back"};
+  static constexpr const char* kActs[] = {"start", "end",        "stop",      "continue",
+                                          "kill",  "fail moves", "restart",   "capacity",
+                                          "aside", "back",       "outsiders", "beside"};
   std::string text = "seed " + std::to_string(plan.seed) + "\n";
   for (const GpuSettings& gpu : plan.gpus) {
     text += "  " + gpu.uuid.value + " " + gpurota::to_string(gpu.capacity) + " mode " +
@@ -220,11 +269,13 @@ std::string to_string(const Plan& plan) {
             ", pause " + std::to_string(lease.pause) +
             (lease.terms.gpus.front().soft_limit ? ", soft limit" : "") +
             (lease.terms.gpus.front().oversize.is_zero() ? "" : ", oversize") +
-            (lease.collective ? ", collective" : "") + (lease.churns ? ", churns" : "") + "\n";
+            (lease.collective ? ", collective" : "") + (lease.churns ? ", churns" : "") +
+            ", shape " + std::to_string(static_cast<int>(lease.shape)) + "\n";
   }
   for (const ScriptLine& line : plan.script) {
     text += "  " + std::to_string(line.at) + " s: " + kActs[static_cast<int>(line.act)] + " " +
-            std::to_string(line.lease) + "/" + std::to_string(line.tenant) + "\n";
+            std::to_string(line.lease) + "/" + std::to_string(line.tenant) +
+            (line.bytes.is_zero() ? "" : " " + gpurota::to_string(line.bytes)) + "\n";
   }
   return text;
 }

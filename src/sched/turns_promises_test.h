@@ -1,27 +1,23 @@
 // What must hold on the simulated machine at any time, whatever happens. For turns_world_test.cpp only.
 #pragma once
 
-#include "sched/turns_movers_test.h"
+#include "sched/turns_progress_test.h"
 
 #include <algorithm>
-#include <memory>
-#include <set>
 
 namespace gpurota::sched::testing_world {
 
-constexpr double kLowering = 20;  // seconds that a smaller capacity may take to be reached
-constexpr double kOut = 20;       // and that what is put aside may take to be out
+constexpr double kOut = 20;  // seconds that what is put aside may take to be out
 
-class Promises : protected Movers {
+class Promises : protected Progress {
  protected:
-  explicit Promises(const Plan& plan) : Movers(plan) {
+  explicit Promises(const Plan& plan) : Progress(plan) {
     outcome_.run.resize(plan.leases.size());
     outcome_.waited.resize(plan.leases.size());
     outcome_.answered.resize(plan.leases.size());
     waits_since_.resize(plan.leases.size(), -1);
     staying_.resize(plan.leases.size());
-    for (const GpuSettings& gpu : plan.gpus) capacity_.push_back(gpu.capacity);
-    lowered_at_.resize(plan.gpus.size(), -1e9);
+    most_used_.resize(plan.gpus.size());
   }
 
   void check_memory() override {
@@ -30,20 +26,26 @@ class Promises : protected Movers {
       Bytes used;
       for (const auto& t : tenants_) {
         const GpuMemory& m = t->gpus[g];
-        used += m.resident + m.arriving + m.wired;
+        used += m.resident + m.arriving + m.wired + m.beside;
         if (!t->dead) out += m.out;
       }
-      const bool settling = now_ < lowered_at_[g] + kLowering;
-      if (used > capacity_[g] && !settling) {
-        fail("GPU " + std::to_string(g) + " holds " + gpurota::to_string(used) + " of " +
-             gpurota::to_string(capacity_[g]));
-      }
+      check_used(g, used + outsiders_[g]);
     }
     const Bytes reserved = check_hosted();
     if (out + reserved > plan_.settings.host_budget) {
       fail(gpurota::to_string(out) + " are out, more than host memory may take beside " +
            gpurota::to_string(reserved) + " for oversize leases");
     }
+  }
+
+  // Where others have grown without asking, who was there may stay; nothing is added.
+  void check_used(std::size_t g, Bytes used) {
+    const bool settling = now_ < lowered_at_[g] + kLowering;
+    if (!settling && used > std::max(capacity_[g], most_used_[g])) {
+      fail("GPU " + std::to_string(g) + " holds " + gpurota::to_string(used) + " of " +
+           gpurota::to_string(capacity_[g]));
+    }
+    most_used_[g] = settling ? used : std::min(most_used_[g], used);
   }
 
   // What is reserved in host memory for oversize leases; no lease has more there than that.
@@ -80,6 +82,7 @@ class Promises : protected Movers {
       for (std::size_t g = 0; g < t->gpus.size(); ++g) {
         const GpuMemory& m = t->gpus[g];
         if (m.wired.is_zero() || m.evicting || !(m.to_evict + m.to_restore).is_zero()) continue;
+        if (t->moves) continue;
         const Holding& h = *memory.find(t->id, *memory.slot_of(plan_.gpus[g].uuid));
         const bool same = h.resident == m.resident && h.out() == m.out && h.wired == m.wired &&
                           h.hosted == m.hosted;
@@ -104,11 +107,6 @@ class Promises : protected Movers {
       }
       if (holders > 1) fail("two leases hold " + gpu.settings.uuid.value);
     }
-  }
-
-  bool is_aside(TenantId id) {
-    const Tenant* t = find(id);
-    return t != nullptr && aside_.contains(t->lease);
   }
 
   void check_aside() {
@@ -140,7 +138,7 @@ class Promises : protected Movers {
     bool works = false, moves = false, wanted = false, odd = false;
     std::vector<char> runs(plan_.leases.size()), waits(plan_.leases.size());
     for (const auto& t : tenants_) {
-      odd = odd || (!t->dead && (t->stopped || !t->known)) || (t->dead && !t->gone);
+      odd = odd || (!t->dead && (t->stopped || !t->known || !t->heard)) || (t->dead && !t->gone);
       odd = odd || t->fails_until > now_ - 5;
       if (t->dead) continue;
       const bool waiting = t->wants && !t->open && !t->busy;
@@ -156,7 +154,9 @@ class Promises : protected Movers {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (runs[i]) outcome_.run[i] += dt;
       watch_wait(i, waits[i] && !runs[i] && !odd, to);
+      waits[i] = waits[i] && !odd && !turns_->on_hold(at(now_));
     }
+    watch_progress(waits, to);
     watch_aside(dt, odd);
     if (!works && moves) outcome_.moving += dt;
     if (!works && !moves && wanted) outcome_.idle += dt;
@@ -165,8 +165,10 @@ class Promises : protected Movers {
 
   void watch_wait(std::size_t lease, bool waits, double to) {
     double& since = waits_since_[lease];
-    if (!waits) since = -1;
-    if (waits && since < 0) since = now_;
+    if (!waits || may_be_stuck(lease))
+      since = -1;
+    else if (since < 0)
+      since = now_;
     if (since < 0) return;
     outcome_.waited[lease] = std::max(outcome_.waited[lease], to - since);
     if (to - since > longest_wait(plan_)) {
@@ -175,12 +177,8 @@ class Promises : protected Movers {
     }
   }
 
-  std::unique_ptr<Turns> turns_;
-  std::set<std::size_t> live_;
-  std::vector<Bytes> capacity_;
-  std::vector<double> lowered_at_;
+  std::vector<Bytes> most_used_;  // since a GPU has more than its capacity
   std::vector<double> waits_since_;
-  std::set<std::size_t> aside_;
   std::vector<double>
       staying_;  // seconds that something of a lease has been there although it is aside
 };

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 namespace gpurota::sched {
 namespace {
@@ -58,6 +59,16 @@ TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
 
+// Blocks of any size move whole, and room that none fits in comes back.
+TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
+  simulate_many(random_plan_with_blocks);
+}
+
+// Somebody may no longer fit then, and waits until it does; nobody else is the worse for it.
+TEST(TurnsSimulation, NorWhenWhatCannotBeMovedGrowsWithoutAsking) {
+  simulate_many(random_plan_with_outsiders);
+}
+
 // No lease has more in host memory than was reserved for it, all of it is there for it at any time, and turns have
 // the rest.
 TEST(TurnsSimulation, NorWhenLeasesHaveMoreThanAGpuHas) {
@@ -87,6 +98,20 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
+}
+
+// So did these, of memory in blocks. Room that came back while more was coming, and was said to be in vain; less room than a block,
+// beside what was coming; room for a tenant that still moved out, and more orders to move out than host memory has room for.
+TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
+  const std::pair<unsigned, double> found[] = {{2, 30}, {17, 600}, {761, 300}};
+  for (const auto& [seed, seconds] : found) {
+    const Plan plan = random_plan_with_blocks(seed, seconds);
+    const Outcome outcome = simulate(plan);
+    ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  }
+  const Plan plan = random_plan_with_outsiders(36, 300);
+  const Outcome outcome = simulate(plan);
+  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
 }
 
 LeasePlan busy_lease(std::uint64_t id, Bytes memory, unsigned weight) {

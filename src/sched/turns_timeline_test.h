@@ -1,7 +1,7 @@
 // The simulated machine's time and what its tenants are. For turns_world_test.cpp only.
 #pragma once
 
-#include "sched/turns_world_test.h"
+#include "sched/turns_blocks_test.h"
 
 #include <algorithm>
 #include <deque>
@@ -23,6 +23,8 @@ inline double to_seconds(TimePoint t) {
 struct GpuMemory {
   Bytes resident, out, wired;
   Bytes hosted;                // in host memory for good
+  Bytes beside;                // taken without asking
+  Blocks blocks;               // of resident and out, where it has such
   Bytes to_evict, to_restore;  // orders not carried out yet
   bool evicting = false;
   Bytes arriving;  // the piece that is being restored: in GPU memory already
@@ -45,6 +47,8 @@ struct Tenant {
   std::vector<GpuMemory> gpus;
   bool stopped = false, dead = false, gone = false;
   bool known = false;  // to this daemon
+  bool heard = true;   // whether it is stopped
+  bool moves = false;  // blocks, as it was told
   double fails_until = -1;
   bool open = false;
   bool busy = false;

@@ -32,6 +32,34 @@ TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
+// Room that a tenant does not use says nothing of what it has there: others need not wait for it to be tried again.
+TEST_F(VainTurns, WhoBringsNothingBackIsNoReasonForOthersToWait) {
+  add_two_that_do_not_fit();
+  unused.insert(kA);
+  work(kB);
+  work(kA);
+  int idle = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    pass(milliseconds(1));
+    if (!open.contains(kB)) ++idle;
+  }
+  EXPECT_LE(idle, 50);
+}
+
+// Its memory was freed while it came back: it need not be asked for again.
+TEST_F(VainTurns, WhoHasLessThanItWasGivenRoomForGoesOnAtOnceWhenItSaysSo) {
+  add_two_that_do_not_fit();
+  rest(kB);
+  unused.insert(kA);
+  work(kA);
+  pass(milliseconds(1));
+  ASSERT_FALSE(holds(kLeaseA));
+  const Bytes out = turns.residency().of_lease(kLeaseA, GpuSlot{0}).out();
+  ASSERT_FALSE(out.is_zero());
+  send(Shrink{kA, kGpu0, {}, out, {}, {}});
+  EXPECT_TRUE(holds(kLeaseA));
+}
+
 TEST_F(VainTurns, AFailedEvictionIsReportedAndAnotherGivesOrItIsTriedAgain) {
   let_b_need_a(failing);
   pass(milliseconds(100));

@@ -20,6 +20,10 @@ const char* to_string(Wait wait) {
       return "a process of its own that is stopped";
     case Wait::kHeldByStopped:
       return "memory of a stopped process";
+    case Wait::kNoRoom:
+      return "room: what cannot be moved leaves too little for it";
+    case Wait::kNoHost:
+      return "host memory: too little is left to move others out";
     case Wait::kRetry:
       return "a retry";
     case Wait::kRestart:
@@ -62,6 +66,9 @@ std::optional<TimePoint> Turns::next_deadline() const {
   for (const auto& [id, tenant] : tenants_) earlier(best, tenant.retry_at, now_);
   for (const auto& [id, lease] : leases_) {
     earlier(best, lease.retry_at, now_);
+    if (lease.no_room_since && !lease.no_room_reported) {
+      earlier(best, *lease.no_room_since + kNoRoomLasts, now_);
+    }
     if (lease.phase == Phase::kLeaving) {
       earlier(best, lease.letting.since + lease.letting.patience, now_);
       if (!lease.reported) earlier(best, lease.closed_at + settings_.yield_deadline, now_);
@@ -87,11 +94,8 @@ Wait Turns::wait_of(const LeaseState& lease) const {
   }
   if (lease.aside && lease.phase == Phase::kApart) return Wait::kAside;
   if (lease.phase == Phase::kHolding || !wants(lease)) return Wait::kNothing;
-  if (lease.retry_at > now_) return Wait::kRetry;
-  for (TenantId id : lease.tenants) {
-    if (!tenants_.at(id).reachable) return Wait::kStopped;
-  }
-  return eligible(lease) ? Wait::kTurn : Wait::kHeldByStopped;
+  const Wait found = hindrance(lease);
+  return found == Wait::kNothing ? Wait::kTurn : found;
 }
 
 std::optional<LeaseView> Turns::explain(LeaseId id, TimePoint now) const {
@@ -153,6 +157,7 @@ std::vector<GpuView> Turns::view(TimePoint) const {
     view.deficit = memory_.deficit(slot);
     view.switches = gpus_[i].switches;
     view.counts = gpus_[i].counts;
+    view.since_switch = gpus_[i].since_switch;
     std::vector<const LeaseState*> waiting;
     for (const auto& [id, lease] : leases_) {
       const Slots gpus = turn_gpus(lease);

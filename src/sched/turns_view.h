@@ -12,6 +12,8 @@ enum class Wait {
   kDraining,       // it has the turn; the last holder's work is not done
   kStopped,        // a process of its own cannot answer
   kHeldByStopped,  // a process that cannot answer has memory that it needs
+  kNoRoom,         // it no longer fits beside what nobody can move, which has grown
+  kNoHost,         // what it needs cannot be moved out: host memory is full
   kRetry,          // after a move that failed
   kRestart,        // the daemon has just started
   kAside,          // until nobody needs its GPU: Turns::set_aside
@@ -44,6 +46,7 @@ struct GpuView {
   LeaseId holder;                     // 0: none, or everybody
   std::vector<LeaseId> waiting;       // in order
   std::deque<SwitchRecord> switches;  // newest last
+  Moved since_switch;                 // and what is in none of them yet
   MoveCounts counts;
 };
 

@@ -43,6 +43,7 @@ class World : Promises {
       (void)turns_->set_gpu(settings);
     }
     for (std::size_t lease : live_) turns_->restore_lease(plan_.leases[lease].terms);
+    told_.assign(plan_.gpus.size(), {});
     wake_ = TimePoint::max();
   }
 
@@ -69,7 +70,7 @@ class World : Promises {
     after(0.001 + 0.5 * t->uniform(), [this, t, epoch] {
       if (epoch != epoch_ || t->dead || t->known) return;
       // A piece that was on its way when the daemon went is finished first.
-      bool moving = t->stopped;
+      bool moving = t->stopped || t->moves;
       for (const GpuMemory& m : t->gpus) moving = moving || m.evicting || !m.arriving.is_zero();
       moving ? reconnect(t) : introduce(t);
     });
@@ -78,10 +79,10 @@ class World : Promises {
   // What NVML shows of processes that have not come back to this daemon.
   void count_outsiders() {
     for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
-      Bytes held;
+      Bytes held = outsiders_[g];
       for (const auto& t : tenants_) {
         const GpuMemory& m = t->gpus[g];
-        if (!t->known) held += m.resident + m.arriving + m.wired;
+        if (!t->known) held += m.resident + m.arriving + m.wired + m.beside;
       }
       turns_->set_outsiders(plan_.gpus[g].uuid, held);
     }
@@ -97,15 +98,23 @@ class World : Promises {
     t->known = true;
     count_outsiders();
     feed(event);
+    for (std::size_t g = 0; g < t->gpus.size(); ++g) {
+      if (t->gpus[g].beside.is_zero()) continue;
+      lowered_at_[g] = now_;  // it is known again only at the next look
+      feed(Measured{t->id, plan_.gpus[g].uuid, t->gpus[g].beside});
+    }
     say_status(t);
     for (const auto& [seq, growth] : t->growing) say_growth(t, seq, growth);
   }
 
   void feed(const Event& event) override {
     note(sched::to_string(event));
-    const Actions actions = turns_->handle(event, at(now_));
     const auto* grow = std::get_if<Grow>(&event);
+    const Residency before = grow != nullptr ? turns_->residency() : Residency();
+    const Actions actions = turns_->handle(event, at(now_));
+    count_moved(event);
     if (grow != nullptr && grow->hosted) check_answered(*grow, actions);
+    if (grow != nullptr) check_judgement(before, *grow, actions);
     take(actions);
     check_ledger();
   }
@@ -119,7 +128,7 @@ class World : Promises {
       std::visit([this](const auto& a) { carry_out(a); }, action);
     }
     check_memory();
-    if (opened) check_holders();
+    if (opened) check_holders(), check_moved();
     check_aside();
     arm();
   }
@@ -191,6 +200,8 @@ class World : Promises {
         return restart();
       case Act::kCapacity:
         return set_capacity(static_cast<std::size_t>(line.lease), line.bytes);
+      case Act::kOutsiders:
+        return set_outsiders(static_cast<std::size_t>(line.lease), line.bytes);
       case Act::kAside:
         return put_aside(static_cast<std::size_t>(line.lease));
       case Act::kBack:
@@ -201,6 +212,10 @@ class World : Promises {
     for (const auto& t : tenants_) {
       if (t->lease != static_cast<std::size_t>(line.lease) || t->place != line.tenant) continue;
       if (t->dead) continue;
+      if (line.act == Act::kBeside) {
+        take_beside(t.get(), line.bytes);
+        continue;
+      }
       anybody_odd_ = true;
       if (line.act == Act::kStop) stop(t.get());
       if (line.act == Act::kContinue) go_on(t.get());
@@ -217,6 +232,24 @@ class World : Promises {
     capacity_[g] = bytes;
     lowered_at_[g] = now_;
     feed(Tick{});
+  }
+
+  void set_outsiders(std::size_t g, Bytes bytes) {
+    note(plan_.gpus[g].uuid.value + " has " + gpurota::to_string(bytes) + " of others now");
+    if (bytes > outsiders_[g]) lowered_at_[g] = now_;
+    outsiders_[g] = bytes;
+    count_outsiders();
+    feed(Tick{});
+  }
+
+  void take_beside(Tenant* t, Bytes bytes) {
+    for (std::size_t g = 0; g < t->gpus.size(); ++g) {
+      if (t->gpus[g].wired.is_zero()) continue;
+      if (bytes > t->gpus[g].beside) lowered_at_[g] = now_;
+      t->gpus[g].beside = bytes;
+      if (t->known) feed(Measured{t->id, plan_.gpus[g].uuid, bytes});
+    }
+    count_outsiders();
   }
 
   void start_lease(std::size_t lease) {
@@ -282,7 +315,9 @@ class World : Promises {
 
   void tell_reachable(Tenant* t) {
     const long epoch = epoch_;
+    t->heard = false;
     after(0.05 * t->uniform(), [this, t, epoch] {
+      t->heard = true;
       if (epoch == epoch_ && t->known && !t->dead) feed(Reachable{t->id, !t->stopped});
     });
   }

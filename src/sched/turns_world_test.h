@@ -11,6 +11,16 @@
 
 namespace gpurota::sched::testing_world {
 
+// How a program has its memory: in blocks of what sizes, at most a piece each.
+enum class Shape {
+  kAny,    // no blocks: any part of it can be moved
+  kEqual,  // one large allocation, or many of 64 MiB
+  kLlama,  // a model in PyTorch, layer by layer
+  kTorch,  // what PyTorch's allocator asks for, mixed
+  kVllm,   // weights, and a few huge allocations
+  kOdd     // many allocations of any size
+};
+
 struct LeasePlan {
   LeaseTerms terms;
   int tenants = 1;
@@ -22,6 +32,7 @@ struct LeasePlan {
   double kernel = 0.01;     // how long draining takes at most
   bool collective = false;  // its tenants' kernels wait for each other's
   bool churns = false;      // frees and allocates
+  Shape shape = Shape::kAny;
   bool operator==(const LeasePlan&) const = default;
 };
 
@@ -34,14 +45,16 @@ enum class Act {
   kFailMoves,
   kRestart,
   kCapacity,
-  kAside,  // unless host memory could not take it
-  kBack    // once there could be room for it
+  kAside,      // unless host memory could not take it
+  kBack,       // once there could be room for it
+  kOutsiders,  // so much is held by who takes no turns, who does not ask
+  kBeside      // and so much by a tenant on each of its GPUs
 };
 
 struct ScriptLine {
   double at = 0;  // seconds
   Act act = Act::kStart;
-  int lease = 0;   // index of its plan; of a GPU for kCapacity
+  int lease = 0;   // index of its plan; of a GPU for kCapacity and kOutsiders
   int tenant = 0;  // within the lease
   Bytes bytes;
 };
@@ -81,7 +94,11 @@ Plan cut_down(const Plan& plan);
 Plan random_plan(unsigned seed, double seconds);
 // The same, with leases that are put aside for a while.
 Plan random_plan_with_asides(unsigned seed, double seconds);
-// The same, with leases of which a part lies in host memory for good, and less host memory.
+// The same as the first, with memory in blocks as programs have it.
+Plan random_plan_with_blocks(unsigned seed, double seconds);
+// The same, and what cannot be moved grows and shrinks without asking.
+Plan random_plan_with_outsiders(unsigned seed, double seconds);
+// As that with asides, with leases of which a part lies in host memory for good, and less host memory.
 Plan random_plan_with_oversize(unsigned seed, double seconds);
 
 }  // namespace gpurota::sched::testing_world

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
+#include <string>
 
 #include <unistd.h>
 
@@ -132,6 +134,51 @@ TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
 
 // Its memory was granted: a new daemon that cut it to the new limit would never bring all of it back, and open
 // its gate to a library that waits for the rest.
+TEST_F(SwapLimitsTest, WhoNoLongerFitsBesideStrangersWaitsIsToldAndHoldsUpNobody) {
+  const LeaseId large = make_lease(), small = make_lease();
+  SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(large.value) && b.join(small.value));
+  ASSERT_EQ(a.grow(turn_of(large).limit_bytes), GPUROTA_OK);
+  b.set_busy(true);
+  ASSERT_EQ(b.grow(gib(4)), GPUROTA_OK);
+  const Child stranger({"/bin/sleep", "100"});
+  daemon.probe.set_process(turns().uuid, stranger.pid(), gib(6));
+  a.set_busy(true);
+  EXPECT_TRUE(eventually([&] {
+    return turn_of(large).waits_for == "room: what cannot be moved leaves too little for it";
+  }));
+  EXPECT_EQ(b.grow(mib(2)), GPUROTA_OK) << "it has room";
+  EXPECT_EQ(b.grow(gib(1)), GPUROTA_OK);
+  const auto is_told = [](const proto::Event& event) {
+    return event.type == proto::EventType::kTurnTrouble &&
+           event.message.find("no longer fits") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually([&] {
+    const auto events = daemon.call(proto::Events{})->events;
+    return std::any_of(events.begin(), events.end(), is_told);
+  }));
+  EXPECT_TRUE(holds(small));
+  daemon.probe.remove_process(stranger.pid());
+  b.set_busy(false);
+  EXPECT_TRUE(eventually([&] { return holds(large); }));
+}
+
+// What does not fit already is no reason against what is set.
+TEST_F(SwapLimitsTest, AQuantumIsSetAlsoWhereALeaseNoLongerFits) {
+  const LeaseId large = make_lease();
+  SwapClient a(daemon.tenant_socket());
+  ASSERT_TRUE(a.join(large.value));
+  ASSERT_EQ(a.grow(turn_of(large).limit_bytes), GPUROTA_OK);
+  daemon.probe.set_process(turns().uuid, ::getpid(), turn_of(large).limit_bytes + gib(4));
+  ASSERT_TRUE(eventually([&] { return turn_of(large).wired_bytes == gib(4); }));
+  proto::SetGpus call;
+  call.gpu_ids = {"0"};
+  call.quantum = "2s";
+  const auto set = daemon.call(call);
+  EXPECT_TRUE(set) << set.error().message;
+  EXPECT_EQ(turns().quantum_ms, 2000);
+}
+
 TEST_F(SwapLimitsTest, WhoComesBackUnderALoweredLimitKeepsWhatItHasAndIsBoundedInWhatComesNext) {
   const LeaseId first = make_lease(), second = make_lease();
   auto a = std::make_unique<SwapClient>(daemon.tenant_socket());

@@ -218,12 +218,13 @@ class Machine {
   void show_switches() {
     const GpuView gpu = turns_.view(now())[0];
     if (gpu.switches.empty() || gpu.switches.back().at == shown_) return;
-    const SwitchRecord& s = gpu.switches.back();
-    shown_ = s.at;
+    const SwitchRecord& record = gpu.switches.back();
+    const Moved& s = record.moved;
+    shown_ = record.at;
     const Bytes moved = s.in + s.out;
     if (moved.is_zero()) return;
-    std::printf("%s -> %s: in %s, out %s, %.3f s, %.1f GiB/s\n", to_string(s.from).c_str(),
-                to_string(s.to).c_str(), to_string(s.in).c_str(), to_string(s.out).c_str(),
+    std::printf("%s -> %s: in %s, out %s, %.3f s, %.1f GiB/s\n", to_string(record.from).c_str(),
+                to_string(record.to).c_str(), to_string(s.in).c_str(), to_string(s.out).c_str(),
                 to_seconds(s.took),
                 static_cast<double>(moved.count()) / to_seconds(s.took) / (1 << 30));
     took_.push_back(to_seconds(s.took));

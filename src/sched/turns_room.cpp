@@ -1,0 +1,88 @@
+// Whether a lease could have room for all its memory, and what is in the way if not.
+#include "sched/turns.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+
+bool Turns::answers(const TenantState& tenant) { return tenant.reachable && !tenant.dead; }
+
+bool Turns::can_give(const TenantState& tenant) const {
+  return answers(tenant) && tenant.retry_at <= now_;
+}
+
+// Whether it could run if it had the turn.
+bool Turns::eligible(const LeaseState& lease) const { return hindrance(lease) == Wait::kNothing; }
+
+// All its processes have to answer, and what it misses must find room.
+Wait Turns::hindrance(const LeaseState& lease) const {
+  if (lease.aside) return Wait::kAside;
+  if (lease.retry_at > now_) return Wait::kRetry;
+  for (TenantId id : lease.tenants) {
+    const TenantState& tenant = tenants_.at(id);
+    if (!tenant.reachable && !tenant.dead) return Wait::kStopped;
+  }
+  for (GpuSlot gpu : turn_gpus(lease)) {
+    const Wait found = hindrance(lease, gpu);
+    if (found != Wait::kNothing) return found;
+  }
+  return Wait::kNothing;
+}
+
+// Who has all its memory there needs no room, whatever has come beside it.
+Wait Turns::hindrance(const LeaseState& lease, GpuSlot gpu) const {
+  const Holding own = memory_.of_lease(lease.terms.id, gpu);
+  if ((own.out() + own.unbacked + own.wired_unbacked).is_zero()) return Wait::kNothing;
+  Bytes fixed = memory_.wired(gpu);
+  Bytes stays;
+  bool stopped = false;
+  for (const auto& [id, tenant] : tenants_) {
+    const Holding& h = *memory_.find(id, gpu);
+    fixed += h.lingering;
+    const Bytes here = h.resident + h.coming;
+    if (tenant.lease == lease.terms.id || can_give(tenant) || here.is_zero()) continue;
+    stays += here;
+    stopped = stopped || !answers(tenant);
+  }
+  const Bytes capacity = memory_.capacity(gpu);
+  if (own.movable + fixed > capacity) return Wait::kNoRoom;
+  if (own.movable + fixed + stays > capacity) {
+    return stopped ? Wait::kHeldByStopped : Wait::kRetry;
+  }
+  return is_host_full(own, gpu) ? Wait::kNoHost : Wait::kNothing;
+}
+
+// Blocks move whole: what is ordered out may be up to one more.
+Bytes Turns::may_go_out() const { return memory_.host_for_moves() - settings_.piece; }
+
+// What others hold would have to go out for it, and host memory has no room for that, nor will have as long as nothing
+// else moves. Others may have grown without asking since it was admitted.
+bool Turns::is_host_full(const Holding& own, GpuSlot gpu) const {
+  const Bytes missing = own.missing();
+  const Bytes needed = missing + own.unbacked + own.wired_unbacked;
+  const Bytes free = memory_.free(gpu);
+  if (needed <= free) return false;
+  if (!missing.is_zero() && free >= std::min(missing, settings_.piece)) return false;
+  for (const auto& [id, tenant] : tenants_) {
+    const Holding& h = *memory_.find(id, gpu);
+    if (!(h.coming + h.leaving).is_zero()) return false;
+  }
+  return may_go_out() < std::min(needed - free, settings_.piece);
+}
+
+// A tenant that has just come or gone is soon known for what it is.
+void Turns::watch_room(LeaseState& lease) {
+  const bool too_large =
+      lease.phase == Phase::kApart && wants(lease) && hindrance(lease) == Wait::kNoRoom;
+  if (!too_large) {
+    lease.no_room_since.reset();
+    lease.no_room_reported = false;
+    return;
+  }
+  if (!lease.no_room_since) lease.no_room_since = now_;
+  if (lease.no_room_reported || now_ < *lease.no_room_since + kNoRoomLasts) return;
+  lease.no_room_reported = true;
+  report(Trouble::kNoRoom, lease.terms.id, {});
+}
+
+}  // namespace gpurota::sched
