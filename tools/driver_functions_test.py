@@ -52,7 +52,7 @@ class DriverFunctions(unittest.TestCase):
 
     def test_the_oldest_driver_that_works_is_the_one_doctor_asks_for(self):
         # What serves a feature that is newer itself, or is left to NVML where it is missing.
-        optional = {"cuCtxFromGreenCtx", "cuMemGetDefaultMemPool", "cuArrayGetMemoryRequirements",
+        optional = {"cuCtxFromGreenCtx", "cuCtxRecordEvent", "cuMemGetDefaultMemPool", "cuArrayGetMemoryRequirements",
                     "cuMipmappedArrayGetMemoryRequirements"}
         rows = driver_functions.read_rows(check_driver_functions.DEFAULT_LIST)
         newest = max(row.version for row in rows if row.use == "call" and row.symbol not in optional)
