@@ -48,7 +48,7 @@ class BlockMovers : protected Tenants {
   }
 
   // A stopped process finishes nothing until it goes on.
-  void finish(Tenant* t, std::function<void()> run) {
+  void finish(Tenant* t, const std::function<void()>& run) {
     if (t->dead) return;
     if (!t->stopped) return run();
     after(0.01, [this, t, run] { finish(t, run); });

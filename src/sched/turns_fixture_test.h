@@ -34,8 +34,8 @@ class TurnsTest : public testing::Test {
     turns.hold_until(now + seconds(3));
   }
 
-  void add(LeaseId lease, std::vector<TenantId> tenants, Bytes memory,
-           std::vector<GpuUuid> gpus = {kGpu0}, int priority = 0) {
+  void add(LeaseId lease, const std::vector<TenantId>& tenants, Bytes memory,
+           const std::vector<GpuUuid>& gpus = {kGpu0}, int priority = 0) {
     LeaseTerms terms;
     terms.id = lease;
     terms.priority = priority;

@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--capacity", default="16G")
     parser.add_argument("--memory-gib", type=int, default=8)
     parser.add_argument("--shared-mib", type=int, default=1536)
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--quantum", default="100ms")
     parser.add_argument("--results")
     options = parser.parse_args()

@@ -28,7 +28,7 @@ TEST_F(SwapPools, AProgramThatEndsWhileItIsToBeEvictedHasFailedAtNothing) {
   const auto probe = start_probe({"end_slowly"});
   ASSERT_EQ(read_until(*probe, "ending"), "");
   swap_->set({.opens = false, .disturbs = true});
-  EXPECT_TRUE(swap_->wait_for_returns(2));
+  EXPECT_TRUE(swap_->wait_for_returns(1));
   expect_good_end(*probe);
 }
 

@@ -141,14 +141,12 @@ class Tenant {
     if (left > 0 || failed) say({Kind::kEvicted, 0, 0, 0, 0, failed ? 1u : 0u, 0, left});
   }
 
-  void restore(std::uint64_t bytes) {
-    room_ += bytes;
-    const Moved moved = Mover(*space_, on_restored, this).restore(room_);
-    room_ -= moved.bytes;
+  // Room that no block fits in is given back, as the library does.
+  void restore(std::uint64_t room) {
+    const Moved moved = Mover(*space_, on_restored, this).restore(room);
+    const std::uint64_t left = room - moved.bytes;
     const bool failed = moved.result != CUDA_SUCCESS;
-    if (room_ == 0 || (space_->out_bytes() != 0 && !failed)) return;
-    say({Kind::kRestored, 0, 0, 0, 0, failed ? 1u : 0u, 0, room_});
-    room_ = 0;
+    if (left > 0 || failed) say({Kind::kRestored, 0, 0, 0, 0, failed ? 1u : 0u, 0, left});
   }
 
   // The program.
@@ -229,7 +227,6 @@ class Tenant {
   CUstream stream_ = nullptr;
   std::vector<Buffer> buffers_;
   std::uint64_t buffers_size_ = 0;
-  std::uint64_t room_ = 0;
   std::uint64_t checks_ = 0;
   std::uint32_t seq_ = 0;
   bool told_ = false;

@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kSendMs = 1000;
 constexpr int64_t kLookMs = 100;  // at whether the daemon has been away too long
 constexpr int64_t kMoverMs = 10000;
-constexpr int kRounds = 16;  // others may take what was given back, again and again
+constexpr int64_t kEndsMs = 200;  // ends follow each other in a program of many threads
+constexpr int kRounds = 16;       // others may take what was given back, again and again
 
 void take_off(uint64_t* from, uint64_t bytes) { *from -= bytes < *from ? bytes : *from; }
 
@@ -81,10 +82,12 @@ bool swap_gone(const State& s) {
 
 namespace {
 
-// A move that is under way ends what was freed meanwhile, and tells.
-void wait_for_mover(const SwapDevice& device) {
-  const int64_t deadline = now_ms() + kMoverMs;
-  while (device.space.ending_bytes() != 0 && now_ms() < deadline) sleep_ms(1);
+// What others end at this moment; and a move that is under way ends what was freed meanwhile, and tells.
+void wait_for_ends(const Swap& swap, int slot) {
+  const int64_t deadline = now_ms() + kEndsMs;
+  while (swap.ends_under_way.load() != 0 && now_ms() < deadline) sleep_ms(1);
+  const int64_t moved = now_ms() + kMoverMs;
+  while (swap.devices[slot].space.ending_bytes() != 0 && now_ms() < moved) sleep_ms(1);
 }
 
 Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
@@ -123,7 +126,7 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
     const Answer answer = ask(s, slot, kind, bytes, granted);
     if (answer != Answer::kNo || round == kRounds) return answer;
     swap_end_freed(s, 0);
-    wait_for_mover(s.swap.devices[slot]);
+    wait_for_ends(s.swap, slot);
     if (s.swap.given_back.load() == before) return answer;
   }
 }

@@ -55,6 +55,7 @@ void end(State& s, uint64_t address, int slot) {
   SwapFreed freed{};
   const RelaxedCapture relaxed;
   s.swap.devices[slot].space.free(address, &freed);
+  s.swap.given_back.fetch_add(1);  // also what the mover still has to end, and tell
   swap_shrink(slot, freed.released, freed.dropped, freed.wired, freed.hosted);
 }
 
@@ -112,11 +113,15 @@ bool forget_swapped(State& s, uint64_t address, Allocation* out) {
 }
 
 // Of a stream with a name; who frees need not have its context current, or any. Else the current one.
-CUcontext context_of_stream(CUstream stream) {
+CUcontext context_of_stream(State& s, CUstream stream) {
   CUcontext context = nullptr;
   const Outside named = Outside::unless_default(stream);
   if (GPUROTA_OWN(cuStreamGetCtx)(named, stream, &context) == CUDA_SUCCESS) return context;
-  return current_context();
+  context = current_context();
+  if (context != nullptr) return context;
+  Lock lock(s.swap.streams.mutex);
+  const KnownStream* known = s.swap.streams.streams.find(reinterpret_cast<uint64_t>(stream));
+  return known != nullptr ? known->context : nullptr;
 }
 
 // Behind what the stream has to do now; with its context current.
@@ -183,15 +188,18 @@ bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream st
   return false;
 }
 
-// Of what was freed in stream order some ends by itself: waits for that, shortly, as its stream may wait for us.
-bool wait_for_freed(State& s) {
+// Of what was freed in stream order some ends by itself: waits for that, shortly, as its stream may wait for us. Whether
+// anything was given back since `before` was read.
+bool wait_for_freed(State& s, uint64_t before) {
   ErrnoGuard guard;
   const int64_t deadline = now_ms() + kPatienceMs;
-  while (s.swap.freed_count.load() != 0 && now_ms() < deadline) {
-    if (swap_end_freed(s, 0)) return true;
+  for (;;) {
+    swap_end_freed(s, 0);
+    const bool more = s.swap.freed_count.load() != 0 || s.swap.ends_under_way.load() != 0;
+    if (s.swap.given_back.load() != before) return true;
+    if (!more || now_ms() >= deadline) return false;
     sleep_ms(1);
   }
-  return false;
 }
 
 }  // namespace
@@ -215,7 +223,7 @@ CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream,
     const CUresult result = allocate(place, size, pool, out);
     if (result != CUDA_ERROR_OUT_OF_MEMORY || round == kRounds) return result;
     if (use_behind_another(s, place, size, stream, per_thread, pool, out)) return CUDA_SUCCESS;
-    if (!wait_for_freed(s) && s.swap.given_back.load() == before) return result;
+    if (!wait_for_freed(s, before)) return result;
   }
 }
 
@@ -245,7 +253,7 @@ bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_threa
   if (!forget_swapped(s, address, &known)) return false;
   // A graph frees what was allocated in it, and nothing else (abi/captures.tsv).
   CUevent event = nullptr;
-  CUcontext context = context_of_stream(stream);
+  CUcontext context = context_of_stream(s, stream);
   const InContext in(context);
   *result = is_capturing(stream, per_thread) ? CUDA_ERROR_INVALID_VALUE
                                              : make_event(stream, per_thread, &event);
@@ -274,9 +282,26 @@ void swap_stream_gone(State& s, uint64_t key) {
   }
 }
 
+namespace {
+
+// While it lives, what was freed may be in nobody's table, and not have ended.
+class EndsUnderWay {
+ public:
+  explicit EndsUnderWay(Swap& swap) : swap_(swap) { swap_.ends_under_way.fetch_add(1); }
+  ~EndsUnderWay() { swap_.ends_under_way.fetch_sub(1); }
+  EndsUnderWay(const EndsUnderWay&) = delete;
+  EndsUnderWay& operator=(const EndsUnderWay&) = delete;
+
+ private:
+  Swap& swap_;
+};
+
+}  // namespace
+
 bool swap_end_freed(State& s, uint64_t done) {
   if (s.swap.freed_count.load(std::memory_order_relaxed) == 0) return false;
   const RelaxedCapture relaxed;
+  const EndsUnderWay ends(s.swap);
   FreedLater later{};
   bool any = false;
   // The event ends under the lock: who ends its context takes that first (swap_forget_events).

@@ -114,9 +114,12 @@ bool is_being_freed(Worker& w, CUresult no_stream) {
          w.s.vmm.moving.load(std::memory_order_relaxed) == 0;
 }
 
-// The driver ends as the program does, and its memory goes with it: nothing of that is a failure.
+// The driver ends as the program does, and its memory goes with it: nothing of that is a failure, whatever the call is that
+// it shows at first.
 bool has_failed(CUresult result) {
-  return result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED;
+  int count = 0;
+  return result != CUDA_SUCCESS &&
+         GPUROTA_OWN(cuDeviceGetCount)(&count) != CUDA_ERROR_DEINITIALIZED;
 }
 
 // Of what the program freed while it was moved.

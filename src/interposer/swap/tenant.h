@@ -140,7 +140,7 @@ struct Swap {
   uint64_t event_inode;
   uint32_t ask_seq;
   SwapBooks books[GPUROTA_SLOTS];
-  std::atomic<uint64_t> given_back;  // counts what gave room back; changed under the lock
+  std::atomic<uint64_t> given_back;  // counts what gave room back, or will
   SwapAsk asks[kSwapAsks];
 
   std::atomic<int64_t> away_since;  // ms; 0: the daemon is there
@@ -168,7 +168,8 @@ struct Swap {
   Mutex freed_mutex;
   Table<FreedLater> freed;
   std::atomic<uint32_t> freed_count;
-  std::atomic<uint64_t> freed_last;  // FreedLater::number
+  std::atomic<uint32_t> ends_under_way;  // threads that end what was freed
+  std::atomic<uint64_t> freed_last;      // FreedLater::number
 };
 
 }  // namespace gpurota::interposer
