@@ -343,7 +343,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   const CUresult result = real(pool, keep);
   const interposer::Pool* known = interposer::find_pool(interposer::state(), pool);
   if (known != nullptr) interposer::settle_pools(known->slot);
-  if (interposer::swapping()) interposer::swap_end_freed(interposer::state(), 0);
+  if (interposer::swapping()) interposer::swap_end_freed_if_idle(interposer::state());
   return result;
 }
 

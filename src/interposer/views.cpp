@@ -32,7 +32,7 @@ MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
   uint64_t limit = 0;
   uint64_t available = 0;
   settle_pools(slot);  // they let go as streams are synchronised, which nobody tells us
-  if (swapping()) swap_end_freed(s, 0);
+  if (swapping()) swap_end_freed_if_idle(s);
   figures(s, slot, &limit, &available);
   const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
   if (headroom > 0) available += static_cast<uint64_t>(headroom);

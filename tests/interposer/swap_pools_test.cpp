@@ -20,6 +20,10 @@ TEST_F(SwapPools, WhatAnotherStreamIsNotDoneWithCanBeHadBehindItsWork) {
   expect_well("freed_behind_work");
 }
 TEST_F(SwapPools, TakeBackMemoryFromAThreadWithoutAContext) { expect_well("freed_by_a_stranger"); }
+// Trap: PyTorch frees memory of the default stream that a thread's stream still reads (cudaMallocAsync).
+TEST_F(SwapPools, KeepMemoryMappedThatAnotherStreamStillUses) {
+  expect_well("freed_in_another_stream");
+}
 TEST_F(SwapPools, TellWhatTheyHaveAsTheDriverDoes) { expect_well("pool_figures"); }
 
 // Trap: the driver ends before the program does, and every call fails from then on.

@@ -426,6 +426,7 @@ int main(int argc, char** argv) {
   if (scenario == "freed_is_free") return freed_is_free();
   if (scenario == "freed_behind_work") return freed_behind_work();
   if (scenario == "freed_by_a_stranger") return freed_by_a_stranger();
+  if (scenario == "freed_in_another_stream") return freed_in_another_stream();
   if (scenario == "pool_figures") return pool_figures();
   if (scenario == "end_slowly") return end_slowly();
   return 2;

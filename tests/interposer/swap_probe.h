@@ -92,6 +92,7 @@ void allocate_beside_captures(CUcontext context);
 int freed_is_free();
 int freed_behind_work();
 int freed_by_a_stranger();
+int freed_in_another_stream();
 int pool_figures();
 // It has memory when it ends, and takes its time.
 int end_slowly();

@@ -150,6 +150,29 @@ int freed_behind_work() {
   return 0;
 }
 
+// As PyTorch's threads do: what one stream frees another still uses. That is wrong, and the driver's pools forgive it,
+// as what they have been given back stays mapped.
+int freed_in_another_stream() {
+  if (!OK(cuInit(0))) return 1;
+  WithContext with;
+  CUstream stream = nullptr, user = nullptr;
+  CUdeviceptr p = 0, q = 0;
+  if (!OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) ||
+      !OK(cuStreamCreate(&user, CU_STREAM_NON_BLOCKING))) {
+    return 1;
+  }
+  for (int i = 0; i < 5 && !g_wrong; ++i) {
+    if (!OK(cuMemAllocAsync(&p, 8 * kMiB, stream)) || !OK(cuStreamSynchronize(stream)) ||
+        !OK(spin(with.kernel("spin_us"), user, 150000)) ||
+        !OK(cuMemsetD32Async(p, 5, 2 * kMiB, user)) || !OK(cuMemFreeAsync(p, stream)) ||
+        !OK(cuStreamSynchronize(stream)) || !OK(cuMemAllocAsync(&q, 20 * kMiB, stream)) ||
+        !OK(cuMemFreeAsync(q, stream)) || left() == 0 || !OK(cuStreamSynchronize(user))) {
+      return 1;
+    }
+  }
+  return g_wrong ? 1 : 0;
+}
+
 // By a thread that has never had a context, as a destructor may be run by any: an error there ends PyTorch.
 int freed_by_a_stranger() {
   if (!OK(cuInit(0))) return 1;

@@ -125,7 +125,7 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
     const uint64_t before = s.swap.given_back.load();
     const Answer answer = ask(s, slot, kind, bytes, granted);
     if (answer != Answer::kNo || round == kRounds) return answer;
-    swap_end_freed(s, 0);
+    swap_end_freed_soon(s);
     wait_for_ends(s.swap, slot);
     if (s.swap.given_back.load() == before) return answer;
   }

@@ -167,6 +167,19 @@ void use_again(State& s, const Place& place, uint64_t size, uint16_t pool, const
   note(s, place, again.address, size, again.serial, pool);
 }
 
+// What another stream has freed, and is done with.
+bool take_done(State& s, const Place& place, uint64_t size, FreedLater* out) {
+  const RelaxedCapture relaxed;
+  const auto is_done = [&](const FreedLater& later) {
+    if (later.event == nullptr || later.slot != place.slot || !same_room(later.size, size)) {
+      return false;
+    }
+    const InContext in(later.context);
+    return GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), later.event) == CUDA_SUCCESS;
+  };
+  return take_freed(s.swap, is_done, out);
+}
+
 // As the driver's pools do when they may not grow: the stream waits for what the memory was freed behind.
 bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream stream,
                         bool per_thread, uint16_t pool, CUdeviceptr* out) {
@@ -194,7 +207,7 @@ bool wait_for_freed(State& s, uint64_t before) {
   ErrnoGuard guard;
   const int64_t deadline = now_ms() + kPatienceMs;
   for (;;) {
-    swap_end_freed(s, 0);
+    swap_end_freed_soon(s);
     const bool more = s.swap.freed_count.load() != 0 || s.swap.ends_under_way.load() != 0;
     if (s.swap.given_back.load() != before) return true;
     if (!more || now_ms() >= deadline) return false;
@@ -213,11 +226,10 @@ CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream,
   const auto fits = [&](const FreedLater& later) {
     return later.stream == key && later.slot == place.slot && same_room(later.size, size);
   };
-  if (take_freed(s.swap, fits, &again)) {
+  if (take_freed(s.swap, fits, &again) || take_done(s, place, size, &again)) {
     use_again(s, place, size, pool, again, out);
     return CUDA_SUCCESS;
   }
-  swap_end_freed(s, 0);
   for (int round = 1;; ++round) {
     const uint64_t before = s.swap.given_back.load();
     const CUresult result = allocate(place, size, pool, out);
@@ -300,18 +312,12 @@ class EndsUnderWay {
 
 bool swap_end_freed(State& s, uint64_t done) {
   if (s.swap.freed_count.load(std::memory_order_relaxed) == 0) return false;
-  const RelaxedCapture relaxed;
   const EndsUnderWay ends(s.swap);
   FreedLater later{};
   bool any = false;
   // The event ends under the lock: who ends its context takes that first (swap_forget_events).
   const auto is_over = [&](FreedLater& candidate) {
-    if (candidate.event == nullptr) return candidate.number <= done;
-    const InContext in(candidate.context);
-    if (GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), candidate.event) ==
-        CUDA_ERROR_NOT_READY) {
-      return false;
-    }
+    if (candidate.number > done) return false;
     destroy_event(candidate.event);
     return true;
   };
@@ -321,6 +327,19 @@ bool swap_end_freed(State& s, uint64_t done) {
   }
   return any;
 }
+
+// Once all work that is there now is over, if that is so by the deadline.
+static bool end_freed_by(State& s, int64_t deadline_ms) {
+  if (s.swap.freed_count.load(std::memory_order_relaxed) == 0) return false;
+  const uint64_t before = s.swap.freed_last.load();
+  const bool drained = s.swap.drained.load(std::memory_order_acquire) != 0;
+  if (!drained && !wait_for_work(s, deadline_ms)) return false;
+  return swap_end_freed(s, before);
+}
+
+bool swap_end_freed_if_idle(State& s) { return end_freed_by(s, now_ms()); }
+
+bool swap_end_freed_soon(State& s) { return end_freed_by(s, now_ms() + kPatienceMs); }
 
 void swap_forget_events(State& s) {
   Swap& swap = s.swap;

@@ -25,9 +25,14 @@ bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_threa
 
 void swap_stream_gone(State& s, uint64_t key);
 
-// Ends what was freed in stream order and is done; and of what was freed during a capture, up to `done`: all
-// work that was there then is over. Whether there was any. Who refuses memory looks first.
+// Ends what was freed in stream order, or during a capture, up to number `done`: all work that was there then is over, in
+// every stream. That of the stream it was freed in is not enough: a program may free what another stream still uses, and
+// lives with the driver, whose pools keep such memory mapped. Whether there was any.
 bool swap_end_freed(State& s, uint64_t done);
+// The same, if nothing is in flight.
+bool swap_end_freed_if_idle(State& s);
+// The same, once what is in flight now is over; if that takes no longer than a second. Who refuses memory looks so first.
+bool swap_end_freed_soon(State& s);
 
 // A context is about to go, and events in it: what was freed in stream order is not asked about any more, and ends
 // once nothing is in flight.

@@ -4,6 +4,7 @@
 #include "interposer/own_calls.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/memory.h"
 #include "interposer/swap/mover.h"
 #include "interposer/swap/rdma.h"
 #include "interposer/swap/worker_parts.h"
@@ -140,6 +141,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
     end_moving(w);
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
   }
+  swap_end_freed(w.s, w.swap.freed_last.load());  // nothing is in flight: it need not be moved
   char device_name[128];
   if (find_rdma_device(device_name, sizeof(device_name))) {
     GPUROTA_DEBUG("slot %d: cannot evict: %s is open", slot, device_name);

@@ -69,7 +69,7 @@ bool read_moving_pool(State& s, CUmemoryPool handle, CUmemPool_attribute attribu
       *value = static_cast<uint64_t>(pool->used_high.load());
       return true;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-      swap_end_freed(s, 0);
+      swap_end_freed_if_idle(s);
       *value = static_cast<uint64_t>(held_by(*pool));
       return true;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:

@@ -110,14 +110,23 @@ struct Marks {
     marks[count++] = {event, context};
   }
 
-  void wait() {
+  // False at the deadline (0: none). None is left either way.
+  bool wait(int64_t deadline_ms) {
     const RelaxedCapture relaxed;
+    bool in_time = true;
     while (count > 0) {
       --count;
       const InContext in(marks[count].context);
-      GPUROTA_OWN(cuEventSynchronize)(relaxed, Outside::ours(), marks[count].event);
+      while (deadline_ms != 0 && in_time && !is_over(marks[count].event)) {
+        in_time = now_ms() < deadline_ms;
+        if (in_time) sleep_ms(1);
+      }
+      if (deadline_ms == 0) {
+        GPUROTA_OWN(cuEventSynchronize)(relaxed, Outside::ours(), marks[count].event);
+      }
       GPUROTA_OWN(cuEventDestroy_v2)(marks[count].event);
     }
+    return in_time;
   }
 };
 
@@ -190,7 +199,8 @@ void mark_thread_stream(State& s) {
   GPUROTA_OWN(cuEventRecord)(outside, entry->event, CU_STREAM_PER_THREAD);
 }
 
-bool wait_for_work(State& s) {
+bool wait_for_work(State& s, int64_t deadline_ms) {
+  ErrnoGuard errno_guard;
   Marks marks;
   for (;;) {
     {
@@ -200,7 +210,7 @@ bool wait_for_work(State& s) {
       if (!nothing) return false;
       mark_streams(s, {{}, nothing}, &marks);
     }
-    marks.wait();
+    if (!marks.wait(deadline_ms)) return false;
     if (marks.all) break;
   }
   // Another thread's own stream cannot be marked; the event of its last submission is looked at.
@@ -210,7 +220,7 @@ bool wait_for_work(State& s) {
       Lock lock(s.swap.streams.mutex);
       if (thread_events_done(s.swap.streams)) return true;
     }
-    ErrnoGuard guard;
+    if (deadline_ms != 0 && now_ms() >= deadline_ms) return false;
     sleep_ms(1);
   }
 }

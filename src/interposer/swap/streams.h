@@ -18,8 +18,8 @@ inline constexpr uint32_t kAllBusy = UINT32_MAX;
 void mark_thread_stream(State& s);
 
 // Waits until what the GPUs were given so far is done, as the driver does before it frees. False: something
-// captures, and asking could end that.
-bool wait_for_work(State& s);
+// captures, and asking could end that; or it is not done at the deadline (ms; 0: none).
+bool wait_for_work(State& s, int64_t deadline_ms = 0);
 
 // A context is gone, and with it its streams.
 void forget_streams(State& s, CUcontext context);
