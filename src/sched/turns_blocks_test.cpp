@@ -24,7 +24,7 @@ LeasePlan busy_lease(std::uint64_t id, Shape shape) {
 // Programs that always have work, and take turns of half a second.
 Plan busy_plan(std::uint64_t leases, Bytes capacity, Shape shape) {
   Plan plan;
-  plan.seconds = 60;
+  plan.seconds = 30;
   plan.settings.quantum = std::chrono::milliseconds(500);
   GpuSettings gpu;
   gpu.uuid = GpuUuid{"GPU-0"};
