@@ -9,8 +9,6 @@
 namespace gpurota::interposer {
 namespace {
 
-// nullptr, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: the current context's.
-constexpr uintptr_t kLastDefaultStream = 2;
 constexpr Place kForeign{Place::Kind::kForeign, -1, 0};
 constexpr Place kNoContext{Place::Kind::kNoContext, -1, 0};
 

@@ -9,6 +9,10 @@
 
 namespace gpurota::interposer {
 
+// Up to here a handle names a default stream: nullptr, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are the current
+// context's.
+inline constexpr uintptr_t kLastDefaultStream = 2;
+
 // Where an allocation lands.
 struct Place {
   enum class Kind {

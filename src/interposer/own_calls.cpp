@@ -1,11 +1,8 @@
 #include "interposer/own_calls.h"
 
+#include "interposer/device.h"
+
 namespace gpurota::interposer {
-namespace {
-
-constexpr uintptr_t kLastDefaultStream = 2;  // CU_STREAM_PER_THREAD
-
-}  // namespace
 
 RelaxedCapture::RelaxedCapture() {
   exchanged_ = GPUROTA_OWN(cuThreadExchangeStreamCaptureMode)(&mode_) == CUDA_SUCCESS;

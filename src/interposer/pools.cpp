@@ -39,7 +39,6 @@ Pool* current_pool(State& s, int slot, CUmemoryPool* out, bool* ends) {
 }
 
 constexpr int64_t kSmallGrowth = int64_t{32} << 20;
-constexpr uintptr_t kLastDefaultStream = 2;  // CU_STREAM_PER_THREAD
 
 constexpr int kPatienceMs = 1000;
 

@@ -7,7 +7,6 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uintptr_t kLastDefaultStream = 2;
 constexpr uint32_t kMostForgotten = 16;  // events that are done, ended at one look
 
 int32_t own_tid() { return static_cast<int32_t>(::syscall(SYS_gettid)); }
