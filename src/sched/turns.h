@@ -94,6 +94,7 @@ class Turns {
   void look_at_budgets();
   void look_at_spent_budgets();
   void resolve_conflicts();
+  bool cannot_leave(const LeaseState& lease, GpuSlot gpu) const;
   bool waits_for_room(const LeaseState& lease, GpuSlot gpu) const;
   bool claims_more(const LeaseState& a, const LeaseState& b, GpuSlot gpu) const;
   void choose();
@@ -137,6 +138,8 @@ class Turns {
   void open_resident(LeaseState& lease);
   void let_through(LeaseState& lease);
   void watch_deadline(LeaseState& lease);
+  bool is_deadlocked(const LeaseState& lease) const;
+  void refuse_growth(LeaseState& lease);
 
   // turns_move.cpp: what moves.
   void move();

@@ -245,6 +245,10 @@ std::vector<LeaseState*> Turns::waiting_in_order() {
 bool Turns::waits_for(const LeaseState& other, const LeaseState& holder) const {
   if (other.terms.id == holder.terms.id || !conflict(other, holder)) return false;
   if (other.phase == Phase::kEntering || other.phase == Phase::kHolding) return true;
+  if (other.phase == Phase::kLeaving) {
+    return std::any_of(other.gpus.begin(), other.gpus.end(),
+                       [&](GpuSlot gpu) { return waits_for_room(other, gpu); });
+  }
   return other.phase == Phase::kApart && wants(other) && eligible(other);
 }
 
@@ -382,9 +386,16 @@ bool Turns::waits_for_room(const LeaseState& lease, GpuSlot gpu) const {
   return !(h.unbacked + h.wired_unbacked).is_zero();
 }
 
+// It waits for memory, and its work has not ended by itself: a capture ends only once it has what it allocates.
+bool Turns::cannot_leave(const LeaseState& lease, GpuSlot gpu) const {
+  return lease.phase == Phase::kLeaving && waits_for_room(lease, gpu) &&
+         now_ >= lease.closed_at + settings_.drain_patience;
+}
+
 // Two may hold one GPU when turns begin there, or when one of them comes to use another GPU. Who waits for
 // memory goes on: a thread of its that waits may be what keeps its kernels from ending. So also when it has
-// been told to leave already.
+// been told to leave already; but if it cannot end before it has its memory, who waits beside it leaves, too: whoever of them
+// drains makes room for the other.
 void Turns::resolve_conflicts() {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     if (!gpus_[i].contended) continue;
@@ -394,9 +405,12 @@ void Turns::resolve_conflicts() {
     const bool leaver_waits = std::any_of(holders.begin(), holders.end(), [&](LeaseState* l) {
       return l->phase == Phase::kLeaving && waits_for_room(*l, gpu);
     });
+    const bool leaver_is_stuck = std::any_of(holders.begin(), holders.end(),
+                                             [&](LeaseState* l) { return cannot_leave(*l, gpu); });
     std::erase_if(holders, [](const LeaseState* l) { return l->phase == Phase::kLeaving; });
     for (LeaseState* lease : holders) {
-      const bool gives_way = lease->phase == Phase::kHolding && !waits_for_room(*lease, gpu);
+      const bool gives_way =
+          lease->phase == Phase::kHolding && (leaver_is_stuck || !waits_for_room(*lease, gpu));
       if (leaver_waits && gives_way) close(*lease);
     }
     std::erase_if(holders, [](const LeaseState* l) { return l->phase == Phase::kLeaving; });

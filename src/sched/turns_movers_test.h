@@ -94,6 +94,22 @@ class Movers : protected BlockMovers {
     });
   }
 
+  void ask_for_more(Tenant* t, double most) override {
+    const std::size_t g = t->random() % t->gpus.size();
+    const GpuMemory& m = t->gpus[g];
+    const Bytes more = plan_of(*t).memory - m.resident - m.out - m.hosted;
+    if (t->known && !m.wired.is_zero() && !more.is_zero())
+      ask(t, {g, part_of(more, most * t->uniform())});
+  }
+
+  void grow_slowly(Tenant* t) {
+    after(0.01 + 5 * t->uniform(), [this, t] {
+      if (t->dead) return;
+      if (t->open && !t->stopped && t->growing.empty()) ask_for_more(t, 0.2);
+      grow_slowly(t);
+    });
+  }
+
   static Bytes part_of(Bytes bytes, double part) {
     return Bytes(static_cast<std::uint64_t>(static_cast<double>(bytes.count()) * part));
   }
@@ -121,6 +137,7 @@ class Movers : protected BlockMovers {
     }
     check_memory();
     ask_on(t, growth, a);
+    if (t->growing.empty() && t->captures) return end_capture(t);
     if (!t->wants && t->growing.empty()) begin_work(t);
   }
 

@@ -188,9 +188,35 @@ void Turns::let_through(LeaseState& lease) {
 }
 
 void Turns::watch_deadline(LeaseState& lease) {
-  if (lease.reported || now_ < lease.closed_at + settings_.yield_deadline) return;
+  if (now_ < lease.closed_at + settings_.yield_deadline) return;
+  if (!lease.reported)
+    report(Trouble::kNotYielding, lease.terms.id, {}, settings_.stop_at_deadline);
   lease.reported = true;
-  report(Trouble::kNotYielding, lease.terms.id, {}, settings_.stop_at_deadline);
+  if (!settings_.stop_at_deadline && is_deadlocked(lease)) refuse_growth(lease);
+}
+
+// Another waits for memory that it has, as it does for the other's, and neither ends before it has it.
+bool Turns::is_deadlocked(const LeaseState& lease) const {
+  return std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {
+    const auto is_other = [&](const auto& entry) {
+      return entry.first != lease.terms.id && cannot_leave(entry.second, gpu);
+    };
+    return cannot_leave(lease, gpu) && std::any_of(leases_.begin(), leases_.end(), is_other);
+  });
+}
+
+// Its program is told that it is out of memory, and can end what it is at.
+void Turns::refuse_growth(LeaseState& lease) {
+  for (TenantId id : lease.tenants) {
+    for (const PendingGrow& grow : std::exchange(tenants_.at(id).growth, {})) {
+      Holding& held = *memory_.find(id, grow.gpu);
+      (grow.wired ? held.wired_unbacked : held.unbacked) -= grow.bytes;
+      if (!grow.wired) held.movable -= grow.bytes;
+      const GpuUuid& gpu = memory_.uuid(grow.gpu);
+      actions_.push_back(AnswerGrow{id, gpu, grow.seq, GrowAnswer::kRefusedCapacity, {}});
+    }
+  }
+  changed_ = true;
 }
 
 }  // namespace gpurota::sched

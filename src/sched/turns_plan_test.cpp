@@ -161,6 +161,26 @@ Plan random_plan_with_blocks(unsigned seed, double seconds) {
   return plan;
 }
 
+Plan random_plan_with_captures(unsigned seed, double seconds) {
+  Plan plan = random_plan_with_blocks(seed, seconds);
+  Dice dice(seed + 2'500'000'003u);
+  // More than drains and moves take, and less than it takes until others free by chance what somebody waits for.
+  plan.settings.yield_deadline = std::chrono::seconds(4);
+  const auto excuses = [](const ScriptLine& line) {  // who does not yield
+    return line.act != Act::kStart && line.act != Act::kEnd;
+  };
+  std::erase_if(plan.script, excuses);
+  // Near the border where all fits: turns begin and end again and again, and in each beginning everybody has the GPU.
+  for (LeasePlan& lease : plan.leases) {
+    lease.captures = dice.one_in(2);
+    lease.churns = true;
+    const auto tenants = static_cast<double>(plan.leases.size()) * lease.tenants;
+    const auto part = static_cast<double>(lease.memory.count()) * dice.between(1.2, 2.5) / tenants;
+    lease.memory = std::min(lease.memory, Bytes(static_cast<std::uint64_t>(part)));
+  }
+  return plan;
+}
+
 Plan random_plan_with_outsiders(unsigned seed, double seconds) {
   Plan plan = random_plan_with_blocks(seed, seconds);
   Dice dice(seed + 4'000'000'007u);
@@ -269,8 +289,9 @@ std::string to_string(const Plan& plan) {
             ", pause " + std::to_string(lease.pause) +
             (lease.terms.gpus.front().soft_limit ? ", soft limit" : "") +
             (lease.terms.gpus.front().oversize.is_zero() ? "" : ", oversize") +
-            (lease.collective ? ", collective" : "") + (lease.churns ? ", churns" : "") +
-            ", shape " + std::to_string(static_cast<int>(lease.shape)) + "\n";
+            (lease.collective ? ", collective" : "") + (lease.captures ? ", captures" : "") +
+            (lease.churns ? ", churns" : "") + ", shape " +
+            std::to_string(static_cast<int>(lease.shape)) + "\n";
   }
   for (const ScriptLine& line : plan.script) {
     text += "  " + std::to_string(line.at) + " s: " + kActs[static_cast<int>(line.act)] + " " +

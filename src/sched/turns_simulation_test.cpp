@@ -71,6 +71,9 @@ TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);
 }
 
+// Who records a graph gives its turn back only once it has got the memory that it asks for in it.
+TEST(TurnsSimulation, NorWhenLeasesAllocateInCaptures) { simulate_many(random_plan_with_captures); }
+
 // Somebody may no longer fit then, and waits until it does; nobody else is the worse for it.
 TEST(TurnsSimulation, NorWhenWhatCannotBeMovedGrowsWithoutAsking) {
   simulate_many(random_plan_with_outsiders);
@@ -116,9 +119,11 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  const Plan plan = random_plan_with_outsiders(36, 300);
-  const Outcome outcome = simulate(plan);
-  ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  // The last: one that captured and one that allocated, each waiting for the other.
+  for (const Plan& plan : {random_plan_with_outsiders(36, 300), random_plan_with_captures(556, 300)}) {
+    const Outcome outcome = simulate(plan);
+    ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
+  }
 }
 
 LeasePlan busy_lease(std::uint64_t id, Bytes memory, unsigned weight) {

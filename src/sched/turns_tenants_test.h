@@ -5,6 +5,7 @@
 #include "sched/turns_timeline_test.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpurota::sched::testing_world {
 
@@ -110,7 +111,28 @@ class Tenants : protected Timeline {
       ++t->shift;
       return;
     }
+    if (plan_of(*t).captures && t->uniform() < 0.5) return capture(t);
     drain_in(t, plan_of(*t).kernel * t->uniform());
+  }
+
+  // It records a graph, and wants memory for that: nothing of it ends before it is told whether it has that.
+  void capture(Tenant* t) {
+    ++t->shift;
+    t->captures = true;
+    after(1e-3 * t->uniform(), [this, t] {
+      if (t->dead || t->stopped) return end_capture(t);
+      if (t->growing.empty()) ask_for_more(t, 1);
+      if (t->growing.empty()) end_capture(t);
+    });
+  }
+
+  // At most so much of the memory that it may have and has not.
+  virtual void ask_for_more(Tenant* t, double most) = 0;
+
+  void end_capture(Tenant* t) {
+    if (!std::exchange(t->captures, false) || t->dead) return;
+    if (t->open && t->wants) return start_running(t);
+    drain_in(t, 1e-4);
   }
 
   void drain_in(Tenant* t, double seconds) {

@@ -59,6 +59,8 @@ struct Tenant {
   double asked_at = -1;  // when the request came that it works at; before the first: none
   int owes = 0;          // submissions of its own that a sibling's kernel waits for
   bool stuck = false;
+  bool captures =
+      false;  // a graph: its work does not end before that does, nor that before it has its memory
   long shift = 0;                            // outdates timers of an earlier state
   std::vector<std::function<void()>> inbox;  // while stopped
   std::uint32_t grow_seq = 0;

@@ -71,6 +71,7 @@ std::optional<TimePoint> Turns::next_deadline() const {
     }
     if (lease.phase == Phase::kLeaving) {
       earlier(best, lease.letting.since + lease.letting.patience, now_);
+      earlier(best, lease.closed_at + settings_.drain_patience, now_);
       if (!lease.reported) earlier(best, lease.closed_at + settings_.yield_deadline, now_);
     }
     if (lease.phase != Phase::kHolding) continue;

