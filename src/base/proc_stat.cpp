@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -22,6 +23,13 @@ template <class T>
 bool parse_number(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+// As much as fits the buffer; empty if it cannot be read.
+std::string_view read_file(pid_t pid, const char* name, std::array<char, 4096>& buffer) {
+  const Fd fd(::open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t size = fd ? ::read(fd.get(), buffer.data(), buffer.size()) : -1;
+  return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
 }  // namespace
@@ -47,12 +55,27 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
 }
 
 std::optional<ProcStat> read_proc_stat(pid_t pid) {
-  const Fd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return std::nullopt;
   std::array<char, 4096> buffer;  // 52 numbers and a name of at most 64 bytes
-  const ssize_t size = ::read(fd.get(), buffer.data(), buffer.size());
-  if (size <= 0) return std::nullopt;
-  return parse_proc_stat({buffer.data(), static_cast<std::size_t>(size)});
+  return parse_proc_stat(read_file(pid, "stat", buffer));
+}
+
+std::optional<ProcUids> parse_proc_uids(std::string_view status) {
+  // The first line is the program's name, in which the kernel escapes newlines.
+  const std::size_t at = status.find("\nUid:\t");
+  if (at == status.npos) return std::nullopt;
+  status.remove_prefix(at + 6);
+  ProcUids uids;
+  for (uid_t* uid : {&uids.real, &uids.effective}) {
+    const std::string_view word = status.substr(0, status.find_first_of("\t\n"));
+    if (!parse_number(word, *uid)) return std::nullopt;
+    status.remove_prefix(std::min(word.size() + 1, status.size()));
+  }
+  return uids;
+}
+
+std::optional<ProcUids> read_proc_uids(pid_t pid) {
+  std::array<char, 4096> buffer;  // the first lines are short
+  return parse_proc_uids(read_file(pid, "status", buffer));
 }
 
 }  // namespace gpurota

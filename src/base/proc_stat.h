@@ -22,4 +22,13 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text);
 // Reads it; nullopt if there is no such process or it is hidden from us.
 std::optional<ProcStat> read_proc_stat(pid_t pid);
 
+struct ProcUids {
+  uid_t real = 0;
+  uid_t effective = 0;
+};
+
+// Of /proc/PID/status; nullopt if there is no such process or it is hidden from us.
+std::optional<ProcUids> parse_proc_uids(std::string_view status);
+std::optional<ProcUids> read_proc_uids(pid_t pid);
+
 }  // namespace gpurota

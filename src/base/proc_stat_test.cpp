@@ -45,6 +45,23 @@ TEST(ProcStat, RefusesWhatIsCutOrMalformed) {
   }
 }
 
+TEST(ProcUids, AreOfTheLineThatNoNameCanForge) {
+  const auto uids =
+      parse_proc_uids("Name:\tx\\nUid:\t7\nState:\tS\nUid:\t1000\t33\t0\t0\nGid:\t5\n");
+  ASSERT_TRUE(uids);
+  EXPECT_EQ(uids->real, 1000u);
+  EXPECT_EQ(uids->effective, 33u);
+  for (const char* cut : {"", "Name:\tx\n", "Name:\tx\nUid:\t", "Name:\tx\nUid:\t1000",
+                          "Name:\tx\nUid:\t1000\t", "Name:\tx\nUid:\tx\t1\n"}) {
+    EXPECT_FALSE(parse_proc_uids(cut)) << cut;
+  }
+  const auto own = read_proc_uids(::getpid());
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->real, ::getuid());
+  EXPECT_EQ(own->effective, ::geteuid());
+  EXPECT_FALSE(read_proc_uids(-1));
+}
+
 TEST(ProcStat, ReadsOurOwnEvenWithAnOddName) {
   char old[16];
   ASSERT_EQ(::prctl(PR_GET_NAME, old), 0);

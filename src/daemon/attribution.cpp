@@ -2,6 +2,8 @@
 
 #include "watch/classify.h"
 
+#include <utility>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -24,7 +26,12 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
       known->second.lease) {
     return known->second;
   }
-  return known_[pid] = find_owner(*info);
+  Owner owner = find_owner(*info);
+  if (!ports::is_still(processes_, info->id())) {  // what was read may be of another
+    owner.lease.reset();
+    owner.gone = true;
+  }
+  return known_[pid] = std::move(owner);
 }
 
 Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
@@ -36,7 +43,7 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
   owner.container = watch::is_container_cgroup(cgroup);
   ports::ProcessInfo at = process;
   for (int depth = 0; !owner.lease && depth < kDeepestTree; ++depth) {
-    owner.lease = roots_.lease_of_process(at.pid);
+    owner.lease = roots_.lease_of_process(at.id());
     if (at.parent <= 1) break;
     const auto parent = processes_.read_info(at.parent);
     // A parent that is younger than its child is another process with the old one's pid.

@@ -18,7 +18,7 @@ class LeaseRoots {
   virtual ~LeaseRoots() = default;
   virtual std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const = 0;
   // A command's first process, or one that was seen below it.
-  virtual std::optional<LeaseId> lease_of_process(pid_t pid) const = 0;
+  virtual std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const = 0;
 };
 
 class Attribution {

@@ -18,14 +18,21 @@ namespace gpurota::daemon {
 using WhenFull = config::Automatic::WhenFull;
 
 AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer) {
-  const auto known = parts_.attribution.owner_of(peer.pid).lease;
-  if (const LeaseEntry* entry = known ? parts_.leases.find(*known) : nullptr) return under(*entry);
+  const auto known = parts_.attribution.owner_of(peer.process.pid).lease;
+  // What was found by its number is of another process if it has ended meanwhile; that asks nothing any more.
+  if (!ports::is_still(parts_.processes, peer.process)) return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
+  if (const LeaseEntry* entry = known ? parts_.leases.find(*known) : nullptr) {
+    return under(*entry, peer);
+  }
   if (!parts_.config.automatic.enabled || !is_meant(peer)) return {};
   return make(peer);
 }
 
-AutomaticLeases::Answer AutomaticLeases::under(const LeaseEntry& entry) const {
-  if (entry.cause) return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
+// The token makes whoever has it a process of the lease: it is for its owner, and root.
+AutomaticLeases::Answer AutomaticLeases::under(const LeaseEntry& entry,
+                                               const ipc::Peer& peer) const {
+  const bool own = peer.uid == entry.lease.uid || peer.uid == 0;
+  if (entry.cause || !own) return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
   const std::string visible = visible_devices(entry.lease, parts_.gpus);
   // Whole GPUs have no limit to hold.
   if (entry.lease.exclusive()) return {GPUROTA_UNMANAGED, {}, {}, visible};
@@ -36,14 +43,15 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
   const config::Automatic& policy = parts_.config.automatic;
   AcquireRequest request;
   request.uid = peer.uid;
-  request.pid = peer.pid;
+  request.process = peer.process;
   request.automatic = true;
   request.placement.count = policy.gpus;
   request.placement.memory = policy.memory;
   request.placement.soft_limit = policy.soft_limit;
-  if (auto command = parts_.processes.read_command(peer.pid)) request.command = std::move(*command);
+  if (auto command = parts_.processes.read_command(peer.process.pid))
+    request.command = std::move(*command);
   const auto made = parts_.leases.acquire(request);
-  if (made) return under(**made);
+  if (made) return under(**made, peer);
   if (parts_.make_way(request)) {
     Answer answer;
     answer.later = true;
@@ -52,7 +60,7 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
   const bool goes_on = policy.when_full == WhenFull::kUnmanaged;
   log::warn(goes_on ? "no lease for a program that asked, it goes on without"
                     : "no lease for a program that asked, it gets no GPU",
-            {{"pid", peer.pid}, {"uid", peer.uid}, {"reason", made.error().error.message}});
+            {{"pid", peer.process.pid}, {"uid", peer.uid}, {"reason", made.error().error.message}});
   Answer answer;
   if (!goes_on) answer.status = GPUROTA_REFUSED_LIMIT;
   return answer;

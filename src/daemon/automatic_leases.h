@@ -42,7 +42,8 @@ class AutomaticLeases {
     std::string visible;  // for CUDA_VISIBLE_DEVICES; empty: as it is
     bool later = false;   // no answer yet: fillers make way, and the program asks again
   };
-  // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy.
+  // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy; refused if it is another
+  // user's, or the one who asked has ended.
   Answer ask(const ipc::Peer& peer);
 
   // What is given, for doctor; empty while this is off.
@@ -52,7 +53,7 @@ class AutomaticLeases {
   Result<void> publish(const std::string& tenant_socket);
 
  private:
-  Answer under(const LeaseEntry& entry) const;
+  Answer under(const LeaseEntry& entry, const ipc::Peer& peer) const;
   Answer make(const ipc::Peer& peer);
   bool is_meant(const ipc::Peer& peer) const;
 

@@ -84,7 +84,7 @@ Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
         const std::string_view error = proto::error_word(outcome.answer);
         if (parts_.answers && error.empty() && !changes_nothing<Method>())
           parts_.answers->changed();
-        parts_.recorder.on_call(caller.uid, caller.pid, Method::kMethod, lease, error);
+        parts_.recorder.on_call(caller.uid, caller.process.pid, Method::kMethod, lease, error);
         return outcome;
       },
       call.params);
@@ -147,7 +147,7 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   }
   AcquireRequest request;
   request.uid = caller.uid;
-  request.pid = caller.pid;
+  request.process = caller.process;
   request.placement.count = call.gpus.value_or(1);
   request.placement.memory = call.memory;
   request.placement.soft_limit = call.soft_limit;
@@ -166,7 +166,7 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   if (call.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(call, request));
   // Whose run it is the kernel knows: nobody can say so.
-  if (request.kind == LeaseKind::kRun && parts_.jobs && parts_.jobs->job_of(caller.pid)) {
+  if (request.kind == LeaseKind::kRun && parts_.jobs && parts_.jobs->job_of(caller.process)) {
     request.kind = LeaseKind::kJob;
   }
   request.as_name = call.as_name.value_or("");
@@ -196,7 +196,7 @@ std::vector<proto::Variable> ControlMethods::environment_of(const LeaseEntry& en
 }
 
 Outcome ControlMethods::refused_to(const Caller& caller, Outcome outcome, const std::string& why) {
-  if (parts_.jobs) parts_.jobs->on_refused(caller.pid, why);
+  if (parts_.jobs) parts_.jobs->on_refused(caller.process, why);
   return outcome;
 }
 
@@ -208,7 +208,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
   if (!request) return refused_to(caller, refused(request.error()), request.error().message);
   request->at_once = true;
   // Like no other, of this daemon or of an earlier one.
-  request->ticket = fmt::format("acquire-{}-{}-{}", caller.pid,
+  request->ticket = fmt::format("acquire-{}-{}-{}", caller.process.pid,
                                 parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);
   const auto place = parts_.queue.enqueue(*request);
   if (!place) {
@@ -240,12 +240,12 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Start& call) {
   const auto lasts = time_of(call.seconds);
   if (!lasts) return refused(lasts.error());
   const bool subreaper = call.subreaper.value_or(false);
-  const auto started =
-      (*entry)->lease.kind == LeaseKind::kReservation
-          ? parts_.leases.start_command(call.lease_id, {call.pid, caller.pid, subreaper, *lasts})
-          : parts_.leases.start(call.lease_id, call.pid, subreaper);
+  const auto started = (*entry)->lease.kind == LeaseKind::kReservation
+                           ? parts_.leases.start_command(
+                                 call.lease_id, {call.pid, caller.process, subreaper, *lasts})
+                           : parts_.leases.start(call.lease_id, call.pid, subreaper);
   if (!started) return refused_to(caller, refused(started.error()), started.error().message);
-  if (parts_.jobs) parts_.jobs->on_held(caller.pid, call.lease_id);
+  if (parts_.jobs) parts_.jobs->on_held(caller.process, call.lease_id);
   Outcome outcome = replied<proto::Start>({*started});
   outcome.started = call.lease_id;
   return outcome;
@@ -301,7 +301,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Release& call) {
   if (!chosen) return refused(chosen.error());
   for (const LeaseId id : *chosen) {
     // Each by its name, though the call named none.
-    if (!call.lease_id) parts_.recorder.on_call(caller.uid, caller.pid, "Release", id, {});
+    if (!call.lease_id) parts_.recorder.on_call(caller.uid, caller.process.pid, "Release", id, {});
     parts_.leases.end(id, EndCause::kReleased,
                       fmt::format("it was released by uid {}", caller.uid));
   }

@@ -6,17 +6,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace gpurota::daemon {
 namespace {
 
 // What may wait for a reader that is slow: a few full status replies.
 constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
-// So many calls of one client, then it is the others' turn.
-constexpr int kCallsInATurn = 16;
+// So long, or so many, are calls served at once; then the loop looks after everything else.
+constexpr Duration kSlice = std::chrono::milliseconds(2);
+constexpr int kCallsInASlice = 64;
 
 }  // namespace
 
@@ -31,6 +37,8 @@ struct ControlServer::Connection {
   std::optional<RequestId> waits;
   std::shared_ptr<AnswerStream> stream;
   bool blocked = false;  // watched for writable instead of readable: what comes next waits for that
+  bool queued = false;   // a call of it waits for its turn: nothing is read
+  bool hung_up = false;  // nothing more will come than what it has sent, and it is not watched
   bool broken = false;   // to be closed by whoever holds it on the stack
 };
 
@@ -46,13 +54,18 @@ ControlServer::ControlServer(Parts parts)
 ControlServer::~ControlServer() = default;
 
 Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOptions& options) {
+  turns_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!turns_wake_) return fail_errno("cannot make an eventfd", errno);
+  GPUROTA_ASSIGN_OR_RETURN(turns_source_,
+                           parts_.loop.watch_fd(turns_wake_.get(), false, ports::Urgency::kClient,
+                                                [this](unsigned) { serve_turns(); }));
   return doorman_.listen(path, options);
 }
 
 void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
   auto connection = std::make_unique<Connection>();
   connection->fd = std::move(fd);
-  connection->caller = {peer.pid, peer.uid};
+  connection->caller = {peer.process, peer.uid};
   Connection& added = *connection;
   auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
                                      [this, &added](unsigned events) { on_ready(added, events); });
@@ -63,15 +76,60 @@ void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
 }
 
 void ControlServer::on_ready(Connection& connection, unsigned events) {
+  const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if (events & EPOLLOUT) flush(connection);
-  if (!connection.broken && !connection.blocked && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) {
-    read(connection);
+  if (gone && connection.blocked) connection.broken = true;  // nobody is left to read the answers
+  if (gone && connection.queued) {
+    // What it asked before it left is done, in its turn; it would be told of again and again until then.
+    connection.hung_up = true;
+    connection.source.reset();
+    return;
   }
-  // Nobody is left to read the answers.
-  if (connection.blocked && (events & (EPOLLHUP | EPOLLERR))) connection.broken = true;
+  if (!connection.broken && !connection.blocked && (gone || (events & EPOLLIN))) read(connection);
   if (!connection.broken) pump(connection);
-  if (!connection.broken) serve(connection);
-  if (connection.broken) close(connection);
+  go_on(connection);
+}
+
+// What has changed may let its next call be served, or end it.
+void ControlServer::go_on(Connection& connection) {
+  if (connection.broken) return close(connection);
+  want_turn(connection);
+  if (!connection.hung_up || connection.queued) return;
+  read(connection);
+  want_turn(connection);
+  if (!connection.queued) close(connection);
+}
+
+void ControlServer::want_turn(Connection& connection) {
+  const bool may = !connection.broken && !connection.blocked && !connection.held &&
+                   !connection.waits && !connection.stream;
+  const bool queued = connection.queued;
+  connection.queued = queued || (may && connection.in.has_next());
+  if (connection.queued == queued) return;
+  turns_.add(connection.caller.uid, &connection);
+  watch(connection);
+  const std::uint64_t one = 1;
+  (void)!::write(turns_wake_.get(), &one, sizeof one);
+}
+
+// Called back for as long as somebody waits.
+void ControlServer::serve_turns() {
+  const TimePoint begun = parts_.loop.now();
+  TimePoint at = begun;
+  for (int served = 0; served < kCallsInASlice && at - begun < kSlice; ++served) {
+    const auto turn = turns_.next();
+    if (!turn) break;
+    Connection& connection = *connections_.at(turn->key);
+    connection.queued = false;
+    serve_one(connection);
+    const TimePoint done = parts_.loop.now();
+    turns_.charge(turn->user, done - at);
+    at = done;
+    if (!connection.broken) watch(connection);
+    go_on(connection);
+  }
+  std::uint64_t count = 0;
+  if (turns_.empty()) (void)!::read(turns_wake_.get(), &count, sizeof count);
 }
 
 void ControlServer::read(Connection& connection) {
@@ -90,32 +148,26 @@ void ControlServer::read(Connection& connection) {
   }
 }
 
-void ControlServer::serve(Connection& connection) {
-  for (int served = 0; !connection.broken && !connection.blocked && !connection.held &&
-                       !connection.waits && !connection.stream;
-       ++served) {
-    const auto text = connection.in.next();
-    if (!text) return;
-    if (served == kCallsInATurn) block(connection, true);
-    const auto call = proto::parse_call(*text);
-    if (!call) {
-      if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
-      continue;
-    }
-    const Outcome outcome = parts_.call(connection.caller, *call);
-    if (outcome.acquired) connection.acquired = outcome.acquired;
-    if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
-    if (outcome.held && call->more) connection.held = outcome.held;
-    if (outcome.waits) connection.waits = outcome.waits;
-    if (outcome.stream && call->more && !call->oneway) {
-      connection.stream = outcome.stream;
-      pump(connection);
-      continue;
-    }
-    // Who waits may be answered later.
-    const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
-    if (!call->oneway && !reply.empty()) answer(connection, reply);
+void ControlServer::serve_one(Connection& connection) {
+  const auto text = connection.in.next();
+  if (!text) return;
+  const auto call = proto::parse_call(*text);
+  if (!call) {
+    if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
+    return;
   }
+  const Outcome outcome = parts_.call(connection.caller, *call);
+  if (outcome.acquired) connection.acquired = outcome.acquired;
+  if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
+  if (outcome.held && call->more) connection.held = outcome.held;
+  if (outcome.waits) connection.waits = outcome.waits;
+  if (outcome.stream && call->more && !call->oneway) {
+    connection.stream = outcome.stream;
+    return pump(connection);
+  }
+  // Who waits may be answered later.
+  const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
+  if (!call->oneway && !reply.empty()) answer(connection, reply);
 }
 
 void ControlServer::answer(Connection& connection, const std::string& message) {
@@ -154,8 +206,13 @@ void ControlServer::flush(Connection& connection) {
 void ControlServer::block(Connection& connection, bool blocked) {
   if (connection.blocked == blocked) return;
   connection.blocked = blocked;
-  connection.source->set_writable(blocked);
-  connection.source->set_readable(!blocked);
+  watch(connection);
+}
+
+void ControlServer::watch(Connection& connection) {
+  if (!connection.source) return;
+  connection.source->set_writable(connection.blocked);
+  connection.source->set_readable(!connection.blocked && !connection.queued);
 }
 
 void ControlServer::pump(Connection& connection) {
@@ -203,6 +260,7 @@ void ControlServer::tell_holders(LeaseId lease,
 void ControlServer::close(Connection& connection) {
   const auto acquired = connection.acquired;
   const auto waits = connection.waits;
+  turns_.remove(connection.caller.uid, &connection);
   connections_.erase(&connection);
   if (acquired) parts_.abandon(*acquired);
   if (waits) parts_.leave(*waits);
@@ -253,9 +311,7 @@ void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
 void ControlServer::resume(const Connection* key) {
   const auto it = connections_.find(key);
   if (it == connections_.end()) return;
-  Connection& connection = *it->second;
-  if (!connection.broken) serve(connection);
-  if (connection.broken) close(connection);
+  go_on(*it->second);
 }
 
 }  // namespace gpurota::daemon

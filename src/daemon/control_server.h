@@ -1,15 +1,18 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
-// One call at a time on a connection, answered in order. A Hold call keeps its connection until its
+// One call at a time on a connection, answered in order. Calls are served by user: each user who has some gets the same part of the
+// state thread's time (fair_turns.h), in pieces that others do not feel. A connection that waits for its turn is not read. A Hold call keeps its connection until its
 // lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
 // nothing more is read from it, and what is kept for it is one answer.
 #pragma once
 
 #include "config/config.h"
 #include "daemon/doorman.h"
+#include "daemon/fair_turns.h"
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
 #include "ports/event_loop.h"
+#include "ports/process_id.h"
 #include "proto/codec.h"
 
 #include <functional>
@@ -23,8 +26,8 @@ namespace gpurota::daemon {
 
 // Who calls.
 struct Caller {
-  pid_t pid = 0;
-  uid_t uid = 0;
+  ports::ProcessId process;  // that connected; it may have ended since
+  uid_t uid = 0;             // its effective one, when it connected
 };
 
 // More answers to one call, made as fast as the reader takes them: never ahead of it.
@@ -87,7 +90,12 @@ class ControlServer {
   void welcome(Fd fd, const ipc::Peer& peer);
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
-  void serve(Connection& connection);
+  // Serves its next call in its user's turn, if there is one and it may be served.
+  void want_turn(Connection& connection);
+  void serve_turns();
+  void serve_one(Connection& connection);
+  void go_on(Connection& connection);
+  void watch(Connection& connection);
   void answer(Connection& connection, const std::string& message);
   void flush(Connection& connection);
   // Waits until the client takes what is there for it, or for its next turn, and reads nothing meanwhile.
@@ -102,6 +110,9 @@ class ControlServer {
 
   Parts parts_;
   std::map<const Connection*, std::unique_ptr<Connection>> connections_;
+  FairTurns<const Connection*> turns_;
+  Fd turns_wake_;  // an eventfd: somebody waits for a turn. Served among the connections, as tenants are
+  ports::EventLoop::SourcePtr turns_source_;
   bool news_posted_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   Doorman doorman_;

@@ -59,7 +59,9 @@ Daemon::Daemon(World world, config::Config config, Places places)
                  return std::pair(need.most, need.wired);
                },
                [this](LeaseId lease) { return fillers_.stay_of(lease); },
-               [this](pid_t holder, const std::string& why) { jobs_.on_time_over(holder, why); }}),
+               [this](const ports::ProcessId& holder, const std::string& why) {
+                 jobs_.on_time_over(holder, why);
+               }}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
               [this](const QueueEntry& entry) {
                 recorder_.on_request(entry);
@@ -223,10 +225,10 @@ Result<void> Daemon::start() {
   GPUROTA_TRY(jobs_.restore());
   for (const auto& [id, entry] : leases_.entries()) {
     if (entry.lease.kind == LeaseKind::kJob && entry.holder) {
-      jobs_.on_lease_restored(id, entry.holder->pid());
+      jobs_.on_lease_restored(id, entry.holder->id);
     }
     for (const auto& [pid, command] : entry.commands) {
-      jobs_.on_lease_restored(id, command.holder.pid());
+      jobs_.on_lease_restored(id, command.holder.id);
     }
     tell_job(entry);
   }

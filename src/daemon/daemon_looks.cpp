@@ -67,7 +67,8 @@ Daemon::Shares Daemon::share_out(const watch::Look& look) {
         shares.swap_outsiders[process.pid] += process.used.value_or(Bytes());
     }
     // What its user started elsewhere is in a reservation too.
-    if (!process.lease && !process.gone) leases_.cover(lease->id, process.pid);
+    if (!process.lease && !process.gone)
+      leases_.cover(lease->id, {process.pid, process.start_ticks});
   }
   return shares;
 }

@@ -216,7 +216,7 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
   spot.stayed = Duration(0);
   spot.may_lack_lease = false;
   spot.stays_from = spot.since;
-  auto keeper = track(parts_.processes, pid, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
+  auto keeper = track_number(parts_.processes, pid, [this, gpu] { on_keeper_death(gpu); });
   if (keeper) {
     spot.keeper = std::move(*keeper);
   } else {
@@ -307,9 +307,8 @@ bool Fillers::hand_over(const GpuUuid& gpu) {
   const auto number = number_of(it->second, gpu);
   const auto holder = number ? launcher_.holder(*number) : std::nullopt;
   if (!holder) return false;
-  auto keeper =
-      track(parts_.processes, *holder, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
-  if (!keeper) return false;
+  auto keeper = track_number(parts_.processes, *holder, [this, gpu] { on_keeper_death(gpu); });
+  if (!keeper || launcher_.holder(*number) != holder) return false;
   spot.keeper = std::move(*keeper);
   // It may have its lease already, or may have had to leave.
   for (const auto& [id, lease] : parts_.leases.entries()) on_lease_change(lease, false);

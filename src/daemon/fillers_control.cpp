@@ -173,9 +173,8 @@ void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) 
     const GpuUuid gpu = entry.places[i];
     const auto holder = launcher_.holder(files_of(entry, i));
     if (!holder) continue;
-    auto keeper =
-        track(parts_.processes, *holder, std::nullopt, [this, gpu] { on_keeper_death(gpu); });
-    if (!keeper) continue;
+    auto keeper = track_number(parts_.processes, *holder, [this, gpu] { on_keeper_death(gpu); });
+    if (!keeper || launcher_.holder(files_of(entry, i)) != holder) continue;
     FillerSpot& spot = spots_[gpu];
     spot.keeper = std::move(*keeper);
     cgroups_.take_up(*holder);

@@ -73,7 +73,7 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   for (const QueueEntry& entry : parts_.queue.entries()) {
     if (entry.asked.uid != job.uid || entry.asked.kind != LeaseKind::kJob) continue;
     if (state.phase != jobs::Phase::kRunning) continue;
-    if (parts_.jobs->job_of(entry.holder.pid()) != &job) continue;
+    if (parts_.jobs->job_of(entry.holder.id) != &job) continue;
     shown.state = jobs::to_string(jobs::Phase::kWaiting);
     shown.since = entry.since;
     shown.request_id = entry.id;

@@ -30,48 +30,48 @@ Result<jobs::LogPart> Jobs::read_log(std::uint64_t id, std::optional<jobs::LogCu
   return launcher_.read_log(id, from, most);
 }
 
-const JobEntry* Jobs::job_of(pid_t pid) const {
-  const auto info = parts_.processes.read_info(pid);
-  if (!info || info->parent <= 1) return nullptr;
+const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
+  const auto info = parts_.processes.read_info(run.pid);
+  if (!info || info->id() != run || info->parent <= 1) return nullptr;
   for (const auto& [id, job] : entries_) {
     if (!job.keeper) continue;
     // The keeper collects what loses its parent in the run: those are no runs.
-    if (job.runner && *job.runner != pid) continue;
-    if (job.keeper->pid() == info->parent) return &job;
+    if (job.runner && *job.runner != run) continue;
+    if (job.keeper->pid() == info->parent && job.keeper->alive()) return &job;
     // We may hear of the keeper after it has begun.
     if (job.starting && launcher_.holder(id) == info->parent) return &job;
   }
   return nullptr;
 }
 
-JobEntry* Jobs::entry_of(pid_t pid) {
-  const JobEntry* job = job_of(pid);
+JobEntry* Jobs::entry_of(const ports::ProcessId& run) {
+  const JobEntry* job = job_of(run);
   return job == nullptr ? nullptr : &entries_.at(job->id);
 }
 
-void Jobs::on_refused(pid_t pid, const std::string& why) {
-  if (JobEntry* job = entry_of(pid)) job->refusal = why;
+void Jobs::on_refused(const ports::ProcessId& run, const std::string& why) {
+  if (JobEntry* job = entry_of(run)) job->refusal = why;
 }
 
-void Jobs::on_held(pid_t pid, LeaseId lease) {
-  JobEntry* job = entry_of(pid);
+void Jobs::on_held(const ports::ProcessId& run, LeaseId lease) {
+  JobEntry* job = entry_of(run);
   if (job == nullptr) return;
-  job->runner = pid;
+  job->runner = run;
   job->lease = lease;
   job->refusal.clear();
   job->life.on_held(now());
   settle(job->id);
 }
 
-void Jobs::on_cancelled(pid_t pid, const std::string& why) {
-  JobEntry* job = entry_of(pid);
+void Jobs::on_cancelled(const ports::ProcessId& run, const std::string& why) {
+  JobEntry* job = entry_of(run);
   if (job == nullptr) return;
   job->life.on_lease_lost(now(), why);
   settle(job->id);
 }
 
-void Jobs::on_time_over(pid_t pid, const std::string& why) {
-  JobEntry* job = entry_of(pid);
+void Jobs::on_time_over(const ports::ProcessId& run, const std::string& why) {
+  JobEntry* job = entry_of(run);
   if (job == nullptr) return;
   job->life.on_timeout(now(), why);
   settle(job->id);
@@ -161,7 +161,7 @@ void Jobs::launch(JobEntry& job) {
   }
   log::info("job started", {{"job", job.spec.name}, {"uid", job.uid}});
   const std::uint64_t id = job.id;
-  auto keeper = track(parts_.processes, *pid, std::nullopt, [this, id] { on_keeper_death(id); });
+  auto keeper = track_number(parts_.processes, *pid, [this, id] { on_keeper_death(id); });
   if (keeper) {
     job.keeper = std::move(*keeper);
   } else {
@@ -175,8 +175,8 @@ bool Jobs::hand_over(JobEntry& job) {
   const auto holder = launcher_.holder(job.id);
   if (!holder) return false;
   const std::uint64_t id = job.id;
-  auto keeper = track(parts_.processes, *holder, std::nullopt, [this, id] { on_keeper_death(id); });
-  if (!keeper) return false;
+  auto keeper = track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); });
+  if (!keeper || launcher_.holder(id) != holder) return false;
   job.keeper = std::move(*keeper);
   job.starting = false;
   // What the other one was told meanwhile, this one has not heard.
@@ -293,7 +293,7 @@ ports::StoredJob Jobs::row_of(const JobEntry& job) const {
                        encode(job.life.state()),
                        {},
                        parts_.processes.boot_id()};
-  if (job.keeper) row.keeper = {job.keeper->pid(), job.keeper->start_ticks};
+  if (job.keeper) row.keeper = job.keeper->id;
   return row;
 }
 

@@ -34,7 +34,8 @@ struct JobEntry {
   jobs::Supervision life;
   std::optional<TrackedProcess> keeper{};  // of the run that is on, or who asks for one
   bool starting = false;                   // it is that
-  std::optional<pid_t> runner{};   // the `gpurota run` of the run, once it has come to its lease
+  std::optional<ports::ProcessId>
+      runner{};                    // the `gpurota run` of the run, once it has come to its lease
   bool adopted = false;            // the run is one that an earlier daemon started
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
@@ -93,24 +94,24 @@ class Jobs {
                                  std::size_t most) const;
 
   // The job whose run `pid`, a `gpurota run`, is.
-  const JobEntry* job_of(pid_t pid) const;
+  const JobEntry* job_of(const ports::ProcessId& run) const;
   // What came of its asking for a lease: none, for that reason; or this one, under which it starts.
-  void on_refused(pid_t pid, const std::string& why);
-  void on_held(pid_t pid, LeaseId lease);
+  void on_refused(const ports::ProcessId& run, const std::string& why);
+  void on_held(const ports::ProcessId& run, LeaseId lease);
   // Somebody took it out of the queue.
-  void on_cancelled(pid_t pid, const std::string& why);
+  void on_cancelled(const ports::ProcessId& run, const std::string& why);
   // The time of a run under a reservation is over, and its command is being ended.
-  void on_time_over(pid_t pid, const std::string& why);
+  void on_time_over(const ports::ProcessId& run, const std::string& why);
   // Its lease, or the reservation that it runs under, is being ended, and its processes with it.
   enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver };
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
   // After restore(): a lease of one of them, or a reservation that it runs under, that the last daemon left.
-  void on_lease_restored(LeaseId lease, pid_t holder);
+  void on_lease_restored(LeaseId lease, const ports::ProcessId& holder);
 
  private:
   jobs::Moment now() const;
   jobs::Policy policy_of(const jobs::JobSpec& spec) const;
-  JobEntry* entry_of(pid_t pid);
+  JobEntry* entry_of(const ports::ProcessId& run);
   Result<void> check_jobs_of(uid_t uid) const;
   // That the user may have these beside their others.
   Result<void> check_together(uid_t uid, const std::vector<Wanted>& wanted) const;

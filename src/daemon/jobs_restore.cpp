@@ -63,9 +63,8 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
     return;
   }
   if (verdict == jobs::Adoption::kRunning) {
-    auto keeper =
-        track(parts_.processes, *holder, std::nullopt, [this, id] { on_keeper_death(id); });
-    if (keeper) job.keeper = std::move(*keeper);
+    auto keeper = track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); });
+    if (keeper && launcher_.holder(id) == holder) job.keeper = std::move(*keeper);
     cgroups_.take_up(*holder);
     log::info("job taken up", {{"job", job.spec.name}, {"uid", job.uid}});
   }
@@ -78,7 +77,7 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
   settle(id);
 }
 
-void Jobs::on_lease_restored(LeaseId lease, pid_t holder) {
+void Jobs::on_lease_restored(LeaseId lease, const ports::ProcessId& holder) {
   JobEntry* const job = entry_of(holder);
   if (job == nullptr) return;
   job->lease = lease;

@@ -34,21 +34,21 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
                                           to_string(id)));
   }
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(start.pid));
-  if (child.parent != start.caller || child.uid != entry.lease.uid) {
+  LeaseCommand command(parts_.processes);
+  // Of a caller that lives after its number was read the number was its own.
+  GPUROTA_ASSIGN_OR_RETURN(command.holder, track(parts_.processes, start.caller, nullptr));
+  if (child.parent != start.caller.pid || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the caller", start.pid));
   }
   const auto known = entry.commands.find(start.pid);
-  if (known != entry.commands.end() && known->second.main.start_ticks == child.start_ticks) {
+  if (known != entry.commands.end() && known->second.main.id == child.id()) {
     return known->second.members.own_cgroup();
   }
-  LeaseCommand command(parts_.processes);
-  GPUROTA_ASSIGN_OR_RETURN(command.main,
-                           track(parts_.processes, start.pid, child.start_ticks, nullptr));
-  GPUROTA_ASSIGN_OR_RETURN(command.holder,
-                           track(parts_.processes, start.caller, std::nullopt, nullptr));
+  GPUROTA_ASSIGN_OR_RETURN(command.main, track(parts_.processes, child.id(), nullptr));
   auto cgroup = parts_.processes.make_child_cgroup(
       start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
-  command.members.set_root(start.pid, cgroup.value_or(""), start.subreaper ? start.caller : 0);
+  const auto reaper = start.subreaper ? std::optional(start.caller) : std::nullopt;
+  command.members.set_root(child.id(), cgroup.value_or(""), reaper);
   if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
   const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
   if (!fresh) {
@@ -78,7 +78,7 @@ void LeaseManager::follow_command(LeaseId id, LeaseCommand& command) {
   if (!command.ends) return;
   const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
   auto timer = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
-                                     [this, id, pid, holder = command.holder.pid()] {
+                                     [this, id, pid, holder = command.holder.id] {
                                        if (parts_.on_time_over)
                                          parts_.on_time_over(holder, kTimeOver);
                                        stop_command(id, pid, kTimeOver);
@@ -130,11 +130,12 @@ void LeaseManager::restore_commands(LeaseEntry& entry, const ports::StoredLease&
   const LeaseId id = entry.lease.id;
   for (const ports::StoredCommand& row : stored.commands) {
     LeaseCommand command(parts_.processes);
-    auto main = track(parts_.processes, row.main.pid, row.main.start_ticks, nullptr);
-    auto holder = track(parts_.processes, row.holder.pid, row.holder.start_ticks, nullptr);
+    auto main = track(parts_.processes, row.main, nullptr);
+    auto holder = track(parts_.processes, row.holder, nullptr);
     if (!main && row.cgroup.empty()) continue;  // nothing of it can be told from others
-    command.members.set_root(main ? row.main.pid : 0, row.cgroup,
-                             holder && row.cgroup.empty() ? row.holder.pid : 0);
+    const bool reaps = holder && row.cgroup.empty();
+    command.members.set_root(main ? std::optional(row.main) : std::nullopt, row.cgroup,
+                             reaps ? std::optional(row.holder) : std::nullopt);
     command.ends = row.ends;
     const bool whole = main && holder;
     if (main) command.main = std::move(*main);

@@ -19,8 +19,8 @@ namespace gpurota::daemon {
 constexpr std::size_t kMaxCommandsPerLease = 256;
 
 struct CommandStart {
-  pid_t pid = 0;     // a child of the caller that has not executed anything yet
-  pid_t caller = 0;  // its gpurota run
+  pid_t pid = 0;            // a child of the caller that has not executed anything yet
+  ports::ProcessId caller;  // its gpurota run
   bool subreaper = false;
   std::optional<std::chrono::milliseconds> lasts;  // enforced
 };
@@ -37,10 +37,7 @@ struct LeaseCommand {
   ports::EventLoop::SourcePtr timer;
   ports::EventLoop::SourcePtr expiry;
 
-  ports::StoredCommand stored() const {
-    return {
-        {holder.pid(), holder.start_ticks}, {main.pid(), main.start_ticks}, members.cgroup(), ends};
-  }
+  ports::StoredCommand stored() const { return {holder.id, main.id, members.cgroup(), ends}; }
 };
 
 }  // namespace gpurota::daemon

@@ -76,8 +76,8 @@ std::optional<LeaseId> LeaseManager::reservation_for(uid_t uid, const GpuUuid& g
   return std::nullopt;
 }
 
-void LeaseManager::cover(LeaseId id, pid_t pid) {
-  if (const auto it = entries_.find(id); it != entries_.end()) it->second.covered.add(pid);
+void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
+  if (const auto it = entries_.find(id); it != entries_.end()) it->second.covered.add(process);
 }
 
 }  // namespace gpurota::daemon

@@ -35,9 +35,9 @@ const char* name_of(EndCause cause) {
   return "";
 }
 
-std::optional<ports::StoredProcess> stored(const std::optional<TrackedProcess>& process) {
+std::optional<ports::ProcessId> stored(const std::optional<TrackedProcess>& process) {
   if (!process) return std::nullopt;
-  return ports::StoredProcess{process->pid(), process->start_ticks};
+  return process->id;
 }
 
 }  // namespace
@@ -136,17 +136,17 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   // A reservation is held by nobody but the clock.
   if (request.kind != LeaseKind::kReservation) {
     auto holder = track(
-        parts_.processes, request.pid, std::nullopt,
+        parts_.processes, request.process,
         request.automatic ? [this, id = *id] { on_process_death(id); } : on_holder_death(*id));
     if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
     entry.holder = std::move(*holder);
   }
   if (request.automatic) {
-    auto main = track(parts_.processes, request.pid, entry.holder->start_ticks, nullptr);
+    auto main = track(parts_.processes, request.process, nullptr);
     if (!main) return refuse(std::move(main).error().context("cannot follow the caller"));
     entry.main = std::move(*main);
     entry.automatic = true;
-    entry.members.add(request.pid);
+    entry.members.add(request.process);
   }
   if (entry.lease.swap() && parts_.admit_swap) {
     if (auto admitted = parts_.admit_swap(entry.lease); !admitted) return refuse(admitted.error());
@@ -175,11 +175,13 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
   if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is a reservation");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
-  if (child.parent != entry.holder->pid() || child.uid != entry.lease.uid) {
+  // Of a holder that lives the number is its own, so it is that of the child's parent.
+  const bool is_child = child.parent == entry.holder->pid() && entry.holder->alive();
+  if (!is_child || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
   }
   GPUROTA_ASSIGN_OR_RETURN(TrackedProcess main,
-                           track(parts_.processes, pid, child.start_ticks, on_main_death(id)));
+                           track(parts_.processes, child.id(), on_main_death(id)));
   // With the pid, since another daemon may have a lease of this number.
   auto cgroup = parts_.processes.make_child_cgroup(
       pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), pid));
@@ -189,7 +191,8 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
   }
   entry.main = std::move(main);
   entry.subreaper = subreaper;
-  entry.members.set_root(pid, cgroup.value_or(""), subreaper ? entry.holder->pid() : 0);
+  const auto reaper = subreaper ? std::optional(entry.holder->id) : std::nullopt;
+  entry.members.set_root(child.id(), cgroup.value_or(""), reaper);
   GPUROTA_TRY(save(entry));
   parts_.on_change(entry, false);
   if (!cgroup) return std::optional<std::string>();
@@ -314,8 +317,8 @@ void LeaseManager::finish(LeaseId id) {
   parts_.on_change(entry, true);
 }
 
-void LeaseManager::add_process(LeaseId id, pid_t pid) {
-  if (const auto it = entries_.find(id); it != entries_.end()) it->second.members.add(pid);
+void LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
+  if (const auto it = entries_.find(id); it != entries_.end()) it->second.members.add(process);
 }
 
 void LeaseManager::follow_processes() {

@@ -66,8 +66,8 @@ struct LeaseEntry {
 
 struct AcquireRequest {
   uid_t uid = 0;
-  pid_t pid = 0;           // becomes the holder
-  bool automatic = false;  // it is also the lease's first process; nobody will call start
+  ports::ProcessId process{};  // becomes the holder
+  bool automatic = false;      // it is also the lease's first process; nobody will call start
   lease::PlacementRequest placement;
   std::string note;
   std::vector<std::string> command;
@@ -129,7 +129,7 @@ class LeaseManager final : public LeaseRoots {
     };
     std::function<std::optional<Stay>(LeaseId)> stay_of = {};
     // The time of a command under a reservation is over; `holder` has started it.
-    std::function<void(pid_t holder, const std::string& why)> on_time_over = {};
+    std::function<void(const ports::ProcessId& holder, const std::string& why)> on_time_over = {};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
@@ -161,13 +161,13 @@ class LeaseManager final : public LeaseRoots {
   // A process of the lease has died: an automatic lease ends with the last one.
   void on_process_death(LeaseId id);
   // A tenant was believed to belong to the lease.
-  void add_process(LeaseId id, pid_t pid);
+  void add_process(LeaseId id, const ports::ProcessId& process);
   // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
   void check_endings();
   // The reservation that a process of this user on this GPU is in, if it is in no other lease.
   std::optional<LeaseId> reservation_for(uid_t uid, const GpuUuid& gpu) const;
   // That reservation has this process.
-  void cover(LeaseId id, pid_t pid);
+  void cover(LeaseId id, const ports::ProcessId& process);
   // Whether a reservation is over for others when its time is.
   bool ends_are_enforced() const {
     return parts_.config.expired_reservation != config::Expired::kKeep;
@@ -203,7 +203,7 @@ class LeaseManager final : public LeaseRoots {
   Bytes unreserved_use(const GpuUuid& gpu) const;
 
   std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
-  std::optional<LeaseId> lease_of_process(pid_t pid) const override;
+  std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override;
 
  private:
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;

@@ -39,7 +39,7 @@ class LeaseManagerTest : public FakeWorldTest {
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
     AcquireRequest request;
     request.uid = 1000;
-    request.pid = pid;
+    request.process = processes.id_of(pid);
     if (memory) request.placement.memory = SizeSpec{*memory, 0};
     return manager->acquire(request);
   }
@@ -135,10 +135,10 @@ TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
 TEST_F(LeaseManagerTest, AFillerIsGoneWhenALaterLookShowsThatItsMemoryIsBack) {
   AcquireRequest request;
   request.uid = 1000;
-  request.pid = processes.spawn();
+  request.process = processes.id_of(processes.spawn());
   request.kind = LeaseKind::kFiller;
   const LeaseId id = (*manager->acquire(request))->lease.id;
-  const pid_t command = processes.spawn({.parent = request.pid});
+  const pid_t command = processes.spawn({.parent = request.process.pid});
   ASSERT_TRUE(manager->start(id, command, false));
   manager->end(id, EndCause::kReleased, "somebody needs its GPU");
   loop.advance(100ms);
@@ -159,7 +159,7 @@ TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
   config.max_leases_per_user = 1;
   AcquireRequest request;
   request.uid = 1000;
-  request.pid = processes.spawn();
+  request.process = processes.id_of(processes.spawn());
   request.kind = LeaseKind::kFiller;
   const LeaseId filler = (*manager->acquire(request))->lease.id;
   request.kind = LeaseKind::kRun;
@@ -245,10 +245,10 @@ TEST_F(LeaseManagerTest, WhatDiedWhileTheDaemonWasAwayIsReleased) {
   const pid_t command = processes.spawn({.parent = cli});
   ASSERT_TRUE(manager->start(id, command, false));
   manager.reset();
-  const std::uint64_t old = processes.start_ticks(command);
+  const ports::ProcessId old = processes.id_of(command);
   processes.die(command);
   const pid_t reused = processes.spawn({.pid = command});
-  ASSERT_NE(processes.start_ticks(reused), old);
+  ASSERT_NE(processes.id_of(reused), old);
   restart();
   loop.advance(50ms);
   EXPECT_EQ(last_gone, id);
@@ -311,7 +311,7 @@ TEST_F(LeaseManagerTest, OnlyALeaseThatTakesTurnsHasAQuantum) {
   EXPECT_EQ(manager->update(slice, request).error().code, Code::kInvalid);
   AcquireRequest swap;
   swap.uid = 1000;
-  swap.pid = processes.spawn();
+  swap.process = processes.id_of(processes.spawn());
   swap.placement.swap = true;
   swap.quantum = 5000ms;
   const auto made = manager->acquire(swap);

@@ -7,45 +7,63 @@
 
 namespace gpurota::daemon {
 
-void LeaseProcesses::set_root(pid_t root, std::string cgroup, pid_t reaper) {
+void LeaseProcesses::set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
+                              const std::optional<ports::ProcessId>& reaper) {
   follow_ = true;
   cgroup_ = std::move(cgroup);
-  reaper_ = reaper;
-  see(root);
+  reaper_.reset();
+  if (reaper) {
+    if (auto tracked = track(processes_, *reaper, nullptr)) reaper_ = std::move(*tracked);
+  }
+  if (root) see(*root);
 }
 
-void LeaseProcesses::add(pid_t pid) { see(pid); }
+void LeaseProcesses::add(const ports::ProcessId& process) { see(process); }
 
-void LeaseProcesses::see(pid_t pid) {
-  const auto it = seen_.find(pid);
+void LeaseProcesses::see(const ports::ProcessId& process) {
+  const auto it = seen_.find(process.pid);
   if (it != seen_.end() && it->second.alive()) return;
-  if (auto tracked = track(processes_, pid, std::nullopt, nullptr)) {
-    seen_.insert_or_assign(pid, std::move(*tracked));
+  if (auto tracked = track(processes_, process, nullptr)) {
+    seen_.insert_or_assign(process.pid, std::move(*tracked));
   }
 }
 
 void LeaseProcesses::refresh() {
   std::erase_if(seen_, [](const auto& entry) { return !entry.second.alive(); });
-  if (!cgroup_.empty()) {
-    for (const pid_t pid : processes_.cgroup_members(cgroup_)) see(pid);
-    return;
+  if (!cgroup_.empty()) return see_members();
+  if (follow_) see_descendants();
+}
+
+// A number that a cgroup lists may be a stranger's by the time it is looked up: who was found is in it still, or is not meant.
+void LeaseProcesses::see_members() {
+  for (const pid_t pid : processes_.cgroup_members(cgroup_)) {
+    if (seen_.contains(pid)) continue;
+    const auto info = processes_.read_info(pid);
+    if (!info || info->zombie || !ports::is_in_cgroup(processes_.cgroup_of(pid), cgroup_)) continue;
+    see(info->id());
   }
-  if (!follow_) return;
-  std::unordered_multimap<pid_t, pid_t> children;
+}
+
+// Of a parent that lives on after the look the number was its own all the time: so its children are.
+void LeaseProcesses::see_descendants() {
+  std::unordered_multimap<pid_t, ports::ProcessId> children;
   for (const ports::ProcessInfo& process : processes_.read_all()) {
-    if (!process.zombie) children.emplace(process.parent, process.pid);
+    if (!process.zombie) children.emplace(process.parent, process.id());
   }
   std::vector<pid_t> open;
-  for (const auto& [pid, tracked] : seen_) open.push_back(pid);
-  if (reaper_ != 0) open.push_back(reaper_);
+  for (const auto& [pid, tracked] : seen_) {
+    if (tracked.alive()) open.push_back(pid);
+  }
+  if (reaper_ && reaper_->alive()) open.push_back(reaper_->pid());
   while (!open.empty()) {
     const pid_t parent = open.back();
     open.pop_back();
     const auto [first, last] = children.equal_range(parent);
     for (auto it = first; it != last; ++it) {
-      if (seen_.contains(it->second)) continue;
+      if (seen_.contains(it->second.pid)) continue;
       see(it->second);
-      open.push_back(it->second);
+      const auto found = seen_.find(it->second.pid);
+      if (found != seen_.end() && found->second.alive()) open.push_back(found->first);
     }
   }
 }

@@ -19,17 +19,21 @@ class LeaseProcesses {
  public:
   explicit LeaseProcesses(ports::Processes& processes) : processes_(processes) {}
 
-  // `root` is the command's first process. `cgroup` is empty where there is none; `reaper` is then
-  // the subreaper whose children all belong to the lease, or 0.
-  void set_root(pid_t root, std::string cgroup, pid_t reaper);
+  // `root` is the command's first process, if it lives. `cgroup` is empty where there is none; `reaper` is then
+  // the subreaper whose children all belong to the lease, if there is one.
+  void set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
+                const std::optional<ports::ProcessId>& reaper);
   // A process that said so itself and was believed (a tenant).
-  void add(pid_t pid);
+  void add(const ports::ProcessId& process);
 
   const std::string& cgroup() const { return cgroup_; }
   std::optional<std::string> own_cgroup() const {
     return cgroup_.empty() ? std::nullopt : std::optional(cgroup_);
   }
-  bool contains(pid_t pid) const { return seen_.contains(pid); }
+  bool contains(const ports::ProcessId& process) const {
+    const auto it = seen_.find(process.pid);
+    return it != seen_.end() && it->second.id == process;
+  }
 
   // Looks again; call now and then while there is no cgroup, so that nobody leaves unseen.
   void refresh();
@@ -42,13 +46,15 @@ class LeaseProcesses {
   void clean_up();
 
  private:
-  void see(pid_t pid);
+  void see(const ports::ProcessId& process);
+  void see_members();
+  void see_descendants();
   void signal_all(int signal);
 
   ports::Processes& processes_;
   std::string cgroup_;
   bool follow_ = false;  // descendants: there is a root
-  pid_t reaper_ = 0;
+  std::optional<TrackedProcess> reaper_;
   std::map<pid_t, TrackedProcess> seen_;
 };
 

@@ -50,10 +50,10 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
   entry.token = stored.token;
   // Pids and cgroups of another boot mean nothing.
   const bool same_boot = stored.boot_id == boot_id;
-  const auto find = [&](const std::optional<ports::StoredProcess>& process,
+  const auto find = [&](const std::optional<ports::ProcessId>& process,
                         std::function<void()> on_death) -> std::optional<TrackedProcess> {
     if (!process || !same_boot) return std::nullopt;
-    auto tracked = track(parts_.processes, process->pid, process->start_ticks, std::move(on_death));
+    auto tracked = track(parts_.processes, *process, std::move(on_death));
     return tracked ? std::optional(std::move(*tracked)) : std::nullopt;
   };
   const LeaseId id = stored.id;
@@ -63,12 +63,14 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
                       entry.automatic ? [this, id] { on_process_death(id); } : on_holder_death(id));
   entry.main = find(stored.main, entry.automatic ? std::function<void()>() : on_main_death(id));
   entry.subreaper = stored.subreaper;
-  const pid_t reaper =
-      entry.subreaper && entry.holder && stored.cgroup.empty() ? entry.holder->pid() : 0;
+  const auto id_of = [](const std::optional<TrackedProcess>& process) {
+    return process ? std::optional(process->id) : std::nullopt;
+  };
+  const auto reaper = entry.subreaper && stored.cgroup.empty() ? id_of(entry.holder) : std::nullopt;
   if (entry.automatic) {
-    if (entry.main) entry.members.add(entry.main->pid());
+    if (entry.main) entry.members.add(entry.main->id);
   } else if (same_boot && (entry.main || !stored.cgroup.empty())) {
-    entry.members.set_root(entry.main ? entry.main->pid() : 0, stored.cgroup, reaper);
+    entry.members.set_root(id_of(entry.main), stored.cgroup, reaper);
   }
   const bool holder = entry.holder.has_value();
   const bool main = entry.main.has_value();

@@ -69,6 +69,8 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
         room.swap_needed = std::max(room.swap_needed, share->limit.value_or(Bytes()));
       } else {
         room.reserved += share->limit.value_or(room.capacity);
+        const lease::Account* account = parts_.grants.find(id, gpu.info.uuid);
+        if (account && share->limit) room.above_limits += account->charged() - *share->limit;
       }
       room.holders +=
           fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
@@ -199,25 +201,20 @@ void LeaseManager::check_store() {
 }
 
 std::optional<LeaseId> LeaseManager::lease_of_cgroup(const std::string& cgroup) const {
-  if (cgroup.empty()) return std::nullopt;
-  const auto is_below = [&](const std::string& own) {
-    return !own.empty() && cgroup.starts_with(own) &&
-           (cgroup.size() == own.size() || cgroup[own.size()] == '/');
-  };
   for (const auto& [id, entry] : entries_) {
-    if (is_below(entry.members.cgroup())) return id;
+    if (ports::is_in_cgroup(cgroup, entry.members.cgroup())) return id;
     for (const auto& [pid, command] : entry.commands) {
-      if (is_below(command.members.cgroup())) return id;
+      if (ports::is_in_cgroup(cgroup, command.members.cgroup())) return id;
     }
   }
   return std::nullopt;
 }
 
-std::optional<LeaseId> LeaseManager::lease_of_process(pid_t pid) const {
+std::optional<LeaseId> LeaseManager::lease_of_process(const ports::ProcessId& process) const {
   for (const auto& [id, entry] : entries_) {
-    if (entry.members.contains(pid)) return id;
+    if (entry.members.contains(process)) return id;
     for (const auto& [main, command] : entry.commands) {
-      if (command.members.contains(pid)) return id;
+      if (command.members.contains(process)) return id;
     }
   }
   return std::nullopt;

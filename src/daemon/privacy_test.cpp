@@ -78,14 +78,14 @@ class PrivacyTest : public FakeWorldTest {
     request.uid = kAlice;
     FakeProcesses::Spawn cli;
     cli.uid = kAlice;
-    request.pid = processes.spawn(cli);
+    request.process = processes.id_of(processes.spawn(cli));
     request.placement.memory = SizeSpec{gib(20), 0};
     request.command = {"secret-command"};
     request.note = "secret-note";
     id = (*leases.acquire(request))->lease.id;
     FakeProcesses::Spawn command;
     command.uid = kAlice;
-    command.parent = request.pid;
+    command.parent = request.process.pid;
     command.command = {"secret-command"};
     const pid_t main = processes.spawn(command);
     EXPECT_TRUE(leases.start(id, main, false));
@@ -107,7 +107,7 @@ class PrivacyTest : public FakeWorldTest {
   std::string ask(uid_t uid, Method method) {
     FakeProcesses::Spawn client;
     client.uid = uid;
-    const Caller caller{processes.spawn(client), uid};
+    const Caller caller{processes.id_of(processes.spawn(client)), uid};
     return methods.call(caller, proto::Call{std::move(method), false, false}).answer;
   }
   // All that a user can ask for.

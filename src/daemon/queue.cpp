@@ -191,7 +191,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   entry.id = *id;
   entry.asked = request;
   entry.since = parts_.wall_clock();
-  auto holder = track(parts_.processes, request.pid, std::nullopt, [this, id = *id] {
+  auto holder = track(parts_.processes, request.process, [this, id = *id] {
     leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
   });
   if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
@@ -212,7 +212,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   row.as_name = request.as_name;
   row.note = request.note;
   row.command = request.command;
-  row.holder = {entry.holder.pid(), entry.holder.start_ticks};
+  row.holder = entry.holder.id;
   row.boot_id = parts_.processes.boot_id();
   row.swap = request.placement.swap;
   row.oversize = request.placement.oversize;

@@ -51,7 +51,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call) {
-  const Caller owner{caller.pid, call.uid.value_or(caller.uid)};
+  const Caller owner{caller.process, call.uid.value_or(caller.uid)};
   if (owner.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, "what others may have is for administrators to ask"});
   }
@@ -100,7 +100,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});
   }
   const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid);
-  if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.pid(), why);
+  if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.id, why);
   parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why});
   return replied<proto::Cancel>({});
 }

@@ -41,7 +41,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
     }
   };
   if (stored.boot_id != parts_.processes.boot_id()) return drop("the machine was restarted");
-  auto holder = track(parts_.processes, stored.holder.pid, stored.holder.start_ticks, [this, id] {
+  auto holder = track(parts_.processes, stored.holder, [this, id] {
     leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
   });
   if (!holder) return drop("the process that waited went while the daemon was away");
@@ -51,7 +51,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.here = false;
   entry.holder = std::move(*holder);
   entry.asked.uid = stored.uid;
-  entry.asked.pid = stored.holder.pid;
+  entry.asked.process = stored.holder;
   entry.asked.placement.count = stored.count;
   entry.asked.placement.gpus = stored.gpus;
   entry.asked.placement.memory = stored.memory;

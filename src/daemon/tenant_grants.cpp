@@ -18,6 +18,8 @@ constexpr int kMostBeforeAnswer = 512;
 // A new daemon has heard of all processes within this.
 constexpr Duration kAllAreBack = std::chrono::seconds(10);
 
+constexpr const char* kDoesNotRead = "it does not read its answers";
+
 }  // namespace
 
 Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
@@ -30,8 +32,8 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   tenant->swap = entry.lease.swap();
   for (const LeaseGpu& gpu : entry.lease.gpus) tenant->slots.push_back(gpu.uuid);
   const TenantId id = tenant->id;
-  GPUROTA_ASSIGN_OR_RETURN(tenant->process, track(parts_.processes, session.peer.pid, std::nullopt,
-                                                  [this, id] { on_death(id); }));
+  GPUROTA_ASSIGN_OR_RETURN(
+      tenant->process, track(parts_.processes, session.peer.process, [this, id] { on_death(id); }));
   GPUROTA_ASSIGN_OR_RETURN(sys::SharedPage page, sys::SharedPage::make());
   tenant->page.emplace(std::move(page));
   lay_out_page(tenant->shared(), tenant->slots);
@@ -51,18 +53,18 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
     assume_use(tenant->shared(), *tenant->slot_of(memory.gpu), memory.granted);
   }
   parts_.grants.add_tenant(id, entry.lease.id, held);
-  supersede(entry.lease.id, session.peer.pid, id);
-  if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.pid, held);
-  parts_.leases.add_process(entry.lease.id, session.peer.pid);
+  supersede(entry.lease.id, session.peer.process, id);
+  if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process.pid, held);
+  parts_.leases.add_process(entry.lease.id, session.peer.process);
   session.tenant = tenant.get();
   return tenants_.emplace(id, std::move(tenant)).first->second.get();
 }
 
 // A process that connects again brings its own account of what it holds: the old one is void.
-void TenantServer::supersede(LeaseId lease, pid_t pid, TenantId by) {
+void TenantServer::supersede(LeaseId lease, const ports::ProcessId& process, TenantId by) {
   for (auto it = tenants_.begin(); it != tenants_.end();) {
     Tenant& old = *it->second;
-    if (old.lease != lease || old.process.pid() != pid || old.session || old.dead) {
+    if (old.lease != lease || old.process.id != process || old.session || old.dead) {
       ++it;
       continue;
     }
@@ -111,7 +113,7 @@ void TenantServer::answer_asked(TenantId id) {
   const Tenant::Asked asked = *tenant->asked;
   tenant->asked.reset();
   if (!query(*tenant, asked.slot, asked.seq)) {
-    close_session(*tenant->session, "it does not read its answers");
+    end_session(*tenant->session, kDoesNotRead);
   }
 }
 
@@ -188,21 +190,21 @@ bool TenantServer::contexts(Tenant& tenant, const gpurota_msg_contexts& message)
 }
 
 void TenantServer::answer_measured(const GpuUuid& gpu, TimePoint taken) {
-  std::vector<Session*> broken;
-  for (const auto& entry : tenants_) {
-    Tenant* const tenant = entry.second.get();
-    if (!tenant->session) continue;
+  for (const auto& [id, tenant] : tenants_) {
+    std::vector<Tenant::Awaiting> due;
     std::erase_if(tenant->awaiting, [&](const Tenant::Awaiting& waiting) {
-      if (tenant->slots[waiting.slot] != gpu || taken < waiting.since) return false;
-      if (!query(*tenant, waiting.slot, waiting.seq)) broken.push_back(tenant->session);
-      return true;
+      const bool is_due = tenant->slots[waiting.slot] == gpu && taken >= waiting.since;
+      if (is_due) due.push_back(waiting);
+      return is_due;
     });
+    for (const Tenant::Awaiting& waiting : due) {
+      if (!tenant->session || query(*tenant, waiting.slot, waiting.seq)) continue;
+      end_session(*tenant->session, kDoesNotRead);
+    }
   }
-  for (Session* session : broken) close_session(*session, "it does not read its answers");
 }
 
 void TenantServer::carry_out(const lease::AddressedGrantActions& actions) {
-  std::vector<Session*> broken;
   for (const auto& [gpu, action] : actions) {
     const TenantId id = std::visit([](const auto& a) { return a.tenant; }, action);
     Tenant* const tenant = find(id);
@@ -215,8 +217,9 @@ void TenantServer::carry_out(const lease::AddressedGrantActions& actions) {
           reply->status == lease::GrantStatus::kGranted ? GPUROTA_OK : GPUROTA_REFUSED_LIMIT;
       grown.granted_bytes = reply->granted.count();
       grown.available_bytes = reply->available.count();
-      if (tenant->session && !send_message(tenant->session->fd.get(), grown))
-        broken.push_back(tenant->session);
+      if (tenant->session && !send_message(tenant->session->fd.get(), grown)) {
+        end_session(*tenant->session, kDoesNotRead);
+      }
       if (reply->status == lease::GrantStatus::kRefused && parts_.on_refusal) {
         parts_.on_refusal(tenant->lease, tenant->process.pid(), gpu, tenant->last_asked);
       }
@@ -227,9 +230,6 @@ void TenantServer::carry_out(const lease::AddressedGrantActions& actions) {
       // A full socket is a tenant that is stopped: it is counted in full after the patience.
       (void)send_message(tenant->event.get(), recall);
     }
-  }
-  for (Session* session : broken) {
-    if (sessions_.contains(session)) close_session(*session, "it does not read its answers");
   }
   schedule();
 }
@@ -247,7 +247,7 @@ void TenantServer::on_death(TenantId id) {
   Tenant* const tenant = find(id);
   if (!tenant || tenant->dead) return;
   tenant->dead = true;
-  if (tenant->session) close_session(*tenant->session, "");
+  if (tenant->session) end_session(*tenant->session, "");
   const LeaseId lease = tenant->lease;
   if (tenant->swap) parts_.swap.on_death(tenant->process.pid());
   carry_out(parts_.grants.mark_dead(id, parts_.loop.now()));
@@ -345,16 +345,11 @@ void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
     return publish_all(entry.lease.id);
   }
   parts_.swap.on_lease_gone(entry.lease.id);
-  std::vector<Session*> sessions;
   std::erase_if(tenants_, [&](const auto& t) {
     if (t.second->lease != entry.lease.id) return false;
-    if (Session* session = t.second->session) {
-      session->tenant = nullptr;
-      sessions.push_back(session);
-    }
+    if (Session* const session = t.second->session) end_session(*session, "");
     return true;
   });
-  for (Session* session : sessions) close_session(*session, "");
   schedule();
 }
 

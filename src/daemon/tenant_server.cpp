@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -70,7 +71,7 @@ TenantServer::Tenant* TenantServer::find(TenantId id) const {
 }
 
 void TenantServer::welcome(Fd fd, ipc::Peer peer) {
-  if (peer.pid == 0) return;  // in a pid namespace that hides it: cannot be followed
+  if (peer.process.pid == 0) return;  // in a pid namespace that hides it: cannot be followed
   auto session = std::make_unique<Session>();
   Session& added = *session;
   added.fd = std::move(fd);
@@ -79,7 +80,7 @@ void TenantServer::welcome(Fd fd, ipc::Peer peer) {
                                      [this, &added](unsigned) { on_session(added); });
   auto deadline =
       parts_.loop.add_timer(parts_.loop.now() + kHelloPatience, ports::Urgency::kHousekeeping,
-                            [this, &added] { close_session(added, "it did not say hello"); });
+                            [this, &added] { end_session(added, "it did not say hello"); });
   if (!source || !deadline) return;
   added.source = std::move(*source);
   added.hello_deadline = std::move(*deadline);
@@ -87,14 +88,15 @@ void TenantServer::welcome(Fd fd, ipc::Peer peer) {
 }
 
 void TenantServer::on_session(Session& session) {
+  if (!session.fd) return;
   std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
   const auto received = ipc::receive_packet(session.fd.get(), buffer, 0);
-  if (!received) return close_session(session, received.error().message);
+  if (!received) return end_session(session, received.error().message);
   if (received->state == ipc::IoState::kWouldBlock) return;
-  if (received->state == ipc::IoState::kClosed) return close_session(session, "");
+  if (received->state == ipc::IoState::kClosed) return end_session(session, "");
   const auto message = parse_tenant_message(std::span(buffer).first(received->size));
-  if (!message) return close_session(session, message.error().message);
-  if (!handle(session, *message)) close_session(session, "it broke the protocol");
+  if (!message) return end_session(session, message.error().message);
+  if (!handle(session, *message)) end_session(session, "it broke the protocol");
 }
 
 bool TenantServer::handle(Session& session, const TenantMessage& message) {
@@ -138,62 +140,66 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   }
   const bool own = session.peer.uid == entry->lease.uid;
   if (!own && !same_token(entry->token, hello.token)) return GPUROTA_REFUSED_LEASE;
-  const pid_t pid = session.peer.pid;
-  const bool refused = crowded(entry->lease.id, pid) && !comes_back(entry->lease, hello, pid);
+  const ports::ProcessId& process = session.peer.process;
+  const bool refused =
+      crowded(entry->lease.id, process) && !comes_back(entry->lease, hello, process);
   return refused ? GPUROTA_REFUSED_BUSY : GPUROTA_OK;
 }
 
 // A process that has memory under the lease is in it, however many it may have by now: it would only be counted
 // without being asked. What it says of itself is believed for as long as nobody has looked.
-bool TenantServer::comes_back(const Lease& lease, const gpurota_msg_hello& hello, pid_t pid) const {
+bool TenantServer::comes_back(const Lease& lease, const gpurota_msg_hello& hello,
+                              const ports::ProcessId& process) const {
   bool known = false;
   for (const auto& [id, tenant] : tenants_) {
-    if (tenant->lease != lease.id || tenant->process.pid() != pid || tenant->dead) continue;
+    if (tenant->lease != lease.id || tenant->process.id != process || tenant->dead) continue;
     if (tenant->session) return false;
     known = true;
   }
   if (known || !parts_.holds_memory) return known;
-  return parts_.holds_memory(lease, pid).value_or(hello.held_count != 0);
+  return parts_.holds_memory(lease, process.pid).value_or(hello.held_count != 0);
 }
 
 // The dead whose memory is not back yet take nobody's place, up to a bound of their own; nor does what
 // the newcomer itself was on an earlier connection.
-bool TenantServer::crowded(LeaseId lease, pid_t newcomer) const {
+bool TenantServer::crowded(LeaseId lease, const ports::ProcessId& newcomer) const {
   int alive = 0, dead = 0;
   for (const auto& [id, tenant] : tenants_) {
     if (tenant->lease != lease) continue;
     if (!tenant->process.alive()) {
       ++dead;
-    } else if (tenant->session || tenant->process.pid() != newcomer) {
+    } else if (tenant->session || tenant->process.id != newcomer) {
       ++alive;
     }
   }
   return alive >= parts_.config.max_tenants_per_lease || dead >= kMostDead;
 }
 
+// Who is refused has not said hello: its time goes on.
 void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
-  session.hello_deadline.reset();
+  end_ended_sessions();  // one of them may be its own last
   const std::uint32_t seq = message.header.seq;
   const LeaseEntry* entry = nullptr;
   if (const std::uint32_t status = admit(session, message, entry); status != GPUROTA_OK) {
     if (status == GPUROTA_REFUSED_BUSY && parts_.on_crowd) {
-      parts_.on_crowd(entry->lease, session.peer.pid);
+      parts_.on_crowd(entry->lease, session.peer.process.pid);
     }
     return refuse(session, seq, status);
   }
   auto added = add_tenant(session, message, *entry);
   if (!added) {
     // To the library that is a daemon which is away: it tries again.
-    return close_session(session, "it cannot be taken up: " + added.error().message);
+    return end_session(session, "it cannot be taken up: " + added.error().message);
   }
+  session.hello_deadline.reset();
   Tenant& tenant = **added;
   auto event_pair = ipc::make_socket_pair(SOCK_SEQPACKET);
-  if (!event_pair) return close_session(session, event_pair.error().message);
+  if (!event_pair) return end_session(session, event_pair.error().message);
   tenant.event = std::move(event_pair->first);
   const TenantId id = tenant.id;
   auto source = parts_.loop.watch_fd(tenant.event.get(), false, ports::Urgency::kClient,
                                      [this, id](unsigned events) { on_event_socket(id, events); });
-  if (!source) return close_session(session, source.error().message);
+  if (!source) return end_session(session, source.error().message);
   tenant.event_source = std::move(*source);
   publish_all(tenant.lease);
   auto welcome = make_message<gpurota_msg_welcome>(GPUROTA_MSG_WELCOME, seq);
@@ -204,7 +210,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
   const std::array fds{tenant.page->fd(), event_pair->second.get()};
   if (!send_message(session.fd.get(), welcome, fds)) {
-    close_session(session, "it did not take the welcome");
+    end_session(session, "it did not take the welcome");
   }
 }
 
@@ -212,7 +218,7 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
   const AutomaticLeases::Answer found = parts_.automatic.ask(session.peer);
   if (found.later) {
     // The library asks again, for as long as it is told to wait for a daemon.
-    close_session(session, "");
+    end_session(session, "");
     return true;
   }
   auto answer = make_message<gpurota_msg_lease>(GPUROTA_MSG_LEASE, question.header.seq);
@@ -252,27 +258,45 @@ void TenantServer::hang_up(TenantId id, const std::string& why) {
   tenant->event_source.reset();
   tenant->event.reset();
   if (tenant->session) {
-    close_session(*tenant->session, why);
+    end_session(*tenant->session, why);
   } else if (tenant->swap) {
     parts_.swap.on_disconnect(id);
   }
 }
 
-void TenantServer::close_session(Session& session, const std::string& why) {
+void TenantServer::end_session(Session& session, const std::string& why) {
+  if (!session.fd) return;
   if (!why.empty()) {
     log::warn("tenant disconnected",
-              {{"pid", session.peer.pid}, {"uid", session.peer.uid}, {"reason", why}});
+              {{"pid", session.peer.process.pid}, {"uid", session.peer.uid}, {"reason", why}});
   }
-  if (Tenant* const tenant = session.tenant) {
+  session.source.reset();
+  session.hello_deadline.reset();
+  session.fd.reset();
+  Ended ended{&session, {}};
+  if (Tenant* const tenant = std::exchange(session.tenant, nullptr)) {
+    ended.tenant = tenant->id;
     tenant->session = nullptr;
     tenant->event_source.reset();
     tenant->event.reset();
     tenant->awaiting.clear();
     tenant->asked.reset();
-    if (tenant->swap) parts_.swap.on_disconnect(tenant->id);
-    carry_out(parts_.grants.disconnect(tenant->id, parts_.loop.now()));
   }
-  sessions_.erase(&session);
+  ended_.push_back(ended);
+  if (ended_.size() > 1) return;
+  parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) end_ended_sessions();
+  });
+}
+
+void TenantServer::end_ended_sessions() {
+  for (const Ended& ended : std::exchange(ended_, {})) {
+    sessions_.erase(ended.session);
+    const Tenant* const tenant = ended.tenant ? find(*ended.tenant) : nullptr;
+    if (!tenant || tenant->session) continue;
+    if (tenant->swap) parts_.swap.on_disconnect(tenant->id);
+    if (!tenant->dead) carry_out(parts_.grants.disconnect(tenant->id, parts_.loop.now()));
+  }
 }
 
 }  // namespace gpurota::daemon

@@ -88,13 +88,14 @@ class TenantServer {
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
   bool automatic(Session& session, const gpurota_msg_automatic& question);
-  bool crowded(LeaseId lease, pid_t newcomer) const;
-  bool comes_back(const Lease& lease, const gpurota_msg_hello& hello, pid_t pid) const;
+  bool crowded(LeaseId lease, const ports::ProcessId& newcomer) const;
+  bool comes_back(const Lease& lease, const gpurota_msg_hello& hello,
+                  const ports::ProcessId& process) const;
   std::uint32_t admit(const Session& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
   Result<Tenant*> add_tenant(Session& session, const gpurota_msg_hello& hello,
                              const LeaseEntry& entry);
-  void supersede(LeaseId lease, pid_t pid, TenantId by);
+  void supersede(LeaseId lease, const ports::ProcessId& process, TenantId by);
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);
   bool ask(Tenant& tenant, const gpurota_msg_query& message);
@@ -106,7 +107,10 @@ class TenantServer {
   bool contexts(Tenant& tenant, const gpurota_msg_contexts& message);
   void answer_measured(const GpuUuid& gpu, TimePoint taken);
   void refuse(Session& session, std::uint32_t seq, std::uint32_t status);
-  void close_session(Session& session, const std::string& why);
+  // It is over: nothing is read from it or said to it any more, and its tenant has no connection. What follows from that, and
+  // its end, comes when nobody looks at it or at any other: safe wherever sessions and tenants are gone through.
+  void end_session(Session& session, const std::string& why);
+  void end_ended_sessions();
   void on_death(TenantId id);
   void forget_settled();
   void schedule();
@@ -115,6 +119,12 @@ class TenantServer {
   Parts parts_;
   ports::EventLoop::SourcePtr timer_;
   std::map<const Session*, std::unique_ptr<Session>> sessions_;
+  struct Ended {
+    const Session* session;
+    std::optional<TenantId> tenant;
+  };
+  std::vector<Ended> ended_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
   std::uint64_t last_id_ = 0;
   const TimePoint since_;

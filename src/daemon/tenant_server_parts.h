@@ -10,9 +10,9 @@
 
 namespace gpurota::daemon {
 
-// One CALL connection. It becomes a tenant's with a good HELLO.
+// One CALL connection. It becomes a tenant's with a good HELLO. Only end_ended_sessions() destroys one.
 struct TenantServer::Session {
-  Fd fd;
+  Fd fd;  // empty: it has ended
   ipc::Peer peer;
   ports::EventLoop::SourcePtr source;
   ports::EventLoop::SourcePtr hello_deadline;

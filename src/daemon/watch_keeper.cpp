@@ -346,7 +346,7 @@ void WatchKeeper::stop(const watch::Step& step) {
   event.pids.clear();
   for (const watch::SeenProcess& process : step.targets) {
     if (!may_stop(step.finding, process)) continue;
-    const auto handle = parts_.processes.open(process.pid, process.start_ticks);
+    const auto handle = parts_.processes.open({process.pid, process.start_ticks});
     if (!handle) continue;  // gone meanwhile
     auto sent = (*handle)->send_signal(kill ? SIGKILL : SIGTERM);
     // A stopped one would not hear it.

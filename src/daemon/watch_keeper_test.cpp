@@ -48,11 +48,12 @@ class WatchKeeperTest : public FakeWorldTest {
   LeaseId lease_of(uid_t uid, std::optional<Bytes> memory, std::vector<std::string> command) {
     AcquireRequest request;
     request.uid = uid;
-    request.pid = processes.spawn({.uid = uid});
+    request.process = processes.id_of(processes.spawn({.uid = uid}));
     if (memory) request.placement.memory = SizeSpec{*memory, 0};
     request.command = std::move(command);
     const LeaseId id = (*leases.acquire(request))->lease.id;
-    EXPECT_TRUE(leases.start(id, processes.spawn({.uid = uid, .parent = request.pid}), false));
+    EXPECT_TRUE(
+        leases.start(id, processes.spawn({.uid = uid, .parent = request.process.pid}), false));
     return id;
   }
   void use(pid_t pid, Bytes used) {
@@ -175,7 +176,7 @@ TEST_F(WatchKeeperTest, AProcessThatJoinedALeaseMeanwhileIsNotStopped) {
   look();
   loop.advance(250ms);
   const watch::Look seen = keeper.look_at(sample);
-  leases.add_process(id, pid);
+  leases.add_process(id, processes.id_of(pid));
   keeper.on_look(seen);
   EXPECT_TRUE(processes.alive(pid));
 }

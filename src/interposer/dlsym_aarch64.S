@@ -1,7 +1,7 @@
 /* dlsym, dlvsym and dlmopen for AArch64; dlsym_x86_64.S explains them. */
         .text
 
-        .macro LOOKUP name, hook, real, first
+        .macro LOOKUP name, hook, real, first, function
         .p2align 4
         .globl  \name
         .hidden \name
@@ -9,6 +9,11 @@
 \name:
         .cfi_startproc
         hint    #34                             /* bti c */
+        adrp    x9, gpurota_relocated
+        add     x9, x9, #:lo12:gpurota_relocated
+        ldr     x10, [x9]
+        cmp     x9, x10
+        b.ne    4f
         adrp    x9, gpurota_mode
         ldrb    w9, [x9, #:lo12:gpurota_mode]
         cmp     w9, #1                          /* 1: no lease, do nothing at all */
@@ -62,8 +67,39 @@
         ldrb    w9, [x1, #4]
         b       3b
         .endif
+4:      stp     x29, x30, [sp, #-48]!
+        .cfi_def_cfa_offset 48
+        .cfi_offset x29, -48
+        .cfi_offset x30, -40
+        mov     x29, sp
+        stp     x0, x1, [sp, #16]
+        str     x2, [sp, #32]
+        .ifc    \hook, gpurota_dlmopen_hook
+        mov     x0, xzr
+        .else
+        mov     x0, x1
+        .endif
+        adrp    x1, 5f
+        add     x1, x1, #:lo12:5f
+        bl      gpurota_early_lookup
+        mov     x9, x0
+        mov     x16, x1
+        ldp     x0, x1, [sp, #16]
+        ldr     x2, [sp, #32]
+        ldp     x29, x30, [sp], #48
+        .cfi_restore x29
+        .cfi_restore x30
+        .cfi_def_cfa_offset 0
+        cbnz    x9, 6f
+        cbz     x16, 6f                         /* neither: nullptr */
+        br      x16
+6:      mov     x0, x9
+        ret
         .cfi_endproc
         .size   \name, .-\name
+        .section .rodata
+5:      .string "\function"
+        .text
 
         .p2align 4
         .type   \first, %function
@@ -100,9 +136,17 @@
         .text
         .endm
 
-        LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym
-        LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym
-        LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen
+        LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym, dlsym
+        LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym, dlvsym
+        LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen, dlmopen
+
+        /* Its own address once it is relocated; before, what the linker left there. */
+        .data
+        .p2align 3
+        .type   gpurota_relocated, %object
+gpurota_relocated: .xword gpurota_relocated
+        .size   gpurota_relocated, 8
+        .text
 
         .macro EXPORT alias, target, name
         .globl  \alias

@@ -2,10 +2,13 @@
  * the real function with the caller's return address still on the stack: RTLD_NEXT and RTLD_DEFAULT
  * are then resolved for the true caller, which a C wrapper cannot promise. Names that do not begin
  * with cu[A-Z] or nvml[A-Z] leave after a few compares, without a call, a lock or an allocation.
+ *
+ * Another library's IFUNC resolver may come here before this library is relocated. Then no word that holds an address is
+ * right, and nothing outside of this file but gpurota_early_lookup may be called: gpurota_relocated tells.
  */
         .text
 
-        .macro LOOKUP name, hook, real, first
+        .macro LOOKUP name, hook, real, first, function
         .p2align 4
         .globl  \name
         .hidden \name
@@ -13,6 +16,9 @@
 \name:
         .cfi_startproc
         endbr64
+        leaq    gpurota_relocated(%rip), %rax
+        cmpq    %rax, gpurota_relocated(%rip)
+        jne     4f
         cmpb    $1, gpurota_mode(%rip)          /* 1: no lease, do nothing at all */
         je      1f
         .ifnc   \hook, gpurota_dlmopen_hook    /* which is asked about every file: it is rare */
@@ -56,8 +62,39 @@
         movzbl  4(%rsi), %eax
         jmp     3b
         .endif
+4:      pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rdx
+        .cfi_adjust_cfa_offset 8
+        .ifc    \hook, gpurota_dlmopen_hook
+        xorl    %edi, %edi
+        .else
+        movq    %rsi, %rdi
+        .endif
+        leaq    5f(%rip), %rsi
+        call    gpurota_early_lookup
+        movq    %rax, %r10
+        movq    %rdx, %r11
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        movq    %r10, %rax
+        testq   %rax, %rax
+        jne     6f
+        testq   %r11, %r11
+        je      6f                              /* neither: nullptr */
+        jmp     *%r11
+6:      ret
         .cfi_endproc
         .size   \name, .-\name
+        .section .rodata
+5:      .string "\function"
+        .text
 
         /* What \real points to until the real function has been looked for. */
         .p2align 4
@@ -92,9 +129,17 @@
         .text
         .endm
 
-        LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym
-        LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym
-        LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen
+        LOOKUP  gpurota_dlsym, gpurota_dlsym_hook, gpurota_real_dlsym, first_dlsym, dlsym
+        LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym, dlvsym
+        LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen, dlmopen
+
+        /* Its own address once it is relocated; before, what the linker left there. */
+        .data
+        .p2align 3
+        .type   gpurota_relocated, @object
+gpurota_relocated: .quad gpurota_relocated
+        .size   gpurota_relocated, 8
+        .text
 
         /* The exported names, in the versions that programs are linked to. */
         .macro EXPORT alias, target, name

@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/syscall.h>
 
 namespace gpurota::interposer {
 namespace {
@@ -29,15 +30,10 @@ const T* address(ElfW(Addr) base, ElfW(Addr) value) {
   return reinterpret_cast<const T*>(value < base ? value + base : value);
 }
 
-Object read_object(const dl_phdr_info& info) {
+// Of the object that is loaded at `base`, by its dynamic section.
+Object read_object(ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
   Object o;
-  o.base = info.dlpi_addr;
-  const ElfW(Dyn)* dynamic = nullptr;
-  for (int i = 0; i < info.dlpi_phnum; ++i) {
-    if (info.dlpi_phdr[i].p_type == PT_DYNAMIC) {
-      dynamic = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
-    }
-  }
+  o.base = base;
   if (dynamic == nullptr) return o;
   ElfW(Xword) soname = 0;
   bool named = false;
@@ -71,6 +67,11 @@ Object read_object(const dl_phdr_info& info) {
   return o;
 }
 
+bool same_name(const char* a, const char* b) {
+  for (; *a != '\0' && *a == *b; ++a) ++b;
+  return *a == *b;
+}
+
 constexpr uint16_t kHiddenVersion = 0x8000;
 
 // Remembers the best match so far: a default version beats a compatibility one.
@@ -82,7 +83,7 @@ struct Match {
     const Sym& s = o.symbols[index];
     if (s.st_shndx == SHN_UNDEF || s.st_value == 0) return;
     if ((s.st_info & 0xf) != STT_FUNC) return;
-    if (strcmp(o.strings + s.st_name, name) != 0) return;
+    if (!same_name(o.strings + s.st_name, name)) return;
     const bool is_new = o.versions == nullptr || (o.versions[index] & kHiddenVersion) == 0;
     if (found != nullptr && (is_default || !is_new)) return;
     found = reinterpret_cast<void*>(o.base + s.st_value);
@@ -133,38 +134,133 @@ void search_sysv(const Object& o, const char* name, Match* match) {
   }
 }
 
-constexpr const char* kLibraries[] = {"libc.so.6", "libdl.so.2", "libpthread.so.0"};
-constexpr size_t kLibraryCount = sizeof(kLibraries) / sizeof(kLibraries[0]);
+void search(const Object& o, const char* name, Match* match) {
+  if (o.strings == nullptr || o.symbols == nullptr) return;
+  if (o.gnu_hash != nullptr) {
+    search_gnu(o, name, match);
+  } else if (o.sysv_hash != nullptr) {
+    search_sysv(o, name, match);
+  }
+}
+
+constexpr int kLibraries = 3;
+
+// Place of a library in the order in which they are believed; kLibraries: it is none of them. No table of pointers, which
+// would have to be relocated.
+int rank_of(const Object& o) {
+  if (same_name(o.soname, "libc.so.6")) return 0;
+  if (same_name(o.soname, "libdl.so.2")) return 1;
+  return same_name(o.soname, "libpthread.so.0") ? 2 : kLibraries;
+}
 
 struct Search {
   const char* name;
-  Match matches[kLibraryCount];
+  Match matches[kLibraries];
+
+  void look_into(const Object& o) {
+    const int rank = rank_of(o);
+    if (rank < kLibraries) search(o, name, &matches[rank]);
+  }
+  void* found() const {
+    for (const Match& match : matches) {
+      if (match.found != nullptr) return match.found;
+    }
+    return nullptr;
+  }
 };
 
 int visit(dl_phdr_info* info, size_t, void* data) {
-  Search& search = *static_cast<Search*>(data);
-  const Object o = read_object(*info);
-  if (o.strings == nullptr || o.symbols == nullptr) return 0;
-  for (size_t i = 0; i < kLibraryCount; ++i) {
-    if (strcmp(o.soname, kLibraries[i]) != 0) continue;
-    if (o.gnu_hash != nullptr) {
-      search_gnu(o, search.name, &search.matches[i]);
-    } else if (o.sysv_hash != nullptr) {
-      search_sysv(o, search.name, &search.matches[i]);
+  const ElfW(Dyn)* dynamic = nullptr;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
     }
   }
+  static_cast<Search*>(data)->look_into(read_object(info->dlpi_addr, dynamic));
   return 0;
+}
+
+// Before this library is relocated: nothing of the C library can be called.
+
+long system_call(long number, long a, long b, long c, long d) {
+#if defined(__x86_64__)
+  long result = number;
+  register long r10 __asm__("r10") = d;
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(a), "S"(b), "d"(c), "r"(r10)
+                   : "rcx", "r11", "memory");
+  return result;
+#else
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+  return x0;
+#endif
+}
+
+// The dynamic linker's list of what is loaded. The kernel says where the program's headers are; the program's dynamic section,
+// where that list is. nullptr: it cannot be told.
+const link_map* loaded_objects() {
+  ElfW(auxv_t) values[64];
+  const long file =
+      system_call(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/self/auxv"), O_RDONLY, 0);
+  if (file < 0) return nullptr;
+  const long size = system_call(SYS_read, file, reinterpret_cast<long>(values), sizeof(values), 0);
+  system_call(SYS_close, file, 0, 0, 0);
+  const ElfW(Phdr)* headers = nullptr;
+  uint64_t count = 0;
+  for (long i = 0; i < size / static_cast<long>(sizeof(values[0])); ++i) {
+    if (values[i].a_type == AT_PHDR)
+      headers = reinterpret_cast<const ElfW(Phdr)*>(values[i].a_un.a_val);
+    if (values[i].a_type == AT_PHNUM) count = values[i].a_un.a_val;
+  }
+  ElfW(Addr) base = 0;
+  for (uint64_t i = 0; headers != nullptr && i < count; ++i) {
+    if (headers[i].p_type == PT_PHDR)
+      base = reinterpret_cast<ElfW(Addr)>(headers) - headers[i].p_vaddr;
+  }
+  for (uint64_t i = 0; headers != nullptr && i < count; ++i) {
+    if (headers[i].p_type != PT_DYNAMIC) continue;
+    const auto* dynamic = reinterpret_cast<const ElfW(Dyn)*>(base + headers[i].p_vaddr);
+    for (; dynamic->d_tag != DT_NULL; ++dynamic) {
+      if (dynamic->d_tag != DT_DEBUG || dynamic->d_un.d_ptr == 0) continue;
+      return reinterpret_cast<const r_debug*>(dynamic->d_un.d_ptr)->r_map;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
 
+extern "C" {
+extern const ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+}
+
+EarlyFound gpurota_early_lookup(const char* name, const char* function) {
+  EarlyFound found{nullptr, nullptr};
+  if (name != nullptr) {
+    Match own;
+    search(read_object(reinterpret_cast<ElfW(Addr)>(&__ehdr_start), _DYNAMIC), name, &own);
+    found.ours = own.found;
+    if (found.ours != nullptr) return found;
+  }
+  Search libc{function, {}};
+  for (const link_map* object = loaded_objects(); object != nullptr; object = object->l_next) {
+    libc.look_into(read_object(object->l_addr, object->l_ld));
+  }
+  found.real = libc.found();
+  return found;
+}
+
 void* find_libc_symbol(const char* name) {
   Search search{name, {}};
   dl_iterate_phdr(visit, &search);
-  for (const Match& match : search.matches) {
-    if (match.found != nullptr) return match.found;
-  }
-  return nullptr;
+  return search.found();
 }
 
 }  // namespace gpurota::interposer

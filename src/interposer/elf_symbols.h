@@ -12,4 +12,14 @@ namespace gpurota::interposer {
 // version that new programs are linked to if there are several. nullptr if no such object has it.
 void* find_libc_symbol(const char* name);
 
+// Before this library is relocated, in the resolver of another library's IFUNC: what a look-up by the name `name` (nullptr: of
+// no function of the driver's) is to get. `ours`, if it is a function that we export; else it is for the C library's `function`
+// ("dlsym"), which is at `real`, or cannot be found (nullptr). Calls nothing; reads no word that is relocated.
+struct EarlyFound {
+  void* ours;
+  void* real;
+};
+extern "C" __attribute__((visibility("hidden"))) EarlyFound gpurota_early_lookup(
+    const char* name, const char* function);
+
 }  // namespace gpurota::interposer

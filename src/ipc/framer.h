@@ -21,6 +21,8 @@ class Framer {
   Result<void> feed(std::string_view bytes);
   // The next whole message without its NUL, or nothing. Call until nothing after each feed().
   std::optional<std::string> next();
+  // Whether next() has one.
+  bool has_next() const { return buffered() > open_; }
   // Bytes held of messages that have not been taken.
   std::size_t buffered() const { return buffer_.size() - taken_; }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <ctime>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,6 +48,11 @@ tl::unexpected<Error> peer_ended() {
   return fail(Code::kGone, "the process that connected has ended");
 }
 
+bool has_ended(const Fd& pidfd) {
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) != 0;
+}
+
 }  // namespace
 
 bool Peer::in_group(gid_t group) const {
@@ -63,16 +69,18 @@ Result<Fd> read_peer_pidfd(int fd) {
   return fail_errno("cannot open a peer's pidfd", errno);
 }
 
-Result<Fd> open_peer_pidfd(pid_t pid) {
+Result<Fd> open_peer_pidfd(pid_t pid, uid_t uid) {
   const std::uint64_t now = ticks_since_boot();
   Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
-    if (errno == ESRCH || errno == EINVAL) return peer_ended();
+    if (errno == ESRCH || errno == EINVAL || errno == ENOENT) return peer_ended();
     if (errno == ENOSYS) return fail(Code::kUnavailable, "the kernel has no pidfd_open", errno);
     return fail_errno(fmt::format("cannot open process {}", pid), errno);
   }
   const auto stat = read_proc_stat(pid);
+  const auto uids = read_proc_uids(pid);
   if (stat && stat->start_ticks > now) return peer_ended();
+  if (uids && uids->real != uid && uids->effective != uid) return peer_ended();
   return pidfd;
 }
 
@@ -83,18 +91,20 @@ Result<Peer> read_peer(int fd) {
     return fail_errno("cannot read a peer's credentials", errno);
   }
   Peer peer;
-  peer.pid = credentials.pid;
+  peer.process.pid = credentials.pid;
   peer.uid = credentials.uid;
   peer.gid = credentials.gid;
   GPUROTA_ASSIGN_OR_RETURN(peer.groups, read_groups(fd));
-  if (peer.pid == 0) return peer;
+  if (peer.process.pid == 0) return peer;
   Result<Fd> pidfd = read_peer_pidfd(fd);
-  if (!pidfd && pidfd.error().code == Code::kUnavailable) pidfd = open_peer_pidfd(peer.pid);
-  if (pidfd) {
-    peer.pidfd = std::move(*pidfd);
-  } else if (pidfd.error().code != Code::kGone) {
-    return tl::unexpected<Error>(std::move(pidfd).error());
+  if (!pidfd && pidfd.error().code == Code::kUnavailable) {
+    pidfd = open_peer_pidfd(credentials.pid, credentials.uid);
   }
+  if (!pidfd) return tl::unexpected<Error>(std::move(pidfd).error());
+  const auto stat = read_proc_stat(credentials.pid);
+  // Of a process that lives now what was read by its number was its own.
+  if (has_ended(*pidfd)) return peer_ended();
+  if (stat) peer.process.start_ticks = stat->start_ticks;
   return peer;
 }
 

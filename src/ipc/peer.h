@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "ports/process_id.h"
 
 #include <vector>
 
@@ -12,24 +13,24 @@
 namespace gpurota::ipc {
 
 struct Peer {
-  pid_t pid = 0;  // 0: in a pid namespace that we cannot see into
+  // The very process that connected, which lived when this was read. No pid: in a pid namespace that we cannot see into; no
+  // start: hidden from us (hidepid).
+  ports::ProcessId process;
   uid_t uid = 0;  // effective, when it connected; 65534 if not mapped in our namespace
   gid_t gid = 0;
   std::vector<gid_t> groups;  // supplementary
-  // The very process that connected, even if its pid has been reused since. Empty where pid is 0 or
-  // the process has ended.
-  Fd pidfd;
 
   bool in_group(gid_t group) const;
 };
 
+// kGone if the process has ended: nobody could tell any more which one it was.
 Result<Peer> read_peer(int fd);
 
 // The two ways to the pidfd, apart for the tests. kGone if the process has ended, kUnavailable if
 // the kernel cannot tell.
 Result<Fd> read_peer_pidfd(int fd);  // Linux 6.5 and newer: exact
-// By pid, refused if that process started after this call began: then it is not the one that
-// connected before.
-Result<Fd> open_peer_pidfd(pid_t pid);
+// By pid, refused if that process started after this call began, or is not of the user who connected: then it is not the
+// one that did. What is left is a later process of the same user.
+Result<Fd> open_peer_pidfd(pid_t pid, uid_t uid);
 
 }  // namespace gpurota::ipc

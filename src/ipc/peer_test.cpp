@@ -1,5 +1,6 @@
 #include "ipc/peer.h"
 
+#include "base/proc_stat.h"
 #include "ipc/unix_socket.h"
 #include "testing/temp_dir.h"
 
@@ -65,13 +66,10 @@ TEST_F(PeerTest, IsWhoConnected) {
   start();
   const auto peer = read_peer(connection_.get());
   ASSERT_TRUE(peer) << peer.error().message;
-  EXPECT_EQ(peer->pid, child_);
+  EXPECT_EQ(peer->process.pid, child_);
+  EXPECT_EQ(peer->process.start_ticks, read_proc_stat(child_)->start_ticks);
   EXPECT_EQ(peer->uid, ::geteuid());
   EXPECT_EQ(peer->gid, ::getegid());
-  ASSERT_TRUE(peer->pidfd);
-  EXPECT_FALSE(ended(peer->pidfd));
-  kill_child();
-  EXPECT_TRUE(ended(peer->pidfd));
 }
 
 TEST_F(PeerTest, BothWaysToThePidfdAgree) {
@@ -81,23 +79,25 @@ TEST_F(PeerTest, BothWaysToThePidfdAgree) {
     ASSERT_TRUE(exact) << exact.error().message;
     EXPECT_FALSE(ended(*exact));
   }
-  const auto by_pid = open_peer_pidfd(child_);
+  const auto by_pid = open_peer_pidfd(child_, ::geteuid());
   ASSERT_TRUE(by_pid) << by_pid.error().message;
   EXPECT_FALSE(ended(*by_pid));
   const pid_t gone = child_;
   kill_child();
   EXPECT_TRUE(ended(*by_pid));
-  EXPECT_EQ(open_peer_pidfd(gone).error().code, Code::kGone);
+  EXPECT_EQ(open_peer_pidfd(gone, ::geteuid()).error().code, Code::kGone);
 }
 
-TEST_F(PeerTest, APeerThatHasEndedStillHasAName) {
+// Where the kernel has only the number, a process of another user cannot be taken for who connected.
+TEST_F(PeerTest, ANumberThatIsAnotherUsersIsNotWhoConnected) {
   start();
-  const pid_t pid = child_;
+  EXPECT_EQ(open_peer_pidfd(child_, ::geteuid() + 1).error().code, Code::kGone);
+}
+
+TEST_F(PeerTest, WhoHasEndedIsNobody) {
+  start();
   kill_child();
-  const auto peer = read_peer(connection_.get());
-  ASSERT_TRUE(peer) << peer.error().message;
-  EXPECT_EQ(peer->pid, pid);
-  EXPECT_TRUE(!peer->pidfd || ended(peer->pidfd));
+  EXPECT_EQ(read_peer(connection_.get()).error().code, Code::kGone);
 }
 
 TEST_F(PeerTest, HasItsSupplementaryGroupsManyToo) {

@@ -38,6 +38,9 @@ std::string obstacle_now(const PlacementRequest& request, const GpuRoom& room) {
   if (!room.unreserved_use.is_zero()) {
     text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
   }
+  if (!room.above_limits.is_zero()) {
+    text += fmt::format(", {} in use above the limits there", to_string(room.above_limits));
+  }
   return text;
 }
 
@@ -194,7 +197,7 @@ std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms) {
 bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
 
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
-  Bytes foreign = room.unreserved_use;
+  Bytes foreign = room.unreserved_use + room.above_limits;
   if (request.take_over) {
     const auto own = room.unreserved_by.find(*request.take_over);
     if (own != room.unreserved_by.end()) foreign -= own->second;
@@ -224,7 +227,9 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
       request.threshold ? room.unreserved_use > *request.threshold : room.in_unreserved_use;
   if (!request.exclusive() || !in_use) return {};
   // With all of it the user's own, nobody else is in the way.
-  if (request.take_over && capacity_for(request, room) == room.capacity) return {};
+  if (request.take_over && capacity_for(request, room) + room.above_limits == room.capacity) {
+    return {};
+  }
   return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
 }
 

@@ -23,6 +23,7 @@ struct GpuRoom {
   Bytes capacity;        // size less what the driver keeps
   Bytes reserved;        // promised to slices; a lease that has it whole: all
   Bytes unreserved_use;  // held by processes of no lease
+  Bytes above_limits{};  // held by slices beyond what was promised to them, as NVML shows it
   int leases = 0;
   Bytes swap_capacity;     // what swap leases may have of `capacity` when nobody else is there
   Bytes swap_needed;       // the largest of them, with what the others cannot move; zero: none

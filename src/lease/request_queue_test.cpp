@@ -264,6 +264,17 @@ TEST(RequestQueue, UnreservedUseIsLeftOutUnlessItIsTheUsersOwnAndTakenOver) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
+// Whoever holds it: what is held is not there for others.
+TEST(RequestQueue, WhatALeaseHoldsAboveItsLimitIsPlacedAround) {
+  Lab lab(2);
+  lab.slice(gib(40));
+  EXPECT_EQ(lab.decide().grants.at(0).gpus.at(0).uuid, gpu(0)) << "which would be chosen else";
+  lab.rooms[0].above_limits = gib(70);
+  EXPECT_EQ(lab.decide().grants.at(0).gpus.at(0).uuid, gpu(1));
+  lab.rooms[1].above_limits = gib(70);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+}
+
 TEST(RequestQueue, TheReasonSaysHowManyAreFreeAndWhenTheNextIsExpected) {
   Lab lab(3);
   lab.lease({1}, 40min);

@@ -15,10 +15,10 @@ namespace gpurota::ports {
 struct StoredJob {
   std::uint64_t id = 0;  // grows; never given twice
   uid_t uid = 0;
-  std::string user;                     // its name when the job was added
-  std::string spec, state;              // records of jobs/record.h
-  std::optional<StoredProcess> keeper;  // of the run that is on
-  std::string boot_id;                  // in which all that is meant
+  std::string user;                 // its name when the job was added
+  std::string spec, state;          // records of jobs/record.h
+  std::optional<ProcessId> keeper;  // of the run that is on
+  std::string boot_id;              // in which all that is meant
   bool operator==(const StoredJob&) const = default;
 };
 

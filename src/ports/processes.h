@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "ports/event_loop.h"
+#include "ports/process_id.h"
 
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,8 @@ struct ProcessInfo {
   uid_t uid = 0;                  // real uid
   std::uint64_t start_ticks = 0;  // since boot: with pid, unique within a boot
   bool zombie = false;
+
+  ProcessId id() const { return {pid, start_ticks}; }
 };
 
 class Processes {
@@ -44,8 +47,8 @@ class Processes {
 
   virtual ~Processes() = default;
 
-  // kGone if there is no such process (or it is not the one that started at `start_ticks`, if given).
-  virtual Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) = 0;
+  // kGone if it has ended, also if its number is another's now; kDenied if its start is not known or hidden (hidepid).
+  virtual Result<HandlePtr> open(const ProcessId& process) = 0;
   // Calls back once when the process dies (soon, if it is dead already). Several may be registered.
   virtual Result<EventLoop::SourcePtr> on_death(Handle& process,
                                                 std::function<void()> callback) = 0;
@@ -73,5 +76,17 @@ class Processes {
   // The cgroup v2 path of a process, absolute, or empty.
   virtual std::string cgroup_of(pid_t pid) = 0;
 };
+
+// `path` is the cgroup `group`, or below it. Not for a group without a name.
+inline bool is_in_cgroup(const std::string& path, const std::string& group) {
+  return !group.empty() && path.starts_with(group) &&
+         (path.size() == group.size() || path[group.size()] == '/');
+}
+
+// Whether what was just read of a process by its number was of this one: it was if it still has that number.
+inline bool is_still(Processes& processes, const ProcessId& process) {
+  const auto info = processes.read_info(process.pid);
+  return info && info->id() == process;
+}
 
 }  // namespace gpurota::ports

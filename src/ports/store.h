@@ -7,6 +7,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "core/time.h"
+#include "ports/process_id.h"
 
 #include <chrono>
 #include <optional>
@@ -25,18 +26,10 @@ struct StoredGpu {
   bool operator==(const StoredGpu&) const = default;
 };
 
-// A process by what outlives pid reuse: its pid and its start time (clock ticks since boot), which
-// are only meaningful within one boot.
-struct StoredProcess {
-  pid_t pid = 0;
-  std::uint64_t start_ticks = 0;
-  bool operator==(const StoredProcess&) const = default;
-};
-
 // A command that runs under a reservation.
 struct StoredCommand {
-  StoredProcess holder;  // its gpurota run
-  StoredProcess main;
+  ProcessId holder;  // its gpurota run
+  ProcessId main;
   std::string cgroup;  // absolute path, or empty
   std::optional<WallTime> ends;
   bool operator==(const StoredCommand&) const = default;
@@ -51,11 +44,11 @@ struct StoredLease {
   std::string note;                  // foreign bytes, kept exact
   std::vector<std::string> command;  // foreign bytes, kept exact
   std::vector<StoredGpu> gpus;
-  std::optional<StoredProcess> holder;  // the CLI
-  std::optional<StoredProcess> main;    // the command's first process
-  std::string cgroup;                   // absolute path, or empty
-  bool subreaper = false;               // what the holder said of itself at the start
-  std::string boot_id;                  // of the boot in which holder and main are meaningful
+  std::optional<ProcessId> holder;  // the CLI
+  std::optional<ProcessId> main;    // the command's first process
+  std::string cgroup;               // absolute path, or empty
+  bool subreaper = false;           // what the holder said of itself at the start
+  std::string boot_id;              // of the boot in which holder and main are meaningful
   bool ending = false;
   std::optional<WallTime> ends{};  // its enforced end
   std::string as_name{};           // foreign bytes, kept exact
@@ -82,7 +75,7 @@ struct StoredRequest {
   std::string as_name;               // foreign bytes, kept exact
   std::string note;                  // foreign bytes, kept exact
   std::vector<std::string> command;  // foreign bytes, kept exact
-  StoredProcess holder;              // who waits
+  ProcessId holder;                  // who waits
   std::string boot_id;
   std::optional<Bytes> threshold{};  // of unreserved use
   bool swap = false;

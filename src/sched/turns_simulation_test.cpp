@@ -120,7 +120,8 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
   // The last: one that captured and one that allocated, each waiting for the other.
-  for (const Plan& plan : {random_plan_with_outsiders(36, 300), random_plan_with_captures(556, 300)}) {
+  for (const Plan& plan :
+       {random_plan_with_outsiders(36, 300), random_plan_with_captures(556, 300)}) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }

@@ -9,8 +9,7 @@ namespace {
 using namespace std::string_literals;
 
 ports::StoredJob job(std::uint64_t id) {
-  return {id,    1000, "alice", "spec\0\xff"s, "state\0"s, ports::StoredProcess{12, UINT64_MAX},
-          "boot"};
+  return {id, 1000, "alice", "spec\0\xff"s, "state\0"s, ports::ProcessId{12, UINT64_MAX}, "boot"};
 }
 
 TEST(JobStore, KeepsAJobAsItWasOverARestart) {

@@ -21,7 +21,7 @@ std::optional<WallTime> time_at(const Statement& row, int column) {
   return WallTime(milliseconds(row.integer(column)));
 }
 
-ports::StoredProcess process_at(const Statement& row, int column) {
+ports::ProcessId process_at(const Statement& row, int column) {
   return {static_cast<pid_t>(row.integer(column)),
           static_cast<std::uint64_t>(row.integer(column + 1))};
 }

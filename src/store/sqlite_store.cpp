@@ -12,9 +12,9 @@
 namespace gpurota::store {
 namespace {
 
+using ports::ProcessId;
 using ports::StoredGpu;
 using ports::StoredLease;
-using ports::StoredProcess;
 
 std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 std::uint64_t from_integer(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -29,16 +29,15 @@ std::optional<Bytes> bytes_at(const Statement& row, int column) {
   return Bytes(from_integer(row.integer(column)));
 }
 
-void bind_process(Statement& statement, const std::optional<StoredProcess>& process) {
+void bind_process(Statement& statement, const std::optional<ProcessId>& process) {
   using Value = std::optional<std::int64_t>;
   statement.bind(process ? Value(process->pid) : Value());
   statement.bind(process ? Value(to_integer(process->start_ticks)) : Value());
 }
 
-std::optional<StoredProcess> process_at(const Statement& row, int column) {
+std::optional<ProcessId> process_at(const Statement& row, int column) {
   if (row.is_null(column)) return std::nullopt;
-  return StoredProcess{static_cast<pid_t>(row.integer(column)),
-                       from_integer(row.integer(column + 1))};
+  return ProcessId{static_cast<pid_t>(row.integer(column)), from_integer(row.integer(column + 1))};
 }
 
 constexpr const char* kSelectLeases =

@@ -16,8 +16,8 @@
 namespace gpurota::store {
 namespace {
 
+using ports::ProcessId;
 using ports::StoredLease;
-using ports::StoredProcess;
 using testing::TempDir;
 
 StoredLease make_lease(std::uint64_t id) {
@@ -32,7 +32,7 @@ StoredLease make_lease(std::uint64_t id) {
   lease.gpus = {{GpuUuid{"GPU-b"}, gib(8), std::nullopt},
                 {GpuUuid{"GPU-a"}, std::nullopt, Bytes(UINT64_MAX)},
                 {GpuUuid{"MIG-c"}, Bytes(0), gib(1), true, gib(12), gib(16)}};
-  lease.holder = StoredProcess{12, UINT64_MAX};
+  lease.holder = ProcessId{12, UINT64_MAX};
   lease.main = std::nullopt;
   lease.cgroup = "/sys/fs/cgroup/\xff/gpurota-L1";
   lease.boot_id = "11111111-2222-3333-4444-555555555555";
@@ -55,7 +55,7 @@ TEST(SqliteStore, GivesBackExactlyWhatWasSaved) {
   StoredLease first = make_lease(2), second = make_lease(1);
   second.gpus.clear();
   second.command.clear();
-  second.main = StoredProcess{99, 5};
+  second.main = ProcessId{99, 5};
   second.holder.reset();
   second.ending = false;
   second.subreaper = false;

@@ -28,17 +28,6 @@ std::optional<std::string> read_whole(const std::string& path, std::size_t limit
   return content;
 }
 
-std::optional<uid_t> parse_status_uid(std::string_view text) {
-  // The first line is the program's name, in which the kernel escapes newlines.
-  const std::size_t at = text.find("\nUid:\t");
-  if (at == text.npos) return std::nullopt;
-  text.remove_prefix(at + 6);
-  uid_t uid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
-  if (error != std::errc() || end == text.data()) return std::nullopt;
-  return uid;
-}
-
 std::vector<std::string> parse_cmdline(std::string_view text) {
   std::vector<std::string> arguments;
   while (!text.empty()) {

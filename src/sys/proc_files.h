@@ -14,8 +14,6 @@ namespace gpurota::sys {
 // The file's content, at most `limit` bytes of it; nullopt, with errno set, if it cannot be read.
 std::optional<std::string> read_whole(const std::string& path, std::size_t limit = 1 << 20);
 
-// The real uid in /proc/PID/status.
-std::optional<uid_t> parse_status_uid(std::string_view text);
 // The arguments in /proc/PID/cmdline, empty ones included.
 std::vector<std::string> parse_cmdline(std::string_view text);
 

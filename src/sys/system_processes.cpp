@@ -42,13 +42,12 @@ tl::unexpected<Error> unreadable(pid_t pid) {
 
 std::optional<ProcessInfo> read_process(pid_t pid) {
   const auto stat = read_proc_stat(pid);
-  const auto status = read_whole(fmt::format("/proc/{}/status", pid), 4096);
-  const auto uid = status ? parse_status_uid(*status) : std::nullopt;
-  if (!stat || !uid) return std::nullopt;
+  const auto uids = read_proc_uids(pid);
+  if (!stat || !uids) return std::nullopt;
   ProcessInfo info;
   info.pid = pid;
   info.parent = stat->parent;
-  info.uid = *uid;
+  info.uid = uids->real;
   info.start_ticks = stat->start_ticks;
   info.zombie = stat->state == 'Z' || stat->state == 'X';
   return info;
@@ -114,8 +113,8 @@ SystemProcesses::SystemProcesses(EventLoop& loop)
   }
 }
 
-Result<ports::Processes::HandlePtr> SystemProcesses::open(
-    pid_t pid, std::optional<std::uint64_t> start_ticks) {
+Result<ports::Processes::HandlePtr> SystemProcesses::open(const ports::ProcessId& process) {
+  const pid_t pid = process.pid;
   Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
     // ENOENT and EINVAL: the id of a thread, or no id at all.
@@ -128,12 +127,10 @@ Result<ports::Processes::HandlePtr> SystemProcesses::open(
     }
     return fail_errno(fmt::format("cannot open process {}", pid), errno);
   }
-  if (start_ticks) {
-    // After opening: what has this pid and this start time now is what the pidfd refers to.
-    const auto stat = read_proc_stat(pid);
-    if (!stat) return unreadable(pid);
-    if (stat->start_ticks != *start_ticks) return process_ended(pid);
-  }
+  // After opening: what has this pid and this start time now is what the pidfd refers to.
+  const auto stat = read_proc_stat(pid);
+  if (!stat) return unreadable(pid);
+  if (stat->start_ticks != process.start_ticks) return process_ended(pid);
   return std::make_unique<SystemHandle>(pid, std::move(pidfd));
 }
 

@@ -18,7 +18,7 @@ class SystemProcesses final : public ports::Processes {
   // `loop` tells of deaths and must outlive this.
   explicit SystemProcesses(ports::EventLoop& loop);
 
-  Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) override;
+  Result<HandlePtr> open(const ports::ProcessId& process) override;
   Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;

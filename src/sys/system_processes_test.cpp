@@ -58,7 +58,7 @@ class SystemProcessesTest : public ::testing::Test {
 
 TEST_F(SystemProcessesTest, TellsOfADeathOnceEvenWhileItIsAZombie) {
   const pid_t pid = start();
-  auto handle = processes_.open(pid, read_proc_stat(pid)->start_ticks);
+  auto handle = processes_.open({pid, read_proc_stat(pid)->start_ticks});
   ASSERT_TRUE(handle) << handle.error().message;
   EXPECT_TRUE((*handle)->alive());
   int deaths = 0;
@@ -77,12 +77,12 @@ TEST_F(SystemProcessesTest, TellsOfADeathOnceEvenWhileItIsAZombie) {
   EXPECT_FALSE((*handle)->alive());
   EXPECT_TRUE((*handle)->send_signal(SIGKILL)) << "gone is what the signal was for";
   EXPECT_EQ(processes_.read_info(pid).error().code, Code::kGone);
-  EXPECT_EQ(processes_.open(pid, std::nullopt).error().code, Code::kGone);
+  EXPECT_EQ(processes_.open({pid, 1}).error().code, Code::kGone);
 }
 
 TEST_F(SystemProcessesTest, TheHandleMayGoBeforeAndTheSourceInTheCallback) {
   const pid_t pid = start();
-  auto handle = processes_.open(pid, std::nullopt);
+  auto handle = processes_.open(processes_.read_info(pid)->id());
   bool died = false;
   ports::EventLoop::SourcePtr source;
   source = *processes_.on_death(**handle, [&] {
@@ -96,9 +96,12 @@ TEST_F(SystemProcessesTest, TheHandleMayGoBeforeAndTheSourceInTheCallback) {
 
 TEST_F(SystemProcessesTest, AnotherStartTimeIsAnotherProcess) {
   const pid_t pid = start();
-  const auto ticks = processes_.read_info(pid)->start_ticks;
-  EXPECT_TRUE(processes_.open(pid, ticks));
-  EXPECT_EQ(processes_.open(pid, ticks + 1).error().code, Code::kGone);
+  ports::ProcessId id = processes_.read_info(pid)->id();
+  EXPECT_TRUE(processes_.open(id));
+  EXPECT_TRUE(ports::is_still(processes_, id));
+  ++id.start_ticks;
+  EXPECT_EQ(processes_.open(id).error().code, Code::kGone);
+  EXPECT_FALSE(ports::is_still(processes_, id));
 }
 
 TEST_F(SystemProcessesTest, ReadsWhatAProcessIs) {

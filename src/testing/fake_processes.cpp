@@ -9,10 +9,6 @@ namespace {
 
 constexpr const char* kRootCgroup = "/sys/fs/cgroup/fake";
 
-bool is_below(const std::string& cgroup, const std::string& ancestor) {
-  return cgroup == ancestor || cgroup.compare(0, ancestor.size() + 1, ancestor + "/") == 0;
-}
-
 }  // namespace
 
 struct FakeProcesses::Process {
@@ -100,9 +96,9 @@ void FakeProcesses::die(pid_t pid) {
 
 bool FakeProcesses::alive(pid_t pid) const { return processes_.count(pid) > 0; }
 
-std::uint64_t FakeProcesses::start_ticks(pid_t pid) const {
+ports::ProcessId FakeProcesses::id_of(pid_t pid) const {
   const auto at = processes_.find(pid);
-  return at == processes_.end() ? 0 : at->second->info.start_ticks;
+  return at == processes_.end() ? ports::ProcessId{pid, 0} : at->second->info.id();
 }
 
 void FakeProcesses::deliver(Process& process, int signal) {
@@ -114,11 +110,10 @@ void FakeProcesses::deliver(Process& process, int signal) {
   if (ends) die(pid);
 }
 
-Result<ports::Processes::HandlePtr> FakeProcesses::open(pid_t pid,
-                                                        std::optional<std::uint64_t> start_ticks) {
-  const auto at = processes_.find(pid);
-  if (at == processes_.end() || (start_ticks && *start_ticks != at->second->info.start_ticks)) {
-    return fail(Code::kGone, fmt::format("process {} has ended", pid));
+Result<ports::Processes::HandlePtr> FakeProcesses::open(const ports::ProcessId& process) {
+  const auto at = processes_.find(process.pid);
+  if (at == processes_.end() || at->second->info.id() != process) {
+    return fail(Code::kGone, fmt::format("process {} has ended", process.pid));
   }
   return std::make_unique<FakeHandle>(*this, at->second);
 }
@@ -178,7 +173,7 @@ Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::strin
 std::vector<pid_t> FakeProcesses::cgroup_members(const std::string& cgroup) {
   std::vector<pid_t> pids;
   for (const auto& [pid, process] : processes_) {
-    if (is_below(process->cgroup, cgroup)) pids.push_back(pid);
+    if (ports::is_in_cgroup(process->cgroup, cgroup)) pids.push_back(pid);
   }
   return pids;
 }

@@ -39,8 +39,8 @@ class FakeProcesses final : public ports::Processes {
   void set_stopped(pid_t pid, bool stopped) {
     stopped ? void(stopped_.insert(pid)) : void(stopped_.erase(pid));
   }
-  // What open() gives as the identity of this process.
-  std::uint64_t start_ticks(pid_t pid) const;
+  // Of the living process with that pid; {pid, 0} if there is none.
+  ports::ProcessId id_of(pid_t pid) const;
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
 
   void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
@@ -49,7 +49,7 @@ class FakeProcesses final : public ports::Processes {
   void set_cgroups_available(bool available) { cgroups_available_ = available; }
   bool cgroup_exists(const std::string& cgroup) const { return cgroups_.count(cgroup) > 0; }
 
-  Result<HandlePtr> open(pid_t pid, std::optional<std::uint64_t> start_ticks) override;
+  Result<HandlePtr> open(const ports::ProcessId& process) override;
   Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;

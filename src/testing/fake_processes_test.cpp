@@ -14,7 +14,7 @@ TEST(FakeProcesses, ADeathIsToldOnceAndTheHandleKnowsIt) {
   FakeEventLoop loop;
   FakeProcesses processes(loop);
   const pid_t pid = processes.spawn();
-  auto handle = processes.open(pid, processes.start_ticks(pid));
+  auto handle = processes.open(processes.id_of(pid));
   ASSERT_TRUE(handle);
   int deaths = 0;
   auto source = processes.on_death(**handle, [&] { ++deaths; });
@@ -31,12 +31,12 @@ TEST(FakeProcesses, AReusedPidIsAnotherProcess) {
   FakeEventLoop loop;
   FakeProcesses processes(loop);
   const pid_t pid = processes.spawn();
-  const std::uint64_t ticks = processes.start_ticks(pid);
-  auto old = processes.open(pid, ticks);
+  const ports::ProcessId id = processes.id_of(pid);
+  auto old = processes.open(id);
   processes.die(pid);
   processes.spawn({.pid = pid});
   EXPECT_FALSE((*old)->alive());
-  EXPECT_EQ(processes.open(pid, ticks).error().code, Code::kGone);
+  EXPECT_EQ(processes.open(id).error().code, Code::kGone);
   EXPECT_TRUE((*old)->send_signal(SIGKILL));
   EXPECT_TRUE(processes.alive(pid));
 }
@@ -45,7 +45,7 @@ TEST(FakeProcesses, StubbornOnesOnlyDieBySigkill) {
   FakeEventLoop loop;
   FakeProcesses processes(loop);
   const pid_t pid = processes.spawn({.stubborn = true});
-  auto handle = processes.open(pid, std::nullopt);
+  auto handle = processes.open(processes.id_of(pid));
   ASSERT_TRUE((*handle)->send_signal(SIGTERM));
   EXPECT_TRUE((*handle)->alive());
   ASSERT_TRUE((*handle)->send_signal(SIGKILL));

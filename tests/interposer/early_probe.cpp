@@ -47,6 +47,8 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '\0') EXPECT(::dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) != nullptr);
   auto* found = static_cast<Early*>(::dlsym(RTLD_DEFAULT, "early"));
   EXPECT(found != nullptr);
+  const auto* used = static_cast<int (*const*)()>(::dlsym(RTLD_DEFAULT, "early_used"));
+  EXPECT(used == nullptr || (*used)() == 1);  // of early_ifunc.cpp
   make_context();
   hold_to_limit(*found, found->alloc_by_dlsym);
   hold_to_limit(*found, found->alloc_by_handle);

@@ -34,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Loading{"linked_after_the_driver", PROBE_EARLY_LAST, "", "", ""},
                       Loading{"preloaded_before", PROBE_EARLY, PROBE_EARLY_LIBRARY, "", ""},
                       Loading{"preloaded_after", PROBE_EARLY, "", PROBE_EARLY_LIBRARY, ""},
+                      Loading{"looked_up_while_relocated", PROBE_EARLY_IFUNC, "", "", ""},
                       Loading{"opened_later", PROBE_EARLY, "", "", PROBE_EARLY_LIBRARY}),
     [](const auto& each) { return std::string(each.param.name); });
 

@@ -1,0 +1,86 @@
+// Who of those that wait is served next, so that no user has more of the state thread's time than another who wants it: the user
+// who has had least of it, and of one user's what waits longest. Fair queueing by measured time. Pure; state thread only.
+//
+// Who comes, or comes back, starts beside the least served of those that wait: pauses save nothing up.
+#pragma once
+
+#include "core/time.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+template <class Key>
+class FairTurns {
+ public:
+  struct Turn {
+    uid_t user = 0;
+    Key key{};
+  };
+
+  // `key` waits, behind what else waits of this user. The caller sees to it that it waits once.
+  void add(uid_t user, Key key) {
+    User& waits = users_[user];
+    if (waits.keys.empty()) waits.served = std::max(waits.served, floor_);
+    waits.keys.push_back(key);
+  }
+
+  // It waits no more, if it did.
+  void remove(uid_t user, Key key) {
+    const auto found = users_.find(user);
+    if (found != users_.end()) std::erase(found->second.keys, key);
+  }
+
+  // The next, who waits no more; nothing if nobody waits.
+  std::optional<Turn> next() {
+    const auto least =
+        std::min_element(users_.begin(), users_.end(), [](const auto& a, const auto& b) {
+          if (a.second.keys.empty() != b.second.keys.empty()) return b.second.keys.empty();
+          if (a.second.served != b.second.served) return a.second.served < b.second.served;
+          return a.second.last_turn < b.second.last_turn;
+        });
+    if (least == users_.end() || least->second.keys.empty()) return std::nullopt;
+    User& user = least->second;
+    floor_ = user.served;
+    user.last_turn = ++turns_;
+    const Turn turn{least->first, user.keys.front()};
+    user.keys.pop_front();
+    return turn;
+  }
+
+  // What the turn just taken took.
+  void charge(uid_t user, Duration took) {
+    users_[user].served += took;
+    // Who has had no more than the least served has nothing to remember.
+    if (users_.size() > kMostIdle) {
+      std::erase_if(users_, [this](const auto& entry) {
+        return entry.second.keys.empty() && entry.second.served <= floor_;
+      });
+    }
+  }
+
+  bool empty() const {
+    return std::all_of(users_.begin(), users_.end(),
+                       [](const auto& entry) { return entry.second.keys.empty(); });
+  }
+
+ private:
+  static constexpr std::size_t kMostIdle = 64;
+  struct User {
+    Duration served{};
+    std::uint64_t last_turn = 0;
+    std::deque<Key> keys;
+  };
+
+  std::map<uid_t, User> users_;
+  Duration floor_{};  // what the one served last had had before
+  std::uint64_t turns_ = 0;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,11 @@
+#!/usr/bin/env bats
+# Connections that nobody has a use for do not stay.
+
+load ../e2e/helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+@test "a connection that has not said hello ends, also if it was refused or asked for a lease" {
+  python3 -B "$BATS_TEST_DIRNAME/parked.py"
+}
