@@ -59,8 +59,12 @@ def result(running):
 
 
 def reservation(control, **more):
-    reply = control.call("Acquire", kind="reservation", seconds=600, **more)
-    return reply["parameters"]["lease"]["lease_id"]
+    for _ in range(100):  # the daemon answers before it has seen its GPUs
+        reply = control.call("Acquire", kind="reservation", seconds=600, **more)
+        if reply and "error" not in reply:
+            return reply["parameters"]["lease"]["lease_id"]
+        time.sleep(0.1)
+    raise RuntimeError(f"no lease: {reply}")
 
 
 def message(load, lease, number):

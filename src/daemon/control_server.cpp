@@ -21,7 +21,7 @@ namespace {
 // What may wait for a reader that is slow: a few full status replies.
 constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
 // So long, or so many, are calls served at once; then the loop looks after everything else.
-constexpr Duration kSlice = std::chrono::milliseconds(2);
+constexpr Duration kSlice = std::chrono::microseconds(500);
 constexpr int kCallsInASlice = 64;
 
 }  // namespace
