@@ -28,7 +28,7 @@ int (*resolve_early())() {
   int (*by_name)() = nullptr;
   find(&by_name, "getppid");
   const auto by_version =
-      reinterpret_cast<int (*)()>(::dlvsym(RTLD_NEXT, "getppid", EARLY_OLDEST_VERSION));
+      reinterpret_cast<int (*)()>(::dlvsym(RTLD_DEFAULT, "getppid", EARLY_OLDEST_VERSION));
   int (*nothing)() = nullptr;
   find(&nothing, "a_function_that_nobody_has");
   find(&early.alloc_by_dlsym, "cuMemAlloc_v2");
