@@ -1,12 +1,11 @@
 // Processes and control groups of the machine, behind one interface so that tests need neither root
 // nor real processes.
 //
-// Called on the state thread; every call returns within microseconds to a few milliseconds, whatever the
-// processes do. That leaves out what the kernel reads under the lock of a process's address space, which
-// mapping a file of a slow file system holds for as long as that takes, or opens under the lock of its execve
-// (mm_access): /proc/PID/cmdline, environ, auxv, maps, smaps, numa_maps, pagemap, mem (fs/proc/base.c,
-// task_mmu.c). stat, status, comm (fs/proc/array.c), cgroup (kernel/cgroup/cgroup.c) and the link exe
-// (get_mm_exe_file, under RCU) need neither.
+// Called on the state thread; every call returns within microseconds to a few milliseconds, whatever the processes do.
+// So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps, pagemap, mem: the kernel reads them under the lock
+// of the address space, which mapping a file of a slow file system holds, or opens them under that of its execve
+// (fs/proc/base.c, task_mmu.c). stat, status, comm (array.c), cgroup and the link exe (get_mm_exe_file, RCU) need
+// neither.
 #pragma once
 
 #include "base/fd.h"
