@@ -395,6 +395,12 @@ proto::Health::Reply Daemon::health() const {
   for (const auto& [type, count] : recorder_.counts()) reply.events.push_back({type, count});
   reply.waits = recorder_.waits();
   reply.recovered_bytes = recovered_.total();
+  if (world_.longest_rounds) {
+    using std::chrono::microseconds;
+    const sys::LongestRounds longest = world_.longest_rounds();
+    reply.loop_longest_us = std::chrono::ceil<microseconds>(longest.since_start).count();
+    reply.loop_longest_minute_us = std::chrono::ceil<microseconds>(longest.last_minute).count();
+  }
   return reply;
 }
 
@@ -413,6 +419,7 @@ std::vector<proto::Check> Daemon::doctor() {
   machine.group = config_.group;
   machine.preload = places_.preload;
   machine.times_not_limited = keeper_.times_not_limited();
+  if (world_.longest_rounds) machine.rounds = world_.longest_rounds();
   for (const GpuEntry& gpu : gpus_.entries()) {
     machine.gpus.push_back(
         {gpu.info, gpus_.name_of(gpu.info.uuid), gpu.sample, sampler_.settings(gpu.info.uuid)});

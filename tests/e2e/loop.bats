@@ -39,7 +39,8 @@ listed() { process True; }
   wait_until listed
   process 'not p.get("command")'
   timeout 10 gpurota status >/dev/null
-  timeout 10 gpurota doctor >/dev/null || [ $? != 124 ]
+  timeout 10 gpurota doctor >examined || [ $? != 124 ]
+  grep 'event loop.*longest round' examined
   wait_until event_is "finding_begun.*pid $LOCKED"
   kill -KILL "$(sed -n 's/^server //p' locked)"
   wait_until process '"locked_program" in (p.get("command") or [""])[0]'

@@ -70,7 +70,7 @@ scraped() { get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value
   wait_until ready_again
 }
 
-@test "readyz says so while the daemon stands still" {
+@test "readyz says so while the daemon stands still, and how long it took is told afterwards" {
   [ "$(get /readyz)" = "$(printf '200\nready')" ]
   kill -STOP "$DAEMON_PID"
   wait_until no_longer_ready
@@ -79,6 +79,8 @@ scraped() { get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value
   grep 'the daemon does not answer' answer
   kill -CONT "$DAEMON_PID"
   wait_until ready_again
+  metrics_say 'gpurota_loop_longest_seconds{window="start"}'
+  metrics_say 'gpurota_loop_longest_seconds{window="minute"}'
 }
 no_longer_ready() { get /readyz >answer 2>&1 || true; if grep -q '^200' answer; then return 1; fi; }
 not_ready() { get /readyz | grep -q '^503'; }
