@@ -48,8 +48,13 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
   request.placement.count = policy.gpus;
   request.placement.memory = policy.memory;
   request.placement.soft_limit = policy.soft_limit;
-  if (auto command = parts_.processes.read_command(peer.process.pid))
-    request.command = std::move(*command);
+  auto command = parts_.processes.command_of(peer.process.pid);
+  if (!command && command.error().code == Code::kUnavailable) {
+    Answer answer;
+    answer.unread = true;
+    return answer;
+  }
+  if (command) request.command = std::move(*command);
   const auto made = parts_.leases.acquire(request);
   if (made) return under(**made, peer);
   if (parts_.make_way(request)) {

@@ -41,7 +41,9 @@ class AutomaticLeases {
     std::string token;
     std::string visible;  // for CUDA_VISIBLE_DEVICES; empty: as it is
     bool later = false;   // no answer yet: fillers make way, and the program asks again
+    bool unread = false;  // no answer yet: its command line is being read. Ask in kUnreadPeriod
   };
+  static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);
   // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy; refused if it is another
   // user's, or the one who asked has ended.
   Answer ask(const ipc::Peer& peer);

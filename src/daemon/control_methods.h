@@ -46,8 +46,9 @@ class ControlMethods {
     ports::Processes* processes = nullptr;
     std::function<proto::Health::Reply()> health = {};
     Fillers* fillers = nullptr;
-    SharedAnswers* answers = nullptr;                   // empty: each answer is made anew
-    std::function<std::uint64_t()> grant_changes = {};  // of the grant book; with `answers`
+    SharedAnswers* answers = nullptr;  // empty: each answer is made anew
+    std::function<std::uint64_t()> grant_changes =
+        {};  // of the grant book and what else shows; with `answers`
     TurnKeeper* turns = nullptr;
     const config::Config* config = nullptr;
     std::function<bool(const std::string& user)> may_exist = {};

@@ -126,28 +126,29 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, places_.fillers,
                 places_.keeper, places_.gpurota, places_.runtime_dir, ::geteuid(),
                 places_.systemd_run}),
-      methods_({leases_,
-                queue_,
-                gpus_,
-                views_,
-                places_.tenant_socket,
-                places_.preload,
-                [this] { return driver_; },
-                [this] { return driver_error_; },
-                [this] { return doctor(); },
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-                recorder_,
-                [this] { return reload(); },
-                world_.wall_clock,
-                &jobs_,
-                &world_.processes,
-                [this] { return health(); },
-                &fillers_,
-                &answers_,
-                [this] { return grants_.changes() + turns_.changes(); },
-                &turns_,
-                &config_,
-                [this](const std::string& user) { return users_.may_exist(user); }}),
+      methods_(
+          {leases_,
+           queue_,
+           gpus_,
+           views_,
+           places_.tenant_socket,
+           places_.preload,
+           [this] { return driver_; },
+           [this] { return driver_error_; },
+           [this] { return doctor(); },
+           [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+           recorder_,
+           [this] { return reload(); },
+           world_.wall_clock,
+           &jobs_,
+           &world_.processes,
+           [this] { return health(); },
+           &fillers_,
+           &answers_,
+           [this] { return grants_.changes() + turns_.changes() + world_.processes.changes(); },
+           &turns_,
+           &config_,
+           [this](const std::string& user) { return users_.may_exist(user); }}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
@@ -396,6 +397,12 @@ proto::Health::Reply Daemon::health() const {
   for (const auto& [type, count] : recorder_.counts()) reply.events.push_back({type, count});
   reply.waits = recorder_.waits();
   reply.recovered_bytes = recovered_.total();
+  if (world_.longest_rounds) {
+    using std::chrono::microseconds;
+    const sys::LongestRounds longest = world_.longest_rounds();
+    reply.loop_longest_us = std::chrono::ceil<microseconds>(longest.since_start).count();
+    reply.loop_longest_minute_us = std::chrono::ceil<microseconds>(longest.last_minute).count();
+  }
   return reply;
 }
 
@@ -414,6 +421,7 @@ std::vector<proto::Check> Daemon::doctor() {
   machine.group = config_.group;
   machine.preload = places_.preload;
   machine.times_not_limited = keeper_.times_not_limited();
+  if (world_.longest_rounds) machine.rounds = world_.longest_rounds();
   for (const GpuEntry& gpu : gpus_.entries()) {
     machine.gpus.push_back(
         {gpu.info, gpus_.name_of(gpu.info.uuid), gpu.sample, sampler_.settings(gpu.info.uuid)});

@@ -24,6 +24,7 @@
 #include "daemon/watch_keeper.h"
 #include "ipc/unix_socket.h"
 #include "lease/grant_book.h"
+#include "sys/round_times.h"
 #include "sys/worker.h"
 
 #include <chrono>
@@ -50,6 +51,7 @@ class Daemon {
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
     ports::JobStore* jobs = nullptr;    // null: there are no jobs
     ports::FillerStore* fillers = nullptr;
+    std::function<sys::LongestRounds()> longest_rounds = {};  // of the loop; empty: not told
     // ask() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
     // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
     std::chrono::milliseconds patience = std::chrono::minutes(5);

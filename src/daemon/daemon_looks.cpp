@@ -113,6 +113,10 @@ void Daemon::on_sample(GpuSample sample, TimePoint taken) {
   }
   entry->sample = std::move(sample);
   entry->taken = taken;
+  // They are read while nobody asks, so that they are known when somebody does.
+  for (const GpuProcess& each : entry->sample.processes) {
+    (void)world_.processes.command_of(each.pid);
+  }
   const watch::Look look = keeper_.look_at(entry->sample);
   Shares shares = share_out(look);
   recovered_.on_look(entry->sample, std::move(shares.by_process));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <fstream>
 
 #include <gnu/libc-version.h>
@@ -32,6 +33,8 @@ Check error(std::string name, std::string summary, std::string remedy) {
 // a test holds this against the list of driver functions.
 constexpr int kOldestCuda = 11040;
 constexpr int kOldestMajor = 6;  // Pascal
+// Of the loop: people notice.
+constexpr Duration kLongRound = std::chrono::seconds(1);
 
 Check check_driver(const Examination& machine) {
   if (machine.driver_error) {
@@ -144,6 +147,18 @@ Check check_library(const Examination& machine) {
   return ok("library", machine.preload);
 }
 
+Check check_loop(const sys::LongestRounds& rounds) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const std::string summary = fmt::format(
+      "longest round {:.1f} ms since gpurotad has started, {:.1f} ms in the last minute",
+      Milliseconds(rounds.since_start).count(), Milliseconds(rounds.last_minute).count());
+  if (rounds.last_minute < kLongRound) return ok("event loop", summary);
+  return warning(
+      "event loop", summary,
+      "everybody waits so long for an answer: see whether the disk of gpurotad's state is "
+      "slow or the machine is out of memory, else please report it");
+}
+
 // The first folder on the way to `file`, or the file, that others may not use; empty: none.
 std::string closed_to_others(const std::string& file) {
   for (std::size_t end = 0; end != std::string::npos;) {
@@ -180,6 +195,7 @@ std::vector<Check> examine(const Examination& machine) {
                        ? error("store", machine.store_error->message,
                                "no lease can be made until gpurotad can write there")
                        : ok("store", "leases can be stored"));
+  if (machine.rounds) checks.push_back(check_loop(*machine.rounds));
   checks.push_back(machine.root
                        ? ok("daemon", machine.group.empty()
                                           ? std::string("runs as root, for everybody")

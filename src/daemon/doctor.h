@@ -6,6 +6,7 @@
 #include "ports/gpu_probe.h"
 #include "ports/processes.h"
 #include "proto/types.h"
+#include "sys/round_times.h"
 
 #include <optional>
 #include <set>
@@ -42,6 +43,7 @@ struct Examination {
   // Driver functions handed out that libgpurota has no hook for and should have.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;
+  std::optional<sys::LongestRounds> rounds;  // of the daemon's loop
   int times_not_limited = 0;  // programs with libgpurota that it did not limit, so far
 };
 

@@ -1,7 +1,5 @@
 #include "daemon/library_reader.h"
 
-#include <algorithm>
-
 namespace gpurota::daemon {
 namespace {
 
@@ -13,11 +11,10 @@ constexpr Duration kStale = std::chrono::seconds(5);
 }  // namespace
 
 LibraryReader::LibraryReader(ports::EventLoop& loop, std::string tenant_socket, Read read)
-    : loop_(loop), tenant_socket_(std::move(tenant_socket)), read_(std::move(read)) {}
-
-LibraryReader::~LibraryReader() {
-  for (auto& [uid, worker] : workers_) worker->ask_to_end();
-}
+    : loop_(loop),
+      tenant_socket_(std::move(tenant_socket)),
+      read_(std::move(read)),
+      workers_(loop, "maps", "the maps") {}
 
 watch::Library LibraryReader::state_of(const watch::SeenProcess& process, bool asks) {
   if (!process.uid || process.start_ticks == 0) return watch::Library::kUnknown;
@@ -26,25 +23,20 @@ watch::Library LibraryReader::state_of(const watch::SeenProcess& process, bool a
     known = Known();
     known.start_ticks = process.start_ticks;
   }
-  known.uid = *process.uid;
   const TimePoint now = loop_.now();
   const bool old = !known.asked || now - *known.asked >= kReadAgain;
-  if (!known.reading && old) read(process.pid, known);
+  if (!known.reading && old) read(process.pid, *process.uid, known);
   if (!known.image || now - known.taken >= kStale) return watch::Library::kUnknown;
   return judge(*known.image, process.lease.has_value(), asks);
 }
 
-void LibraryReader::read(pid_t pid, Known& known) {
-  known.reading = true;
+void LibraryReader::read(pid_t pid, uid_t uid, Known& known) {
   known.asked = loop_.now();
-  std::unique_ptr<sys::Worker>& worker = workers_[known.uid];
-  if (!worker) {
-    worker = std::make_unique<sys::Worker>(loop_, "maps-" + std::to_string(known.uid));
-  }
-  worker->run([read = read_, pid, start = known.start_ticks] { return read(pid, start); },
-              [this, pid, start = known.start_ticks](std::optional<sys::ProcessImage> image) {
-                take(pid, start, std::move(image));
-              });
+  known.reading = workers_.run(
+      uid, [read = read_, pid, start = known.start_ticks] { return read(pid, start); },
+      [this, pid, start = known.start_ticks](std::optional<sys::ProcessImage> image) {
+        take(pid, start, std::move(image));
+      });
 }
 
 void LibraryReader::take(pid_t pid, std::uint64_t start_ticks,
@@ -70,12 +62,7 @@ watch::Library LibraryReader::judge(const sys::ProcessImage& image, bool in_leas
 
 void LibraryReader::keep_only(const std::set<pid_t>& listed) {
   std::erase_if(known_, [&](const auto& entry) { return !listed.contains(entry.first); });
-  std::erase_if(workers_, [&](const auto& entry) {
-    // One that still reads would be waited for.
-    return entry.second->unfinished() == 0 &&
-           std::none_of(known_.begin(), known_.end(),
-                        [&](const auto& known) { return known.second.uid == entry.first; });
-  });
+  workers_.tidy();
 }
 
 }  // namespace gpurota::daemon

@@ -1,16 +1,15 @@
 // What libgpurota does in processes that it should limit and that are no tenants: read from their /proc by
-// workers, one for each user, as a process can make whoever reads it wait (sys/process_image.h). A
-// user who does that holds up what is known of their own processes, nobody else's. State thread only.
+// workers, one for each user, as a process can make whoever reads it wait (sys/process_image.h,
+// sys/user_workers.h). State thread only.
 #pragma once
 
 #include "ports/event_loop.h"
 #include "sys/process_image.h"
-#include "sys/worker.h"
+#include "sys/user_workers.h"
 #include "watch/finding.h"
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,7 +24,6 @@ class LibraryReader {
   // `tenant_socket` is what our programs are told (GPUROTA_SOCKET).
   LibraryReader(ports::EventLoop& loop, std::string tenant_socket,
                 Read read = sys::read_process_image);
-  ~LibraryReader();
 
   // What was read last, if that is not too long ago; on the way reads it again. `asks`: a library
   // without a lease in its environment asks for the one that this process is in (an automatic lease).
@@ -36,14 +34,13 @@ class LibraryReader {
  private:
   struct Known {
     std::uint64_t start_ticks = 0;
-    uid_t uid = 0;
     bool reading = false;
     std::optional<TimePoint> asked;
     std::optional<sys::ProcessImage> image;
     TimePoint taken{};  // when the reading of `image` was asked for
   };
 
-  void read(pid_t pid, Known& known);
+  void read(pid_t pid, uid_t uid, Known& known);
   void take(pid_t pid, std::uint64_t start_ticks, std::optional<sys::ProcessImage> image);
   watch::Library judge(const sys::ProcessImage& image, bool in_lease, bool asks) const;
 
@@ -51,7 +48,7 @@ class LibraryReader {
   const std::string tenant_socket_;
   const Read read_;
   std::map<pid_t, Known> known_;
-  std::map<uid_t, std::unique_ptr<sys::Worker>> workers_;
+  sys::UserWorkers workers_;
 };
 
 }  // namespace gpurota::daemon

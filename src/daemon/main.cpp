@@ -143,6 +143,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   world.history = store.get();
   world.jobs = store.get();
   world.fillers = store.get();
+  world.longest_rounds = [&loop = *loop] { return loop.longest_rounds(); };
   Daemon daemon(world, config, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
                            loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));

@@ -221,6 +221,7 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
     end_session(session, "");
     return true;
   }
+  if (found.unread) return ask_again(session, question);
   auto answer = make_message<gpurota_msg_lease>(GPUROTA_MSG_LEASE, question.header.seq);
   answer.version = GPUROTA_WIRE_VERSION;
   answer.status = found.status;
@@ -229,6 +230,17 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
   // Zeros are behind it already.
   found.visible.copy(answer.visible, sizeof answer.visible - 1);
   return send_message(session.fd.get(), answer);
+}
+
+bool TenantServer::ask_again(Session& session, const gpurota_msg_automatic& question) {
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + AutomaticLeases::kUnreadPeriod,
+                                     ports::Urgency::kClient, [this, &session, question] {
+                                       if (session.tenant || automatic(session, question)) return;
+                                       end_session(session, "it does not take its answer");
+                                     });
+  if (!timer) return false;
+  session.asking = std::move(*timer);
+  return true;
 }
 
 bool TenantServer::take_event(Tenant& tenant, const TenantMessage& message) {
@@ -272,6 +284,7 @@ void TenantServer::end_session(Session& session, const std::string& why) {
   }
   session.source.reset();
   session.hello_deadline.reset();
+  session.asking.reset();
   session.fd.reset();
   Ended ended{&session, {}};
   if (Tenant* const tenant = std::exchange(session.tenant, nullptr)) {

@@ -88,6 +88,7 @@ class TenantServer {
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
   bool automatic(Session& session, const gpurota_msg_automatic& question);
+  bool ask_again(Session& session, const gpurota_msg_automatic& question);
   bool crowded(LeaseId lease, const ports::ProcessId& newcomer) const;
   bool comes_back(const Lease& lease, const gpurota_msg_hello& hello,
                   const ports::ProcessId& process) const;

@@ -16,6 +16,7 @@ struct TenantServer::Session {
   ipc::Peer peer;
   ports::EventLoop::SourcePtr source;
   ports::EventLoop::SourcePtr hello_deadline;
+  ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
   Tenant* tenant = nullptr;
 };
 

@@ -105,7 +105,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   lease.model = model_of(entry.lease.command);
   for (auto pid = pids.begin(); !lease.model && pid != pids.end(); ++pid) {
     if (std::distance(pids.begin(), pid) >= kMostAsked) break;
-    if (const auto command = parts_.processes.read_command(*pid)) lease.model = model_of(*command);
+    if (const auto command = parts_.processes.command_of(*pid)) lease.model = model_of(*command);
   }
   return lease;
 }
@@ -234,7 +234,7 @@ proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {
     proto::FoundProcess& one = shown.processes->emplace_back();
     one.pid = process.pid;
     one.used_bytes = process.used;
-    if (const auto command = parts_.processes.read_command(process.pid)) {
+    if (const auto command = parts_.processes.command_of(process.pid)) {
       one.command = proto::sendable_command(*command);
     }
   }
@@ -305,7 +305,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   shown.library = library_state(parts_.watch.library_of(gpu.info.uuid, process.pid));
   if (!sees_all(viewer, owner.uid)) return shown;
   shown.pid = process.pid;
-  if (const auto command = parts_.processes.read_command(process.pid)) {
+  if (const auto command = parts_.processes.command_of(process.pid)) {
     shown.command = proto::sendable_command(*command);
   }
   if (use) {

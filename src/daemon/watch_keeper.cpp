@@ -9,9 +9,13 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 namespace gpurota::daemon {
 namespace {
+
+// For command lines that are being read; without them an event is told all the same.
+constexpr Duration kCommandPatience = std::chrono::milliseconds(100);
 
 watch::Action action_of(config::WatchAction action) {
   switch (action) {
@@ -191,6 +195,7 @@ watch::Policy WatchKeeper::policy() const {
 }
 
 void WatchKeeper::on_look(const watch::Look& look) {
+  tell_begun();
   for (const watch::Step& step : watcher_.decide(look, policy(), parts_.loop.now())) {
     switch (step.what) {
       case watch::Step::What::kBegun:
@@ -266,9 +271,9 @@ std::string WatchKeeper::commands_of(const watch::Finding& finding) const {
   std::string text;
   for (const watch::SeenProcess& process : finding.processes) {
     if (text.size() > 400) break;
-    const auto command = parts_.processes.read_command(process.pid);
+    const auto command = parts_.processes.command_of(process.pid);
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", process.pid,
-                        command ? display_command(*command, 120) : "gone or hidden");
+                        command ? display_command(*command, 120) : "gone, hidden or not readable");
   }
   return text;
 }
@@ -293,12 +298,37 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   const std::string message = describe(finding);
   log::warn("the watch found " + std::string(watch::to_string(finding.kind)),
             {{"what", message}, {"action", watch::to_string(finding.action)}});
-  Recorder::Event event = event_of(finding, proto::EventType::kFindingBegun, message);
-  event.detail = commands_of(finding);
-  parts_.recorder.record(std::move(event));
+  untold_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
+  // What ends a job must not be told after its end.
+  const bool later = telling_ || (is_being_read(finding) && tell_soon());
+  if (ends_jobs(finding) || !later) tell_begun();
   if (finding.action >= watch::Action::kNotify) tell_those_concerned(finding, message);
   if (finding.kind == watch::FindingKind::kNotLimited) ++times_not_limited_;
   if (ends_jobs(finding) && parts_.over_limit) parts_.over_limit(*finding.lease, message);
+}
+
+// Whose processes have just come: how they were called is part of the event.
+bool WatchKeeper::is_being_read(const watch::Finding& finding) const {
+  return std::any_of(finding.processes.begin(), finding.processes.end(), [&](const auto& each) {
+    const auto command = parts_.processes.command_of(each.pid);
+    return !command && command.error().code == Code::kUnavailable;
+  });
+}
+
+bool WatchKeeper::tell_soon() {
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPatience,
+                                     ports::Urgency::kHousekeeping, [this] { tell_begun(); });
+  if (!timer) return false;
+  telling_ = std::move(*timer);
+  return true;
+}
+
+void WatchKeeper::tell_begun() {
+  telling_.reset();
+  for (Untold& each : std::exchange(untold_, {})) {
+    each.event.detail = commands_of(each.finding);
+    parts_.recorder.record(std::move(each.event));
+  }
 }
 
 void WatchKeeper::ended(const watch::Finding& finding) {

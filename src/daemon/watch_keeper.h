@@ -76,7 +76,15 @@ class WatchKeeper {
   void ask_for_libraries(watch::Look& look);
   watch::Policy policy() const;
   watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;
+  // Events of findings that wait, for a moment and in their order, for the command lines of those processes.
+  struct Untold {
+    watch::Finding finding;
+    Recorder::Event event;
+  };
   void begun(const watch::Finding& finding);
+  bool is_being_read(const watch::Finding& finding) const;
+  bool tell_soon();
+  void tell_begun();
   void ended(const watch::Finding& finding);
   void stop(const watch::Step& step);
   bool is_still_silent(const watch::Finding& finding, const watch::SeenProcess& process);
@@ -94,6 +102,8 @@ class WatchKeeper {
   std::optional<TimePoint> settled_;
   std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
   int times_not_limited_ = 0;
+  std::vector<Untold> untold_;
+  ports::EventLoop::SourcePtr telling_;  // no later than then
 };
 
 }  // namespace gpurota::daemon

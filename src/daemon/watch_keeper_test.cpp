@@ -106,6 +106,34 @@ TEST_F(WatchKeeperTest, UnreservedUseIsAnEventWithOwnerPidAndCommand) {
   EXPECT_THAT(processes.signals(), IsEmpty());
 }
 
+TEST_F(WatchKeeperTest, AnEventWaitsForACommandThatIsBeingReadButNotForLong) {
+  const pid_t late = processes.spawn({.uid = 1001, .command = {"late"}});
+  processes.set_command_error(late, Code::kUnavailable);
+  use(late, gib(3));
+  look();
+  EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
+  processes.set_command_error(late, std::nullopt);
+  loop.advance(100ms);
+  ASSERT_EQ(events(proto::EventType::kFindingBegun).size(), 1u);
+  EXPECT_THAT(events(proto::EventType::kFindingBegun)[0].detail, HasSubstr("late"));
+}
+
+TEST_F(WatchKeeperTest, AnEventIsToldByTheNextLookAndWithoutACommandThatNobodyCanRead) {
+  const pid_t late = processes.spawn({.uid = 1001, .command = {"late"}});
+  const pid_t stuck = processes.spawn({.uid = 1002, .command = {"stuck"}});
+  processes.set_command_error(late, Code::kUnavailable);
+  processes.set_command_error(stuck, Code::kTimeout);
+  use(late, gib(3));
+  use(stuck, gib(3));
+  look(20ms);
+  EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
+  sample.processes.clear();
+  look(20ms);
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 2u);
+  EXPECT_THAT(begun[1].detail, Not(HasSubstr("stuck")));
+}
+
 TEST_F(WatchKeeperTest, AForeignProcessOnAContainersGpuSaysWhatAContainerIs) {
   const LeaseId id = lease_of(1000, std::nullopt, {"docker", "run", "image"});
   const pid_t inside =

@@ -1,7 +1,11 @@
 // Processes and control groups of the machine, behind one interface so that tests need neither root
 // nor real processes.
 //
-// Called on the state thread; every call returns within microseconds to a few milliseconds.
+// Called on the state thread; every call returns within microseconds to a few milliseconds, whatever the processes do.
+// So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps, pagemap, mem: the kernel reads them under the lock
+// of the address space, which mapping a file of a slow file system holds, or opens them under that of its execve
+// (fs/proc/base.c, task_mmu.c). stat, status, comm (array.c), cgroup and the link exe (get_mm_exe_file, RCU) need
+// neither.
 #pragma once
 
 #include "base/fd.h"
@@ -56,7 +60,12 @@ class Processes {
   virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
   // It cannot run: stopped by a signal or a debugger, or in a frozen control group.
   virtual bool is_stopped(pid_t pid) = 0;
-  virtual Result<std::vector<std::string>> read_command(pid_t pid) = 0;
+  // The arguments of a process as they were read last, elsewhere: a process can keep whoever reads them
+  // waiting. On the way has them read again. kGone, kDenied (hidepid); kUnavailable: they are being
+  // read, ask again in some milliseconds; kTimeout: they cannot be read for now.
+  virtual Result<std::vector<std::string>> command_of(pid_t pid) = 0;
+  // Counts up whenever command_of would say something else than before of some process.
+  virtual std::uint64_t changes() const = 0;
   virtual std::vector<ProcessInfo> read_all() = 0;  // a snapshot for ancestry
   virtual std::string boot_id() = 0;
   // "alice"; the number where there is no such account, and until a slow name service has answered.

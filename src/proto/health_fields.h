@@ -38,6 +38,8 @@ void visit(V&& v, X& x) {
   v("events", x.events);
   v("waits", x.waits);
   v("recovered_bytes", x.recovered_bytes);
+  v("loop_longest_us", x.loop_longest_us);
+  v("loop_longest_minute_us", x.loop_longest_minute_us);
 }
 
 }  // namespace gpurota::proto

@@ -34,6 +34,9 @@ struct Health {
     std::vector<EventCount> events;
     Waits waits;
     Bytes recovered_bytes;
+    // Microseconds. Empty: an older daemon.
+    std::optional<std::int64_t> loop_longest_us;
+    std::optional<std::int64_t> loop_longest_minute_us;
     bool operator==(const Reply&) const = default;
   };
   bool operator==(const Health&) const = default;

@@ -197,9 +197,20 @@ void SdEventLoop::run_posted() {
 
 TimePoint SdEventLoop::now() const { return monotonic_now(); }
 
+// As sd_event_run, and with a look at the clock.
+int SdEventLoop::run_round() {
+  int r = ::sd_event_prepare(event_);
+  if (r == 0) r = ::sd_event_wait(event_, UINT64_MAX);
+  if (r <= 0) return r;
+  const TimePoint begun = now();
+  r = ::sd_event_dispatch(event_);
+  rounds_.note(begun, now());
+  return r;
+}
+
 Result<void> SdEventLoop::run() {
   int r = 0;
-  while (!stopped_ && r >= 0) r = ::sd_event_run(event_, UINT64_MAX);
+  while (!stopped_ && r >= 0) r = run_round();
   stopped_ = false;
   if (r < 0) return fail_sd("the event loop failed", r);
   return {};

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "ports/event_loop.h"
 #include "sys/poll_set.h"
+#include "sys/round_times.h"
 
 #include <deque>
 #include <functional>
@@ -33,6 +34,9 @@ class SdEventLoop final : public ports::EventLoop {
   Result<void> run() override;
   void stop() override { stopped_ = true; }
 
+  // How long the rounds took that are over, without the waiting between them.
+  LongestRounds longest_rounds() const { return rounds_.longest(now()); }
+
   // Tells systemd's watchdog, where the unit has one, that the loop turns. kIo if that fails.
   Result<void> enable_watchdog();
 
@@ -43,9 +47,11 @@ class SdEventLoop final : public ports::EventLoop {
   Result<SourcePtr> watch_one(int fd, bool writable, ports::Urgency urgency,
                               std::function<void(unsigned events)> callback);
   void run_posted();
+  int run_round();
 
   sd_event* event_;
   bool stopped_ = false;
+  RoundTimes rounds_;
   Fd wake_;  // an eventfd: tasks have been posted
   SourcePtr wake_source_;
   std::unique_ptr<PollSet> clients_;  // descriptors of Urgency::kClient

@@ -55,6 +55,18 @@ TEST_F(SdEventLoopTest, TimersRunInOrderAndNeverEarly) {
   EXPECT_GE(loop_->now(), start + 20ms);
 }
 
+TEST_F(SdEventLoopTest, KnowsTheLongestOfItsRounds) {
+  EXPECT_EQ(loop_->longest_rounds().since_start, Duration(0));
+  auto timer = loop_->add_timer(loop_->now(), Urgency::kClient, [&] {
+    std::this_thread::sleep_for(20ms);
+    loop_->stop();
+  });
+  run();
+  const LongestRounds longest = loop_->longest_rounds();
+  EXPECT_GE(longest.since_start, 20ms);
+  EXPECT_EQ(longest.last_minute, longest.since_start);
+}
+
 TEST_F(SdEventLoopTest, ASourceMayDestroyItselfInItsCallback) {
   EventLoop::SourcePtr timer, io;
   std::vector<int> captured(1000, 7);  // would be freed under the callback's feet

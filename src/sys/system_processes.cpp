@@ -24,9 +24,6 @@ namespace {
 using ports::EventLoop;
 using ports::ProcessInfo;
 
-// As much of a command line as is kept. The kernel allows 2 MiB.
-constexpr std::size_t kMostCommandBytes = 131072;
-
 tl::unexpected<Error> process_ended(pid_t pid) {
   return fail(Code::kGone, fmt::format("process {} has ended", pid));
 }
@@ -107,7 +104,7 @@ class SystemProcesses::SystemHandle final : public Handle {
 };
 
 SystemProcesses::SystemProcesses(EventLoop& loop)
-    : loop_(loop), names_(loop, std::make_shared<SystemAccounts>()) {
+    : loop_(loop), names_(loop, std::make_shared<SystemAccounts>()), commands_(loop) {
   if (const auto mountinfo = read_whole("/proc/self/mountinfo", 16 << 20)) {
     cgroups_ = parse_cgroup_mount(*mountinfo);
   }
@@ -144,10 +141,10 @@ Result<ProcessInfo> SystemProcesses::read_info(pid_t pid) {
   return unreadable(pid);
 }
 
-Result<std::vector<std::string>> SystemProcesses::read_command(pid_t pid) {
-  const auto text = read_whole(fmt::format("/proc/{}/cmdline", pid), kMostCommandBytes);
-  if (!text) return unreadable(pid);
-  return parse_cmdline(*text);
+Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
+  const auto process = read_process(pid);
+  if (!process) return unreadable(pid);
+  return commands_.of(*process);
 }
 
 bool SystemProcesses::is_stopped(pid_t pid) {

@@ -5,6 +5,7 @@
 
 #include "ports/processes.h"
 #include "sys/cgroup.h"
+#include "sys/command_lines.h"
 #include "sys/user_names.h"
 
 #include <optional>
@@ -23,7 +24,8 @@ class SystemProcesses final : public ports::Processes {
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
   bool is_stopped(pid_t pid) override;
-  Result<std::vector<std::string>> read_command(pid_t pid) override;
+  Result<std::vector<std::string>> command_of(pid_t pid) override;
+  std::uint64_t changes() const override { return commands_.changes(); }
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override;
   std::string user_name(uid_t uid) override;
@@ -41,6 +43,7 @@ class SystemProcesses final : public ports::Processes {
   std::optional<CgroupMount> cgroups_;
   std::string boot_id_;
   UserNames names_;
+  CommandLines commands_;
 };
 
 }  // namespace gpurota::sys

@@ -112,10 +112,12 @@ TEST_F(SystemProcessesTest, ReadsWhatAProcessIs) {
   EXPECT_EQ(info->parent, ::getpid());
   EXPECT_EQ(info->uid, ::getuid());
   EXPECT_FALSE(info->zombie);
-  EXPECT_NE(processes_.read_command(pid)->front().find("sys_test"), std::string::npos);
+  EXPECT_EQ(processes_.command_of(pid).error().code, Code::kUnavailable) << "nobody waits for it";
+  EXPECT_TRUE(loop_.run_until([&] { return processes_.command_of(pid).has_value(); }));
+  EXPECT_NE(processes_.command_of(pid)->front().find("sys_test"), std::string::npos);
   const auto all = processes_.read_all();
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const auto& p) { return p.pid == pid; }));
-  EXPECT_EQ(processes_.read_command(0x7ffffff0).error().code, Code::kGone);
+  EXPECT_EQ(processes_.command_of(0x7ffffff0).error().code, Code::kGone);
 }
 
 TEST_F(SystemProcessesTest, KnowsTheBootAndUsersNames) {

@@ -136,7 +136,10 @@ Result<ports::ProcessInfo> FakeProcesses::read_info(pid_t pid) {
   return at->second->info;
 }
 
-Result<std::vector<std::string>> FakeProcesses::read_command(pid_t pid) {
+Result<std::vector<std::string>> FakeProcesses::command_of(pid_t pid) {
+  if (const auto error = command_errors_.find(pid); error != command_errors_.end()) {
+    return fail(error->second, "its command is not known");
+  }
   const auto at = processes_.find(pid);
   if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
   return at->second->command;

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,6 +40,11 @@ class FakeProcesses final : public ports::Processes {
   void set_stopped(pid_t pid, bool stopped) {
     stopped ? void(stopped_.insert(pid)) : void(stopped_.erase(pid));
   }
+  // command_of fails with this from now on; nullopt: it tells the command.
+  void set_command_error(pid_t pid, std::optional<Code> code) {
+    code ? void(command_errors_[pid] = *code) : void(command_errors_.erase(pid));
+    ++changes_;
+  }
   // Of the living process with that pid; {pid, 0} if there is none.
   ports::ProcessId id_of(pid_t pid) const;
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
@@ -54,7 +60,8 @@ class FakeProcesses final : public ports::Processes {
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
   bool is_stopped(pid_t pid) override { return stopped_.count(pid) > 0; }
-  Result<std::vector<std::string>> read_command(pid_t pid) override;
+  Result<std::vector<std::string>> command_of(pid_t pid) override;
+  std::uint64_t changes() const override { return changes_; }
   std::vector<ports::ProcessInfo> read_all() override;
   std::string boot_id() override { return boot_id_; }
   std::string user_name(uid_t uid) override;
@@ -75,6 +82,8 @@ class FakeProcesses final : public ports::Processes {
   std::map<pid_t, std::shared_ptr<Process>> processes_;  // living ones
   std::set<std::string> cgroups_;
   std::set<pid_t> stopped_;
+  std::map<pid_t, Code> command_errors_;
+  std::uint64_t changes_ = 0;
   std::vector<std::pair<pid_t, int>> signals_;
   std::map<uid_t, std::string> users_;
   std::map<uid_t, std::vector<std::string>> groups_;

@@ -193,6 +193,17 @@ void add_waits(Text& text, const proto::Waits& waits) {
   text.add_part("_count", "", count);
 }
 
+void add_loop(Text& text, const proto::Health::Reply& health) {
+  if (!health.loop_longest_us) return;  // an older daemon
+  constexpr double kMicroseconds = 1e6;
+  text.begin("gpurota_loop_longest_seconds", "gauge",
+             "Longest that one round of the daemon's loop kept everybody else waiting, since it "
+             "started and in the last minute.");
+  text.add("window=\"start\"", static_cast<double>(*health.loop_longest_us) / kMicroseconds);
+  text.add("window=\"minute\"",
+           static_cast<double>(health.loop_longest_minute_us.value_or(0)) / kMicroseconds);
+}
+
 void add_daemon(Text& text, const Snapshot& snapshot) {
   text.begin("gpurota_build_info", "gauge", "Versions; always 1.");
   text.add(fmt::format("version=\"{}\",driver=\"{}\"", label(snapshot.info.version),
@@ -207,6 +218,7 @@ void add_daemon(Text& text, const Snapshot& snapshot) {
            snapshot.health.recovered_bytes.count());
   text.one("gpurota_store_ok", "gauge", "Whether leases can be stored.",
            snapshot.health.store_error ? 0 : 1);
+  add_loop(text, snapshot.health);
   std::map<std::string, std::uint64_t> counts;
   for (const char* word : proto::Words<proto::EventType>::kAll) counts[word] = 0;
   for (const proto::EventCount& event : snapshot.health.events) {

@@ -158,6 +158,16 @@ TEST(Metrics, TwoInstancesOfAMigGpuAreTwoSeries) {
   EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",instance=\"MIG-b\"} 0\n"));
 }
 
+TEST(Metrics, HowLongTheLoopTookIsInSecondsWhereTheDaemonTellsIt) {
+  Snapshot snapshot = a_snapshot();
+  EXPECT_THAT(metrics_text(snapshot, kNow), Not(HasSubstr("gpurota_loop")));
+  snapshot.health.loop_longest_us = 1250000;
+  snapshot.health.loop_longest_minute_us = 500;
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, HasSubstr("\ngpurota_loop_longest_seconds{window=\"start\"} 1.25\n"
+                              "gpurota_loop_longest_seconds{window=\"minute\"} 0.0005\n"));
+}
+
 TEST(Metrics, WithoutADaemonOnlyThatIsTold) {
   const std::string text = metrics_text(std::nullopt, kNow);
   EXPECT_THAT(text, HasSubstr("\ngpurota_up 0\n"));

@@ -1,19 +1,30 @@
 #include "web/source.h"
 
+#include <algorithm>
+
 namespace gpurota::web {
 
 Result<Snapshot> Source::ask() {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto left = [until] {
+    const auto rest = until - std::chrono::steady_clock::now();
+    return std::max(std::chrono::ceil<std::chrono::milliseconds>(rest),
+                    std::chrono::milliseconds(1));
+  };
   if (!connection_) {
-    GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, kPatience));
+    GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, left()));
   }
   Snapshot snapshot;
-  GPUROTA_ASSIGN_OR_RETURN(snapshot.info, connection_->call(proto::GetInfo{}, kPatience));
-  GPUROTA_ASSIGN_OR_RETURN(snapshot.status, connection_->call(proto::Status{}, kPatience));
-  GPUROTA_ASSIGN_OR_RETURN(snapshot.queue, connection_->call(proto::ListRequests{}, kPatience));
-  GPUROTA_ASSIGN_OR_RETURN(snapshot.health, connection_->call(proto::Health{}, kPatience));
+  GPUROTA_ASSIGN_OR_RETURN(snapshot.info, connection_->call(proto::GetInfo{}, left()));
+  GPUROTA_ASSIGN_OR_RETURN(snapshot.status, connection_->call(proto::Status{}, left()));
+  GPUROTA_ASSIGN_OR_RETURN(snapshot.queue, connection_->call(proto::ListRequests{}, left()));
+  GPUROTA_ASSIGN_OR_RETURN(snapshot.health, connection_->call(proto::Health{}, left()));
   // Of a daemon that knows no turns the rest is told all the same.
-  if (auto turns = connection_->call(proto::ListTurns{}, kPatience)) {
+  if (auto turns = connection_->call(proto::ListTurns{}, left())) {
     snapshot.turns = std::move(*turns);
+  } else if (turns.error().code == Code::kTimeout) {
+    return tl::unexpected(
+        std::move(turns).error());  // an answer that still comes is to no later call
   }
   return snapshot;
 }
@@ -24,8 +35,8 @@ std::optional<Snapshot> Source::get() {
   if (asked_ && now - *asked_ < kAge) return last_;
   const bool reused = connection_.has_value();
   Result<Snapshot> snapshot = ask();
-  if (!snapshot && reused) {
-    // The daemon may have been restarted since.
+  if (!snapshot && reused && snapshot.error().code != Code::kTimeout) {
+    // The daemon may have been restarted since. One that hangs answers a second time no sooner.
     connection_.reset();
     snapshot = ask();
   }

@@ -14,6 +14,7 @@ namespace gpurota::web {
 class Source {
  public:
   static constexpr std::chrono::milliseconds kAge{1000};
+  // For all that is asked at once: whoever waits for it is not waited for twice as long (http_server.h).
   static constexpr std::chrono::milliseconds kPatience{5000};
 
   explicit Source(client::Location location) : location_(std::move(location)) {}

@@ -21,7 +21,10 @@ make_folders() {
   mkdir -m 700 "$E2E_DIR/run" "$E2E_DIR/state"
   : >"$E2E_DIR/gpurota.toml"
   export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
-  DAEMON=(gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
+  DAEMON=()
+  # It ends a daemon whose loop opens what a process can keep it waiting for (loop_guard.c).
+  if [ -n "${E2E_LOOP_GUARD:-}" ]; then DAEMON=(env "LD_PRELOAD=$E2E_LOOP_GUARD"); fi
+  DAEMON+=(gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
   cd "$E2E_DIR" || return 1
 }
 

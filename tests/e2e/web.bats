@@ -69,6 +69,20 @@ scraped() { get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value
   start_daemon
   wait_until ready_again
 }
+
+@test "readyz says so while the daemon stands still, and how long it took is told afterwards" {
+  [ "$(get /readyz)" = "$(printf '200\nready')" ]
+  kill -STOP "$DAEMON_PID"
+  wait_until no_longer_ready
+  # The first answer that is another: nobody is left without one.
+  grep '^503' answer
+  grep 'the daemon does not answer' answer
+  kill -CONT "$DAEMON_PID"
+  wait_until ready_again
+  metrics_say 'gpurota_loop_longest_seconds{window="start"}'
+  metrics_say 'gpurota_loop_longest_seconds{window="minute"}'
+}
+no_longer_ready() { get /readyz >answer 2>&1 || true; if grep -q '^200' answer; then return 1; fi; }
 not_ready() { get /readyz | grep -q '^503'; }
 ready_again() { get /readyz | grep -q '^200'; }
 

@@ -53,6 +53,8 @@ TEST(Automatic, TheProcessThatAsksGetsALeaseByPolicyAndTheSameOneWhenItAsksAgain
   ASSERT_EQ(made.size(), 1u);
   EXPECT_EQ(made[0].gpus[0].limit_bytes, gib(8));
   EXPECT_EQ(made[0].pid, asker.child.pid());
+  ASSERT_TRUE(made[0].command && !made[0].command->empty());
+  EXPECT_EQ(made[0].command->front(), TENANT_PROGRAM);
   ASSERT_EQ(asker.child.read_line(), "again 0");
   EXPECT_EQ(leases(daemon).size(), 1u);
 }
