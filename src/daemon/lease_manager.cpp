@@ -266,6 +266,11 @@ void LeaseManager::step_ending(LeaseId id) {
 // Somebody may wait for what a filler held, and will take all of it: its last processes may have
 // allocated after the last look, and the driver may list them no more before it has taken it back.
 bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
+  // Nobody looks at a GPU that is lost, and nobody is given it before it is found again.
+  const bool any_is_there =
+      std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
+                  [&](const LeaseGpu& share) { return parts_.gpus.find(share.uuid) != nullptr; });
+  if (!any_is_there) return true;
   if (parts_.holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
   if (!entry.empty_since) entry.empty_since = parts_.loop.now();

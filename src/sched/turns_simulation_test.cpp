@@ -66,6 +66,9 @@ TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
 
+// A daemon that starts without a GPU serves the others, and what is on that one it knows when it is back.
+TEST(TurnsSimulation, NorWhenGpusAreLostAndFoundAgain) { simulate_many(random_plan_with_losses); }
+
 // Blocks of any size move whole, and room that none fits in comes back.
 TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);
@@ -120,7 +123,8 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
   // The last: one that captured and one that allocated, each waiting for the other.
-  for (const Plan& plan : {random_plan_with_outsiders(36, 300), random_plan_with_captures(556, 300)}) {
+  for (const Plan& plan :
+       {random_plan_with_outsiders(36, 300), random_plan_with_captures(556, 300)}) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
