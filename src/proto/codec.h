@@ -60,7 +60,8 @@ struct Answer {
 };
 
 // The answer to a call of `Method`. The error is the one the daemon sent, or, for an answer that
-// cannot be understood, one of name kMalformed that says which part.
+// cannot be understood, one of name kMalformed that says which part. A number that its field has no room for
+// is the nearest that fits, and a field that need not be there and cannot be read is empty: neither is an error.
 template <class Method>
 tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text);
 

@@ -27,6 +27,7 @@ struct Encoder {
   Json value(bool flag) const { return flag; }
   template <std::integral T>
   Json value(T number) const {
+    if (std::cmp_greater(number, INT64_MAX)) return INT64_MAX;
     return number;
   }
   Json value(const std::string& text) const { return text; }

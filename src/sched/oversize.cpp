@@ -8,7 +8,7 @@ namespace {
 constexpr Bytes kPage = mib(2);
 
 Bytes in_pages(Bytes bytes) {
-  return Bytes((bytes.count() + kPage.count() - 1) / kPage.count() * kPage.count());
+  return Bytes((bytes + kPage - Bytes(1)).count() / kPage.count() * kPage.count());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ command -v bats >/dev/null || { echo "bats is not installed"; exit 77; }
 export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program E2E_HAMMER=$build/tests/bin/hammer
 export E2E_FAMILIES=$build/tests/bin/families E2E_SWAP_PROBE=$build/tests/interposer/swap_probe
 export E2E_SWAP_OVERSIZE=$build/tests/interposer/swap_oversize E2E_IPC_PROBE=$build/tests/interposer/ipc_probe
-export E2E_PAST_LIBRARY=$build/tests/e2e/past_library
+export E2E_PAST_LIBRARY=$build/tests/e2e/past_library E2E_PAGE_WRITER=$build/tests/e2e/page_writer
 results=$build/test-results/$(basename "$file" .bats)
 mkdir -p "$results"
 
