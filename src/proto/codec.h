@@ -65,11 +65,12 @@ struct Answer {
 template <class Method>
 tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text);
 
-// Only the reply's parameters, indented: what `--json` prints. Ends with a newline.
+// Only the reply's parameters, indented: what `--json` prints. Ends with a newline. What could drive a terminal or reorder
+// text on it is escaped: the same value, wherever it is printed.
 template <class Method>
 std::string document_json(const typename Method::Reply& reply);
 
-// One event as one line, for programs that read a stream of them. Ends with a newline.
+// One event as one line, for programs that read a stream of them. Ends with a newline. Escaped as document_json is.
 std::string event_json(const Event& event);
 
 // A command line as it may be sent: at most kMaxCommandArguments and kMaxCommandBytes, valid UTF-8;

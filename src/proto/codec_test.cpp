@@ -429,6 +429,24 @@ TEST(Reply, WhatNeedNotBeThereAndCannotBeReadIsLeftOut) {
   EXPECT_FALSE(got->reply.processes[0].allocations);
 }
 
+TEST(Reply, WhatIsPrintedAsJsonDrivesNoTerminalAndKeepsItsValue) {
+  Lease lease = a_lease();
+  lease.note = "a\u009b2J\u202e\u2066\x7f\u200f\U000E0041z\n";
+  Event event;
+  event.message = *lease.note;
+  const std::string document = document_json<Update>({lease});
+  for (const std::string& text : {document, event_json(event)}) {
+    for (const std::string_view bad :
+         {"\u009b", "\u202e", "\u2066", "\x7f", "\u200f", "\U000E0041"}) {
+      EXPECT_EQ(text.find(bad), std::string::npos) << text;
+    }
+    EXPECT_NE(text.find("\\u009B2J\\u202E"), std::string::npos) << text;
+  }
+  const auto got = parse_reply<Update>("{\"parameters\":" + document + "}");
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->reply.lease.note, lease.note);
+}
+
 TEST(Reply, WordsOfANewerDaemonAreUnknownNotErrors) {
   Hold::Reply sent{.lease = a_lease(), .ended = Ended::kLost, .reason = "r"};
   std::string text = reply_json<Hold>(sent);
