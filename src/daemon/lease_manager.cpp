@@ -211,12 +211,22 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
   entry.lease.state = LeaseState::kEnding;
   log::info("lease ends",
             {{"lease", to_string(id)}, {"cause", name_of(cause)}, {"reason", reason}});
-  if (auto saved = save(entry); !saved) {
+  if (auto saved = save_end(id); !saved) {
     log::error("cannot store that a lease ends, ending it nevertheless",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
   watch_endings(entry);
   parts_.on_change(entry, false);
+}
+
+// One that is gone is removed from the store by itself.
+Result<void> LeaseManager::save_end(LeaseId id) {
+  const auto it = entries_.find(id);
+  return unstored_ends_.note(id.value, it == entries_.end() ? Result<void>() : save(it->second));
+}
+
+Result<void> LeaseManager::heard_of_end(LeaseId id) const {
+  return unstored_ends_.heard_of(id.value, "the end of " + to_string(id));
 }
 
 void LeaseManager::watch_endings(LeaseEntry& entry) {
