@@ -1,6 +1,7 @@
 #define TOML_EXCEPTIONS 0
 #include "cli/job_file.h"
 
+#include "base/escape.h"
 #include "base/text.h"
 #include "cli/args.h"
 
@@ -14,24 +15,21 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A basic string of TOML.
+// A basic string of TOML. It may be somebody else's, and the file is printed: nothing in it drives a terminal.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += {'\\', c};
     } else if (c == '\n') {
       out += "\\n";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\u{:04X}", byte);
     } else {
       out += c;
     }
   }
-  return out + "\"";
+  return escape_hidden(out, Escapes::kToml) + "\"";
 }
 
 std::string listed(const Strings& words) {

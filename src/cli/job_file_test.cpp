@@ -49,6 +49,25 @@ TEST(JobFile, IsReadAsItWasWritten) {
   EXPECT_EQ(again, unique);
 }
 
+// An administrator exports the jobs of others, to a terminal.
+TEST(JobFile, DrivesNoTerminalAndIsReadAsItWasWritten) {
+  proto::JobDefinition job;
+  job.name = "evil";
+  job.restart = "no";
+  job.command = {"echo",
+                 "\x1b]0;pwn\x07 \u009b2J \u202e\u2066evil\u200b \x7f \ufeff\U000E0041 \"\\\t\n"};
+  job.environment = {{"A\u009b2J", "\u202evalue"}};
+  const std::string text = job_file_text({job});
+  for (const std::string_view bad :
+       {"\x1b", "\x07", "\x7f", "\u009b", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000E0041"}) {
+    EXPECT_EQ(text.find(bad), std::string::npos) << text;
+  }
+  const auto read = parse_job_file(text, "f");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ((*read)[0].command, job.command);
+}
+
 TEST(JobFile, OfNoJobsIsFine) {
   const auto jobs = parse_job_file(job_file_text({}), "jobs.toml");
   ASSERT_TRUE(jobs);

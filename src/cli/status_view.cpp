@@ -154,6 +154,26 @@ class Rows {
  public:
   Rows(const proto::Status::Reply& reply, WallTime now) : reply_(reply), now_(now) {}
 
+  // Of GPUs that the driver no longer shows: what is leased of them all the same.
+  std::vector<std::vector<Cell>> of_lost() const {
+    std::vector<std::vector<Cell>> rows;
+    for (const proto::Lease& lease : reply_.leases) {
+      for (const proto::LeaseGpu& share : lease.gpus) {
+        const bool there =
+            std::any_of(reply_.gpus.begin(), reply_.gpus.end(),
+                        [&](const proto::Gpu& gpu) { return gpu.uuid == share.uuid; });
+        if (there) continue;
+        std::vector<Cell>& row = rows.emplace_back(lease_row({}, lease, share));
+        row[kGpu].text = label_of(share);
+        row[kName].text = share.uuid.value;
+        row[kState] = {"lost", Colour::kRed};
+        row[kMemory].text = "?";
+        row[kValidation] = {"not known", Colour::kYellow};
+      }
+    }
+    return rows;
+  }
+
   std::vector<std::vector<Cell>> of(const proto::Gpu& gpu) const {
     std::vector<std::vector<Cell>> rows;
     for (const proto::Lease& lease : reply_.leases) {
@@ -255,12 +275,13 @@ class Rows {
 }  // namespace
 
 std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now) {
-  if (reply.gpus.empty()) return "no GPU ('gpurota doctor' says why)\n";
   Table table(columns());
   const Rows rows(reply, now);
   for (const proto::Gpu& gpu : reply.gpus) {
     for (std::vector<Cell>& row : rows.of(gpu)) table.add(std::move(row));
   }
+  for (std::vector<Cell>& row : rows.of_lost()) table.add(std::move(row));
+  if (table.empty()) return "no GPU ('gpurota doctor' says why)\n";
   for (const std::size_t column : {kModel, kNote, kLease, kShare, kType, kUser}) {
     if (!table.has_text(column)) table.drop(column);
   }

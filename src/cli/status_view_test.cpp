@@ -69,6 +69,21 @@ proto::Finding& add_finding(proto::Status::Reply& reply, proto::FindingKind kind
   return finding;
 }
 
+TEST(StatusView, ALeaseOnAGpuThatIsLostIsShown) {
+  proto::Status::Reply reply = a_status();
+  proto::LeaseGpu& share = reply.leases[0].gpus[1];
+  share.index = -1;
+  share.label = "lost";
+  reply.gpus.erase(reply.gpus.begin() + 1);
+  const auto lines = lines_of(status_text(reply, {}, kNow));
+  ASSERT_EQ(lines.size(), 4u) << "the heading, two GPUs, and the lost one";
+  EXPECT_THAT(lines[3], HasSubstr("GPU-1"));
+  EXPECT_THAT(lines[3], HasSubstr("lost"));
+  EXPECT_THAT(lines[3], HasSubstr("L12"));
+  reply.gpus.clear();
+  EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("L12")) << "also when all are lost";
+}
+
 TEST(StatusView, IsOneTableOfGpusAndWhoHasThem) {
   EXPECT_EQ(status_text(a_status(), {}, kNow),
             "GPU  NAME            STATE      USER     FOR  SHARE  TYPE  LEASE     MEMORY  "

@@ -133,7 +133,8 @@ std::string lease_line(const proto::Lease& lease) {
     const std::string hosted = gpu.oversize_bytes ? fmt::format(", {} of it in host memory",
                                                                 to_string(*gpu.oversize_bytes))
                                                   : "";
-    gpus += fmt::format("GPU {} ({}{})", label_of(gpu), amount(gpu.limit_bytes, "whole"), hosted);
+    const std::string name = gpu.index < 0 ? "lost GPU " + gpu.uuid.value : "GPU " + label_of(gpu);
+    gpus += fmt::format("{} ({}{})", name, amount(gpu.limit_bytes, "whole"), hosted);
   }
   if (lease.share == proto::Share::kSwap) gpus += ", in turns";
   return fmt::format("{} on {}", to_string(lease.lease_id), gpus);

@@ -299,12 +299,15 @@ Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
 Outcome ControlMethods::on(const Caller& caller, const proto::Release& call) {
   const auto chosen = chosen_leases(caller, call);
   if (!chosen) return refused(chosen.error());
+  Result<void> stored;
   for (const LeaseId id : *chosen) {
     // Each by its name, though the call named none.
     if (!call.lease_id) parts_.recorder.on_call(caller.uid, caller.process.pid, "Release", id, {});
     parts_.leases.end(id, EndCause::kReleased,
                       fmt::format("it was released by uid {}", caller.uid));
+    if (stored) stored = parts_.leases.heard_of_end(id);
   }
+  if (!stored) return refused(stored.error());
   return replied<proto::Release>({*chosen});
 }
 

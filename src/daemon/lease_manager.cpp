@@ -214,12 +214,22 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
   entry.lease.state = LeaseState::kEnding;
   log::info("lease ends",
             {{"lease", to_string(id)}, {"cause", name_of(cause)}, {"reason", reason}});
-  if (auto saved = save(entry); !saved) {
+  if (auto saved = save_end(id); !saved) {
     log::error("cannot store that a lease ends, ending it nevertheless",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
   watch_endings(entry);
   parts_.on_change(entry, false);
+}
+
+// One that is gone is removed from the store by itself.
+Result<void> LeaseManager::save_end(LeaseId id) {
+  const auto it = entries_.find(id);
+  return unstored_ends_.note(id.value, it == entries_.end() ? Result<void>() : save(it->second));
+}
+
+Result<void> LeaseManager::heard_of_end(LeaseId id) const {
+  return unstored_ends_.heard_of(id.value, "the end of " + to_string(id));
 }
 
 void LeaseManager::watch_endings(LeaseEntry& entry) {
@@ -269,6 +279,11 @@ void LeaseManager::step_ending(LeaseId id) {
 // Somebody may wait for what a filler held, and will take all of it: its last processes may have
 // allocated after the last look, and the driver may list them no more before it has taken it back.
 bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
+  // Nobody looks at a GPU that is lost, and nobody is given it before it is found again.
+  const bool any_is_there =
+      std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
+                  [&](const LeaseGpu& share) { return parts_.gpus.find(share.uuid) != nullptr; });
+  if (!any_is_there) return true;
   if (parts_.holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
   if (!entry.empty_since) entry.empty_since = parts_.loop.now();

@@ -20,6 +20,7 @@
 #include "daemon/gpu_table.h"
 #include "daemon/lease_commands.h"
 #include "daemon/lease_processes.h"
+#include "daemon/unstored.h"
 #include "lease/allowance.h"
 #include "lease/grant_book.h"
 #include "lease/placement.h"
@@ -154,6 +155,9 @@ class LeaseManager final : public LeaseRoots {
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
   void end(LeaseId id, EndCause cause, const std::string& reason);
+  // Whether the store knows that the lease ends; an error if not: a daemon that is killed before there is room leaves it
+  // to the next one. It is written as soon as that is possible.
+  Result<void> heard_of_end(LeaseId id) const;
   Result<void> update(LeaseId id, const UpdateRequest& request);
   // The connection that acquired it closed before start: nobody will start it.
   void abandon(LeaseId id);
@@ -212,6 +216,7 @@ class LeaseManager final : public LeaseRoots {
   lease::Asking asking(const AcquireRequest& request) const;
   Result<void> check_more(const Lease& lease, const Lease& changed) const;
   Result<void> save(const LeaseEntry& entry);
+  Result<void> save_end(LeaseId id);
   Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;
   Result<void> change_turns(const UpdateRequest& request, Lease& lease) const;
   ports::StoredLease row_of(const LeaseEntry& entry) const;
@@ -234,6 +239,7 @@ class LeaseManager final : public LeaseRoots {
   Parts parts_;
   std::optional<Error> store_error_;
   std::map<LeaseId, LeaseEntry> entries_;
+  Unstored unstored_ends_{"lease"};
   std::set<LeaseId> unremoved_;  // gone, but still in the store: a reservation would come back
   std::map<GpuUuid, Bytes> unreserved_;
   std::map<GpuUuid, std::map<uid_t, Bytes>> unreserved_by_;

@@ -233,7 +233,7 @@ TEST_F(LeaseManagerTest, ARestartLosesNothing) {
   ASSERT_TRUE(manager->find(id));
   EXPECT_FALSE(manager->find(id)->cause);
   EXPECT_EQ(manager->rooms().front().reserved, gib(8));
-  EXPECT_NE(grants->find(id, kGpu), nullptr);
+  EXPECT_TRUE(grants->find(id, kGpu));
   processes.die(command);
   loop.advance(50ms);
   EXPECT_EQ(last_gone, id);
@@ -356,6 +356,37 @@ TEST_F(LeaseManagerTest, RefusalsSayWhoHasTheMemory) {
   EXPECT_THAT(refused.error().error.message, HasSubstr("4 GiB left"));
   EXPECT_THAT(refused.error().error.message, HasSubstr("alice"));
   EXPECT_THAT(refused.error().error.message, ::testing::Not(HasSubstr("\x1b")));
+}
+
+TEST_F(LeaseManagerTest, AnEndThatCouldNotBeStoredIsSaidUntilItIs) {
+  holds_memory = true;  // it is not gone yet
+  const pid_t cli = processes.spawn();
+  const auto lease = acquire(gib(8), cli);
+  ASSERT_TRUE(lease);
+  const LeaseId id = (*lease)->lease.id;
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  manager->end(id, EndCause::kReleased, "it was released");
+  const auto heard = manager->heard_of_end(id);
+  ASSERT_FALSE(heard);
+  EXPECT_THAT(heard.error().message, HasSubstr("has been told, but not written down: disk full"));
+  manager->end(id, EndCause::kReleased, "again");
+  EXPECT_FALSE(manager->heard_of_end(id)) << "whoever asks again is told the same";
+  manager->check_store();
+  EXPECT_FALSE(manager->heard_of_end(id));
+  EXPECT_FALSE(store.leases().at(id).ending);
+  store.set_failure(std::nullopt);
+  manager->check_store();
+  EXPECT_TRUE(manager->heard_of_end(id));
+  EXPECT_TRUE(store.leases().at(id).ending) << "a daemon that is killed now leaves an ending lease";
+}
+
+TEST_F(LeaseManagerTest, AnEndThatWasStoredNeedsNoMore) {
+  const pid_t cli = processes.spawn();
+  const auto lease = acquire(gib(8), cli);
+  ASSERT_TRUE(lease);
+  const LeaseId id = (*lease)->lease.id;
+  manager->end(id, EndCause::kReleased, "it was released");
+  EXPECT_TRUE(manager->heard_of_end(id));
 }
 
 }  // namespace

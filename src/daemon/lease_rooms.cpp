@@ -188,6 +188,7 @@ void LeaseManager::check_store() {
   while (!unremoved_.empty() && parts_.store.remove_lease(*unremoved_.begin())) {
     unremoved_.erase(unremoved_.begin());
   }
+  unstored_ends_.write_again([this](std::uint64_t id) { return save_end(LeaseId{id}); });
   ports::StoredGpuState state;
   if (!gpu_states_.empty()) {
     state = gpu_states_.begin()->second;

@@ -43,7 +43,7 @@ void LimitKeeper::after_look(const GpuUuid& gpu, TimePoint now) {
   std::vector<lease::LimitedLease> limited;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu);
-    const lease::Account* account = parts_.grants.find(id, gpu);
+    const lease::Account* account = parts_.grants.find(id, gpu).if_there();
     const bool swap = share && share->swap && parts_.swap_charge;
     if (!share || !share->limit || (!account && !swap)) continue;
     const auto [charged, granted] =

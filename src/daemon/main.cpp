@@ -120,6 +120,33 @@ Result<config::Config> load_config(const Options& options, const ipc::Paths& pat
   return config::load(paths.config_file, options.config.has_value());
 }
 
+// Keeps little in the log of the database: what is only there is lost with it.
+class StoreSettler {
+ public:
+  StoreSettler(ports::EventLoop& loop, store::SqliteStore& store) : loop_(loop), store_(store) {
+    wait();
+  }
+
+ private:
+  static constexpr Duration kPeriod = std::chrono::minutes(1);
+
+  void wait() {
+    auto timer = loop_.add_timer(loop_.now() + kPeriod, ports::Urgency::kHousekeeping, [this] {
+      // The daemon tries to write by itself, and says what is wrong if it cannot.
+      if (auto settled = store_.settle(); !settled) {
+        log::debug("the state cannot be settled now, trying again",
+                   {{"error", settled.error().message}});
+      }
+      wait();
+    });
+    if (timer) timer_ = std::move(*timer);
+  }
+
+  ports::EventLoop& loop_;
+  store::SqliteStore& store_;
+  ports::EventLoop::SourcePtr timer_;
+};
+
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Config& config) {
   for (const int signal : {SIGTERM, SIGINT}) (void)std::signal(signal, end_at_once);
   GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options));
@@ -130,6 +157,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
   GPUROTA_ASSIGN_OR_RETURN(const auto store,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
+  StoreSettler settler(*loop, *store);
   sys::SystemProcesses processes(*loop);
   Daemon::World world = {
       *loop,

@@ -136,7 +136,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
     // lower limit bounds what comes next, and what of it is out must come back.
     sched::Holding others = parts_.turns.holding(tenant.lease, memory.gpu);
     if (const Tenant* old = find(event.replaces)) {
-      if (const sched::Holding* was = holding(*old, memory)) {
+      if (const sched::Holding* was = holding(*old, memory).if_there()) {
         others.movable -= was->movable;
         others.wired -= was->wired;
         others.hosted -= was->hosted;

@@ -173,7 +173,7 @@ class SwapTenants {
   void measure(Tenant& tenant, Memory& memory, const GpuSample& sample, TimePoint taken);
   void measure_context(Tenant& tenant, Memory& memory, Bytes held);
   void settle_contexts(Tenant& tenant, Memory& memory, Bytes takes);
-  const sched::Holding* holding(const Tenant& tenant, const Memory& memory) const;
+  Maybe<const sched::Holding> holding(const Tenant& tenant, const Memory& memory) const;
   std::optional<Bytes> told(const Tenant& tenant, const Memory& memory) const;
   void forget(TenantId id);
 

@@ -106,15 +106,15 @@ void SwapTenants::set_reachable(Tenant& tenant, bool stopped, bool stuck) {
   if (!reachable) parts_.turns.report(trouble);
 }
 
-const sched::Holding* SwapTenants::holding(const Tenant& tenant, const Memory& memory) const {
+Maybe<const sched::Holding> SwapTenants::holding(const Tenant& tenant, const Memory& memory) const {
   const sched::Residency& all = parts_.turns.turns().residency();
   const auto slot = all.slot_of(memory.gpu);
-  return slot ? all.find(tenant.id, *slot) : nullptr;
+  return slot ? all.find(tenant.id, *slot) : Maybe<const sched::Holding>();
 }
 
 // What turns take it to hold, while nothing of it is on its way.
 std::optional<Bytes> SwapTenants::told(const Tenant& tenant, const Memory& memory) const {
-  const sched::Holding* held = holding(tenant, memory);
+  const sched::Holding* held = holding(tenant, memory).if_there();
   if (!held || !held->coming.is_zero() || !held->leaving.is_zero()) return std::nullopt;
   return held->resident + held->wired;
 }
@@ -192,7 +192,9 @@ void SwapTenants::measure(Tenant& tenant, Memory& memory, const GpuSample& sampl
   if (memory.came_back) {
     return settle_contexts(tenant, memory, *std::max_element(looks.begin(), looks.end()));
   }
-  const Bytes known = holding(tenant, memory)->beside;
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  if (!books) return;
+  const Bytes known = books->beside;
   const Bytes least = *std::min_element(looks.begin(), looks.end());
   const Bytes most = *std::max_element(looks.begin(), looks.end());
   const Bytes settled = std::clamp(known, least, most);
@@ -201,7 +203,8 @@ void SwapTenants::measure(Tenant& tenant, Memory& memory, const GpuSample& sampl
 
 // A context was granted what one may take; this is what it takes. The program waits meanwhile.
 void SwapTenants::measure_context(Tenant& tenant, Memory& memory, Bytes held) {
-  const sched::Holding* books = holding(tenant, memory);
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  if (!books) return;
   const Bytes takes = held - (books->resident + books->wired - memory.unmeasured);
   if (memory.contexts == 1 && !takes.is_zero()) {
     parts_.grants.learn_context_cost(memory.gpu, takes);

@@ -126,7 +126,7 @@ bool TenantServer::query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) 
     const SwapTenants::Figures figures = parts_.swap.figures(tenant.lease, gpu);
     info.limit_bytes = figures.limit.count();
     info.available_bytes = figures.available.count();
-  } else if (const lease::Account* account = parts_.grants.find(tenant.lease, gpu)) {
+  } else if (const lease::Account* account = parts_.grants.find(tenant.lease, gpu).if_there()) {
     info.limit_bytes = account->limit().count();
     info.available_bytes = (account->available() + slack(tenant.lease, gpu, tenant.id)).count();
   }
@@ -331,7 +331,7 @@ void TenantServer::publish_all(LeaseId lease) {
         publish(tenant->shared(), slot, figures.limit, figures.available);
         continue;
       }
-      const lease::Account* account = parts_.grants.find(lease, gpu);
+      const lease::Account* account = parts_.grants.find(lease, gpu).if_there();
       if (!account) continue;
       publish(tenant->shared(), slot, account->limit(),
               account->available() + slack(lease, gpu, id));
@@ -370,7 +370,7 @@ std::optional<TenantUse> TenantServer::use_of(pid_t pid, const GpuUuid& gpu) con
 
 Bytes TenantServer::slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const {
   Bytes sum;
-  const lease::Account* account = parts_.grants.find(lease, gpu);
+  const lease::Account* account = parts_.grants.find(lease, gpu).if_there();
   for (const auto& [id, tenant] : tenants_) {
     if (!account || tenant->lease != lease || id == but || !tenant->session) continue;
     const auto slot = tenant->slot_of(gpu);

@@ -1,7 +1,10 @@
 #include "daemon/tenant_messages.h"
 
+#include "daemon/tenant_page.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace gpurota::daemon {
@@ -18,6 +21,38 @@ Result<Message> read_as(std::span<const std::byte> packet) {
   std::memcpy(&message, packet.data(), sizeof(Message));
   return message;
 }
+
+// Amounts are cut to what a process may have, so that no sum of them wraps. The daemon's own words come back as they were.
+void cut(std::uint64_t& bytes) { bytes = std::min(bytes, kMostSaid.count()); }
+void cut(gpurota_msg_hello& m) {
+  for (gpurota_held& held : m.held) cut(held.granted_bytes);
+}
+void cut(gpurota_msg_grow& m) {
+  cut(m.returned_bytes);
+  cut(m.need_bytes);
+  cut(m.want_bytes);
+}
+void cut(gpurota_msg_return& m) { cut(m.bytes); }
+void cut(gpurota_msg_swap_here& m) {
+  for (gpurota_swap_memory& memory : m.memory) {
+    cut(memory.movable_bytes);
+    cut(memory.resident_bytes);
+    cut(memory.wired_bytes);
+  }
+  for (std::uint64_t& hosted : m.hosted_bytes) cut(hosted);
+}
+void cut(gpurota_msg_swap_grow& m) { cut(m.bytes); }
+void cut(gpurota_msg_swap_shrink& m) {
+  for (std::uint64_t* bytes : {&m.resident_bytes, &m.out_bytes, &m.wired_bytes, &m.hosted_bytes}) {
+    cut(*bytes);
+  }
+}
+void cut(gpurota_msg_swap_moved& m) {
+  cut(m.bytes);
+  cut(m.returned);
+}
+template <class Message>
+void cut(Message&) {}  // has no amounts
 
 Result<void> check_slot(std::uint32_t slot) {
   if (slot < GPUROTA_SLOTS) return {};
@@ -119,17 +154,7 @@ Result<TenantMessage> read_swap_status(std::span<const std::byte> packet) {
   return m;
 }
 
-}  // namespace
-
-bool is_swap_message(const TenantMessage& message) {
-  return std::holds_alternative<gpurota_msg_swap_here>(message) ||
-         std::holds_alternative<gpurota_msg_swap_grow>(message) ||
-         std::holds_alternative<gpurota_msg_swap_shrink>(message) ||
-         std::holds_alternative<gpurota_msg_swap_status>(message) ||
-         std::holds_alternative<gpurota_msg_swap_moved>(message);
-}
-
-Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
+Result<TenantMessage> parse_whole(std::span<const std::byte> packet) {
   GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_header header, read_as<gpurota_msg_header>(packet));
   switch (header.type) {
     case GPUROTA_MSG_HELLO:
@@ -161,6 +186,22 @@ Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
     default:
       return fail(Code::kInvalid, fmt::format("message type {} is unknown", header.type));
   }
+}
+
+}  // namespace
+
+bool is_swap_message(const TenantMessage& message) {
+  return std::holds_alternative<gpurota_msg_swap_here>(message) ||
+         std::holds_alternative<gpurota_msg_swap_grow>(message) ||
+         std::holds_alternative<gpurota_msg_swap_shrink>(message) ||
+         std::holds_alternative<gpurota_msg_swap_status>(message) ||
+         std::holds_alternative<gpurota_msg_swap_moved>(message);
+}
+
+Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet) {
+  auto message = parse_whole(packet);
+  if (message) std::visit([](auto& m) { cut(m); }, *message);
+  return message;
 }
 
 }  // namespace gpurota::daemon

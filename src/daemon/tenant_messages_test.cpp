@@ -1,5 +1,7 @@
 #include "daemon/tenant_messages.h"
 
+#include "daemon/tenant_page.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -140,6 +142,33 @@ TEST(TenantMessages, AKindOrDirectionThatNobodyKnowsIsRefused) {
   EXPECT_FALSE(parse_tenant_message(bytes_of(question))) << "it does not say whose library it is";
   question.magic = GPUROTA_WIRE_MAGIC;
   EXPECT_TRUE(parse_tenant_message(bytes_of(question)));
+}
+
+TEST(TenantMessages, AmountsAreCutToWhatAProcessMayHave) {
+  auto grow = make_message<gpurota_msg_grow>(GPUROTA_MSG_GROW, 1);
+  grow.returned_bytes = grow.need_bytes = grow.want_bytes = UINT64_MAX;
+  auto message = parse_tenant_message(bytes_of(grow));
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::get<gpurota_msg_grow>(*message).returned_bytes, kMostSaid.count());
+  EXPECT_EQ(std::get<gpurota_msg_grow>(*message).need_bytes, kMostSaid.count());
+  EXPECT_EQ(std::get<gpurota_msg_grow>(*message).want_bytes, kMostSaid.count());
+  auto here = make_message<gpurota_msg_swap_here>(GPUROTA_MSG_SWAP_HERE, 1);
+  for (gpurota_swap_memory& memory : here.memory) {
+    memory.movable_bytes = memory.resident_bytes = memory.wired_bytes = UINT64_MAX;
+  }
+  message = parse_tenant_message(bytes_of(here));
+  ASSERT_TRUE(message);
+  for (const gpurota_swap_memory& memory : std::get<gpurota_msg_swap_here>(*message).memory) {
+    EXPECT_EQ(memory.movable_bytes, kMostSaid.count());
+    EXPECT_EQ(memory.resident_bytes, kMostSaid.count());
+    EXPECT_EQ(memory.wired_bytes, kMostSaid.count());
+  }
+  auto moved = make_message<gpurota_msg_swap_moved>(GPUROTA_MSG_SWAP_MOVED, 1);
+  moved.bytes = moved.returned = UINT64_MAX;
+  message = parse_tenant_message(bytes_of(moved));
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::get<gpurota_msg_swap_moved>(*message).bytes, kMostSaid.count());
+  EXPECT_EQ(std::get<gpurota_msg_swap_moved>(*message).returned, kMostSaid.count());
 }
 
 }  // namespace

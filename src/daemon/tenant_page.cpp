@@ -8,6 +8,8 @@ namespace gpurota::daemon {
 namespace {
 
 std::uint64_t load(const std::uint64_t& field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
+Bytes load_bytes(const std::uint64_t& field) { return std::min(Bytes(load(field)), kMostSaid); }
+std::uint64_t load_count(const std::uint64_t& field) { return std::min(load(field), kMostCounted); }
 void store(std::uint64_t& field, std::uint64_t value) {
   __atomic_store_n(&field, value, __ATOMIC_RELAXED);
 }
@@ -65,8 +67,8 @@ TenantUse read_use(const gpurota_page& page, std::size_t slot) {
   if (slot >= GPUROTA_SLOTS) return {};
   const gpurota_page_use& use = page.use[slot];
   // The library counts what is missing on the first slot, for all of them.
-  return {Bytes(load(use.used_bytes)), Bytes(load(use.headroom_bytes)), load(use.allocations),
-          load(use.refusals),          load(page.use[0].unhooked),      read_names(page)};
+  return {load_bytes(use.used_bytes), load_bytes(use.headroom_bytes),   load_count(use.allocations),
+          load_count(use.refusals),   load_count(page.use[0].unhooked), read_names(page)};
 }
 
 }  // namespace gpurota::daemon

@@ -14,7 +14,11 @@
 
 namespace gpurota::daemon {
 
-// What a tenant says of itself on one GPU.
+// What a tenant may say at the most: no process has more, and sums over all tenants do not wrap.
+constexpr Bytes kMostSaid{std::uint64_t{1} << 60};
+constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 40;
+
+// What a tenant says of itself on one GPU, cut to that.
 struct TenantUse {
   Bytes used;
   Bytes headroom;

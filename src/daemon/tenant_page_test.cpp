@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 
 namespace gpurota::daemon {
 namespace {
@@ -36,6 +37,39 @@ TEST(TenantPage, WhatIsMissingIsCountedOnceForAllGpus) {
   page.use[0].unhooked = 3;
   EXPECT_EQ(read_use(page, 0).unhooked, 3u);
   EXPECT_EQ(read_use(page, 1).unhooked, 3u);
+}
+
+void expect_sane(const TenantUse& use) {
+  EXPECT_LE(use.used, kMostSaid);
+  EXPECT_LE(use.headroom, kMostSaid);
+  for (const std::uint64_t count : {use.allocations, use.refusals, use.unhooked}) {
+    EXPECT_LE(count, kMostCounted);
+  }
+  EXPECT_LE(use.unhooked_names.size(), GPUROTA_PAGE_NAMES);
+  for (const std::string& name : use.unhooked_names) EXPECT_TRUE(name.starts_with("cu")) << name;
+}
+
+TEST(TenantPage, APageFullOfOnesIsCutToWhatMayBe) {
+  gpurota_page page;
+  std::memset(&page, 0xff, sizeof page);
+  for (std::size_t slot = 0; slot < GPUROTA_SLOTS + 2; ++slot) expect_sane(read_use(page, slot));
+  EXPECT_EQ(read_use(page, 0).allocations, kMostCounted);
+  EXPECT_EQ(read_use(page, 0).used, kMostSaid);
+}
+
+TEST(TenantPage, RandomBytesAreCutToWhatMayBe) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 500; ++round) {
+    gpurota_page page;
+    auto* bytes = reinterpret_cast<unsigned char*>(&page);
+    for (std::size_t i = 0; i < sizeof page; ++i) bytes[i] = static_cast<unsigned char>(random());
+    for (std::size_t slot = 0; slot < GPUROTA_SLOTS; ++slot) expect_sane(read_use(page, slot));
+  }
+}
+
+TEST(TenantPage, WhatAllTenantsSayTogetherDoesNotWrap) {
+  EXPECT_GT(kMostCounted * 65536, kMostCounted);
+  EXPECT_LT(kMostCounted * 65536, std::uint64_t{INT64_MAX});
 }
 
 }  // namespace

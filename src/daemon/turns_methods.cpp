@@ -156,7 +156,9 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
       }
       state.turns = *call.turns;
     }
-    const GpuInfo& info = parts_.gpus.find(uuid)->info;
+    const GpuEntry* const gpu = parts_.gpus.find(uuid);
+    if (!gpu) return fail(Code::kNotFound, "there is no GPU " + uuid.value);
+    const GpuInfo& info = gpu->info;
     if (call.capacity && call.capacity->of(info.memory) > info.memory) {
       return fail(Code::kInvalid, fmt::format("GPU {} has {}: no more can be its capacity",
                                               info.index, to_string(info.memory)));
@@ -166,7 +168,9 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
   }
   for (const ports::StoredGpuState& state : states) {
     GPUROTA_TRY(parts_.leases.set_gpu(state));
-    const GpuInfo& info = parts_.gpus.find(state.uuid)->info;
+    const GpuEntry* const gpu = parts_.gpus.find(state.uuid);
+    if (!gpu) continue;
+    const GpuInfo& info = gpu->info;
     const GpuSettings now = settings_of(info, parts_.config->turns, state);
     Recorder::Event event;
     event.type = proto::EventType::kGpuSet;

@@ -68,7 +68,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   lease.ends = entry.lease.ends;
   std::set<pid_t> pids;
   for (const LeaseGpu& share : entry.lease.gpus) {
-    proto::LeaseGpu shown;
+    proto::LeaseGpu shown{.index = -1, .label = "lost"};  // unless it is there
     shown.uuid = share.uuid;
     shown.limit_bytes = share.limit;
     if (!share.oversize.is_zero()) {
@@ -87,7 +87,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
         }
       }
     }
-    if (const lease::Account* account = parts_.grants.find(entry.lease.id, share.uuid)) {
+    if (const lease::Account* account = parts_.grants.find(entry.lease.id, share.uuid).if_there()) {
       shown.granted_bytes = account->charged();
     }
     if (share.swap) {

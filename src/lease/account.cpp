@@ -16,9 +16,9 @@ constexpr Bytes kPlenty = mib(512);
 
 }  // namespace
 
-Account::Holder* Account::find(TenantId tenant) {
+Maybe<Account::Holder> Account::find(TenantId tenant) {
   const auto it = holders_.find(tenant);
-  return it == holders_.end() ? nullptr : &it->second;
+  return it == holders_.end() ? Maybe<Holder>() : Maybe(it->second);
 }
 
 void Account::add_tenant(TenantId tenant, Bytes held, int contexts) {
@@ -29,8 +29,8 @@ void Account::add_tenant(TenantId tenant, Bytes held, int contexts) {
 }
 
 void Account::replace(TenantId old, TenantId by) {
-  const Holder* was = find(old);
-  Holder* is = find(by);
+  const Holder* was = find(old).if_there();
+  Holder* is = find(by).if_there();
   if (was && is) {
     is->overhead = was->overhead;
     is->context_reserve = was->context_reserve;
@@ -43,14 +43,14 @@ void Account::replace(TenantId old, TenantId by) {
 }
 
 GrantActions Account::disconnect(TenantId tenant, TimePoint now) {
-  if (Holder* holder = find(tenant)) holder->connected = false;
+  if (Holder* holder = find(tenant).if_there()) holder->connected = false;
   std::erase_if(waiting_, [&](const Waiting& w) { return w.request.tenant == tenant; });
   awaited_.erase(tenant);
   return serve(now);
 }
 
 GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
-  if (Holder* holder = find(tenant)) {
+  if (Holder* holder = find(tenant).if_there()) {
     holder->dead = true;
     // A process that was never listed holds nothing that NVML could stop counting.
     if (holder->contexts == 0 && holder->charge().is_zero()) {
@@ -61,7 +61,7 @@ GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
 }
 
 GrantActions Account::grow(const GrowRequest& request, TimePoint now) {
-  Holder* holder = find(request.tenant);
+  Holder* holder = find(request.tenant).if_there();
   if (!holder) return {GrantReply{request.tenant, request.seq, GrantStatus::kRefused, {}, {}}};
   holder->granted -= request.returned;
   waiting_.push_back(Waiting{request, now, std::nullopt});
@@ -70,7 +70,7 @@ GrantActions Account::grow(const GrowRequest& request, TimePoint now) {
 
 GrantActions Account::give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
                                 std::uint32_t grown_seq, TimePoint now) {
-  Holder* holder = find(tenant);
+  Holder* holder = find(tenant).if_there();
   if (!holder) return {};
   holder->granted -= bytes;
   GrantActions actions;
@@ -88,7 +88,7 @@ GrantActions Account::give_back(TenantId tenant, Bytes bytes, std::uint32_t reca
 }
 
 void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
-  Holder* holder = find(tenant);
+  Holder* holder = find(tenant).if_there();
   if (!holder) return;
   holder->contexts = contexts;
   holder->reserved_since = now;
@@ -97,7 +97,7 @@ void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
 }
 
 std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measurement) {
-  Holder* holder = find(tenant);
+  Holder* holder = find(tenant).if_there();
   if (!holder) return std::nullopt;
   if (holder->dead) {
     if (!measurement.listed) {
@@ -216,18 +216,19 @@ void Account::recall_all(GrantActions& actions) {
 }
 
 GrantReply Account::grant(const GrowRequest& request, TimePoint now) {
-  Holder& holder = holders_[request.tenant];
+  Holder* holder = find(request.tenant).if_there();
+  if (!holder) return {request.tenant, request.seq, GrantStatus::kRefused, {}, {}};
   if (request.context) {
-    holder.context_reserve += request.need;
-    holder.reserved_since = now;
+    holder->context_reserve += request.need;
+    holder->reserved_since = now;
     return {request.tenant, request.seq, GrantStatus::kGranted, {}, available()};
   }
   const Bytes want = std::max(request.want, request.need);
   const bool exact =
       available() < want + kPlenty || (throttle_ != Duration::zero() && exceeds_soft_limit(want));
   const Bytes amount = exact ? request.need : want;
-  holder.granted += amount;
-  holder.last_grown = request.seq;
+  holder->granted += amount;
+  holder->last_grown = request.seq;
   return {request.tenant, request.seq, GrantStatus::kGranted, amount, available()};
 }
 

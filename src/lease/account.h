@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "base/maybe.h"
 #include "core/time.h"
 
 #include <algorithm>
@@ -168,7 +169,7 @@ class Account {
   // Charged now, but the next looks at the GPU may show that it is free: what the dead held, and
   // what is reserved for contexts beyond what they turn out to cost.
   Bytes unsettled() const;
-  Holder* find(TenantId tenant);
+  Maybe<Holder> find(TenantId tenant);
   static void measure_dead(Holder& holder, const Measurement& measurement);
   static void settle(Holder& holder, const Look& look);
 

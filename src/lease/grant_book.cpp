@@ -25,12 +25,12 @@ void GrantBook::collect(const GpuUuid& gpu, const GrantActions& actions,
   for (const GrantAction& action : actions) into.push_back({gpu, action});
 }
 
-Account* GrantBook::account(TenantId tenant, const GpuUuid& gpu) {
+Maybe<Account> GrantBook::account(TenantId tenant, const GpuUuid& gpu) {
   ++changes_;
   const auto lease = tenants_.find(tenant);
-  if (lease == tenants_.end()) return nullptr;
+  if (lease == tenants_.end()) return {};
   const auto it = accounts_.find(Key{lease->second, gpu});
-  return it == accounts_.end() ? nullptr : &it->second;
+  return it == accounts_.end() ? Maybe<Account>() : Maybe(it->second);
 }
 
 void GrantBook::open(const Lease& lease) {
@@ -112,7 +112,7 @@ void GrantBook::replace(TenantId old, TenantId by) {
 AddressedGrantActions GrantBook::grow(const GpuUuid& gpu, const GrowRequest& request,
                                       TimePoint now) {
   AddressedGrantActions actions;
-  Account* const found = account(request.tenant, gpu);
+  Account* const found = account(request.tenant, gpu).if_there();
   if (!found) {
     collect(gpu, {GrantReply{request.tenant, request.seq, GrantStatus::kRefused, {}, {}}}, actions);
     return actions;
@@ -131,14 +131,15 @@ AddressedGrantActions GrantBook::give_back(TenantId tenant, const GpuUuid& gpu, 
                                            std::uint32_t recall, std::uint32_t grown_seq,
                                            TimePoint now) {
   AddressedGrantActions actions;
-  if (Account* const found = account(tenant, gpu)) {
+  if (Account* const found = account(tenant, gpu).if_there()) {
     collect(gpu, found->give_back(tenant, bytes, recall, grown_seq, now), actions);
   }
   return actions;
 }
 
 void GrantBook::set_contexts(TenantId tenant, const GpuUuid& gpu, int contexts, TimePoint now) {
-  if (Account* const found = account(tenant, gpu)) found->set_contexts(tenant, contexts, now);
+  if (Account* const found = account(tenant, gpu).if_there())
+    found->set_contexts(tenant, contexts, now);
 }
 
 AddressedGrantActions GrantBook::measure(LeaseId lease, const GpuUuid& gpu,
@@ -193,9 +194,9 @@ void GrantBook::learn_context_cost(const GpuUuid& gpu, Bytes cost) {
   known = known.is_zero() ? cost : std::min(known, cost);
 }
 
-const Account* GrantBook::find(LeaseId lease, const GpuUuid& gpu) const {
+Maybe<const Account> GrantBook::find(LeaseId lease, const GpuUuid& gpu) const {
   const auto it = accounts_.find(Key{lease, gpu});
-  return it == accounts_.end() ? nullptr : &it->second;
+  return it == accounts_.end() ? Maybe<const Account>() : Maybe(it->second);
 }
 
 std::optional<LeaseId> GrantBook::lease_of(TenantId tenant) const {

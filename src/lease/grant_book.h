@@ -4,6 +4,7 @@
 // out. Used on the state thread only.
 #pragma once
 
+#include "base/maybe.h"
 #include "core/gpu.h"
 #include "core/lease.h"
 #include "lease/account.h"
@@ -73,7 +74,8 @@ class GrantBook {
   // A first context was seen to take so much.
   void learn_context_cost(const GpuUuid& gpu, Bytes cost);
   // The account of a lease on a GPU; nullptr if it has none (exclusive, or not its GPU).
-  const Account* find(LeaseId lease, const GpuUuid& gpu) const;
+  // Nothing: the lease has no slice of it, or is not open.
+  Maybe<const Account> find(LeaseId lease, const GpuUuid& gpu) const;
   std::optional<LeaseId> lease_of(TenantId tenant) const;
   // Whether any account still counts the tenant.
   bool counts(TenantId tenant) const;
@@ -89,7 +91,7 @@ class GrantBook {
 
   // Collects what the account says, addressed; and forgets tenants that no account counts any more.
   static void collect(const GpuUuid& gpu, const GrantActions& actions, AddressedGrantActions& into);
-  Account* account(TenantId tenant, const GpuUuid& gpu);
+  Maybe<Account> account(TenantId tenant, const GpuUuid& gpu);
   template <class Visit>
   void for_each_account(LeaseId lease, Visit visit);
 

@@ -1,11 +1,14 @@
 // Seeded runs of one account against tenants that behave as libgpurota does, with messages that
-// cross: whatever the order, the limit holds, and what fits is not refused.
+// cross, a GPU that is lost and found again, and daemons that are started anew, also while it is lost:
+// whatever the order, the limit holds, and what fits is not refused.
 #include "lease/grant_book.h"
 
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace gpurota::lease {
 namespace {
@@ -25,15 +28,14 @@ struct Tenant {
 class World {
  public:
   explicit World(unsigned seed) : random_(seed) {
-    Lease lease;
-    lease.id = kLease;
-    lease.gpus = {LeaseGpu{kGpu, kLimit, std::nullopt}};
-    book_.open(lease);
+    open();
     for (std::uint64_t i = 1; i <= 6; ++i) add_tenant();
   }
 
   void step() {
     now_ += std::chrono::microseconds(pick(50));
+    if (pick(lost_ ? 100 : 2000) == 0) lost_ ? find_again() : lose();
+    if (pick(lost_ ? 200 : 3000) == 0) restart();
     switch (pick(12)) {
       case 0:
       case 1:
@@ -68,12 +70,13 @@ class World {
   }
 
   void end_all() {
+    if (lost_) find_again();
     settle();
     // By index: a death may add its successor.
     for (std::size_t i = 0; i < tenants_.size(); ++i) {
       if (!tenants_[i].dead) die(tenants_[i]);
     }
-    EXPECT_EQ(book_.find(kLease, kGpu)->charged(), Bytes());
+    EXPECT_EQ(account().charged(), Bytes());
   }
 
   int refused() const { return refused_; }
@@ -86,6 +89,46 @@ class World {
   Tenant& find(TenantId id) {
     return *std::find_if(tenants_.begin(), tenants_.end(),
                          [&](const Tenant& t) { return t.id == id; });
+  }
+
+  void open() {
+    Lease lease;
+    lease.id = kLease;
+    lease.gpus = {LeaseGpu{kGpu, kLimit, std::nullopt}};
+    book_.open(lease);
+  }
+
+  const Account& account() const {
+    static const Account kNone{Bytes()};
+    const Account* found = book_.find(kLease, kGpu).if_there();
+    EXPECT_NE(found, nullptr) << "the lease's account is gone with its GPU";
+    return found ? *found : kNone;
+  }
+
+  // Nothing is measured there, and nothing can be had there.
+  void lose() { lost_ = true; }
+  void find_again() {
+    lost_ = false;
+    for (const TenantId id : std::exchange(unmeasured_, {})) measure_gone(id);
+  }
+
+  // What was on its way is gone; tenants say what they hold, and ask again. Who died before nobody tells of.
+  void restart() {
+    book_ = GrantBook();
+    open();
+    book_.hold_until(kLease, now_ + std::chrono::milliseconds(1));
+    inbox_.clear();
+    unmeasured_.clear();
+    for (Tenant& t : tenants_) {
+      if (!t.dead) book_.add_tenant(t.id, kLease, {{kGpu, t.used + t.headroom, 0}});
+      t.grown_seq = 0;
+    }
+    for (Tenant& t : tenants_) {
+      if (t.dead || !t.asked) continue;
+      t.asked = GrowRequest{t.id, ++seq_, false, t.headroom, t.asked->need, t.asked->want};
+      t.headroom = Bytes();
+      take(book_.grow(kGpu, *t.asked, now_));
+    }
   }
 
   void add_tenant() {
@@ -117,9 +160,13 @@ class World {
     const TenantId id = t.id;
     t.dead = true;
     take(book_.mark_dead(id, now_));
-    take(book_.measure(kLease, kGpu, {{id, {std::nullopt, false, {}, now_}}}, {}, now_));
+    lost_ ? unmeasured_.push_back(id) : measure_gone(id);
     std::erase_if(inbox_, [&](const auto& a) { return tenant_of(a.action) == id; });
     if (tenants_.size() < 60) add_tenant();
+  }
+
+  void measure_gone(TenantId id) {
+    take(book_.measure(kLease, kGpu, {{id, {std::nullopt, false, {}, now_}}}, {}, now_));
   }
 
   static TenantId tenant_of(const GrantAction& action) {
@@ -158,8 +205,10 @@ class World {
       return;
     }
     ++granted_;
-    t.headroom += reply.granted - need;
-    t.used += need;
+    // The driver fails on a GPU that is lost: what was granted is not used.
+    const Bytes used = lost_ ? Bytes() : need;
+    t.headroom += reply.granted - used;
+    t.used += used;
     t.grown_seq = reply.seq;
   }
 
@@ -169,7 +218,7 @@ class World {
       if (!t.dead) held += t.used + t.headroom;
     }
     ASSERT_LE(held, kLimit);
-    ASSERT_LE(book_.find(kLease, kGpu)->charged(), kLimit);
+    ASSERT_LE(account().charged(), kLimit);
     most_ = std::max(most_, held);
   }
 
@@ -177,6 +226,8 @@ class World {
   GrantBook book_;
   std::deque<Tenant> tenants_;
   std::deque<AddressedGrantAction> inbox_;
+  bool lost_ = false;                 // the GPU
+  std::vector<TenantId> unmeasured_;  // who died meanwhile
   std::uint64_t last_id_ = 0;
   std::uint32_t seq_ = 0;
   TimePoint now_{};

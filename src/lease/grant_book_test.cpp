@@ -48,7 +48,7 @@ class GrantBookTest : public testing::Test {
                                 TimePoint taken, bool listed = true) {
     return book.measure(LeaseId{1}, kGpu, {{tenant, {held, listed, hint, taken}}}, {}, taken);
   }
-  const Account& account() { return *book.find(LeaseId{1}, kGpu); }
+  const Account& account() { return *book.find(LeaseId{1}, kGpu).if_there(); }
 
   GrantBook book;
   TenantId a{1}, b{2};
@@ -313,7 +313,7 @@ TEST_F(GrantBookTest, WhatWasGrantedBeforeALimitWasLoweredIsCountedInFullByTheNe
   lowered.gpus[0].highest_limit = gib(8);
   next.open(lowered);
   next.add_tenant(a, LeaseId{1}, {{kGpu, gib(6), 1}});
-  const Account& all = *next.find(LeaseId{1}, kGpu);
+  const Account& all = *next.find(LeaseId{1}, kGpu).if_there();
   EXPECT_EQ(all.charged(), gib(6));
   EXPECT_EQ(all.limit(), gib(4));
   next.give_back(a, kGpu, gib(5), 0, 0, kStart);

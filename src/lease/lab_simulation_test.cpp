@@ -1,5 +1,6 @@
 // A month in a lab of 20 users and 8 GPUs, in virtual time, from a seed: what the queue promises is
-// held against a second opinion that shares no code with it.
+// held against a second opinion that shares no code with it. GPUs are lost, missing after a restart, and
+// back again with another number.
 //
 // GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
 // GPUROTA_LAB_SEED=S runs that one alone.
@@ -53,6 +54,7 @@ class LabSimulation {
       if (what >= 70 && what < 78) end_early();
       if (what >= 78 && what < 81) cancel();
       if (what >= 81 && what < 83) change_service();
+      if (what == 83) lose_or_find();
       settle();
     }
   }
@@ -88,7 +90,7 @@ class LabSimulation {
     request.placement.count = chance(70) ? 1 : pick(2, kGpus);
     if (chance(15)) {
       std::set<int> named;
-      for (int i = pick(1, 3); i > 0; --i) named.insert(pick(0, kGpus - 1));
+      for (int i = pick(1, 3); i > 0; --i) named.insert(pick(0, gpus() - 1));
       for (const int index : named)
         request.placement.gpus.push_back(rooms_[static_cast<std::size_t>(index)].info.uuid);
     }
@@ -125,14 +127,57 @@ class LabSimulation {
   }
 
   void change_service() {
-    GpuRoom& room = rooms_[static_cast<std::size_t>(pick(0, kGpus - 1))];
+    GpuRoom& room = rooms_[static_cast<std::size_t>(pick(0, gpus() - 1))];
     const bool out = room.draining || room.in_unreserved_use;
     room.draining = !out && chance(50);
     room.in_unreserved_use = !out && !room.draining;
     room.unreserved_use = room.in_unreserved_use ? gib(10) : Bytes();
-    // Promises do not outlive the GPUs they were made on.
+    disturb();
+  }
+
+  // Promises do not outlive the GPUs they were made on.
+  void disturb() {
     promised_.clear();
     disturbed_ = true;
+  }
+  int gpus() const { return static_cast<int>(rooms_.size()); }
+
+  // One that is lost is in error, and is not there any more for a daemon that starts then. At least two stay.
+  void lose_or_find() {
+    const int what = pick(0, 2);
+    if (what == 0) rooms_[static_cast<std::size_t>(pick(0, gpus() - 1))].error = "GPU is lost";
+    if (what == 1) {
+      for (std::size_t i = 0; i < rooms_.size();) {
+        const bool goes = !rooms_[i].error.empty() && rooms_.size() > 2;
+        if (goes) away_.push_back(rooms_[i]);
+        goes ? void(rooms_.erase(rooms_.begin() + static_cast<long>(i))) : void(++i);
+      }
+    }
+    if (what == 2) {
+      for (GpuRoom& room : rooms_) room.error.clear();
+      for (GpuRoom& room : away_) {
+        room.error.clear();
+        rooms_.insert(rooms_.begin() + pick(0, gpus()), room);
+      }
+      away_.clear();
+    }
+    for (std::size_t i = 0; i < rooms_.size(); ++i) rooms_[i].info.index = static_cast<int>(i);
+    disturb();
+  }
+
+  // Refused for good is only what names a GPU that is away, or more GPUs than there are.
+  void drop_impossible(const QueueDecision& decision) {
+    for (const auto& [id, error] : decision.impossible) {
+      const auto request =
+          std::find_if(queue_.begin(), queue_.end(), [&](const Request& r) { return r.id == id; });
+      ASSERT_NE(request, queue_.end());
+      const auto& named = request->placement.gpus;
+      const bool names_one = std::any_of(away_.begin(), away_.end(), [&](const GpuRoom& room) {
+        return std::find(named.begin(), named.end(), room.info.uuid) != named.end();
+      });
+      ASSERT_TRUE(names_one || wanted(*request) > gpus()) << error.message;
+      queue_.erase(request);
+    }
   }
 
   std::vector<Occupant> occupants() const {
@@ -146,7 +191,10 @@ class LabSimulation {
     for (int round = 0; round < 20; ++round) {
       const auto leases = occupants();
       const QueueDecision decision = decide({queue_, rooms_, leases, {}}, now_);
-      ASSERT_TRUE(decision.impossible.empty());
+      if (!decision.impossible.empty()) {
+        drop_impossible(decision);
+        continue;
+      }
       check_order(decision, leases);
       carry_out(decision);
       if (!decision.evict.empty() || !decision.grants.empty()) continue;
@@ -232,7 +280,7 @@ class LabSimulation {
     if (!named.empty() && std::find(named.begin(), named.end(), room.info.uuid) == named.end()) {
       return false;
     }
-    if (room.draining) return false;
+    if (room.draining || !room.error.empty()) return false;
     const Load load = load_of(room.info.uuid, leases, at, fillers);
     if (load.whole > 0) return false;
     const bool whole = !request.placement.memory || request.kind == LeaseKind::kFiller;
@@ -346,6 +394,7 @@ class LabSimulation {
   bool disturbed_ = false;
   WallTime now_{};
   std::vector<GpuRoom> rooms_;
+  std::vector<GpuRoom> away_;  // what the daemon does not find
   std::vector<Request> queue_;
   std::vector<Running> running_;
   std::map<RequestId, WallTime> promised_;

@@ -82,6 +82,8 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
   return std::nullopt;
 }
 
+std::string no_such_gpu(const GpuUuid& uuid) { return "there is no GPU " + uuid.value; }
+
 Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& rooms) {
   std::vector<LeaseGpu> chosen;
   std::string obstacles;
@@ -89,6 +91,7 @@ Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& 
   for (const GpuUuid& uuid : request.gpus) {
     const auto room = std::find_if(rooms.begin(), rooms.end(),
                                    [&](const GpuRoom& r) { return r.info.uuid == uuid; });
+    if (room == rooms.end()) return refuse(Code::kInvalid, no_such_gpu(uuid));
     if (std::string why = obstacle(request, *room); !why.empty()) {
       obstacles +=
           fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", name_of(*room, rooms), why);
@@ -272,7 +275,7 @@ std::optional<Refusal> impossible(const PlacementRequest& request,
     for (const GpuUuid& uuid : request.gpus) {
       const bool there = std::any_of(rooms.begin(), rooms.end(),
                                      [&](const GpuRoom& room) { return room.info.uuid == uuid; });
-      if (!there) return refuse(Code::kInvalid, "there is no GPU " + uuid.value).value();
+      if (!there) return refuse(Code::kInvalid, no_such_gpu(uuid)).value();
     }
   }
   if (total > 0 && request.count > total) {

@@ -60,15 +60,17 @@ struct Answer {
 };
 
 // The answer to a call of `Method`. The error is the one the daemon sent, or, for an answer that
-// cannot be understood, one of name kMalformed that says which part.
+// cannot be understood, one of name kMalformed that says which part. A number that its field has no room for
+// is the nearest that fits, and a field that need not be there and cannot be read is empty: neither is an error.
 template <class Method>
 tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text);
 
-// Only the reply's parameters, indented: what `--json` prints. Ends with a newline.
+// Only the reply's parameters, indented: what `--json` prints. Ends with a newline. What could drive a terminal or reorder
+// text on it is escaped: the same value, wherever it is printed.
 template <class Method>
 std::string document_json(const typename Method::Reply& reply);
 
-// One event as one line, for programs that read a stream of them. Ends with a newline.
+// One event as one line, for programs that read a stream of them. Ends with a newline. Escaped as document_json is.
 std::string event_json(const Event& event);
 
 // A command line as it may be sent: at most kMaxCommandArguments and kMaxCommandBytes, valid UTF-8;

@@ -385,6 +385,68 @@ TEST(Reply, TextThatIsNotUtf8IsReplaced) {
   EXPECT_EQ(got->reply.lease.note, "a\uFFFD\uFFFDz");
 }
 
+// A tenant's page may say anything: one number must not cost the whole answer.
+TEST(Reply, ANumberThatIsTooLargeIsTheLargestThereIs) {
+  ListProcesses::Reply sent;
+  Process& process = sent.processes.emplace_back();
+  process.allocations = UINT64_MAX;
+  process.used_bytes = Bytes(UINT64_MAX);
+  const std::string text = reply_json<ListProcesses>(sent);
+  EXPECT_EQ(text.find("18446744073709551615"), std::string::npos) << text;
+  const auto got = parse_reply<ListProcesses>(text);
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->reply.processes[0].allocations, std::uint64_t{INT64_MAX});
+  EXPECT_EQ(got->reply.processes[0].used_bytes, Bytes(INT64_MAX));
+  EXPECT_EQ(document_json<ListProcesses>(sent).find("18446744073709551615"), std::string::npos);
+}
+
+TEST(Reply, ANumberThatDoesNotFitIsTheNearestThatDoes) {
+  const std::string good = reply_json<Update>({a_lease()});
+  const std::string field = "\"processes\":";
+  for (const auto& [number, wanted] :
+       std::vector<std::pair<std::string, int>>{{"18446744073709551615", INT32_MAX},
+                                                {"99999999999999999999999", INT32_MAX},
+                                                {"1e300", INT32_MAX},
+                                                {"-1e300", INT32_MIN},
+                                                {"-9223372036854775808", INT32_MIN},
+                                                {"2.5", 2}}) {
+    std::string text = good;
+    const std::size_t at = text.rfind(field) + field.size();
+    text.replace(at, text.find_first_of(",}", at) - at, number);
+    const auto got = parse_reply<Update>(text);
+    ASSERT_TRUE(got.has_value()) << number << ": " << got.error().message;
+    EXPECT_EQ(got->reply.lease.processes, wanted) << number;
+  }
+}
+
+TEST(Reply, WhatNeedNotBeThereAndCannotBeReadIsLeftOut) {
+  ListProcesses::Reply sent;
+  sent.processes.emplace_back().allocations = 7;
+  std::string text = reply_json<ListProcesses>(sent);
+  text.replace(text.find("\"allocations\":7"), 15, "\"allocations\":\"many\"");
+  const auto got = parse_reply<ListProcesses>(text);
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_FALSE(got->reply.processes[0].allocations);
+}
+
+TEST(Reply, WhatIsPrintedAsJsonDrivesNoTerminalAndKeepsItsValue) {
+  Lease lease = a_lease();
+  lease.note = "a\u009b2J\u202e\u2066\x7f\u200f\U000E0041z\n";
+  Event event;
+  event.message = *lease.note;
+  const std::string document = document_json<Update>({lease});
+  for (const std::string& text : {document, event_json(event)}) {
+    for (const std::string_view bad :
+         {"\u009b", "\u202e", "\u2066", "\x7f", "\u200f", "\U000E0041"}) {
+      EXPECT_EQ(text.find(bad), std::string::npos) << text;
+    }
+    EXPECT_NE(text.find("\\u009B2J\\u202E"), std::string::npos) << text;
+  }
+  const auto got = parse_reply<Update>("{\"parameters\":" + document + "}");
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->reply.lease.note, lease.note);
+}
+
 TEST(Reply, WordsOfANewerDaemonAreUnknownNotErrors) {
   Hold::Reply sent{.lease = a_lease(), .ended = Ended::kLost, .reason = "r"};
   std::string text = reply_json<Hold>(sent);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -33,10 +34,15 @@ bool too_deep(std::string_view text) {
   return false;
 }
 
+// What becomes of a number that its field has no room for. A call is refused for it. An answer is not lost for it: the
+// number is the nearest that fits; and what need not be there and cannot be read is left out.
+enum class Misfits { kRefused, kClamped };
+
 // Fills structs from an object. The first field that does not fit ends it; `bad` names it
 // ("memory.percent", "gpu_ids[3]").
 class Decoder {
  public:
+  explicit Decoder(Misfits misfits) : misfits_(misfits) {}
   const std::string& bad() const { return bad_; }
 
   template <class T>
@@ -147,9 +153,10 @@ class Decoder {
     void operator()(const char* name, std::optional<T>& field) {
       const auto found = object.find(name);
       field.reset();
-      if (ok && found != object.end() && !found->is_null()) {
-        ok = decoder.read(*found, field.emplace(), at(name));
-      }
+      if (!ok || found == object.end() || found->is_null()) return;
+      if (decoder.read(*found, field.emplace(), at(name))) return;
+      ok = decoder.misfits_ == Misfits::kClamped;
+      field.reset();
     }
     std::string at(const char* name) const { return path.empty() ? name : path + "." + name; }
   };
@@ -159,13 +166,29 @@ class Decoder {
     return false;
   }
   template <class Least, class Most>
-  static bool integer(const Json& json, Least least, Most most, std::int64_t& out) {
+  bool integer(const Json& json, Least least, Most most, std::int64_t& out) const {
+    if (misfits_ == Misfits::kClamped && json.is_number()) {
+      const std::int64_t top =
+          std::cmp_less(most, INT64_MAX) ? static_cast<std::int64_t>(most) : INT64_MAX;
+      out = nearest(json, static_cast<std::int64_t>(least), top);
+      return true;
+    }
     if (!json.is_number_integer()) return false;
     if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX) return false;
     out = json.get<std::int64_t>();
     return std::cmp_greater_equal(out, least) && std::cmp_less_equal(out, most);
   }
+  static std::int64_t nearest(const Json& json, std::int64_t least, std::int64_t most) {
+    if (json.is_number_float()) {
+      const double number = json.get<double>();
+      if (number >= static_cast<double>(most)) return most;
+      return number <= static_cast<double>(least) ? least : static_cast<std::int64_t>(number);
+    }
+    if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX) return most;
+    return std::clamp(json.get<std::int64_t>(), least, most);
+  }
 
+  const Misfits misfits_;
   std::string bad_;
 };
 
@@ -258,7 +281,7 @@ std::optional<bool> flag(const Json& call, const char* name) {
 template <class Method>
 tl::expected<Params, WireError> decode_params(const Json& json) {
   Method params;
-  Decoder decoder;
+  Decoder decoder(Misfits::kRefused);
   if (!decoder.read(json, params, "")) {
     return tl::unexpected(
         standard_error(kInvalidParameter, decoder.bad().empty() ? "parameters" : decoder.bad()));
@@ -302,7 +325,7 @@ WireError read_error(const Json& name, const Json* parameters) {
   text("interface", error.subject);
   text("method", error.subject);
   text("parameter", error.subject);
-  Decoder decoder;
+  Decoder decoder(Misfits::kClamped);
   for (auto [key, out] : {std::pair{"free", &error.free}, {"total", &error.total}}) {
     const auto found = parameters->find(key);
     if (found != parameters->end()) (void)decoder.read(*found, *out, key);
@@ -345,7 +368,7 @@ tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text) {
   const auto continues = flag(*json, "continues");
   if (!continues) return tl::unexpected(malformed("its 'continues' is not a boolean"));
   Answer<Method> answer{{}, *continues};
-  Decoder decoder;
+  Decoder decoder(Misfits::kClamped);
   const Json none = Json::object();
   const bool absent = parameters == json->end() || parameters->is_null();
   if (!decoder.read(absent ? none : *parameters, answer.reply, "")) {

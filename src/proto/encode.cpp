@@ -1,3 +1,4 @@
+#include "base/escape.h"
 #include "base/text.h"
 #include "proto/codec.h"
 #include "proto/fields.h"
@@ -27,6 +28,7 @@ struct Encoder {
   Json value(bool flag) const { return flag; }
   template <std::integral T>
   Json value(T number) const {
+    if (std::cmp_greater(number, INT64_MAX)) return INT64_MAX;
     return number;
   }
   Json value(const std::string& text) const { return text; }
@@ -97,7 +99,7 @@ std::string reply_json(const typename Method::Reply& reply, bool continues) {
 
 template <class Method>
 std::string document_json(const typename Method::Reply& reply) {
-  return dump(Encoder{Nulls::kShown}.value(reply), 2) + "\n";
+  return escape_hidden(dump(Encoder{Nulls::kShown}.value(reply), 2) + "\n", Escapes::kJson);
 }
 
 template <class Method>
@@ -133,7 +135,7 @@ std::string error_json(const WireError& error) {
 std::string event_json(const Event& event) {
   JsonWriter writer;
   writer.value(event);
-  return writer.take() + "\n";
+  return escape_hidden(writer.take() + "\n", Escapes::kJson);
 }
 
 std::string_view error_word(std::string_view message) {

@@ -14,10 +14,12 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace gpurota::proto {
@@ -28,8 +30,10 @@ class JsonWriter {
   void raw(std::string_view text) { out_ += text; }
 
   void value(bool flag) { out_ += flag ? "true" : "false"; }
+  // No number is larger than readers have room for.
   template <std::integral T>
   requires(!std::same_as<T, bool>) void value(T number) {
+    if (std::cmp_greater(number, INT64_MAX)) return value(INT64_MAX);
     char digits[24];
     const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
     out_.append(digits, end);

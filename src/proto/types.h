@@ -94,7 +94,7 @@ struct Gpu {
 };
 
 struct LeaseGpu {
-  int index = 0;
+  int index = 0;  // -1: the machine does not have the GPU any more
   std::optional<std::string> label;
   GpuUuid uuid;
   std::optional<Bytes> limit_bytes;

@@ -8,7 +8,7 @@ namespace {
 constexpr Bytes kPage = mib(2);
 
 Bytes in_pages(Bytes bytes) {
-  return Bytes((bytes.count() + kPage.count() - 1) / kPage.count() * kPage.count());
+  return Bytes((bytes + kPage - Bytes(1)).count() / kPage.count() * kPage.count());
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ Result<void> Turns::admit_oversize(const LeaseTerms& terms) const {
 
 void Turns::grow_hosted(const Grow& event, GpuSlot gpu, Bytes most) {
   const GrowAnswer answer = memory_.check_hosted(event.tenant, gpu, event.bytes, most);
-  if (answer == GrowAnswer::kGranted) memory_.find(event.tenant, gpu)->hosted += event.bytes;
+  if (answer == GrowAnswer::kGranted) memory_.at(event.tenant, gpu).hosted += event.bytes;
   actions_.push_back(AnswerGrow{event.tenant, event.gpu, event.seq, answer});
 }
 

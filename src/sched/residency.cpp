@@ -28,6 +28,7 @@ std::optional<GpuSlot> Residency::slot_of(const GpuUuid& gpu) const {
 GpuSlot Residency::add_gpu(const GpuUuid& gpu, Bytes capacity) {
   if (const auto known = slot_of(gpu)) {
     set_capacity(*known, capacity);
+    gpus_[known->value].lost = false;
     return *known;
   }
   gpus_.push_back({gpu, capacity, {}});
@@ -35,11 +36,20 @@ GpuSlot Residency::add_gpu(const GpuUuid& gpu, Bytes capacity) {
   return GpuSlot{static_cast<std::uint32_t>(gpus_.size() - 1)};
 }
 
-void Residency::add(TenantId tenant, LeaseId lease, GpuSlot gpu, const TenantMemory& said) {
-  Tenant& entry = tenants_[tenant];
-  entry.lease = lease;
-  entry.gpus.resize(gpus_.size());
-  Holding& holding = entry.gpus[gpu.value] = {};
+// Its size is not known. With any that is too small, what is there would look as if somebody had to leave.
+GpuSlot Residency::add_lost_gpu(const GpuUuid& gpu) {
+  if (const auto known = slot_of(gpu)) return *known;
+  const GpuSlot slot = add_gpu(gpu, Bytes(UINT64_MAX));
+  gpus_[slot.value].lost = true;
+  return slot;
+}
+
+void Residency::add(TenantId tenant, LeaseId lease) {
+  tenants_[tenant] = {lease, std::vector<Holding>(gpus_.size())};
+}
+
+void Residency::take_over(TenantId tenant, GpuSlot gpu, const TenantMemory& said) {
+  Holding& holding = at(tenant, gpu) = {};
   holding.movable = said.movable;
   holding.resident = std::min(said.resident, said.movable);
   holding.wired = said.wired;
@@ -58,14 +68,20 @@ void Residency::mark_dead(TenantId tenant) {
   }
 }
 
-Holding* Residency::find(TenantId tenant, GpuSlot gpu) {
-  const auto found = tenants_.find(tenant);
-  return found == tenants_.end() ? nullptr : &found->second.gpus[gpu.value];
+Holding& Residency::at(TenantId tenant, GpuSlot gpu) {
+  return tenants_.at(tenant).gpus.at(gpu.value);
 }
 
-const Holding* Residency::find(TenantId tenant, GpuSlot gpu) const {
-  const auto found = tenants_.find(tenant);
-  return found == tenants_.end() ? nullptr : &found->second.gpus[gpu.value];
+const Holding& Residency::at(TenantId tenant, GpuSlot gpu) const {
+  return tenants_.at(tenant).gpus.at(gpu.value);
+}
+
+Maybe<Holding> Residency::find(TenantId tenant, GpuSlot gpu) {
+  return tenants_.contains(tenant) ? Maybe<Holding>(at(tenant, gpu)) : Maybe<Holding>();
+}
+
+Maybe<const Holding> Residency::find(TenantId tenant, GpuSlot gpu) const {
+  return tenants_.contains(tenant) ? Maybe(at(tenant, gpu)) : Maybe<const Holding>();
 }
 
 Bytes Residency::used(GpuSlot gpu) const {

@@ -5,6 +5,7 @@
 // has to give way, never when. Used by Turns only.
 #pragma once
 
+#include "base/maybe.h"
 #include "sched/model.h"
 
 #include <map>
@@ -38,6 +39,10 @@ class Residency {
  public:
   std::optional<GpuSlot> slot_of(const GpuUuid& gpu) const;
   GpuSlot add_gpu(const GpuUuid& gpu, Bytes capacity);
+  // One that leases name and the machine does not have: it has a slot, so that what is held there is not forgotten, and
+  // nothing moves there. Until it is added.
+  GpuSlot add_lost_gpu(const GpuUuid& gpu);
+  bool is_lost(GpuSlot gpu) const { return gpus_[gpu.value].lost; }
   void set_capacity(GpuSlot gpu, Bytes capacity) { gpus_[gpu.value].capacity = capacity; }
   // Held on the GPU, inside the managed capacity, by nobody we know as a tenant.
   void set_outsiders(GpuSlot gpu, Bytes bytes) { gpus_[gpu.value].outsiders = bytes; }
@@ -48,13 +53,19 @@ class Residency {
     aside ? void(aside_.insert(lease)) : void(aside_.erase(lease));
   }
 
-  // A claim that is more than can be (resident beyond movable) is cut.
-  void add(TenantId tenant, LeaseId lease, GpuSlot gpu, const TenantMemory& said);
+  // From now on it has a row for every GPU, also for those that come later. All of them are empty.
+  void add(TenantId tenant, LeaseId lease);
+  // Of a tenant that was added. A claim that is more than can be (resident beyond movable) is cut.
+  void take_over(TenantId tenant, GpuSlot gpu, const TenantMemory& said);
   void remove(TenantId tenant);
   // All it has on the GPUs will come back by itself; what it has in host RAM is gone.
   void mark_dead(TenantId tenant);
-  Holding* find(TenantId tenant, GpuSlot gpu);
-  const Holding* find(TenantId tenant, GpuSlot gpu) const;
+  // Of a tenant that was added: it has a row for every GPU.
+  Holding& at(TenantId tenant, GpuSlot gpu);
+  const Holding& at(TenantId tenant, GpuSlot gpu) const;
+  // Of one that may be unknown. Nothing: it is.
+  Maybe<Holding> find(TenantId tenant, GpuSlot gpu);
+  Maybe<const Holding> find(TenantId tenant, GpuSlot gpu) const;
 
   std::size_t gpu_count() const { return gpus_.size(); }
   const GpuUuid& uuid(GpuSlot gpu) const { return gpus_[gpu.value].uuid; }
@@ -101,6 +112,7 @@ class Residency {
     GpuUuid uuid;
     Bytes capacity;
     Bytes outsiders;
+    bool lost = false;
   };
   struct Tenant {
     LeaseId lease;

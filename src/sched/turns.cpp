@@ -27,7 +27,7 @@ void Turns::set(const Settings& settings) {
 
 Result<void> Turns::set_gpu(const GpuSettings& settings, bool anyway) {
   const auto known = memory_.slot_of(settings.uuid);
-  if (known && !anyway) {
+  if (known && !memory_.is_lost(*known) && !anyway) {
     // More is always better than what is, whatever does not fit already.
     const bool less = settings.capacity < memory_.capacity(*known);
     if (less && !memory_.would_fit(*known, settings.capacity)) {
@@ -58,7 +58,8 @@ void Turns::set_outsiders(const GpuUuid& gpu, Bytes bytes) {
 Result<void> Turns::add_lease(const LeaseTerms& terms) {
   for (const LeaseTerms::Gpu& gpu : terms.gpus) {
     const auto slot = memory_.slot_of(gpu.uuid);
-    if (!slot) return fail(Code::kNotFound, "GPU " + gpu.uuid.value + " takes no swap leases");
+    if (!slot || memory_.is_lost(*slot))
+      return fail(Code::kNotFound, "GPU " + gpu.uuid.value + " takes no swap leases");
     const Bytes most = memory_.capacity(*slot) - memory_.wired(*slot);
     if (gpu.limit > most) {
       return fail(Code::kLimit, "a swap lease can have at most " + to_string(most) +
@@ -77,8 +78,9 @@ void Turns::restore_lease(const LeaseTerms& terms) {
   Bytes oversize;
   for (const LeaseTerms::Gpu& gpu : terms.gpus) {
     oversize += gpu.oversize;
-    if (const auto slot = memory_.slot_of(gpu.uuid)) lease.gpus.push_back(*slot);
+    lease.gpus.push_back(memory_.add_lost_gpu(gpu.uuid));
   }
+  gpus_.resize(memory_.gpu_count());
   memory_.set_oversize(terms.id, oversize);
   leases_.insert_or_assign(terms.id, std::move(lease));
 }
@@ -138,12 +140,13 @@ void Turns::on(const AddTenant& event) {
   tenant.gate_open = event.gate_open;
   tenant.busy = event.gate_open;
   lease->second.tenants.insert(event.tenant);
+  memory_.add(event.tenant, event.lease);
   for (GpuSlot slot : lease->second.gpus) {
     TenantMemory said;
     for (const TenantMemory& m : event.memory) {
       if (m.gpu == memory_.uuid(slot)) said = m;
     }
-    memory_.add(event.tenant, event.lease, slot, said);
+    memory_.take_over(event.tenant, slot, said);
     if (!event.gate_open && !said.resident.is_zero()) tenant.undrained = true;
   }
   // A daemon that is gone let it run: it goes on unless somebody else has a better claim.
@@ -206,7 +209,8 @@ void Turns::on(const TenantStatus& event) {
 }
 
 void Turns::on(const Grow& event) {
-  const auto slot = memory_.slot_of(event.gpu);
+  auto slot = memory_.slot_of(event.gpu);
+  if (slot && memory_.is_lost(*slot)) slot.reset();
   LeaseState* lease = lease_of(event.tenant);
   Bytes limit, oversize;
   if (slot && lease != nullptr) {
@@ -227,16 +231,16 @@ void Turns::on(const Grow& event) {
     answer = memory_.check_growth(event.tenant, *slot, event.bytes, event.wired, limit);
   }
   if (answer == GrowAnswer::kGranted) {
-    Holding* held = memory_.find(event.tenant, *slot);
-    (event.wired ? held->wired_unbacked : held->unbacked) += event.bytes;
-    if (!event.wired) held->movable += event.bytes;
+    Holding& held = memory_.at(event.tenant, *slot);
+    (event.wired ? held.wired_unbacked : held.unbacked) += event.bytes;
+    if (!event.wired) held.movable += event.bytes;
     const bool off = gpus_[slot->value].settings.mode == TurnsMode::kOff;
     if (!off || memory_.deficit(*slot).is_zero()) {
       tenants_[event.tenant].growth.push_back({*slot, event.seq, event.bytes, event.wired});
       return;
     }
-    (event.wired ? held->wired_unbacked : held->unbacked) -= event.bytes;
-    if (!event.wired) held->movable -= event.bytes;
+    (event.wired ? held.wired_unbacked : held.unbacked) -= event.bytes;
+    if (!event.wired) held.movable -= event.bytes;
     answer = GrowAnswer::kRefusedTurnsOff;
   }
   Bytes to_host;
@@ -255,7 +259,7 @@ void Turns::judge_what_was_asked_on_hold() {
 
 void Turns::on(const Shrink& event) {
   const auto slot = memory_.slot_of(event.gpu);
-  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  Holding* held = slot ? memory_.find(event.tenant, *slot).if_there() : nullptr;
   if (held == nullptr) return;
   const Bytes resident = std::min(event.resident, held->resident);
   const Bytes out = std::min(event.out, held->out());
@@ -273,13 +277,13 @@ void Turns::on(const Shrink& event) {
 
 void Turns::on(const Measured& event) {
   const auto slot = memory_.slot_of(event.gpu);
-  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  Holding* held = slot ? memory_.find(event.tenant, *slot).if_there() : nullptr;
   if (held != nullptr && !tenants_.at(event.tenant).dead) held->beside = event.beside;
 }
 
 void Turns::on(const Evicted& event) {
   const auto slot = memory_.slot_of(event.gpu);
-  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  Holding* held = slot ? memory_.find(event.tenant, *slot).if_there() : nullptr;
   if (held == nullptr) return;
   LeaseState& lease = *lease_of(event.tenant);
   const Bytes moved = std::min(event.bytes, held->resident);
@@ -304,7 +308,7 @@ void Turns::on(const Evicted& event) {
 
 void Turns::on(const Restored& event) {
   const auto slot = memory_.slot_of(event.gpu);
-  Holding* held = slot ? memory_.find(event.tenant, *slot) : nullptr;
+  Holding* held = slot ? memory_.find(event.tenant, *slot).if_there() : nullptr;
   if (held == nullptr) return;
   LeaseState& lease = *lease_of(event.tenant);
   const Bytes moved = std::min({event.bytes, held->coming, held->out()});

@@ -21,14 +21,15 @@ class Turns {
   explicit Turns(const Settings& settings = {});
 
   void set(const Settings& settings);
-  // Adds or changes a GPU. Refused, with the reason, when what is there would no longer fit.
+  // Adds or changes a GPU, or has back one that was lost. Refused, with the reason, when what is there would no longer fit.
   // `anyway`: of a capacity that others have taken already; what does not fit is refused as it grows.
   Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
   // Refused when the lease could never be resident beside what others have wired, or host memory cannot
   // have what of it is to lie there.
   Result<void> add_lease(const LeaseTerms& terms);
-  // One that was admitted by a daemon that is gone; what does not fit any more is refused as it grows.
+  // One that was admitted by a daemon that is gone; what does not fit any more is refused as it grows. A GPU of it that is
+  // not there now counts as lost: what the lease has there is kept as it is, until set_gpu.
   void restore_lease(const LeaseTerms& terms);
   void update_lease(const LeaseTerms& terms);
   // Its tenants should have gone; what is left of them goes with it.
@@ -51,6 +52,7 @@ class Turns {
   std::optional<TimePoint> next_deadline() const;
 
   std::optional<LeaseView> explain(LeaseId lease, TimePoint now) const;
+  // Of the GPUs that are there, in no order that means anything.
   std::vector<GpuView> view(TimePoint now) const;
   const Residency& residency() const { return memory_; }
 
@@ -117,6 +119,7 @@ class Turns {
   Duration move_estimate(const LeaseState& lease) const;
   Duration turn_cost(const LeaseState& lease) const;
   Slots turn_gpus(const LeaseState& lease) const;
+  bool takes_turns(const LeaseState& lease, GpuSlot gpu) const;
   bool conflict(const LeaseState& a, const LeaseState& b) const;
   bool waits_for(const LeaseState& other, const LeaseState& holder) const;
   bool somebody_waits_for(const LeaseState& holder) const;

@@ -34,7 +34,7 @@ void Turns::evict_aside(GpuSlot gpu) {
     if (!lease.aside || !here || lease.phase != Phase::kApart) continue;
     for (const TenantId tenant : lease.tenants) {
       if (!can_give(tenants_.at(tenant)) || !tenants_.at(tenant).drained()) continue;
-      order_out(tenant, gpu, memory_.find(tenant, gpu)->resident);
+      order_out(tenant, gpu, memory_.at(tenant, gpu).resident);
     }
   }
 }

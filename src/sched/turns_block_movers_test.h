@@ -67,7 +67,7 @@ class BlockMovers : protected Tenants {
     if (t->open) fail("memory of a running tenant is evicted");
     const auto b = std::find_if(m.blocks.begin(), m.blocks.end(),
                                 [](const Block& block) { return !block.out; });
-    const bool fails = now_ < t->fails_until;
+    const bool fails = move_fails(*t, g);
     if (left.is_zero() || b == m.blocks.end() || fails) {
       if (!left.is_zero()) say(t, Evicted{t->id, plan_.gpus[g].uuid, {}, left, fails});
       m.evicting = false;
@@ -97,7 +97,7 @@ class BlockMovers : protected Tenants {
 
   void restore_next(Tenant* t, std::size_t g, Bytes room) {
     GpuMemory& m = t->gpus[g];
-    const bool fails = now_ < t->fails_until && !m.out.is_zero();
+    const bool fails = move_fails(*t, g) && !m.out.is_zero();
     const auto b = std::find_if(m.blocks.begin(), m.blocks.end(), [room](const Block& block) {
       return block.out && block.size <= room;
     });

@@ -161,12 +161,16 @@ bool Turns::wants(const LeaseState& lease) const {
   });
 }
 
+bool Turns::takes_turns(const LeaseState& lease, GpuSlot gpu) const {
+  if (!gpus_[gpu.value].contended) return false;
+  const Holding h = memory_.of_lease(lease.terms.id, gpu);
+  return !(h.movable + h.wired + h.wired_unbacked).is_zero();
+}
+
 Turns::Slots Turns::turn_gpus(const LeaseState& lease) const {
   Slots gpus;
   for (GpuSlot gpu : lease.gpus) {
-    if (!gpus_[gpu.value].contended) continue;
-    const Holding h = memory_.of_lease(lease.terms.id, gpu);
-    if (!(h.movable + h.wired + h.wired_unbacked).is_zero()) gpus.push_back(gpu);
+    if (takes_turns(lease, gpu)) gpus.push_back(gpu);
   }
   return gpus;
 }

@@ -22,6 +22,7 @@ Bytes whole_pieces(Bytes bytes, Bytes piece) { return in_pieces(bytes + piece - 
 void Turns::move() {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const GpuSlot gpu{i};
+    if (memory_.is_lost(gpu)) continue;
     bool leaving_first = false;
     for (auto& [id, lease] : leases_) {
       if (lease.phase != Phase::kLeaving) continue;
@@ -74,7 +75,7 @@ void Turns::give_room(LeaseState& lease, GpuSlot gpu) {
   if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
   for (TenantId id : lease.tenants) {
     if (!answers(tenants_.at(id))) continue;
-    Holding& held = *memory_.find(id, gpu);
+    Holding& held = memory_.at(id, gpu);
     const Bytes room = std::min(memory_.free(gpu), held.missing());
     const bool all = room == held.missing();
     const bool usable = room >= settings_.piece || (all && held.coming.is_zero());
@@ -91,7 +92,7 @@ void Turns::serve_growth(LeaseState& lease, TenantId id, GpuSlot gpu) {
   TenantState& tenant = tenants_.at(id);
   if (tenant.growth.empty() || !answers(tenant)) return;
   if (!memory_.of_lease(lease.terms.id, gpu).missing().is_zero()) return;
-  Holding& held = *memory_.find(id, gpu);
+  Holding& held = memory_.at(id, gpu);
   for (auto it = tenant.growth.begin(); it != tenant.growth.end();) {
     if (it->gpu != gpu) {
       ++it;
@@ -134,10 +135,10 @@ std::vector<TenantId> Turns::victims(GpuSlot gpu, bool entering_too) const {
 }
 
 void Turns::make_room(GpuSlot gpu, Bytes lacking, bool entering_too) {
-  for (const auto& [id, tenant] : tenants_) lacking -= memory_.find(id, gpu)->leaving;
+  for (const auto& [id, tenant] : tenants_) lacking -= memory_.at(id, gpu).leaving;
   if (lacking.is_zero()) return;
   for (TenantId id : victims(gpu, entering_too)) {
-    const Holding& held = *memory_.find(id, gpu);
+    const Holding& held = memory_.at(id, gpu);
     if (!held.leaving.is_zero() && held.leaving < held.resident) return;  // more of it after that
     lacking -= order_out(id, gpu, whole_pieces(lacking, settings_.piece));
     if (lacking.is_zero()) return;
@@ -147,7 +148,7 @@ void Turns::make_room(GpuSlot gpu, Bytes lacking, bool entering_too) {
 // So much of what it has, as far as there is host memory for it. How much was ordered. One order after the other: it goes
 // beyond each by up to a block, and what is left of several together would not be known.
 Bytes Turns::order_out(TenantId id, GpuSlot gpu, Bytes bytes) {
-  Holding& held = *memory_.find(id, gpu);
+  Holding& held = memory_.at(id, gpu);
   if (!held.leaving.is_zero()) return {};
   bytes = std::min(bytes, held.resident);
   const Bytes beyond = std::min(held.resident - bytes, settings_.piece);

@@ -17,7 +17,7 @@ class Movers : protected BlockMovers {
     GpuMemory& m = t->gpus[g];
     if (m.evicting || m.to_evict.is_zero()) return;
     const Bytes piece = std::min({plan_.settings.piece, m.to_evict, m.resident});
-    if (piece.is_zero() || now_ < t->fails_until) {
+    if (piece.is_zero() || move_fails(*t, g)) {
       say(t, Evicted{t->id, plan_.gpus[g].uuid, {}, m.to_evict, !piece.is_zero()});
       m.to_evict = Bytes();
       return;
@@ -42,7 +42,7 @@ class Movers : protected BlockMovers {
     GpuMemory& m = t->gpus[g];
     if (!m.arriving.is_zero() || m.to_restore.is_zero()) return;
     const Bytes piece = std::min(plan_.settings.piece, m.out);
-    if (piece.is_zero() || now_ < t->fails_until) {
+    if (piece.is_zero() || move_fails(*t, g)) {
       say(t, Restored{t->id, plan_.gpus[g].uuid, {}, m.to_restore, !piece.is_zero()});
       m.to_restore = Bytes();
       return;

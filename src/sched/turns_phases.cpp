@@ -72,7 +72,7 @@ void Turns::finish_entering(LeaseState& lease) {
   // Also what it has asked for and not got: else a short turn is over before the room is made, every time.
   for (TenantId id : lease.tenants) {
     for (GpuSlot gpu : lease.gpus) {
-      const Holding& h = *memory_.find(id, gpu);
+      const Holding& h = memory_.at(id, gpu);
       if (!h.out().is_zero() || !h.coming.is_zero() || !h.leaving.is_zero()) return;
       if (!(h.unbacked + h.wired_unbacked).is_zero()) return;
     }
@@ -105,7 +105,7 @@ void Turns::open_resident(LeaseState& lease) {
     const TenantState& tenant = tenants_.at(id);
     if (tenant.gate_open || !tenant.reachable || tenant.dead) continue;
     const bool here = std::all_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {
-      const Holding& h = *memory_.find(id, gpu);
+      const Holding& h = memory_.at(id, gpu);
       return h.out().is_zero() && h.coming.is_zero() && h.leaving.is_zero();
     });
     if (here) set_gate(id, GateOrder::kOpen);
@@ -209,7 +209,7 @@ bool Turns::is_deadlocked(const LeaseState& lease) const {
 void Turns::refuse_growth(LeaseState& lease) {
   for (TenantId id : lease.tenants) {
     for (const PendingGrow& grow : std::exchange(tenants_.at(id).growth, {})) {
-      Holding& held = *memory_.find(id, grow.gpu);
+      Holding& held = memory_.at(id, grow.gpu);
       (grow.wired ? held.wired_unbacked : held.unbacked) -= grow.bytes;
       if (!grow.wired) held.movable -= grow.bytes;
       const GpuUuid& gpu = memory_.uuid(grow.gpu);

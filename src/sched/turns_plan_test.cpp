@@ -152,6 +152,29 @@ Plan random_plan_with_asides(unsigned seed, double seconds) {
   return plan;
 }
 
+Plan random_plan_with_losses(unsigned seed, double seconds) {
+  Plan plan = random_plan_with_asides(seed, seconds);
+  Dice dice(seed + 4'100'000'021u);
+  plan.renumbers = true;
+  const auto add = [&](double at, Act act, std::size_t gpu, int at_once) {
+    plan.script.push_back({at, act, static_cast<int>(gpu), at_once, {}});
+  };
+  for (std::size_t g = 0; g < plan.gpus.size(); ++g) {
+    for (std::uint64_t left = dice.pick(4); left > 0; --left) {
+      const double from = dice.between(0, seconds);
+      const double until = from + dice.between(0.001, dice.one_in(3) ? 2 : 900);
+      add(from, Act::kLose, g, 0);
+      if (!dice.one_in(4)) add(dice.between(from, until), Act::kRestart, 0, 0);
+      if (!dice.one_in(6)) add(until, Act::kFind, g, dice.one_in(2) ? 1 : 0);
+      if (dice.one_in(2)) add(until + dice.between(0, 60), Act::kRestart, 0, 0);
+    }
+  }
+  constexpr Shape kShapes[] = {Shape::kAny, Shape::kEqual, Shape::kTorch, Shape::kOdd};
+  for (LeasePlan& lease : plan.leases) lease.shape = kShapes[dice.pick(4)];
+  sort_script(plan);
+  return plan;
+}
+
 Plan random_plan_with_blocks(unsigned seed, double seconds) {
   Plan plan = random_plan(seed, seconds);
   Dice dice(seed + 3'000'000'019u);
@@ -272,9 +295,9 @@ double longest_wait(const Plan& plan) {
 }
 
 std::string to_string(const Plan& plan) {
-  static constexpr const char* kActs[] = {"start", "end",        "stop",      "continue",
-                                          "kill",  "fail moves", "restart",   "capacity",
-                                          "aside", "back",       "outsiders", "beside"};
+  static constexpr const char* kActs[] = {"start",      "end",     "stop",     "continue", "kill",
+                                          "fail moves", "restart", "capacity", "aside",    "back",
+                                          "outsiders",  "beside",  "lose",     "find"};
   std::string text = "seed " + std::to_string(plan.seed) + "\n";
   for (const GpuSettings& gpu : plan.gpus) {
     text += "  " + gpu.uuid.value + " " + gpurota::to_string(gpu.capacity) + " mode " +

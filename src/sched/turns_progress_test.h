@@ -46,6 +46,13 @@ class Progress : protected Movers {
     return sum;
   }
 
+  // To the daemon: it was lost when that was started.
+  bool is_unknown(std::size_t g) const {
+    const Residency& memory = turns_->residency();
+    const auto slot = memory.slot_of(plan_.gpus[g].uuid);
+    return !slot || memory.is_lost(*slot);
+  }
+
   // It may be that its memory has no room, or that host memory has none for that of others.
   bool may_be_stuck(std::size_t lease) const {
     Bytes out;
@@ -59,6 +66,7 @@ class Progress : protected Movers {
     if (out + pieces > plan_.settings.host_budget) return true;
     for (const LeaseTerms::Gpu& gpu : plan_.leases[lease].terms.gpus) {
       const std::size_t g = gpu_index(gpu.uuid);
+      if (lost_[g] != 0 || is_unknown(g)) return true;
       if (now_ < lowered_at_[g] + kLowering) return true;
       if (movable_of(lease, g) + fixed_on(g) > capacity_[g]) return true;
     }
@@ -183,9 +191,8 @@ class Progress : protected Movers {
   // All of it is in the sums, and in one switch.
   void check_moved() {
     const std::vector<GpuView> views = turns_->view(at(now_));
-    for (std::size_t g = 0; g < views.size(); ++g) {
-      const GpuView& view = views[g];
-      Told& told = told_[g];
+    for (const GpuView& view : views) {
+      Told& told = told_[gpu_index(view.settings.uuid)];
       for (; told.seen < view.counts.handovers; ++told.seen) {
         const std::size_t back = view.counts.handovers - told.seen;
         if (back > view.switches.size()) return fail("a switch is not listed");

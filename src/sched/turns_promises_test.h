@@ -40,7 +40,7 @@ class Promises : protected Progress {
 
   // Where others have grown without asking, who was there may stay; nothing is added.
   void check_used(std::size_t g, Bytes used) {
-    const bool settling = now_ < lowered_at_[g] + kLowering;
+    const bool settling = is_unknown(g) || now_ < lowered_at_[g] + kLowering;
     if (!settling && used > std::max(capacity_[g], most_used_[g])) {
       fail("GPU " + std::to_string(g) + " holds " + gpurota::to_string(used) + " of " +
            gpurota::to_string(capacity_[g]));
@@ -83,7 +83,7 @@ class Promises : protected Progress {
         const GpuMemory& m = t->gpus[g];
         if (m.wired.is_zero() || m.evicting || !(m.to_evict + m.to_restore).is_zero()) continue;
         if (t->moves) continue;
-        const Holding& h = *memory.find(t->id, *memory.slot_of(plan_.gpus[g].uuid));
+        const Holding& h = memory.at(t->id, *memory.slot_of(plan_.gpus[g].uuid));
         const bool same = h.resident == m.resident && h.out() == m.out && h.wired == m.wired &&
                           h.hosted == m.hosted;
         if (!same) fail("what T" + std::to_string(t->id.value) + " has is not known");
@@ -125,7 +125,11 @@ class Promises : protected Progress {
       bool stays = false;
       for (const auto& t : tenants_) {
         if (t->lease != lease || t->dead || !aside_.contains(lease)) continue;
-        for (const GpuMemory& m : t->gpus) stays = stays || !(m.resident + m.arriving).is_zero();
+        for (std::size_t g = 0; g < t->gpus.size(); ++g) {
+          const GpuMemory& m = t->gpus[g];
+          if (lost_[g] == 0 && !is_unknown(g))
+            stays = stays || !(m.resident + m.arriving).is_zero();
+        }
       }
       staying_[lease] = stays && !odd ? staying_[lease] + dt : 0;
       if (staying_[lease] < kOut) continue;
@@ -135,7 +139,9 @@ class Promises : protected Progress {
 
   void pass_time(double to) {
     const double dt = to - now_;
-    bool works = false, moves = false, wanted = false, odd = false;
+    bool works = false, moves = false, wanted = false, odd = now_ < found_at_ + 5;
+    // What fails there is tried again and again, until a daemon is started that does not find it.
+    for (std::size_t g = 0; g < lost_.size(); ++g) odd = odd || (lost_[g] != 0 && !is_unknown(g));
     std::vector<char> runs(plan_.leases.size()), waits(plan_.leases.size());
     for (const auto& t : tenants_) {
       odd = odd || (!t->dead && (t->stopped || !t->known || !t->heard)) || (t->dead && !t->gone);
@@ -178,6 +184,7 @@ class Promises : protected Progress {
   }
 
   std::vector<Bytes> most_used_;  // since a GPU has more than its capacity
+  double found_at_ = -1e9;        // a GPU was
   std::vector<double> waits_since_;
   std::vector<double>
       staying_;  // seconds that something of a lease has been there although it is aside

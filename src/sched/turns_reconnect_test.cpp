@@ -48,7 +48,7 @@ TEST_F(ReconnectTest, WhoComesBackIsCountedOnceAndItsRoomIsGivenToNobody) {
     EXPECT_TRUE(!answer || answer->tenant != kOther) << "while its memory was still there";
   }
   EXPECT_EQ(used(), gib(50));
-  EXPECT_EQ(turns.residency().find(kOld, GpuSlot{0}), nullptr);
+  EXPECT_TRUE(turns.residency().of_lease(kLeaseA, GpuSlot{0}).lingering.is_zero());
 }
 
 TEST_F(ReconnectTest, WhoDidNotHearThatItsTurnIsOverIsToldAgain) {

@@ -22,7 +22,8 @@ Wait Turns::hindrance(const LeaseState& lease) const {
     const TenantState& tenant = tenants_.at(id);
     if (!tenant.reachable && !tenant.dead) return Wait::kStopped;
   }
-  for (GpuSlot gpu : turn_gpus(lease)) {
+  for (GpuSlot gpu : lease.gpus) {
+    if (!takes_turns(lease, gpu) && !memory_.is_lost(gpu)) continue;
     const Wait found = hindrance(lease, gpu);
     if (found != Wait::kNothing) return found;
   }
@@ -33,11 +34,12 @@ Wait Turns::hindrance(const LeaseState& lease) const {
 Wait Turns::hindrance(const LeaseState& lease, GpuSlot gpu) const {
   const Holding own = memory_.of_lease(lease.terms.id, gpu);
   if ((own.out() + own.unbacked + own.wired_unbacked).is_zero()) return Wait::kNothing;
+  if (memory_.is_lost(gpu)) return Wait::kLost;
   Bytes fixed = memory_.wired(gpu);
   Bytes stays;
   bool stopped = false;
   for (const auto& [id, tenant] : tenants_) {
-    const Holding& h = *memory_.find(id, gpu);
+    const Holding& h = memory_.at(id, gpu);
     fixed += h.lingering;
     const Bytes here = h.resident + h.coming;
     if (tenant.lease == lease.terms.id || can_give(tenant) || here.is_zero()) continue;
@@ -64,7 +66,7 @@ bool Turns::is_host_full(const Holding& own, GpuSlot gpu) const {
   if (needed <= free) return false;
   if (!missing.is_zero() && free >= std::min(missing, settings_.piece)) return false;
   for (const auto& [id, tenant] : tenants_) {
-    const Holding& h = *memory_.find(id, gpu);
+    const Holding& h = memory_.at(id, gpu);
     if (!(h.coming + h.leaving).is_zero()) return false;
   }
   return may_go_out() < std::min(needed - free, settings_.piece);

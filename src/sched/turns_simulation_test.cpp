@@ -66,6 +66,9 @@ TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
 
+// A daemon that starts without a GPU serves the others, and what is on that one it knows when it is back.
+TEST(TurnsSimulation, NorWhenGpusAreLostAndFoundAgain) { simulate_many(random_plan_with_losses); }
+
 // Blocks of any size move whole, and room that none fits in comes back.
 TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);

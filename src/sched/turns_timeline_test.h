@@ -74,7 +74,7 @@ struct Tenant {
 // Virtual time: what happens when.
 class Timeline {
  protected:
-  explicit Timeline(const Plan& plan) : plan_(plan) {}
+  explicit Timeline(const Plan& plan) : plan_(plan), lost_(plan.gpus.size()) {}
   ~Timeline() = default;
 
   struct Entry {
@@ -97,6 +97,9 @@ class Timeline {
     trace_.push_back(std::to_string(now_) + "  " + text);
     if (trace_.size() > 400) trace_.pop_front();
   }
+  bool move_fails(const Tenant& t, std::size_t g) const {
+    return now_ < t.fails_until || lost_[g] != 0;
+  }
   const LeasePlan& plan_of(const Tenant& t) const { return plan_.leases[t.lease]; }
   std::size_t gpu_index(const GpuUuid& uuid) const {
     std::size_t i = 0;
@@ -115,6 +118,7 @@ class Timeline {
   std::vector<std::unique_ptr<Tenant>> tenants_;
   std::priority_queue<Entry> queue_;
   std::deque<std::string> trace_;
+  std::vector<char> lost_;  // GPUs that do not answer
   double now_ = 0;
   long order_ = 0;
   long epoch_ = 0;  // of the daemon

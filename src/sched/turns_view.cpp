@@ -28,6 +28,8 @@ const char* to_string(Wait wait) {
       return "a retry";
     case Wait::kRestart:
       return "the daemon's restart";
+    case Wait::kLost:
+      return "its GPU, which is lost";
     case Wait::kAside:
       return "its GPU not to be needed";
   }
@@ -151,6 +153,7 @@ std::vector<GpuView> Turns::view(TimePoint) const {
   std::vector<GpuView> views;
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const GpuSlot slot{i};
+    if (memory_.is_lost(slot)) continue;
     GpuView view;
     view.settings = gpus_[i].settings;
     view.takes_turns = gpus_[i].contended;

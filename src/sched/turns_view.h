@@ -16,7 +16,8 @@ enum class Wait {
   kNoHost,         // what it needs cannot be moved out: host memory is full
   kRetry,          // after a move that failed
   kRestart,        // the daemon has just started
-  kAside,          // until nobody needs its GPU: Turns::set_aside
+  kLost,   // of what it has, some was moved out of a GPU that the machine does not have any more
+  kAside,  // until nobody needs its GPU: Turns::set_aside
 };
 const char* to_string(Wait wait);
 const char* to_string(Phase phase);

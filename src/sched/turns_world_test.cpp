@@ -38,13 +38,20 @@ class World : Promises {
     ++epoch_;
     turns_ = std::make_unique<Turns>(plan_.settings);
     for (std::size_t i = 0; i < plan_.gpus.size(); ++i) {
-      GpuSettings settings = plan_.gpus[i];
-      settings.capacity = capacity_[i];
-      (void)turns_->set_gpu(settings);
+      const std::size_t shift = plan_.renumbers ? static_cast<std::size_t>(epoch_) : 0;
+      const std::size_t g = (i + shift) % plan_.gpus.size();
+      if (lost_[g] == 0) introduce_gpu(g);
     }
     for (std::size_t lease : live_) turns_->restore_lease(plan_.leases[lease].terms);
     told_.assign(plan_.gpus.size(), {});
     wake_ = TimePoint::max();
+  }
+
+  void introduce_gpu(std::size_t g) {
+    GpuSettings settings = plan_.gpus[g];
+    settings.capacity = capacity_[g];
+    (void)turns_->set_gpu(settings);
+    lowered_at_[g] = std::max(lowered_at_[g], found_at_);
   }
 
   void restart() {
@@ -205,6 +212,10 @@ class World : Promises {
       case Act::kRestart:
         anybody_odd_ = true;
         return restart();
+      case Act::kLose:
+        return lose(static_cast<std::size_t>(line.lease));
+      case Act::kFind:
+        return find_again(static_cast<std::size_t>(line.lease), line.tenant == 1);
       case Act::kCapacity:
         return set_capacity(static_cast<std::size_t>(line.lease), line.bytes);
       case Act::kOutsiders:
@@ -231,7 +242,23 @@ class World : Promises {
     }
   }
 
+  void lose(std::size_t g) {
+    note(plan_.gpus[g].uuid.value + " is lost");
+    anybody_odd_ = true;
+    lost_[g] = 1;
+  }
+
+  void find_again(std::size_t g, bool at_once) {
+    note(plan_.gpus[g].uuid.value + " is there again");
+    lost_[g] = 0;
+    found_at_ = now_;
+    if (!at_once || !is_unknown(g)) return;
+    introduce_gpu(g);
+    feed(Tick{});
+  }
+
   void set_capacity(std::size_t g, Bytes bytes) {
+    if (is_unknown(g)) return;
     GpuSettings settings = plan_.gpus[g];
     settings.capacity = bytes;
     if (!turns_->set_gpu(settings)) return;

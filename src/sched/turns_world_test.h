@@ -50,13 +50,15 @@ enum class Act {
   kAside,      // unless host memory could not take it
   kBack,       // once there could be room for it
   kOutsiders,  // so much is held by who takes no turns, who does not ask
-  kBeside      // and so much by a tenant on each of its GPUs
+  kBeside,     // and so much by a tenant on each of its GPUs
+  kLose,  // a GPU: nothing moves there, and a daemon that is started meanwhile does not find it
+  kFind   // it again; `tenant` is 1: the daemon sees it at once, else the next one does
 };
 
 struct ScriptLine {
   double at = 0;  // seconds
   Act act = Act::kStart;
-  int lease = 0;   // index of its plan; of a GPU for kCapacity and kOutsiders
+  int lease = 0;   // index of its plan; of a GPU for kCapacity, kOutsiders, kLose and kFind
   int tenant = 0;  // within the lease
   Bytes bytes;
 };
@@ -66,6 +68,7 @@ struct Plan {
   double seconds = 3600;
   double bytes_per_second = 40.0 * 1024 * 1024 * 1024;  // that memory moves at, each way
   Settings settings;
+  bool renumbers = false;  // each daemon finds the GPUs in another order
   std::vector<GpuSettings> gpus;
   std::vector<LeasePlan> leases;
   std::vector<ScriptLine> script;
@@ -96,6 +99,8 @@ Plan cut_down(const Plan& plan);
 Plan random_plan(unsigned seed, double seconds);
 // The same, with leases that are put aside for a while.
 Plan random_plan_with_asides(unsigned seed, double seconds);
+// The same as that, with GPUs that are lost, and perhaps come back.
+Plan random_plan_with_losses(unsigned seed, double seconds);
 // The same as the first, with memory in blocks as programs have it.
 Plan random_plan_with_blocks(unsigned seed, double seconds);
 // The same, and what cannot be moved grows and shrinks without asking.

@@ -26,8 +26,9 @@ Error make_error(sqlite3* db, int result, const std::string& path) {
       error.message = fmt::format(
           "the state in {0} is damaged ({1}). Nothing was changed. To go on without it, stop "
           "gpurotad, "
-          "move {0}, {0}-wal and {0}-shm away and start it again: programs that run keep running, "
-          "their leases are forgotten",
+          "move {0}, {0}-wal and store.mark beside it away and start it again: leases are "
+          "forgotten, "
+          "so gpurota run ends its commands",
           path, reason);
       break;
     case SQLITE_FULL:
@@ -150,6 +151,7 @@ Result<Database> Database::open(const std::string& path) {
   Database database(raw, path);
   if (result != SQLITE_OK) return fail_sqlite(raw, result, path);
   ::sqlite3_busy_timeout(raw, kBusyMs);
+  ::sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // EXCLUSIVE before WAL: no shared-memory file, so the state may be on NFS, as home directories are.
   //
   // synchronous = FULL: a call that returned success has survived a power cut too, so no lease id is
@@ -159,9 +161,24 @@ Result<Database> Database::open(const std::string& path) {
       database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
                        "PRAGMA trusted_schema = OFF;"));
+  // Whoever uses the database brings its log into the file; this is for one that grows beyond all measure meanwhile.
+  GPUROTA_TRY(database.execute("PRAGMA wal_autocheckpoint = 10000"));
   GPUROTA_TRY(check_integrity(database));
   return database;
 }
+
+void Database::accept() {
+  ::sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+}
+
+Result<void> Database::checkpoint() {
+  const int result =
+      ::sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if (result != SQLITE_OK) return fail_sqlite(db_.get(), result, *path_);
+  return {};
+}
+
+std::int64_t Database::changes() const { return ::sqlite3_total_changes64(db_.get()); }
 
 Result<void> Database::execute(const char* sql) {
   const int result = ::sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr);

@@ -53,8 +53,14 @@ class Database {
  public:
   // Opens or makes the file (mode 0600), or ":memory:", with write-ahead log and full
   // synchronisation; held for this process alone. A damaged file is an error that says what to do;
-  // nothing is moved or repaired.
+  // nothing is moved or repaired. Closed before accept(), it leaves its log as it has found it.
   static Result<Database> open(const std::string& path);
+  // It is what it should be: from now on closing it brings the log into the file and removes it.
+  void accept();
+  // Brings the log into the file, and empties it. Returns when the disk has it.
+  Result<void> checkpoint();
+  // Rows changed since it was opened.
+  std::int64_t changes() const;
 
   const std::string& path() const { return *path_; }
   Result<void> execute(const char* sql);  // one or more statements, without parameters

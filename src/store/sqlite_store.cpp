@@ -3,6 +3,7 @@
 #include "base/directory.h"
 #include "base/lock_file.h"
 #include "store/schema.h"
+#include "store/store_mark.h"
 
 #include <fmt/core.h>
 
@@ -72,12 +73,50 @@ StoredLease lease_at(const Statement& row) {
   return lease;
 }
 
+// 0: never, or it is not a database of ours yet.
+Result<std::uint64_t> times_settled(Database& database) {
+  GPUROTA_ASSIGN_OR_RETURN(auto table,
+                           database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sequence'"));
+  GPUROTA_ASSIGN_OR_RETURN(const bool has_table, table.step());
+  if (!has_table) return std::uint64_t{0};
+  GPUROTA_ASSIGN_OR_RETURN(auto statement,
+                           database.prepare("SELECT last FROM sequence WHERE name = 'settled'"));
+  GPUROTA_ASSIGN_OR_RETURN(const bool row, statement.step());
+  return row ? from_integer(statement.integer(0)) : std::uint64_t{0};
+}
+
 }  // namespace
 
-Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::string& path) {
+Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::string& state_dir) {
+  const std::string path = state_dir.empty() ? ":memory:" : state_dir + "/gpurota.db";
+  std::optional<std::uint64_t> mark;
+  if (!state_dir.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(mark, read_mark(state_dir));
+    GPUROTA_TRY(check_is_there(state_dir, path));
+  }
   GPUROTA_ASSIGN_OR_RETURN(auto database, Database::open(path));
+  if (mark) {
+    GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t settled, times_settled(database));
+    GPUROTA_TRY(check_is_whole(state_dir, path, mark, settled));
+  }
+  database.accept();
   GPUROTA_TRY(upgrade_schema(database));
-  return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(lock), std::move(database)));
+  std::unique_ptr<SqliteStore> store(
+      new SqliteStore(std::move(lock), state_dir, std::move(database)));
+  // With a full disk it serves all the same, as before; gpurota doctor says that it is full, and this is tried again.
+  (void)store->settle();
+  return store;
+}
+
+// The count first in the new log, then the mark: whatever happens in between, the database knows as much as the mark.
+Result<void> SqliteStore::settle() {
+  if (state_dir_.empty() || database_.changes() == settled_changes_) return {};
+  GPUROTA_TRY(database_.checkpoint());
+  GPUROTA_TRY(database_.execute("INSERT OR IGNORE INTO sequence VALUES ('settled', 0)"));
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t settled, next_of("settled"));
+  GPUROTA_TRY(write_mark(state_dir_, settled));
+  settled_changes_ = database_.changes();
+  return {};
 }
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& state_dir,
@@ -92,12 +131,10 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& state_
                     lock.error().native, state_dir));
   }
   if (!lock) return tl::unexpected<Error>(std::move(lock).error());
-  return make(std::move(*lock), state_dir + "/gpurota.db");
+  return make(std::move(*lock), state_dir);
 }
 
-Result<std::unique_ptr<SqliteStore>> SqliteStore::open_in_memory() {
-  return make(Fd(), ":memory:");
-}
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open_in_memory() { return make(Fd(), ""); }
 
 Result<std::vector<StoredLease>> SqliteStore::load_leases() {
   std::vector<StoredLease> leases;

@@ -2,6 +2,7 @@
 //
 //   STATE_DIR/               0700
 //     gpurota.db             0600, with gpurota.db-wal beside it while in use
+//     store.mark             shows that there is one: store_mark.h
 //     state.lock             held by the daemon that uses the directory
 #pragma once
 
@@ -24,12 +25,17 @@ class SqliteStore final : public ports::Store,
                           public ports::FillerStore {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
-  // wrote it; kDenied if others could write to it; kIo if the database is damaged.
+  // wrote it; kDenied if others could write to it; kIo if the database is damaged, or there was one that is
+  // gone or older now: the message says what to do, and nothing was changed.
   static Result<std::unique_ptr<SqliteStore>> open(
       const std::string& state_dir,
       std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   // Nothing on disk: for tests.
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
+
+  // Call now and then (a minute): brings what was written since into the database file, so that losing the log would lose no
+  // more than that, and would be noticed. Does nothing if nothing was written. A few waits for the disk.
+  Result<void> settle();
 
   Result<std::vector<ports::StoredLease>> load_leases() override;
   Result<void> save_lease(const ports::StoredLease& lease) override;
@@ -62,9 +68,9 @@ class SqliteStore final : public ports::Store,
   Result<void> prune_usage(WallTime before) override;
 
  private:
-  SqliteStore(Fd lock, Database database)
-      : lock_(std::move(lock)), database_(std::move(database)) {}
-  static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& path);
+  SqliteStore(Fd lock, std::string state_dir, Database database)
+      : lock_(std::move(lock)), state_dir_(std::move(state_dir)), database_(std::move(database)) {}
+  static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& state_dir);
   Result<void> load_parts(ports::StoredLease& lease);
   Result<void> save_parts(const ports::StoredLease& lease);
   Result<void> write_lease(const ports::StoredLease& lease);  // within a transaction
@@ -73,8 +79,10 @@ class SqliteStore final : public ports::Store,
   Result<void> load_request_parts(ports::StoredRequest& request);
   Result<std::uint64_t> next_of(const char* sequence);
 
-  Fd lock_;  // outlives database_
+  Fd lock_;                // outlives database_
+  std::string state_dir_;  // empty: in memory
   Database database_;
+  std::int64_t settled_changes_ = -1;  // Database::changes when it was settled
 };
 
 }  // namespace gpurota::store

@@ -279,7 +279,8 @@ sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in j
   run -1 gpurota filler pause paused
   [[ $output == *"paused has been told, but not written down: cannot "* ]]
   run -1 gpurota filler remove dropped
-  gpurota release
+  run -1 gpurota release
+  [[ $output == *"has been told, but not written down: cannot "* ]]
   run -1 gpurota job add more --memory 1G -- true
   wait_until in_state stopped stopped
   wait_until lacks_job removed

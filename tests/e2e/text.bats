@@ -8,10 +8,14 @@ teardown() { end_test; }
 
 # Escape codes, a title, a bell, a newline, a direction override, invalid UTF-8 and a wide character.
 EVIL=$'x\e[31mred\e]0;title\a\nL99 forged \xe2\x80\xae\xff\xfe\xe4\xb8\x96'
+# The same without invalid bytes, and with what is one character to a terminal that takes UTF-8: CSI, an isolate.
+EVIL_UTF8=$'x\e[31m\xc2\x9b2J \xe2\x80\xae\xe2\x81\xa6evil\xe2\x80\x8b\x7f'
 
+# No C0 or C1 control, no U+200B to U+200F, no direction override or isolate.
 harmless() {
   LC_ALL=C lacks '[\x00-\x08\x0b-\x1f\x7f]' "$1" &&
-    LC_ALL=C lacks '\xe2\x80\xae' "$1" &&
+    LC_ALL=C lacks '\xc2[\x80-\x9f]' "$1" &&
+    LC_ALL=C lacks '\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]' "$1" &&
     iconv -f UTF-8 -t UTF-8 "$1" >/dev/null
 }
 
@@ -30,6 +34,34 @@ start_evil() {
   status_json | python3 -c 'import json, sys; json.load(sys.stdin)'
   harmless gpurotad.log
   lacks '^L99' gpurotad.log
+}
+
+@test "JSON on a terminal is as harmless as a table, and says the same as before" {
+  in_background holder gpurota run --memory 1G --note "$EVIL_UTF8" -- "$PROGRAM" hold 1
+  wait_until says holder 'holding'
+  gpurota status --json >status.json
+  gpurota ps --json >ps.json
+  gpurota events --json >events.json
+  gpurota turns --json >turns.json
+  gpurota queue --json >queue.json
+  for each in status ps events turns queue; do harmless "$each.json"; done
+  NOTE=$EVIL_UTF8 python3 -c '
+import json, os
+assert json.load(open("status.json"))["leases"][0]["note"] == os.environ["NOTE"]'
+}
+
+@test "exported jobs are harmless to print, and are the same when they are applied" {
+  gpurota job add evil -- printf '%s' "$EVIL_UTF8"
+  wait_until eval 'gpurota job list | grep evil | grep -q finished'
+  gpurota job list --json >jobs.json
+  harmless jobs.json
+  gpurota job export >jobs.toml
+  harmless jobs.toml
+  gpurota job remove evil
+  gpurota job apply jobs.toml
+  gpurota job start evil
+  wait_until eval 'gpurota job list | grep evil | grep -q finished'
+  [ "$(gpurota job logs evil | od -An -c)" = "$(printf '%s' "$EVIL_UTF8" | od -An -c)" ]
 }
 
 @test "a note with wide characters keeps the table's columns in line" {

@@ -43,7 +43,7 @@ class Ledger {
     }
     (void)book_.serve(now);
     // Whatever is sent, what is granted stays within the limit.
-    if (book_.find(LeaseId{1}, kGpu)->charged() > kLimit) std::abort();
+    if (book_.find(LeaseId{1}, kGpu).if_there()->charged() > kLimit) std::abort();
   }
 
  private:

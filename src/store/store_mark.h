@@ -1,0 +1,28 @@
+// Whether the database is the one that was there: a file beside it says so, STATE_DIR/store.mark. Else one that was emptied, or
+// whose log was lost, would be taken for one that never had a lease in it. Used by SqliteStore only; errors say what to do.
+//
+// In the file is how often the database was settled. The database counts that too, first of all in its new log: as long as
+// it is the same database with the same log, it knows of at least as many times as the mark.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace gpurota::store {
+
+// Nothing: there was no database yet, or one of a gpurota that left no mark. What is no number counts as 0.
+Result<std::optional<std::uint64_t>> read_mark(const std::string& state_dir);
+// Returns when the disk has it, whole or not at all.
+Result<void> write_mark(const std::string& state_dir, std::uint64_t settled);
+
+// Before the database is opened, which would make it. kIo: it is not there, empty or cut short, and there was one: the mark, its
+// log, or folders of jobs and fillers say so.
+Result<void> check_is_there(const std::string& state_dir, const std::string& database);
+// Once it is open and before it is changed: how often it was settled, by its own count. kIo: less often than the mark says.
+Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
+                            std::optional<std::uint64_t> mark, std::uint64_t settled);
+
+}  // namespace gpurota::store

@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# What became of the daemon's files: no daemon forgets leases in silence.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() {
+  if [ -n "${DAEMON_PID:-}" ]; then gpurota release --all >/dev/null 2>&1 || true; fi
+  end_test
+}
+
+DATABASE=state/gpurota.db
+
+start_lease() {
+  in_background program gpurota run --memory 2G -- "$PROGRAM" hold 100
+  wait_until says program holding
+}
+
+# It ends at once, and says what happened and what to do.
+refuses_to_start() {
+  run -1 timeout 20 "${DAEMON[@]}"
+  [[ "$output" == *"$1"* ]]
+  [[ "$output" == *"Nothing was changed"* ]]
+  [[ "$output" == *"move "* ]]
+}
+
+@test "a daemon does not start with a database that was emptied, until somebody says so" {
+  start_lease
+  kill_daemon
+  cp -r state saved
+  : >"$DATABASE"
+  refuses_to_start 'is lost: the file is empty'
+  rm -r state
+  cp -r saved state
+  rm "$DATABASE" "$DATABASE-wal"
+  refuses_to_start 'is lost: the file is not there'
+  rm -r state
+  mv saved state
+  start_daemon
+  holds 'len(leases) == 1'
+}
+
+@test "nor with one whose log was lost" {
+  start_lease
+  local holder=$BACKGROUND_PID
+  kill_daemon
+  cp -r state saved
+  : >"$DATABASE-wal"
+  refuses_to_start 'is damaged: it is older'
+  [ ! -s "$DATABASE-wal" ]
+  head -c 20000 /dev/urandom >"$DATABASE-wal"
+  refuses_to_start 'is damaged: it is older'
+  # As it says: with what there is, and gpurota run ends its command.
+  mv state/store.mark elsewhere
+  start_daemon
+  holds 'leases == []'
+  wait_until gone "$holder"
+}
+
+@test "a daemon that stops leaves all it knows in one file" {
+  start_lease
+  stop_daemon
+  [ ! -e "$DATABASE-wal" ]
+  start_daemon
+  holds 'len(leases) == 1'
+}
+
+@test "a release that the disk has no room for is not said to be done" {
+  gpurota reserve --memory 1G --short
+  prlimit --pid "$DAEMON_PID" --fsize=0:unlimited
+  run -1 gpurota release
+  [[ "$output" == *'the end of L1 has been told, but not written down: cannot '* ]]
+  prlimit --pid "$DAEMON_PID" --fsize=unlimited:unlimited
+  wait_until eval 'gpurota doctor --json | grep -A3 "\"store\"" | grep -q "\"ok\""'
+  kill_daemon
+  start_daemon
+  holds 'leases == []'
+}
