@@ -69,8 +69,10 @@ std::vector<lease::GpuRoom> LeaseManager::rooms() const {
         room.swap_needed = std::max(room.swap_needed, share->limit.value_or(Bytes()));
       } else {
         room.reserved += share->limit.value_or(room.capacity);
-        const lease::Account* account = parts_.grants.find(id, gpu.info.uuid);
-        if (account && share->limit) room.above_limits += account->charged() - *share->limit;
+        const auto account = parts_.grants.find(id, gpu.info.uuid);
+        if (account && share->limit) {
+          room.above_limits += account.if_there()->charged() - *share->limit;
+        }
       }
       room.holders +=
           fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/tenant_server_parts.h"
 #include "ipc/packet.h"
+#include "ipc/unix_socket.h"
 
 #include <algorithm>
 #include <array>
@@ -196,6 +197,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   auto event_pair = ipc::make_socket_pair(SOCK_SEQPACKET);
   if (!event_pair) return end_session(session, event_pair.error().message);
   tenant.event = std::move(event_pair->first);
+  (void)ipc::refuse_descriptors(tenant.event.get());
   const TenantId id = tenant.id;
   auto source = parts_.loop.watch_fd(tenant.event.get(), false, ports::Urgency::kClient,
                                      [this, id](unsigned events) { on_event_socket(id, events); });

@@ -72,6 +72,12 @@ Listener::~Listener() {
   if (fd_) (void)::unlink(path_.c_str());
 }
 
+bool refuse_descriptors(int fd) {
+  constexpr int kSoPassRights = 83;  // newer than Debian 12's headers
+  const int off = 0;
+  return ::setsockopt(fd, SOL_SOCKET, kSoPassRights, &off, sizeof off) == 0;
+}
+
 Result<Listener> Listener::make(const std::string& path, const ListenOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const sockaddr_un address, make_address(path));
   GPUROTA_TRY(remove_stale(path, options.type));
@@ -80,6 +86,7 @@ Result<Listener> Listener::make(const std::string& path, const ListenOptions& op
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return fail_errno("cannot make the socket " + path, errno);
   }
+  (void)refuse_descriptors(fd.get());
   Listener listener(path, std::move(fd));
   // Between bind and listen the file is there, and connecting to it is refused: the time to say
   // who may. The owner first, as changing it may clear mode bits.

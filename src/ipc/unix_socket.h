@@ -53,6 +53,11 @@ Result<Fd> connect_unix(const std::string& path, int type, std::chrono::millisec
 // Whether somebody listens at `path`, without waiting.
 bool answers(const std::string& path, int type);
 
+// Nobody can send descriptors to this socket from now on, nor to those that a listening one accepts: they get EPERM. Else the last
+// close of what they send, such as a connection with SO_LINGER, may be in our thread, and take as long as they like. Linux 6.16
+// and newer; false: the kernel cannot.
+bool refuse_descriptors(int fd);
+
 // Makes an accepted or connected socket wait, or not.
 Result<void> set_blocking(int fd, bool blocking);
 

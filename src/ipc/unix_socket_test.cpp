@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <vector>
 
 #include <fcntl.h>
@@ -126,6 +127,36 @@ TEST_F(UnixSocket, ConnectingToABusyDaemonEndsAfterTheTimeout) {
   }
   EXPECT_EQ(last, Code::kTimeout);
   EXPECT_TRUE(answers(path_, SOCK_STREAM)) << "busy is not gone";
+}
+
+// Trap: the last close of a descriptor that was sent may wait for as long as its sender likes.
+TEST_F(UnixSocket, NobodySendsDescriptorsToWhoListens) {
+  auto listener = listen();
+  ASSERT_TRUE(listener);
+  if (!refuse_descriptors(listener->fd())) GTEST_SKIP() << "needs Linux 6.16";
+  const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+  ASSERT_TRUE(client);
+  const auto send_one = [&] {
+    char byte = 'x';
+    iovec data{&byte, 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = client->get();
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    return ::sendmsg(client->get(), &message, MSG_NOSIGNAL) < 0 ? errno : 0;
+  };
+  EXPECT_EQ(send_one(), EPERM) << "before it is accepted";
+  const auto accepted = listener->accept();
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(send_one(), EPERM);
 }
 
 TEST_F(UnixSocket, OutOfDescriptorsTheWaitingPeerIsHungUpOn) {
