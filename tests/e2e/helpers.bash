@@ -21,18 +21,19 @@ make_folders() {
   mkdir -m 700 "$E2E_DIR/run" "$E2E_DIR/state"
   : >"$E2E_DIR/gpurota.toml"
   export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
-  DAEMON=()
-  # It ends a daemon whose loop opens what a process can keep it waiting for (loop_guard.c).
-  if [ -n "${E2E_LOOP_GUARD:-}" ]; then DAEMON=(env "LD_PRELOAD=$E2E_LOOP_GUARD"); fi
-  DAEMON+=(gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
+  # The guard ends a daemon whose loop opens what a process can keep it waiting for (loop_guard.c).
+  DAEMON=(env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
   cd "$E2E_DIR" || return 1
 }
+
+# How it is started; a case may do it another way.
+as_daemon() { exec "$@"; }
 
 # start_daemon [ARGUMENT…]: returns when the daemon answers. A second call in a case is a restart.
 start_daemon() {
   [ -n "${E2E_DIR:-}" ] || make_folders
   # File descriptor 3 is bats' own; a daemon that kept it would keep bats waiting.
-  "${DAEMON[@]}" --log-level debug "$@" >>"$E2E_DIR/gpurotad.log" 2>&1 3>&- &
+  as_daemon "${DAEMON[@]}" --log-level debug "$@" >>"$E2E_DIR/gpurotad.log" 2>&1 3>&- &
   DAEMON_PID=$!
   wait_until daemon_answers
 }

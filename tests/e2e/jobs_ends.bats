@@ -183,7 +183,7 @@ as_service() {
   mkdir -p bin
   ln -sf "$BATS_TEST_DIRNAME/systemd_run_stand_in.py" bin/systemd-run
   export STAND_IN_LOG=$E2E_DIR/asked
-  gpurotad() { PATH=$E2E_DIR/bin:$PATH SYSTEMD_EXEC_PID=$BASHPID exec "$E2E_PREFIX/sbin/gpurotad" "$@"; }
+  as_daemon() { PATH=$E2E_DIR/bin:$PATH SYSTEMD_EXEC_PID=$BASHPID exec "$@"; }
 }
 
 @test "where systemd started the daemon it is asked for keepers, and they are stopped and taken up" {

@@ -117,7 +117,7 @@ run_once_and_kill() {
   make_folders
   chown -R 3210987 .
   chmod 755 . run
-  gpurotad() { HOME=$E2E_DIR exec setpriv --reuid 3210987 --regid 3210987 --clear-groups "$E2E_PREFIX/sbin/gpurotad" "$@"; }
+  as_daemon() { HOME=$E2E_DIR exec setpriv --reuid 3210987 --regid 3210987 --clear-groups "$@"; }
   chmod -R a+rwX "$GPUROTA_SIM_DIR"
   chmod a+rx "$GPUROTA_SIM_DIR"
   start_daemon
