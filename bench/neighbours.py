@@ -20,18 +20,12 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "hostile"))
+from users import ALICE, MALLORY, as_user  # noqa: E402  pylint: disable=wrong-import-position
 from wire import Control, Tenant  # noqa: E402  pylint: disable=wrong-import-position
 
-MALLORY, ALICE = 54001, 54002
 PIPELINED = 32
 LOADS = ("nothing", "Status", "ListProcesses", "Report", "Update", "Doctor", "CheckRequest", "Acquire")
 GROW, RETURN = 3, 5
-
-
-def as_user(uid):
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
 
 
 def child(uid, work):

@@ -27,7 +27,7 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
     return known->second;
   }
   Owner owner = find_owner(*info);
-  if (!ports::is_still(processes_, info->id())) {  // what was read may be of another
+  if (owner.lease && !ports::is_still(processes_, info->id())) {  // it may be another's
     owner.lease.reset();
     owner.gone = true;
   }

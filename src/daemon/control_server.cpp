@@ -94,22 +94,22 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
 void ControlServer::go_on(Connection& connection) {
   if (connection.broken) return close(connection);
   want_turn(connection);
-  if (!connection.hung_up || connection.queued) return;
-  read(connection);
-  want_turn(connection);
-  if (!connection.queued) close(connection);
+  if (connection.hung_up && !connection.queued) {
+    read(connection);
+    want_turn(connection);
+    if (!connection.queued) return close(connection);
+  }
+  watch(connection);
 }
 
 void ControlServer::want_turn(Connection& connection) {
   const bool may = !connection.broken && !connection.blocked && !connection.held &&
                    !connection.waits && !connection.stream;
-  const bool queued = connection.queued;
-  connection.queued = queued || (may && connection.in.has_next());
-  if (connection.queued == queued) return;
-  turns_.add(connection.caller.uid, &connection);
-  watch(connection);
+  if (connection.queued || !may || !connection.in.has_next()) return;
+  connection.queued = true;
   const std::uint64_t one = 1;
-  (void)!::write(turns_wake_.get(), &one, sizeof one);
+  if (turns_.empty()) (void)!::write(turns_wake_.get(), &one, sizeof one);
+  turns_.add(connection.caller.uid, &connection);
 }
 
 // Called back for as long as somebody waits.
@@ -125,7 +125,6 @@ void ControlServer::serve_turns() {
     const TimePoint done = parts_.loop.now();
     turns_.charge(turn->user, done - at);
     at = done;
-    if (!connection.broken) watch(connection);
     go_on(connection);
   }
   std::uint64_t count = 0;

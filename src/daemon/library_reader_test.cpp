@@ -2,10 +2,10 @@
 #include "daemon/library_reader.h"
 
 #include "testing/fake_event_loop.h"
+#include "testing/held_up.h"
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <mutex>
 
 namespace gpurota::daemon {
@@ -17,34 +17,22 @@ using watch::Library;
 constexpr const char* kSocket = "/run/gpurota/tenant.sock";
 
 // What /proc says, read by the workers' threads.
-struct Proc {
-  std::mutex mutex;
-  std::condition_variable changed;
+struct Proc : testing::HeldUp<pid_t> {
   std::map<pid_t, sys::ProcessImage> images;
-  std::set<pid_t> stuck;  // whoever reads it waits
   int reads = 0;
 
   std::optional<sys::ProcessImage> read(pid_t pid) {
-    std::unique_lock lock(mutex);
+    std::unique_lock lock(mutex());
     ++reads;
-    changed.wait(lock, [&] { return !stuck.contains(pid); });
+    wait(lock, pid);
     const auto image = images.find(pid);
     return image == images.end() ? std::nullopt : std::optional(image->second);
-  }
-  void set_stuck(pid_t pid, bool is_stuck) {
-    const std::lock_guard lock(mutex);
-    is_stuck ? void(stuck.insert(pid)) : void(stuck.erase(pid));
-    changed.notify_all();
   }
 };
 
 class LibraryReaderTest : public ::testing::Test {
  protected:
-  ~LibraryReaderTest() override {
-    const std::lock_guard lock(proc->mutex);
-    proc->stuck.clear();
-    proc->changed.notify_all();
-  }
+  ~LibraryReaderTest() override { proc->let_all_go(); }
 
   static sys::ProcessImage told() {
     sys::ProcessImage image;
@@ -62,7 +50,7 @@ class LibraryReaderTest : public ::testing::Test {
     return seen;
   }
   void set(pid_t pid, const sys::ProcessImage& image) {
-    const std::lock_guard lock(proc->mutex);
+    const std::lock_guard lock(proc->mutex());
     proc->images[pid] = image;
   }
   // Once it is known, whatever it is.

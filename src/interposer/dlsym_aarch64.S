@@ -1,6 +1,25 @@
 /* dlsym, dlvsym and dlmopen for AArch64; dlsym_x86_64.S explains them. */
         .text
 
+        /* The arguments and where to return to, around a call. */
+        .macro SAVE
+        stp     x29, x30, [sp, #-48]!
+        .cfi_def_cfa_offset 48
+        .cfi_offset x29, -48
+        .cfi_offset x30, -40
+        mov     x29, sp
+        stp     x0, x1, [sp, #16]
+        str     x2, [sp, #32]
+        .endm
+        .macro RESTORE
+        ldp     x0, x1, [sp, #16]
+        ldr     x2, [sp, #32]
+        ldp     x29, x30, [sp], #48
+        .cfi_restore x29
+        .cfi_restore x30
+        .cfi_def_cfa_offset 0
+        .endm
+
         .macro LOOKUP name, hook, real, first, function
         .p2align 4
         .globl  \name
@@ -33,21 +52,10 @@
         cmp     w9, #25
         b.hi    1f
         .endif
-        stp     x29, x30, [sp, #-48]!
-        .cfi_def_cfa_offset 48
-        .cfi_offset x29, -48
-        .cfi_offset x30, -40
-        mov     x29, sp
-        stp     x0, x1, [sp, #16]
-        str     x2, [sp, #32]
+        SAVE
         bl      \hook
         mov     x9, x0
-        ldp     x0, x1, [sp, #16]
-        ldr     x2, [sp, #32]
-        ldp     x29, x30, [sp], #48
-        .cfi_restore x29
-        .cfi_restore x30
-        .cfi_def_cfa_offset 0
+        RESTORE
         cbz     x9, 1f
         mov     x0, x9
         ret
@@ -67,13 +75,7 @@
         ldrb    w9, [x1, #4]
         b       3b
         .endif
-4:      stp     x29, x30, [sp, #-48]!
-        .cfi_def_cfa_offset 48
-        .cfi_offset x29, -48
-        .cfi_offset x30, -40
-        mov     x29, sp
-        stp     x0, x1, [sp, #16]
-        str     x2, [sp, #32]
+4:      SAVE
         .ifc    \hook, gpurota_dlmopen_hook
         mov     x0, xzr
         .else
@@ -84,12 +86,7 @@
         bl      gpurota_early_lookup
         mov     x9, x0
         mov     x16, x1
-        ldp     x0, x1, [sp, #16]
-        ldr     x2, [sp, #32]
-        ldp     x29, x30, [sp], #48
-        .cfi_restore x29
-        .cfi_restore x30
-        .cfi_def_cfa_offset 0
+        RESTORE
         cbnz    x9, 6f
         cbz     x16, 6f                         /* neither: nullptr */
         br      x16
@@ -106,20 +103,9 @@
 \first:
         .cfi_startproc
         hint    #36                             /* bti j: reached by br */
-        stp     x29, x30, [sp, #-48]!
-        .cfi_def_cfa_offset 48
-        .cfi_offset x29, -48
-        .cfi_offset x30, -40
-        mov     x29, sp
-        stp     x0, x1, [sp, #16]
-        str     x2, [sp, #32]
+        SAVE
         bl      gpurota_find_real_dlsym
-        ldp     x0, x1, [sp, #16]
-        ldr     x2, [sp, #32]
-        ldp     x29, x30, [sp], #48
-        .cfi_restore x29
-        .cfi_restore x30
-        .cfi_def_cfa_offset 0
+        RESTORE
         adrp    x16, \real
         ldr     x16, [x16, #:lo12:\real]
         br      x16

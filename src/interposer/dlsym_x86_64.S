@@ -8,6 +8,24 @@
  */
         .text
 
+        /* The arguments, around a call; the stack is aligned between the two. */
+        .macro SAVE
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rdx
+        .cfi_adjust_cfa_offset 8
+        .endm
+        .macro RESTORE
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        .endm
+
         .macro LOOKUP name, hook, real, first, function
         .p2align 4
         .globl  \name
@@ -35,19 +53,9 @@
         cmpl    $25, %eax
         ja      1f
         .endif
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rdx
-        .cfi_adjust_cfa_offset 8
+        SAVE
         call    \hook
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        RESTORE
         testq   %rax, %rax
         je      1f
         ret
@@ -62,12 +70,7 @@
         movzbl  4(%rsi), %eax
         jmp     3b
         .endif
-4:      pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rdx
-        .cfi_adjust_cfa_offset 8
+4:      SAVE
         .ifc    \hook, gpurota_dlmopen_hook
         xorl    %edi, %edi
         .else
@@ -77,12 +80,7 @@
         call    gpurota_early_lookup
         movq    %rax, %r10
         movq    %rdx, %r11
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        RESTORE
         movq    %r10, %rax
         testq   %rax, %rax
         jne     6f
@@ -102,19 +100,9 @@
 \first:
         .cfi_startproc
         endbr64
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rdx
-        .cfi_adjust_cfa_offset 8
+        SAVE
         call    gpurota_find_real_dlsym
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        RESTORE
         jmp     *\real(%rip)
         .cfi_endproc
         .size   \first, .-\first

@@ -73,8 +73,7 @@ class GrantBook {
   Bytes context_reserve(const GpuUuid& gpu) const;
   // A first context was seen to take so much.
   void learn_context_cost(const GpuUuid& gpu, Bytes cost);
-  // The account of a lease on a GPU; nullptr if it has none (exclusive, or not its GPU).
-  // Nothing: the lease has no slice of it, or is not open.
+  // The account of a lease on a GPU. Nothing: it has none (exclusive, or not its GPU), or is not open.
   Maybe<const Account> find(LeaseId lease, const GpuUuid& gpu) const;
   std::optional<LeaseId> lease_of(TenantId tenant) const;
   // Whether any account still counts the tenant.

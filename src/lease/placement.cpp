@@ -17,6 +17,13 @@ tl::unexpected<Refusal> refuse(Code code, std::string message, int free = 0, int
   return tl::unexpected<Refusal>(Refusal{Error{code, 0, std::move(message)}, free, total});
 }
 
+// Held without a lease, but for what the request takes over.
+Bytes foreign_use(const PlacementRequest& request, const GpuRoom& room) {
+  if (!request.take_over) return room.unreserved_use;
+  const auto own = room.unreserved_by.find(*request.take_over);
+  return own == room.unreserved_by.end() ? room.unreserved_use : room.unreserved_use - own->second;
+}
+
 // The most that this request could be given now.
 Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
   const Bytes beside_slices = capacity_for(request, room) - room.reserved;
@@ -200,12 +207,8 @@ std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms) {
 bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
 
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
-  Bytes foreign = room.unreserved_use + room.above_limits;
-  if (request.take_over) {
-    const auto own = room.unreserved_by.find(*request.take_over);
-    if (own != room.unreserved_by.end()) foreign -= own->second;
-  }
-  return (request.swap ? room.swap_capacity : room.capacity) - foreign;
+  const Bytes capacity = request.swap ? room.swap_capacity : room.capacity;
+  return capacity - foreign_use(request, room) - room.above_limits;
 }
 
 Bytes residue_allowance(Bytes capacity) {
@@ -230,9 +233,7 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
       request.threshold ? room.unreserved_use > *request.threshold : room.in_unreserved_use;
   if (!request.exclusive() || !in_use) return {};
   // With all of it the user's own, nobody else is in the way.
-  if (request.take_over && capacity_for(request, room) + room.above_limits == room.capacity) {
-    return {};
-  }
+  if (request.take_over && foreign_use(request, room).is_zero()) return {};
   return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
 }
 

@@ -189,9 +189,7 @@ GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bo
   if (own.movable + own.wired + own.wired_unbacked + own.beside + bytes > limit)
     return GrowAnswer::kRefusedLimit;
   Residency after = *this;
-  Holding& grown = after.tenants_.at(tenant).gpus[gpu.value];
-  (wired ? grown.wired_unbacked : grown.unbacked) += bytes;
-  if (!wired) grown.movable += bytes;
+  after.at(tenant, gpu).admit(bytes, wired);
   const bool has_room = aside_.contains(lease) || after.fits(lease, gpu);
   if (!has_room || (wired && takes_from_others(lease, gpu, bytes))) {
     return GrowAnswer::kRefusedCapacity;

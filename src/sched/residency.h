@@ -32,6 +32,15 @@ struct Holding {
 
   Bytes missing() const { return movable - resident - coming - unbacked; }
   Bytes out() const { return movable - resident - unbacked; }
+  // A growth that is admitted, and one that will not be served after all.
+  void admit(Bytes bytes, bool is_wired) {
+    (is_wired ? wired_unbacked : unbacked) += bytes;
+    if (!is_wired) movable += bytes;
+  }
+  void withdraw(Bytes bytes, bool is_wired) {
+    (is_wired ? wired_unbacked : unbacked) -= bytes;
+    if (!is_wired) movable -= bytes;
+  }
   Holding& operator+=(const Holding& other);
 };
 

@@ -232,15 +232,13 @@ void Turns::on(const Grow& event) {
   }
   if (answer == GrowAnswer::kGranted) {
     Holding& held = memory_.at(event.tenant, *slot);
-    (event.wired ? held.wired_unbacked : held.unbacked) += event.bytes;
-    if (!event.wired) held.movable += event.bytes;
+    held.admit(event.bytes, event.wired);
     const bool off = gpus_[slot->value].settings.mode == TurnsMode::kOff;
     if (!off || memory_.deficit(*slot).is_zero()) {
       tenants_[event.tenant].growth.push_back({*slot, event.seq, event.bytes, event.wired});
       return;
     }
-    (event.wired ? held.wired_unbacked : held.unbacked) -= event.bytes;
-    if (!event.wired) held.movable -= event.bytes;
+    held.withdraw(event.bytes, event.wired);
     answer = GrowAnswer::kRefusedTurnsOff;
   }
   Bytes to_host;

@@ -209,9 +209,7 @@ bool Turns::is_deadlocked(const LeaseState& lease) const {
 void Turns::refuse_growth(LeaseState& lease) {
   for (TenantId id : lease.tenants) {
     for (const PendingGrow& grow : std::exchange(tenants_.at(id).growth, {})) {
-      Holding& held = memory_.at(id, grow.gpu);
-      (grow.wired ? held.wired_unbacked : held.unbacked) -= grow.bytes;
-      if (!grow.wired) held.movable -= grow.bytes;
+      memory_.at(id, grow.gpu).withdraw(grow.bytes, grow.wired);
       const GpuUuid& gpu = memory_.uuid(grow.gpu);
       actions_.push_back(AnswerGrow{id, gpu, grow.seq, GrowAnswer::kRefusedCapacity, {}});
     }

@@ -3,12 +3,11 @@
 
 #include "base/proc_stat.h"
 #include "testing/fake_event_loop.h"
+#include "testing/held_up.h"
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <mutex>
-#include <set>
 
 #include <unistd.h>
 
@@ -19,38 +18,26 @@ using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
 // What /proc says, read by the workers' threads.
-struct Proc {
-  std::mutex mutex;
-  std::condition_variable changed;
+struct Proc : testing::HeldUp<pid_t> {
   std::map<pid_t, Words> commands;
-  std::set<pid_t> stuck;  // whoever reads it waits
   int reads = 0;
 
   std::optional<Words> read(pid_t pid) {
-    std::unique_lock lock(mutex);
+    std::unique_lock lock(mutex());
     ++reads;
-    changed.wait(lock, [&] { return !stuck.contains(pid); });
+    wait(lock, pid);
     const auto command = commands.find(pid);
     return command == commands.end() ? std::nullopt : std::optional(command->second);
   }
   void set(pid_t pid, std::optional<Words> words) {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(mutex());
     words ? void(commands[pid] = *words) : void(commands.erase(pid));
-  }
-  void set_stuck(pid_t pid, bool is_stuck) {
-    const std::lock_guard lock(mutex);
-    is_stuck ? void(stuck.insert(pid)) : void(stuck.erase(pid));
-    changed.notify_all();
   }
 };
 
 class CommandLinesTest : public ::testing::Test {
  protected:
-  ~CommandLinesTest() override {
-    const std::lock_guard lock(proc->mutex);
-    proc->stuck.clear();
-    proc->changed.notify_all();
-  }
+  ~CommandLinesTest() override { proc->let_all_go(); }
 
   static ports::ProcessInfo process(pid_t pid, uid_t uid = 1000, std::uint64_t start = 1) {
     ports::ProcessInfo info;
@@ -129,7 +116,7 @@ TEST_F(CommandLinesTest, WhatIsGoneKeepsItsNameAndWhatNeverHadOneHasNone) {
   loop.advance(CommandLines::kFresh);
   EXPECT_EQ(known(process(10)), Words{"python"});
   EXPECT_TRUE(loop.run_until([&] {
-    const std::lock_guard lock(proc->mutex);
+    const std::lock_guard lock(proc->mutex());
     return proc->reads == 2;
   }));
   loop.run_until_idle();

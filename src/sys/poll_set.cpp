@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <sys/epoll.h>
 
@@ -27,12 +28,10 @@ class PollSet::Handle final : public ports::EventLoop::Source {
   Handle& operator=(const Handle&) = delete;
 
   void set_writable(bool writable) override {
-    writable_ = writable;
-    (void)apply(EPOLL_CTL_MOD);
+    if (std::exchange(writable_, writable) != writable) (void)apply(EPOLL_CTL_MOD);
   }
   void set_readable(bool readable) override {
-    readable_ = readable;
-    (void)apply(EPOLL_CTL_MOD);
+    if (std::exchange(readable_, readable) != readable) (void)apply(EPOLL_CTL_MOD);
   }
   int apply(int operation) {
     epoll_event event{};

@@ -3,12 +3,11 @@
 
 #include "base/log.h"
 #include "testing/fake_event_loop.h"
+#include "testing/held_up.h"
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <mutex>
-#include <set>
 #include <vector>
 
 namespace gpurota::sys {
@@ -17,20 +16,11 @@ namespace {
 using namespace std::chrono_literals;
 
 // Reads of stuck users never come back, until the test is over.
-struct Gate {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::set<uid_t> stuck;
-
+struct Gate : testing::HeldUp<uid_t> {
   uid_t pass(uid_t uid) {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return !stuck.contains(uid); });
+    std::unique_lock lock(mutex());
+    wait(lock, uid);
     return uid;
-  }
-  void set_stuck(uid_t uid, bool is_stuck) {
-    const std::lock_guard lock(mutex);
-    is_stuck ? void(stuck.insert(uid)) : void(stuck.erase(uid));
-    changed.notify_all();
   }
 };
 
@@ -41,9 +31,7 @@ class UserWorkersTest : public ::testing::Test {
   }
   ~UserWorkersTest() override {
     log::set_sink({});
-    const std::lock_guard lock(gate->mutex);
-    gate->stuck.clear();
-    gate->changed.notify_all();
+    gate->let_all_go();
   }
 
   bool read(uid_t uid) {

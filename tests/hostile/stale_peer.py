@@ -10,17 +10,11 @@ import subprocess
 import sys
 import time
 
+from users import ALICE, MALLORY, as_user
 from wire import Control, Tenant
 
-MALLORY, ALICE = 54001, 54002
 PARKED = 40
 ADMITTED = 0
-
-
-def as_user(uid):
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
 
 
 def start(uid, *command):
