@@ -63,11 +63,12 @@ void Turns::keep_clocks() {
   }
 }
 
-// What the least served of those that wait has had.
+// What the least served of those that wait, or have the turn, has had. Who has it may want nothing at the moment of a look.
 std::optional<double> Turns::least_served(const LeaseState& besides) const {
   std::optional<double> least;
   for (const auto& [id, other] : leases_) {
-    if (id == besides.terms.id || !other.wanted || !conflict(besides, other)) continue;
+    const bool counts = other.wanted || other.phase == Phase::kEntering || other.phase == Phase::kHolding;
+    if (id == besides.terms.id || !counts || !conflict(besides, other)) continue;
     const double value = other.clock.read(now_, other.terms.weight);
     least = least ? std::min(*least, value) : value;
   }

@@ -52,6 +52,7 @@ TEST_F(SoftLimitTest, WhoIsAboveGivesItsTurnToWhoIsNotAtOnce) {
 }
 
 TEST_F(SoftLimitTest, WhoWaitsForAHigherPriorityIsToldWhenItsBudgetIsUsedUp) {
+  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
   add_two_that_do_not_fit();
   let_b_begin();
   const TimePoint equal = *turns.explain(kLeaseA, now)->earliest;

@@ -1,8 +1,10 @@
 #include "sched/turns_view.h"
 
+#include "sched/seconds.h"
 #include "sched/turns.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpurota::sched {
 
@@ -139,9 +141,15 @@ std::optional<LeaseView> Turns::explain(LeaseId id, TimePoint now) const {
   return view;
 }
 
-// A holder of a higher priority takes turn after turn, as long as it has work and the budget for that lasts.
+// A holder that has had less takes quantum after quantum until it has had as much, and one of a higher priority as long as
+// the budget for that lasts, if they have work for so long.
 TimePoint Turns::end_of_turn(const LeaseState& holder, const LeaseState& waiting) const {
-  TimePoint end = holder.turn_since + quantum(holder);
+  const Duration turn = quantum(holder);
+  const double had = holder.clock.read(now_, holder.terms.weight);
+  const double ahead = waiting.clock.read(now_, waiting.terms.weight) - had;
+  const double until_equal = seconds(now_ - holder.turn_since) + ahead * holder.terms.weight;
+  const double quanta = std::max(1.0, std::ceil(until_equal / seconds(turn)));
+  TimePoint end = holder.turn_since + from_seconds(seconds(turn) * quanta);
   if (effective_priority(holder) <= effective_priority(waiting)) return end;
   for (GpuSlot gpu : turn_gpus(holder)) {
     end = std::max(end, gpus_[gpu.value].budget.turns_at(true));

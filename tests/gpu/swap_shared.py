@@ -47,6 +47,13 @@ def partner(questions, answers):
     questions.get()  # its own must live until the other has let go of it
 
 
+def begin_together(out):
+    """Frameworks take seconds to load, and not the same: alone, a pair would be done before the other is there."""
+    out.with_suffix(".ready").touch()
+    while len(list(out.parent.glob("shared[01].ready"))) < 2:
+        time.sleep(0.01)
+
+
 def pair(out, steps, gib, mib):
     import torch
     import torch.multiprocessing as mp
@@ -59,6 +66,7 @@ def pair(out, steps, gib, mib):
     torch.cuda.synchronize()
     questions.put(shared)
     theirs = answers.get()
+    begin_together(pathlib.Path(out))
     wrong, expected = 0, 0
     for step in range(1, steps + 1):
         shared.add_(step)
@@ -99,6 +107,8 @@ def main():
                     "--quantum", options.quantum], check=True)
     outs = [results / f"shared{i}.json" for i in range(2)]
     logs = [results / f"shared{i}.log" for i in range(2)]
+    for out in outs:
+        out.with_suffix(".ready").unlink(missing_ok=True)
     begun = time.monotonic()
     running = [subprocess.Popen([options.gpurota, "run", "--gpu-ids", "0", "--swap", "--", *command(out, options)],
                                 env=dict(os.environ, GPUROTA_DEBUG=str(log)))
