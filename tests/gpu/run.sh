@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh DIST [RESULTS_DIR]: the main job on a real GPU, from what pack.sh made. Needs nvcc, PyTorch and
 # a driver; one line for each check; exits with the number of those that failed. ONLY="name name" runs
-# these checks alone (`frameworks` takes five minutes, `torch_habits` and `linked_libraries` three each, the rest three).
+# these checks alone (`frameworks` takes five minutes, `frameworks_turns`, `torch_habits` and `linked_libraries` three each, the rest three).
 #
 # Takes device memory with plain allocations and mapped memory, at most 16 GiB (burn.sh: 88 %, turns: 25 GiB); touches no setting of the GPU.
 # shellcheck disable=SC2317  # the checks are called by name
@@ -95,6 +95,9 @@ assert torch.cuda.mem_get_info()[1] > 16 << 30; print('whole GPU, no preload')";
 frameworks() { # their own lines and a table: frameworks.out, frameworks.md
   python3 "$here/frameworks.py" "$dist/bin/gpurota" --out "$results"
 }
+frameworks_turns() { # the same in turns with a program that checks what it holds: a line each
+  LD_LIBRARY_PATH=$dist/lib/bundled python3 "$here/frameworks_turns.py" "$dist/bin/gpurota" "$dist/tests/swap_probe"
+}
 families() { # every family of device memory, with a model beside it; the seed is in its report
   gpurota run --memory 16G -- "$dist/tests/families" 4 6 20 16384 "${SEED:-$RANDOM}"
 }
@@ -177,6 +180,7 @@ check capture_habits capture_habits
 check linked_libraries linked_libraries
 check torch_habits torch_habits
 check frameworks frameworks
+check frameworks_turns frameworks_turns
 check fillers python3 "$here/../../bench/gpu/filler.py" "$dist" 3
 check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
