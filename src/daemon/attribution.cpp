@@ -3,12 +3,13 @@
 #include "watch/classify.h"
 
 #include <utility>
+#include <vector>
 
 namespace gpurota::daemon {
 namespace {
 
 // Deeper than any real tree of processes; ends a walk that a racing /proc makes circular.
-constexpr int kDeepestTree = 256;
+constexpr std::size_t kDeepestTree = 256;
 
 }  // namespace
 
@@ -22,10 +23,8 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
     owner.gone = info.has_value() || info.error().code == Code::kGone;
     return owner;
   }
-  if (known != known_.end() && known->second.start_ticks == info->start_ticks &&
-      known->second.lease) {
-    return known->second;
-  }
+  const bool same = known != known_.end() && known->second.start_ticks == info->start_ticks;
+  if (same && (known->second.lease || is_stranger(*info))) return known->second;
   Owner owner = find_owner(*info);
   if (owner.lease && !ports::is_still(processes_, info->id())) {  // it may be another's
     owner.lease.reset();
@@ -41,20 +40,39 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
   const std::string cgroup = processes_.cgroup_of(process.pid);
   owner.lease = roots_.lease_of_cgroup(cgroup);
   owner.container = watch::is_container_cgroup(cgroup);
+  if (!owner.lease) owner.lease = walk(process);
+  if (!owner.lease) owner.executable = processes_.executable_of(process.pid);
+  return owner;
+}
+
+std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
+  if (const auto changes = roots_.membership_changes(); changes != seen_changes_) {
+    seen_changes_ = changes;
+    strangers_.clear();
+  }
+  std::vector<ports::ProcessId> path;
   ports::ProcessInfo at = process;
-  for (int depth = 0; !owner.lease && depth < kDeepestTree; ++depth) {
-    owner.lease = roots_.lease_of_process(at.id());
+  while (path.size() < kDeepestTree && !is_stranger(at)) {
+    if (const auto lease = roots_.lease_of_process(at.id())) return lease;
+    path.push_back(at.id());
     if (at.parent <= 1) break;
     const auto parent = processes_.read_info(at.parent);
     // A parent that is younger than its child is another process with the old one's pid.
     if (!parent || parent->start_ticks > at.start_ticks) break;
     at = *parent;
   }
-  if (!owner.lease) owner.executable = processes_.executable_of(process.pid);
-  return owner;
+  for (const ports::ProcessId& each : path) strangers_[each.pid] = each.start_ticks;
+  return std::nullopt;
+}
+
+bool Attribution::is_stranger(const ports::ProcessInfo& process) const {
+  if (roots_.membership_changes() != seen_changes_) return false;
+  const auto known = strangers_.find(process.pid);
+  return known != strangers_.end() && known->second == process.start_ticks;
 }
 
 void Attribution::keep_only(const std::set<pid_t>& listed) {
+  strangers_.clear();
   std::erase_if(known_, [&](const auto& entry) { return !listed.contains(entry.first); });
 }
 

@@ -19,6 +19,8 @@ class LeaseRoots {
   virtual std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const = 0;
   // A command's first process, or one that was seen below it.
   virtual std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const = 0;
+  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at its descendants.
+  virtual std::uint64_t membership_changes() const = 0;
 };
 
 class Attribution {
@@ -38,15 +40,21 @@ class Attribution {
   // Remembered while the process is listed: a dead process's memory stays its lease's until the
   // driver has taken it back.
   const Owner& owner_of(pid_t pid);
-  // The processes that NVML lists now, over all GPUs; the others are forgotten.
+  // The processes that NVML lists now, over all GPUs; the others are forgotten, and who had no lease is looked at anew.
   void keep_only(const std::set<pid_t>& listed);
 
  private:
   Owner find_owner(const ports::ProcessInfo& process);
+  std::optional<LeaseId> walk(const ports::ProcessInfo& process);
+  bool is_stranger(const ports::ProcessInfo& process) const;
 
   ports::Processes& processes_;
   const LeaseRoots& roots_;
   std::unordered_map<pid_t, Owner> known_;
+  // Of no lease, with all their ancestors: when they started. A walk ends there, so that a deep tree is walked once a second,
+  // however often somebody asks about how many processes in it.
+  std::unordered_map<pid_t, std::uint64_t> strangers_;
+  std::uint64_t seen_changes_ = 0;
 };
 
 }  // namespace gpurota::daemon

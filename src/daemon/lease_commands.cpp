@@ -49,6 +49,7 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
       start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
   const auto reaper = start.subreaper ? std::optional(start.caller) : std::nullopt;
   command.members.set_root(child.id(), cgroup.value_or(""), reaper);
+  ++membership_changes_;
   if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
   const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
   if (!fresh) {

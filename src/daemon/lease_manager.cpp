@@ -147,6 +147,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     entry.main = std::move(*main);
     entry.automatic = true;
     entry.members.add(request.process);
+    ++membership_changes_;
   }
   if (entry.lease.swap() && parts_.admit_swap) {
     if (auto admitted = parts_.admit_swap(entry.lease); !admitted) return refuse(admitted.error());
@@ -193,6 +194,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
   entry.subreaper = subreaper;
   const auto reaper = subreaper ? std::optional(entry.holder->id) : std::nullopt;
   entry.members.set_root(child.id(), cgroup.value_or(""), reaper);
+  ++membership_changes_;
   GPUROTA_TRY(save(entry));
   parts_.on_change(entry, false);
   if (!cgroup) return std::optional<std::string>();
@@ -333,7 +335,10 @@ void LeaseManager::finish(LeaseId id) {
 }
 
 void LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
-  if (const auto it = entries_.find(id); it != entries_.end()) it->second.members.add(process);
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.members.contains(process)) return;
+  it->second.members.add(process);
+  ++membership_changes_;
 }
 
 void LeaseManager::follow_processes() {

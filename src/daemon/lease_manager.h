@@ -208,6 +208,7 @@ class LeaseManager final : public LeaseRoots {
 
   std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
   std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override;
+  std::uint64_t membership_changes() const override { return membership_changes_; }
 
  private:
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
@@ -239,6 +240,7 @@ class LeaseManager final : public LeaseRoots {
   Parts parts_;
   std::optional<Error> store_error_;
   std::map<LeaseId, LeaseEntry> entries_;
+  std::uint64_t membership_changes_ = 1;
   Unstored unstored_ends_{"lease"};
   std::set<LeaseId> unremoved_;  // gone, but still in the store: a reservation would come back
   std::map<GpuUuid, Bytes> unreserved_;

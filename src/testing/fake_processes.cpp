@@ -131,6 +131,7 @@ Result<ports::EventLoop::SourcePtr> FakeProcesses::on_death(Handle& process,
 }
 
 Result<ports::ProcessInfo> FakeProcesses::read_info(pid_t pid) {
+  ++reads_;
   const auto at = processes_.find(pid);
   if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
   return at->second->info;

@@ -45,6 +45,8 @@ class FakeProcesses final : public ports::Processes {
     code ? void(command_errors_[pid] = *code) : void(command_errors_.erase(pid));
     ++changes_;
   }
+  // How often something asked for a process, so far.
+  std::size_t reads() const { return reads_; }
   // Of the living process with that pid; {pid, 0} if there is none.
   ports::ProcessId id_of(pid_t pid) const;
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
@@ -84,6 +86,7 @@ class FakeProcesses final : public ports::Processes {
   std::set<pid_t> stopped_;
   std::map<pid_t, Code> command_errors_;
   std::uint64_t changes_ = 0;
+  std::size_t reads_ = 0;
   std::vector<std::pair<pid_t, int>> signals_;
   std::map<uid_t, std::string> users_;
   std::map<uid_t, std::vector<std::string>> groups_;
