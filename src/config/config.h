@@ -136,6 +136,7 @@ struct Turns {
   std::chrono::milliseconds idle_release{5};
   std::chrono::milliseconds yield_deadline{30000};
   bool stop_at_deadline = false;
+  std::chrono::milliseconds stopped_deadline{600000};  // zero: never
   bool clean_blocks = true;  // what did not change is not copied out again
 
   bool operator==(const Turns&) const = default;
@@ -176,6 +177,8 @@ struct Config {
   // How long it is known who used what (gpurota report).
   int history_days = 400;
   Expired expired_reservation = Expired::kYield;
+  // How long free GPUs are kept for one request that waits for more; then others may have them for as long. Zero: for ever.
+  std::chrono::milliseconds keep_free_gpus{3600000};
   int max_leases_per_user = 64;
   int max_tenants_per_lease = 1024;
   int max_connections_per_user = 256;

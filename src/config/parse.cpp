@@ -306,6 +306,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
   return {
       {"group", text(config.group)},
       {"admin_group", text(config.admin_group)},
+      {"keep_free_gpus", duration(config.keep_free_gpus, Milliseconds(0))},
       {"hours_window", long_duration(config.hours_window)},
       {"privacy", privacy(config.privacy)},
       {"unreserved_threshold", bytes(config.unreserved_threshold)},
@@ -351,6 +352,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"turns.idle_release", duration(config.turns.idle_release, Milliseconds(1))},
       {"turns.yield_deadline", duration(config.turns.yield_deadline, Milliseconds(100))},
       {"turns.stop_at_deadline", flag(config.turns.stop_at_deadline)},
+      {"turns.stopped_deadline", duration(config.turns.stopped_deadline, Milliseconds(0))},
       {"turns.clean_blocks", flag(config.turns.clean_blocks)},
   };
 }

@@ -62,7 +62,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                [this](const ports::ProcessId& holder, const std::string& why) {
                  jobs_.on_time_over(holder, why);
                }}),
-      queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, world_.wall_clock,
+      queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, config_,
+              world_.wall_clock,
               [this](const QueueEntry& entry) {
                 recorder_.on_request(entry);
                 control_.on_request_change(entry);

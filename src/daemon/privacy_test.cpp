@@ -31,7 +31,7 @@ class PrivacyTest : public FakeWorldTest {
              [] { return std::string(32, 'a'); },
              [this](const LeaseEntry& entry, bool gone) { recorder.on_lease_change(entry, gone); },
              [](const GpuUuid&) {}, [](LeaseId) { return false; }}),
-        queue({loop, *store, processes, leases, gpus, [this] { return wall(); },
+        queue({loop, *store, processes, leases, gpus, config, [this] { return wall(); },
                [](const QueueEntry&) {}, [](const QueueEntry&, const LeaseEntry&) {},
                [](const QueueEntry&, const Error&) {}}),
         attribution(processes, leases),

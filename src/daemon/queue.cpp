@@ -69,7 +69,10 @@ lease::Request Queue::request_of(RequestId id, const AcquireRequest& asked) cons
 
 std::vector<lease::Request> Queue::requests() const {
   std::vector<lease::Request> requests;
-  for (const QueueEntry& entry : entries_) requests.push_back(request_of(entry.id, entry.asked));
+  for (const QueueEntry& entry : entries_) {
+    requests.push_back(request_of(entry.id, entry.asked));
+    requests.back().keeps = entry.keeping.keeps();
+  }
   return requests;
 }
 
@@ -266,7 +269,8 @@ void Queue::settle_now() {
     const lease::QueueDecision decision = decide(requests());
     if (carry_out(decision)) continue;
     remember(decision);
-    return;
+    if (look_at_keeping()) continue;
+    return decide_again_in_time();
   }
   log::warn("the queue does not come to rest, going on later");
   poke();
@@ -326,6 +330,30 @@ std::string Queue::who_needs(LeaseId filler, const lease::QueueDecision& decisio
     }
   }
   return "somebody";
+}
+
+// Whether something is kept that was not, or the other way round.
+bool Queue::look_at_keeping() {
+  bool changed = false;
+  for (QueueEntry& entry : entries_) {
+    const bool before = entry.keeping.keeps();
+    const bool some_free = entry.waiting.free > 0 && !entry.waiting.way_made;
+    entry.keeping.look(some_free, parts_.config.keep_free_gpus, parts_.loop.now());
+    changed = changed || entry.keeping.keeps() != before;
+  }
+  return changed;
+}
+
+void Queue::decide_again_in_time() {
+  keep_timer_.reset();
+  std::optional<TimePoint> first;
+  for (const QueueEntry& entry : entries_) {
+    const auto at = entry.keeping.changes_at(parts_.config.keep_free_gpus);
+    if (at && (!first || *at < *first)) first = at;
+  }
+  if (!first) return;
+  auto timer = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });
+  if (timer) keep_timer_ = std::move(*timer);
 }
 
 // Those who wait for nothing but fillers, and would now have to wait for somebody else.

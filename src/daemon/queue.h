@@ -9,6 +9,7 @@
 
 #include "core/topology.h"
 #include "daemon/lease_manager.h"
+#include "lease/keeping.h"
 #include "lease/request_queue.h"
 
 #include <functional>
@@ -26,6 +27,7 @@ struct QueueEntry {
   TrackedProcess holder;
   lease::Waiting waiting;  // as last decided
   lease::Reason reason;
+  lease::Keeping keeping;
   bool here = true;  // its client is connected; after a restart not yet
 };
 
@@ -37,6 +39,7 @@ class Queue {
     ports::Processes& processes;
     LeaseManager& leases;
     const GpuTable& gpus;
+    const config::Config& config;
     std::function<WallTime()> wall_clock;
     // A request waits, or what it waits for has changed.
     std::function<void(const QueueEntry&)> on_change;
@@ -102,6 +105,8 @@ class Queue {
   bool carry_out(const lease::QueueDecision& decision);
   void grant(const lease::Grant& grant);
   void remember(const lease::QueueDecision& decision);
+  bool look_at_keeping();
+  void decide_again_in_time();
   void restore_one(const ports::StoredRequest& stored);
   QueueEntry take(RequestId id);
 
@@ -111,6 +116,7 @@ class Queue {
   std::map<GpuUuid, RequestId> held_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr come_back_;  // after a restart
+  ports::EventLoop::SourcePtr keep_timer_;
 };
 
 }  // namespace gpurota::daemon

@@ -305,6 +305,7 @@ void Planner::make_way(const Request& request, const Slot& slot) {
 void Planner::keep(const Request& request, const Slots& slots, WallTime from, Waiting& waiting,
                    Source source) {
   explain(request, slots, waiting);
+  if (!request.keeps && source == Source::kPlan) return;
   for (Slot* slot : slots) {
     slot->timeline.add({from, until(request, from), size_on(request, *slot), source});
     waiting.planned.push_back(slot->room->info.uuid);
@@ -375,6 +376,7 @@ void Planner::plan(const Request& request, int position) {
   Waiting waiting;
   waiting.request = request.id;
   waiting.position = position;
+  waiting.keeps = request.keeps;
   waiting.wanted = static_cast<int>(wanted(request));
   const std::size_t granted = decision_.grants.size();
   if (auto refusal = impossible(request.placement, view_.rooms)) {

@@ -36,6 +36,8 @@ struct Request {
   std::string user;  // as shown: "alice"
   PlacementRequest placement;
   std::optional<std::chrono::milliseconds> lasts;  // enforced from its start on; empty: unknown
+  bool keeps =
+      true;  // what is free until it can have all that it needs; false: others may have that
 };
 
 // A lease as the queue sees it.
@@ -86,6 +88,7 @@ struct Waiting {
   std::vector<GpuUuid> planned;      // where it will start, as things stand
   std::optional<WallTime> expected;  // when, at the latest, as things stand; empty: nobody knows
   std::optional<NextFree> next;
+  bool keeps = true;                    // as its request
   std::optional<std::string> way_made;  // its turn has come: a filler on this GPU makes way
   std::string out_of_service;           // not empty: it needs a GPU that is, and why
   // Of the last in the queue, GPUs that are kept for others: for whom, "R1 of alice".

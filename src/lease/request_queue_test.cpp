@@ -110,6 +110,20 @@ TEST(RequestQueue, WhatTheHeadNeedsIsHeldForItAndShownAsHeld) {
   EXPECT_EQ(decision.waiting.front().free, 2);
 }
 
+// Its place it keeps: what it needs goes to it first whenever all of it is free.
+TEST(RequestQueue, WhatIsNotKeptAnyMoreOthersMayHave) {
+  Lab lab(3);
+  lab.lease({0});
+  lab.whole(3);
+  lab.queue.back().keeps = false;
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), ElementsAre(2));
+  EXPECT_THAT(lab.decide().held, IsEmpty());
+  EXPECT_THAT(lab.reason(1), HasSubstr("2 of 3 GPUs free, which others may have for now"));
+  lab.leases.clear();
+  EXPECT_THAT(lab.granted(), ElementsAre(1));
+}
+
 // canhazgpu tried an immediate allocation first, without looking at the queue.
 TEST(RequestQueue, ANewcomerDoesNotTakeWhatTheHeadWaitsFor) {
   Lab lab(2);

@@ -25,7 +25,7 @@ std::string what_is_in_the_way(const NextFree& next) {
 
 Reason waiting_reason(const Waiting& waiting) {
   if (!waiting.out_of_service.empty()) return {waiting.out_of_service, {}, {}};
-  if (waiting.planned.empty() && !waiting.next) {
+  if (waiting.planned.empty() && !waiting.next && waiting.keeps) {
     return {fmt::format("{} requests are before it", waiting.position - 1), {}, {}};
   }
   if (waiting.way_made) {
@@ -34,6 +34,7 @@ Reason waiting_reason(const Waiting& waiting) {
   Reason reason;
   reason.text = fmt::format("{} of {} GPU{} free", waiting.free, waiting.wanted,
                             waiting.wanted == 1 ? "" : "s");
+  if (!waiting.keeps && waiting.free > 0) reason.text += ", which others may have for now";
   if (!waiting.next) return reason;
   reason.next = what_is_in_the_way(*waiting.next);
   if (!waiting.next->behind && !waiting.next->ending) reason.next_at = waiting.next->at;

@@ -33,6 +33,19 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   says first first
 }
 
+@test "free GPUs are kept for a large request for a while, not for ever" {
+  printf '%s\n' 'keep_free_gpus = "1s"' >"$E2E_DIR/gpurota.toml"
+  gpurota reload
+  local all
+  all=$(value 'len(gpus)')
+  gpurota reserve --gpus 1 --for 1h
+  in_background large gpurota run --gpus "$all" -- true
+  wait_until waiting 1
+  run -75 gpurota run --nonblock -- true
+  in_background small gpurota run -- sleep 60
+  wait_until eval '[ "$(value "len(leases)")" = 2 ]'
+}
+
 @test "--nonblock says how many are free and who has the others" {
   take_all
   run -75 gpurota run --nonblock -- true
