@@ -33,11 +33,14 @@ std::string waiting_line(const proto::TurnGpu& gpu, const proto::TurnLease& leas
     text += fmt::format(" (pid {}: 'kill -CONT {}' lets it go on)", *lease.pid, *lease.pid);
   if (lease.position == 1) text += ", and is next";
   if (lease.position > 1) text += fmt::format(", {} go first", lease.position - 1);
-  if (lease.behind) text += "; the turn is with " + name_of(gpu, *lease.behind);
+  const bool held_up = lease.position == 0 && lease.behind;  // by a process that cannot answer
+  if (lease.behind)
+    text += (held_up ? "; it is of " : "; the turn is with ") + name_of(gpu, *lease.behind);
   if (lease.earliest) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*lease.earliest - now);
-    text +=
-        fmt::format(", for {} more at most", seconds_text(std::max<std::int64_t>(left.count(), 0)));
+    const std::string time = seconds_text(std::max<std::int64_t>(left.count(), 0));
+    text += held_up ? fmt::format(", which ends in {} unless it goes on before", time)
+                    : fmt::format(", for {} more at most", time);
   }
   return text;
 }

@@ -60,6 +60,17 @@ TEST(ExplainTurns, AStoppedProcessIsNamedWithWhatToDo) {
   EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow), HasSubstr("kill -CONT 4711"));
 }
 
+TEST(ExplainTurns, WhoIsHeldUpByAStoppedProcessHearsWhoseItIsAndWhenThatEnds) {
+  auto reply = two_leases();
+  proto::TurnLease& waits = reply.gpus[0].leases[0];
+  waits.waits_for = "memory that a stopped process holds";
+  waits.position = 0;
+  waits.behind = LeaseId{2};
+  waits.earliest = kNow + 90s;
+  EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow),
+              HasSubstr("it is of L2 of bob, which ends in 90.0 s unless it goes on before"));
+}
+
 TEST(ExplainTurns, WhileAllFitsNobodyWaits) {
   auto reply = two_leases();
   reply.gpus[0].takes_turns = false;

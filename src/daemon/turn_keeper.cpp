@@ -51,6 +51,7 @@ sched::Settings TurnKeeper::settings() const {
   settings.idle_release = site.idle_release;
   settings.yield_deadline = site.yield_deadline;
   settings.stop_at_deadline = site.stop_at_deadline;
+  settings.stopped_deadline = site.stopped_deadline;
   return settings;
 }
 
@@ -294,9 +295,11 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   parts_.recorder.record(std::move(event));
   if (!trouble.stop || !entry) return;
   // Not from within what may just be walking through the leases.
-  parts_.loop.post([this, lease = trouble.lease] {
-    parts_.leases.end(lease, EndCause::kReleased, "it did not give its turn back in time");
-  });
+  const char* const why = trouble.trouble == sched::Trouble::kUnreachable
+                              ? "others needed what it had, and a process of it did not go on"
+                              : "it did not give its turn back in time";
+  parts_.loop.post(
+      [this, lease = trouble.lease, why] { parts_.leases.end(lease, EndCause::kReleased, why); });
 }
 
 TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {

@@ -39,6 +39,8 @@ struct Settings {
   Duration priority_burst = std::chrono::seconds(10);  // and how much of it in one piece
   Duration yield_deadline = std::chrono::seconds(30);  // from the first close to drained
   bool stop_at_deadline = false;
+  // How long a process that cannot answer may have what another lease needs; then its own ends. Zero: for ever.
+  Duration stopped_deadline = std::chrono::minutes(10);
   // How long draining may stand still before a submission is let through; four times as long each time
   // that did not help.
   Duration drain_patience = std::chrono::milliseconds(10);

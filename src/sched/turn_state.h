@@ -78,6 +78,7 @@ struct LeaseState {
   bool reported = false;  // that it does not yield
   std::optional<TimePoint> no_room_since;  // wants, and does not fit beside what nobody can move
   bool no_room_reported = false;
+  std::optional<TimePoint> held_up_since;  // needs what processes have that cannot answer
 };
 
 struct Moved {

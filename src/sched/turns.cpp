@@ -355,6 +355,7 @@ void Turns::step() {
   look_at_budgets();
   for (auto& [id, lease] : leases_) {
     watch_room(lease);
+    watch_stopped(lease);
     if (lease.phase != Phase::kLeaving) continue;
     let_through(lease);
     watch_deadline(lease);

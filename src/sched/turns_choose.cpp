@@ -67,7 +67,8 @@ void Turns::keep_clocks() {
 std::optional<double> Turns::least_served(const LeaseState& besides) const {
   std::optional<double> least;
   for (const auto& [id, other] : leases_) {
-    const bool counts = other.wanted || other.phase == Phase::kEntering || other.phase == Phase::kHolding;
+    const bool counts =
+        other.wanted || other.phase == Phase::kEntering || other.phase == Phase::kHolding;
     if (id == besides.terms.id || !counts || !conflict(besides, other)) continue;
     const double value = other.clock.read(now_, other.terms.weight);
     least = least ? std::min(*least, value) : value;

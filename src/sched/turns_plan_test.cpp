@@ -31,6 +31,7 @@ Settings random_settings(Dice& dice) {
   if (dice.one_in(3)) s.quantum = ms(200 + dice.pick(8000));
   if (dice.one_in(3)) s.priority_share = dice.between(0.2, 0.8);
   if (dice.one_in(4)) s.host_budget = gib(30 + dice.pick(200));
+  s.stopped_deadline = {};
   return s;
 }
 
@@ -181,6 +182,24 @@ Plan random_plan_with_blocks(unsigned seed, double seconds) {
   constexpr Shape kShapes[] = {Shape::kEqual, Shape::kLlama, Shape::kTorch, Shape::kVllm,
                                Shape::kOdd};
   for (LeasePlan& lease : plan.leases) lease.shape = kShapes[dice.pick(5)];
+  return plan;
+}
+
+Plan random_plan_with_endless_stops(unsigned seed, double seconds) {
+  Plan plan = random_plan_with_blocks(seed, seconds);
+  Dice dice(seed + 1'700'000'009u);
+  plan.settings.stopped_deadline = ms(500 + dice.pick(10000));
+  std::erase_if(plan.script, [&](const ScriptLine& line) {
+    return line.act == Act::kContinue && !dice.one_in(4);
+  });
+  for (std::size_t i = 0; i < plan.leases.size(); ++i) {
+    const int tenant =
+        static_cast<int>(dice.pick(static_cast<std::uint64_t>(plan.leases[i].tenants)));
+    if (dice.one_in(2))
+      plan.script.push_back(
+          {dice.between(0, seconds), Act::kStop, static_cast<int>(i), tenant, {}});
+  }
+  sort_script(plan);
   return plan;
 }
 

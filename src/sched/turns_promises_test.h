@@ -17,6 +17,7 @@ class Promises : protected Progress {
     outcome_.answered.resize(plan.leases.size());
     waits_since_.resize(plan.leases.size(), -1);
     staying_.resize(plan.leases.size());
+    held_up_.resize(plan.leases.size());
     most_used_.resize(plan.gpus.size());
   }
 
@@ -137,6 +138,21 @@ class Promises : protected Progress {
     }
   }
 
+  // By processes that do not answer: one after the other loses its lease.
+  void watch_held_up(double dt) {
+    const double bound = std::chrono::duration<double>(plan_.settings.stopped_deadline).count();
+    if (bound == 0) return;
+    for (std::size_t lease = 0; lease < held_up_.size(); ++lease) {
+      const auto view = live_.contains(lease)
+                            ? turns_->explain(plan_.leases[lease].terms.id, at(now_))
+                            : std::nullopt;
+      const bool is = view && view->wait == Wait::kHeldByStopped && !turns_->on_hold(at(now_));
+      held_up_[lease] = is ? held_up_[lease] + dt : 0;
+      if (held_up_[lease] <= bound * static_cast<double>(held_up_.size()) + 1) continue;
+      fail(to_string(plan_.leases[lease].terms.id) + " is held up by a stopped process");
+    }
+  }
+
   void pass_time(double to) {
     const double dt = to - now_;
     bool works = false, moves = false, wanted = false, odd = now_ < found_at_ + 5;
@@ -164,6 +180,7 @@ class Promises : protected Progress {
     }
     watch_progress(waits, to);
     watch_aside(dt, odd);
+    watch_held_up(dt);
     if (!works && moves) outcome_.moving += dt;
     if (!works && !moves && wanted) outcome_.idle += dt;
     now_ = to;
@@ -188,6 +205,7 @@ class Promises : protected Progress {
   std::vector<double> waits_since_;
   std::vector<double>
       staying_;  // seconds that something of a lease has been there although it is aside
+  std::vector<double> held_up_;  // seconds that a lease has waited for what a stopped process has
 };
 
 }  // namespace gpurota::sched::testing_world

@@ -87,4 +87,45 @@ void Turns::watch_room(LeaseState& lease) {
   report(Trouble::kNoRoom, lease.terms.id, {});
 }
 
+bool Turns::is_held_up(const LeaseState& lease) const {
+  const bool waits = lease.phase == Phase::kApart
+                         ? wants(lease)
+                         : std::any_of(lease.gpus.begin(), lease.gpus.end(),
+                                       [&](GpuSlot gpu) { return waits_for_room(lease, gpu); });
+  return waits && hindrance(lease) == Wait::kHeldByStopped;
+}
+
+std::optional<TimePoint> Turns::held_up_until(const LeaseState& lease) const {
+  if (!lease.held_up_since || settings_.stopped_deadline == Duration::zero()) return std::nullopt;
+  return *lease.held_up_since + settings_.stopped_deadline;
+}
+
+// Nobody can take memory from a process that does not answer: it comes back with the end of its lease. One lease at a time ends, as
+// that may be enough.
+void Turns::watch_stopped(LeaseState& lease) {
+  if (!is_held_up(lease)) return lease.held_up_since.reset();
+  if (!lease.held_up_since) lease.held_up_since = now_;
+  const auto until = held_up_until(lease);
+  if (!until || now_ < *until) return;
+  lease.held_up_since = now_;
+  const TenantId most = has_most_of(lease);
+  if (most != TenantId()) report(Trouble::kUnreachable, tenants_.at(most).lease, most, true);
+}
+
+// Of those that do not answer, who has most of what it needs. 0: nobody.
+TenantId Turns::has_most_of(const LeaseState& lease) const {
+  TenantId most{};
+  Bytes largest;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant.lease == lease.terms.id || tenant.reachable || tenant.dead) continue;
+    for (GpuSlot gpu : lease.gpus) {
+      const Holding& h = memory_.at(id, gpu);
+      if (h.resident + h.coming <= largest) continue;
+      largest = h.resident + h.coming;
+      most = id;
+    }
+  }
+  return most;
+}
+
 }  // namespace gpurota::sched

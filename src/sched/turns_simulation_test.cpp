@@ -44,7 +44,7 @@ void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
   }
   const char* seconds = std::getenv("TURNS_SECONDS");
   double hours = 0;
-  long events = 0, asides = 0;
+  long events = 0, asides = 0, ends = 0;
   Bytes hosted;
   for (unsigned seed = from; seed <= to; ++seed) {
     const Plan plan = plan_of(seed, seconds != nullptr ? std::atof(seconds) : 3600);
@@ -53,10 +53,11 @@ void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
     hours += plan.seconds / 3600;
     events += outcome.events;
     asides += outcome.asides;
+    ends += outcome.ends;
     hosted += outcome.hosted;
   }
-  std::printf("%u seeds, %.0f hours, %ld events, %ld times aside, %s in host memory\n",
-              to - from + 1, hours, events, asides, to_string(hosted).c_str());
+  std::printf("%u seeds, %.0f hours, %ld events, %ld times aside, %ld ended, %s in host memory\n",
+              to - from + 1, hours, events, asides, ends, to_string(hosted).c_str());
 }
 
 TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
@@ -75,6 +76,11 @@ TEST(TurnsSimulation, NorWhenGpusAreLostAndFoundAgain) { simulate_many(random_pl
 // Blocks of any size move whole, and room that none fits in comes back.
 TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);
+}
+
+// Who needs what a stopped process has waits for a bound, and that lease alone ends.
+TEST(TurnsSimulation, NorWhenProcessesAreStoppedForGood) {
+  simulate_many(random_plan_with_endless_stops);
 }
 
 // Who records a graph gives its turn back only once it has got the memory that it asks for in it.

@@ -258,6 +258,26 @@ TEST_F(TurnsTest, AHigherPriorityGetsTheNextTurnAtOnce) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
+TEST_F(TurnsTest, WhatAStoppedTenantHasIsGivenUpWithItsLeaseIfSomebodyNeedsItForLong) {
+  add(kLeaseA, {kA}, gib(50));
+  add(kLeaseB, {kB}, gib(50));
+  work(kA);
+  pass(seconds(100));
+  silent.insert(kA);
+  send(Reachable{kA, false});
+  pass(std::chrono::hours(5));
+  EXPECT_TRUE(of<ReportTrouble>().empty()) << "nobody needs it";
+  work(kB);
+  pass(std::chrono::minutes(9));
+  EXPECT_TRUE(of<ReportTrouble>().empty());
+  pass(std::chrono::minutes(2));
+  ASSERT_EQ(of<ReportTrouble>().size(), 1u);
+  EXPECT_EQ(of<ReportTrouble>()[0], (ReportTrouble{Trouble::kUnreachable, kLeaseA, kA, true, {}}));
+  take(turns.remove_lease(kLeaseA, now));
+  pass(seconds(10));
+  EXPECT_TRUE(holds(kLeaseB));
+}
+
 TEST_F(TurnsTest, AStoppedTenantIsSkippedAndItsMemoryNotCountedOn) {
   add(kLeaseA, {kA}, gib(50));
   add(kLeaseB, {kB}, gib(50));
@@ -275,6 +295,8 @@ TEST_F(TurnsTest, AStoppedTenantIsSkippedAndItsMemoryNotCountedOn) {
   const auto why = *turns.explain(kLeaseB, now);
   EXPECT_EQ(why.wait, Wait::kHeldByStopped);
   EXPECT_EQ(why.process, kA);
+  EXPECT_EQ(why.behind, kLeaseA);
+  EXPECT_EQ(why.earliest, now + std::chrono::minutes(10) - seconds(100)) << "its lease ends then";
   EXPECT_EQ(evicted[kA], Bytes());
   silent.erase(kA);
   send(Reachable{kA, true});

@@ -73,6 +73,7 @@ std::optional<TimePoint> Turns::next_deadline() const {
     if (lease.no_room_since && !lease.no_room_reported) {
       earlier(best, *lease.no_room_since + kNoRoomLasts, now_);
     }
+    if (const auto until = held_up_until(lease)) earlier(best, *until, now_);
     if (lease.phase == Phase::kLeaving) {
       earlier(best, lease.letting.since + lease.letting.patience, now_);
       earlier(best, lease.closed_at + settings_.drain_patience, now_);
@@ -122,9 +123,10 @@ std::optional<LeaseView> Turns::explain(LeaseId id, TimePoint now) const {
     if (!tenants_.at(tenant).reachable) view.process = tenant;
   }
   if (view.wait == Wait::kHeldByStopped) {
-    for (const auto& [tenant, state] : tenants_) {
-      if (!state.reachable && !state.dead) view.process = tenant;
-    }
+    view.process = has_most_of(lease);
+    if (const auto it = tenants_.find(view.process); it != tenants_.end())
+      view.behind = it->second.lease;
+    view.earliest = held_up_until(lease);
   }
   if (view.wait != Wait::kTurn && view.wait != Wait::kDraining) return view;
   for (const auto& [other_id, other] : leases_) {

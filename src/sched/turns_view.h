@@ -32,10 +32,11 @@ struct LeaseView {
   bool takes_turns = false;
   bool above_soft = false;  // its soft limit: all that are not go first
   Wait wait = Wait::kNothing;
-  LeaseId behind;                     // the holder that it waits for; 0: none
-  TenantId process;                   // that cannot answer; 0: none
-  int position = 0;                   // 1: next; 0: does not wait
-  std::optional<TimePoint> earliest;  // when that may end, if nobody yields before
+  LeaseId behind;    // the holder that it waits for, or whose process cannot answer; 0: none
+  TenantId process;  // that cannot answer; 0: none
+  int position = 0;  // 1: next; 0: does not wait
+  std::optional<TimePoint>
+      earliest;  // when that may end, if nobody yields before: a turn, or the lease of who cannot answer
   Duration quantum{};
   std::vector<Gpu> gpus;
 };

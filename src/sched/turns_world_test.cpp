@@ -193,6 +193,15 @@ class World : Promises {
   void carry_out(const ReportTrouble& a) {
     const bool excused = anybody_odd_ || several_capture();
     if (a.trouble == Trouble::kNotYielding && !excused) fail("a lease is said not to yield");
+    if (a.trouble == Trouble::kUnreachable && a.stop) end_stopped(a);
+  }
+
+  void end_stopped(const ReportTrouble& a) {
+    const Tenant* const t = find(a.tenant);
+    if (t == nullptr || plan_of(*t).terms.id != a.lease) return fail("nobody's lease is to end");
+    if (!t->stopped && t->known) fail("a lease ends although its process answers");
+    ++outcome_.ends;
+    after(20e-6, [this, lease = t->lease] { end_lease(lease); });
   }
 
   // Each waits for what the other has, and neither can end: nobody can have both.

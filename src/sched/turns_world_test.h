@@ -88,6 +88,7 @@ struct Outcome {
   long events = 0;
   Bytes hosted;                    // that oversize leases were given in host memory
   long asides = 0;                 // times that a lease was put aside
+  long ends = 0;                   // leases that ended since a process of theirs did not answer
   std::vector<std::string> trace;  // the last events and actions
 };
 
@@ -103,7 +104,9 @@ Plan random_plan_with_asides(unsigned seed, double seconds);
 Plan random_plan_with_losses(unsigned seed, double seconds);
 // The same as the first, with memory in blocks as programs have it.
 Plan random_plan_with_blocks(unsigned seed, double seconds);
-// The same, and what cannot be moved grows and shrinks without asking.
+// The same, with processes that are stopped for good, and a bound for that.
+Plan random_plan_with_endless_stops(unsigned seed, double seconds);
+// The same as that with blocks, and what cannot be moved grows and shrinks without asking.
 Plan random_plan_with_outsiders(unsigned seed, double seconds);
 // The same as that with blocks, with leases that record graphs, and allocate in them.
 Plan random_plan_with_captures(unsigned seed, double seconds);
