@@ -2,13 +2,13 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "proto/looks.h"
 #include "proto/text_forms.h"
 #include "proto/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace gpurota::daemon {
 namespace {
@@ -19,18 +19,6 @@ constexpr Duration kFlushDelay = std::chrono::milliseconds(500);
 // While leases go on, what they used is written this often.
 constexpr Duration kUsagePeriod = std::chrono::seconds(60);
 constexpr auto kPrunePeriod = std::chrono::hours(1);
-
-// Only to look; not worth a line unless refused.
-bool only_looks(std::string_view method) {
-  constexpr std::array<std::string_view, 18> kLooks = {
-      "GetInfo",       "Hold",       "Status",
-      "ListProcesses", "Events",     "Report",
-      "Doctor",        "Explain",    "GetInterfaceDescription",
-      "Queue",         "Metrics",    "ListJobs",
-      "ListRequests",  "Health",     "ListFillers",
-      "ListTurns",     "ReadJobLog", "CheckRequest"};
-  return std::find(kLooks.begin(), kLooks.end(), method) != kLooks.end();
-}
 
 AuditRecord audit_of(const Lease& lease, std::string_view operation) {
   AuditRecord record;
@@ -278,8 +266,9 @@ void Recorder::on_request_gone(const QueueEntry& entry, const Error& why) {
 
 void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
                        std::string_view error) {
+  const bool minor = proto::only_looks(method) && !proto::tells_secrets(method);
+  if (error.empty() && minor) return;
   method.remove_prefix(method.rfind('.') + 1);
-  if (error.empty() && only_looks(method)) return;
   AuditRecord record;
   record.uid = uid;
   record.pid = pid;
@@ -300,7 +289,7 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
     return schedule(Denials::kWindow);
   }
   audit(record);
-  if (!only_looks(method)) {
+  if (!minor) {
     Event event;
     event.type = proto::EventType::kCallDenied;
     event.lease = lease;
