@@ -33,7 +33,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
                  gpus_, world_.wall_clock, [this] { control_.on_news(); },
-                 [this](uid_t uid) { return users_.group_names(uid); }, places_.event_spill}),
+                 [this](uid_t uid) { return users_.group_names(uid); }, places_.event_spill,
+                 world_.durability}),
       leases_(
           {.loop = world_.loop,
            .store = world_.store,
@@ -217,7 +218,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 },
                 [this](RequestId request) {
                   queue_.leave(request, Error{Code::kGone, 0, "its connection was closed"});
-                }}),
+                },
+                world_.durability}),
       sampler_(world_.loop, world_.make_probe, config_.watch_period,
                {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
                 [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
@@ -228,6 +230,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 }}) {}
 
 Daemon::~Daemon() {
+  if (world_.durability) world_.durability->on_news({});
   if (!serves_) return;
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStopped;
@@ -266,6 +269,13 @@ Result<void> Daemon::start() {
   if (driver_) recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(recorder_.start(leases_.entries()));
+  if (world_.durability) {
+    world_.durability->on_news([this](const ports::Durability::News& news) {
+      disk_error_ = news.error;
+      recorder_.on_durability(news);
+      control_.on_durability(news);
+    });
+  }
   // Programs that held memory under the last daemon come back within the grace; until then nobody
   // of their lease is granted what they may hold already.
   const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
@@ -428,23 +438,11 @@ std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {
   return attribution_.owner_of(pid).lease;
 }
 
-std::optional<std::chrono::seconds> Daemon::gpu_time_of(uid_t uid, WallTime from) {
-  const auto sums = recorder_.usage(ports::UsageBy::kKind, from, world_.wall_clock());
-  if (!sums || sums->empty()) return std::nullopt;
-  std::chrono::milliseconds total{0};
-  for (const ports::UsageSum& sum : *sums) {
-    const bool filler = sum.key == to_string(LeaseKind::kFiller);
-    if (filler && !config_.filler.count_against_limits) continue;
-    if (sum.uid == uid) total += std::chrono::milliseconds(sum.gpu_ms);
-  }
-  return std::chrono::duration_cast<std::chrono::seconds>(total);
-}
-
 proto::Health::Reply Daemon::health() const {
   proto::Health::Reply reply;
   reply.since = since_;
   if (driver_error_) reply.driver_error = driver_error_->message;
-  if (const auto& error = leases_.store_error()) reply.store_error = error->message;
+  if (const auto error = store_error()) reply.store_error = error->message;
   for (const auto& [type, count] : recorder_.counts()) reply.events.push_back({type, count});
   reply.waits = recorder_.waits();
   reply.recovered_bytes = recovered_.total();
@@ -467,7 +465,7 @@ std::vector<proto::Check> Daemon::doctor() {
     store_checked_ = world_.loop.now();
     leases_.check_store();
   }
-  machine.store_error = leases_.store_error();
+  machine.store_error = store_error();
   machine.automatic = automatic_.describe();
   machine.group = config_.group;
   machine.preload = places_.preload;

@@ -428,6 +428,8 @@ void Recorder::write(bool all_usage) {
 // What cannot be stored is tried again with what comes; a follower does not wait for that. The usage of what goes on is
 // counted on, and written with it.
 void Recorder::write_batch() {
+  // Later, when the store is open: what is in the spill meanwhile is not in the store.
+  if (!closing_ && parts_.durability && !parts_.durability->is_open()) return;
   constexpr std::size_t kMostTriedAgain = 10000;
   const bool news = !batch_.events.empty();
   if (const auto saved = parts_.history->save(batch_); !saved) {
@@ -446,8 +448,25 @@ void Recorder::write_batch() {
     unwritten_ = false;
     if (spill_) spill_->clear();
   }
-  events_.set_stored(events_.last_id());
-  if (news && !closing_) parts_.on_event();
+  if (news) {
+    const bool waits = !unwritten_ && parts_.durability;
+    stored_.push_back({waits ? parts_.durability->made() : 0, events_.last_id()});
+    tell_stored(parts_.durability ? parts_.durability->told() : 0);
+  }
+}
+
+void Recorder::tell_stored(std::uint64_t upto) {
+  const std::uint64_t before = events_.stored_id();
+  for (; !stored_.empty() && stored_.front().change <= upto; stored_.pop_front()) {
+    events_.set_stored(stored_.front().last_event);
+  }
+  if (events_.stored_id() != before && !closing_) parts_.on_event();
+}
+
+// A follower does not wait for a disk that fails.
+void Recorder::on_durability(const ports::Durability::News& news) {
+  tell_stored(news.upto);
+  if (!batch_.empty()) schedule(kEventDelay);
 }
 
 Result<std::vector<ports::UsageSum>> Recorder::usage(ports::UsageBy by, WallTime since,
