@@ -117,8 +117,8 @@ TEST_F(LauncherTest, SaysWhySystemdDidNot) {
 // A program that tells how the kernel has its signals, in place of systemd-run and of a keeper.
 TEST_F(LauncherTest, WhatItStartsMayBeToldToEnd) {
   const std::string told = dir_.file("told"), script = dir_.file("tells");
-  gpurota::testing::write_file(script,
-                               "#!/bin/sh\ngrep -E 'Sig(Blk|Ign)' /proc/$$/status >" + told + "\n");
+  gpurota::testing::write_file(
+      script, "#!/bin/sh\nexec grep -E 'Sig(Blk|Ign)' /proc/self/status >" + told + "\n");
   (void)::chmod(script.c_str(), 0755);
   const ProgramSignals before = ProgramSignals::current();
   sigset_t all;

@@ -8,6 +8,7 @@ setup() {
   [ -e "${E2E_STUCK_LIBRARY:-}" ] || skip "needs what the build has made"
   make_folders
   export E2E_STUCK_DISK=$E2E_DIR/stuck
+  # shellcheck disable=SC2034 # start_daemon reads it
   DAEMON[1]="LD_PRELOAD=${E2E_LOOP_GUARD:-}:$E2E_STUCK_LIBRARY"
   start_daemon
 }
