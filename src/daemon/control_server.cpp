@@ -361,6 +361,11 @@ void ControlServer::on_request_change(const QueueEntry& entry) {
   for (const auto& [key, connection] : connections_) {
     if (connection->waits != entry.id) continue;
     if (entry.asked.at_once) continue;  // wants one answer
+    // Behind the one that is held back there is nothing to tell but how it is now: it takes that one's place.
+    if (!connection->unsaid.empty()) {
+      connection->unsaid.back().message = parts_.waits(connection->caller, entry);
+      continue;
+    }
     answer(*connection, parts_.waits(connection->caller, entry));
     if (connection->broken) resume_soon(*connection);
   }
