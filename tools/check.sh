@@ -50,6 +50,7 @@ check() {
   if [ ${#list[@]} -gt 0 ]; then clang-format --dry-run -Werror "${list[@]}" || failed=1; fi
   python3 -B tools/check_layers.py || failed=1
   python3 -B tools/check_sizes.py || failed=1
+  python3 -B tools/check_fields.py || failed=1
   (shell) || failed=1
   if [ "$mode" != --staged ]; then tidy "$build" "$mode" || failed=1; fi
   if [ "$failed" = 0 ]; then echo "check: nothing to complain of"; fi

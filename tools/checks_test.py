@@ -8,6 +8,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_fields  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
 import list_skips  # noqa: E402
@@ -129,6 +130,29 @@ class Sizes(Tree):
         body = "  x();\n" * 70
         self.write("src/core/x.cpp", "namespace {\n%s}\nstruct S {\n%s};\n" % (body, body))
         self.assertEqual(check_sizes.check_file(self.root, "src/core/x.cpp"), [])
+
+
+class Fields(Tree):
+    def lists(self, text):
+        return check_fields.check_text(text)
+
+    def test_finds_a_long_list_without_names(self):
+        values = ", ".join("call.value%d" % i for i in range(12))
+        self.assertEqual(self.lists("int x;\nauto p = Parts{%s};\n" % values), [(2, 12)])
+        self.assertEqual(self.lists("S() : parts_({%s, [this](int a, int b) { return f(a, b); }}) {}\n" % values), [(1, 13)])
+        self.assertEqual(self.lists("auto p = Parts{%s};\n" % values[values.index(",") + 2:]), [], "short enough")
+
+    def test_takes_names_and_tables(self):
+        named = ", ".join(".value%d = a.b%d" % (i, i) for i in range(20))
+        for text in ("Parts{%s}" % named, "const char* const kAll[] = {%s}" % ", ".join(['"a,b"'] * 20),
+                     "enum E { %s }" % ", ".join("x%d" % i for i in range(20)),
+                     "int kAll[] = {%s}" % ", ".join("Code::kIo" for _ in range(20)),
+                     "void f() { %s; }" % ", ".join("g%d()" % i for i in range(20))):
+            self.assertEqual(self.lists(text + ";\n"), [], text)
+
+    def test_leaves_tests_alone(self):
+        self.write("src/core/x_test.cpp", "auto p = Parts{%s};\n" % ", ".join("a.b%d" % i for i in range(20)))
+        self.assertEqual(check_fields.check_file(self.root, "src/core/x_test.cpp"), [])
 
 
 class Skips(Tree):

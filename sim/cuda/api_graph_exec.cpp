@@ -198,10 +198,18 @@ GPUROTA_SIM_API cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode 
 GPUROTA_SIM_API cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                const CUDA_KERNEL_NODE_PARAMS_v1* v1) {
   if (v1 == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_KERNEL_NODE_PARAMS wide = {
-      v1->func,         v1->gridDimX,  v1->gridDimY,  v1->gridDimZ,
-      v1->blockDimX,    v1->blockDimY, v1->blockDimZ, v1->sharedMemBytes,
-      v1->kernelParams, v1->extra,     nullptr,       nullptr};
+  const CUDA_KERNEL_NODE_PARAMS wide = {.func = v1->func,
+                                        .gridDimX = v1->gridDimX,
+                                        .gridDimY = v1->gridDimY,
+                                        .gridDimZ = v1->gridDimZ,
+                                        .blockDimX = v1->blockDimX,
+                                        .blockDimY = v1->blockDimY,
+                                        .blockDimZ = v1->blockDimZ,
+                                        .sharedMemBytes = v1->sharedMemBytes,
+                                        .kernelParams = v1->kernelParams,
+                                        .extra = v1->extra,
+                                        .kern = nullptr,
+                                        .ctx = nullptr};
   return cuGraphExecKernelNodeSetParams_v2(exec, node, &wide);
 }
 

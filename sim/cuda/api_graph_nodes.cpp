@@ -28,8 +28,18 @@ void read_kernel(KernelOp& op, CUDA_KERNEL_NODE_PARAMS* out) {
 }
 
 CUDA_KERNEL_NODE_PARAMS widen(const CUDA_KERNEL_NODE_PARAMS_v1& v1) {
-  return {v1.func,      v1.gridDimX,       v1.gridDimY,     v1.gridDimZ, v1.blockDimX, v1.blockDimY,
-          v1.blockDimZ, v1.sharedMemBytes, v1.kernelParams, v1.extra,    nullptr,      nullptr};
+  return {.func = v1.func,
+          .gridDimX = v1.gridDimX,
+          .gridDimY = v1.gridDimY,
+          .gridDimZ = v1.gridDimZ,
+          .blockDimX = v1.blockDimX,
+          .blockDimY = v1.blockDimY,
+          .blockDimZ = v1.blockDimZ,
+          .sharedMemBytes = v1.sharedMemBytes,
+          .kernelParams = v1.kernelParams,
+          .extra = v1.extra,
+          .kern = nullptr,
+          .ctx = nullptr};
 }
 
 // Adds a node whose operation `make` builds under the lock.
@@ -177,8 +187,16 @@ GPUROTA_SIM_API cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PA
   return read<KernelOp>(node, out, [&](KernelOp& op) {
     CUDA_KERNEL_NODE_PARAMS wide = {};
     read_kernel(op, &wide);
-    *out = {wide.func,      wide.gridDimX,  wide.gridDimY,       wide.gridDimZ,     wide.blockDimX,
-            wide.blockDimY, wide.blockDimZ, wide.sharedMemBytes, wide.kernelParams, nullptr};
+    *out = {.func = wide.func,
+            .gridDimX = wide.gridDimX,
+            .gridDimY = wide.gridDimY,
+            .gridDimZ = wide.gridDimZ,
+            .blockDimX = wide.blockDimX,
+            .blockDimY = wide.blockDimY,
+            .blockDimZ = wide.blockDimZ,
+            .sharedMemBytes = wide.sharedMemBytes,
+            .kernelParams = wide.kernelParams,
+            .extra = nullptr};
   });
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/visible_devices.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
+#include "proto/looks.h"
 #include "proto/service.h"
 #include "proto/words.h"
 
@@ -31,18 +32,6 @@ proto::Ended ended(EndCause cause) {
       return proto::Ended::kExpired;
   }
   return proto::Ended::kUnknown;
-}
-
-// Calls after which every view is as before. One that is not named costs the making of an answer.
-template <class Method>
-constexpr bool changes_nothing() {
-  return std::is_same_v<Method, proto::GetInfo> || std::is_same_v<Method, proto::Status> ||
-         std::is_same_v<Method, proto::ListProcesses> || std::is_same_v<Method, proto::Health> ||
-         std::is_same_v<Method, proto::ListRequests> || std::is_same_v<Method, proto::ListTurns> ||
-         std::is_same_v<Method, proto::CheckRequest> || std::is_same_v<Method, proto::Hold> ||
-         std::is_same_v<Method, proto::Events> || std::is_same_v<Method, proto::Report> ||
-         std::is_same_v<Method, proto::Doctor> || std::is_same_v<Method, proto::ServiceInfo> ||
-         std::is_same_v<Method, proto::InterfaceDescription>;
 }
 
 // A reservation that nobody thinks of any more is over soon.
@@ -82,7 +71,7 @@ Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
           if (!lease) lease = params.lease_id;
         }
         const std::string_view error = proto::error_word(outcome.answer);
-        if (parts_.answers && error.empty() && !changes_nothing<Method>())
+        if (parts_.answers && error.empty() && !proto::kOnlyLooks<Method>)
           parts_.answers->changed();
         parts_.recorder.on_call(caller.uid, caller.process.pid, Method::kMethod, lease, error);
         return outcome;

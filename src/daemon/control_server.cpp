@@ -3,12 +3,16 @@
 #include "base/log.h"
 #include "ipc/framer.h"
 #include "ipc/packet.h"
+#include "proto/looks.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <deque>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <sys/epoll.h>
@@ -24,6 +28,18 @@ constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
 constexpr Duration kSlice = std::chrono::microseconds(500);
 constexpr int kCallsInASlice = 64;
 
+bool only_looks(const proto::Call& call) {
+  return std::visit(
+      [](const auto& params) { return proto::kOnlyLooks<std::decay_t<decltype(params)>>; },
+      call.params);
+}
+
+// It is as if it were done, until the machine loses its power.
+std::string not_durable(const Error& why) {
+  return proto::error_json(
+      proto::wire_error(Error(why).context("this has been done, but may not be written down")));
+}
+
 }  // namespace
 
 struct ControlServer::Connection {
@@ -36,6 +52,13 @@ struct ControlServer::Connection {
   std::optional<LeaseId> held;
   std::optional<RequestId> waits;
   std::shared_ptr<AnswerStream> stream;
+  // What is said when the disk has the changes up to `upto`, oldest first.
+  struct Unsaid {
+    std::uint64_t upto;
+    std::string message;
+  };
+  std::deque<Unsaid> unsaid;
+  std::optional<proto::Call> postponed;  // until the store is open
   bool blocked = false;  // watched for writable instead of readable: what comes next waits for that
   bool queued = false;   // a call of it waits for its turn: nothing is read
   bool hung_up = false;  // nothing more will come than what it has sent, and it is not watched
@@ -79,7 +102,7 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
   const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if (events & EPOLLOUT) flush(connection);
   if (gone && connection.blocked) connection.broken = true;  // nobody is left to read the answers
-  if (gone && connection.queued) {
+  if (gone && (connection.queued || connection.postponed)) {
     // What it asked before it left is done, in its turn; it would be told of again and again until then.
     connection.hung_up = true;
     connection.source.reset();
@@ -94,7 +117,7 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
 void ControlServer::go_on(Connection& connection) {
   if (connection.broken) return close(connection);
   want_turn(connection);
-  if (connection.hung_up && !connection.queued) {
+  if (connection.hung_up && !connection.queued && !connection.postponed) {
     read(connection);
     want_turn(connection);
     if (!connection.queued) return close(connection);
@@ -104,8 +127,10 @@ void ControlServer::go_on(Connection& connection) {
 
 void ControlServer::want_turn(Connection& connection) {
   const bool may = !connection.broken && !connection.blocked && !connection.held &&
-                   !connection.waits && !connection.stream;
-  if (connection.queued || !may || !connection.in.has_next()) return;
+                   !connection.waits && !connection.stream && connection.unsaid.empty();
+  const bool open = !parts_.durability || parts_.durability->is_open();
+  const bool has_call = connection.postponed ? open : connection.in.has_next();
+  if (connection.queued || !may || !has_call) return;
   connection.queued = true;
   const std::uint64_t one = 1;
   if (turns_.empty()) (void)!::write(turns_wake_.get(), &one, sizeof one);
@@ -147,7 +172,16 @@ void ControlServer::read(Connection& connection) {
   }
 }
 
+// Report reads the store. What is not for a reply's sake (oneway) may wait as well.
+bool ControlServer::must_wait(const proto::Call& call) const {
+  if (!parts_.durability || parts_.durability->is_open()) return false;
+  return !only_looks(call) || std::holds_alternative<proto::Report>(call.params);
+}
+
 void ControlServer::serve_one(Connection& connection) {
+  if (const auto waited = std::exchange(connection.postponed, std::nullopt)) {
+    return do_call(connection, *waited);
+  }
   const auto text = connection.in.next();
   if (!text) return;
   const auto call = proto::parse_call(*text);
@@ -155,21 +189,65 @@ void ControlServer::serve_one(Connection& connection) {
     if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
     return;
   }
-  const Outcome outcome = parts_.call(connection.caller, *call);
+  if (must_wait(*call)) {
+    connection.postponed = *call;
+  } else {
+    do_call(connection, *call);
+  }
+}
+
+void ControlServer::do_call(Connection& connection, const proto::Call& call) {
+  const std::uint64_t before = made();
+  const Outcome outcome = parts_.call(connection.caller, call);
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
-  if (outcome.held && call->more) connection.held = outcome.held;
+  if (outcome.held && call.more) connection.held = outcome.held;
   if (outcome.waits) connection.waits = outcome.waits;
-  if (outcome.stream && call->more && !call->oneway) {
+  if (outcome.stream && call.more && !call.oneway) {
     connection.stream = outcome.stream;
     return pump(connection);
   }
   // Who waits may be answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
-  if (!call->oneway && !reply.empty()) answer(connection, reply);
+  if (call.oneway || reply.empty()) return;
+  if (made() != before && !only_looks(call)) {
+    answer_durably(connection, reply, made());
+  } else {
+    answer(connection, reply);
+  }
 }
 
 void ControlServer::answer(Connection& connection, const std::string& message) {
+  if (connection.unsaid.empty()) return send(connection, message);
+  connection.unsaid.push_back({connection.unsaid.back().upto, message});
+}
+
+void ControlServer::answer_durably(Connection& connection, const std::string& message,
+                                   std::uint64_t upto) {
+  if (!parts_.durability || upto <= parts_.durability->told()) return answer(connection, message);
+  connection.unsaid.push_back({upto, message});
+}
+
+void ControlServer::on_durability(const ports::Durability::News& news) {
+  std::vector<const Connection*> waiting;
+  for (const auto& [key, connection] : connections_) {
+    if (connection->postponed || !connection->unsaid.empty()) waiting.push_back(key);
+  }
+  for (const Connection* key : waiting) {
+    const auto it = connections_.find(key);
+    if (it == connections_.end()) continue;
+    Connection& connection = *it->second;
+    while (!connection.unsaid.empty() && connection.unsaid.front().upto <= news.upto) {
+      const std::string message = std::move(connection.unsaid.front().message);
+      connection.unsaid.pop_front();
+      const bool refused = !proto::error_word(message).empty();
+      send(connection, news.error && !refused ? not_durable(*news.error) : message);
+    }
+    resume(key);
+  }
+}
+
+void ControlServer::send(Connection& connection, const std::string& message) {
   // With the NUL that ends it, which every string has.
   std::string_view rest(message.c_str(), message.size() + 1);
   if (connection.out.empty()) {
@@ -283,6 +361,11 @@ void ControlServer::on_request_change(const QueueEntry& entry) {
   for (const auto& [key, connection] : connections_) {
     if (connection->waits != entry.id) continue;
     if (entry.asked.at_once) continue;  // wants one answer
+    // Behind the one that is held back there is nothing to tell but how it is now: it takes that one's place.
+    if (!connection->unsaid.empty()) {
+      connection->unsaid.back().message = parts_.waits(connection->caller, entry);
+      continue;
+    }
     answer(*connection, parts_.waits(connection->caller, entry));
     if (connection->broken) resume_soon(*connection);
   }
@@ -293,7 +376,7 @@ void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry
     if (connection->waits != entry.id) continue;
     connection->waits.reset();
     if (lease.holder) connection->acquired = lease.lease.id;
-    answer(*connection, parts_.granted(connection->caller, lease));
+    answer_durably(*connection, parts_.granted(connection->caller, lease), made());
     resume_soon(*connection);
   }
 }

@@ -4,6 +4,9 @@
 // state thread's time (fair_turns.h), in pieces that others do not feel. A connection that waits for its turn is not read. A Hold call keeps its connection until its
 // lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
 // nothing more is read from it, and what is kept for it is one answer.
+//
+// A call that has changed the store is answered when the disk has that, and while the store is not open a call that may change it, or
+// reads it, waits (ports/durability.h). Others do not notice.
 #pragma once
 
 #include "config/config.h"
@@ -11,10 +14,12 @@
 #include "daemon/fair_turns.h"
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
+#include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "ports/process_id.h"
 #include "proto/codec.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -67,6 +72,8 @@ class ControlServer {
     std::function<std::string(const Caller&, const QueueEntry&)> waits = {};
     std::function<std::string(const Caller&, const LeaseEntry&)> granted = {};
     std::function<void(RequestId)> leave = {};
+    // Null: what is stored is on the disk at once.
+    ports::Durability* durability = nullptr;
   };
 
   explicit ControlServer(Parts parts);
@@ -83,6 +90,8 @@ class ControlServer {
   void tell_holders(LeaseId lease, const std::function<std::string(const Caller&)>& describe);
   // There may be more answers in the streams.
   void on_news();
+  // Says what was held back until the disk has it, and serves the calls that waited for the store.
+  void on_durability(const ports::Durability::News& news);
 
  private:
   struct Connection;
@@ -96,7 +105,14 @@ class ControlServer {
   void serve_one(Connection& connection);
   void go_on(Connection& connection);
   void watch(Connection& connection);
+  // In the order of its answers: behind those that are held back.
   void answer(Connection& connection, const std::string& message);
+  // When the disk has the changes up to this one; an error instead if it has not.
+  void answer_durably(Connection& connection, const std::string& message, std::uint64_t upto);
+  void send(Connection& connection, const std::string& message);
+  void do_call(Connection& connection, const proto::Call& call);
+  bool must_wait(const proto::Call& call) const;
+  std::uint64_t made() const { return parts_.durability ? parts_.durability->made() : 0; }
   void flush(Connection& connection);
   // Waits until the client takes what is there for it, or for its next turn, and reads nothing meanwhile.
   void block(Connection& connection, bool blocked);

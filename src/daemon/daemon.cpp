@@ -33,37 +33,40 @@ Daemon::Daemon(World world, config::Config config, Places places)
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
                  gpus_, world_.wall_clock, [this] { control_.on_news(); },
-                 [this](uid_t uid) { return users_.group_names(uid); }, places_.event_spill}),
-      leases_({world_.loop,
-               world_.store,
-               world_.processes,
-               gpus_,
-               grants_,
-               config_,
-               world_.wall_clock,
-               world_.make_token,
-               [this](const LeaseEntry& entry, bool gone) { on_lease_change(entry, gone); },
-               [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-               [this](LeaseId lease) { return holds_memory(lease); },
-               [this](uid_t uid) { return users_.limits_of(uid); },
-               [this](uid_t uid) { return queue_.held_by(uid); },
-               [this](const AcquireRequest& request) { return queue_.choose(request); },
-               [this](uid_t uid, WallTime from) { return gpu_time_of(uid, from); },
+                 [this](uid_t uid) { return users_.group_names(uid); }, places_.event_spill,
+                 world_.durability}),
+      leases_(
+          {.loop = world_.loop,
+           .store = world_.store,
+           .processes = world_.processes,
+           .gpus = gpus_,
+           .grants = grants_,
+           .config = config_,
+           .wall_clock = world_.wall_clock,
+           .make_token = world_.make_token,
+           .on_change = [this](const LeaseEntry& entry,
+                               bool gone) { on_lease_change(entry, gone); },
+           .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+           .holds_memory = [this](LeaseId lease) { return holds_memory(lease); },
+           .limits_of = [this](uid_t uid) { return users_.limits_of(uid); },
+           .waiting = [this](uid_t uid) { return queue_.held_by(uid); },
+           .choose = [this](const AcquireRequest& request) { return queue_.choose(request); },
+           .used = [this](uid_t uid, WallTime from) { return gpu_time_of(uid, from); },
+           .grace_of =
                [this](const LeaseEntry& entry) {
                  const bool filler = entry.lease.kind == LeaseKind::kFiller;
                  return filler ? fillers_.grace_of(entry) : Duration(config_.grace);
                },
-               [this](const Lease& lease) { return turns_.admit(lease); },
+           .admit_swap = [this](const Lease& lease) { return turns_.admit(lease); },
+           .turns_need =
                [this](const GpuUuid& gpu) {
                  const TurnKeeper::Need need = turns_.need(gpu);
                  return std::pair(need.most, need.wired);
                },
-               [this](LeaseId lease) { return fillers_.stay_of(lease); },
-               [this](const ports::ProcessId& holder, const std::string& why) {
-                 jobs_.on_time_over(holder, why);
-               }}),
-      queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, config_,
-              world_.wall_clock,
+           .stay_of = [this](LeaseId lease) { return fillers_.stay_of(lease); },
+           .on_time_over = [this](const ports::ProcessId& holder,
+                                  const std::string& why) { jobs_.on_time_over(holder, why); }}),
+      queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, config_, world_.wall_clock,
               [this](const QueueEntry& entry) {
                 recorder_.on_request(entry);
                 control_.on_request_change(entry);
@@ -94,62 +97,110 @@ Daemon::Daemon(World world, config::Config config, Places places)
              [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
                record_refusal(lease, pid, gpu, asked);
              }}),
-      tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_, swap_,
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-                [this](pid_t pid) { return lease_of_process(pid); },
-                [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
-                  record_refusal(lease, pid, gpu, asked);
-                },
-                [this](const Lease& lease, pid_t pid) {
-                  recorder_.on_crowd(lease.id, lease.uid, pid, config_.max_tenants_per_lease);
-                },
-                [this](const Lease& lease, pid_t pid) { return holds_memory(lease, pid); }}),
+      tenants_({.loop = world_.loop,
+                .processes = world_.processes,
+                .leases = leases_,
+                .grants = grants_,
+                .config = config_,
+                .automatic = automatic_,
+                .swap = swap_,
+                .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+                .owner_of = [this](pid_t pid) { return lease_of_process(pid); },
+                .on_refusal = [this](LeaseId lease, pid_t pid, const GpuUuid& gpu,
+                                     Bytes asked) { record_refusal(lease, pid, gpu, asked); },
+                .on_crowd =
+                    [this](const Lease& lease, pid_t pid) {
+                      recorder_.on_crowd(lease.id, lease.uid, pid, config_.max_tenants_per_lease);
+                    },
+                .holds_memory = [this](const Lease& lease,
+                                       pid_t pid) { return holds_memory(lease, pid); }}),
       libraries_(world_.loop, places_.tenant_socket),
-      keeper_({world_.loop, world_.processes, config_, gpus_, leases_, attribution_, recorder_,
-               [this](pid_t pid) { return tenants_.lease_of(pid); },
-               [this](LeaseId lease, const std::string& message) { notify(lease, message); },
+      keeper_(
+          {.loop = world_.loop,
+           .processes = world_.processes,
+           .config = config_,
+           .gpus = gpus_,
+           .leases = leases_,
+           .attribution = attribution_,
+           .recorder = recorder_,
+           .tenant_lease = [this](pid_t pid) { return tenants_.lease_of(pid); },
+           .notify = [this](LeaseId lease, const std::string& message) { notify(lease, message); },
+           .release =
                [this](LeaseId lease, const std::string& reason) {
                  leases_.end(lease, EndCause::kReleased, reason);
                },
-               [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, world_.wall_clock,
-               [this](uid_t uid) { return users_.group_names(uid); },
-               [this](LeaseId lease, const std::string& what) { stop_job_of(lease, what); },
-               [this](const watch::SeenProcess& process) { return library_of(process); }}),
-      views_({config_, world_.processes, gpus_, leases_, queue_, grants_, tenants_, attribution_,
-              [this](uid_t uid) { return users_.is_administrator(uid); }, keeper_, turns_,
-              [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
-      jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,
-             [this] { return Duration(config_.grace); }, places_.jobs, places_.keeper,
-             places_.systemd_run, places_.gpurota, places_.runtime_dir, ::geteuid()}),
-      fillers_({world_.loop, world_.fillers, world_.processes, config_, gpus_, leases_, turns_,
-                recorder_, [this] { queue_.poke(); }, world_.wall_clock,
-                [this](const GpuUuid& gpu, Duration period) { sampler_.glimpse(gpu, period); },
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); }, places_.fillers,
-                places_.keeper, places_.gpurota, places_.runtime_dir, ::geteuid(),
-                places_.systemd_run}),
+           .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+           .wall_clock = world_.wall_clock,
+           .group_names = [this](uid_t uid) { return users_.group_names(uid); },
+           .over_limit = [this](LeaseId lease,
+                                const std::string& what) { stop_job_of(lease, what); },
+           .library = [this](const watch::SeenProcess& process) { return library_of(process); }}),
+      views_({.config = config_,
+              .processes = world_.processes,
+              .gpus = gpus_,
+              .leases = leases_,
+              .queue = queue_,
+              .grants = grants_,
+              .tenants = tenants_,
+              .attribution = attribution_,
+              .is_administrator = [this](uid_t uid) { return users_.is_administrator(uid); },
+              .watch = keeper_,
+              .turns = turns_,
+              .now = [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
+      jobs_({.loop = world_.loop,
+             .store = world_.jobs,
+             .processes = world_.processes,
+             .wall_clock = world_.wall_clock,
+             .grace = [this] { return Duration(config_.grace); },
+             .directory = places_.jobs,
+             .keeper = places_.keeper,
+             .systemd_run = places_.systemd_run,
+             .gpurota = places_.gpurota,
+             .runtime_dir = places_.runtime_dir,
+             .own_uid = ::geteuid()}),
+      fillers_({.loop = world_.loop,
+                .store = world_.fillers,
+                .processes = world_.processes,
+                .config = config_,
+                .gpus = gpus_,
+                .leases = leases_,
+                .turns = turns_,
+                .recorder = recorder_,
+                .poke = [this] { queue_.poke(); },
+                .wall_clock = world_.wall_clock,
+                .glimpse = [this](const GpuUuid& gpu,
+                                  Duration period) { sampler_.glimpse(gpu, period); },
+                .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+                .directory = places_.fillers,
+                .keeper = places_.keeper,
+                .gpurota = places_.gpurota,
+                .runtime_dir = places_.runtime_dir,
+                .own_uid = ::geteuid(),
+                .systemd_run = places_.systemd_run}),
       methods_(
-          {leases_,
-           queue_,
-           gpus_,
-           views_,
-           places_.tenant_socket,
-           places_.preload,
-           [this] { return driver_; },
-           [this] { return driver_error_; },
-           [this] { return doctor(); },
-           [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-           recorder_,
-           [this] { return reload(); },
-           world_.wall_clock,
-           &jobs_,
-           &world_.processes,
-           [this] { return health(); },
-           &fillers_,
-           &answers_,
-           [this] { return grants_.changes() + turns_.changes() + world_.processes.changes(); },
-           &turns_,
-           &config_,
-           [this](const std::string& user) { return users_.may_exist(user); }}),
+          {.leases = leases_,
+           .queue = queue_,
+           .gpus = gpus_,
+           .views = views_,
+           .tenant_socket = places_.tenant_socket,
+           .preload = places_.preload,
+           .driver = [this] { return driver_; },
+           .driver_error = [this] { return driver_error_; },
+           .doctor = [this] { return doctor(); },
+           .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+           .recorder = recorder_,
+           .reload = [this] { return reload(); },
+           .wall_clock = world_.wall_clock,
+           .jobs = &jobs_,
+           .processes = &world_.processes,
+           .health = [this] { return health(); },
+           .fillers = &fillers_,
+           .answers = &answers_,
+           .grant_changes =
+               [this] { return grants_.changes() + turns_.changes() + world_.processes.changes(); },
+           .turns = &turns_,
+           .config = &config_,
+           .may_exist = [this](const std::string& user) { return users_.may_exist(user); }}),
       control_({world_.loop, config_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
@@ -167,7 +218,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 },
                 [this](RequestId request) {
                   queue_.leave(request, Error{Code::kGone, 0, "its connection was closed"});
-                }}),
+                },
+                world_.durability}),
       sampler_(world_.loop, world_.make_probe, config_.watch_period,
                {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
                 [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
@@ -178,6 +230,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 }}) {}
 
 Daemon::~Daemon() {
+  if (world_.durability) world_.durability->on_news({});
   if (!serves_) return;
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStopped;
@@ -216,6 +269,13 @@ Result<void> Daemon::start() {
   if (driver_) recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(recorder_.start(leases_.entries()));
+  if (world_.durability) {
+    world_.durability->on_news([this](const ports::Durability::News& news) {
+      disk_error_ = news.error;
+      recorder_.on_durability(news);
+      control_.on_durability(news);
+    });
+  }
   // Programs that held memory under the last daemon come back within the grace; until then nobody
   // of their lease is granted what they may hold already.
   const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
@@ -378,23 +438,11 @@ std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {
   return attribution_.owner_of(pid).lease;
 }
 
-std::optional<std::chrono::seconds> Daemon::gpu_time_of(uid_t uid, WallTime from) {
-  const auto sums = recorder_.usage(ports::UsageBy::kKind, from, world_.wall_clock());
-  if (!sums || sums->empty()) return std::nullopt;
-  std::chrono::milliseconds total{0};
-  for (const ports::UsageSum& sum : *sums) {
-    const bool filler = sum.key == to_string(LeaseKind::kFiller);
-    if (filler && !config_.filler.count_against_limits) continue;
-    if (sum.uid == uid) total += std::chrono::milliseconds(sum.gpu_ms);
-  }
-  return std::chrono::duration_cast<std::chrono::seconds>(total);
-}
-
 proto::Health::Reply Daemon::health() const {
   proto::Health::Reply reply;
   reply.since = since_;
   if (driver_error_) reply.driver_error = driver_error_->message;
-  if (const auto& error = leases_.store_error()) reply.store_error = error->message;
+  if (const auto error = store_error()) reply.store_error = error->message;
   for (const auto& [type, count] : recorder_.counts()) reply.events.push_back({type, count});
   reply.waits = recorder_.waits();
   reply.recovered_bytes = recovered_.total();
@@ -417,7 +465,7 @@ std::vector<proto::Check> Daemon::doctor() {
     store_checked_ = world_.loop.now();
     leases_.check_store();
   }
-  machine.store_error = leases_.store_error();
+  machine.store_error = store_error();
   machine.automatic = automatic_.describe();
   machine.group = config_.group;
   machine.preload = places_.preload;

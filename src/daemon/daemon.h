@@ -51,6 +51,8 @@ class Daemon {
     ports::History* history = nullptr;  // null: what was is forgotten with the daemon
     ports::JobStore* jobs = nullptr;    // null: there are no jobs
     ports::FillerStore* fillers = nullptr;
+    ports::Durability* durability =
+        nullptr;  // of all four; null: what is stored is on the disk at once
     std::function<sys::LongestRounds()> longest_rounds = {};  // of the loop; empty: not told
     // ask() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
     // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
@@ -124,6 +126,9 @@ class Daemon {
   void keep_house();
   std::vector<proto::Check> doctor();
   proto::Health::Reply health() const;
+  std::optional<Error> store_error() const {
+    return leases_.store_error() ? leases_.store_error() : disk_error_;
+  }
   // GPU time of a user since then, ended leases included. Empty: no history is kept.
   std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from);
   std::optional<LeaseId> lease_of_process(pid_t pid);
@@ -141,8 +146,10 @@ class Daemon {
   lease::GrantBook grants_;
   std::optional<ports::DriverInfo> driver_;
   std::optional<Error> driver_error_;
+  std::optional<Error> disk_error_;  // what was stored last may not be on the disk
   RecoveredMemory recovered_;
   SharedAnswers answers_;
+  std::map<uid_t, std::chrono::seconds> gpu_times_;  // as last read of the history
   std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
   Users users_;
   Recorder recorder_;

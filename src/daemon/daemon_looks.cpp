@@ -161,6 +161,22 @@ std::optional<bool> Daemon::holds_memory(const Lease& lease, pid_t pid) const {
   return looked ? std::optional(false) : std::nullopt;
 }
 
+std::optional<std::chrono::seconds> Daemon::gpu_time_of(uid_t uid, WallTime from) {
+  const auto sums = recorder_.usage(ports::UsageBy::kKind, from, world_.wall_clock());
+  // The history is not to be read just now: what it said last is true enough until then.
+  if (const auto known = gpu_times_.find(uid); !sums && known != gpu_times_.end()) {
+    return known->second;
+  }
+  if (!sums || sums->empty()) return std::nullopt;
+  std::chrono::milliseconds total{0};
+  for (const ports::UsageSum& sum : *sums) {
+    const bool filler = sum.key == to_string(LeaseKind::kFiller);
+    if (filler && !config_.filler.count_against_limits) continue;
+    if (sum.uid == uid) total += std::chrono::milliseconds(sum.gpu_ms);
+  }
+  return gpu_times_[uid] = std::chrono::duration_cast<std::chrono::seconds>(total);
+}
+
 bool Daemon::hurried(const GpuUuid& gpu) const {
   if (grants_.expects_measurement(gpu) || swap_.expects_look(gpu) || fillers_.expects_look(gpu)) {
     return true;

@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
+#include "daemon/steady_store.h"
 #include "daemon/users.h"
 #include "ipc/paths.h"
 #include "ipc/runtime_dir.h"
@@ -123,27 +124,21 @@ Result<config::Config> load_config(const Options& options, const ipc::Paths& pat
 // Keeps little in the log of the database: what is only there is lost with it.
 class StoreSettler {
  public:
-  StoreSettler(ports::EventLoop& loop, store::SqliteStore& store) : loop_(loop), store_(store) {
-    wait();
-  }
+  StoreSettler(ports::EventLoop& loop, SteadyStore& store) : loop_(loop), store_(store) { wait(); }
 
  private:
   static constexpr Duration kPeriod = std::chrono::minutes(1);
 
   void wait() {
     auto timer = loop_.add_timer(loop_.now() + kPeriod, ports::Urgency::kHousekeeping, [this] {
-      // The daemon tries to write by itself, and says what is wrong if it cannot.
-      if (auto settled = store_.settle(); !settled) {
-        log::debug("the state cannot be settled now, trying again",
-                   {{"error", settled.error().message}});
-      }
+      store_.settle();
       wait();
     });
     if (timer) timer_ = std::move(*timer);
   }
 
   ports::EventLoop& loop_;
-  store::SqliteStore& store_;
+  SteadyStore& store_;
   ports::EventLoop::SourcePtr timer_;
 };
 
@@ -155,22 +150,24 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
       const ipc::RuntimeDir runtime,
       ipc::RuntimeDir::make(paths.runtime_dir, shared ? 0755 : 0700, kPredecessorPatience));
   GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
-  GPUROTA_ASSIGN_OR_RETURN(const auto store,
+  GPUROTA_ASSIGN_OR_RETURN(const auto database,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
-  StoreSettler settler(*loop, *store);
+  SteadyStore store(*loop, *database);
+  StoreSettler settler(*loop, store);
   sys::SystemProcesses processes(*loop);
   Daemon::World world = {
       *loop,
       [] { return std::make_unique<nvml::NvmlProbe>(); },
-      *store,
+      store,
       processes,
       sys::wall_now,
       [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); },
       std::make_shared<sys::SystemAccounts>(),
       [&] { return load_config(options, paths); }};
-  world.history = store.get();
-  world.jobs = store.get();
-  world.fillers = store.get();
+  world.history = &store;
+  world.jobs = &store;
+  world.fillers = &store;
+  world.durability = &store;
   world.longest_rounds = [&loop = *loop] { return loop.longest_rounds(); };
   Daemon daemon(world, config, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,

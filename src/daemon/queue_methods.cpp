@@ -26,10 +26,21 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
   if (const auto error = parts_.driver_error()) {
     return refused_to(caller, refused(*error), error->message);
   }
-  auto request = request_of(
-      caller, {call.gpus, call.gpu_ids, call.memory, call.soft_limit, call.note, call.command,
-               call.kind, call.seconds, call.take_over, call.as_name, call.unreserved_threshold,
-               call.swap, call.priority, call.quantum, call.oversize});
+  auto request = request_of(caller, {.gpus = call.gpus,
+                                     .gpu_ids = call.gpu_ids,
+                                     .memory = call.memory,
+                                     .soft_limit = call.soft_limit,
+                                     .note = call.note,
+                                     .command = call.command,
+                                     .kind = call.kind,
+                                     .seconds = call.seconds,
+                                     .take_over = call.take_over,
+                                     .as_name = call.as_name,
+                                     .unreserved_threshold = call.unreserved_threshold,
+                                     .swap = call.swap,
+                                     .priority = call.priority,
+                                     .quantum = call.quantum,
+                                     .oversize = call.oversize});
   if (!request) return refused_to(caller, refused(request.error()), request.error().message);
   request->ticket = call.ticket;
   const auto place = parts_.queue.enqueue(*request);

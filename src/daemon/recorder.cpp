@@ -2,13 +2,13 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "proto/looks.h"
 #include "proto/text_forms.h"
 #include "proto/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace gpurota::daemon {
 namespace {
@@ -19,18 +19,6 @@ constexpr Duration kFlushDelay = std::chrono::milliseconds(500);
 // While leases go on, what they used is written this often.
 constexpr Duration kUsagePeriod = std::chrono::seconds(60);
 constexpr auto kPrunePeriod = std::chrono::hours(1);
-
-// Only to look; not worth a line unless refused.
-bool only_looks(std::string_view method) {
-  constexpr std::array<std::string_view, 18> kLooks = {
-      "GetInfo",       "Hold",       "Status",
-      "ListProcesses", "Events",     "Report",
-      "Doctor",        "Explain",    "GetInterfaceDescription",
-      "Queue",         "Metrics",    "ListJobs",
-      "ListRequests",  "Health",     "ListFillers",
-      "ListTurns",     "ReadJobLog", "CheckRequest"};
-  return std::find(kLooks.begin(), kLooks.end(), method) != kLooks.end();
-}
 
 AuditRecord audit_of(const Lease& lease, std::string_view operation) {
   AuditRecord record;
@@ -278,8 +266,9 @@ void Recorder::on_request_gone(const QueueEntry& entry, const Error& why) {
 
 void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
                        std::string_view error) {
+  const bool minor = proto::only_looks(method) && !proto::tells_secrets(method);
+  if (error.empty() && minor) return;
   method.remove_prefix(method.rfind('.') + 1);
-  if (error.empty() && only_looks(method)) return;
   AuditRecord record;
   record.uid = uid;
   record.pid = pid;
@@ -300,7 +289,7 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
     return schedule(Denials::kWindow);
   }
   audit(record);
-  if (!only_looks(method)) {
+  if (!minor) {
     Event event;
     event.type = proto::EventType::kCallDenied;
     event.lease = lease;
@@ -439,6 +428,8 @@ void Recorder::write(bool all_usage) {
 // What cannot be stored is tried again with what comes; a follower does not wait for that. The usage of what goes on is
 // counted on, and written with it.
 void Recorder::write_batch() {
+  // Later, when the store is open: what is in the spill meanwhile is not in the store.
+  if (!closing_ && parts_.durability && !parts_.durability->is_open()) return;
   constexpr std::size_t kMostTriedAgain = 10000;
   const bool news = !batch_.events.empty();
   if (const auto saved = parts_.history->save(batch_); !saved) {
@@ -457,8 +448,25 @@ void Recorder::write_batch() {
     unwritten_ = false;
     if (spill_) spill_->clear();
   }
-  events_.set_stored(events_.last_id());
-  if (news && !closing_) parts_.on_event();
+  if (news) {
+    const bool waits = !unwritten_ && parts_.durability;
+    stored_.push_back({waits ? parts_.durability->made() : 0, events_.last_id()});
+    tell_stored(parts_.durability ? parts_.durability->told() : 0);
+  }
+}
+
+void Recorder::tell_stored(std::uint64_t upto) {
+  const std::uint64_t before = events_.stored_id();
+  for (; !stored_.empty() && stored_.front().change <= upto; stored_.pop_front()) {
+    events_.set_stored(stored_.front().last_event);
+  }
+  if (events_.stored_id() != before && !closing_) parts_.on_event();
+}
+
+// A follower does not wait for a disk that fails.
+void Recorder::on_durability(const ports::Durability::News& news) {
+  tell_stored(news.upto);
+  if (!batch_.empty()) schedule(kEventDelay);
 }
 
 Result<std::vector<ports::UsageSum>> Recorder::usage(ports::UsageBy by, WallTime since,

@@ -16,11 +16,14 @@
 #include "daemon/queue.h"
 #include "daemon/usage_book.h"
 #include "daemon/wait_times.h"
+#include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "ports/history.h"
 #include "ports/processes.h"
 #include "proto/types.h"
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -46,6 +49,8 @@ class Recorder {
     // Nothing while it is not known.
     std::function<std::optional<std::vector<std::string>>(uid_t)> group_names = {};
     std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
+    // Null: what is stored is on the disk at once. Else who follows events hears of them when the disk has them.
+    const ports::Durability* durability = nullptr;
   };
 
   explicit Recorder(Parts parts);
@@ -57,6 +62,7 @@ class Recorder {
   void flush();
   // There may be room again: what could not be written is.
   void store_again();
+  void on_durability(const ports::Durability::News& news);
 
   struct Event {
     proto::EventType type = proto::EventType::kUnknown;
@@ -116,6 +122,8 @@ class Recorder {
   void on_timer();
   void write(bool all_usage);
   void write_batch();
+  // Tells followers of the events in changes of the store up to this one.
+  void tell_stored(std::uint64_t upto);
   void tell_denials();
   void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
   std::string group_of(uid_t uid) const;
@@ -142,6 +150,11 @@ class Recorder {
   WallTime pruned_{};
   ports::EventLoop::SourcePtr timer_;
   TimePoint timer_at_{};
+  // Written, and not on the disk yet: with which change, up to which event. Oldest first.
+  struct Stored {
+    std::uint64_t change, last_event;
+  };
+  std::deque<Stored> stored_;
 };
 
 // "8 GiB of GPU 0, GPU 1": what a lease has, for a message.

@@ -111,7 +111,7 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
   const uint64_t last_inode = s.link.event_inode.exchange(event.inode);
   s.link.event_fd.store(event.fd + 1);
   const int unclaimed = s.link.next_event.exchange(event.fd + 1);
-  if (unclaimed > 0 && is_ours(unclaimed - 1, last_inode)) sys_close(unclaimed - 1);
+  if (unclaimed > 0) close_if_ours(unclaimed - 1, last_inode);
   s.link.event_turn.fetch_add(1);
   futex_wake(&s.link.event_turn, 1);
   return true;
@@ -243,9 +243,7 @@ void disconnect(State& s) {
   close_socket(&s.link.call);
   // The helper owns the event socket; it wakes up, closes it and comes back to connect anew.
   const int event = s.link.event_fd.exchange(0);
-  if (event > 0 && is_ours(event - 1, s.link.event_inode.load())) {
-    ::syscall(SYS_shutdown, event - 1, SHUT_RDWR);
-  }
+  if (event > 0) shut_down(event - 1, s.link.event_inode.load());
 }
 
 bool reconnect_once(State& s) {

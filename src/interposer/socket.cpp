@@ -12,6 +12,8 @@ namespace {
 
 // Above what shells and select()-based programs use; below the usual limit of 1024.
 constexpr long kLowestDescriptor = 700;
+// Above those, in the same table of 1024.
+constexpr long kLowestHeld = 960;
 
 struct Remembered {
   std::atomic<int32_t> owner{0};
@@ -86,9 +88,38 @@ bool adopt_socket(int fd, Socket* out) {
   return false;
 }
 
+void close_if_ours(int fd, uint64_t inode) {
+  if (is_ours(fd, inode)) sys_close(fd);
+}
+
 void close_socket(Socket* socket) {
-  if (is_ours(*socket)) sys_close(socket->fd);
+  if (socket->open) close_if_ours(socket->fd, socket->inode);
   socket->open = false;
+}
+
+void shut_down(int fd, uint64_t inode) {
+  const HeldSocket held({fd, inode, true});
+  if (held.fd() >= 0) ::syscall(SYS_shutdown, held.fd(), SHUT_RDWR);
+}
+
+HeldSocket::HeldSocket(const Socket& socket) : inode_(socket.inode) {
+  if (!is_ours(socket)) return;
+  fd_ = sys_fcntl(socket.fd, F_DUPFD_CLOEXEC, kLowestHeld);
+  second_ = fd_ >= 0;
+  // Without room for it (RLIMIT_NOFILE) the number that we have does.
+  if (!second_ && errno != EBADF) fd_ = socket.fd;
+  if (fd_ < 0 || is_ours(fd_, inode_)) return;
+  // It was taken just now. A second number for somebody's file is not closed, for that would end their locks on it; for a socket,
+  // which has none, it is.
+  if (second_ && inode_of(fd_) != 0) sys_close(fd_);
+  fd_ = -1;
+}
+
+bool HeldSocket::release() {
+  const bool ours = fd_ >= 0 && is_ours(fd_, inode_);
+  if (ours && second_) sys_close(fd_);
+  fd_ = -1;
+  return ours;
 }
 
 int connect_to(const char (&path)[108]) {
@@ -125,19 +156,31 @@ void Descriptors::close() {
   }
 }
 
+// Takes what is there. kBroken: errno says why; 0 there: it is not ours any more.
+static long receive_once(const Socket& socket, msghdr* message) {
+  HeldSocket held(socket);
+  errno = 0;
+  if (held.fd() < 0) return kBroken;
+  const long n = sys_recvmsg(held.fd(), message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const int error = errno;
+  const bool ours = held.release();
+  errno = ours ? error : 0;
+  return ours ? n : kBroken;
+}
+
 // Looks whose the number is each time: while poll waits, the program may close it and open its own.
 long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors* fds,
                     int64_t deadline_ms) {
   alignas(cmsghdr) char control[CMSG_SPACE(Descriptors::kMost * sizeof(int))];
   fds->close();
-  while (is_ours(socket)) {
+  for (;;) {
     iovec part{buffer, room};
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof(control);
-    const long n = sys_recvmsg(socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    const long n = receive_once(socket, &message);
     if (n >= 0) {
       take_descriptors(&message, fds);
       // Descriptors for which this process has no room are no reason to lose the daemon.
@@ -150,13 +193,17 @@ long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors
     if (errno != EAGAIN) return kBroken;
     if (!wait_fd(socket.fd, POLLIN, deadline_ms)) return kDeadline;
   }
-  return kBroken;
 }
 
 bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms,
                  const Descriptors* fds) {
-  while (is_ours(socket)) {
-    const long n = send_once(socket.fd, data, size, fds);
+  for (;;) {
+    HeldSocket held(socket);
+    if (held.fd() < 0) return false;
+    const long n = send_once(held.fd(), data, size, fds);
+    const int error = errno;
+    if (!held.release()) return false;
+    errno = error;
     if (n >= 0) return static_cast<size_t>(n) == size;
     if (errno == EINTR) continue;
     if (errno == ETOOMANYREFS && now_ms() < deadline_ms) {  // of this user's, and not received yet
@@ -165,7 +212,6 @@ bool send_packet(const Socket& socket, const void* data, size_t size, int64_t de
     }
     if (errno != EAGAIN || !wait_fd(socket.fd, POLLOUT, deadline_ms)) return false;
   }
-  return false;
 }
 
 void remember_socket(SocketRole role, const Socket& socket) {
@@ -179,7 +225,7 @@ void close_inherited() {
   for (Remembered& r : g_remembered) {
     const int32_t owner = r.owner.load();
     if (owner == 0 || owner == sys_getpid()) continue;
-    if (is_ours(r.fd.load(), r.inode.load())) sys_close(r.fd.load());
+    close_if_ours(r.fd.load(), r.inode.load());
     r.owner.store(0);
   }
 }

@@ -1,8 +1,8 @@
 // Descriptors inside somebody else's program.
 //
 // A program may close all descriptors it does not know (daemons do), reuse the numbers, or fork. So a
-// socket of ours is known by its inode, looked at before each use: we never write into, read from or
-// close a file that has taken its number.
+// socket of ours is known by its inode, looked at before each use, and used under a number that the program has never seen
+// (HeldSocket): we do not write into or read from a file that has taken its number.
 #pragma once
 
 #include "abi/wire.h"
@@ -25,6 +25,34 @@ inline bool is_ours(const Socket& socket) {
   return socket.open && is_ours(socket.fd, socket.inode);
 }
 void close_socket(Socket* socket);
+// The same of a number that is remembered alone. Between the look and the close another thread of the program may close it and get
+// the number for a file of its own, which is closed then: there is no call that does both.
+void close_if_ours(int fd, uint64_t inode);
+// Both sides hear that it is over; whoever waits for it here goes on and closes it.
+void shut_down(int fd, uint64_t inode);
+
+// A socket under a second number for the length of one call. Another thread of the program may close ours and get its number at any
+// time, also between the look whose it is and the use; this number is in nobody's hands, and its file is looked at
+// after it was taken. What remains: a thread that closes all numbers, known or not, in that microsecond, while another has
+// kLowestHeld files open and opens one more. That is noticed afterwards (release()).
+// Not kept over a wait: a child that is forked meanwhile would have it, and nothing closes it there.
+class HeldSocket {
+ public:
+  explicit HeldSocket(const Socket& socket);
+  ~HeldSocket() { release(); }
+  HeldSocket(const HeldSocket&) = delete;
+  HeldSocket& operator=(const HeldSocket&) = delete;
+
+  // Negative: it is not ours any more.
+  int fd() const { return fd_; }
+  // Closes the number. Whether it was ours to the last.
+  bool release();
+
+ private:
+  int fd_ = -1;
+  bool second_ = false;  // a number of its own, to be closed
+  uint64_t inode_;
+};
 
 // A SOCK_SEQPACKET socket connected to `path`, or -1.
 int connect_to(const char (&path)[108]);

@@ -11,7 +11,10 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr size_t kStackBytes = size_t{256} * 1024;  // static TLS of large programs comes out of it
+// What a main thread has: a driver may translate PTX on it, and static TLS of large programs comes out of it. Only what is used
+// is ever there. Less where a limit of the program's (RLIMIT_AS, its control group's commitments) has no room for it.
+constexpr size_t kStackBytes = size_t{8} << 20;
+constexpr size_t kLeastStackBytes = size_t{1} << 20;
 
 struct Threads {
   decltype(&pthread_create) create;
@@ -63,11 +66,14 @@ bool start_thread(void* (*run)(void*), void* argument) {
   }
   pthread_attr_t attributes;
   if (t.attr_init(&attributes) != 0) return false;
-  t.set_stack(&attributes, kStackBytes);
   t.set_detached(&attributes, PTHREAD_CREATE_DETACHED);
   const SignalsBlocked blocked;
   pthread_t thread;
-  return t.create(&thread, &attributes, run, argument) == 0;
+  for (size_t bytes = kStackBytes; bytes >= kLeastStackBytes; bytes /= 2) {
+    t.set_stack(&attributes, bytes);
+    if (t.create(&thread, &attributes, run, argument) == 0) return true;
+  }
+  return false;
 }
 
 }  // namespace gpurota::interposer

@@ -1,5 +1,6 @@
 #include "keeper/command.h"
 
+#include "base/program_signals.h"
 #include "base/text.h"
 #include "keeper/journal.h"
 #include "keeper/login_limits.h"
@@ -138,10 +139,7 @@ void forget_our_limits() {
     files.rlim_cur = std::min<rlim_t>(1024, files.rlim_max);
     (void)::setrlimit(RLIMIT_NOFILE, &files);
   }
-  for (int signal = 1; signal < NSIG; ++signal) (void)::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+  set_signals(ProgramSignals::none());
   (void)::umask(022);
 }
 

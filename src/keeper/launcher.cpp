@@ -1,5 +1,6 @@
 #include "keeper/launcher.h"
 
+#include "base/program_signals.h"
 #include "base/text.h"
 #include "keeper/log_fd.h"
 
@@ -7,7 +8,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -86,6 +86,7 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
     const int complaint = ::openat(directory.get(), kComplaintFile, O_WRONLY | O_NOFOLLOW);
     for (const int fd : {0, 1, 2}) (void)::dup2(nothing, fd);
     if (complaint >= 0) (void)::dup2(complaint, 2);
+    set_signals(ProgramSignals::none());
     // Whatever a library of the daemon's has opened is not for the job.
     (void)::close_range(3, ~0U, 0);
     (void)::execv((systemd_run_.empty() ? program_ : systemd_run_).c_str(), argv.data());

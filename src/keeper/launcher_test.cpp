@@ -2,6 +2,7 @@
 #include "keeper/launcher.h"
 
 #include "base/fd.h"
+#include "base/program_signals.h"
 #include "keeper/leftovers.h"
 #include "testing/temp_dir.h"
 
@@ -111,6 +112,29 @@ TEST_F(LauncherTest, SaysWhySystemdDidNot) {
   EXPECT_FALSE(launcher_.holder(kJob));
   EXPECT_EQ(launcher_.read_report(kJob)->cannot_start,
             "systemd did not start it: Failed to connect to bus");
+}
+
+// A program that tells how the kernel has its signals, in place of systemd-run and of a keeper.
+TEST_F(LauncherTest, WhatItStartsMayBeToldToEnd) {
+  const std::string told = dir_.file("told"), script = dir_.file("tells");
+  gpurota::testing::write_file(
+      script, "#!/bin/sh\nexec grep -E 'Sig(Blk|Ign)' /proc/self/status >" + told + "\n");
+  (void)::chmod(script.c_str(), 0755);
+  const ProgramSignals before = ProgramSignals::current();
+  sigset_t all;
+  (void)::sigfillset(&all);
+  (void)::sigprocmask(SIG_SETMASK, &all, nullptr);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
+  for (const std::string& systemd_run : {script, std::string()}) {
+    Launcher launcher(dir_.file("jobs"), script, systemd_run);
+    const auto started = launcher.start(kJob, orders_);
+    EXPECT_TRUE(started);
+    EXPECT_EQ(started ? wait_for(*started) : -1, 0);
+    EXPECT_EQ(gpurota::testing::read_file(told),
+              "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    (void)::unlink(told.c_str());
+  }
+  set_signals(before);
 }
 
 TEST_F(LauncherTest, AKeeperThatComesTooLateDoesNotRun) {

@@ -1,6 +1,7 @@
 // Fillers as they outlive the daemon. SQLite in production.
 //
-// Called on the state thread; each call is one durable transaction when it returns success.
+// Called on the state thread; each call is one transaction, which a kill -9 does not take once it has returned success; when
+// the loss of power does not either, ports/durability.h tells.
 #pragma once
 
 #include "base/bytes.h"

@@ -1,6 +1,6 @@
 // What the daemon remembers of what was: events, and who used how much. SQLite in production.
 //
-// Called on the state thread. Written in batches, each one durable transaction: what a kill -9
+// Called on the state thread. Written in batches, each one transaction (as in ports/store.h): what a kill -9
 // would take with it of the last moment its caller keeps elsewhere (daemon/event_spill.h).
 #pragma once
 

@@ -1,6 +1,7 @@
 // What outlives the daemon. SQLite in production (also `:memory:` in tests).
 //
-// Called on the state thread; each call is one durable transaction when it returns success.
+// Called on the state thread; each call is one transaction, which a kill -9 does not take once it has returned success; when
+// the loss of power does not either, ports/durability.h tells.
 #pragma once
 
 #include "base/bytes.h"

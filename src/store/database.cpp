@@ -154,12 +154,12 @@ Result<Database> Database::open(const std::string& path) {
   ::sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // EXCLUSIVE before WAL: no shared-memory file, so the state may be on NFS, as home directories are.
   //
-  // synchronous = FULL: a call that returned success has survived a power cut too, so no lease id is
-  // ever given twice. It costs one fsync per change of a lease, and leases
-  // change a few times in the life of a command; grants are not stored.
+  // synchronous = NORMAL: a commit writes to the log and does not wait for the disk; LogFile does, on a thread that can. The loss
+  // of power may take the last commits then, each of them whole, and nobody has been told that they are done. What
+  // brings the log into the database, and what begins a new log, waits for the disk by itself.
   GPUROTA_TRY(
       database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
-                       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+                       "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
                        "PRAGMA trusted_schema = OFF;"));
   // Whoever uses the database brings its log into the file; this is for one that grows beyond all measure meanwhile.
   GPUROTA_TRY(database.execute("PRAGMA wal_autocheckpoint = 10000"));

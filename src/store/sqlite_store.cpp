@@ -108,12 +108,19 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::strin
   return store;
 }
 
-// The count first in the new log, then the mark: whatever happens in between, the database knows as much as the mark.
+bool SqliteStore::needs_settling() const {
+  return !state_dir_.empty() && database_.changes() != settled_changes_;
+}
+
+// The count first in the new log, and on the disk, then the mark: whatever happens in between, the database knows as much as the
+// mark.
 Result<void> SqliteStore::settle() {
-  if (state_dir_.empty() || database_.changes() == settled_changes_) return {};
+  if (!needs_settling()) return {};
   GPUROTA_TRY(database_.checkpoint());
+  log_.on_emptied();
   GPUROTA_TRY(database_.execute("INSERT OR IGNORE INTO sequence VALUES ('settled', 0)"));
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t settled, next_of("settled"));
+  GPUROTA_TRY(log_.sync());
   GPUROTA_TRY(write_mark(state_dir_, settled));
   settled_changes_ = database_.changes();
   return {};
@@ -244,6 +251,19 @@ Result<std::uint64_t> SqliteStore::next_of(const char* sequence) {
   const std::uint64_t next = from_integer(statement.integer(0));
   GPUROTA_TRY(statement.run());  // to the end: only then is it committed
   return next;
+}
+
+Result<SqliteStore::Numbers> SqliteStore::numbers() {
+  Numbers numbers;
+  for (const auto& [name, last] :
+       {std::pair("lease", &numbers.lease), std::pair("request", &numbers.request),
+        std::pair("job", &numbers.job), std::pair("filler", &numbers.filler)}) {
+    GPUROTA_ASSIGN_OR_RETURN(auto row,
+                             database_.prepare("SELECT last FROM sequence WHERE name = ?"));
+    GPUROTA_ASSIGN_OR_RETURN(const bool there, row.bind_text(name).step());
+    if (there) *last = from_integer(row.integer(0));
+  }
+  return numbers;
 }
 
 Result<LeaseId> SqliteStore::next_lease_id() {

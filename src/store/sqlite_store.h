@@ -12,6 +12,7 @@
 #include "ports/job_store.h"
 #include "ports/store.h"
 #include "store/database.h"
+#include "store/log_file.h"
 
 #include <chrono>
 #include <memory>
@@ -33,9 +34,20 @@ class SqliteStore final : public ports::Store,
   // Nothing on disk: for tests.
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
 
+  // What has returned success is in the database, and a kill -9 does not take it; this waits until a loss of power does not either.
+  // May be called on another thread than the rest, by one at a time. After a failure only settle() helps.
+  Result<void> sync() { return log_.sync(); }
   // Call now and then (a minute): brings what was written since into the database file, so that losing the log would lose no
-  // more than that, and would be noticed. Does nothing if nothing was written. A few waits for the disk.
+  // more than that, and would be noticed. Does nothing if nothing was written. A few waits for the disk: nothing else but this may be
+  // called meanwhile.
   Result<void> settle();
+  bool needs_settling() const;
+
+  // The last of each kind that was given.
+  struct Numbers {
+    std::uint64_t lease = 0, request = 0, job = 0, filler = 0;
+  };
+  Result<Numbers> numbers();
 
   Result<std::vector<ports::StoredLease>> load_leases() override;
   Result<void> save_lease(const ports::StoredLease& lease) override;
@@ -69,7 +81,10 @@ class SqliteStore final : public ports::Store,
 
  private:
   SqliteStore(Fd lock, std::string state_dir, Database database)
-      : lock_(std::move(lock)), state_dir_(std::move(state_dir)), database_(std::move(database)) {}
+      : lock_(std::move(lock)),
+        state_dir_(std::move(state_dir)),
+        database_(std::move(database)),
+        log_(state_dir_.empty() ? "" : database_.path()) {}
   static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& state_dir);
   Result<void> load_parts(ports::StoredLease& lease);
   Result<void> save_parts(const ports::StoredLease& lease);
@@ -82,6 +97,7 @@ class SqliteStore final : public ports::Store,
   Fd lock_;                // outlives database_
   std::string state_dir_;  // empty: in memory
   Database database_;
+  LogFile log_;
   std::int64_t settled_changes_ = -1;  // Database::changes when it was settled
 };
 

@@ -2,6 +2,7 @@
 // the store: crashing_daemon DIRECTORY N before|after. N = 0: never.
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/steady_store.h"
 #include "store/sqlite_store.h"
 #include "sys/clock.h"
 #include "sys/sd_event_loop.h"
@@ -77,7 +78,8 @@ int serve(const std::string& directory, int crash_at, bool after) {
   auto store = store::SqliteStore::open(directory);
   auto loop = sys::SdEventLoop::make();
   if (!store || !loop) return 1;
-  CrashingStore crashing(**store, crash_at, after);
+  daemon::SteadyStore steady(**loop, **store);
+  CrashingStore crashing(steady, crash_at, after);
   sys::SystemProcesses processes(**loop);
   config::Config config;
   config.watch_period = std::chrono::milliseconds(20);
@@ -88,10 +90,12 @@ int serve(const std::string& directory, int crash_at, bool after) {
     made->add_gpu(gib(24));
     return made;
   };
+  daemon::Daemon::World world = {
+      **loop,    probe,         crashing,
+      processes, sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }};
+  world.durability = &steady;
   daemon::Daemon daemon(
-      {**loop, probe, crashing, processes, sys::wall_now,
-       [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }},
-      config, {directory + "/control.sock", directory + "/tenant.sock", "/libgpurota.so"});
+      world, config, {directory + "/control.sock", directory + "/tenant.sock", "/libgpurota.so"});
   auto started = daemon.ask();
   if (started) started = daemon.start();
   if (!started) {

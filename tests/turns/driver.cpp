@@ -105,8 +105,23 @@ bool open_driver() {
 void use_driver() { cuCtxSetCurrent(g_context); }
 
 gpurota::interposer::SwapCalls make_calls() {
-  return {nullptr, reserve, unreserve, create,   release,    map, unmap, set_access, copy_out,
-          copy_in, fence,   wait,      map_host, unmap_host, pin, unpin, allow};
+  return {.self = nullptr,
+          .reserve = reserve,
+          .unreserve = unreserve,
+          .create = create,
+          .release = release,
+          .map = map,
+          .unmap = unmap,
+          .set_access = set_access,
+          .copy_out = copy_out,
+          .copy_in = copy_in,
+          .fence = fence,
+          .wait = wait,
+          .map_host = map_host,
+          .unmap_host = unmap_host,
+          .pin = pin,
+          .unpin = unpin,
+          .allow = allow};
 }
 
 }  // namespace turns_test

@@ -36,16 +36,14 @@ struct Exec {
   std::vector<char*> argv, envp, shell_argv;
 };
 
-[[noreturn]] void run_child(const Exec& exec, int gate, int report,
-                            const InheritedSignals& signals) {
+[[noreturn]] void run_child(const Exec& exec, int gate, int report, const ProgramSignals& signals) {
   char go = 0;
   ssize_t got = 0;
   do {
     got = ::read(gate, &go, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1) ::_exit(kExitRunFailed);
-  if (signals.ignores_children) (void)std::signal(SIGCHLD, SIG_IGN);
-  (void)::sigprocmask(SIG_SETMASK, &signals.mask, nullptr);
+  set_signals(signals);
   (void)::execve(exec.file, exec.argv.data(), exec.envp.data());
   if (errno == ENOEXEC) (void)::execve("/bin/sh", exec.shell_argv.data(), exec.envp.data());
   const int error = errno;
@@ -63,7 +61,7 @@ Result<void> make_pipe(Fd& reading, Fd& writing) {
 
 }  // namespace
 
-Result<Child> Child::fork(const CommandLine& command, const InheritedSignals& signals) {
+Result<Child> Child::fork(const CommandLine& command, const ProgramSignals& signals) {
   const Exec exec(command);
   Fd gate_out, gate_in, report_out, report_in;
   GPUROTA_TRY(make_pipe(gate_out, gate_in));

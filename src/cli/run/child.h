@@ -22,7 +22,7 @@ class Child {
  public:
   // Forks. The child waits; should this process end before execute(), it ends too. It is in our
   // process group and session, and will run with those signals blocked and ignored.
-  static Result<Child> fork(const CommandLine& command, const InheritedSignals& signals);
+  static Result<Child> fork(const CommandLine& command, const ProgramSignals& signals);
 
   pid_t pid() const { return pid_; }
   // Lets it execute the command. 0, or the errno of execve.

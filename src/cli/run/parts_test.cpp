@@ -130,17 +130,11 @@ int wait_for(pid_t pid) {
   return status;
 }
 
-InheritedSignals current_signals() {
-  InheritedSignals signals;
-  ::sigprocmask(SIG_BLOCK, nullptr, &signals.mask);
-  return signals;
-}
-
 TEST(ChildTest, ExecutesOnlyWhenTold) {
   const testing::TempDir dir;
   const std::string mark = dir.file("mark");
   auto child = Child::fork({"/bin/sh", {"sh", "-c", "echo ran >" + mark + "; exit 7"}, {}},
-                           current_signals());
+                           ProgramSignals::current());
   ASSERT_TRUE(child);
   EXPECT_NE(::access(mark.c_str(), F_OK), 0);
   EXPECT_EQ(child->execute(), 0);
@@ -150,8 +144,8 @@ TEST(ChildTest, ExecutesOnlyWhenTold) {
 
 TEST(ChildTest, AbandonedItExecutesNothing) {
   const testing::TempDir dir;
-  auto child =
-      Child::fork({"/bin/sh", {"sh", "-c", "echo >" + dir.file("mark")}, {}}, current_signals());
+  auto child = Child::fork({"/bin/sh", {"sh", "-c", "echo >" + dir.file("mark")}, {}},
+                           ProgramSignals::current());
   ASSERT_TRUE(child);
   child->abandon();
   EXPECT_NE(::access(dir.file("mark").c_str(), F_OK), 0);
@@ -159,7 +153,7 @@ TEST(ChildTest, AbandonedItExecutesNothing) {
 }
 
 TEST(ChildTest, AFailedExecuteGivesItsErrno) {
-  auto child = Child::fork({"/nonexistent/x", {"x"}, {}}, current_signals());
+  auto child = Child::fork({"/nonexistent/x", {"x"}, {}}, ProgramSignals::current());
   ASSERT_TRUE(child);
   EXPECT_EQ(child->execute(), ENOENT);
   EXPECT_EQ(WEXITSTATUS(wait_for(child->pid())), kExitNotFound);
@@ -169,7 +163,7 @@ TEST(ChildTest, AScriptWithoutAnInterpreterIsTheShells) {
   const testing::TempDir dir;
   testing::write_file(dir.file("script"), "exit $(($1 + 1))\n");
   ASSERT_EQ(::chmod(dir.file("script").c_str(), 0755), 0);
-  auto child = Child::fork({dir.file("script"), {"script", "4"}, {}}, current_signals());
+  auto child = Child::fork({dir.file("script"), {"script", "4"}, {}}, ProgramSignals::current());
   ASSERT_TRUE(child);
   EXPECT_EQ(child->execute(), 0);
   EXPECT_EQ(WEXITSTATUS(wait_for(child->pid())), 5);

@@ -35,15 +35,15 @@ pid_t parent_of(pid_t pid) {
 
 Result<Signals> Signals::make() {
   sigset_t taken;
-  InheritedSignals inherited;
+  const ProgramSignals inherited = ProgramSignals::current();
   (void)::sigfillset(&taken);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
     (void)::sigdelset(&taken, fault);
   }
-  if (::sigprocmask(SIG_BLOCK, &taken, &inherited.mask) != 0) {
+  if (::sigprocmask(SIG_BLOCK, &taken, nullptr) != 0) {
     return fail_errno("cannot block signals", errno);
   }
-  inherited.ignores_children = std::signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+  (void)std::signal(SIGCHLD, SIG_DFL);
   Fd fd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return fail_errno("cannot make a signal descriptor", errno);
   return Signals(std::move(fd), inherited);

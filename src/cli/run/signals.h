@@ -4,9 +4,9 @@
 #pragma once
 
 #include "base/fd.h"
+#include "base/program_signals.h"
 #include "base/result.h"
 
-#include <csignal>
 #include <optional>
 
 #include <sys/signalfd.h>
@@ -14,19 +14,14 @@
 
 namespace gpurota::cli {
 
-// What the command is to have of it, as if gpurota were not there.
-struct InheritedSignals {
-  sigset_t mask{};
-  bool ignores_children = false;
-};
-
 class Signals {
  public:
   // Blocks all but those that a fault of our own raises.
   static Result<Signals> make();
 
   int fd() const { return fd_.get(); }
-  const InheritedSignals& inherited() const { return inherited_; }
+  // What the command is to have, as if gpurota were not there.
+  const ProgramSignals& inherited() const { return inherited_; }
   // The next one that has come, if any.
   std::optional<signalfd_siginfo> next() const;
 
@@ -35,10 +30,10 @@ class Signals {
   void stop_self(int signal) const;
 
  private:
-  Signals(Fd fd, const InheritedSignals& inherited) : fd_(std::move(fd)), inherited_(inherited) {}
+  Signals(Fd fd, const ProgramSignals& inherited) : fd_(std::move(fd)), inherited_(inherited) {}
 
   Fd fd_;
-  InheritedSignals inherited_;
+  ProgramSignals inherited_;
 };
 
 // Whether a signal that came to us is to go on to the command. Not: what the terminal or the kernel

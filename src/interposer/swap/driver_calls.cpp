@@ -152,10 +152,27 @@ uint32_t share_trait(const SwapDevice& device) {
 }
 
 SwapCalls make_calls(SwapDevice* device) {
-  return {
-      device,     reserve,  unreserve, create,    release,    map,           unmap,
-      set_access, copy_out, copy_in,   fence,     wait,       map_host,      unmap_host,
-      pin,        unpin,    allow,     hash_sums, begin_hash, distrust_hash, share_trait(*device)};
+  return {.self = device,
+          .reserve = reserve,
+          .unreserve = unreserve,
+          .create = create,
+          .release = release,
+          .map = map,
+          .unmap = unmap,
+          .set_access = set_access,
+          .copy_out = copy_out,
+          .copy_in = copy_in,
+          .fence = fence,
+          .wait = wait,
+          .map_host = map_host,
+          .unmap_host = unmap_host,
+          .pin = pin,
+          .unpin = unpin,
+          .allow = allow,
+          .hash_sums = hash_sums,
+          .hash = begin_hash,
+          .distrust_hash = distrust_hash,
+          .traits = share_trait(*device)};
 }
 
 // With the device's mutex held.

@@ -58,9 +58,8 @@ void swap_lose(Swap& swap) {
   if (!swap.connected) return;
   swap.connected = false;
   if (swap.away_since.load() == 0) swap.away_since.store(now_ms());
-  if (swap.event_fd > 0 && is_ours(swap.event_fd - 1, swap.event_inode)) {
-    ::syscall(SYS_shutdown, swap.event_fd - 1, SHUT_RDWR);  // the helper sees it, and comes back
-  }
+  // The helper sees it, and comes back.
+  if (swap.event_fd > 0) shut_down(swap.event_fd - 1, swap.event_inode);
 }
 
 bool swap_send(Swap& swap, void* message, size_t size, uint16_t type, uint32_t seq) {

@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# A disk that takes as long as it likes (stuck_disk.c): who asked for a change waits for it, and nobody else does. A
+# daemon whose loop waits for it ends, and so does the case.
+
+load helpers
+
+setup() {
+  [ -e "${E2E_STUCK_LIBRARY:-}" ] || skip "needs what the build has made"
+  make_folders
+  export E2E_STUCK_DISK=$E2E_DIR/stuck
+  # shellcheck disable=SC2034 # start_daemon reads it
+  DAEMON[1]="LD_PRELOAD=${E2E_LOOP_GUARD:-}:$E2E_STUCK_LIBRARY"
+  start_daemon
+}
+teardown() {
+  rm -f "${E2E_DIR:-/nonexistent}/stuck"
+  end_test
+}
+
+stick() { : >stuck; }
+let_go() { rm stuck; }
+waits_for_disk() { [ -s stuck.waiting ]; }
+runs() { kill -0 "$1" 2>/dev/null; }
+
+@test "programs get memory and everybody gets answers while a change waits for the disk" {
+  # Its lease is there; what it asks for comes later.
+  in_background program gpurota run --memory 4G -- \
+    bash -c "echo ready; while [ ! -e go ]; do sleep 0.02; done; exec $PROGRAM hold 1000"
+  wait_until says program ready
+  stick
+  in_background reserved gpurota reserve --memory 1G --short
+  local asker=$BACKGROUND_PID
+  wait_until waits_for_disk
+  : >go
+  wait_until says program holding
+  for _ in {1..20}; do timeout 10 gpurota status >/dev/null; done
+  timeout 10 gpurota ps >/dev/null
+  timeout 10 gpurota queue >/dev/null
+  # It is done, and not said to be, for the disk may still lose it.
+  holds 'len(leases) == 2'
+  runs "$asker"
+  [ ! -s reserved ]
+  let_go
+  wait_until test -s reserved
+  wait_until gone "$asker"
+}
+
+@test "changes of many share a wait, and all are there after a kill" {
+  stick
+  local i
+  for i in {1..8}; do in_background "reserved$i" gpurota reserve --memory 512M --short; done
+  wait_until holds 'len(leases) == 8'
+  for i in {1..8}; do [ ! -s "reserved$i" ]; done
+  # What nobody was told is there too: a kill takes nothing that was changed.
+  kill_daemon
+  rm stuck
+  start_daemon
+  holds 'len(leases) == 8'
+}
+
+@test "a release that waits for the disk ends nobody else's lease, and a program ends without it" {
+  in_background held gpurota run --memory 1G -- "$PROGRAM" hold 100
+  local holder=$BACKGROUND_PID
+  wait_until says held holding
+  gpurota reserve --memory 1G --short
+  stick
+  in_background released gpurota release L2
+  wait_until waits_for_disk
+  # Its lease ends of itself meanwhile: nobody waits for that to be written down.
+  pkill -TERM -P "$holder"
+  wait_until holds 'leases == []'
+  let_go
+  wait_until gone "$BACKGROUND_PID"
+}
+
+@test "a daemon that stops has all of it on the disk" {
+  stick
+  in_background reserved gpurota reserve --memory 1G --short
+  wait_until waits_for_disk
+  kill -TERM "$DAEMON_PID"
+  rm stuck
+  wait "$DAEMON_PID"
+  DAEMON_PID=
+  [ ! -e state/gpurota.db-wal ]
+  start_daemon
+  holds 'len(leases) == 1'
+}

@@ -1,0 +1,37 @@
+/* Preloaded into gpurotad: a disk that stands still while the file $E2E_STUCK_DISK is there. Whoever waits for it writes a line into
+ * that file with .waiting behind its name. The thread of the loop must not: then the daemon ends. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void wait_for_disk(void) {
+  const char* const place = getenv("E2E_STUCK_DISK");
+  if (!place || strcmp(program_invocation_short_name, "gpurotad") != 0) return;
+  if (access(place, F_OK) != 0) return;
+  if (syscall(SYS_gettid) == getpid()) {
+    dprintf(2, "stuck disk: the thread of the loop waits for it\n");
+    abort();
+  }
+  char name[PATH_MAX];
+  (void)snprintf(name, sizeof name, "%s.waiting", place);
+  const int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  dprintf(fd, "waiting\n");
+  close(fd);
+  while (access(place, F_OK) == 0) usleep(5000);
+}
+
+int fsync(int fd) {
+  wait_for_disk();
+  return (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd) {
+  wait_for_disk();
+  return (int)syscall(SYS_fdatasync, fd);
+}
