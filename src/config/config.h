@@ -178,6 +178,7 @@ struct Config {
   Expired expired_reservation = Expired::kYield;
   int max_leases_per_user = 64;
   int max_tenants_per_lease = 1024;
+  int max_tenants_per_user = 8192;
   int max_connections_per_user = 256;
   Automatic automatic;
   SoftLimit soft_limit;

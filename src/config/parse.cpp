@@ -328,6 +328,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"expired_reservation", expired(config.expired_reservation)},
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
+      {"max_tenants_per_user", count(config.max_tenants_per_user, 1, 1000000)},
       {"max_connections_per_user", count(config.max_connections_per_user, 1, 100000)},
       {"soft_limit.policy", soft_policy(config.soft_limit.policy)},
       {"soft_limit.throttle_delay", delay(config.soft_limit.throttle_delay)},

@@ -24,9 +24,16 @@ constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
 constexpr Duration kSlice = std::chrono::microseconds(500);
 constexpr int kCallsInASlice = 64;
 
+// The answer to the call that it is about to send.
+void turn_away(const Fd& fd, const Error& why) {
+  const std::string text = proto::error_json(proto::wire_error(why));
+  (void)ipc::send_some(fd.get(), {text.c_str(), text.size() + 1});
+}
+
 }  // namespace
 
 struct ControlServer::Connection {
+  UserBudgets::Held descriptor;
   Fd fd;
   Caller caller;
   ports::EventLoop::SourcePtr source;
@@ -44,13 +51,17 @@ struct ControlServer::Connection {
 
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
-      doorman_(parts_.loop,
-               {"client", [this] { return parts_.config.max_connections_per_user; },
-                [this](uid_t uid) {
-                  return std::count_if(connections_.begin(), connections_.end(),
-                                       [&](const auto& c) { return c.second->caller.uid == uid; });
-                },
-                [this](Fd fd, const ipc::Peer& peer) { welcome(std::move(fd), peer); }}) {}
+      doorman_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
+                             [this](uid_t uid) {
+                               return std::count_if(
+                                   connections_.begin(), connections_.end(),
+                                   [&](const auto& c) { return c.second->caller.uid == uid; });
+                             },
+                             parts_.budgets,
+                             [this](Fd fd, const ipc::Peer& peer, UserBudgets::Held held) {
+                               welcome(std::move(fd), peer, std::move(held));
+                             },
+                             turn_away}) {}
 ControlServer::~ControlServer() = default;
 
 Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOptions& options) {
@@ -62,8 +73,9 @@ Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOpt
   return doorman_.listen(path, options);
 }
 
-void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
+void ControlServer::welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor) {
   auto connection = std::make_unique<Connection>();
+  connection->descriptor = std::move(descriptor);
   connection->fd = std::move(fd);
   connection->caller = {peer.process, peer.uid};
   Connection& added = *connection;

@@ -57,6 +57,7 @@ class ControlServer {
   struct Parts {
     ports::EventLoop& loop;
     const config::Config& config;
+    UserBudgets& budgets;
     std::function<Outcome(const Caller&, const proto::Call&)> call;
     // The text to tell the holder of a lease, for this caller.
     std::function<std::string(const Caller&, const LeaseEntry&, bool gone)> describe;
@@ -87,7 +88,7 @@ class ControlServer {
  private:
   struct Connection;
 
-  void welcome(Fd fd, const ipc::Peer& peer);
+  void welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor);
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
   // Serves its next call in its user's turn, if there is one and it may be served.

@@ -57,9 +57,11 @@ class ControlServerTest : public ::testing::Test {
   config::Config config_;
   std::size_t answer_size_ = 10;
   int calls_ = 0;
+  UserBudgets budgets_{{config_, 1000, 0}};
   ControlServer server_{
       {loop_,
        config_,
+       budgets_,
        [this](const Caller& caller, const proto::Call&) { return answer(caller); },
        {},
        [](LeaseId) {}}};

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "daemon/context_costs.h"
-#include "daemon/doctor.h"
 #include "lease/gpu_selector.h"
 
 #include <fmt/format.h>
@@ -29,6 +28,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       discovery_(world_.loop, "driver"),
       config_(std::move(config)),
       places_(std::move(places)),
+      budgets_({config_, world_.descriptors, ::geteuid(),
+                [this](uid_t uid) { return holds_lease(uid); }}),
       gpus_({}),
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
@@ -93,14 +94,14 @@ Daemon::Daemon(World world, config::Config config, Places places)
              [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
                record_refusal(lease, pid, gpu, asked);
              }}),
-      tenants_({world_.loop, world_.processes, leases_, grants_, config_, automatic_, swap_,
-                [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
+      tenants_({world_.loop, world_.processes, leases_, grants_, config_, budgets_, automatic_,
+                swap_, [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                 [this](pid_t pid) { return lease_of_process(pid); },
                 [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
                   record_refusal(lease, pid, gpu, asked);
                 },
-                [this](const Lease& lease, pid_t pid) {
-                  recorder_.on_crowd(lease.id, lease.uid, pid, config_.max_tenants_per_lease);
+                [this](const Lease& lease, pid_t pid, const std::string& why) {
+                  recorder_.on_crowd(lease.id, lease.uid, pid, why);
                 },
                 [this](const Lease& lease, pid_t pid) { return holds_memory(lease, pid); }}),
       libraries_(world_.loop, places_.tenant_socket),
@@ -135,7 +136,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
            places_.preload,
            [this] { return driver_; },
            [this] { return driver_error_; },
-           [this] { return doctor(); },
+           [this](uid_t viewer) { return doctor(viewer); },
            [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
            recorder_,
            [this] { return reload(); },
@@ -149,7 +150,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
            &turns_,
            &config_,
            [this](const std::string& user) { return users_.may_exist(user); }}),
-      control_({world_.loop, config_,
+      control_({world_.loop, config_, budgets_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
                 },
@@ -174,9 +175,15 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this](const GpuUuid& gpu) { return period_of(gpu); },
                 [this](const GpuUuid& gpu, const std::vector<pid_t>& pids) {
                   fillers_.on_glimpse(gpu, pids);
-                }}) {}
+                }}) {
+  world_.processes.set_admission([this](uid_t uid) -> Result<std::shared_ptr<void>> {
+    GPUROTA_ASSIGN_OR_RETURN(UserBudgets::Held held, budgets_.take(uid, Budget::kDescriptors));
+    return std::make_shared<UserBudgets::Held>(std::move(held));
+  });
+}
 
 Daemon::~Daemon() {
+  world_.processes.set_admission({});
   if (!serves_) return;
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStopped;
@@ -284,6 +291,11 @@ void Daemon::notify(LeaseId lease, const std::string& message) {
   control_.tell_holders(lease, [&](const Caller& caller) {
     return methods_.describe(caller, *entry, false, message);
   });
+}
+
+bool Daemon::holds_lease(uid_t uid) const {
+  return std::any_of(leases_.entries().begin(), leases_.entries().end(),
+                     [&](const auto& entry) { return entry.second.lease.uid == uid; });
 }
 
 bool Daemon::holds_memory(LeaseId lease) const {
@@ -406,8 +418,22 @@ proto::Health::Reply Daemon::health() const {
   return reply;
 }
 
-std::vector<proto::Check> Daemon::doctor() {
+std::vector<Examination::Use> Daemon::budgets(uid_t viewer) {
+  std::vector<Examination::Use> uses;
+  const bool all = views_.sees_all(viewer, std::nullopt);
+  for (const Budget budget : kBudgets) {
+    const auto user = all ? budgets_.first(budget) : std::optional(viewer);
+    const std::uint64_t used = user ? budgets_.used(*user, budget) : 0;
+    if (used == 0) continue;
+    uses.push_back(
+        {to_string(budget), world_.processes.user_name(*user), used, budgets_.most(*user, budget)});
+  }
+  return uses;
+}
+
+std::vector<proto::Check> Daemon::doctor(uid_t viewer) {
   Examination machine;
+  machine.budgets = budgets(viewer);
   std::set<pid_t> counted;  // a process may be on several GPUs
   machine.driver = driver_;
   machine.driver_error = driver_error_;

@@ -346,13 +346,10 @@ void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gp
 }
 
 // In the log too: the program can only say that it has no memory.
-void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, int most) {
+void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& why) {
   auto event = deny(lease, uid, pid, "process", std::nullopt);
   if (!event) return;
-  event->message = fmt::format(
-      "a process of {} gets no memory: the lease has {} already, as many "
-      "as the site allows (max_tenants_per_lease)",
-      to_string(lease), most);
+  event->message = fmt::format("a process of {} gets no memory: {}", to_string(lease), why);
   log::warn(event->message, {{"lease", to_string(lease)}, {"uid", uid}, {"pid", pid}});
   record(std::move(*event));
 }

@@ -85,8 +85,8 @@ class Recorder {
                std::string_view error);
   // A process was refused memory.
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
-  // A process was refused, as its lease has `most` of them.
-  void on_crowd(LeaseId lease, uid_t uid, pid_t pid, int most);
+  // A process was refused; `why` says of what there are too many.
+  void on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
   // What the leases with use on this GPU used at the last look; the others used nothing.
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
 

@@ -1,0 +1,112 @@
+"""One user takes as much as it can of what the daemon has for all; others are served all the same.
+
+    budgets.py CASE
+
+As root, with a daemon of root's whose limits the case (budgets.bats) has set.
+"""
+import ast
+import os
+import signal
+import sys
+
+from users import ALICE, MALLORY, Doing
+from wire import Control, Tenant
+
+ADMITTED, BUSY = 0, 4
+
+
+def control():
+    connection = Control()
+    connection.connect()
+    return connection
+
+
+def reserve(count=1):
+    """Leases of whoever calls, and the connection."""
+    connection = control()
+    leases = []
+    for _ in range(count):
+        reply = connection.call("Acquire", kind="reservation", memory={"bytes": 1 << 20}, seconds=600)
+        assert "error" not in reply, reply
+        leases.append(int(reply["parameters"]["lease"]["lease_id"][1:]))
+    return leases
+
+
+def greet(lease, kept):
+    """The status that a new tenant is answered, None if it is hung up on; its connection goes to `kept`."""
+    tenant = Tenant()
+    tenant.connect()
+    answer = tenant.hello(lease)
+    kept.append(tenant)
+    return answer
+
+
+def is_served(lease):
+    """Somebody with a lease can ask, and have a program under it."""
+    assert "error" not in control().call("Status")
+    return greet(lease, []) == ADMITTED
+
+
+def greetings(leases, processes, stay):
+    """How so many processes, each under all the leases, were answered; they live on, and stay connected if they are to."""
+    counts = {}
+    for _ in range(processes):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            kept = []
+            answers = [greet(lease, kept) for lease in leases]
+            os.write(write, f"{answers!r}\n".encode())
+            if not stay:
+                kept.clear()
+            signal.pause()
+        os.close(write)
+        with os.fdopen(read, encoding="utf-8") as pipe:
+            for answer in ast.literal_eval(pipe.readline()):
+                counts[answer] = counts.get(answer, 0) + 1
+    return counts
+
+
+def descriptors():
+    alices = Doing(ALICE, reserve).said[0]
+
+    def fill():
+        os.setpgid(0, 0)
+        counts = greetings(reserve(10), 40, stay=False)
+        connections = []
+        for _ in range(200):
+            connections.append(control())
+            answer = connections[-1].call("GetInfo")
+            if answer is None or "error" in answer:
+                return counts, answer
+        return counts, "was never refused"
+
+    mallory = Doing(MALLORY, fill)
+    try:
+        counts, refusal = mallory.said
+        assert 0 < counts.get(ADMITTED, 0) < 400, counts
+        assert "descriptors" in str(refusal) and "hidepid" not in str(refusal), refusal
+        assert Doing(ALICE, lambda: is_served(alices)).said, "a user with a lease is not served"
+        assert "error" not in control().call("Status"), "root is not served"
+    finally:
+        os.killpg(mallory.pid, signal.SIGKILL)
+
+
+def tenants():
+    alices = Doing(ALICE, reserve).said[0]
+
+    def crowd():
+        os.setpgid(0, 0)
+        return greetings(reserve(2), 8, stay=True)
+
+    mallory = Doing(MALLORY, crowd)
+    try:
+        assert mallory.said == {ADMITTED: 10, BUSY: 6}, mallory.said
+        assert Doing(ALICE, lambda: is_served(alices)).said, "another user pays for it"
+    finally:
+        os.killpg(mallory.pid, signal.SIGKILL)
+
+
+CASES = {case.__name__: case for case in (descriptors, tenants)}
+
+if __name__ == "__main__":
+    CASES[sys.argv[1]]()
