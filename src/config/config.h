@@ -180,6 +180,8 @@ struct Config {
   int max_tenants_per_lease = 1024;
   int max_tenants_per_user = 8192;
   int max_connections_per_user = 256;
+  // Of answers that a user's programs have not read; while there are more, none of that user's calls is served.
+  Bytes unread_size_per_user = mib(16);
   Automatic automatic;
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;

@@ -3,7 +3,9 @@
 // One call at a time on a connection, answered in order. Calls are served by user: each user who has some gets the same part of the
 // state thread's time (fair_turns.h), in pieces that others do not feel. A connection that waits for its turn is not read. A Hold call keeps its connection until its
 // lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
-// nothing more is read from it, and what is kept for it is one answer.
+// nothing more is read from it, and what is kept for it is one answer. While a user's connections together have left too
+// much unread (UserBudgets), none of their calls is served; who then reads nothing for long is hung up on. What is told without being
+// asked for (Hold) is only the newest for a reader that is behind.
 #pragma once
 
 #include "config/config.h"
@@ -104,6 +106,15 @@ class ControlServer {
   // Sends what the stream has, as far as the reader keeps up.
   void pump(Connection& connection);
   void close(Connection& connection);
+  // To somebody who has not asked just now.
+  void tell(Connection& connection, std::string message);
+  // Counts what is kept for it against its user.
+  void count(Connection& connection);
+  // Whether its user has left too much unread; it is then gone on with when there is less.
+  bool held_back(Connection& connection);
+  void go_on_soon(uid_t user);
+  void wait_for_readers();
+  void end_idle_readers();
   // After an answer that was not asked for just now: going on waits until nobody is in a call.
   void resume_soon(const Connection& connection);
   // Goes on with a connection, if it is still there: it held a lease that is gone, or is broken.
@@ -115,6 +126,7 @@ class ControlServer {
   Fd turns_wake_;  // an eventfd: somebody waits for a turn. Served among the connections, as tenants are
   ports::EventLoop::SourcePtr turns_source_;
   bool news_posted_ = false;
+  ports::EventLoop::SourcePtr patience_;                  // while somebody is held back
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   Doorman doorman_;
 };

@@ -23,8 +23,8 @@
 
 namespace gpurota::daemon {
 
-enum class Budget { kDescriptors, kTenants };
-inline constexpr std::array kBudgets = {Budget::kDescriptors, Budget::kTenants};
+enum class Budget { kDescriptors, kTenants, kUnread };
+inline constexpr std::array kBudgets = {Budget::kDescriptors, Budget::kTenants, Budget::kUnread};
 // "descriptors": for people.
 const char* to_string(Budget budget);
 
@@ -70,6 +70,9 @@ class UserBudgets {
   std::uint64_t used(uid_t user, Budget budget) const;
   // What the user could have in all, as things are.
   std::uint64_t most(uid_t user, Budget budget) const;
+  bool is_used_up(uid_t user, Budget budget) const {
+    return used(user, budget) >= most(user, budget);
+  }
   // Who has most of it; nothing: nobody has any.
   std::optional<uid_t> first(Budget budget) const;
 

@@ -31,3 +31,8 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   case_of tenants
   says gpurotad.log "max_tenants_per_user"
 }
+
+@test "answers that nobody reads take memory within the user's budget, and a reader that is behind hears how things stand last" {
+  start_daemon
+  case_of unread
+}

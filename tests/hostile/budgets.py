@@ -5,6 +5,7 @@
 As root, with a daemon of root's whose limits the case (budgets.bats) has set.
 """
 import ast
+import json
 import os
 import signal
 import sys
@@ -106,7 +107,51 @@ def tenants():
         os.killpg(mallory.pid, signal.SIGKILL)
 
 
-CASES = {case.__name__: case for case in (descriptors, tenants)}
+def resident_mib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1024
+
+
+def last_note(holder):
+    """The number in the note that a holder hears last."""
+    holder.socket.settimeout(0.5)
+    text = b""
+    try:
+        while more := holder.socket.recv(1 << 20):
+            text += more
+    except TimeoutError:
+        pass
+    note = json.loads(text.split(b"\0")[-2])["parameters"]["lease"]["note"]
+    return int(note.split("\x01")[0])
+
+
+def unread():
+    daemon = control().call("GetInfo")["parameters"]["pid"]
+    before = resident_mib(daemon)
+
+    def hold_and_change():
+        asker = control()
+        reply = asker.call("Acquire", kind="reservation", memory={"bytes": 1 << 20}, seconds=600, command=["x" * 8000])
+        lease = reply["parameters"]["lease"]["lease_id"]
+        holders = []
+        for _ in range(80):
+            holders.append(control())
+            holders[-1].ask_for_stream("Hold", lease_id=lease)
+        for i in range(200):
+            reply = asker.call("Update", lease_id=lease, note=f"{i}" + "\x01" * 1000)
+            assert "error" not in reply, reply
+        return resident_mib(daemon), last_note(holders[0])
+
+    took, note = (mallory := Doing(MALLORY, hold_and_change)).said
+    try:
+        assert took - before < 60, f"from {before} to {took} MiB"
+        assert note == 199, f"a reader that was behind heard of note {note} last"
+        assert "error" not in Doing(ALICE, lambda: control().call("Status")).said
+    finally:
+        mallory.end()
+
+
+CASES = {case.__name__: case for case in (descriptors, tenants, unread)}
 
 if __name__ == "__main__":
     CASES[sys.argv[1]]()

@@ -78,3 +78,8 @@ class Control:
             return None
         message, self.pending = self.pending.split(b"\0", 1)
         return json.loads(message)
+
+    def ask_for_stream(self, method, **parameters):
+        """Nothing of it is read."""
+        call = {"method": "dev.gpurota." + method, "parameters": parameters, "more": True}
+        self.socket.sendall(json.dumps(call).encode() + b"\0")
