@@ -28,6 +28,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
       discovery_(world_.loop, "driver"),
       config_(std::move(config)),
       places_(std::move(places)),
+      log_([] { return std::chrono::steady_clock::now(); }),
       budgets_({config_, world_.descriptors, ::geteuid(),
                 [this](uid_t uid) { return holds_lease(uid); }}),
       gpus_({}),
@@ -354,6 +355,7 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 void Daemon::keep_house() {
+  log_.tell_counts();
   answers_.changed();
   if (driver_error_) discover_again();
   const TimePoint now = world_.loop.now();

@@ -21,6 +21,7 @@
 #include "daemon/tenant_server.h"
 #include "daemon/turn_keeper.h"
 #include "daemon/user_budgets.h"
+#include "daemon/user_log.h"
 #include "daemon/users.h"
 #include "daemon/views.h"
 #include "daemon/watch_keeper.h"
@@ -143,6 +144,7 @@ class Daemon {
   config::Config config_;
   WallTime since_;
   Places places_;
+  UserLog log_;
   UserBudgets budgets_;
   GpuTable gpus_;
   lease::GrantBook grants_;

@@ -295,9 +295,9 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
     return audit(record);
   }
   record.error_code = error;
-  if (!calls_.first({uid, std::string(method), std::string(record.error_code), lease},
-                    parts_.loop.now())) {
-    return schedule(Denials::kWindow);
+  if (!calls_.is_told({uid, std::string(method), std::string(record.error_code), lease},
+                      parts_.loop.now())) {
+    return schedule(Repeats::kWindow);
   }
   audit(record);
   if (!only_looks(method)) {
@@ -315,8 +315,8 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
 std::optional<Recorder::Event> Recorder::deny(LeaseId lease, uid_t uid, pid_t pid,
                                               const char* operation, std::optional<Bytes> asked) {
   constexpr const char* kCode = "LimitExceeded";
-  if (!grants_.first({uid, operation, kCode, lease}, parts_.loop.now())) {
-    schedule(Denials::kWindow);
+  if (!grants_.is_told({uid, operation, kCode, lease}, parts_.loop.now())) {
+    schedule(Repeats::kWindow);
     return std::nullopt;
   }
   AuditRecord record;
@@ -358,7 +358,7 @@ void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& 
 void Recorder::tell_denials() {
   const TimePoint time = parts_.loop.now();
   for (const bool grant : {false, true}) {
-    for (const Denials::Repeated& each : (grant ? grants_ : calls_).due(time)) {
+    for (const Repeats::Repeated& each : (grant ? grants_ : calls_).due(time)) {
       AuditRecord record;
       record.uid = each.key.uid;
       record.lease = each.key.lease;
@@ -405,7 +405,7 @@ void Recorder::on_timer() {
   timer_.reset();
   tell_denials();
   write(false);
-  if (calls_.next_due() || grants_.next_due()) schedule(Denials::kWindow);
+  if (calls_.next_due() || grants_.next_due()) schedule(Repeats::kWindow);
   if (parts_.history && !usage_.empty()) schedule(kUsagePeriod);
 }
 

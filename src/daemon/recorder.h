@@ -8,12 +8,12 @@
 
 #include "config/config.h"
 #include "daemon/audit_log.h"
-#include "daemon/denials.h"
 #include "daemon/event_log.h"
 #include "daemon/event_spill.h"
 #include "daemon/gpu_table.h"
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
+#include "daemon/repeats.h"
 #include "daemon/usage_book.h"
 #include "daemon/wait_times.h"
 #include "ports/event_loop.h"
@@ -124,8 +124,8 @@ class Recorder {
   EventLog events_;
   std::map<proto::EventType, std::uint64_t> counts_;
   UsageBook usage_;
-  Denials calls_;
-  Denials grants_;
+  Repeats calls_;
+  Repeats grants_;
   std::optional<AuditLog> audit_;
   std::optional<EventSpill> spill_;
   std::map<LeaseId, Told> told_;

@@ -36,3 +36,10 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   start_daemon
   case_of unread
 }
+
+@test "what one user makes the daemon log is a few lines and a number" {
+  start_daemon
+  case_of flood
+  wait_until says gpurotad.log "more of the same within ten seconds, not written.*uid=54001"
+  [ "$(grep -c 'uid=54001' gpurotad.log)" -lt 150 ]
+}

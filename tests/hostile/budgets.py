@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 from users import ALICE, MALLORY, Doing
 from wire import Control, Tenant
@@ -151,7 +152,27 @@ def unread():
         mallory.end()
 
 
-CASES = {case.__name__: case for case in (descriptors, tenants, unread)}
+def flood():
+    def connect_and_hang_up():
+        count, end = 0, time.monotonic() + 3
+        while time.monotonic() < end:
+            tenant = Tenant()
+            tenant.socket.setblocking(False)
+            try:
+                tenant.connect()
+                tenant.socket.send(b"x" * 8)
+                count += 1
+            except OSError:
+                pass
+            tenant.socket.close()
+        return count
+
+    mallory = Doing(MALLORY, connect_and_hang_up)
+    mallory.end()
+    assert mallory.said > 300, mallory.said
+
+
+CASES = {case.__name__: case for case in (descriptors, tenants, unread, flood)}
 
 if __name__ == "__main__":
     CASES[sys.argv[1]]()
