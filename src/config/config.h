@@ -182,6 +182,8 @@ struct Config {
   int max_connections_per_user = 256;
   // Of answers that a user's programs have not read; while there are more, none of that user's calls is served.
   Bytes unread_size_per_user = mib(16);
+  // Of files with the output of a user's jobs, each of which may take jobs::kLogBound.
+  Bytes job_log_size_per_user = gib(2);
   Automatic automatic;
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;

@@ -121,7 +121,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
               [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
       jobs_({world_.loop, world_.jobs, world_.processes, world_.wall_clock,
              [this] { return Duration(config_.grace); }, places_.jobs, places_.keeper,
-             places_.systemd_run, places_.gpurota, places_.runtime_dir, ::geteuid()}),
+             places_.systemd_run, places_.gpurota, places_.runtime_dir, ::geteuid(), budgets_}),
       fillers_({world_.loop, world_.fillers, world_.processes, config_, gpus_, leases_, turns_,
                 recorder_, [this] { queue_.poke(); }, world_.wall_clock,
                 [this](const GpuUuid& gpu, Duration period) { sampler_.glimpse(gpu, period); },
@@ -427,8 +427,9 @@ std::vector<Examination::Use> Daemon::budgets(uid_t viewer) {
     const auto user = all ? budgets_.first(budget) : std::optional(viewer);
     const std::uint64_t used = user ? budgets_.used(*user, budget) : 0;
     if (used == 0) continue;
-    uses.push_back(
-        {to_string(budget), world_.processes.user_name(*user), used, budgets_.most(*user, budget)});
+    const bool bytes = budget == Budget::kUnread || budget == Budget::kJobLogs;
+    uses.push_back({to_string(budget), world_.processes.user_name(*user), used,
+                    budgets_.most(*user, budget), bytes});
   }
   return uses;
 }

@@ -166,9 +166,12 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
   std::vector<std::string> all, short_of;
   for (const Examination::Use& use : budgets) {
     const bool nearly = use.used >= use.most - use.most / kNearlyPart;
+    const auto amount = [&](std::uint64_t n) {
+      return use.bytes ? to_string(Bytes(n)) : std::to_string(n);
+    };
     (nearly ? short_of : all)
         .push_back(fmt::format("{}: {} uses {} of {}", use.what, display_text(use.user, 60),
-                               use.used, use.most));
+                               amount(use.used), amount(use.most)));
   }
   if (!short_of.empty()) {
     return warning("budgets", fmt::format("{}", fmt::join(short_of, "; ")),

@@ -50,6 +50,7 @@ struct Examination {
     std::string user;  // who uses most of it
     std::uint64_t used = 0;
     std::uint64_t most = 0;
+    bool bytes = false;
   };
   std::vector<Use> budgets;
   int times_not_limited = 0;  // programs with libgpurota that it did not limit, so far

@@ -20,7 +20,9 @@ const char* to_string(Budget budget) {
     case Budget::kTenants:
       return "programs under limits";
     case Budget::kUnread:
-      return "bytes of answers that were not read";
+      return "answers not read";
+    case Budget::kJobLogs:
+      return "output of jobs";
   }
   return "";
 }
@@ -68,6 +70,7 @@ std::uint64_t UserBudgets::most(uid_t user, Budget budget) const {
   if (budget == Budget::kTenants) {
     return static_cast<std::uint64_t>(parts_.config.max_tenants_per_user);
   }
+  if (budget == Budget::kJobLogs) return parts_.config.job_log_size_per_user.count();
   if (budget == Budget::kUnread) return parts_.config.unread_size_per_user.count();
   const std::uint64_t own = used(user, budget), left = left_of_descriptors(user);
   // Half of what is or could be theirs. Root and the daemon's own user are who would have to mend it: all of that.

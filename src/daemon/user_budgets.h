@@ -23,8 +23,9 @@
 
 namespace gpurota::daemon {
 
-enum class Budget { kDescriptors, kTenants, kUnread };
-inline constexpr std::array kBudgets = {Budget::kDescriptors, Budget::kTenants, Budget::kUnread};
+enum class Budget { kDescriptors, kTenants, kUnread, kJobLogs };
+inline constexpr std::array kBudgets = {Budget::kDescriptors, Budget::kTenants, Budget::kUnread,
+                                        Budget::kJobLogs};
 // "descriptors": for people.
 const char* to_string(Budget budget);
 

@@ -43,3 +43,18 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   wait_until says gpurotad.log "more of the same within ten seconds, not written.*uid=54001"
   [ "$(grep -c 'uid=54001' gpurotad.log)" -lt 150 ]
 }
+
+@test "the output of a user's jobs has a bound on the disk, which a job too many is refused for" {
+  echo 'job_log_size_per_user = "32M"' >gpurota.toml
+  start_daemon
+  gpurota job add a --memory 1G -- sleep 600
+  gpurota job add b --memory 1G -- sleep 600
+  run gpurota job add c --memory 1G -- sleep 600
+  [ "$status" != 0 ]
+  [[ $output == *"could take 48 MiB, and the site allows 32 MiB"*job_log_size_per_user* ]]
+  gpurota doctor | grep 'output of jobs: .* uses 32 MiB of 32 MiB'
+  gpurota job remove --force a
+  wait_until gpurota job add c --memory 1G -- sleep 600
+  for name in b c; do gpurota job remove --force "$name"; done
+  wait_until no_leases
+}
