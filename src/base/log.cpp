@@ -20,6 +20,7 @@ std::atomic<Level> g_least{Level::kInfo};
 struct Sinks {
   std::mutex mutex;  // held while the sink runs: lines never interleave
   Sink sink;
+  Filter filter;
 };
 
 // Never destroyed: threads may log while the process exits.
@@ -100,6 +101,12 @@ void set_sink(Sink sink) {
   all.sink = std::move(sink);
 }
 
+void set_filter(Filter filter) {
+  Sinks& all = sinks();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.filter = std::move(filter);
+}
+
 void set_level(Level least) { g_least.store(least, std::memory_order_relaxed); }
 
 Result<Level> parse_level(std::string_view name) {
@@ -113,6 +120,9 @@ Result<Level> parse_level(std::string_view name) {
 
 void write(Level level, std::string_view message, Fields fields) {
   if (level < g_least.load(std::memory_order_relaxed)) return;
+  Sinks& all = sinks();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (level > Level::kDebug && all.filter && !all.filter(message, fields)) return;
   std::string line = display_text(message, kMessageColumns);
   for (const Field& field : fields) {
     line.push_back(' ');
@@ -120,8 +130,6 @@ void write(Level level, std::string_view message, Fields fields) {
     line.push_back('=');
     append_value(&line, field.value);
   }
-  Sinks& all = sinks();
-  const std::lock_guard<std::mutex> lock(all.mutex);
   if (all.sink) {
     all.sink(level, line);
   } else {

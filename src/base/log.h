@@ -36,6 +36,10 @@ using Fields = std::initializer_list<Field>;
 // been made safe with display_text. It runs under the lock of the log and must not log itself.
 using Sink = std::function<void(Level, const std::string& line)>;
 
+// Whether a line is written that is not for debugging. It runs under the lock of the log and must not log itself.
+using Filter = std::function<bool(std::string_view message, const Fields& fields)>;
+void set_filter(Filter filter);  // an empty one: all are
+
 // The default sink writes "<N>line\n" to stderr (the prefix the journal reads) unless stderr is a
 // terminal, where it writes "HH:MM:SS level line\n".
 void set_sink(Sink sink);  // an empty one restores the default

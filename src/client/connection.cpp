@@ -93,7 +93,11 @@ Result<std::string> Connection::receive(Clock::time_point deadline) {
 template <class Method>
 Result<typename Method::Reply> Connection::call(const Method& params, milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;
-  GPUROTA_TRY(send(proto::call_json(params), deadline));
+  // Who is turned away is told why, and hung up on before it has asked.
+  if (auto sent = send(proto::call_json(params), deadline);
+      !sent && sent.error().code != Code::kGone) {
+    return tl::unexpected(std::move(sent).error());
+  }
   GPUROTA_ASSIGN_OR_RETURN(const std::string text, receive(deadline));
   auto answer = proto::parse_reply<Method>(text);
   if (!answer) return tl::unexpected(proto::to_error(answer.error()));
@@ -102,7 +106,9 @@ Result<typename Method::Reply> Connection::call(const Method& params, millisecon
 
 template <class Method>
 Result<void> Connection::start_stream(const Method& params, milliseconds timeout) {
-  return send(proto::call_json(params, true), Clock::now() + timeout);
+  auto sent = send(proto::call_json(params, true), Clock::now() + timeout);
+  if (!sent && sent.error().code == Code::kGone) return {};  // next_answer() says why
+  return sent;
 }
 
 template <class Method>

@@ -181,7 +181,12 @@ struct Config {
   std::chrono::milliseconds keep_free_gpus{3600000};
   int max_leases_per_user = 64;
   int max_tenants_per_lease = 1024;
+  int max_tenants_per_user = 8192;
   int max_connections_per_user = 256;
+  // Of answers that a user's programs have not read; while there are more, none of that user's calls is served.
+  Bytes unread_size_per_user = mib(16);
+  // Of files with the output of a user's jobs, each of which may take jobs::kLogBound.
+  Bytes job_log_size_per_user = gib(2);
   Automatic automatic;
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;

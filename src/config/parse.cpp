@@ -329,6 +329,9 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"expired_reservation", expired(config.expired_reservation)},
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
+      {"max_tenants_per_user", count(config.max_tenants_per_user, 1, 1000000)},
+      {"job_log_size_per_user", bytes(config.job_log_size_per_user)},
+      {"unread_size_per_user", bytes(config.unread_size_per_user)},
       {"max_connections_per_user", count(config.max_connections_per_user, 1, 100000)},
       {"soft_limit.policy", soft_policy(config.soft_limit.policy)},
       {"soft_limit.throttle_delay", delay(config.soft_limit.throttle_delay)},
@@ -390,6 +393,10 @@ Result<void> apply(const toml::table& table, const std::string& prefix,
 
 // What no single setting can tell.
 Result<void> check_together(const Config& config, const std::string& file) {
+  if (config.unread_size_per_user < mib(1)) {
+    return fail(Code::kInvalid,
+                file + ": unread_size_per_user: at least 1M, as an answer may need that");
+  }
   const Automatic& automatic = config.automatic;
   if (automatic.enabled && automatic.memory == SizeSpec{}) {
     return fail(Code::kInvalid,

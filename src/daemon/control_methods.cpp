@@ -365,8 +365,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListProcesses& cal
   });
 }
 
-Outcome ControlMethods::on(const Caller&, const proto::Doctor&) {
-  return replied<proto::Doctor>({parts_.doctor()});
+Outcome ControlMethods::on(const Caller& caller, const proto::Doctor&) {
+  return replied<proto::Doctor>({parts_.doctor(caller.uid)});
 }
 
 Outcome ControlMethods::on(const Caller&, const proto::Health&) {

@@ -37,7 +37,7 @@ class ControlMethods {
     std::function<std::optional<ports::DriverInfo>()> driver;
     // Why there are no GPUs, if there are none because of that.
     std::function<std::optional<Error>()> driver_error;
-    std::function<std::vector<proto::Check>()> doctor;
+    std::function<std::vector<proto::Check>(uid_t viewer)> doctor;
     std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
     Recorder& recorder;
     std::function<Result<void>()> reload = {};

@@ -24,6 +24,10 @@ namespace {
 
 // What may wait for a reader that is slow: a few full status replies.
 constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
+// Of what is told without being asked for; of more only the newest is kept.
+constexpr std::size_t kMostNews = std::size_t{64} << 10;
+// So long does a reader hold its user's other calls back.
+constexpr Duration kReaderPatience = std::chrono::seconds(10);
 // So long, or so many, are calls served at once; then the loop looks after everything else.
 constexpr Duration kSlice = std::chrono::microseconds(500);
 constexpr int kCallsInASlice = 64;
@@ -38,11 +42,16 @@ bool only_looks(const proto::Call& call) {
 std::string not_durable(const Error& why) {
   return proto::error_json(
       proto::wire_error(Error(why).context("this has been done, but may not be written down")));
+// The answer to the call that it is about to send.
+void turn_away(const Fd& fd, const Error& why) {
+  const std::string text = proto::error_json(proto::wire_error(why));
+  (void)ipc::send_some(fd.get(), {text.c_str(), text.size() + 1});
 }
 
 }  // namespace
 
 struct ControlServer::Connection {
+  UserBudgets::Held descriptor;
   Fd fd;
   Caller caller;
   ports::EventLoop::SourcePtr source;
@@ -63,17 +72,25 @@ struct ControlServer::Connection {
   bool queued = false;   // a call of it waits for its turn: nothing is read
   bool hung_up = false;  // nothing more will come than what it has sent, and it is not watched
   bool broken = false;   // to be closed by whoever holds it on the stack
+  bool held_back = false;  // until its user's connections have read more
+  std::string newest;      // told when `out` has been taken, instead of what came before it
+  TimePoint read_at{};     // when it last took something of `out`
+  UserBudgets::Held unread;
 };
 
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
-      doorman_(parts_.loop,
-               {"client", [this] { return parts_.config.max_connections_per_user; },
-                [this](uid_t uid) {
-                  return std::count_if(connections_.begin(), connections_.end(),
-                                       [&](const auto& c) { return c.second->caller.uid == uid; });
-                },
-                [this](Fd fd, const ipc::Peer& peer) { welcome(std::move(fd), peer); }}) {}
+      doorman_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
+                             [this](uid_t uid) {
+                               return std::count_if(
+                                   connections_.begin(), connections_.end(),
+                                   [&](const auto& c) { return c.second->caller.uid == uid; });
+                             },
+                             parts_.budgets,
+                             [this](Fd fd, const ipc::Peer& peer, UserBudgets::Held held) {
+                               welcome(std::move(fd), peer, std::move(held));
+                             },
+                             turn_away}) {}
 ControlServer::~ControlServer() = default;
 
 Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOptions& options) {
@@ -85,8 +102,9 @@ Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOpt
   return doorman_.listen(path, options);
 }
 
-void ControlServer::welcome(Fd fd, const ipc::Peer& peer) {
+void ControlServer::welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor) {
   auto connection = std::make_unique<Connection>();
+  connection->descriptor = std::move(descriptor);
   connection->fd = std::move(fd);
   connection->caller = {peer.process, peer.uid};
   Connection& added = *connection;
@@ -102,7 +120,7 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
   const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if (events & EPOLLOUT) flush(connection);
   if (gone && connection.blocked) connection.broken = true;  // nobody is left to read the answers
-  if (gone && (connection.queued || connection.postponed)) {
+  if (gone && (connection.queued || connection.postponed || connection.held_back)) {
     // What it asked before it left is done, in its turn; it would be told of again and again until then.
     connection.hung_up = true;
     connection.source.reset();
@@ -120,7 +138,7 @@ void ControlServer::go_on(Connection& connection) {
   if (connection.hung_up && !connection.queued && !connection.postponed) {
     read(connection);
     want_turn(connection);
-    if (!connection.queued) return close(connection);
+    if (!connection.queued && !connection.held_back) return close(connection);
   }
   watch(connection);
 }
@@ -130,7 +148,7 @@ void ControlServer::want_turn(Connection& connection) {
                    !connection.waits && !connection.stream && connection.unsaid.empty();
   const bool open = !parts_.durability || parts_.durability->is_open();
   const bool has_call = connection.postponed ? open : connection.in.has_next();
-  if (connection.queued || !may || !has_call) return;
+  if (connection.queued || !may || !has_call || held_back(connection)) return;
   connection.queued = true;
   const std::uint64_t one = 1;
   if (turns_.empty()) (void)!::write(turns_wake_.get(), &one, sizeof one);
@@ -146,7 +164,7 @@ void ControlServer::serve_turns() {
     if (!turn) break;
     Connection& connection = *connections_.at(turn->key);
     connection.queued = false;
-    serve_one(connection);
+    if (!held_back(connection)) serve_one(connection);
     const TimePoint done = parts_.loop.now();
     turns_.charge(turn->user, done - at);
     at = done;
@@ -243,6 +261,7 @@ void ControlServer::on_durability(const ports::Durability::News& news) {
       const bool refused = !proto::error_word(message).empty();
       send(connection, news.error && !refused ? not_durable(*news.error) : message);
     }
+    tell_newest(connection);
     resume(key);
   }
 }
@@ -275,9 +294,77 @@ void ControlServer::flush(Connection& connection) {
       return;
     }
     connection.out.consume(sent->size);
+    if (sent->size > 0) connection.read_at = parts_.loop.now();
     if (sent->state == ipc::IoState::kWouldBlock) break;
   }
+  tell_newest(connection);
+  count(connection);
   block(connection, !connection.out.empty());
+}
+
+void ControlServer::tell_newest(Connection& connection) {
+  if (connection.newest.empty() || !connection.out.empty() || !connection.unsaid.empty()) return;
+  send(connection, std::exchange(connection.newest, {}));
+}
+
+void ControlServer::tell(Connection& connection, std::string message) {
+  const std::size_t kept = connection.out.pending().size();
+  const uid_t user = connection.caller.uid;
+  const bool keeps_up =
+      kept == 0 || (kept < kMostNews && !parts_.budgets.is_used_up(user, Budget::kUnread));
+  if (keeps_up && connection.unsaid.empty()) return answer(connection, message);
+  connection.newest = std::move(message);
+  count(connection);
+}
+
+void ControlServer::count(Connection& connection) {
+  const std::uint64_t before = connection.unread.amount();
+  const std::uint64_t now = connection.out.pending().size() + connection.newest.size();
+  if (now == before) return;
+  if (before == 0) {
+    connection.read_at = parts_.loop.now();
+    connection.unread = parts_.budgets.charge(connection.caller.uid, Budget::kUnread, now);
+  } else {
+    connection.unread.set(now);
+  }
+  if (now < before) go_on_soon(connection.caller.uid);
+}
+
+bool ControlServer::held_back(Connection& connection) {
+  connection.held_back = parts_.budgets.is_used_up(connection.caller.uid, Budget::kUnread);
+  if (connection.held_back) wait_for_readers();
+  return connection.held_back;
+}
+
+void ControlServer::go_on_soon(uid_t user) {
+  if (!patience_ || parts_.budgets.is_used_up(user, Budget::kUnread)) return;
+  for (const auto& [key, connection] : connections_) {
+    if (!connection->held_back || connection->caller.uid != user) continue;
+    connection->held_back = false;
+    resume_soon(*connection);
+  }
+}
+
+void ControlServer::wait_for_readers() {
+  if (patience_) return;
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kReaderPatience,
+                                     ports::Urgency::kHousekeeping, [this] { end_idle_readers(); });
+  if (timer) patience_ = std::move(*timer);
+}
+
+void ControlServer::end_idle_readers() {
+  const auto running_timer = std::move(patience_);  // this very callback's
+  const TimePoint now = parts_.loop.now();
+  bool waits = false;
+  for (const auto& [key, connection] : connections_) {
+    const bool over = parts_.budgets.is_used_up(connection->caller.uid, Budget::kUnread);
+    waits |= connection->held_back;
+    if (!over || connection->out.empty() || now - connection->read_at < kReaderPatience) continue;
+    log::warn("a client does not read, closing the connection", {{"uid", connection->caller.uid}});
+    connection->broken = true;
+    resume_soon(*connection);
+  }
+  if (waits) wait_for_readers();
 }
 
 void ControlServer::block(Connection& connection, bool blocked) {
@@ -289,11 +376,13 @@ void ControlServer::block(Connection& connection, bool blocked) {
 void ControlServer::watch(Connection& connection) {
   if (!connection.source) return;
   connection.source->set_writable(connection.blocked);
-  connection.source->set_readable(!connection.blocked && !connection.queued);
+  connection.source->set_readable(!connection.blocked && !connection.queued &&
+                                  !connection.held_back);
 }
 
 void ControlServer::pump(Connection& connection) {
-  while (connection.stream && connection.out.empty() && !connection.broken) {
+  while (connection.stream && connection.out.empty() && !connection.broken &&
+         !held_back(connection)) {
     if (const auto message = connection.stream->next()) {
       answer(connection, *message);
     } else if (!connection.stream->over()) {
@@ -327,7 +416,7 @@ void ControlServer::tell_holders(LeaseId lease,
                                  const std::function<std::string(const Caller&)>& describe) {
   for (const auto& [key, connection] : connections_) {
     if (connection->held != lease) continue;
-    answer(*connection, describe(connection->caller));
+    tell(*connection, describe(connection->caller));
     if (connection->broken) {
       parts_.loop.post([this, key = key] { resume(key); });
     }
@@ -338,7 +427,9 @@ void ControlServer::close(Connection& connection) {
   const auto acquired = connection.acquired;
   const auto waits = connection.waits;
   turns_.remove(connection.caller.uid, &connection);
+  const uid_t user = connection.caller.uid;
   connections_.erase(&connection);
+  go_on_soon(user);
   if (acquired) parts_.abandon(*acquired);
   if (waits) parts_.leave(*waits);
 }
@@ -346,7 +437,7 @@ void ControlServer::close(Connection& connection) {
 void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
   for (const auto& [key, connection] : connections_) {
     if (connection->held != entry.lease.id) continue;
-    answer(*connection, parts_.describe(connection->caller, entry, gone));
+    tell(*connection, parts_.describe(connection->caller, entry, gone));
     if (gone) connection->held.reset();
     if (gone || connection->broken) resume_soon(*connection);
   }
@@ -361,12 +452,7 @@ void ControlServer::on_request_change(const QueueEntry& entry) {
   for (const auto& [key, connection] : connections_) {
     if (connection->waits != entry.id) continue;
     if (entry.asked.at_once) continue;  // wants one answer
-    // Behind the one that is held back there is nothing to tell but how it is now: it takes that one's place.
-    if (!connection->unsaid.empty()) {
-      connection->unsaid.back().message = parts_.waits(connection->caller, entry);
-      continue;
-    }
-    answer(*connection, parts_.waits(connection->caller, entry));
+    tell(*connection, parts_.waits(connection->caller, entry));
     if (connection->broken) resume_soon(*connection);
   }
 }
@@ -376,6 +462,7 @@ void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry
     if (connection->waits != entry.id) continue;
     connection->waits.reset();
     if (lease.holder) connection->acquired = lease.lease.id;
+    connection->newest.clear();  // how it waited
     answer_durably(*connection, parts_.granted(connection->caller, lease), made());
     resume_soon(*connection);
   }
@@ -385,6 +472,7 @@ void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
   for (const auto& [key, connection] : connections_) {
     if (connection->waits != entry.id) continue;
     connection->waits.reset();
+    connection->newest.clear();
     answer(*connection, proto::error_json(proto::wire_error(why)));
     resume_soon(*connection);
   }
@@ -393,6 +481,7 @@ void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
 void ControlServer::resume(const Connection* key) {
   const auto it = connections_.find(key);
   if (it == connections_.end()) return;
+  if (!it->second->broken) pump(*it->second);
   go_on(*it->second);
 }
 

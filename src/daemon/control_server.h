@@ -3,7 +3,9 @@
 // One call at a time on a connection, answered in order. Calls are served by user: each user who has some gets the same part of the
 // state thread's time (fair_turns.h), in pieces that others do not feel. A connection that waits for its turn is not read. A Hold call keeps its connection until its
 // lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
-// nothing more is read from it, and what is kept for it is one answer.
+// nothing more is read from it, and what is kept for it is one answer. While a user's connections together have left too
+// much unread (UserBudgets), none of their calls is served; who then reads nothing for long is hung up on. What is told without being
+// asked for (Hold) is only the newest for a reader that is behind.
 //
 // A call that has changed the store is answered when the disk has that, and while the store is not open a call that may change it, or
 // reads it, waits (ports/durability.h). Others do not notice.
@@ -62,6 +64,7 @@ class ControlServer {
   struct Parts {
     ports::EventLoop& loop;
     const config::Config& config;
+    UserBudgets& budgets;
     std::function<Outcome(const Caller&, const proto::Call&)> call;
     // The text to tell the holder of a lease, for this caller.
     std::function<std::string(const Caller&, const LeaseEntry&, bool gone)> describe;
@@ -96,7 +99,7 @@ class ControlServer {
  private:
   struct Connection;
 
-  void welcome(Fd fd, const ipc::Peer& peer);
+  void welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor);
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
   // Serves its next call in its user's turn, if there is one and it may be served.
@@ -119,6 +122,17 @@ class ControlServer {
   // Sends what the stream has, as far as the reader keeps up.
   void pump(Connection& connection);
   void close(Connection& connection);
+  // To somebody who has not asked just now.
+  void tell(Connection& connection, std::string message);
+  // What it was not told as it was behind, once it is not.
+  void tell_newest(Connection& connection);
+  // Counts what is kept for it against its user.
+  void count(Connection& connection);
+  // Whether its user has left too much unread; it is then gone on with when there is less.
+  bool held_back(Connection& connection);
+  void go_on_soon(uid_t user);
+  void wait_for_readers();
+  void end_idle_readers();
   // After an answer that was not asked for just now: going on waits until nobody is in a call.
   void resume_soon(const Connection& connection);
   // Goes on with a connection, if it is still there: it held a lease that is gone, or is broken.
@@ -130,6 +144,7 @@ class ControlServer {
   Fd turns_wake_;  // an eventfd: somebody waits for a turn. Served among the connections, as tenants are
   ports::EventLoop::SourcePtr turns_source_;
   bool news_posted_ = false;
+  ports::EventLoop::SourcePtr patience_;                  // while somebody is held back
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   Doorman doorman_;
 };

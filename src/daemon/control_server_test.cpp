@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace gpurota::daemon {
 namespace {
@@ -49,6 +50,7 @@ class ControlServerTest : public ::testing::Test {
     ++calls_;
     Outcome outcome;
     outcome.answer = std::string(answer_size_, 'x');
+    outcome.held = holds_;
     return outcome;
   }
 
@@ -57,9 +59,12 @@ class ControlServerTest : public ::testing::Test {
   config::Config config_;
   std::size_t answer_size_ = 10;
   int calls_ = 0;
+  std::optional<LeaseId> holds_;
+  UserBudgets budgets_{{config_, 1000, 0}};
   ControlServer server_{
       {loop_,
        config_,
+       budgets_,
        [this](const Caller& caller, const proto::Call&) { return answer(caller); },
        {},
        [](LeaseId) {}}};
@@ -99,6 +104,84 @@ TEST_F(ControlServerTest, WhoHangsUpWithAnswersWaitingIsForgotten) {
   client.reset();
   loop_.run_until_idle();
   EXPECT_EQ(loop_.watched_fds(), before);
+}
+
+TEST_F(ControlServerTest, WhatAllConnectionsOfAUserLeaveUnreadIsBoundedAndNothingIsLost) {
+  answer_size_ = std::size_t{1} << 20;
+  std::vector<Fd> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(connect());
+    send(clients.back(), kCall);
+  }
+  loop_.run_until_idle();
+  EXPECT_LT(calls_, 25);
+  EXPECT_LE(budgets_.used(::getuid(), Budget::kUnread), mib(17).count());
+  std::size_t got = 0;
+  EXPECT_TRUE(loop_.run_until([&] {
+    for (const Fd& client : clients) got += answers(client);
+    return got == clients.size();
+  }));
+  EXPECT_EQ(budgets_.used(::getuid(), Budget::kUnread), 0u);
+}
+
+TEST_F(ControlServerTest, WhoHangsUpWhileItsUserIsHeldBackIsServedStill) {
+  answer_size_ = std::size_t{1} << 20;
+  std::vector<Fd> clients;
+  for (int i = 0; i < 30; ++i) {
+    clients.push_back(connect());
+    send(clients.back(), kCall);
+  }
+  loop_.run_until_idle();
+  const int served = calls_;
+  Fd leaves = connect();
+  send(leaves, kCall);
+  loop_.run_until_idle();
+  leaves.reset();
+  loop_.run_until_idle();
+  EXPECT_EQ(calls_, served);
+  clients.clear();
+  loop_.run_until_idle();
+  EXPECT_GT(calls_, served);
+}
+
+TEST_F(ControlServerTest, WhoReadsNothingForLongHoldsItsUsersOthersBackNoMore) {
+  answer_size_ = std::size_t{1} << 20;
+  std::vector<Fd> idle;
+  for (int i = 0; i < 20; ++i) {
+    idle.push_back(connect());
+    send(idle.back(), kCall);
+  }
+  const Fd waits = connect();
+  send(waits, kCall);
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(waits), 0u);
+  loop_.advance(std::chrono::seconds(11));
+  EXPECT_TRUE(loop_.run_until([&] { return answers(waits) == 1; }));
+}
+
+TEST_F(ControlServerTest, AHolderThatIsBehindHearsOnlyHowThingsStandLast) {
+  holds_ = LeaseId{7};
+  const Fd holder = connect();
+  send(holder,
+       std::string(
+           "{\"method\":\"dev.gpurota.Hold\",\"parameters\":{\"lease_id\":\"L7\"},\"more\":true}") +
+           '\0');
+  loop_.run_until_idle();
+  const auto say = [&](char what) {
+    server_.tell_holders(LeaseId{7}, [&](const Caller&) { return std::string(50000, what); });
+  };
+  for (int i = 0; i < 1000; ++i) say('a');
+  say('z');
+  EXPECT_LE(budgets_.used(::getuid(), Budget::kUnread), 250000u);
+  std::string all;
+  char buffer[65536];
+  loop_.run_until([&] {
+    for (ssize_t got; (got = ::recv(holder.get(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0;) {
+      all.append(buffer, static_cast<std::size_t>(got));
+    }
+    return all.size() > 1 && all[all.size() - 2] == 'z';
+  });
+  EXPECT_LT(all.size(), std::size_t{1} << 20);
 }
 
 }  // namespace

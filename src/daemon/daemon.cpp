@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "daemon/context_costs.h"
-#include "daemon/doctor.h"
 #include "lease/gpu_selector.h"
 
 #include <fmt/format.h>
@@ -29,6 +28,9 @@ Daemon::Daemon(World world, config::Config config, Places places)
       discovery_(world_.loop, "driver"),
       config_(std::move(config)),
       places_(std::move(places)),
+      log_([] { return std::chrono::steady_clock::now(); }),
+      budgets_({config_, world_.descriptors, ::geteuid(),
+                [this](uid_t uid) { return holds_lease(uid); }}),
       gpus_({}),
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
@@ -102,6 +104,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 .leases = leases_,
                 .grants = grants_,
                 .config = config_,
+                .budgets = budgets_,
                 .automatic = automatic_,
                 .swap = swap_,
                 .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
@@ -109,8 +112,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 .on_refusal = [this](LeaseId lease, pid_t pid, const GpuUuid& gpu,
                                      Bytes asked) { record_refusal(lease, pid, gpu, asked); },
                 .on_crowd =
-                    [this](const Lease& lease, pid_t pid) {
-                      recorder_.on_crowd(lease.id, lease.uid, pid, config_.max_tenants_per_lease);
+                    [this](const Lease& lease, pid_t pid, const std::string& why) {
+                      recorder_.on_crowd(lease.id, lease.uid, pid, why);
                     },
                 .holds_memory = [this](const Lease& lease,
                                        pid_t pid) { return holds_memory(lease, pid); }}),
@@ -157,7 +160,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
              .systemd_run = places_.systemd_run,
              .gpurota = places_.gpurota,
              .runtime_dir = places_.runtime_dir,
-             .own_uid = ::geteuid()}),
+             .own_uid = ::geteuid(),
+             .budgets = budgets_}),
       fillers_({.loop = world_.loop,
                 .store = world_.fillers,
                 .processes = world_.processes,
@@ -186,7 +190,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
            .preload = places_.preload,
            .driver = [this] { return driver_; },
            .driver_error = [this] { return driver_error_; },
-           .doctor = [this] { return doctor(); },
+           .doctor = [this](uid_t viewer) { return doctor(viewer); },
            .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
            .recorder = recorder_,
            .reload = [this] { return reload(); },
@@ -201,7 +205,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
            .turns = &turns_,
            .config = &config_,
            .may_exist = [this](const std::string& user) { return users_.may_exist(user); }}),
-      control_({world_.loop, config_,
+      control_({world_.loop, config_, budgets_,
                 [this](const Caller& caller, const proto::Call& call) {
                   return methods_.call(caller, call);
                 },
@@ -227,10 +231,16 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 [this](const GpuUuid& gpu) { return period_of(gpu); },
                 [this](const GpuUuid& gpu, const std::vector<pid_t>& pids) {
                   fillers_.on_glimpse(gpu, pids);
-                }}) {}
+                }}) {
+  world_.processes.set_admission([this](uid_t uid) -> Result<std::shared_ptr<void>> {
+    GPUROTA_ASSIGN_OR_RETURN(UserBudgets::Held held, budgets_.take(uid, Budget::kDescriptors));
+    return std::make_shared<UserBudgets::Held>(std::move(held));
+  });
+}
 
 Daemon::~Daemon() {
   if (world_.durability) world_.durability->on_news({});
+  world_.processes.set_admission({});
   if (!serves_) return;
   Recorder::Event event;
   event.type = proto::EventType::kDaemonStopped;
@@ -347,6 +357,11 @@ void Daemon::notify(LeaseId lease, const std::string& message) {
   });
 }
 
+bool Daemon::holds_lease(uid_t uid) const {
+  return std::any_of(leases_.entries().begin(), leases_.entries().end(),
+                     [&](const auto& entry) { return entry.second.lease.uid == uid; });
+}
+
 bool Daemon::holds_memory(LeaseId lease) const {
   if (grants_.has_dead(lease) || swap_.has_dead(lease)) return true;
   return std::any_of(holders_.begin(), holders_.end(),
@@ -403,6 +418,7 @@ void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 void Daemon::keep_house() {
+  log_.tell_counts();
   answers_.changed();
   if (driver_error_) discover_again();
   const TimePoint now = world_.loop.now();
@@ -455,8 +471,23 @@ proto::Health::Reply Daemon::health() const {
   return reply;
 }
 
-std::vector<proto::Check> Daemon::doctor() {
+std::vector<Examination::Use> Daemon::budgets(uid_t viewer) {
+  std::vector<Examination::Use> uses;
+  const bool all = views_.sees_all(viewer, std::nullopt);
+  for (const Budget budget : kBudgets) {
+    const auto user = all ? budgets_.first(budget) : std::optional(viewer);
+    const std::uint64_t used = user ? budgets_.used(*user, budget) : 0;
+    if (used == 0) continue;
+    const bool bytes = budget == Budget::kUnread || budget == Budget::kJobLogs;
+    uses.push_back({to_string(budget), world_.processes.user_name(*user), used,
+                    budgets_.most(*user, budget), bytes});
+  }
+  return uses;
+}
+
+std::vector<proto::Check> Daemon::doctor(uid_t viewer) {
   Examination machine;
+  machine.budgets = budgets(viewer);
   std::set<pid_t> counted;  // a process may be on several GPUs
   machine.driver = driver_;
   machine.driver_error = driver_error_;

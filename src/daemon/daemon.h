@@ -6,6 +6,7 @@
 #include "daemon/automatic_leases.h"
 #include "daemon/control_methods.h"
 #include "daemon/control_server.h"
+#include "daemon/doctor.h"
 #include "daemon/fillers.h"
 #include "daemon/gpu_table.h"
 #include "daemon/jobs.h"
@@ -19,6 +20,8 @@
 #include "daemon/swap_tenants.h"
 #include "daemon/tenant_server.h"
 #include "daemon/turn_keeper.h"
+#include "daemon/user_budgets.h"
+#include "daemon/user_log.h"
 #include "daemon/users.h"
 #include "daemon/views.h"
 #include "daemon/watch_keeper.h"
@@ -57,6 +60,7 @@ class Daemon {
     // ask() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
     // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
+    std::uint64_t descriptors = 65536;  // that this process may have
   };
   struct Places {
     std::string control_socket;
@@ -117,6 +121,7 @@ class Daemon {
   Duration period_of(const GpuUuid& gpu) const;
   void notify(LeaseId lease, const std::string& message);
   bool holds_memory(LeaseId lease) const;
+  bool holds_lease(uid_t uid) const;
   bool hurried(const GpuUuid& gpu) const;
   std::optional<bool> holds_memory(const Lease& lease, pid_t pid) const;
   void recount_unreserved(const Lease& lease);
@@ -124,7 +129,9 @@ class Daemon {
   void tell_job(const LeaseEntry& entry);
   void stop_job_of(LeaseId lease, const std::string& what);
   void keep_house();
-  std::vector<proto::Check> doctor();
+  std::vector<proto::Check> doctor(uid_t viewer);
+  // Of each budget, by the user who uses most of it; to others than administrators only what they use.
+  std::vector<Examination::Use> budgets(uid_t viewer);
   proto::Health::Reply health() const;
   std::optional<Error> store_error() const {
     return leases_.store_error() ? leases_.store_error() : disk_error_;
@@ -142,6 +149,8 @@ class Daemon {
   config::Config config_;
   WallTime since_;
   Places places_;
+  UserLog log_;
+  UserBudgets budgets_;
   GpuTable gpus_;
   lease::GrantBook grants_;
   std::optional<ports::DriverInfo> driver_;

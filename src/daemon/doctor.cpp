@@ -35,6 +35,8 @@ constexpr int kOldestCuda = 11040;
 constexpr int kOldestMajor = 6;  // Pascal
 // Of the loop: people notice.
 constexpr Duration kLongRound = std::chrono::seconds(1);
+// Of a budget: so much of it is left at the least where nobody needs to look.
+constexpr std::uint64_t kNearlyPart = 10;
 
 Check check_driver(const Examination& machine) {
   if (machine.driver_error) {
@@ -159,6 +161,26 @@ Check check_loop(const sys::LongestRounds& rounds) {
       "slow or the machine is out of memory, else please report it");
 }
 
+// Who uses most of each; a warning of those that are nearly used up.
+Check check_budgets(const std::vector<Examination::Use>& budgets) {
+  std::vector<std::string> all, short_of;
+  for (const Examination::Use& use : budgets) {
+    const bool nearly = use.used >= use.most - use.most / kNearlyPart;
+    const auto amount = [&](std::uint64_t n) {
+      return use.bytes ? to_string(Bytes(n)) : std::to_string(n);
+    };
+    (nearly ? short_of : all)
+        .push_back(fmt::format("{}: {} uses {} of {}", use.what, display_text(use.user, 60),
+                               amount(use.used), amount(use.most)));
+  }
+  if (!short_of.empty()) {
+    return warning("budgets", fmt::format("{}", fmt::join(short_of, "; ")),
+                   "ask what that user runs; a site may allow more: BUDGETS in gpurota.toml(5)");
+  }
+  return ok("budgets",
+            all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
+}
+
 // The first folder on the way to `file`, or the file, that others may not use; empty: none.
 std::string closed_to_others(const std::string& file) {
   for (std::size_t end = 0; end != std::string::npos;) {
@@ -196,6 +218,7 @@ std::vector<Check> examine(const Examination& machine) {
                                "no lease can be made until gpurotad can write there")
                        : ok("store", "leases can be stored"));
   if (machine.rounds) checks.push_back(check_loop(*machine.rounds));
+  checks.push_back(check_budgets(machine.budgets));
   checks.push_back(machine.root
                        ? ok("daemon", machine.group.empty()
                                           ? std::string("runs as root, for everybody")

@@ -8,6 +8,7 @@
 #include "proto/types.h"
 #include "sys/round_times.h"
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,6 +45,14 @@ struct Examination {
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;
   std::optional<sys::LongestRounds> rounds;  // of the daemon's loop
+  struct Use {
+    std::string what;  // "descriptors"
+    std::string user;  // who uses most of it
+    std::uint64_t used = 0;
+    std::uint64_t most = 0;
+    bool bytes = false;
+  };
+  std::vector<Use> budgets;
   int times_not_limited = 0;  // programs with libgpurota that it did not limit, so far
 };
 

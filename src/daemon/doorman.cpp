@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 
+#include <fmt/format.h>
+
 namespace gpurota::daemon {
 
 Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& options) {
@@ -10,6 +12,17 @@ Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& 
                                                       [this](unsigned) { on_connection(); }));
   listener_.emplace(std::move(listener));
   return {};
+}
+
+Result<UserBudgets::Held> Doorman::admit(uid_t user) const {
+  const long most = rules_.most_per_user();
+  if (rules_.count(user) >= most) {
+    return fail(Code::kLimit,
+                fmt::format("you have {} connections to gpurotad, as many as the site "
+                            "allows (max_connections_per_user)",
+                            most));
+  }
+  return rules_.budgets.take(user, Budget::kDescriptors);
 }
 
 void Doorman::on_connection() {
@@ -22,11 +35,14 @@ void Doorman::on_connection() {
   if (!*accepted) return;
   auto peer = ipc::read_peer((*accepted)->get());
   if (!peer) return;
-  if (rules_.count(peer->uid) >= rules_.most_per_user()) {
-    log::warn("a user has too many connections, refusing a " + rules_.who, {{"uid", peer->uid}});
+  auto held = admit(peer->uid);
+  if (!held) {
+    log::warn("turning away a " + rules_.who,
+              {{"uid", peer->uid}, {"reason", held.error().message}});
+    if (rules_.turn_away) rules_.turn_away(**accepted, held.error());
     return;
   }
-  rules_.welcome(std::move(**accepted), std::move(*peer));
+  rules_.welcome(std::move(**accepted), std::move(*peer), std::move(*held));
 }
 
 }  // namespace gpurota::daemon

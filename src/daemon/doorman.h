@@ -1,7 +1,8 @@
-// The door of a socket: listens, finds out who comes, and lets no user have too many connections at
+// The door of a socket: listens, finds out who comes, and lets no user have too many connections or descriptors at
 // once. Both servers of the daemon have one. State thread only.
 #pragma once
 
+#include "daemon/user_budgets.h"
 #include "ipc/peer.h"
 #include "ipc/unix_socket.h"
 #include "ports/event_loop.h"
@@ -18,7 +19,11 @@ class Doorman {
     std::string who;  // "tenant": what its visitors are called in the log
     std::function<int()> most_per_user;
     std::function<long(uid_t)> count;  // connections that this user has now
-    std::function<void(Fd, ipc::Peer)> welcome;
+    UserBudgets& budgets;
+    // The visitor's descriptor counts against its user until the last goes.
+    std::function<void(Fd, ipc::Peer, UserBudgets::Held)> welcome;
+    // Says why somebody is turned away, if that can be said at once. Empty: nothing is said.
+    std::function<void(const Fd&, const Error&)> turn_away = {};
   };
 
   Doorman(ports::EventLoop& loop, Rules rules) : loop_(loop), rules_(std::move(rules)) {}
@@ -27,6 +32,7 @@ class Doorman {
 
  private:
   void on_connection();
+  Result<UserBudgets::Held> admit(uid_t user) const;
 
   ports::EventLoop& loop_;
   Rules rules_;

@@ -72,7 +72,7 @@ void Fillers::record(proto::EventType type, const FillerEntry& entry, const GpuU
   event.message = fmt::format("a filler of {} {}", user, what);
   event.detail = fmt::format("{}: {}", display_text(entry.spec.name, 64),
                              display_command(entry.spec.command, 200));
-  log::info("filler", {{"what", event.message}, {"name", entry.spec.name}});
+  log::info("filler", {{"what", event.message}, {"name", entry.spec.name}, {"uid", entry.uid}});
   parts_.recorder.record(std::move(event));
 }
 

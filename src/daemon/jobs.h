@@ -11,6 +11,7 @@
 #include "daemon/keeper_cgroups.h"
 #include "daemon/tracked_process.h"
 #include "daemon/unstored.h"
+#include "daemon/user_budgets.h"
 #include "jobs/record.h"
 #include "jobs/supervision.h"
 #include "keeper/launcher.h"
@@ -40,6 +41,7 @@ struct JobEntry {
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
+  UserBudgets::Held log{};  // what its output may take
 
   bool is_removed() const { return life.state().removed; }
 };
@@ -62,6 +64,7 @@ class Jobs {
     std::string gpurota;      // empty: not installed
     std::string runtime_dir;  // where `gpurota run` finds us
     uid_t own_uid = 0;        // ours: root's daemon runs jobs of everybody
+    UserBudgets& budgets;
   };
 
   explicit Jobs(Parts parts);
@@ -115,6 +118,8 @@ class Jobs {
   Result<void> check_jobs_of(uid_t uid) const;
   // That the user may have these beside their others.
   Result<void> check_together(uid_t uid, const std::vector<Wanted>& wanted) const;
+  Result<void> check_logs(uid_t uid, const std::vector<Wanted>& wanted) const;
+  void count_log(JobEntry& job) const;
   Result<void> check_after(uid_t uid, const std::vector<Wanted>& wanted) const;
   std::vector<std::uint64_t> started_after(const JobEntry& job) const;
   Result<void> check_removal(const JobEntry& job) const;

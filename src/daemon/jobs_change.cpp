@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "daemon/jobs.h"
 #include "daemon/keeper_owner.h"
+#include "jobs/log_ring.h"
 #include "jobs/start_order.h"
 
 #include <fmt/format.h>
@@ -59,9 +60,33 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
     return fail(Code::kLimit,
                 fmt::format("you can have {} jobs, this would be {}", kMostJobs, order.size()));
   }
+  GPUROTA_TRY(check_logs(uid, wanted));
   GPUROTA_TRY(check_after(uid, wanted));
   GPUROTA_TRY(jobs::start_order(order));
   return {};
+}
+
+// Who has more already, as the site has come to allow less, keeps it.
+Result<void> Jobs::check_logs(uid_t uid, const std::vector<Wanted>& wanted) const {
+  const std::uint64_t used = parts_.budgets.used(uid, Budget::kJobLogs);
+  const std::uint64_t most = parts_.budgets.most(uid, Budget::kJobLogs);
+  std::uint64_t bytes = used;
+  for (const Wanted& each : wanted) {
+    const JobEntry* const job = find(uid, each.spec.name);
+    if (job != nullptr) bytes -= job->log.amount();
+    if (each.spec.output == jobs::Output::kFile) bytes += jobs::kLogBound.count();
+  }
+  if (bytes <= std::max(used, most)) return {};
+  return fail(Code::kLimit,
+              fmt::format("the output of your jobs could take {}, and the site allows {} for each "
+                          "user (job_log_size_per_user): remove jobs, or send their output to the "
+                          "journal (--output journal)",
+                          to_string(Bytes(bytes)), to_string(Bytes(most))));
+}
+
+void Jobs::count_log(JobEntry& job) const {
+  const bool file = job.spec.output == jobs::Output::kFile;
+  job.log = parts_.budgets.charge(job.uid, Budget::kJobLogs, file ? jobs::kLogBound.count() : 0);
 }
 
 Result<void> Jobs::check_after(uid_t uid, const std::vector<Wanted>& wanted) const {
@@ -131,7 +156,10 @@ Result<void> Jobs::unname(const JobEntry& job) {
 
 JobEntry Jobs::make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) const {
   const jobs::Policy policy = policy_of(spec);
-  return {id, uid, parts_.processes.user_name(uid), std::move(spec), jobs::Supervision(policy)};
+  JobEntry job{id, uid, parts_.processes.user_name(uid), std::move(spec),
+               jobs::Supervision(policy)};
+  count_log(job);
+  return job;
 }
 
 Result<const JobEntry*> Jobs::add(uid_t uid, jobs::JobSpec spec) {
@@ -159,6 +187,7 @@ Result<void> Jobs::change(std::uint64_t id, jobs::JobSpec spec) {
   row.spec = encode(spec);
   GPUROTA_TRY(parts_.store->save_job(row));
   job.spec = std::move(spec);
+  count_log(job);
   job.life.set_policy(policy_of(job.spec));
   log::info("job changed", {{"job", job.spec.name}, {"uid", job.uid}});
   return {};
@@ -196,6 +225,7 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<Wanted> wan
     const std::uint64_t id = find(uid, wanted[i].spec.name)->id;
     JobEntry& job = entries_.at(id);
     job.spec = wanted[i].spec;
+    count_log(job);
     job.life.set_policy(policy_of(job.spec));
     if (changes[i] != Change::kAdded || !wanted[i].start) continue;
     carry_out(job, job.life.start(now()));

@@ -38,6 +38,7 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
                                            jobs::Supervision(policy, std::move(*state))});
   JobEntry& job = it->second;
   const std::uint64_t id = job.id;
+  count_log(job);
   job.adopted = true;
   // The lock tells who keeps it, also where the last daemon was killed before it wrote that down. One that
   // has been started and has not come so far will not run.

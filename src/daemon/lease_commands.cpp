@@ -93,7 +93,9 @@ void LeaseManager::stop_command(LeaseId id, pid_t pid, const std::string& why) {
   const auto it = entry->second.commands.find(pid);
   if (it == entry->second.commands.end() || it->second.ending) return;
   LeaseCommand& command = it->second;
-  log::info("command ends", {{"lease", to_string(id)}, {"pid", pid}, {"reason", why}});
+  log::info(
+      "command ends",
+      {{"lease", to_string(id)}, {"uid", entry->second.lease.uid}, {"pid", pid}, {"reason", why}});
   command.ending = true;
   command.kill_at = parts_.loop.now() + parts_.config.grace;
   command.members.ask_to_end();

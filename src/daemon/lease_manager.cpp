@@ -214,8 +214,10 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
   entry.cause = cause;
   entry.reason = reason;
   entry.lease.state = LeaseState::kEnding;
-  log::info("lease ends",
-            {{"lease", to_string(id)}, {"cause", name_of(cause)}, {"reason", reason}});
+  log::info("lease ends", {{"lease", to_string(id)},
+                           {"uid", entry.lease.uid},
+                           {"cause", name_of(cause)},
+                           {"reason", reason}});
   if (auto saved = save_end(id); !saved) {
     log::error("cannot store that a lease ends, ending it nevertheless",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
@@ -258,7 +260,8 @@ void LeaseManager::step_ending(LeaseId id) {
   const bool living = is_alive(entry);
   if (living && now >= entry.kill_at) {
     if (!entry.killed) {
-      log::warn("killing what did not end with its lease", {{"lease", to_string(id)}});
+      log::warn("killing what did not end with its lease",
+                {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
     }
     entry.killed = true;
     entry.members.kill();
@@ -330,7 +333,7 @@ void LeaseManager::finish(LeaseId id) {
   const LeaseEntry entry = std::move(it->second);
   entries_.erase(it);
   remember_use(entry);
-  log::info("lease gone", {{"lease", to_string(id)}});
+  log::info("lease gone", {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
   parts_.on_change(entry, true);
 }
 

@@ -26,11 +26,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +89,11 @@ std::string find_systemd_run() {
   }
   log::warn("systemd-run is not installed: jobs are children of this daemon, in its sandbox");
   return {};
+}
+
+std::uint64_t read_descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
 // For as long as nothing has begun that has to be ended: whatever is waited for may hang.
@@ -168,6 +175,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   world.jobs = &store;
   world.fillers = &store;
   world.durability = &store;
+  world.descriptors = read_descriptor_limit();
   world.longest_rounds = [&loop = *loop] { return loop.longest_rounds(); };
   Daemon daemon(world, config, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,

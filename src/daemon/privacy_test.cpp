@@ -38,8 +38,8 @@ class PrivacyTest : public FakeWorldTest {
         automatic({leases, attribution, processes, gpus, config, {}}),
         turns({loop, config, gpus, leases, recorder, {}, {}}),
         swap({loop, processes, turns, grants, config, {}, [](const GpuUuid&) {}, {}}),
-        tenants({loop, processes, leases, grants, config, automatic, swap, [](const GpuUuid&) {},
-                 [](pid_t) { return std::optional<LeaseId>(); }}),
+        tenants({loop, processes, leases, grants, config, budgets, automatic, swap,
+                 [](const GpuUuid&) {}, [](pid_t) { return std::optional<LeaseId>(); }}),
         keeper({loop, processes, config, gpus, leases, attribution, recorder,
                 [](pid_t) { return std::optional<LeaseId>(); }, [](LeaseId, const std::string&) {},
                 [](LeaseId, const std::string&) {}, [](const GpuUuid&) {},
@@ -55,7 +55,7 @@ class PrivacyTest : public FakeWorldTest {
                  "/libgpurota.so",
                  [] { return std::optional<ports::DriverInfo>(); },
                  [] { return std::optional<Error>(); },
-                 [] { return std::vector<proto::Check>(); },
+                 [](uid_t) { return std::vector<proto::Check>(); },
                  [](const GpuUuid&) {},
                  recorder,
                  {},
@@ -132,6 +132,7 @@ class PrivacyTest : public FakeWorldTest {
 
   std::unique_ptr<store::SqliteStore> store;
   lease::GrantBook grants;
+  UserBudgets budgets{{config, 1000, 0}};
   Recorder recorder;
   LeaseManager leases;
   Queue queue;

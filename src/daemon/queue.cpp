@@ -237,7 +237,8 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
 void Queue::leave(RequestId id, const Error& why) {
   if (!find(id)) return;
   const QueueEntry entry = take(id);
-  log::info("request leaves the queue", {{"request", to_string(id)}, {"reason", why.message}});
+  log::info("request leaves the queue",
+            {{"request", to_string(id)}, {"uid", entry.asked.uid}, {"reason", why.message}});
   if (auto removed = parts_.store.remove_request(id); !removed) {
     log::error("cannot remove a request from the store, the next start will",
                {{"request", to_string(id)}, {"error", removed.error().message}});
@@ -302,8 +303,9 @@ void Queue::grant(const lease::Grant& grant) {
   const QueueEntry entry = take(grant.request);
   const auto made = parts_.leases.make(entry.asked, grant.gpus, entry.id);
   if (made) {
-    log::info("request is served",
-              {{"request", to_string(entry.id)}, {"lease", to_string((*made)->lease.id)}});
+    log::info("request is served", {{"request", to_string(entry.id)},
+                                    {"uid", entry.asked.uid},
+                                    {"lease", to_string((*made)->lease.id)}});
     return parts_.on_granted(entry, **made);
   }
   log::error("a request cannot be served",

@@ -284,9 +284,9 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
     return audit(record);
   }
   record.error_code = error;
-  if (!calls_.first({uid, std::string(method), std::string(record.error_code), lease},
-                    parts_.loop.now())) {
-    return schedule(Denials::kWindow);
+  if (!calls_.is_told({uid, std::string(method), std::string(record.error_code), lease},
+                      parts_.loop.now())) {
+    return schedule(Repeats::kWindow);
   }
   audit(record);
   if (!minor) {
@@ -304,8 +304,8 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
 std::optional<Recorder::Event> Recorder::deny(LeaseId lease, uid_t uid, pid_t pid,
                                               const char* operation, std::optional<Bytes> asked) {
   constexpr const char* kCode = "LimitExceeded";
-  if (!grants_.first({uid, operation, kCode, lease}, parts_.loop.now())) {
-    schedule(Denials::kWindow);
+  if (!grants_.is_told({uid, operation, kCode, lease}, parts_.loop.now())) {
+    schedule(Repeats::kWindow);
     return std::nullopt;
   }
   AuditRecord record;
@@ -335,13 +335,10 @@ void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gp
 }
 
 // In the log too: the program can only say that it has no memory.
-void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, int most) {
+void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& why) {
   auto event = deny(lease, uid, pid, "process", std::nullopt);
   if (!event) return;
-  event->message = fmt::format(
-      "a process of {} gets no memory: the lease has {} already, as many "
-      "as the site allows (max_tenants_per_lease)",
-      to_string(lease), most);
+  event->message = fmt::format("a process of {} gets no memory: {}", to_string(lease), why);
   log::warn(event->message, {{"lease", to_string(lease)}, {"uid", uid}, {"pid", pid}});
   record(std::move(*event));
 }
@@ -350,7 +347,7 @@ void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, int most) {
 void Recorder::tell_denials() {
   const TimePoint time = parts_.loop.now();
   for (const bool grant : {false, true}) {
-    for (const Denials::Repeated& each : (grant ? grants_ : calls_).due(time)) {
+    for (const Repeats::Repeated& each : (grant ? grants_ : calls_).due(time)) {
       AuditRecord record;
       record.uid = each.key.uid;
       record.lease = each.key.lease;
@@ -397,7 +394,7 @@ void Recorder::on_timer() {
   timer_.reset();
   tell_denials();
   write(false);
-  if (calls_.next_due() || grants_.next_due()) schedule(Denials::kWindow);
+  if (calls_.next_due() || grants_.next_due()) schedule(Repeats::kWindow);
   if (parts_.history && !usage_.empty()) schedule(kUsagePeriod);
 }
 

@@ -8,12 +8,12 @@
 
 #include "config/config.h"
 #include "daemon/audit_log.h"
-#include "daemon/denials.h"
 #include "daemon/event_log.h"
 #include "daemon/event_spill.h"
 #include "daemon/gpu_table.h"
 #include "daemon/lease_manager.h"
 #include "daemon/queue.h"
+#include "daemon/repeats.h"
 #include "daemon/usage_book.h"
 #include "daemon/wait_times.h"
 #include "ports/durability.h"
@@ -91,8 +91,8 @@ class Recorder {
                std::string_view error);
   // A process was refused memory.
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
-  // A process was refused, as its lease has `most` of them.
-  void on_crowd(LeaseId lease, uid_t uid, pid_t pid, int most);
+  // A process was refused; `why` says of what there are too many.
+  void on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
   // What the leases with use on this GPU used at the last look; the others used nothing.
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
 
@@ -132,8 +132,8 @@ class Recorder {
   EventLog events_;
   std::map<proto::EventType, std::uint64_t> counts_;
   UsageBook usage_;
-  Denials calls_;
-  Denials grants_;
+  Repeats calls_;
+  Repeats grants_;
   std::optional<AuditLog> audit_;
   std::optional<EventSpill> spill_;
   std::map<LeaseId, Told> told_;

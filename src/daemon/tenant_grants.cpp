@@ -24,8 +24,9 @@ constexpr const char* kDoesNotRead = "it does not read its answers";
 
 Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
                                                        const gpurota_msg_hello& hello,
-                                                       const LeaseEntry& entry) {
+                                                       const LeaseEntry& entry, Place place) {
   auto tenant = std::make_unique<Tenant>();
+  tenant->place = std::move(place);
   tenant->id = TenantId{++last_id_};
   tenant->lease = entry.lease.id;
   tenant->session = &session;

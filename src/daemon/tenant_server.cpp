@@ -5,6 +5,8 @@
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -37,13 +39,16 @@ bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS])
 TenantServer::TenantServer(Parts parts)
     : parts_(std::move(parts)),
       since_(parts_.loop.now()),
-      doorman_(parts_.loop,
-               {"tenant", [this] { return parts_.config.max_connections_per_user; },
-                [this](uid_t uid) {
-                  return std::count_if(sessions_.begin(), sessions_.end(),
-                                       [&](const auto& s) { return s.second->peer.uid == uid; });
-                },
-                [this](Fd fd, ipc::Peer peer) { welcome(std::move(fd), std::move(peer)); }}) {
+      doorman_(parts_.loop, {"tenant", [this] { return parts_.config.max_connections_per_user; },
+                             [this](uid_t uid) {
+                               return std::count_if(
+                                   sessions_.begin(), sessions_.end(),
+                                   [&](const auto& s) { return s.second->peer.uid == uid; });
+                             },
+                             parts_.budgets,
+                             [this](Fd fd, ipc::Peer peer, UserBudgets::Held held) {
+                               welcome(std::move(fd), std::move(peer), std::move(held));
+                             }}) {
   parts_.swap.set_wire({[this](TenantId id, std::span<const std::byte> packet) {
                           const Tenant* tenant = find(id);
                           if (!tenant || !tenant->event) return SwapTenants::Sent::kGone;
@@ -71,10 +76,11 @@ TenantServer::Tenant* TenantServer::find(TenantId id) const {
   return it == tenants_.end() ? nullptr : it->second.get();
 }
 
-void TenantServer::welcome(Fd fd, ipc::Peer peer) {
+void TenantServer::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor) {
   if (peer.process.pid == 0) return;  // in a pid namespace that hides it: cannot be followed
   auto session = std::make_unique<Session>();
   Session& added = *session;
+  added.descriptor = std::move(descriptor);
   added.fd = std::move(fd);
   added.peer = std::move(peer);
   auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
@@ -141,10 +147,26 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   }
   const bool own = session.peer.uid == entry->lease.uid;
   if (!own && !same_token(entry->token, hello.token)) return GPUROTA_REFUSED_LEASE;
+  return GPUROTA_OK;
+}
+
+// Who comes back is not one more.
+Result<TenantServer::Place> TenantServer::place_for(const Session& session,
+                                                    const gpurota_msg_hello& hello,
+                                                    const Lease& lease) {
   const ports::ProcessId& process = session.peer.process;
-  const bool refused =
-      crowded(entry->lease.id, process) && !comes_back(entry->lease, hello, process);
-  return refused ? GPUROTA_REFUSED_BUSY : GPUROTA_OK;
+  const auto back = [&] { return comes_back(lease, hello, process); };
+  if (crowded(lease.id, process) && !back()) {
+    return fail(Code::kLimit, fmt::format("the lease has {} already, as many as the site allows "
+                                          "(max_tenants_per_lease)",
+                                          parts_.config.max_tenants_per_lease));
+  }
+  Place place;
+  auto tenant = parts_.budgets.take(lease.uid, Budget::kTenants);
+  if (!tenant && !back()) return tl::unexpected(std::move(tenant).error());
+  place.tenant = tenant ? std::move(*tenant) : parts_.budgets.charge(lease.uid, Budget::kTenants);
+  GPUROTA_ASSIGN_OR_RETURN(place.event, parts_.budgets.take(lease.uid, Budget::kDescriptors));
+  return place;
 }
 
 // A process that has memory under the lease is in it, however many it may have by now: it would only be counted
@@ -182,38 +204,49 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   const std::uint32_t seq = message.header.seq;
   const LeaseEntry* entry = nullptr;
   if (const std::uint32_t status = admit(session, message, entry); status != GPUROTA_OK) {
-    if (status == GPUROTA_REFUSED_BUSY && parts_.on_crowd) {
-      parts_.on_crowd(entry->lease, session.peer.process.pid);
-    }
     return refuse(session, seq, status);
   }
-  auto added = add_tenant(session, message, *entry);
+  auto place = place_for(session, message, entry->lease);
+  auto added = place ? add_tenant(session, message, *entry, std::move(*place))
+                     : tl::unexpected(std::move(place).error());
+  if (!added && added.error().code == Code::kLimit) {
+    if (parts_.on_crowd) {
+      parts_.on_crowd(entry->lease, session.peer.process.pid, added.error().message);
+    }
+    return refuse(session, seq, GPUROTA_REFUSED_BUSY);
+  }
   if (!added) {
     // To the library that is a daemon which is away: it tries again.
     return end_session(session, "it cannot be taken up: " + added.error().message);
   }
   session.hello_deadline.reset();
   Tenant& tenant = **added;
-  auto event_pair = ipc::make_socket_pair(SOCK_SEQPACKET);
-  if (!event_pair) return end_session(session, event_pair.error().message);
-  tenant.event = std::move(event_pair->first);
-  (void)ipc::refuse_descriptors(tenant.event.get());
-  const TenantId id = tenant.id;
-  auto source = parts_.loop.watch_fd(tenant.event.get(), false, ports::Urgency::kClient,
-                                     [this, id](unsigned events) { on_event_socket(id, events); });
-  if (!source) return end_session(session, source.error().message);
-  tenant.event_source = std::move(*source);
+  const auto event = open_event_socket(tenant);
+  if (!event) return end_session(session, event.error().message);
   publish_all(tenant.lease);
   auto welcome = make_message<gpurota_msg_welcome>(GPUROTA_MSG_WELCOME, seq);
   welcome.version = GPUROTA_WIRE_VERSION;
   welcome.status = GPUROTA_OK;
-  welcome.tenant = id.value;
+  welcome.tenant = tenant.id.value;
   welcome.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_OPEN;
   if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
-  const std::array fds{tenant.page->fd(), event_pair->second.get()};
-  if (!send_message(session.fd.get(), welcome, fds)) {
-    end_session(session, "it did not take the welcome");
-  }
+  const std::array fds{tenant.page->fd(), event->get()};
+  const bool taken = send_message(session.fd.get(), welcome, fds);
+  tenant.page->close_fd();
+  if (!taken) end_session(session, "it did not take the welcome");
+}
+
+// The tenant's end of it.
+Result<Fd> TenantServer::open_event_socket(Tenant& tenant) {
+  GPUROTA_ASSIGN_OR_RETURN(auto pair, ipc::make_socket_pair(SOCK_SEQPACKET));
+  tenant.event = std::move(pair.first);
+  (void)ipc::refuse_descriptors(tenant.event.get());
+  GPUROTA_ASSIGN_OR_RETURN(tenant.event_source,
+                           parts_.loop.watch_fd(tenant.event.get(), false, ports::Urgency::kClient,
+                                                [this, id = tenant.id](unsigned events) {
+                                                  on_event_socket(id, events);
+                                                }));
+  return std::move(pair.second);
 }
 
 bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& question) {
@@ -288,12 +321,14 @@ void TenantServer::end_session(Session& session, const std::string& why) {
   session.hello_deadline.reset();
   session.asking.reset();
   session.fd.reset();
+  session.descriptor.set(0);
   Ended ended{&session, {}};
   if (Tenant* const tenant = std::exchange(session.tenant, nullptr)) {
     ended.tenant = tenant->id;
     tenant->session = nullptr;
     tenant->event_source.reset();
     tenant->event.reset();
+    tenant->place.event.set(0);
     tenant->awaiting.clear();
     tenant->asked.reset();
   }

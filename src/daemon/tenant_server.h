@@ -37,6 +37,7 @@ class TenantServer {
     LeaseManager& leases;
     lease::GrantBook& grants;
     const config::Config& config;
+    UserBudgets& budgets;
     AutomaticLeases& automatic;
     SwapTenants& swap;
     // Something happened that only a look at this GPU can tell more of.
@@ -45,8 +46,8 @@ class TenantServer {
     std::function<std::optional<LeaseId>(pid_t)> owner_of;
     // A process was refused memory: how much it asked for.
     std::function<void(LeaseId, pid_t, const GpuUuid&, Bytes asked)> on_refusal = {};
-    // A process was refused, as its lease has as many as the site allows.
-    std::function<void(const Lease&, pid_t)> on_crowd = {};
+    // A process was refused, as its lease or the lease's user has as many as may be; `why` is what they have.
+    std::function<void(const Lease&, pid_t, const std::string& why)> on_crowd = {};
     // Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
     std::function<std::optional<bool>(const Lease&, pid_t)> holds_memory = {};
   };
@@ -79,7 +80,7 @@ class TenantServer {
   struct Session;
   struct Tenant;
 
-  void welcome(Fd fd, ipc::Peer peer);
+  void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
   void on_session(Session& session);
   void on_event_socket(TenantId id, unsigned events);
   bool take_event(Tenant& tenant, const TenantMessage& message);
@@ -90,12 +91,16 @@ class TenantServer {
   bool automatic(Session& session, const gpurota_msg_automatic& question);
   bool ask_again(Session& session, const gpurota_msg_automatic& question);
   bool crowded(LeaseId lease, const ports::ProcessId& newcomer) const;
+  struct Place;
+  Result<Place> place_for(const Session& session, const gpurota_msg_hello& hello,
+                          const Lease& lease);
   bool comes_back(const Lease& lease, const gpurota_msg_hello& hello,
                   const ports::ProcessId& process) const;
   std::uint32_t admit(const Session& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
   Result<Tenant*> add_tenant(Session& session, const gpurota_msg_hello& hello,
-                             const LeaseEntry& entry);
+                             const LeaseEntry& entry, Place place);
+  Result<Fd> open_event_socket(Tenant& tenant);
   void supersede(LeaseId lease, const ports::ProcessId& process, TenantId by);
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);

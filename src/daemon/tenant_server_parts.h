@@ -10,8 +10,15 @@
 
 namespace gpurota::daemon {
 
+// What a tenant counts as against the user of its lease.
+struct TenantServer::Place {
+  UserBudgets::Held tenant;
+  UserBudgets::Held event;  // its descriptor
+};
+
 // One CALL connection. It becomes a tenant's with a good HELLO. Only end_ended_sessions() destroys one.
 struct TenantServer::Session {
+  UserBudgets::Held descriptor;
   Fd fd;  // empty: it has ended
   ipc::Peer peer;
   ports::EventLoop::SourcePtr source;
@@ -23,6 +30,7 @@ struct TenantServer::Session {
 struct TenantServer::Tenant {
   TenantId id;
   LeaseId lease;
+  Place place;
   std::vector<GpuUuid> slots;  // as laid out in its page
   TrackedProcess process;
   std::optional<sys::SharedPage> page;  // always set once it is in the map

@@ -21,6 +21,9 @@
 
 namespace gpurota::jobs {
 
+// Of the output of one job, or of one filler.
+inline constexpr Bytes kLogBound = mib(16);
+
 class LogFile {
  public:
   virtual ~LogFile() = default;

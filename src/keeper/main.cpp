@@ -26,7 +26,6 @@
 namespace gpurota::keeper {
 namespace {
 
-constexpr Bytes kLogBound = mib(16);
 // What the run leaves behind may hold its output open for as long as it likes.
 constexpr int kDrainMs = 200;
 
@@ -162,7 +161,7 @@ Result<jobs::KeeperReport> keep(int directory) {
   GPUROTA_ASSIGN_OR_RETURN(const jobs::KeeperOrders orders, jobs::decode_orders(text));
   GPUROTA_ASSIGN_OR_RETURN(LogFd a, LogFd::open(directory, jobs::kLogFiles[0]));
   GPUROTA_ASSIGN_OR_RETURN(LogFd b, LogFd::open(directory, jobs::kLogFiles[1]));
-  jobs::LogRing log(a, b, kLogBound);
+  jobs::LogRing log(a, b, jobs::kLogBound);
   GPUROTA_TRY(log.open());
   sigset_t set, term;
   sigemptyset(&set);

@@ -51,8 +51,12 @@ class Processes {
 
   virtual ~Processes() = default;
 
-  // kGone if it has ended, also if its number is another's now; kDenied if its start is not known or hidden (hidepid).
+  // kGone if it has ended, also if its number is another's now; kDenied if its start is not known or hidden (hidepid);
+  // kLimit without a descriptor for it.
   virtual Result<HandlePtr> open(const ProcessId& process) = 0;
+  // Asked by open() for each handle, with the process's real user, and kept with it; an error of it is open()'s.
+  using Admission = std::function<Result<std::shared_ptr<void>>(uid_t)>;
+  virtual void set_admission(Admission /*admission*/) {}
   // Calls back once when the process dies (soon, if it is dead already). Several may be registered.
   virtual Result<EventLoop::SourcePtr> on_death(Handle& process,
                                                 std::function<void()> callback) = 0;

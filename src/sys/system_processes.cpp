@@ -28,8 +28,18 @@ tl::unexpected<Error> process_ended(pid_t pid) {
   return fail(Code::kGone, fmt::format("process {} has ended", pid));
 }
 
-// Hidden or gone? Both look the same in /proc where hidepid is set.
+tl::unexpected<Error> out_of_descriptors(int error_number) {
+  return fail(
+      Code::kLimit,
+      "gpurotad is out of descriptors: try again, or let it have more (LimitNOFILE= of its unit)",
+      error_number);
+}
+
+// Hidden or gone? Both look the same in /proc where hidepid is set. Neither, if nothing can be opened.
 tl::unexpected<Error> unreadable(pid_t pid) {
+  if (!Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)) && (errno == EMFILE || errno == ENFILE)) {
+    return out_of_descriptors(errno);
+  }
   if (::kill(pid, 0) == 0 || errno == EPERM) {
     return fail(Code::kDenied,
                 fmt::format("process {} is hidden from us (/proc is mounted with hidepid)", pid));
@@ -50,33 +60,46 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
   return info;
 }
 
+// Of a handle and the first who waits for its process, whichever goes last.
+struct Pidfd {
+  Fd fd;
+  std::shared_ptr<void> admission;
+  bool watched = false;  // the loop watches a descriptor once
+};
+
 // Fires once, even if destroyed in its own callback.
 class Death final : public EventLoop::Source {
  public:
-  static Result<EventLoop::SourcePtr> make(EventLoop& loop, int pidfd,
+  static Result<EventLoop::SourcePtr> make(EventLoop& loop, std::shared_ptr<Pidfd> pidfd,
                                            std::function<void()> callback) {
     auto death = std::make_unique<Death>();
-    // Its own descriptor: several may wait for one process, and the handle may go first.
-    death->pidfd_ = Fd(::fcntl(pidfd, F_DUPFD_CLOEXEC, 3));
-    if (!death->pidfd_) return fail_errno("cannot duplicate a pidfd", errno);
+    if (pidfd->watched) {
+      Fd fd(::fcntl(pidfd->fd.get(), F_DUPFD_CLOEXEC, 3));
+      if (!fd) return fail_errno("cannot duplicate a pidfd", errno);
+      pidfd = std::make_shared<Pidfd>(Pidfd{std::move(fd), pidfd->admission});
+    }
+    death->pidfd_ = std::move(pidfd);
     auto source = std::make_shared<EventLoop::SourcePtr>();
     GPUROTA_ASSIGN_OR_RETURN(
         *source,
-        loop.watch_fd(death->pidfd_.get(), false, ports::Urgency::kSafety,
+        loop.watch_fd(death->pidfd_->fd.get(), false, ports::Urgency::kSafety,
                       [source = std::weak_ptr(source), callback = std::move(callback)](unsigned) {
                         if (const auto held = source.lock()) held->reset();
                         callback();
                       }));
     death->source_ = std::move(source);
+    death->pidfd_->watched = true;
     return death;
   }
 
   ~Death() override {
-    if (source_) source_->reset();
+    if (!source_) return;
+    source_->reset();
+    pidfd_->watched = false;
   }
 
  private:
-  Fd pidfd_;
+  std::shared_ptr<Pidfd> pidfd_;
   std::shared_ptr<EventLoop::SourcePtr> source_;
 };
 
@@ -84,15 +107,16 @@ class Death final : public EventLoop::Source {
 
 class SystemProcesses::SystemHandle final : public Handle {
  public:
-  SystemHandle(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  SystemHandle(pid_t pid, std::shared_ptr<Pidfd> pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
   pid_t pid() const override { return pid_; }
-  int pidfd() const { return pidfd_.get(); }
+  const std::shared_ptr<Pidfd>& pidfd() const { return pidfd_; }
   bool alive() const override {
-    pollfd ended{pidfd_.get(), POLLIN, 0};
+    pollfd ended{pidfd_->fd.get(), POLLIN, 0};
     return ::poll(&ended, 1, 0) == 0;
   }
   Result<void> send_signal(int signal) override {
-    if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0) == 0 || errno == ESRCH) {
+    if (::syscall(SYS_pidfd_send_signal, pidfd_->fd.get(), signal, nullptr, 0) == 0 ||
+        errno == ESRCH) {
       return {};
     }
     return fail_errno(fmt::format("cannot send signal {} to process {}", signal, pid_), errno);
@@ -100,7 +124,7 @@ class SystemProcesses::SystemHandle final : public Handle {
 
  private:
   pid_t pid_;
-  Fd pidfd_;
+  std::shared_ptr<Pidfd> pidfd_;
 };
 
 SystemProcesses::SystemProcesses(EventLoop& loop)
@@ -122,13 +146,18 @@ Result<ports::Processes::HandlePtr> SystemProcesses::open(const ports::ProcessId
                   "pidfd_open: gpurota needs Linux 5.3 or newer",
                   errno);
     }
+    if (errno == EMFILE || errno == ENFILE) return out_of_descriptors(errno);
     return fail_errno(fmt::format("cannot open process {}", pid), errno);
   }
   // After opening: what has this pid and this start time now is what the pidfd refers to.
-  const auto stat = read_proc_stat(pid);
-  if (!stat) return unreadable(pid);
-  if (stat->start_ticks != process.start_ticks) return process_ended(pid);
-  return std::make_unique<SystemHandle>(pid, std::move(pidfd));
+  const auto info = read_process(pid);
+  if (!info) return unreadable(pid);
+  if (info->start_ticks != process.start_ticks) return process_ended(pid);
+  auto shared = std::make_shared<Pidfd>(Pidfd{std::move(pidfd), nullptr});
+  if (admission_) {
+    GPUROTA_ASSIGN_OR_RETURN(shared->admission, admission_(info->uid));
+  }
+  return std::make_unique<SystemHandle>(pid, std::move(shared));
 }
 
 Result<EventLoop::SourcePtr> SystemProcesses::on_death(Handle& process,

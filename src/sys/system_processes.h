@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpurota::sys {
@@ -20,6 +21,7 @@ class SystemProcesses final : public ports::Processes {
   explicit SystemProcesses(ports::EventLoop& loop);
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;
+  void set_admission(Admission admission) override { admission_ = std::move(admission); }
   Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
@@ -40,6 +42,7 @@ class SystemProcesses final : public ports::Processes {
   class SystemHandle;
 
   ports::EventLoop& loop_;
+  Admission admission_;
   std::optional<CgroupMount> cgroups_;
   std::string boot_id_;
   UserNames names_;

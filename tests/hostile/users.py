@@ -1,5 +1,7 @@
 """Who takes part: two users without accounts, and becoming one of them (as root)."""
+import ast
 import os
+import signal
 
 MALLORY, ALICE = 54001, 54002
 
@@ -8,3 +10,30 @@ def as_user(uid):
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+
+
+class Doing:
+    """A process of `uid` that does `work` and then stays, holding what it holds, until end(). `said` is what work() returned."""
+
+    def __init__(self, uid, work):
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(read)
+            code = 1
+            try:
+                as_user(uid)
+                os.write(write, f"{work()!r}\n".encode())
+                signal.pause()
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(write)
+        with os.fdopen(read, encoding="utf-8") as pipe:
+            text = pipe.readline()
+        assert text, "it failed, see above"
+        self.said = ast.literal_eval(text)
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)

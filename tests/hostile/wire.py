@@ -66,6 +66,9 @@ class Control:
         """The reply or the error, as the daemon worded it; None: closed."""
         try:
             self.socket.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters}).encode() + b"\0")
+        except (ConnectionError, BrokenPipeError):
+            pass  # hung up on; why may be there to be read
+        try:
             while b"\0" not in self.pending:
                 more = self.socket.recv(1 << 16)
                 if not more:
@@ -75,3 +78,8 @@ class Control:
             return None
         message, self.pending = self.pending.split(b"\0", 1)
         return json.loads(message)
+
+    def ask_for_stream(self, method, **parameters):
+        """Nothing of it is read."""
+        call = {"method": "dev.gpurota." + method, "parameters": parameters, "more": True}
+        self.socket.sendall(json.dumps(call).encode() + b"\0")

@@ -1,10 +1,11 @@
-// Repeated denials told as one: the first at once, the others as a number when their time is up. Pure
-// bookkeeping, state thread. Bounded for each user, so that nobody's flood costs others or memory.
+// What repeats itself, told in short: the first ones of a kind as they come, the others as a number when their time is up. Pure
+// bookkeeping; one thread at a time. Bounded for each user, so that nobody's flood costs others or memory.
 #pragma once
 
 #include "base/ids.h"
 #include "core/time.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace gpurota::daemon {
 
-class Denials {
+class Repeats {
  public:
   static constexpr Duration kWindow = std::chrono::seconds(10);
   static constexpr std::size_t kMostPerUser = 32;
@@ -33,8 +34,8 @@ class Denials {
     std::uint64_t count = 0;
   };
 
-  // True: tell it. False: it has been told in this window, and is counted.
-  bool first(Key key, TimePoint now);
+  // True: tell it. False: `most` of its kind have been told in this window, and it is counted.
+  bool is_told(Key key, TimePoint now, std::uint64_t most = 1);
   // What was counted in windows that are over.
   std::vector<Repeated> due(TimePoint now);
   // When the next window is over; nothing: there is none.
@@ -43,6 +44,7 @@ class Denials {
  private:
   struct Window {
     TimePoint begun{};
+    std::uint64_t told = 0;
     std::uint64_t more = 0;
   };
   std::map<Key, Window> windows_;  // by user first

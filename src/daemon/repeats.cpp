@@ -1,10 +1,10 @@
-#include "daemon/denials.h"
+#include "daemon/repeats.h"
 
 #include <algorithm>
 
 namespace gpurota::daemon {
 
-bool Denials::first(Key key, TimePoint now) {
+bool Repeats::is_told(Key key, TimePoint now, std::uint64_t most) {
   auto at = windows_.find(key);
   if (at == windows_.end()) {
     const auto from = windows_.lower_bound(Key{key.uid, "", "", std::nullopt});
@@ -19,15 +19,16 @@ bool Denials::first(Key key, TimePoint now) {
     }
   }
   if (at != windows_.end() && now - at->second.begun < kWindow) {
-    ++at->second.more;
-    return false;
+    const bool told = at->second.told < most;
+    ++(told ? at->second.told : at->second.more);
+    return told;
   }
   const std::uint64_t before = at == windows_.end() ? 0 : at->second.more;
-  windows_[key] = {now, before};
+  windows_[key] = {now, 1, before};
   return true;
 }
 
-std::vector<Denials::Repeated> Denials::due(TimePoint now) {
+std::vector<Repeats::Repeated> Repeats::due(TimePoint now) {
   std::vector<Repeated> repeated;
   for (auto it = windows_.begin(); it != windows_.end();) {
     if (now - it->second.begun < kWindow) {
@@ -40,7 +41,7 @@ std::vector<Denials::Repeated> Denials::due(TimePoint now) {
   return repeated;
 }
 
-std::optional<TimePoint> Denials::next_due() const {
+std::optional<TimePoint> Repeats::next_due() const {
   std::optional<TimePoint> next;
   for (const auto& [key, window] : windows_) {
     if (!next || window.begun + kWindow < *next) next = window.begun + kWindow;

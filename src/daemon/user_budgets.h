@@ -1,0 +1,87 @@
+// What each user may use up of what the daemon has for everybody, over all leases, connections and protocols: the one home
+// of these limits. State thread only; decides, and does nothing else.
+//
+// Whoever uses something up for a user holds a `Held` for as long. Descriptors have no number in the configuration: nobody gets
+// more than are left, so that one user alone has half of them at the most, and whoever has few always gets one. Of what is
+// left, a part is for those who hold leases, and the last for root and the daemon itself.
+#pragma once
+
+#include "base/result.h"
+#include "config/config.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+enum class Budget { kDescriptors, kTenants, kUnread, kJobLogs };
+inline constexpr std::array kBudgets = {Budget::kDescriptors, Budget::kTenants, Budget::kUnread,
+                                        Budget::kJobLogs};
+// "descriptors": for people.
+const char* to_string(Budget budget);
+
+class UserBudgets {
+ public:
+  struct Parts {
+    const config::Config& config;
+    std::uint64_t descriptors = 0;  // that this process may have
+    uid_t daemon_user = 0;
+    // Empty: nobody does.
+    std::function<bool(uid_t)> holds_lease = {};
+  };
+
+ private:
+  using Used = std::map<std::pair<Budget, uid_t>, std::uint64_t>;
+
+ public:
+  // Counts against a user until it goes. It may outlive the budgets.
+  class Held {
+   public:
+    Held() = default;
+    Held(Held&& other) noexcept { *this = std::move(other); }
+    Held& operator=(Held&& other) noexcept;
+    ~Held() { set(0); }
+    // More or less of the same, without asking.
+    void set(std::uint64_t amount);
+    std::uint64_t amount() const { return amount_; }
+
+   private:
+    friend class UserBudgets;
+    std::shared_ptr<Used> used_;
+    std::pair<Budget, uid_t> key_{};
+    std::uint64_t amount_ = 0;
+  };
+
+  explicit UserBudgets(Parts parts);
+
+  // kLimit, with a sentence for the user that says what they have and what they may.
+  Result<Held> take(uid_t user, Budget budget, std::uint64_t amount = 1);
+  // The same for what cannot be refused, as it is there already.
+  Held charge(uid_t user, Budget budget, std::uint64_t amount = 1);
+
+  std::uint64_t used(uid_t user, Budget budget) const;
+  // What the user could have in all, as things are.
+  std::uint64_t most(uid_t user, Budget budget) const;
+  bool is_used_up(uid_t user, Budget budget) const {
+    return used(user, budget) >= most(user, budget);
+  }
+  // Who has most of it; nothing: nobody has any.
+  std::optional<uid_t> first(Budget budget) const;
+
+ private:
+  std::uint64_t left_of_descriptors(uid_t user) const;
+
+  Parts parts_;
+  std::shared_ptr<Used> used_ = std::make_shared<Used>();
+};
+
+}  // namespace gpurota::daemon

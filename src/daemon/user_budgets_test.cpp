@@ -1,0 +1,71 @@
+#include "daemon/user_budgets.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr uid_t kAlice = 1000, kMallory = 1001, kDaemon = 500;
+constexpr std::uint64_t kTable = 800;
+
+class UserBudgetsTest : public ::testing::Test {
+ protected:
+  // As many as there are for the user.
+  std::uint64_t fill(uid_t user, Budget budget) {
+    std::uint64_t count = 0;
+    for (; auto held = budgets.take(user, budget); ++count) all.push_back(std::move(*held));
+    return count;
+  }
+
+  config::Config config;
+  std::vector<UserBudgets::Held> all;
+  std::optional<uid_t> holder;
+  UserBudgets budgets{{config, kTable, kDaemon, [this](uid_t uid) { return holder == uid; }}};
+};
+
+TEST_F(UserBudgetsTest, WhoFillsTheTableIsTheOneWhoIsRefused) {
+  const std::uint64_t filled = fill(kMallory, Budget::kDescriptors);
+  EXPECT_EQ(filled, kTable * 6 / 8 / 2);
+  const auto one_more = budgets.take(kMallory, Budget::kDescriptors);
+  ASSERT_FALSE(one_more);
+  EXPECT_EQ(one_more.error().code, Code::kLimit);
+  EXPECT_NE(one_more.error().message.find("user 1001 hold 300 of gpurotad's 800 descriptors"),
+            std::string::npos)
+      << one_more.error().message;
+  EXPECT_GT(fill(kAlice, Budget::kDescriptors), kTable / 8);
+}
+
+TEST_F(UserBudgetsTest, ManyUsersTogetherLeaveSomeToHoldersAndTheLastToRoot) {
+  for (uid_t user = 2000; user < 2400; ++user) fill(user, Budget::kDescriptors);
+  EXPECT_FALSE(budgets.take(kAlice, Budget::kDescriptors));
+  holder = kAlice;
+  EXPECT_GE(fill(kAlice, Budget::kDescriptors), kTable / 16 - 1);
+  EXPECT_GE(fill(0, Budget::kDescriptors), kTable / 8);
+}
+
+TEST_F(UserBudgetsTest, TheDaemonsOwnUserMayHaveThemAll) {
+  EXPECT_EQ(fill(kDaemon, Budget::kDescriptors), kTable);
+}
+
+TEST_F(UserBudgetsTest, WhatGoesIsGivenBack) {
+  config.max_tenants_per_user = 3;
+  EXPECT_EQ(fill(kAlice, Budget::kTenants), 3u);
+  EXPECT_EQ(fill(kMallory, Budget::kTenants), 3u);
+  all.erase(all.begin());
+  EXPECT_TRUE(budgets.take(kAlice, Budget::kTenants));
+  all.clear();
+  EXPECT_EQ(budgets.used(kAlice, Budget::kTenants), 0u);
+  EXPECT_FALSE(budgets.first(Budget::kTenants));
+}
+
+TEST_F(UserBudgetsTest, WhatIsThereAlreadyIsCountedAndNotRefused) {
+  config.max_tenants_per_user = 3;
+  fill(kAlice, Budget::kTenants);
+  all.push_back(budgets.charge(kAlice, Budget::kTenants, 2));
+  EXPECT_EQ(budgets.used(kAlice, Budget::kTenants), 5u);
+  EXPECT_EQ(budgets.first(Budget::kTenants), kAlice);
+  EXPECT_FALSE(budgets.take(kAlice, Budget::kTenants));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

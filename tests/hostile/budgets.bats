@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# One user takes as much as it can of what the daemon has for all.
+
+load ../e2e/helpers
+
+setup() {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  make_folders
+  chmod 755 . run
+}
+# Leases of others are there, which nobody here could release.
+teardown() {
+  if [ -n "${DAEMON_PID:-}" ]; then kill_daemon; fi
+  end_test
+}
+
+# case_of NAME: of budgets.py.
+case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
+
+
+@test "who fills the table of descriptors is refused, and says why; others and root are served" {
+  as_daemon() { ulimit -n 600 && exec "$@"; }
+  start_daemon
+  case_of descriptors
+  says gpurotad.log "nobody may hold more than are left"
+}
+
+@test "programs under limits are counted for their user, over all leases" {
+  echo 'max_tenants_per_user = 10' >gpurota.toml
+  start_daemon
+  case_of tenants
+  says gpurotad.log "max_tenants_per_user"
+}
+
+@test "answers that nobody reads take memory within the user's budget, and a reader that is behind hears how things stand last" {
+  start_daemon
+  case_of unread
+}
+
+@test "what one user makes the daemon log is a few lines and a number" {
+  start_daemon
+  case_of flood
+  wait_until says gpurotad.log "more of the same within ten seconds, not written.*uid=54001"
+  [ "$(grep -c 'uid=54001' gpurotad.log)" -lt 150 ]
+}
+
+@test "the output of a user's jobs has a bound on the disk, which a job too many is refused for" {
+  echo 'job_log_size_per_user = "32M"' >gpurota.toml
+  start_daemon
+  gpurota job add a --memory 1G -- sleep 600
+  gpurota job add b --memory 1G -- sleep 600
+  run gpurota job add c --memory 1G -- sleep 600
+  [ "$status" != 0 ]
+  [[ $output == *"could take 48 MiB, and the site allows 32 MiB"*job_log_size_per_user* ]]
+  gpurota doctor | grep 'output of jobs: .* uses 32 MiB of 32 MiB'
+  gpurota job remove --force a
+  wait_until gpurota job add c --memory 1G -- sleep 600
+  for name in b c; do gpurota job remove --force "$name"; done
+  wait_until no_leases
+}
