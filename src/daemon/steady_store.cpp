@@ -99,7 +99,7 @@ void SteadyStore::run(bool settle) {
   running_ = over->get_future().share();
   worker_.run(
       [store = &store_, settle, over] {
-        const auto done = settle ? store->settle() : store->sync();
+        auto done = settle ? store->settle() : store->sync();
         over->set_value();
         return done;
       },
