@@ -42,6 +42,8 @@ bool only_looks(const proto::Call& call) {
 std::string not_durable(const Error& why) {
   return proto::error_json(
       proto::wire_error(Error(why).context("this has been done, but may not be written down")));
+}
+
 // The answer to the call that it is about to send.
 void turn_away(const Fd& fd, const Error& why) {
   const std::string text = proto::error_json(proto::wire_error(why));

@@ -91,9 +91,11 @@ class ControlServerDurability : public ::testing::Test {
   config::Config config_;
   Disk disk_;
   int calls_ = 0;
+  UserBudgets budgets_{{config_, 1000, 0}};
   ControlServer server_{
       {.loop = loop_,
        .config = config_,
+       .budgets = budgets_,
        .call = [this](const Caller&, const proto::Call& call) { return answer(call); },
        .describe = {},
        .abandon = [](LeaseId) {},

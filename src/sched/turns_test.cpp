@@ -81,63 +81,6 @@ TEST_F(TurnsTest, AnIdleHolderStaysResidentUntilItsMemoryIsNeeded) {
   EXPECT_TRUE(holds(kLeaseB)) << "at once: it has been idle for long";
 }
 
-TEST_F(TurnsTest, WhoComesWhenAQuantumIsOverDoesNotWaitForAnother) {
-  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
-  add_two_that_do_not_fit();
-  work(kA);
-  ASSERT_TRUE(holds(kLeaseA));
-  pass(seconds(115));  // for eleven quanta and a half nobody else wants it
-  work(kB);
-  EXPECT_TRUE(holds(kLeaseB)) << "as much as A has had, and A's quantum is over";
-  pass(seconds(9));
-  EXPECT_TRUE(holds(kLeaseB)) << "B has a quantum, too";
-  pass(seconds(2));
-  EXPECT_TRUE(holds(kLeaseA));
-}
-
-// A program of small kernels has nothing in flight at most looks.
-TEST_F(TurnsTest, WhoComesBetweenTwoKernelsOfTheHolderBringsNoCredit) {
-  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
-  add_two_that_do_not_fit();
-  work(kA);
-  pass(seconds(1000));
-  ASSERT_TRUE(holds(kLeaseA));
-  rest(kA);
-  work(kB);
-  work(kA);
-  pass(seconds(2));
-  ASSERT_TRUE(holds(kLeaseB));
-  pass(seconds(10));
-  EXPECT_TRUE(holds(kLeaseA)) << "B was away, and has saved nothing up";
-}
-
-// Found on a GPU: a lease waited 2.1 s at quanta of 100 ms. The other had come for a moment while it was at rest, and wanted
-// nothing when the turn changed hands.
-TEST_F(TurnsTest, WhoIsGivenTheTurnOfAHolderAtRestBringsNoCredit) {
-  ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
-  add_two_that_do_not_fit();
-  work(kA);
-  pass(seconds(1000));
-  rest(kA);
-  pass(seconds(1));
-  silent.insert(kA);
-  work(kB);
-  rest(kB);
-  silent.clear();
-  say(kA);
-  ASSERT_TRUE(holds(kLeaseB));
-  work(kB);
-  rest(kB);
-  work(kA);  // between two kernels of B
-  work(kB);
-  const TimePoint told = turns.explain(kLeaseA, now)->earliest.value_or(now);
-  int waited = 0;
-  for (; waited < 1000 && !holds(kLeaseA); ++waited) pass(seconds(1));
-  EXPECT_LE(waited, 5 * 10) << "four quanta of debt, and one that B has begun";
-  EXPECT_LE(now - told, seconds(1)) << "it was told so";
-  EXPECT_GE(now, told);
-}
-
 // A capture, or a graph that is made: no submission.
 TEST_F(TurnsTest, WhoIsAtWorkBehindAShutGateDisturbsNobody) {
   add_two_that_do_not_fit();
