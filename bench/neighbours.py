@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import selectors
+import signal
 import socket
 import struct
 import subprocess
@@ -24,8 +25,9 @@ from users import ALICE, MALLORY, as_user  # noqa: E402  pylint: disable=wrong-i
 from wire import Control, Tenant  # noqa: E402  pylint: disable=wrong-import-position
 
 PIPELINED = 32
-LOADS = ("nothing", "Status", "ListProcesses", "Report", "Update", "Doctor", "CheckRequest", "Acquire")
-GROW, RETURN = 3, 5
+LOADS = ("nothing", "Status", "ListProcesses", "Report", "Update", "Doctor", "CheckRequest", "Acquire", "deep tree")
+GROW, PROCESSES = 3, 20
+DEPTH, ASKED, ASKERS = 240, 60, 20
 
 
 def child(uid, work):
@@ -99,6 +101,52 @@ def flood(load, connections, seconds):
     return answered
 
 
+def deep_tree():
+    """60 processes below 240 others, none of a lease: their numbers. They end with whoever made them."""
+    numbers = os.memfd_create("numbers")
+    group = os.fork()
+    if group == 0:
+        os.setpgid(0, 0)
+        for _ in range(DEPTH):
+            if os.fork():
+                time.sleep(3600)
+        for _ in range(ASKED):
+            if os.fork() == 0:
+                os.write(numbers, struct.pack("<i", os.getpid()))
+                time.sleep(3600)
+        time.sleep(3600)
+    while os.fstat(numbers).st_size < 4 * ASKED:
+        time.sleep(0.05)
+    return group, os.pread(numbers, 4 * ASKED, 0)
+
+
+def ask_about_strangers(seconds):
+    """As many questions as are answered, by 20 tenants at once. Their number."""
+    group, pids = deep_tree()
+    control = Control()
+    control.connect()
+    lease = reservation(control, memory={"bytes": 1 << 20})
+    question = struct.pack("<HHIII", PROCESSES, 16 + len(pids), 5, ASKED, 0) + pids
+    watched = selectors.DefaultSelector()
+    for _ in range(ASKERS):
+        tenant = Tenant()
+        tenant.connect()
+        if tenant.hello(int(lease[1:])) != 0:
+            sys.exit("the tenant is not admitted")
+        tenant.socket.setblocking(False)
+        watched.register(tenant.socket, selectors.EVENT_READ, tenant)
+        tenant.socket.send(question)
+    answered = 0
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for key, _ in watched.select(0.1):
+            answered += len(key.fileobj.recv(1024)) > 0
+            key.fileobj.send(question)
+    os.killpg(group, signal.SIGKILL)
+    control.call("Release", lease_id=lease)
+    return answered
+
+
 def percentiles(took):
     took = sorted(took)
     return [round(1000 * took[min(len(took) - 1, int(len(took) * part))], 1) for part in (0.5, 0.99, 1)]
@@ -127,8 +175,13 @@ def ask(seconds):
     return percentiles(status) + percentiles(growths)
 
 
+def load_of(name, options):
+    seconds = options.seconds + 3
+    return ask_about_strangers(seconds) if name == "deep tree" else flood(name, options.connections, seconds)
+
+
 def measure(prefix, load, options):
-    flooding = child(MALLORY, lambda: flood(load, options.connections, options.seconds + 3)) if load != "nothing" else None
+    flooding = child(MALLORY, lambda: load_of(load, options)) if load != "nothing" else None
     time.sleep(1.5)
     figures = result(child(ALICE, lambda: ask(options.seconds)))
     calls = result(flooding) / (options.seconds + 3) if flooding else 0

@@ -200,10 +200,7 @@ class LeaseManager final : public LeaseRoots {
   // What a context takes there with this driver. Stored, if it is new.
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
   // Bytes that processes of no lease hold on a GPU, from the last look.
-  void set_unreserved_use(const GpuUuid& gpu, Bytes used, std::map<uid_t, Bytes> by = {}) {
-    unreserved_[gpu] = used;
-    unreserved_by_[gpu] = std::move(by);
-  }
+  void set_unreserved_use(const GpuUuid& gpu, Bytes used, std::map<uid_t, Bytes> by = {});
   Bytes unreserved_use(const GpuUuid& gpu) const;
 
   std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;

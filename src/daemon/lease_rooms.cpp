@@ -28,6 +28,11 @@ Bytes context_cost(const lease::GrantBook& grants, const GpuTable& gpus, const G
 
 }  // namespace
 
+void LeaseManager::set_unreserved_use(const GpuUuid& gpu, Bytes used, std::map<uid_t, Bytes> by) {
+  unreserved_[gpu] = used;
+  unreserved_by_[gpu] = std::move(by);
+}
+
 Bytes LeaseManager::unreserved_use(const GpuUuid& gpu) const {
   const auto it = unreserved_.find(gpu);
   return it == unreserved_.end() ? Bytes() : it->second;

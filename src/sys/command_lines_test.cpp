@@ -78,7 +78,7 @@ TEST_F(CommandLinesTest, AProcessThatCannotBeReadIsNotKnownAndHoldsUpNobodyElse)
   EXPECT_TRUE(becomes(process(20, 1001), {"honest"}));
   loop.advance(1h);
   EXPECT_EQ(problem(process(10)), Code::kTimeout);
-  EXPECT_EQ(proc->reads, 2) << "one reader is enough for it";
+  EXPECT_LE(proc->reads, 2) << "one reader is enough for it, which may not have begun";
   proc->set_stuck(10, false);
   EXPECT_TRUE(becomes(process(10), {"hostile"}));
 }

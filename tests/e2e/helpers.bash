@@ -109,6 +109,7 @@ BACKGROUND=()
 in_background() {
   local file=$E2E_DIR/$1
   shift
+  : >"$file" # for whoever looks before it has begun
   jittered "$@" >"$file" 2>&1 </dev/null 3>&- &
   BACKGROUND_PID=$!
   BACKGROUND+=("$BACKGROUND_PID")

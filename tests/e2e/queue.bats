@@ -34,8 +34,6 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 }
 
 @test "free GPUs are kept for a large request for a while, not for ever" {
-  printf '%s\n' 'keep_free_gpus = "1s"' >"$E2E_DIR/gpurota.toml"
-  gpurota reload
   local all
   all=$(value 'len(gpus)')
   gpurota reserve --gpus 1 --for 1h
@@ -43,6 +41,9 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   wait_until waiting 1
   run -75 gpurota run --nonblock -- true
   in_background small gpurota run -- sleep 60
+  wait_until waiting 2
+  printf '%s\n' 'keep_free_gpus = "100ms"' >"$E2E_DIR/gpurota.toml"
+  gpurota reload
   wait_until eval '[ "$(value "len(leases)")" = 2 ]'
 }
 

@@ -30,7 +30,7 @@ resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json
   probe other 8 2
   wait_until eval 'explained L3 "waits for memory of a stopped process.* it is of L2 of .*, which ends in" || grep -q "^done$" other'
   wait_until grep -q '^done$' other
-  ! kill -0 "$pid" 2>/dev/null
+  run -1 kill -0 "$pid"
   gpurota events | grep "$lease" | grep -q 'a process of it did not go on'
 }
 
