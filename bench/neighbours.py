@@ -143,7 +143,6 @@ def ask_about_strangers(seconds):
             answered += len(key.fileobj.recv(1024)) > 0
             key.fileobj.send(question)
     os.killpg(group, signal.SIGKILL)
-    control.call("Release", lease_id=lease)
     return answered
 
 

@@ -378,8 +378,9 @@ void ControlServer::block(Connection& connection, bool blocked) {
 void ControlServer::watch(Connection& connection) {
   if (!connection.source) return;
   connection.source->set_writable(connection.blocked);
+  const bool waits_for_disk = connection.postponed || !connection.unsaid.empty();
   connection.source->set_readable(!connection.blocked && !connection.queued &&
-                                  !connection.held_back);
+                                  !connection.held_back && !waits_for_disk);
 }
 
 void ControlServer::pump(Connection& connection) {

@@ -152,5 +152,21 @@ TEST_F(ControlServerDurability, WhatSomebodyAskedBeforeTheyLeftIsDoneThen) {
   EXPECT_LT(loop_.watched_fds(), watched);
 }
 
+// What it sends meanwhile is not read, so that it is neither kept nor too much.
+TEST_F(ControlServerDurability, OneThatSendsManyCallsBehindAChangeIsNotHungUpOn) {
+  const Fd client = connect();
+  std::string many = kRelease;
+  int count = 1;
+  for (; many.size() < 2 * proto::kMaxCallBytes + 40000; ++count) many += kStatus;
+  send(client, many);
+  EXPECT_EQ(calls_, 1);
+  disk_.tell();
+  for (int i = 0; i < 10000 && calls_ < count; ++i) {
+    (void)heard(client);
+    loop_.run_until_idle();
+  }
+  EXPECT_EQ(calls_, count);
+}
+
 }  // namespace
 }  // namespace gpurota::daemon
