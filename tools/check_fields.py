@@ -14,7 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_layers import source_files  # noqa: E402
+from check_layers import check_each  # noqa: E402
 
 MOST = 11  # without names
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
@@ -77,13 +77,7 @@ def check_file(root, path):
 
 
 def main(arguments):
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = sorted(source_files(root))
-    problems = [problem for path in paths for problem in check_file(root, path)]
-    for problem in problems:
-        print(problem)
-    print("fields: %d files, %d lists without names" % (len(paths), len(problems)))
-    return 1 if problems or not paths else 0
+    return check_each(arguments, check_file, "fields: %d files, %d lists without names")
 
 
 if __name__ == "__main__":

@@ -164,6 +164,17 @@ def check_tree(root):
     return [problem for path in sorted(source_files(root)) for problem in check_file(root, path)]
 
 
+def check_each(arguments, check_file, summary):
+    """The main() of a check that looks at each file by itself. `summary`: a line with the numbers of files and of problems."""
+    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    paths = sorted(source_files(root))
+    problems = [problem for path in paths for problem in check_file(root, path)]
+    for problem in problems:
+        print(problem)
+    print(summary % (len(paths), len(problems)))
+    return 1 if problems or not paths else 0
+
+
 def main(arguments):
     root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     problems = check_tree(root)

@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_layers import source_files  # noqa: E402
+from check_layers import check_each  # noqa: E402
 
 MAX_LINES = {".cpp": 500, ".c": 500, ".h": 250}
 MAX_FUNCTION = 60
@@ -69,13 +69,7 @@ def check_file(root, path):
 
 
 def main(arguments):
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = sorted(source_files(root))
-    problems = [problem for path in paths for problem in check_file(root, path)]
-    for problem in problems:
-        print(problem)
-    print("sizes: %d files, %d too long" % (len(paths), len(problems)))
-    return 1 if problems or not paths else 0
+    return check_each(arguments, check_file, "sizes: %d files, %d too long")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ constexpr std::size_t kDeepestTree = 256;
 }  // namespace
 
 const Attribution::Owner& Attribution::owner_of(pid_t pid) {
+  if (const auto changes = roots_.membership_changes(); changes != seen_changes_) {
+    seen_changes_ = changes;
+    strangers_.clear();
+  }
   const auto info = processes_.read_info(pid);
   const auto known = known_.find(pid);
   if (!info || info->zombie) {
@@ -46,10 +50,6 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
 }
 
 std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
-  if (const auto changes = roots_.membership_changes(); changes != seen_changes_) {
-    seen_changes_ = changes;
-    strangers_.clear();
-  }
   std::vector<ports::ProcessId> path;
   ports::ProcessInfo at = process;
   while (path.size() < kDeepestTree && !is_stranger(at)) {
@@ -66,7 +66,6 @@ std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
 }
 
 bool Attribution::is_stranger(const ports::ProcessInfo& process) const {
-  if (roots_.membership_changes() != seen_changes_) return false;
   const auto known = strangers_.find(process.pid);
   return known != strangers_.end() && known->second == process.start_ticks;
 }

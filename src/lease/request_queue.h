@@ -36,8 +36,8 @@ struct Request {
   std::string user;  // as shown: "alice"
   PlacementRequest placement;
   std::optional<std::chrono::milliseconds> lasts;  // enforced from its start on; empty: unknown
-  bool keeps =
-      true;  // what is free until it can have all that it needs; false: others may have that
+  // What is free, until it can have all that it needs; false: others may have that.
+  bool keeps = true;
 };
 
 // A lease as the queue sees it.

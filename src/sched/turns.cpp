@@ -354,8 +354,9 @@ void Turns::step() {
   renew_quanta();
   look_at_budgets();
   for (auto& [id, lease] : leases_) {
-    watch_room(lease);
-    watch_stopped(lease);
+    const Wait obstacle = waits_for_memory(lease) ? hindrance(lease) : Wait::kNothing;
+    watch_room(lease, obstacle);
+    watch_stopped(lease, obstacle);
     if (lease.phase != Phase::kLeaving) continue;
     let_through(lease);
     watch_deadline(lease);

@@ -164,11 +164,11 @@ class Turns {
   Wait hindrance(const LeaseState& lease, GpuSlot gpu) const;
   Bytes may_go_out() const;
   bool is_host_full(const Holding& own, GpuSlot gpu) const;
-  void watch_room(LeaseState& lease);
-  bool is_held_up(const LeaseState& lease) const;
+  bool waits_for_memory(const LeaseState& lease) const;
+  void watch_room(LeaseState& lease, Wait obstacle);
   std::optional<TimePoint> held_up_until(const LeaseState& lease) const;
   TenantId has_most_of(const LeaseState& lease) const;
-  void watch_stopped(LeaseState& lease);
+  void watch_stopped(LeaseState& lease, Wait obstacle);
 
   LeaseState* lease_of(TenantId tenant);
   void report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop = false);

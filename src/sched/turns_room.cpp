@@ -72,10 +72,16 @@ bool Turns::is_host_full(const Holding& own, GpuSlot gpu) const {
   return may_go_out() < std::min(needed - free, settings_.piece);
 }
 
+// For all of it, to have its turn, or beside the turn for what it has asked for.
+bool Turns::waits_for_memory(const LeaseState& lease) const {
+  if (lease.phase == Phase::kApart) return wants(lease);
+  return std::any_of(lease.gpus.begin(), lease.gpus.end(),
+                     [&](GpuSlot gpu) { return waits_for_room(lease, gpu); });
+}
+
 // A tenant that has just come or gone is soon known for what it is.
-void Turns::watch_room(LeaseState& lease) {
-  const bool too_large =
-      lease.phase == Phase::kApart && wants(lease) && hindrance(lease) == Wait::kNoRoom;
+void Turns::watch_room(LeaseState& lease, Wait obstacle) {
+  const bool too_large = lease.phase == Phase::kApart && obstacle == Wait::kNoRoom;
   if (!too_large) {
     lease.no_room_since.reset();
     lease.no_room_reported = false;
@@ -87,14 +93,6 @@ void Turns::watch_room(LeaseState& lease) {
   report(Trouble::kNoRoom, lease.terms.id, {});
 }
 
-bool Turns::is_held_up(const LeaseState& lease) const {
-  const bool waits = lease.phase == Phase::kApart
-                         ? wants(lease)
-                         : std::any_of(lease.gpus.begin(), lease.gpus.end(),
-                                       [&](GpuSlot gpu) { return waits_for_room(lease, gpu); });
-  return waits && hindrance(lease) == Wait::kHeldByStopped;
-}
-
 std::optional<TimePoint> Turns::held_up_until(const LeaseState& lease) const {
   if (!lease.held_up_since || settings_.stopped_deadline == Duration::zero()) return std::nullopt;
   return *lease.held_up_since + settings_.stopped_deadline;
@@ -102,8 +100,8 @@ std::optional<TimePoint> Turns::held_up_until(const LeaseState& lease) const {
 
 // Nobody can take memory from a process that does not answer: it comes back with the end of its lease. One lease at a time ends, as
 // that may be enough.
-void Turns::watch_stopped(LeaseState& lease) {
-  if (!is_held_up(lease)) return lease.held_up_since.reset();
+void Turns::watch_stopped(LeaseState& lease, Wait obstacle) {
+  if (obstacle != Wait::kHeldByStopped) return lease.held_up_since.reset();
   if (!lease.held_up_since) lease.held_up_since = now_;
   const auto until = held_up_until(lease);
   if (!until || now_ < *until) return;
