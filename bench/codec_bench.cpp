@@ -9,8 +9,8 @@ namespace {
 
 void ParseAcquire(benchmark::State& state) {
   Acquire call;
-  call.memory = SizeSpec{gib(8), 0};
-  call.command = std::vector<std::string>{"python3", "train.py", "--epochs", "10"};
+  call.request.memory = SizeSpec{gib(8), 0};
+  call.request.command = std::vector<std::string>{"python3", "train.py", "--epochs", "10"};
   const std::string text = call_json(call);
   for (auto _ : state) benchmark::DoNotOptimize(parse_call(text));
 }

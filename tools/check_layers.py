@@ -45,13 +45,14 @@ FREE = ("tests", "bench", "demo")
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is heavy or ties to one subsystem: the modules whose .cpp files may include it.
-# Headers (.h) never may: whoever included them would pay.
+# Headers (.h) never may: whoever included them would pay; but for NAME_internal.h, which only .cpp files of its own folder include.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli"]),
     (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim", "cli"]),
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys", "keeper"]),
 ]
+INTERNAL = "_internal.h"
 # Decides, never touches: no I/O, no threads, no clock, no log.
 PURE = ["core", "lease", "sched", "watch", "jobs", "filler", "proto", "config"]
 NOT_IN_PURE = (r"thread|mutex|shared_mutex|condition_variable|future|iostream|fstream|"
@@ -105,6 +106,8 @@ def check_quoted(root, file, name):
         module = name.split("/")[0]
         if module not in ALLOWED and module != "generated":
             return "'%s' is no file of the project: write it as \"module/file.h\"" % name
+    if name.endswith(INTERNAL) and (file.is_header or os.path.dirname(name) != "/".join(file.folder.split(os.sep)[1:])):
+        return "'%s' is for the .cpp files of its own folder" % name
     if name == LOG_HEADER and file.module in PURE and not file.is_test:
         return "%s never logs: return the error" % file.module
     if file.is_free or module in (file.module, "generated"):
@@ -121,7 +124,7 @@ def check_owned(file, name):
             continue
         if file.module not in owners:
             return "<%s> belongs to %s" % (name, ", ".join(owners))
-        if file.is_header:
+        if file.is_header and not file.path.endswith(INTERNAL):
             return "<%s> is heavy: include it in .cpp files only" % name
     return None
 

@@ -84,6 +84,13 @@ class Layers(Tree):
         self.includes("src/proto/x.h", "<nlohmann/json.hpp>")
         self.assert_refused(".cpp files only")
 
+    def test_lets_an_internal_header_have_them_which_its_own_folder_includes(self):
+        self.includes("src/proto/x_internal.h", "<nlohmann/json.hpp>")
+        self.includes("src/proto/x.cpp", '"proto/x_internal.h"')
+        self.assertEqual(self.problems(), [])
+        self.includes("src/daemon/y.cpp", '"proto/x_internal.h"')
+        self.assert_refused("its own folder")
+
     def test_refuses_heavy_headers_of_others(self):
         self.includes("src/daemon/x.cpp", "<sqlite3.h>")
         self.assert_refused("belongs to store")

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "proto/job_methods.h"
+#include "proto/methods.h"
 
 #include <string>
 #include <string_view>

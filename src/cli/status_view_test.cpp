@@ -41,6 +41,7 @@ proto::Status::Reply a_status() {
   proto::Lease& lease = reply.leases.emplace_back();
   lease.lease_id = {12};
   lease.user = "alice";
+  lease.kind = proto::LeaseKind::kRun;
   lease.share = proto::Share::kSlice;
   lease.state = proto::LeaseState::kActive;
   lease.since = kNow - 125min;

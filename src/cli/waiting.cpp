@@ -37,34 +37,31 @@ std::string new_ticket() {
   return ticket;
 }
 
-// Fills what Acquire, Enqueue and CheckRequest have in common.
-template <class Call>
-Call call_of(const LeaseWishes& wishes) {
-  Call call;
-  call.gpus = wishes.gpus;
-  if (!wishes.gpu_ids.empty()) call.gpu_ids = wishes.gpu_ids;
-  call.memory = wishes.memory;
-  call.soft_limit = wishes.soft_limit;
-  if (wishes.swap) call.swap = true;
-  if (wishes.oversize) call.oversize = true;
-  call.priority = wishes.priority;
-  call.quantum = wishes.quantum;
-  if (wishes.lasts) call.seconds = wishes.lasts->count();
-  return call;
+// Without what only names it.
+proto::LeaseRequest request_of(const LeaseWishes& wishes) {
+  proto::LeaseRequest request;
+  request.gpus = wishes.gpus;
+  if (!wishes.gpu_ids.empty()) request.gpu_ids = wishes.gpu_ids;
+  request.memory = wishes.memory;
+  request.soft_limit = wishes.soft_limit;
+  if (wishes.swap) request.swap = true;
+  if (wishes.oversize) request.oversize = true;
+  request.priority = wishes.priority;
+  request.quantum = wishes.quantum;
+  if (wishes.lasts) request.seconds = wishes.lasts->count();
+  return request;
 }
 
-// And the first two.
-template <class Call>
-Call call_of(const Wanted& wanted) {
+proto::LeaseRequest request_of(const Wanted& wanted) {
   const LeaseWishes& wishes = wanted.wishes;
-  Call call = call_of<Call>(wishes);
-  call.kind = wanted.kind;
-  call.unreserved_threshold = wishes.memory_threshold;
-  if (wanted.take_over) call.take_over = true;
-  call.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);
-  call.as_name = sendable(wishes.as_name, "the name", proto::kMaxNameBytes);
-  if (!wanted.command.empty()) call.command = wanted.command;
-  return call;
+  proto::LeaseRequest request = request_of(wishes);
+  request.kind = wanted.kind;
+  request.unreserved_threshold = wishes.memory_threshold;
+  if (wanted.take_over) request.take_over = true;
+  request.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);
+  request.as_name = sendable(wishes.as_name, "the name", proto::kMaxNameBytes);
+  if (!wanted.command.empty()) request.command = wanted.command;
+  return request;
 }
 
 Result<proto::Acquire::Reply> acquire(client::Connection& connection,
@@ -190,15 +187,14 @@ std::string waiting_text(const proto::Request& request, WallTime now) {
 }
 
 proto::CheckRequest check_request(const LeaseWishes& wishes) {
-  return call_of<proto::CheckRequest>(wishes);
+  return {.request = request_of(wishes)};
 }
 
 Result<proto::Acquire::Reply> obtain(const client::Location& location,
                                      client::Connection& connection, const Wanted& wanted) {
-  if (wanted.wishes.nonblock) return acquire(connection, call_of<proto::Acquire>(wanted));
-  auto request = call_of<proto::Enqueue>(wanted);
-  request.ticket = new_ticket();
-  return Waiter(location, connection, std::move(request), wanted.wishes.wait).wait();
+  if (wanted.wishes.nonblock) return acquire(connection, {request_of(wanted)});
+  proto::Enqueue call{.ticket = new_ticket(), .request = request_of(wanted)};
+  return Waiter(location, connection, std::move(call), wanted.wishes.wait).wait();
 }
 
 }  // namespace gpurota::cli

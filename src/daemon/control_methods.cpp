@@ -7,7 +7,7 @@
 #include "daemon/visible_devices.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
-#include "proto/looks.h"
+#include "proto/methods.h"
 #include "proto/service.h"
 #include "proto/words.h"
 
@@ -48,16 +48,20 @@ Result<std::optional<std::chrono::milliseconds>> time_of(std::optional<std::int6
   return Time(std::chrono::seconds(*seconds));
 }
 
-Result<void> read_kind(const proto::Acquire& call, AcquireRequest& request) {
-  const auto kind = parse_lease_kind(call.kind.value_or("run"));
+Result<void> read_kind(const proto::LeaseRequest& wanted, AcquireRequest& request) {
+  const auto kind = parse_lease_kind(wanted.kind.value_or("run"));
   if (!kind || (*kind != LeaseKind::kRun && *kind != LeaseKind::kReservation &&
                 *kind != LeaseKind::kFiller)) {
     return fail(Code::kInvalid, "a lease is asked for as run, reservation or filler");
   }
   request.kind = *kind;
-  GPUROTA_ASSIGN_OR_RETURN(request.lasts, time_of(call.seconds));
+  GPUROTA_ASSIGN_OR_RETURN(request.lasts, time_of(wanted.seconds));
   if (*kind == LeaseKind::kReservation && !request.lasts) request.lasts = kDefaultReservation;
   return {};
+}
+
+Outcome for_administrators(std::string_view what) {
+  return refused({Code::kDenied, 0, fmt::format("only administrators may {}", what)});
 }
 
 }  // namespace
@@ -65,14 +69,15 @@ Result<void> read_kind(const proto::Acquire& call, AcquireRequest& request) {
 Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
   return std::visit(
       [&]<class Method>(const Method& params) {
-        Outcome outcome = on(caller, params);
+        const bool may =
+            Method::kAdministratorsMay.empty() || parts_.views.is_administrator(caller.uid);
+        Outcome outcome = may ? on(caller, params) : for_administrators(Method::kAdministratorsMay);
         std::optional<LeaseId> lease = outcome.acquired;
         if constexpr (requires { lease = params.lease_id; }) {
           if (!lease) lease = params.lease_id;
         }
         const std::string_view error = proto::error_word(outcome.answer);
-        if (parts_.answers && error.empty() && !proto::kOnlyLooks<Method>)
-          parts_.answers->changed();
+        if (parts_.answers && error.empty() && !Method::kReadOnly) parts_.answers->changed();
         parts_.recorder.on_call(caller.uid, caller.process.pid, Method::kMethod, lease, error);
         return outcome;
       },
@@ -124,12 +129,12 @@ Outcome ControlMethods::on(const Caller&, const proto::GetInfo&) {
 }
 
 Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
-                                                  const proto::Acquire& call) const {
-  if (call.gpus && call.gpu_ids) {
+                                                  const proto::LeaseRequest& wanted) const {
+  if (wanted.gpus && wanted.gpu_ids) {
     return fail(Code::kInvalid, "name GPUs or say how many, not both");
   }
-  const bool swap = call.swap.value_or(false);
-  if ((call.memory || swap) && parts_.preload.empty()) {
+  const bool swap = wanted.swap.value_or(false);
+  if ((wanted.memory || swap) && parts_.preload.empty()) {
     return fail(Code::kUnavailable,
                 "libgpurota.so is not installed, so no limit could be held: "
                 "see gpurota doctor");
@@ -137,34 +142,34 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   AcquireRequest request;
   request.uid = caller.uid;
   request.process = caller.process;
-  request.placement.count = call.gpus.value_or(1);
-  request.placement.memory = call.memory;
-  request.placement.soft_limit = call.soft_limit;
-  request.placement.threshold = call.unreserved_threshold;
+  request.placement.count = wanted.gpus.value_or(1);
+  request.placement.memory = wanted.memory;
+  request.placement.soft_limit = wanted.soft_limit;
+  request.placement.threshold = wanted.unreserved_threshold;
   request.placement.swap = swap;
-  request.placement.oversize = call.oversize.value_or(false);
-  GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(call.priority));
+  request.placement.oversize = wanted.oversize.value_or(false);
+  GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(wanted.priority));
   const bool administrator = parts_.views.is_administrator(caller.uid);
-  GPUROTA_ASSIGN_OR_RETURN(request.quantum, read_quantum(call.quantum, administrator));
+  GPUROTA_ASSIGN_OR_RETURN(request.quantum, read_quantum(wanted.quantum, administrator));
   if (request.quantum && !swap) {
     return fail(Code::kInvalid, "a quantum is of leases that take turns: give --swap too");
   }
-  if (call.soft_limit && parts_.config) {
+  if (wanted.soft_limit && parts_.config) {
     GPUROTA_TRY(check_soft_limit(parts_.config->soft_limit, swap));
   }
-  if (call.take_over.value_or(false)) request.placement.take_over = caller.uid;
-  GPUROTA_TRY(read_kind(call, request));
+  if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
+  GPUROTA_TRY(read_kind(wanted, request));
   // Whose run it is the kernel knows: nobody can say so.
   if (request.kind == LeaseKind::kRun && parts_.jobs && parts_.jobs->job_of(caller.process)) {
     request.kind = LeaseKind::kJob;
   }
-  request.as_name = call.as_name.value_or("");
-  request.note = call.note.value_or("");
-  request.command = call.command.value_or(std::vector<std::string>());
-  if (call.gpu_ids) {
-    if (call.gpu_ids->empty()) return fail(Code::kInvalid, "no GPU is named");
+  request.as_name = wanted.as_name.value_or("");
+  request.note = wanted.note.value_or("");
+  request.command = wanted.command.value_or(std::vector<std::string>());
+  if (wanted.gpu_ids) {
+    if (wanted.gpu_ids->empty()) return fail(Code::kInvalid, "no GPU is named");
     const std::vector<GpuInfo> infos = parts_.gpus.infos();
-    for (const std::string& name : *call.gpu_ids) {
+    for (const std::string& name : *wanted.gpu_ids) {
       GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, infos));
       request.placement.gpus.push_back(std::move(uuid));
     }
@@ -186,40 +191,6 @@ std::vector<proto::Variable> ControlMethods::environment_of(const LeaseEntry& en
 
 Outcome ControlMethods::refused_to(const Caller& caller, Outcome outcome, const std::string& why) {
   if (parts_.jobs) parts_.jobs->on_refused(caller.process, why);
-  return outcome;
-}
-
-Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
-  if (const auto error = parts_.driver_error()) {
-    return refused_to(caller, refused(*error), error->message);
-  }
-  auto request = request_of(caller, call);
-  if (!request) return refused_to(caller, refused(request.error()), request.error().message);
-  request->at_once = true;
-  // Like no other, of this daemon or of an earlier one.
-  request->ticket = fmt::format("acquire-{}-{}-{}", caller.process.pid,
-                                parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);
-  const auto place = parts_.queue.enqueue(*request);
-  if (!place) {
-    const lease::Refusal& refusal = place.error();
-    if (refusal.error.code != Code::kNoGpu) {
-      return refused_to(caller, refused(refusal.error), refusal.error.message);
-    }
-    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
-    Outcome none;
-    none.answer =
-        proto::error_json(proto::no_gpu_error(refusal.error.message, refusal.free, refusal.total));
-    return refused_to(caller, std::move(none), refusal.error.message);
-  }
-  // A filler makes way: the answer comes when it has gone.
-  if (!place->lease) return {{}, {}, {}, {}, place->entry->id};
-  const LeaseEntry& entry = *place->lease;
-  proto::Acquire::Reply reply;
-  reply.lease = parts_.views.lease(entry, caller.uid);
-  reply.environment = environment_of(entry);
-  if (!entry.lease.exclusive()) reply.preload = parts_.preload;
-  Outcome outcome = replied<proto::Acquire>(reply);
-  if (entry.holder) outcome.acquired = entry.lease.id;
   return outcome;
 }
 
@@ -373,10 +344,7 @@ Outcome ControlMethods::on(const Caller&, const proto::Health&) {
   return replied<proto::Health>(parts_.health());
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Reload&) {
-  if (!parts_.views.is_administrator(caller.uid)) {
-    return refused(Error{Code::kDenied, 0, "only administrators may reload the configuration"});
-  }
+Outcome ControlMethods::on(const Caller&, const proto::Reload&) {
   if (const auto reloaded = parts_.reload(); !reloaded) return refused(reloaded.error());
   return replied<proto::Reload>({});
 }

@@ -106,7 +106,11 @@ class ControlMethods {
   Outcome on(const Caller& caller, const proto::ServiceInfo&);
   Outcome on(const Caller& caller, const proto::InterfaceDescription&);
 
-  Result<AcquireRequest> request_of(const Caller& caller, const proto::Acquire& call) const;
+  enum class Waiting { kForFillersOnly, kInTheQueue };
+  // Acquire and Enqueue: the lease, or a place in the queue.
+  Outcome ask(const Caller& caller, const proto::LeaseRequest& wanted, std::string ticket,
+              Waiting waiting);
+  Result<AcquireRequest> request_of(const Caller& caller, const proto::LeaseRequest& wanted) const;
   Result<void> set_draining(const Caller& caller, const std::vector<std::string>& names,
                             bool draining, const std::string& reason);
   // kLimit if what is asked for would be at the cost of somebody who waits.

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "ipc/framer.h"
 #include "ipc/packet.h"
-#include "proto/looks.h"
+#include "proto/methods.h"
 
 #include <algorithm>
 #include <array>
@@ -32,10 +32,8 @@ constexpr Duration kReaderPatience = std::chrono::seconds(10);
 constexpr Duration kSlice = std::chrono::microseconds(500);
 constexpr int kCallsInASlice = 64;
 
-bool only_looks(const proto::Call& call) {
-  return std::visit(
-      [](const auto& params) { return proto::kOnlyLooks<std::decay_t<decltype(params)>>; },
-      call.params);
+bool is_read_only(const proto::Call& call) {
+  return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
 
 // It is as if it were done, until the machine loses its power.
@@ -195,7 +193,7 @@ void ControlServer::read(Connection& connection) {
 // Report reads the store. What is not for a reply's sake (oneway) may wait as well.
 bool ControlServer::must_wait(const proto::Call& call) const {
   if (!parts_.durability || parts_.durability->is_open()) return false;
-  return !only_looks(call) || std::holds_alternative<proto::Report>(call.params);
+  return !is_read_only(call) || std::holds_alternative<proto::Report>(call.params);
 }
 
 void ControlServer::serve_one(Connection& connection) {
@@ -230,7 +228,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   // Who waits may be answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
   if (call.oneway || reply.empty()) return;
-  if (made() != before && !only_looks(call)) {
+  if (made() != before && !is_read_only(call)) {
     answer_durably(connection, reply, made());
   } else {
     answer(connection, reply);

@@ -171,7 +171,7 @@ TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
 TEST_F(PrivacyTest, WhatSomebodyMayHaveIsForThemAndAdministratorsToAsk) {
   proto::CheckRequest check;
   check.uid = kAlice;
-  check.priority = 5;
+  check.request.priority = 5;
   EXPECT_THAT(ask(kBob, check), HasSubstr("Denied"));
   for (const uid_t who : {kAlice, kRoot}) {
     EXPECT_THAT(ask(who, check), HasSubstr("priorities up to 0"));

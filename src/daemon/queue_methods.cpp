@@ -8,6 +8,17 @@
 #include <fmt/format.h>
 
 namespace gpurota::daemon {
+namespace {
+
+std::string refusal_json(const lease::Refusal& refusal) {
+  const Error& error = refusal.error;
+  return proto::error_json(error.code == Code::kNoGpu
+                               ? proto::no_gpu_error(error.message, refusal.free, refusal.total)
+                               : proto::wire_error(error));
+}
+
+}  // namespace
+
 std::string ControlMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
   proto::Enqueue::Reply reply;
   reply.lease = parts_.views.lease(lease, caller.uid);
@@ -22,41 +33,44 @@ std::string ControlMethods::waits(const Caller& caller, const QueueEntry& entry)
   return proto::reply_json<proto::Enqueue>(reply, true);
 }
 
+Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
+  // Like no other, of this daemon or of an earlier one.
+  std::string ticket = fmt::format("acquire-{}-{}-{}", caller.process.pid,
+                                   parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);
+  return ask(caller, call.request, std::move(ticket), Waiting::kForFillersOnly);
+}
+
 Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
+  return ask(caller, call.request, call.ticket, Waiting::kInTheQueue);
+}
+
+Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wanted,
+                            std::string ticket, Waiting waiting) {
   if (const auto error = parts_.driver_error()) {
     return refused_to(caller, refused(*error), error->message);
   }
-  auto request = request_of(caller, {.gpus = call.gpus,
-                                     .gpu_ids = call.gpu_ids,
-                                     .memory = call.memory,
-                                     .soft_limit = call.soft_limit,
-                                     .note = call.note,
-                                     .command = call.command,
-                                     .kind = call.kind,
-                                     .seconds = call.seconds,
-                                     .take_over = call.take_over,
-                                     .as_name = call.as_name,
-                                     .unreserved_threshold = call.unreserved_threshold,
-                                     .swap = call.swap,
-                                     .priority = call.priority,
-                                     .quantum = call.quantum,
-                                     .oversize = call.oversize});
+  auto request = request_of(caller, wanted);
   if (!request) return refused_to(caller, refused(request.error()), request.error().message);
-  request->ticket = call.ticket;
+  request->ticket = std::move(ticket);
+  request->at_once = waiting == Waiting::kForFillersOnly;
   const auto place = parts_.queue.enqueue(*request);
-  if (!place) {
-    const Error& error = place.error().error;
-    return refused_to(caller, refused(error), error.message);
-  }
-  if (place->lease) {
+  if (place && place->lease) {
     Outcome outcome;
     outcome.answer = granted(caller, *place->lease);
     if (place->lease->holder && !place->lease->main) outcome.acquired = place->lease->lease.id;
     return outcome;
   }
-  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+  // It may be that a GPU looks taken only because nobody has looked since.
+  if (place || place.error().error.code == Code::kNoGpu) {
+    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+  }
   Outcome outcome;
-  outcome.answer = waits(caller, *place->entry);
+  if (!place) {
+    outcome.answer = refusal_json(place.error());
+    return refused_to(caller, std::move(outcome), place.error().error.message);
+  }
+  // Who waits for fillers only is told when they have gone.
+  if (!request->at_once) outcome.answer = waits(caller, *place->entry);
   outcome.waits = place->entry->id;
   return outcome;
 }
@@ -67,15 +81,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call
     return refused({Code::kDenied, 0, "what others may have is for administrators to ask"});
   }
   if (parts_.driver_error()) return replied<proto::CheckRequest>({});
-  const auto request = request_of(owner, {.gpus = call.gpus,
-                                          .gpu_ids = call.gpu_ids,
-                                          .memory = call.memory,
-                                          .soft_limit = call.soft_limit,
-                                          .seconds = call.seconds,
-                                          .swap = call.swap,
-                                          .priority = call.priority,
-                                          .quantum = call.quantum,
-                                          .oversize = call.oversize});
+  const auto request = request_of(owner, call.request);
   if (!request) return refused(request.error());
   const auto allowed = parts_.leases.check_ever_allowed(*request);
   if (!allowed) return refused(allowed.error());
@@ -119,9 +125,6 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
 Result<void> ControlMethods::set_draining(const Caller& caller,
                                           const std::vector<std::string>& names, bool draining,
                                           const std::string& reason) {
-  if (!parts_.views.is_administrator(caller.uid)) {
-    return fail(Code::kDenied, "only administrators take GPUs out of service and put them back");
-  }
   if (names.empty()) return fail(Code::kInvalid, "no GPU is named");
   std::vector<GpuUuid> gpus;
   for (const std::string& name : names) {

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "proto/looks.h"
+#include "proto/methods.h"
 #include "proto/text_forms.h"
 #include "proto/words.h"
 
@@ -266,7 +266,7 @@ void Recorder::on_request_gone(const QueueEntry& entry, const Error& why) {
 
 void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
                        std::string_view error) {
-  const bool minor = proto::only_looks(method) && !proto::tells_secrets(method);
+  const bool minor = proto::is_read_only(method) && !proto::tells_secrets(method);
   if (error.empty() && minor) return;
   method.remove_prefix(method.rfind('.') + 1);
   AuditRecord record;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/time.h"
-#include "proto/health_methods.h"
+#include "proto/methods.h"
 
 #include <algorithm>
 #include <array>

@@ -23,11 +23,6 @@ inline constexpr std::size_t kMaxCallBytes = std::size_t{64} << 10;
 // What a client accepts of the daemon: 4096 leases with notes and commands fit.
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 inline constexpr int kMaxDepth = 16;
-inline constexpr std::size_t kMaxNoteBytes = 1024;
-inline constexpr std::size_t kMaxNameBytes = 64;  // as_name, ticket
-inline constexpr std::size_t kMaxCommandArguments = 256;
-inline constexpr std::size_t kMaxCommandBytes = 8192;
-inline constexpr std::size_t kMaxGpuIds = 256;
 
 struct Call {
   Params params;
@@ -73,7 +68,7 @@ std::string document_json(const typename Method::Reply& reply);
 // One event as one line, for programs that read a stream of them. Ends with a newline. Escaped as document_json is.
 std::string event_json(const Event& event);
 
-// A command line as it may be sent: at most kMaxCommandArguments and kMaxCommandBytes, valid UTF-8;
+// A command line as it may be sent: at most kMaxCommandItems and kMaxCommandBytes, valid UTF-8;
 // what was cut is replaced by "…".
 std::vector<std::string> sendable_command(const std::vector<std::string>& argv);
 

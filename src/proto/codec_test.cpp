@@ -34,7 +34,7 @@ const char* sample_text() {
 }
 template <>
 const char* sample_text<Acquire>() {
-  return R"({"gpus":2,"memory":{"bytes":8},"soft_limit":{"percent":50},"note":"n","command":["a"]})";
+  return R"({"request":{"gpus":2,"memory":{"bytes":8},"soft_limit":{"percent":50},"note":"n","command":["a"]}})";
 }
 template <>
 const char* sample_text<Start>() {
@@ -62,11 +62,11 @@ const char* sample_text<Update>() {
 }
 template <>
 const char* sample_text<Enqueue>() {
-  return R"({"ticket":"0af3","kind":"reservation","gpus":2,"seconds":1800,"take_over":true})";
+  return R"({"ticket":"0af3","request":{"kind":"reservation","gpus":2,"seconds":1800,"take_over":true}})";
 }
 template <>
 const char* sample_text<CheckRequest>() {
-  return R"({"uid":1000,"gpus":2,"memory":{"bytes":8},"seconds":60,"swap":true,"priority":-10,"quantum":"5s"})";
+  return R"({"uid":1000,"request":{"memory":{"bytes":8},"seconds":60,"swap":true,"priority":-10,"quantum":"5s"}})";
 }
 template <>
 const char* sample_text<GetEnvironment>() {
@@ -169,10 +169,10 @@ TEST(Call, EveryMethodSurvivesTheWay) {
 
 TEST(Call, AnAcquireArrivesAsItWasSent) {
   Acquire sent;
-  sent.gpu_ids = {"0", "GPU-6f1f"};
-  sent.memory = SizeSpec{gib(8), 0};
-  sent.soft_limit = SizeSpec{Bytes(), 90};
-  sent.command = {{"./a b", ""}};
+  sent.request.gpu_ids = {"0", "GPU-6f1f"};
+  sent.request.memory = SizeSpec{gib(8), 0};
+  sent.request.soft_limit = SizeSpec{Bytes(), 90};
+  sent.request.command = {{"./a b", ""}};
   const auto got = parse_call(call_json(sent));
   ASSERT_TRUE(got.has_value());
   EXPECT_EQ(std::get<Acquire>(got->params), sent);
@@ -217,12 +217,13 @@ TEST(Call, UnknownMethodsAndInterfacesAreTheStandardErrors) {
 
 TEST(Call, WrongTypesNameTheField) {
   expect_bad_field(Acquire::kMethod, "[]", "parameters");
-  expect_bad_field(Acquire::kMethod, R"({"gpus":"2"})", "gpus");
-  expect_bad_field(Acquire::kMethod, R"({"gpus":1.5})", "gpus");
-  expect_bad_field(Acquire::kMethod, R"({"gpu_ids":"0"})", "gpu_ids");
-  expect_bad_field(Acquire::kMethod, R"({"gpu_ids":["0",1]})", "gpu_ids[1]");
-  expect_bad_field(Acquire::kMethod, R"({"memory":8})", "memory");
-  expect_bad_field(Acquire::kMethod, R"({"note":null,"command":[null]})", "command[0]");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"gpus":"2"}})", "request.gpus");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"gpus":1.5}})", "request.gpus");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"gpu_ids":"0"}})", "request.gpu_ids");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"gpu_ids":["0",1]}})", "request.gpu_ids[1]");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"memory":8}})", "request.memory");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"note":null,"command":[null]}})",
+                   "request.command[0]");
   expect_bad_field(Release::kMethod, R"({"all":"yes"})", "all");
   expect_bad_field(Start::kMethod, R"({"lease_id":"L1"})", "pid");
   expect_bad_field(Start::kMethod, R"({"lease_id":12,"pid":1})", "lease_id");
@@ -230,36 +231,43 @@ TEST(Call, WrongTypesNameTheField) {
 }
 
 TEST(Call, IntegersOutOfRangeAreRefused) {
-  expect_bad_field(Acquire::kMethod, R"({"gpus":2147483648})", "gpus");
-  expect_bad_field(Acquire::kMethod, R"({"gpus":18446744073709551615})", "gpus");
-  expect_bad_field(Acquire::kMethod, R"({"gpus":1e99})", "gpus");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"gpus":2147483648}})", "request.gpus");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"gpus":18446744073709551615}})",
+                   "request.gpus");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"gpus":1e99}})", "request.gpus");
   expect_bad_field(Start::kMethod, R"({"lease_id":"L1","pid":4294967297})", "pid");
-  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":0}})", "memory.bytes");
-  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":-1}})", "memory.bytes");
-  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":9223372036854775808}})", "memory.bytes");
-  expect_bad_field(Acquire::kMethod, R"({"memory":{"percent":101}})", "memory.percent");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"memory":{"bytes":0}}})",
+                   "request.memory.bytes");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"memory":{"bytes":-1}}})",
+                   "request.memory.bytes");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"memory":{"bytes":9223372036854775808}}})",
+                   "request.memory.bytes");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"memory":{"percent":101}}})",
+                   "request.memory.percent");
 }
 
 TEST(Call, ASizeIsEitherBytesOrPercent) {
-  expect_bad_field(Acquire::kMethod, R"({"memory":{}})", "memory");
-  expect_bad_field(Acquire::kMethod, R"({"memory":{"bytes":1,"percent":1}})", "memory");
-  EXPECT_TRUE(parse_call(call(Acquire::kMethod, R"({"memory":{"bytes":1,"percent":null}})")));
+  expect_bad_field(Acquire::kMethod, R"({"request":{"memory":{}}})", "request.memory");
+  expect_bad_field(Acquire::kMethod, R"({"request":{"memory":{"bytes":1,"percent":1}}})",
+                   "request.memory");
+  EXPECT_TRUE(
+      parse_call(call(Acquire::kMethod, R"({"request":{"memory":{"bytes":1,"percent":null}}})")));
 }
 
 TEST(Call, ForeignTextIsBounded) {
   const auto with_note = [](std::size_t size) {
-    return call(Acquire::kMethod, R"({"note":")" + std::string(size, 'n') + "\"}");
+    return call(Acquire::kMethod, R"({"request":{"note":")" + std::string(size, 'n') + "\"}}");
   };
   EXPECT_TRUE(parse_call(with_note(kMaxNoteBytes)));
-  EXPECT_EQ(refusal(with_note(kMaxNoteBytes + 1)).subject, "note");
+  EXPECT_EQ(refusal(with_note(kMaxNoteBytes + 1)).subject, "request.note");
   Acquire acquire;
-  acquire.command = std::vector<std::string>(kMaxCommandArguments + 1, "");
-  EXPECT_EQ(refusal(call_json(acquire)).subject, "command");
-  acquire.command = {{std::string(kMaxCommandBytes, 'c')}};
-  EXPECT_EQ(refusal(call_json(acquire)).subject, "command");
-  acquire.command.reset();
-  acquire.gpu_ids = std::vector<std::string>(kMaxGpuIds + 1, "0");
-  EXPECT_EQ(refusal(call_json(acquire)).subject, "gpu_ids");
+  acquire.request.command = std::vector<std::string>(kMaxCommandItems + 1, "");
+  EXPECT_EQ(refusal(call_json(acquire)).subject, "request.command");
+  acquire.request.command = {{std::string(kMaxCommandBytes, 'c')}};
+  EXPECT_EQ(refusal(call_json(acquire)).subject, "request.command");
+  acquire.request.command.reset();
+  acquire.request.gpu_ids = std::vector<std::string>(kMaxGpuIdsItems + 1, "0");
+  EXPECT_EQ(refusal(call_json(acquire)).subject, "request.gpu_ids");
 }
 
 TEST(Call, WhatIsNoCallIsSaidToBeNone) {
@@ -287,9 +295,10 @@ TEST(Call, AnyCommandLineCanBeMadeSendable) {
         std::vector<std::string>(300, std::string(1000, '\xff')),
         std::vector<std::string>(300, "")}) {
     Acquire acquire;
-    acquire.command = sendable_command(argv);
+    acquire.request.command = sendable_command(argv);
     EXPECT_TRUE(parse_call(call_json(acquire)));
-    EXPECT_EQ(acquire.command->back().substr(acquire.command->back().size() - 3), "…");
+    EXPECT_EQ(acquire.request.command->back().substr(acquire.request.command->back().size() - 3),
+              "…");
   }
   const std::vector<std::string> plain = {"python", "train.py", "--größe", "8"};
   EXPECT_EQ(sendable_command(plain), plain);

@@ -155,7 +155,7 @@ std::vector<std::string> sendable_command(const std::vector<std::string>& argv) 
   for (const std::string& argument : argv) {
     const std::string text = valid_utf8(shortened(argument, kMaxArgument));
     bytes += text.size() + 1;
-    if (out.size() + 1 >= kMaxCommandArguments || bytes + 8 > kMaxCommandBytes) {
+    if (out.size() + 1 >= kMaxCommandItems || bytes + 8 > kMaxCommandBytes) {
       out.emplace_back("…");
       break;
     }

@@ -4,31 +4,18 @@
 #pragma once
 
 #include "base/result.h"
+#include "proto/error_names.h"
 
 #include <string>
 #include <string_view>
 
 namespace gpurota::proto {
 
-inline constexpr std::string_view kInvalidRequest = "dev.gpurota.InvalidRequest";
-inline constexpr std::string_view kNotFound = "dev.gpurota.NotFound";
-inline constexpr std::string_view kDenied = "dev.gpurota.Denied";
-inline constexpr std::string_view kNoGpu = "dev.gpurota.NoGpu";
-inline constexpr std::string_view kLimitExceeded = "dev.gpurota.LimitExceeded";
-inline constexpr std::string_view kUnavailable = "dev.gpurota.Unavailable";
-inline constexpr std::string_view kFailed = "dev.gpurota.Failed";
-
-inline constexpr std::string_view kInterfaceNotFound = "org.varlink.service.InterfaceNotFound";
-inline constexpr std::string_view kMethodNotFound = "org.varlink.service.MethodNotFound";
-inline constexpr std::string_view kMethodNotImplemented =
-    "org.varlink.service.MethodNotImplemented";
-inline constexpr std::string_view kInvalidParameter = "org.varlink.service.InvalidParameter";
-
 // Never on the wire: an answer that parse_reply could not understand.
 inline constexpr std::string_view kMalformed = "malformed";
 
 struct WireError {
-  std::string name;     // one of the above, or one of a newer daemon
+  std::string name;     // one of error_names.h, or one of a newer daemon
   std::string message;  // dev.gpurota's: the sentence
   std::string subject;  // org.varlink.service's: the interface, method or parameter
   int free = 0;         // kNoGpu

@@ -1,30 +1,8 @@
 #include "proto/service.h"
 
 namespace gpurota::proto {
-namespace {
 
-// As in the varlink specification.
-constexpr std::string_view kServiceText =
-    R"(# The Varlink Service Interface is provided by every varlink service.
-interface org.varlink.service
-
-method GetInfo() -> (
-  vendor: string,
-  product: string,
-  version: string,
-  url: string,
-  interfaces: []string
-)
-
-method GetInterfaceDescription(interface: string) -> (description: string)
-
-error InterfaceNotFound (interface: string)
-error MethodNotFound (method: string)
-error MethodNotImplemented (method: string)
-error InvalidParameter (parameter: string)
-)";
-
-}  // namespace
+std::string_view version() { return GPUROTA_VERSION; }
 
 ServiceInfo::Reply service_info() {
   return {.vendor = "gpurota",
@@ -35,8 +13,9 @@ ServiceInfo::Reply service_info() {
 }
 
 tl::expected<InterfaceDescription::Reply, WireError> describe_interface(std::string_view name) {
-  if (name == kInterface) return InterfaceDescription::Reply{std::string(interface_text())};
-  if (name == kServiceInterface) return InterfaceDescription::Reply{std::string(kServiceText)};
+  if (const std::string_view text = interface_text(name); !text.empty()) {
+    return InterfaceDescription::Reply{std::string(text)};
+  }
   return tl::unexpected(WireError{
       .name = std::string(kInterfaceNotFound), .message = {}, .subject = std::string(name)});
 }

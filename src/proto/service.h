@@ -12,8 +12,8 @@ namespace gpurota::proto {
 
 // The version this was built as: "0.1.0".
 std::string_view version();
-// dev.gpurota.varlink as it was when this was built.
-std::string_view interface_text();
+// The Varlink file of an interface as it was when this was built; empty for another.
+std::string_view interface_text(std::string_view interface);
 
 ServiceInfo::Reply service_info();
 // InterfaceNotFound for an interface that is neither dev.gpurota nor org.varlink.service.

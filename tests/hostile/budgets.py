@@ -28,7 +28,7 @@ def reserve(count=1):
     connection = control()
     leases = []
     for _ in range(count):
-        reply = connection.call("Acquire", kind="reservation", memory={"bytes": 1 << 20}, seconds=600)
+        reply = connection.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600))
         assert "error" not in reply, reply
         leases.append(int(reply["parameters"]["lease"]["lease_id"][1:]))
     return leases
@@ -132,7 +132,7 @@ def unread():
 
     def hold_and_change():
         asker = control()
-        reply = asker.call("Acquire", kind="reservation", memory={"bytes": 1 << 20}, seconds=600, command=["x" * 8000])
+        reply = asker.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600, command=["x" * 8000]))
         lease = reply["parameters"]["lease"]["lease_id"]
         holders = []
         for _ in range(80):

@@ -56,7 +56,7 @@ def mallorys(work):
 def reserve():
     control = Control()
     control.connect()
-    reply = control.call("Acquire", kind="reservation", memory={"bytes": 1 << 20}, seconds=600)
+    reply = control.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600))
     return int(reply["parameters"]["lease"]["lease_id"][1:])
 
 
@@ -104,7 +104,7 @@ def nobody_asks_in_anothers_name():
     hit = [v for v in victims if v.pid in parked]
     assert len(hit) > PARKED // 2, "the numbers were not had again"
     for victim in hit:
-        answer = parked[victim.pid].call("Acquire", memory={"bytes": 1 << 20})
+        answer = parked[victim.pid].call("Acquire", request=dict(memory={"bytes": 1 << 20}))
         assert answer is None or "error" in answer, f"a lease is held by {victim.pid}: {answer}"
         assert parked[victim.pid].call("GetInfo") is None or not any(v.poll() is not None for v in hit)
     leases = subprocess.run(["gpurota", "status", "--json"], check=True, capture_output=True, text=True).stdout

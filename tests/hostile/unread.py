@@ -46,7 +46,7 @@ def main():
     control = Control()
     control.connect()
     before = control.call("GetInfo")["parameters"]["pid"]
-    reply = control.call("Acquire", kind="reservation", memory={"bytes": 1 << 30}, seconds=600)
+    reply = control.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 30}, seconds=600))
     lease = int(reply["parameters"]["lease"]["lease_id"][1:])
     fits = capacity(lease)
     for left in range(TRIES):

@@ -118,10 +118,12 @@ TEST(Control, RefusalsSayWhatToDo) {
     return reply ? Error{} : reply.error();
   };
   EXPECT_EQ(refused({}).code, Code::kNoGpu);
-  EXPECT_EQ(refused({.gpus = 2}).code, Code::kInvalid);
-  EXPECT_EQ(refused({.memory = SizeSpec{gib(30), 0}}).code, Code::kLimit);
-  EXPECT_THAT(refused({.memory = SizeSpec{gib(8), 0}}).message, HasSubstr("4 GiB left"));
-  EXPECT_THAT(refused({.gpu_ids = std::vector<std::string>{"7"}}).message, HasSubstr("GPUs here"));
+  EXPECT_EQ(refused({.request = {.gpus = 2}}).code, Code::kInvalid);
+  EXPECT_EQ(refused({.request = {.memory = SizeSpec{gib(30), 0}}}).code, Code::kLimit);
+  EXPECT_THAT(refused({.request = {.memory = SizeSpec{gib(8), 0}}}).message,
+              HasSubstr("4 GiB left"));
+  EXPECT_THAT(refused({.request = {.gpu_ids = std::vector<std::string>{"7"}}}).message,
+              HasSubstr("GPUs here"));
   EXPECT_EQ(daemon.call(proto::Release{LeaseId{99}, {}, {}}).error().code, Code::kNotFound);
   EXPECT_EQ(daemon.call(proto::Release{}).error().code, Code::kInvalid);
 }
@@ -129,23 +131,23 @@ TEST(Control, RefusalsSayWhatToDo) {
 TEST(Control, WhatOnlyHasToWaitIsPossibleAndWhatNoStateOfTheMachineCouldFillIsNot) {
   RunningDaemon daemon;
   const auto check = [&](const proto::CheckRequest& request) { return daemon.call(request); };
-  EXPECT_TRUE(check({.memory = SizeSpec{gib(8), 0}}));
+  EXPECT_TRUE(check({.request = {.memory = SizeSpec{gib(8), 0}}}));
   EXPECT_TRUE(daemon.call(proto::Drain{{"0"}, {}}));
-  EXPECT_TRUE(check({.memory = SizeSpec{gib(8), 0}})) << "it is back some day";
-  const proto::Acquire too_much{.memory = SizeSpec{gib(30), 0}};
-  const auto never = check({.memory = too_much.memory});
+  EXPECT_TRUE(check({.request = {.memory = SizeSpec{gib(8), 0}}})) << "it is back some day";
+  const proto::Acquire too_much{{.memory = SizeSpec{gib(30), 0}}};
+  const auto never = check({.request = {.memory = too_much.request.memory}});
   ASSERT_FALSE(never);
   EXPECT_EQ(never.error().code, Code::kLimit);
   EXPECT_EQ(never.error().message, daemon.call(too_much).error().message);
-  EXPECT_EQ(check({.gpus = 2}).error().code, Code::kInvalid);
-  EXPECT_THAT(check({.gpu_ids = std::vector<std::string>{"7"}}).error().message,
+  EXPECT_EQ(check({.request = {.gpus = 2}}).error().code, Code::kInvalid);
+  EXPECT_THAT(check({.request = {.gpu_ids = std::vector<std::string>{"7"}}}).error().message,
               HasSubstr("GPUs here"));
-  EXPECT_THAT(check({.quantum = "5s"}).error().message, HasSubstr("--swap"));
-  EXPECT_THAT(check({.priority = 1}).error().message, HasSubstr("priorities up to 0"));
+  EXPECT_THAT(check({.request = {.quantum = "5s"}}).error().message, HasSubstr("--swap"));
+  EXPECT_THAT(check({.request = {.priority = 1}}).error().message, HasSubstr("priorities up to 0"));
   daemon.stop();
   daemon.probe.set_failure({Code::kUnavailable, 0, "no NVIDIA driver"});
   daemon.start();
-  EXPECT_TRUE(check({.gpus = 2})) << "nobody knows";
+  EXPECT_TRUE(check({.request = {.gpus = 2}})) << "nobody knows";
 }
 
 TEST(Control, WithoutADriverItSaysSoAndFindsItLater) {

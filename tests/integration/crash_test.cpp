@@ -127,11 +127,11 @@ void check(MortalDaemon& daemon, std::set<std::uint64_t>& seen) {
 }
 
 proto::Enqueue request(const char* ticket, const char* kind) {
-  proto::Enqueue request;
-  request.ticket = ticket;
-  request.kind = kind;
-  request.seconds = 600;
-  return request;
+  proto::Enqueue call;
+  call.ticket = ticket;
+  call.request.kind = kind;
+  call.request.seconds = 600;
+  return call;
 }
 
 // A reservation is given back, a run lease takes its place and ends with its command, and a second

@@ -26,9 +26,9 @@ class FillerTest : public ::testing::Test {
  protected:
   // With a program in it that holds nearly all there is.
   void fill() {
-    proto::Acquire request;
-    request.kind = "filler";
-    const auto lease = connection.call(request);
+    proto::Acquire call;
+    call.request.kind = "filler";
+    const auto lease = connection.call(call);
     ASSERT_TRUE(lease) << lease.error().message;
     id = lease->lease.lease_id;
     ASSERT_TRUE(connection.call(proto::Start{id, program.pid(), {}, {}}));
@@ -98,7 +98,7 @@ TEST_F(FillerTest, ADesktopDoesNotMakeItGo) {
 TEST_F(FillerTest, NeitherFillersNorTheirGpusKeepOthersFromWhatIsAllowed) {
   fill();
   proto::Acquire slice;
-  slice.memory = SizeSpec{gib(1), 0};
+  slice.request.memory = SizeSpec{gib(1), 0};
   auto newcomer = std::async(std::launch::async, [&] { return daemon.call(slice); });
   EXPECT_TRUE(program.ended()) << "nobody shares a GPU with a filler";
   daemon.probe.remove_process(program.pid());

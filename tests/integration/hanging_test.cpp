@@ -72,7 +72,7 @@ TEST_F(HangingAccountsTest, NobodyIsServedBeforeItIsKnownWhoAdministersAndWhoseL
 TEST_F(HangingAccountsTest, AReloadWaitsForNothingAndTheOldNamesHoldMeanwhile) {
   daemon.accounts.add_user("somebody", ::getuid(), {});
   daemon.start();
-  const proto::Acquire request{.memory = SizeSpec{gib(3), 0}};
+  const proto::Acquire request{{.memory = SizeSpec{gib(3), 0}}};
   EXPECT_EQ(daemon.call(request).error().code, Code::kLimit);
   daemon.accounts.block();
   daemon.set_config_text("[limits.user.somebody]\nmemory = \"4GiB\"\n");

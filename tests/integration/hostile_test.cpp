@@ -174,9 +174,12 @@ TEST(Hostile, WhatIsNoCallIsAnsweredWithAnErrorAndNothingElse) {
   for (const std::string& text :
        {std::string("[]"), std::string("{}"), std::string("{\"method\":7}"),
         std::string("\xff\xfe"),
-        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"note\":\"\xc3\"}}"),
-        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"uid\":0,\"gpus\":-1}}"),
-        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"gpus\":1e99}}"),
+        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"request\":{\"note\":"
+                    "\"\xc3\"}}}"),
+        std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"uid\":0,\"request\":{"
+                    "\"gpus\":-1}}}"),
+        std::string(
+            "{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"request\":{\"gpus\":1e99}}}"),
         std::string("{\"method\":\"dev.gpurota.\\u001b[31m\"}"), std::string(20000, '['),
         "{\"method\":\"dev.gpurota.Update\",\"parameters\":{\"lease_id\":\"L1\",\"note\":\"" +
             std::string(60000, 'n') + "\"}}"}) {
@@ -192,10 +195,10 @@ TEST(Hostile, WhatIsNoCallIsAnsweredWithAnErrorAndNothingElse) {
 TEST(Hostile, ANameInAMessageChangesNothingOfWhoAsks) {
   RunningDaemon daemon;
   const RawClient client(daemon);
-  ASSERT_TRUE(
-      client.send(std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"uid\":0,"
-                              "\"user\":\"root\",\"as_name\":\"\\u001b[31mroot\"}}") +
-                  '\0'));
+  ASSERT_TRUE(client.send(
+      std::string("{\"method\":\"dev.gpurota.Acquire\",\"parameters\":{\"uid\":0,"
+                  "\"user\":\"root\",\"request\":{\"uid\":0,\"as_name\":\"\\u001b[31mroot\"}}}") +
+      '\0'));
   EXPECT_EQ(client.answer().rfind("{\"parameters\":", 0), 0u);
   const auto status = daemon.call(proto::Status{});
   ASSERT_EQ(status->leases.size(), 1u);

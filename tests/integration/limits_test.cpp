@@ -15,10 +15,10 @@ class LimitsTest : public ::testing::Test {
   void begin(config::Config config, std::optional<Bytes> soft_limit = {}) {
     daemon.emplace(std::move(config));
     connection.emplace(daemon->connect());
-    proto::Acquire request;
-    request.memory = SizeSpec{gib(8), 0};
-    if (soft_limit) request.soft_limit = SizeSpec{*soft_limit, 0};
-    const auto made = connection->call(request);
+    proto::Acquire call;
+    call.request.memory = SizeSpec{gib(8), 0};
+    if (soft_limit) call.request.soft_limit = SizeSpec{*soft_limit, 0};
+    const auto made = connection->call(call);
     ASSERT_TRUE(made) << made.error().message;
     lease = made->lease;
     command.emplace(std::vector<std::string>{TENANT_PROGRAM, daemon->tenant_socket(), "holds",

@@ -56,16 +56,16 @@ class WaitingClient {
 };
 
 proto::Enqueue whole(const std::string& ticket) {
-  proto::Enqueue request;
-  request.ticket = ticket;
-  return request;
+  proto::Enqueue call;
+  call.ticket = ticket;
+  return call;
 }
 
 proto::Enqueue reservation(const std::string& ticket, std::int64_t seconds) {
-  proto::Enqueue request = whole(ticket);
-  request.kind = "reservation";
-  request.seconds = seconds;
-  return request;
+  proto::Enqueue call = whole(ticket);
+  call.request.kind = "reservation";
+  call.request.seconds = seconds;
+  return call;
 }
 
 bool is_running(pid_t pid) {
@@ -146,7 +146,7 @@ TEST_F(QueueTest, WhoeverDoesNotWaitPassesNobody) {
   daemon.start();
   reserve();
   proto::Enqueue both = whole("b");
-  both.gpus = 2;
+  both.request.gpus = 2;
   WaitingClient waits(daemon, both);
   ASSERT_TRUE(waits.next().request);
   const auto refused = daemon.call(proto::Acquire{});
@@ -171,10 +171,10 @@ TEST_F(QueueTest, AClosedConnectionLeavesTheQueueAtOnce) {
 }
 
 TEST_F(QueueTest, TheImpossibleIsRefusedAtOnce) {
-  proto::Enqueue request = whole("a");
-  request.gpus = 2;
+  proto::Enqueue call = whole("a");
+  call.request.gpus = 2;
   client::Connection connection = daemon.connect();
-  const auto refused = connection.call(request);
+  const auto refused = connection.call(call);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalid);
   EXPECT_EQ(waiting(daemon), 0u);
@@ -329,8 +329,8 @@ TEST(GivenBack, AGpuThatItsUsersProgramsStillUseIsGivenToNobody) {
   config.watch_period = config.watch.idle_period = std::chrono::minutes(5);
   RunningDaemon daemon(config);
   proto::Acquire call;
-  call.kind = "reservation";
-  call.seconds = 600;
+  call.request.kind = "reservation";
+  call.request.seconds = 600;
   ASSERT_TRUE(daemon.call(call));
   Child program({"sleep", "600"});
   daemon.probe.set_process(daemon.call(proto::Status{})->gpus[0].uuid, program.pid(), gib(4));
@@ -357,9 +357,9 @@ TEST_F(ReservationTest, ForceTakesOverAGpuThatOnesOwnProcessesUse) {
   ASSERT_TRUE(
       eventually([&] { return status().gpus[0].state == proto::GpuState::kUnreservedUse; }));
   proto::Acquire plain;
-  plain.kind = "reservation";
+  plain.request.kind = "reservation";
   EXPECT_EQ(daemon.call(plain).error().code, Code::kNoGpu);
-  plain.take_over = true;
+  plain.request.take_over = true;
   EXPECT_TRUE(daemon.call(plain));
 }
 

@@ -115,9 +115,9 @@ client::Connection RunningDaemon::connect() const {
 
 proto::Acquire::Reply RunningDaemon::acquire_slice(client::Connection& connection,
                                                    Bytes limit) const {
-  proto::Acquire request;
-  request.memory = SizeSpec{limit, 0};
-  auto reply = connection.call(request);
+  proto::Acquire call;
+  call.request.memory = SizeSpec{limit, 0};
+  auto reply = connection.call(call);
   if (!reply) {
     std::fprintf(stderr, "%s\n", reply.error().message.c_str());
     std::abort();

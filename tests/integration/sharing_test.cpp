@@ -19,10 +19,10 @@ class SharingTest : public ::testing::Test {
  protected:
   // Held until the test ends: its end would be that of the test's own process.
   std::uint64_t make_lease() {
-    proto::Acquire request;
-    request.swap = true;
+    proto::Acquire call;
+    call.request.swap = true;
     connections.push_back(daemon.connect());
-    const auto reply = connections.back().call(request);
+    const auto reply = connections.back().call(call);
     EXPECT_TRUE(reply) << reply.error().message;
     return reply ? reply->lease.lease_id.value : 0;
   }

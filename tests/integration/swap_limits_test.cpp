@@ -37,11 +37,11 @@ class SwapLimitsTest : public ::testing::Test {
   }
   LeaseId make_lease(std::optional<Bytes> soft_limit = {},
                      const std::optional<std::string>& quantum = {}) {
-    proto::Acquire request;
-    request.swap = true;
-    if (soft_limit) request.soft_limit = SizeSpec{*soft_limit, 0};
-    request.quantum = quantum;
-    const auto reply = acquire(request);
+    proto::Acquire call;
+    call.request.swap = true;
+    if (soft_limit) call.request.soft_limit = SizeSpec{*soft_limit, 0};
+    call.request.quantum = quantum;
+    const auto reply = acquire(call);
     EXPECT_TRUE(reply) << reply.error().message;
     return reply ? reply->lease.lease_id : LeaseId{};
   }
@@ -120,10 +120,10 @@ TEST_F(SwapLimitsTest, AQuantumOfItsOwnIsShownChangedAndSurvivesARestart) {
 
 TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
   proto::Acquire slice;
-  slice.memory = SizeSpec{gib(6), 0};
-  slice.quantum = "5s";
+  slice.request.memory = SizeSpec{gib(6), 0};
+  slice.request.quantum = "5s";
   EXPECT_THAT(acquire(slice).error().message, HasSubstr("--swap"));
-  slice.quantum.reset();
+  slice.request.quantum.reset();
   const auto made = acquire(slice);
   ASSERT_TRUE(made);
   proto::Update update;
@@ -313,13 +313,13 @@ TEST_F(EvictingTest, WhoIsAboveItsSoftLimitGivesItsTurnAndItsMemoryToWhoIsNot) {
 
 TEST_F(EvictingTest, ASliceCannotBeMovedAndIsToldSo) {
   proto::Acquire slice;
-  slice.memory = SizeSpec{gib(6), 0};
-  slice.soft_limit = SizeSpec{gib(3), 0};
+  slice.request.memory = SizeSpec{gib(6), 0};
+  slice.request.soft_limit = SizeSpec{gib(3), 0};
   const auto refused = acquire(slice);
   EXPECT_EQ(refused.error().code, Code::kInvalid);
   EXPECT_THAT(refused.error().message, HasSubstr("the memory of a slice cannot be moved"));
   EXPECT_THAT(refused.error().message, HasSubstr("--swap"));
-  slice.soft_limit.reset();
+  slice.request.soft_limit.reset();
   EXPECT_TRUE(acquire(slice));
 }
 

@@ -28,10 +28,10 @@ class SwapTest : public ::testing::Test {
   explicit SwapTest(const config::Config& config = with_turns()) : daemon(config) {}
 
   static proto::Acquire swap_request(std::optional<Bytes> memory = {}) {
-    proto::Acquire request;
-    request.swap = true;
-    if (memory) request.memory = SizeSpec{*memory, 0};
-    return request;
+    proto::Acquire call;
+    call.request.swap = true;
+    if (memory) call.request.memory = SizeSpec{*memory, 0};
+    return call;
   }
   // Held until the test ends: its end would be that of the test's own process.
   Result<proto::Acquire::Reply> acquire(const proto::Acquire& request) {
@@ -72,9 +72,9 @@ TEST_F(SwapTest, ALeaseHasNearlyTheWholeGpuAndSaysThatItTakesTurns) {
 TEST_F(SwapTest, SlicesAndTurnsAgreeOnWhatIsLeft) {
   ASSERT_TRUE(acquire(swap_request(gib(16))));
   proto::Acquire slice;
-  slice.memory = SizeSpec{gib(10), 0};
+  slice.request.memory = SizeSpec{gib(10), 0};
   EXPECT_EQ(acquire(slice).error().code, Code::kNoGpu) << "the largest turn needs 16 GiB";
-  slice.memory = SizeSpec{gib(6), 0};
+  slice.request.memory = SizeSpec{gib(6), 0};
   EXPECT_TRUE(acquire(slice));
   EXPECT_LE(turns().capacity_bytes, gib(18));
   EXPECT_EQ(acquire(swap_request(gib(20))).error().code, Code::kNoGpu);
@@ -111,9 +111,9 @@ TEST_F(SwapTest, WhatTenantsMayKeepOfWhatTheyEvictedFitsTheBudgetTogether) {
 }
 
 TEST_F(SwapTest, AFillerIsToldToHaveHostMemoryReadyBeforeAnybodyComes) {
-  proto::Acquire request = swap_request();
-  request.kind = "filler";
-  const auto lease = acquire(request);
+  proto::Acquire call = swap_request();
+  call.request.kind = "filler";
+  const auto lease = acquire(call);
   ASSERT_TRUE(lease) << lease.error().message;
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(lease->lease.lease_id.value));
@@ -140,7 +140,7 @@ TEST_F(AllIsCopied, WhereTheSiteSaysSo) {
 
 TEST_F(SwapTest, ASliceIsNotToldOfTurns) {
   proto::Acquire slice;
-  slice.memory = SizeSpec{gib(6), 0};
+  slice.request.memory = SizeSpec{gib(6), 0};
   const auto reply = acquire(slice);
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_EQ(tenant.hello(reply->lease.lease_id.value), GPUROTA_OK);
@@ -462,13 +462,13 @@ TEST_F(SwapTest, TurnsAreOffOnlyWhileAllFits) {
 }
 
 TEST_F(SwapTest, PrioritiesAreThoseThatTheSiteAllows) {
-  proto::Acquire request = swap_request();
-  request.priority = 10;
-  const auto refused = acquire(request);
+  proto::Acquire call = swap_request();
+  call.request.priority = 10;
+  const auto refused = acquire(call);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kLimit);
-  request.priority = -10;
-  const auto reply = acquire(request);
+  call.request.priority = -10;
+  const auto reply = acquire(call);
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->lease.priority, -10);
   EXPECT_EQ(turns().leases.at(0).priority, -10);

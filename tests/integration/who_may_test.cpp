@@ -14,7 +14,7 @@ TEST(WhoMay, ARequestBeyondTheAllowanceIsRefusedWithLimitHeldAndAsked) {
   config.limits.everyone.memory = gib(10);
   RunningDaemon daemon(config);
   const auto first = daemon.keep_slice(gib(8));
-  const auto refused = daemon.call(proto::Acquire{.memory = SizeSpec{gib(4), 0}});
+  const auto refused = daemon.call(proto::Acquire{{.memory = SizeSpec{gib(4), 0}}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kLimit);
   EXPECT_THAT(refused.error().message,
@@ -29,9 +29,9 @@ TEST(WhoMay, NobodyGetsBeyondTheirLimitsByAnUpdate) {
   config.limits.everyone.hours = 1;
   RunningDaemon daemon(config);
   proto::Acquire reservation;
-  reservation.kind = "reservation";
-  reservation.seconds = 600;
-  reservation.memory = SizeSpec{gib(8), 0};
+  reservation.request.kind = "reservation";
+  reservation.request.seconds = 600;
+  reservation.request.memory = SizeSpec{gib(8), 0};
   const auto made = daemon.call(reservation);
   ASSERT_TRUE(made) << made.error().message;
   const auto refusal = [&](std::optional<SizeSpec> memory, std::optional<std::int64_t> seconds) {
@@ -55,9 +55,9 @@ TEST(WhoMay, WhatALeaseWillUseCountsAgainstTheHours) {
   config.limits.everyone.hours = 1;
   RunningDaemon daemon(config);
   proto::Acquire reservation;
-  reservation.kind = "reservation";
-  reservation.memory = SizeSpec{gib(12), 0};
-  reservation.seconds = 6000;
+  reservation.request.kind = "reservation";
+  reservation.request.memory = SizeSpec{gib(12), 0};
+  reservation.request.seconds = 6000;
   ASSERT_TRUE(daemon.call(reservation)) << "half a GPU is half an hour in one";
   const auto second = daemon.call(reservation);
   ASSERT_FALSE(second);
@@ -71,7 +71,7 @@ TEST(WhoMay, AReloadHoldsForWhatIsAskedFromThenOn) {
   daemon.set_config_text("[limits]\nmemory = \"8G\"\n");
   ASSERT_TRUE(daemon.call(proto::Reload{}));
   EXPECT_TRUE(eventually([&] {
-    const auto again = daemon.call(proto::Acquire{.memory = SizeSpec{gib(1), 0}});
+    const auto again = daemon.call(proto::Acquire{{.memory = SizeSpec{gib(1), 0}}});
     return !again && again.error().code == Code::kLimit;
   }));
   EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u) << "what there is stays";
@@ -86,7 +86,8 @@ TEST(WhoMay, ABadFileIsRefusedWholeAndTheOldOneHolds) {
   ASSERT_FALSE(reloaded);
   EXPECT_EQ(reloaded.error().code, Code::kInvalid);
   EXPECT_THAT(reloaded.error().message, HasSubstr(":4: limits.gpus: write a whole number"));
-  EXPECT_EQ(daemon.call(proto::Acquire{.memory = SizeSpec{gib(5), 0}}).error().code, Code::kLimit);
+  EXPECT_EQ(daemon.call(proto::Acquire{{.memory = SizeSpec{gib(5), 0}}}).error().code,
+            Code::kLimit);
 }
 
 }  // namespace

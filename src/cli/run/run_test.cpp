@@ -133,11 +133,11 @@ TEST_F(RunTest, TheDaemonHearsWhatWasAskedForAndKnowsTheCommandBeforeItRuns) {
   EXPECT_EQ(exit_code(), 0);
   const auto calls = daemon_.calls();
   ASSERT_EQ(calls.size(), 3u);
-  const auto& acquire = std::get<proto::Enqueue>(calls[0]);
-  EXPECT_EQ(acquire.kind, "run");
-  EXPECT_EQ(acquire.memory, (SizeSpec{gib(8), 0}));
-  EXPECT_EQ(acquire.note, "n");
-  EXPECT_EQ(acquire.command, (Words{"sh", "-c", "echo $$"}));
+  const proto::LeaseRequest& wanted = std::get<proto::Enqueue>(calls[0]).request;
+  EXPECT_EQ(wanted.kind, "run");
+  EXPECT_EQ(wanted.memory, (SizeSpec{gib(8), 0}));
+  EXPECT_EQ(wanted.note, "n");
+  EXPECT_EQ(wanted.command, (Words{"sh", "-c", "echo $$"}));
   int started = 0;
   for (const auto& call : calls) {
     if (const auto* start = std::get_if<proto::Start>(&call)) started = start->pid;
@@ -269,7 +269,7 @@ TEST_F(RunTest, ATimeLimitThatIsOverIs124) {
   ASSERT_TRUE(daemon_.wait_for(proto::Start::kMethod));
   daemon_.end_lease(proto::Ended::kExpired, "its time limit is over");
   EXPECT_EQ(exit_code(), kExitTimedOut);
-  EXPECT_EQ(std::get<proto::Enqueue>(daemon_.calls()[0]).seconds, 7200);
+  EXPECT_EQ(std::get<proto::Enqueue>(daemon_.calls()[0]).request.seconds, 7200);
 }
 
 TEST_F(RunTest, NoGpuIs75AndOtherRefusalsAre125) {
