@@ -1,6 +1,6 @@
 // A month in a lab of 20 users and 8 GPUs, in virtual time, from a seed: what the queue promises is
 // held against a second opinion that shares no code with it. GPUs are lost, missing after a restart, and
-// back again with another number.
+// back again with another number, and are cut into MIG instances and made whole again.
 //
 // GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
 // GPUROTA_LAB_SEED=S runs that one alone.
@@ -55,11 +55,13 @@ class LabSimulation {
       if (what >= 78 && what < 81) cancel();
       if (what >= 81 && what < 83) change_service();
       if (what == 83) lose_or_find();
+      if (what == 84) cut_or_join();
       settle();
     }
   }
 
   std::uint64_t granted() const { return granted_; }
+  std::uint64_t instances() const { return last_instance_; }
 
  private:
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
@@ -165,17 +167,57 @@ class LabSimulation {
     disturb();
   }
 
-  // Refused for good is only what names a GPU that is away, or more GPUs than there are.
+  bool is_held(const GpuRoom& room) const {
+    return std::any_of(running_.begin(), running_.end(), [&](const Running& running) {
+      const auto& gpus = running.occupant.gpus;
+      return std::any_of(gpus.begin(), gpus.end(),
+                         [&](const LeaseGpu& gpu) { return gpu.uuid == room.info.uuid; });
+    });
+  }
+
+  // An administrator changes a GPU that nobody is on. Its instances have names that there were never before, like those
+  // that the driver makes. Four GPUs stay whole, for requests that need one.
+  void cut_or_join() {
+    const auto at = static_cast<std::size_t>(pick(0, gpus() - 1));
+    const GpuRoom room = rooms_[at];
+    const auto whole = std::count_if(rooms_.begin(), rooms_.end(), [](const GpuRoom& other) {
+      return other.info.parent.value.empty() && !other.info.mig_enabled;
+    });
+    if (room.info.mig_enabled) {
+      const auto is_of = [&](const GpuRoom& other) { return other.info.parent == room.info.uuid; };
+      const auto is_in_use = [&](const GpuRoom& other) { return is_of(other) && is_held(other); };
+      if (std::any_of(rooms_.begin(), rooms_.end(), is_in_use)) return;
+      if (std::any_of(away_.begin(), away_.end(), is_in_use)) return;
+      rooms_[at].info.mig_enabled = false;
+      std::erase_if(rooms_, is_of);
+      std::erase_if(away_, is_of);
+    } else if (room.info.parent.value.empty() && whole > 4 && !is_held(room)) {
+      rooms_[at].info.mig_enabled = true;
+      const int parts = pick(1, 4);
+      for (int i = 0; i < parts; ++i) {
+        GpuRoom part = room;
+        part.info.parent = room.info.uuid;
+        part.info.uuid = GpuUuid{"MIG-" + std::to_string(++last_instance_)};
+        part.info.memory = part.capacity = gib(static_cast<std::uint64_t>(10 * pick(1, 2)));
+        rooms_.insert(rooms_.begin() + static_cast<long>(at) + 1, part);
+      }
+    }
+    for (std::size_t i = 0; i < rooms_.size(); ++i) rooms_[i].info.index = static_cast<int>(i);
+    disturb();
+  }
+
+  // Refused for good is only what names a GPU that is not there, or too small, or more GPUs than there are.
   void drop_impossible(const QueueDecision& decision) {
     for (const auto& [id, error] : decision.impossible) {
       const auto request =
           std::find_if(queue_.begin(), queue_.end(), [&](const Request& r) { return r.id == id; });
       ASSERT_NE(request, queue_.end());
       const auto& named = request->placement.gpus;
-      const bool names_one = std::any_of(away_.begin(), away_.end(), [&](const GpuRoom& room) {
-        return std::find(named.begin(), named.end(), room.info.uuid) != named.end();
+      const bool names_one = std::any_of(named.begin(), named.end(), [&](const GpuUuid& uuid) {
+        return std::none_of(rooms_.begin(), rooms_.end(),
+                            [&](const GpuRoom& room) { return room.info.uuid == uuid; });
       });
-      ASSERT_TRUE(names_one || wanted(*request) > gpus()) << error.message;
+      ASSERT_TRUE(names_one || fitting_ever(*request) < wanted(*request)) << error.message;
       queue_.erase(request);
     }
   }
@@ -271,7 +313,11 @@ class LabSimulation {
       if (load.whole == 1) {
         ASSERT_TRUE(load.sliced.is_zero());
       }
-      ASSERT_LE(load.sliced, kSize);
+      ASSERT_LE(load.sliced, room.capacity);
+      if (room.info.mig_enabled) {
+        ASSERT_TRUE(load.whole == 0 && load.sliced.is_zero())
+            << "its instances are what is given out";
+      }
     }
   }
   bool would_fit(const Request& request, const GpuRoom& room, const std::vector<Occupant>& leases,
@@ -280,18 +326,30 @@ class LabSimulation {
     if (!named.empty() && std::find(named.begin(), named.end(), room.info.uuid) == named.end()) {
       return false;
     }
-    if (room.draining || !room.error.empty()) return false;
+    if (room.draining || !room.error.empty() || room.info.mig_enabled) return false;
     const Load load = load_of(room.info.uuid, leases, at, fillers);
     if (load.whole > 0) return false;
     const bool whole = !request.placement.memory || request.kind == LeaseKind::kFiller;
     if (whole) return !room.in_unreserved_use && load.sliced.is_zero();
-    return load.sliced + request.placement.memory->bytes + room.unreserved_use <= kSize;
+    return load.sliced + request.placement.memory->bytes + room.unreserved_use <= room.capacity;
   }
   int fitting(const Request& request, const std::vector<Occupant>& leases, WallTime at,
               bool fillers) const {
     return static_cast<int>(std::count_if(rooms_.begin(), rooms_.end(), [&](const GpuRoom& room) {
       return would_fit(request, room, leases, at, fillers);
     }));
+  }
+  // In a machine on which nobody is, and in which nothing is broken.
+  int fitting_ever(const Request& request) const {
+    const auto fits = [&](const GpuRoom& room) {
+      const bool large =
+          !request.placement.memory || request.placement.memory->bytes <= room.capacity;
+      const auto& named = request.placement.gpus;
+      const bool meant =
+          named.empty() || std::find(named.begin(), named.end(), room.info.uuid) != named.end();
+      return large && meant && !room.info.mig_enabled;
+    };
+    return static_cast<int>(std::count_if(rooms_.begin(), rooms_.end(), fits));
   }
   static int wanted(const Request& request) {
     return request.placement.gpus.empty() ? request.placement.count
@@ -399,7 +457,7 @@ class LabSimulation {
   std::vector<Running> running_;
   std::map<RequestId, WallTime> promised_;
   std::map<RequestId, Arrival> arrived_;
-  std::uint64_t last_request_ = 0, last_lease_ = 0, granted_ = 0;
+  std::uint64_t last_request_ = 0, last_lease_ = 0, last_instance_ = 0, granted_ = 0;
 };
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
@@ -411,13 +469,15 @@ TEST(LabSimulation, AMonthOfTwentyUsersKeepsEveryPromise) {
   const std::uint64_t one = number_from("GPUROTA_LAB_SEED", 0);
   const std::uint64_t first = one ? one : 1;
   const std::uint64_t last = one ? one : number_from("GPUROTA_LAB_SEEDS", 6);
-  std::uint64_t granted = 0;
+  std::uint64_t granted = 0, instances = 0;
   for (std::uint64_t seed = first; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     LabSimulation lab(seed, seed % 3 == 0);
     lab.run();
     granted += lab.granted();
+    instances += lab.instances();
   }
+  EXPECT_GT(instances, last - first) << "hardly any GPU was cut";
   EXPECT_GT(granted, 100 * (last - first + 1)) << "the lab was hardly used";
   RecordProperty("grants", static_cast<int>(granted));
 }
