@@ -118,12 +118,13 @@ Result<Options> parse_options(const std::vector<std::string>& words) {
                                               display_text(words[i], 60)));
     }
     if (!word.value && i + 1 == words.size()) {
-      return fail(Code::kInvalid, fmt::format("{} needs a value behind it", word.name));
+      return fail(Code::kInvalid, fmt::format("{} needs a value", word.name));
     }
     GPUROTA_TRY(set_value(options, word.name, word.value ? *word.value : words[++i]));
   }
   if (options.hold && options.self_test) {
-    return fail(Code::kInvalid, "--hold computes nothing, so it cannot be tested: leave one out");
+    return fail(Code::kInvalid,
+                "--hold computes nothing, so --self-test cannot test it: leave one out");
   }
   return options;
 }

@@ -41,7 +41,7 @@ bool only_looks(const proto::Call& call) {
 // It is as if it were done, until the machine loses its power.
 std::string not_durable(const Error& why) {
   return proto::error_json(
-      proto::wire_error(Error(why).context("this has been done, but may not be written down")));
+      proto::wire_error(Error(why).context("this was done, but may not be stored")));
 }
 
 // The answer to the call that it is about to send.

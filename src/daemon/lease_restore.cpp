@@ -92,7 +92,7 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
   } else if (!main && !waits && (stored.main || !holder)) {
     end(id, EndCause::kFinished, "its command ended while the daemon was away");
   } else if (main && !holder) {
-    end(id, EndCause::kLost, "the process that held it went while the daemon was away");
+    end(id, EndCause::kLost, "the process that held it ended while the daemon was away");
   }
 }
 

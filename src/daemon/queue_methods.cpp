@@ -64,7 +64,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
 Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call) {
   const Caller owner{caller.process, call.uid.value_or(caller.uid)};
   if (owner.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
-    return refused({Code::kDenied, 0, "what others may have is for administrators to ask"});
+    return refused({Code::kDenied, 0, "only administrators can query other users' limits"});
   }
   if (parts_.driver_error()) return replied<proto::CheckRequest>({});
   const auto request = request_of(owner, {.gpus = call.gpus,
@@ -120,7 +120,8 @@ Result<void> ControlMethods::set_draining(const Caller& caller,
                                           const std::vector<std::string>& names, bool draining,
                                           const std::string& reason) {
   if (!parts_.views.is_administrator(caller.uid)) {
-    return fail(Code::kDenied, "only administrators take GPUs out of service and put them back");
+    return fail(Code::kDenied,
+                "only administrators can take GPUs out of service and put them back");
   }
   if (names.empty()) return fail(Code::kInvalid, "no GPU is named");
   std::vector<GpuUuid> gpus;

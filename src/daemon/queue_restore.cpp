@@ -44,7 +44,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   auto holder = track(parts_.processes, stored.holder, [this, id] {
     leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
   });
-  if (!holder) return drop("the process that waited went while the daemon was away");
+  if (!holder) return drop("the process that waited ended while the daemon was away");
   QueueEntry entry;
   entry.id = id;
   entry.since = stored.since;

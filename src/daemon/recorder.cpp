@@ -148,7 +148,7 @@ void Recorder::take_up_spill() {
   auto left = spill ? spill->read() : Result<std::vector<ports::StoredEvent>>();
   if (!spill || !left) {
     const Error& error = spill ? left.error() : spill.error();
-    log::warn("events are not safe from a kill, going on", {{"error", error.message}});
+    log::warn("events will be lost if gpurotad is killed, continuing", {{"error", error.message}});
     return;
   }
   spill_.emplace(std::move(*spill));
@@ -208,7 +208,7 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
   if (lease.state == LeaseState::kExpired && told.lease.state != LeaseState::kExpired) {
     tell(entry, EventType::kLeaseUpdated,
-         "is expired: its time is over, but its programs hold memory still");
+         "is expired: its time is over, but its programs still hold memory");
   }
   if (entry.main && !told.started) tell(entry, EventType::kLeaseStarted, "started its command");
   if (entry.cause && !told.ending) {

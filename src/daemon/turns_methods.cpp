@@ -130,7 +130,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListTurns& call) {
 
 Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus& call) {
   if (!parts_.views.is_administrator(caller.uid)) {
-    return fail(Code::kDenied, "only administrators set what leases may have of a GPU");
+    return fail(Code::kDenied,
+                "only administrators can change the capacity and the turns of a GPU");
   }
   if (call.gpu_ids.empty()) return fail(Code::kInvalid, "no GPU is named");
   if (!call.capacity && !call.quantum && !call.turns && !call.reset.value_or(false)) {
@@ -160,7 +161,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
     if (!gpu) return fail(Code::kNotFound, "there is no GPU " + uuid.value);
     const GpuInfo& info = gpu->info;
     if (call.capacity && call.capacity->of(info.memory) > info.memory) {
-      return fail(Code::kInvalid, fmt::format("GPU {} has {}: no more can be its capacity",
+      return fail(Code::kInvalid, fmt::format("GPU {} has {}: its capacity cannot be more",
                                               info.index, to_string(info.memory)));
     }
     GPUROTA_TRY(parts_.turns->check(info, settings_of(info, parts_.config->turns, state)));

@@ -164,5 +164,5 @@ pid_is_new() {
   add_holder
   newcomer newcomer
   wait_until gone "$PID"
-  event_is 'filler_yielded.*host memory cannot take what it has'
+  event_is 'filler_yielded.*host memory has no room for its memory'
 }
