@@ -8,6 +8,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_docs  # noqa: E402
 import check_fields  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
@@ -109,6 +110,60 @@ class Layers(Tree):
     def test_an_empty_tree_is_a_failure(self):
         with tempfile.TemporaryDirectory() as empty:
             self.assertEqual(check_layers.main([empty]), 1)
+
+
+class Words(Tree):
+    TABLE = """# Words
+| Verb | Not | Means |
+|---|---|---|
+| `parse_` | `read_` | another table |
+
+| Use | Not | Because |
+|---|---|---|
+| leaves | `makes way`, gives in | a reason with `code` |
+| after '--' | `two dashes` | another |
+"""
+
+    def problems(self):
+        self.write("docs/dev/words.md", self.TABLE)
+        return list(check_docs.check_words(self.root))
+
+    def assert_refused(self, path, line):
+        problems = self.problems()
+        self.assertEqual(len(problems), 1, problems)
+        self.assertTrue(problems[0].startswith("%s:%d: " % (path, line)), problems)
+
+    def test_takes_the_column_not_of_its_table_alone(self):
+        self.problems()
+        self.assertEqual(check_docs.refused_phrases(self.root), ["makes way", "two dashes"])
+
+    def test_refuses_in_documents_for_users_also_over_a_line_break(self):
+        self.write("README.md", "First.\nA filler Makes\nway here.\n")
+        self.assert_refused("README.md", 2)
+
+    def test_refuses_in_man_pages_through_fonts(self):
+        self.write("man/x.1", ".SH NAME\nx\n.B behind\ntwo \\fBdashes\\fR\n")
+        self.assert_refused("man/x.1", 4)
+
+    def test_refuses_in_literals_that_the_compiler_joins(self):
+        self.write("src/cli/x.cpp", 'int y;\nauto x = "behind two "\n         "dashes";\n')
+        self.assert_refused("src/cli/x.cpp", 2)
+
+    def test_refuses_in_raw_literals(self):
+        self.write("src/cli/x.cpp", 'auto x = R"help(usage: x "y"\n  it makes way\n)help";\n')
+        self.assert_refused("src/cli/x.cpp", 2)
+
+    def test_leaves_alone_what_users_do_not_read(self):
+        self.write("docs/design/x.md", "It makes way.\n")
+        self.write("docs/dev/x.md", "Not: makes way.\n")
+        self.write("src/cli/x.cpp", '// It makes way.\nbool makes_way(); call("makes", "way"); call("two"\n, "dashes");\n')
+        self.write("src/cli/x_test.cpp", 'say("makes way");\n')
+        self.write("README.md", "It remakes way; two dashesx.\n")
+        self.assertEqual(self.problems(), [])
+
+    def test_a_table_without_phrases_is_a_failure(self):
+        self.write("docs/dev/words.md", "# Words\n")
+        self.assertIn("no refused phrases", next(check_docs.check_words(self.root)))
 
 
 class Sizes(Tree):

@@ -40,7 +40,7 @@ usage: gpurota COMMAND [OPTION…]
 
 options of every command:
   -v, --verbose         print on stderr what is done
-  --runtime-dir DIR     use the daemon whose sockets are in DIR. If not given: GPUROTA_RUNTIME_DIR
+  --runtime-dir DIR     use the daemon whose sockets are in DIR. Default: $GPUROTA_RUNTIME_DIR
                         if it is set, else your own daemon ($XDG_RUNTIME_DIR/gpurota or
                         /tmp/gpurota-UID) if it answers, else /run/gpurota
   -h, --help
