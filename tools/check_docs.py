@@ -54,16 +54,26 @@ def check_comments(root):
 
 
 def check_table(root):
-    with open(os.path.join(root, "ARCHITECTURE.md"), encoding="utf-8") as text:
-        rows = dict(match.groups() for match in map(ROW.match, text) if match)
-    for module, allowed in check_layers.ALLOWED.items():
-        if not os.path.isdir(os.path.join(root, "src", module)) and module != "sim":
-            continue
-        said = rows.get(module)
-        if said is None:
-            yield "ARCHITECTURE.md: no row for %s" % module
-        elif said != "all above" and set(said.replace("–", "").split()) != set(allowed):
-            yield "ARCHITECTURE.md: %s may include %s, not %s" % (module, " ".join(allowed), said)
+    """Each folder of check_layers.py has its row, and each row is such a folder with what it may include."""
+    table = between(read(root, "ARCHITECTURE.md"), "| Folder |", "\n\n").splitlines()
+    rows = {}
+    for line in table[2:]:
+        match = ROW.match(line)
+        if match is None or match.group(1) in rows:
+            yield "ARCHITECTURE.md: cannot read this row of the layer table, or it is there twice: %s" % line
+        else:
+            rows[match.group(1)] = match.group(2)
+    expected = dict(check_layers.ALLOWED, **{folder: ["all"] for folder in check_layers.FREE})
+    for folder, allowed in expected.items():
+        if folder not in rows:
+            yield "ARCHITECTURE.md: no row for %s" % folder
+        elif set(rows[folder].replace("–", "").split()) != set(allowed):
+            yield "ARCHITECTURE.md: %s may include %s, not %s" % (folder, " ".join(allowed) or "nothing", rows[folder])
+    for folder in rows:
+        if folder not in expected:
+            yield "ARCHITECTURE.md: %s is in the layer table and not in tools/check_layers.py" % folder
+        elif not (os.path.isdir(os.path.join(root, "src", folder)) or os.path.isdir(os.path.join(root, folder))):
+            yield "ARCHITECTURE.md: %s is in the layer table, but there is no such folder" % folder
 
 
 def check_settings(root):

@@ -112,6 +112,35 @@ class Layers(Tree):
             self.assertEqual(check_layers.main([empty]), 1)
 
 
+class LayerTable(Tree):
+    def problems(self, change=lambda rows: None):
+        rows = {folder: " ".join(allowed) or "–" for folder, allowed in check_layers.ALLOWED.items()}
+        rows.update((folder, "all") for folder in check_layers.FREE)
+        for folder in rows:
+            path = folder if folder in ("sim",) + check_layers.FREE else "src/" + folder
+            os.makedirs(os.path.join(self.root, path), exist_ok=True)
+        change(rows)
+        self.write("ARCHITECTURE.md", "# A\n\n| Folder | Is | May include |\n|---|---|---|\n" + "".join(
+            "| `src/%s` | what | %s |\n" % row for row in rows.items()) + "\n## Words\n| `no` | row |\n")
+        return list(check_docs.check_table(self.root))
+
+    def test_takes_a_table_that_says_what_is_checked(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_refuses_every_row_that_does_not(self):
+        for folder, said in (("daemon", "all above"), ("cli", "base"), ("demo", "–"), ("tests", "base core")):
+            problems = self.problems(lambda rows: rows.update({folder: said}))
+            self.assertEqual(len(problems), 1, problems)
+            self.assertIn("%s may include" % folder, problems[0])
+
+    def test_refuses_a_folder_without_a_row_and_a_row_without_a_folder(self):
+        self.assertIn("no row for web", self.problems(lambda rows: rows.pop("web"))[0])
+        self.assertIn("not in tools/check_layers.py", self.problems(lambda rows: rows.update(misc="base"))[0])
+
+    def test_refuses_a_row_that_cannot_be_read(self):
+        self.assertIn("cannot read", self.problems(lambda rows: rows.update({"a b": "base"}))[0])
+
+
 class Words(Tree):
     TABLE = """# Words
 | Verb | Not | Means |
