@@ -50,7 +50,7 @@ std::string state_line(const proto::TurnGpu& gpu, const proto::TurnLease& lease,
   const bool waits = !lease.waits_for.empty() && lease.waits_for != "nothing";
   if (!gpu.takes_turns && !waits) return "everything fits, so all programs run and none waits";
   if (lease.phase == "holding") {
-    const std::string others = gpu.waiting.empty() ? "nobody waits for it"
+    const std::string others = gpu.waiting.empty() ? "no lease waits for it"
                                                    : name_of(gpu, gpu.waiting.front()) + " is next";
     return fmt::format("it has the turn; {}", others);
   }

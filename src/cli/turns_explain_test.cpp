@@ -46,7 +46,8 @@ TEST(ExplainTurns, SaysWhoHasTheTurnForHowLongAndWhereTheMemoryIs) {
               HasSubstr("GPU 0: waits for its turn, and is next; the turn is held by L2 of bob, "
                         "for 3.2 s more at most"));
   EXPECT_THAT(text, HasSubstr("4 GiB are in GPU memory, 12 GiB in host memory, 512 MiB cannot"));
-  EXPECT_THAT(text, HasSubstr("last 5.0 s (so long that moving takes little of the time)"));
+  EXPECT_THAT(text,
+              HasSubstr("last 5.0 s (chosen so that moving memory takes little of the time)"));
 }
 
 TEST(ExplainTurns, TheHolderHearsWhoIsNext) {

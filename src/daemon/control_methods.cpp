@@ -257,7 +257,7 @@ Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
       (call.lease_id ? 1 : 0) + (call.gpu_ids ? 1 : 0) + all + reservations + everybody;
   if (ways != 1) {
     return fail(Code::kInvalid,
-                "say which leases: one by its id, those on some GPUs, all, or your reservations");
+                "name the leases: one by its id, those on some GPUs, all, or your reservations");
   }
   if (everybody && !parts_.views.is_administrator(caller.uid)) {
     return fail(Code::kDenied, "only administrators can end everybody's leases");

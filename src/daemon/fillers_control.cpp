@@ -186,7 +186,7 @@ void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) 
     spot.may_lack_lease = true;
     spot.turns.on_found(parts_.loop.now());
     parts_.glimpse(gpu, filler::kSampleEvery);
-    log::info("filler taken up", {{"name", entry.spec.name}, {"gpu", gpu.value}});
+    log::info("filler restored", {{"name", entry.spec.name}, {"gpu", gpu.value}});
     take_up_lease(entry, gpu, std::find(out.begin(), out.end(), gpu) != out.end());
   }
 }

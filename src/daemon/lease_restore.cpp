@@ -86,7 +86,7 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
   parts_.grants.open(entry.lease);
   const auto [added, fresh] = entries_.emplace(id, std::move(entry));
   arm_expiry(added->second);
-  log::info("lease taken up", {{"lease", to_string(id)}, {"running", main}});
+  log::info("lease restored", {{"lease", to_string(id)}, {"running", main}});
   if (stored.ending) {
     end(id, EndCause::kReleased, "it was ending when the daemon stopped");
   } else if (!main && !waits && (stored.main || !holder)) {

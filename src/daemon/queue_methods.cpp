@@ -105,7 +105,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
   const QueueEntry* entry = parts_.queue.find(call.request_id);
   if (!entry) {
     return refused({Code::kNotFound, 0,
-                    fmt::format("there is no request {} (any more)", to_string(call.request_id))});
+                    fmt::format("there is no request {}: it may have been served or cancelled",
+                                to_string(call.request_id))});
   }
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});

@@ -68,7 +68,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked.lasts = stored.lasts;
   entry.asked.as_name = stored.as_name;
   entry.asked.ticket = stored.ticket;
-  log::info("request taken up", {{"request", to_string(id)}});
+  log::info("request restored", {{"request", to_string(id)}});
   entries_.push_back(std::move(entry));
 }
 

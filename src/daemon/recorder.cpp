@@ -165,7 +165,7 @@ void Recorder::audit(const AuditRecord& record) {
     complained_ = false;
   } else if (!complained_) {
     complained_ = true;
-    log::error("the audit log cannot be written, going on without it",
+    log::error("the audit log cannot be written, continuing without it",
                {{"error", written.error().message}});
   }
 }
@@ -260,7 +260,7 @@ void Recorder::on_request_gone(const QueueEntry& entry, const Error& why) {
   Event event;
   event.type = proto::EventType::kRequestCancelled;
   event.uid = entry.asked.uid;
-  event.message = fmt::format("{} is out of the queue: {}", to_string(entry.id), why.message);
+  event.message = fmt::format("{} left the queue: {}", to_string(entry.id), why.message);
   record(std::move(event));
 }
 

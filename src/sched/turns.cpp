@@ -62,7 +62,7 @@ Result<void> Turns::add_lease(const LeaseTerms& terms) {
     const Bytes most = memory_.capacity(*slot) - memory_.wired(*slot);
     if (gpu.limit > most) {
       return fail(Code::kLimit, "a swap lease can have at most " + to_string(most) +
-                                    " there now: what others cannot move is " +
+                                    " there now: memory that cannot be moved takes " +
                                     to_string(memory_.wired(*slot)) + "; ask for less");
     }
   }

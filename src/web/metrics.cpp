@@ -128,9 +128,9 @@ void add_turns(Text& text, const proto::Status::Reply& status,
   series("gpurota_gpu_evictions_total", "counter",
          "Times that memory of a process was moved to host memory for another lease.",
          [](const proto::TurnGpu& gpu) { return gpu.evictions.value_or(0); });
-  series("gpurota_gpu_evicted_bytes_total", "counter", "Moved out to host memory.",
+  series("gpurota_gpu_evicted_bytes_total", "counter", "Bytes moved to host memory.",
          [](const proto::TurnGpu& gpu) { return gpu.evicted_bytes.value_or(Bytes()).count(); });
-  series("gpurota_gpu_restored_bytes_total", "counter", "Moved back from host memory.",
+  series("gpurota_gpu_restored_bytes_total", "counter", "Bytes moved back from host memory.",
          [](const proto::TurnGpu& gpu) { return gpu.restored_bytes.value_or(Bytes()).count(); });
   text.one("gpurota_evicted_host_bytes", "gauge", "GPU memory that is in host memory now.",
            turns.host_out_bytes.count());

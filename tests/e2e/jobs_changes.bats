@@ -130,7 +130,7 @@ load job_helpers
   gpurota job remove --force db
   wait_until no_job db
   run -1 gpurota job apply plain.toml
-  [[ "$output" == *'value of A'* ]]
+  [[ "$output" == *'variable A has no value'* ]]
   A=new gpurota job apply plain.toml
   wait_until logged db new
 }
