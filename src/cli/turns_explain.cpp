@@ -30,9 +30,9 @@ std::string seconds_text(std::int64_t ms) {
 std::string waiting_line(const proto::TurnGpu& gpu, const proto::TurnLease& lease, WallTime now) {
   std::string text = "waits for " + display_text(lease.waits_for, 60);
   if (lease.pid)
-    text += fmt::format(" (pid {}: 'kill -CONT {}' lets it go on)", *lease.pid, *lease.pid);
+    text += fmt::format(" (pid {}: 'kill -CONT {}' resumes it)", *lease.pid, *lease.pid);
   if (lease.position == 1) text += ", and is next";
-  if (lease.position > 1) text += fmt::format(", {} go first", lease.position - 1);
+  if (lease.position > 1) text += fmt::format(", {} are ahead of it", lease.position - 1);
   const bool held_up = lease.position == 0 && lease.behind;  // by a process that cannot answer
   if (lease.behind)
     text += (held_up ? "; it belongs to " : "; the turn is held by ") + name_of(gpu, *lease.behind);
@@ -73,7 +73,7 @@ std::string quantum_line(const proto::TurnGpu& gpu, const proto::TurnLease& leas
     why = *lease.own_quantum_ms > 0 ? "as set for this lease"
                                     : "chosen by the cost of moving, as set for this lease";
   }
-  return fmt::format("while somebody waits its turns last {} ({}); priority {}",
+  return fmt::format("while others wait, its turns last {} ({}); priority {}",
                      seconds_text(lease.quantum_ms), why, lease.priority);
 }
 

@@ -31,7 +31,7 @@ std::string not_running(const Location& location) {
   if (location.chosen) {
     return fmt::format(
         "no gpurotad is running at {}: start 'gpurotad --runtime-dir {}', or leave out "
-        "--runtime-dir and GPUROTA_RUNTIME_DIR to use the one of this machine",
+        "--runtime-dir and GPUROTA_RUNTIME_DIR to use the machine's daemon",
         location.socket, location.runtime_dir);
   }
   return fmt::format("no gpurotad is running (looked at {}): {}", fmt::join(location.looked, ", "),

@@ -15,8 +15,8 @@ Result<void> check_keeper_owner(ports::Processes& processes, uid_t own_uid, uid_
   }
   if (own_uid == 0 && processes.user_name(uid) == std::to_string(uid)) {
     return fail(Code::kUnavailable,
-                fmt::format("there is no account with uid {}, so no {} can run for it, or the "
-                            "system's user database does not answer; then try again later",
+                fmt::format("there is no account with uid {}, so no {} can run for it; if the user "
+                            "database did not answer, try again later",
                             uid, what));
   }
   return {};
