@@ -4,8 +4,8 @@
     tools/check_docs.py [ROOT]
 
 Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
-the one that check_layers.py holds, gpurota.toml(5) must have every setting, and the help and
-gpurota(1) the exit codes.
+the one that check_layers.py holds, gpurota.toml(5) must have every setting, the help and gpurota(1)
+the exit codes, and text for users none of the phrases that docs/dev/words.md refuses.
 """
 
 import os
@@ -54,16 +54,26 @@ def check_comments(root):
 
 
 def check_table(root):
-    with open(os.path.join(root, "ARCHITECTURE.md"), encoding="utf-8") as text:
-        rows = dict(match.groups() for match in map(ROW.match, text) if match)
-    for module, allowed in check_layers.ALLOWED.items():
-        if not os.path.isdir(os.path.join(root, "src", module)) and module != "sim":
-            continue
-        said = rows.get(module)
-        if said is None:
-            yield "ARCHITECTURE.md: no row for %s" % module
-        elif said != "all above" and set(said.replace("–", "").split()) != set(allowed):
-            yield "ARCHITECTURE.md: %s may include %s, not %s" % (module, " ".join(allowed), said)
+    """Each folder of check_layers.py has its row, and each row is such a folder with what it may include."""
+    table = between(read(root, "ARCHITECTURE.md"), "| Folder |", "\n\n").splitlines()
+    rows = {}
+    for line in table[2:]:
+        match = ROW.match(line)
+        if match is None or match.group(1) in rows:
+            yield "ARCHITECTURE.md: cannot read this row of the layer table, or it is there twice: %s" % line
+        else:
+            rows[match.group(1)] = match.group(2)
+    expected = dict(check_layers.ALLOWED, **{folder: ["all"] for folder in check_layers.FREE})
+    for folder, allowed in expected.items():
+        if folder not in rows:
+            yield "ARCHITECTURE.md: no row for %s" % folder
+        elif set(rows[folder].replace("–", "").split()) != set(allowed):
+            yield "ARCHITECTURE.md: %s may include %s, not %s" % (folder, " ".join(allowed) or "nothing", rows[folder])
+    for folder in rows:
+        if folder not in expected:
+            yield "ARCHITECTURE.md: %s is in the layer table and not in tools/check_layers.py" % folder
+        elif not (os.path.isdir(os.path.join(root, "src", folder)) or os.path.isdir(os.path.join(root, folder))):
+            yield "ARCHITECTURE.md: %s is in the layer table, but there is no such folder" % folder
 
 
 def check_settings(root):
@@ -110,6 +120,70 @@ def check_exit_codes(root):
             yield "%s: the exit code %s is told or used, not both" % (path, code)
 
 
+WORDS = "docs/dev/words.md"
+# Developers' documents may quote a refused phrase, and the design pages are not for users.
+NOT_FOR_USERS = ("docs/design/", "docs/dev/")
+LITERAL = re.compile(r'R"(\w*)\((.*?)\)\1"|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
+JOINT = "\v"  # a line break between two literals that the compiler joins
+
+
+def refused_phrases(root):
+    """Those between backticks in the column "Not" of the table "Use | Not | Because"."""
+    phrases, inside = [], False
+    for line in read(root, WORDS).splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if not line.startswith("|"):
+            inside = False
+        elif cells[:2] == ["Use", "Not"]:
+            inside = True
+        elif inside and len(cells) > 1:
+            phrases += re.findall(r"`([^`]+)`", cells[1])
+    return phrases
+
+
+def plain_of_man(text):
+    """A man page without its requests, fonts and escapes; line breaks stay."""
+    text = re.sub(r"^\.\S* ?", "", text, flags=re.MULTILINE)
+    return re.sub(r"\\f[BIRP]|\\(?=[-e&])", "", text)
+
+
+def plain_of_code(text):
+    """The literals of a source, each at its line, with everything between two of them taken out."""
+    text = re.sub(r"^\s*//.*$|'\\?\"'", "", text, flags=re.MULTILINE)
+    text = re.sub(r'"(\s*\n\s*)"', lambda gap: gap.group(1).replace("\n", JOINT), text)
+    plain, end = "", 0
+    for literal in LITERAL.finditer(text):
+        between_them = text[end:literal.start()]
+        plain += "\n" * between_them.count("\n") + "\0" + (literal.group(2) or literal.group(3) or "").replace("\\n", " ")
+        end = literal.end()
+    return plain.replace(JOINT, "\n")
+
+
+def user_texts(root):
+    for path in sorted(documents(root)):
+        if path == "README.md" or (path.startswith("docs/") and not path.startswith(NOT_FOR_USERS)):
+            yield path, read(root, path)
+    for folder, plain_of, suffix in (("man", plain_of_man, (".1", ".5", ".8")), ("src/cli", plain_of_code, (".cpp", ".h"))):
+        for path, _, names in sorted(os.walk(os.path.join(root, folder))):
+            for name in sorted(names):
+                if name.endswith(suffix) and not name.endswith("_test.cpp"):
+                    full = os.path.relpath(os.path.join(path, name), root)
+                    yield full, plain_of(read(root, full))
+
+
+def check_words(root):
+    if not os.path.exists(os.path.join(root, WORDS)):
+        return
+    phrases = refused_phrases(root)
+    if not phrases:
+        yield "%s: no refused phrases found; has the table changed its form?" % WORDS
+    for path, text in user_texts(root):
+        for phrase in phrases:
+            pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, phrase.split())) + r"(?!\w)"
+            for match in re.finditer(pattern, text, re.IGNORECASE):
+                yield "%s:%d: '%s' is refused by %s" % (path, text.count("\n", 0, match.start()) + 1, phrase, WORDS)
+
+
 def check_tree(root):
     problems = []
     for path in sorted(documents(root)):
@@ -121,6 +195,7 @@ def check_tree(root):
     problems += check_table(root)
     problems += check_settings(root)
     problems += check_exit_codes(root)
+    problems += check_words(root)
     return problems
 
 

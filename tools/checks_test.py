@@ -8,6 +8,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_docs  # noqa: E402
 import check_fields  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
@@ -116,6 +117,89 @@ class Layers(Tree):
     def test_an_empty_tree_is_a_failure(self):
         with tempfile.TemporaryDirectory() as empty:
             self.assertEqual(check_layers.main([empty]), 1)
+
+
+class LayerTable(Tree):
+    def problems(self, change=lambda rows: None):
+        rows = {folder: " ".join(allowed) or "–" for folder, allowed in check_layers.ALLOWED.items()}
+        rows.update((folder, "all") for folder in check_layers.FREE)
+        for folder in rows:
+            path = folder if folder in ("sim",) + check_layers.FREE else "src/" + folder
+            os.makedirs(os.path.join(self.root, path), exist_ok=True)
+        change(rows)
+        self.write("ARCHITECTURE.md", "# A\n\n| Folder | Is | May include |\n|---|---|---|\n" + "".join(
+            "| `src/%s` | what | %s |\n" % row for row in rows.items()) + "\n## Words\n| `no` | row |\n")
+        return list(check_docs.check_table(self.root))
+
+    def test_takes_a_table_that_says_what_is_checked(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_refuses_every_row_that_does_not(self):
+        for folder, said in (("daemon", "all above"), ("cli", "base"), ("demo", "–"), ("tests", "base core")):
+            problems = self.problems(lambda rows: rows.update({folder: said}))
+            self.assertEqual(len(problems), 1, problems)
+            self.assertIn("%s may include" % folder, problems[0])
+
+    def test_refuses_a_folder_without_a_row_and_a_row_without_a_folder(self):
+        self.assertIn("no row for web", self.problems(lambda rows: rows.pop("web"))[0])
+        self.assertIn("not in tools/check_layers.py", self.problems(lambda rows: rows.update(misc="base"))[0])
+
+    def test_refuses_a_row_that_cannot_be_read(self):
+        self.assertIn("cannot read", self.problems(lambda rows: rows.update({"a b": "base"}))[0])
+
+
+class Words(Tree):
+    TABLE = """# Words
+| Verb | Not | Means |
+|---|---|---|
+| `parse_` | `read_` | another table |
+
+| Use | Not | Because |
+|---|---|---|
+| leaves | `makes way`, gives in | a reason with `code` |
+| after '--' | `two dashes` | another |
+"""
+
+    def problems(self):
+        self.write("docs/dev/words.md", self.TABLE)
+        return list(check_docs.check_words(self.root))
+
+    def assert_refused(self, path, line):
+        problems = self.problems()
+        self.assertEqual(len(problems), 1, problems)
+        self.assertTrue(problems[0].startswith("%s:%d: " % (path, line)), problems)
+
+    def test_takes_the_column_not_of_its_table_alone(self):
+        self.problems()
+        self.assertEqual(check_docs.refused_phrases(self.root), ["makes way", "two dashes"])
+
+    def test_refuses_in_documents_for_users_also_over_a_line_break(self):
+        self.write("README.md", "First.\nA filler Makes\nway here.\n")
+        self.assert_refused("README.md", 2)
+
+    def test_refuses_in_man_pages_through_fonts(self):
+        self.write("man/x.1", ".SH NAME\nx\n.B behind\ntwo \\fBdashes\\fR\n")
+        self.assert_refused("man/x.1", 4)
+
+    def test_refuses_in_literals_that_the_compiler_joins(self):
+        self.write("src/cli/x.cpp", 'int y;\nauto x = "behind two "\n         "dashes";\n')
+        self.assert_refused("src/cli/x.cpp", 2)
+
+    def test_refuses_in_raw_literals(self):
+        self.write("src/cli/x.cpp", 'auto x = R"help(usage: x "y"\n  it makes way\n)help";\n')
+        self.assert_refused("src/cli/x.cpp", 2)
+
+    def test_leaves_alone_what_users_do_not_read(self):
+        self.write("docs/design/x.md", "It makes way.\n")
+        self.write("docs/dev/x.md", "Not: makes way.\n")
+        self.write("src/cli/x.cpp", '// It makes way.\nbool makes_way(); call("makes", "way"); call("two"\n, "dashes");\n')
+        self.write("src/cli/x_test.cpp", 'say("makes way");\n')
+        self.write("README.md", "It remakes way; two dashesx.\n")
+        self.assertEqual(self.problems(), [])
+
+    def test_a_table_without_phrases_is_a_failure(self):
+        self.write("docs/dev/words.md", "# Words\n")
+        self.assertIn("no refused phrases", next(check_docs.check_words(self.root)))
 
 
 class Sizes(Tree):

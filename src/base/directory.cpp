@@ -48,7 +48,7 @@ Result<void> check_directory(const std::string& path, uid_t owner) {
         fmt::format("{} is a symbolic link; give the directory itself, or remove it", path));
   }
   if (!S_ISDIR(info.st_mode)) {
-    return fail(Code::kDenied, fmt::format("{} is there, but is not a directory", path));
+    return fail(Code::kDenied, fmt::format("{} exists, but is not a directory", path));
   }
   if (info.st_uid != owner) {
     return fail(Code::kDenied,

@@ -84,7 +84,7 @@ Result<Driver> load_driver() {
     const char* reason = ::dlerror();
     return fail(Code::kUnavailable,
                 fmt::format("no NVIDIA driver: cannot load libcuda.so.1 ({}). It comes with the "
-                            "driver; 'gpurota doctor' looks at the rest",
+                            "driver; see 'gpurota doctor' for the rest",
                             reason == nullptr ? "no reason given" : reason));
   }
   Driver driver;

@@ -66,7 +66,7 @@ Result<void> GpuLoad::work(const StopFlag& stop) {
   GPUROTA_TRY(open());
   GPUROTA_TRY(balance(stop));
   if (chunks_.empty() && !stop.is_set()) {
-    return fail(Code::kLimit, "no memory of it can be had: it is in use (see 'gpurota ps')");
+    return fail(Code::kLimit, "none of its memory is available: it is in use (see 'gpurota ps')");
   }
   if (options_.self_test) return self_test(stop);
   TimePoint balanced_at = now();

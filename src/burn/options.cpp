@@ -13,7 +13,7 @@ namespace gpurota::burn {
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(gpurota burn: keep GPUs busy and check what they compute, or only hold their memory
+    R"(gpurota burn: keep GPUs busy and check their results, or only hold their memory
 
 usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE] [--for TIME] [--hold] [--json]
        gpurota burn --self-test
@@ -22,17 +22,17 @@ usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE] [--for TIME] [--hold] [--
   gpurota burn --gpu-ids 0 --hold     hold memory of GPU 0, compute nothing
   gpurota run -- gpurota burn         in a lease: its GPUs, within its limit
 
-  -i, --gpu-ids ID,…   which GPUs: index (PCI order, of those visible) or UUID; else all
-  -m, --memory SIZE    of each GPU: 8G, 512M, 88% (88% if not given)
-      --for TIME       90s, 10m, 1h; without it until interrupted
+  -i, --gpu-ids ID,…   which GPUs: index (PCI order, of those visible) or UUID (default: all)
+  -m, --memory SIZE    of each GPU: 8G, 512M, 88% (default: 88%)
+      --for TIME       90s, 10m, 1h (default: until interrupted)
       --hold           hold the memory, compute nothing
-      --self-test      make one bit and one result wrong, and see that both are found
+      --self-test      make one bit and one result wrong, and check that both are found
       --json           one line of JSON at the end; the rest goes to standard error
 
-Memory is filled with a pattern and checked again and again; results of the arithmetic units are
-compared with the right ones, to the last bit. When the GPU gets short of memory, some is handed back.
+Memory is filled with a pattern and checked repeatedly; results of the arithmetic units are compared
+with the correct ones, bit for bit. When the GPU runs short of memory, some is freed.
 
-exit status: 0 all was right   1 it could not run, or the GPU failed   3 something was wrong
+exit status: 0 no errors   1 it could not run, or the GPU failed   3 errors were found
              128 + the signal, if one ended it before --for was over
 )";
 
@@ -118,12 +118,13 @@ Result<Options> parse_options(const std::vector<std::string>& words) {
                                               display_text(words[i], 60)));
     }
     if (!word.value && i + 1 == words.size()) {
-      return fail(Code::kInvalid, fmt::format("{} needs a value behind it", word.name));
+      return fail(Code::kInvalid, fmt::format("{} needs a value", word.name));
     }
     GPUROTA_TRY(set_value(options, word.name, word.value ? *word.value : words[++i]));
   }
   if (options.hold && options.self_test) {
-    return fail(Code::kInvalid, "--hold computes nothing, so it cannot be tested: leave one out");
+    return fail(Code::kInvalid,
+                "--hold computes nothing, so --self-test cannot test it: leave one out");
   }
   return options;
 }

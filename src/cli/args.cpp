@@ -55,10 +55,9 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   }
   run.oversize = raw.oversize;
   if (run.oversize && !(run.swap && run.memory)) {
-    return fail(
-        Code::kInvalid,
-        "--oversize is for more memory than the GPU has: give --swap too, and with --memory "
-        "how much in all");
+    return fail(Code::kInvalid,
+                "--oversize is for more memory than the GPU has: also give --swap, and the total "
+                "with --memory");
   }
   if (raw.quantum && !run.swap) {
     return fail(Code::kInvalid, "--quantum is how long a turn lasts: give --swap too");
@@ -69,7 +68,7 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   run.as_name = raw.as_name;
   run.nonblock = raw.nonblock;
   if (raw.nonblock && raw.wait) {
-    return fail(Code::kInvalid, "--nonblock waits for nothing: leave out --wait");
+    return fail(Code::kInvalid, "--nonblock and --wait exclude each other: give one of them");
   }
   GPUROTA_ASSIGN_OR_RETURN(run.wait, time_of("--wait", raw.wait));
   return {};
@@ -86,8 +85,8 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
         raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold || raw.swap ||
         raw.oversize || raw.priority || raw.quantum) {
       return fail(Code::kInvalid,
-                  "--lease runs the command under a reservation, which has its GPUs already: only "
-                  "--timeout goes with it");
+                  "--lease runs the command under a reservation, which already has its GPUs: only "
+                  "--timeout can be combined with it");
     }
     GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_of(*raw.lease));
   }
@@ -201,9 +200,7 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words,
 Result<Command> status_command(const Raw& raw) {
   StatusOptions status{raw.json, raw.summary, raw.watch, std::nullopt};
   if (raw.json && (raw.summary || raw.watch)) {
-    return fail(Code::kInvalid,
-                "--json is for programs, --summary and --watch are for people: "
-                "give one of them");
+    return fail(Code::kInvalid, "--json cannot be combined with --summary or --watch");
   }
   GPUROTA_ASSIGN_OR_RETURN(status.memory_threshold, threshold_of(raw));
   return status;
@@ -335,9 +332,10 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   const Words before(words.begin(), begin);
   Raw raw;
   if (const auto known = OptionParser(common_options(raw), "").parse(before, false); !known) {
-    return fail(Code::kInvalid, known.error().message +
-                                    "; options of a command come behind its name:\n  gpurota run "
-                                    "--memory 8G -- python train.py");
+    return fail(Code::kInvalid,
+                known.error().message +
+                    "; the options of a command come after its name:\n  gpurota run "
+                    "--memory 8G -- python train.py");
   }
   Words line = {"gpurota"};
   line.insert(line.end(), before.begin(), before.end());
@@ -394,7 +392,7 @@ Result<RunOptions> parse_run_words(const std::vector<std::string>& options) {
   Raw raw;
   GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0));
   const auto* run = std::get_if<RunOptions>(&arguments.command);
-  if (run == nullptr) return fail(Code::kInvalid, "--help is no option of a job");
+  if (run == nullptr) return fail(Code::kInvalid, "--help is not a job option");
   return *run;
 }
 

@@ -197,7 +197,7 @@ TEST(Arguments, ATimeThatIsTooLongIsSaidToBe) {
 
 TEST(Arguments, AnOptionInFrontOfItsCommandIsSaid) {
   EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "'--memory'"));
-  EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "behind its name"));
+  EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "after its name"));
 }
 
 TEST(Arguments, HelpAboutWhatIsNotThereIsAMistake) {

@@ -91,7 +91,8 @@ Result<std::vector<proto::Variable>> read_variables(const std::vector<std::strin
     const char* value = std::getenv(name.c_str());
     if (value == nullptr) {
       return fail(Code::kInvalid,
-                  fmt::format("--env {}: you have no such variable", display_text(name, 60)));
+                  fmt::format("--env {}: this variable is not set in your environment",
+                              display_text(name, 60)));
     }
     variables.push_back({name, value});
   }
@@ -103,7 +104,7 @@ Result<std::string> absolute_workdir(const std::optional<std::string>& given) {
   char here[4096];
   if (::getcwd(here, sizeof here) == nullptr) {
     return fail_errno(
-        "cannot tell in which directory we are: go to another one, or name one with "
+        "cannot find out the current directory: change to another one, or name one with "
         "--workdir",
         errno);
   }

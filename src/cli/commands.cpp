@@ -113,7 +113,7 @@ int release(const Context& context, const ReleaseOptions& options) {
     } else if (reply->lease_ids.empty() && bare) {
       return failed(which_lease(context));
     } else if (reply->lease_ids.empty()) {
-      complain("you have no lease there: nothing to release");
+      complain("nothing to release: you have no such lease");
     } else if (context.verbose) {
       complain("ending " + names_of(reply->lease_ids));
     }
@@ -141,7 +141,7 @@ int version(const Context& context, const VersionOptions& options) {
   if (options.client_only) return shown(text);
   const auto info = ask(context, proto::GetInfo{});
   if (!info) {
-    text += "gpurotad: none answers (see 'gpurota doctor')\n";
+    text += "gpurotad: no answer (see 'gpurota doctor')\n";
   } else {
     text += fmt::format("gpurotad {} (pid {}, uid {})\n", display_text(info->version, 40),
                         info->pid, info->uid);

@@ -25,7 +25,7 @@ using proto::CheckStatus;
 Check check_daemon(const client::Location& location, const Result<proto::GetInfo::Reply>& info) {
   if (!info) {
     return {"control socket", CheckStatus::kError, info.error().message,
-            "without a daemon only what follows could be checked"};
+            "without a daemon, only the checks below can run"};
   }
   return {"control socket", CheckStatus::kOk,
           fmt::format("gpurotad answers at {} (pid {})", location.socket, info->pid), std::nullopt};
@@ -36,7 +36,7 @@ Check check_version(const proto::GetInfo::Reply& info) {
   if (info.version == own) return {"version", CheckStatus::kOk, own, std::nullopt};
   return {"version", CheckStatus::kWarning,
           fmt::format("this is gpurota {}, the daemon is {}", own, info.version),
-          "restart gpurotad after an update: programs and leases live on"};
+          "restart gpurotad after an update; programs and leases survive the restart"};
 }
 
 Check check_tenant_socket(const proto::GetInfo::Reply& info) {
@@ -45,7 +45,7 @@ Check check_tenant_socket(const proto::GetInfo::Reply& info) {
   }
   return {"tenant socket", CheckStatus::kError,
           fmt::format("{} cannot be reached from here", info.tenant_socket),
-          "programs could get no memory; in a container, mount the directory of the socket"};
+          "programs cannot get GPU memory; in a container, mount the socket's directory"};
 }
 
 // The kernel module and the device, when no daemon can be asked.
@@ -78,13 +78,12 @@ std::vector<Check> check_environment() {
   if (const char* lease = std::getenv("GPUROTA_LEASE")) {
     checks.push_back({"environment", CheckStatus::kWarning,
                       fmt::format("this shell runs under lease {}", lease),
-                      "a 'gpurota run' in it takes a lease of its own beside that"});
+                      "a 'gpurota run' in this shell takes another lease"});
   }
   if (const char* preload = std::getenv("LD_PRELOAD"); preload != nullptr && *preload != '\0') {
-    checks.push_back({"environment", CheckStatus::kWarning,
-                      fmt::format("LD_PRELOAD is set: {}", preload),
-                      "libgpurota comes before it; another CUDA interposer in it may not expect "
-                      "that"});
+    checks.push_back(
+        {"environment", CheckStatus::kWarning, fmt::format("LD_PRELOAD is set: {}", preload),
+         "libgpurota is loaded before it; another CUDA interposer may not expect that"});
   }
   return checks;
 }

@@ -53,7 +53,7 @@ int logs(const Context& context, const FillerOptions& options) {
       ask_daemon(context, proto::ReadFillerLog{options.name, options.user, 16 << 20});
   if (!reply) return failed(reply.error());
   if (reply->text.empty()) {
-    complain(fmt::format("it has printed nothing: 'gpurota filler list {}' says how it goes",
+    complain(fmt::format("no output yet: 'gpurota filler list {}' shows its state",
                          display_text(options.name, 64)));
   }
   std::string_view text = reply->text;

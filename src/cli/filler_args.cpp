@@ -45,14 +45,14 @@ std::vector<Option> options_of(const std::string& action, FillerOptions& filler,
 Result<void> check_add(const FillerOptions& filler) {
   if (filler.name.empty() || filler.command.empty()) {
     return fail(Code::kInvalid,
-                "write the name of the filler first and its command last, behind two dashes:\n"
+                "write the name of the filler first and its command last, after '--':\n"
                 "  gpurota filler add fold --memory 88% -- ./fold");
   }
   for (const std::string& variable : filler.variables) {
     if (variable.find('=') == std::string::npos) continue;
     return fail(Code::kInvalid,
-                "--env takes the name of a variable, whose value is taken from your environment: "
-                "everybody could read it on the command line. Or use --env-file");
+                "--env takes only the name of a variable; its value comes from your environment, "
+                "since everybody can read the command line. Or use --env-file");
   }
   return {};
 }
@@ -65,9 +65,10 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   FillerOptions filler;
   filler.action = words[0];
   if (std::find(kActions.begin(), kActions.end(), filler.action) == kActions.end()) {
-    return fail(Code::kInvalid, fmt::format("'{}' is nothing to do with a filler: add, list, logs, "
-                                            "pause, resume, remove",
-                                            display_text(filler.action, 40)));
+    return fail(
+        Code::kInvalid,
+        fmt::format("there is no command 'filler {}': use add, list, logs, pause, resume or remove",
+                    display_text(filler.action, 40)));
   }
   const bool add = filler.action == "add";
   const auto dashes = add ? std::find(words.begin(), words.end(), "--") : words.end();
@@ -78,9 +79,8 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   if (typed.help) return Parsed();
   if (!rest.empty()) filler.name = rest[0];
   if (rest.size() > 1) {
-    return fail(Code::kInvalid,
-                fmt::format("unexpected '{}'{}", display_text(rest[1], 60),
-                            add ? ": the command comes last, behind two dashes" : ""));
+    return fail(Code::kInvalid, fmt::format("unexpected '{}'{}", display_text(rest[1], 60),
+                                            add ? ": the command comes last, after '--'" : ""));
   }
   GPUROTA_ASSIGN_OR_RETURN(filler.gpu_ids, split_ids(typed.gpu_ids));
   GPUROTA_ASSIGN_OR_RETURN(filler.memory, size_of("--memory", typed.memory));

@@ -43,10 +43,10 @@ TEST(FillerArgs, AddTakesAllItCanBeTold) {
 }
 
 TEST(FillerArgs, SaysWhatToWriteInstead) {
-  EXPECT_THAT(refusal({"filler", "add", "fold"}), HasSubstr("behind two dashes"));
+  EXPECT_THAT(refusal({"filler", "add", "fold"}), HasSubstr("after '--'"));
   EXPECT_THAT(refusal({"filler", "add", "--", "true"}), HasSubstr("name of the filler first"));
-  EXPECT_THAT(refusal({"filler", "add", "fold", "./fold", "--", "x"}), HasSubstr("two dashes"));
-  EXPECT_THAT(refusal({"filler", "start", "fold"}), HasSubstr("pause, resume, remove"));
+  EXPECT_THAT(refusal({"filler", "add", "fold", "./fold", "--", "x"}), HasSubstr("after '--'"));
+  EXPECT_THAT(refusal({"filler", "start", "fold"}), HasSubstr("pause, resume or remove"));
   EXPECT_THAT(refusal({"filler", "pause"}), HasSubstr("which filler"));
   EXPECT_THAT(refusal({"filler", "add", "f", "--instances", "0", "--", "x"}),
               HasSubstr("--instances"));

@@ -10,28 +10,28 @@ constexpr std::string_view kGeneral = R"(gpurota: share the GPUs of this machine
 
 usage: gpurota COMMAND [OPTION…]
 
-  run -- COMMAND…      run a program on a GPU that is kept for it; waits if there is none
+  run -- COMMAND…      run a program on a GPU reserved for it; waits if none is free
   reserve              keep GPUs for some time
-  status               which GPU is free, who has which, and how much of it
-  queue                who waits for what
-  explain              why you wait, and when and how a lease ends
+  status               which GPUs are free, and who has the others
+  queue                waiting requests, in order
+  explain              why a request waits, and when a lease ends
   ps                   every process on every GPU
-  turns                leases that share a GPU in turns: whose it is, and what moved
+  turns                leases that share a GPU in turns: who has the turn, and what moved
   release [LEASE]      end a lease and its processes; without a name, your reservations
   cancel REQUEST       stop waiting
   update LEASE         change the end, the memory limit, the priority or the note of a lease
   drain, undrain GPU   take a GPU out of service, and put it back (administrators)
-  set                  what leases may have of a GPU, and its turns (administrators)
-  events               what happened: leases, refusals, findings of the watch
-  report               who used how much
-  doctor               what would stop gpurota on this machine, and how to mend it
-  reload               let the daemon read its configuration again (administrators)
-  job                  programs that are looked after: started again, after a reboot too
-  filler               programs that use what nobody needs, and go when somebody does
-  burn                 keep GPUs busy and check what they compute
-  version              of this program and of the daemon
+  set                  capacity and turns of a GPU (administrators)
+  events               history: leases, refusals, findings of the watch
+  report               GPU use by user, group, note, GPU or kind
+  doctor               what would stop gpurota on this machine, and how to fix it
+  reload               make the daemon read its configuration again (administrators)
+  job                  commands that the daemon keeps running, also after a reboot
+  filler               programs that use idle GPUs, and leave when somebody needs them
+  burn                 keep GPUs busy and check their results
+  version              versions of this program, the daemon and the driver
 
-  gpurota COMMAND --help    explains a command; 'man gpurota' is the whole story
+  gpurota COMMAND --help    explains a command; 'man gpurota' has the details
 
   gpurota run -- python train.py                 a whole GPU, for this program only
   gpurota run --memory 8G -- python serve.py     8 GiB of a GPU; others may have the rest
@@ -39,15 +39,15 @@ usage: gpurota COMMAND [OPTION…]
   gpurota run --gpus 2 -- torchrun train.py      two whole GPUs
 
 options of every command:
-  -v, --verbose         say on stderr what is done
-  --runtime-dir DIR     the daemon whose sockets are in DIR. Without it, the first there is of
-                        $GPUROTA_RUNTIME_DIR (if set, no other is tried), your own daemon's
-                        ($XDG_RUNTIME_DIR/gpurota, /tmp/gpurota-UID), and /run/gpurota
+  -v, --verbose         print on stderr what is done
+  --runtime-dir DIR     use the daemon whose sockets are in DIR. Default: $GPUROTA_RUNTIME_DIR
+                        if it is set, else your own daemon ($XDG_RUNTIME_DIR/gpurota or
+                        /tmp/gpurota-UID) if it answers, else /run/gpurota
   -h, --help
   -V, --version
 )";
 
-constexpr std::string_view kRun = R"(gpurota run: run a program on GPUs that are kept for it
+constexpr std::string_view kRun = R"(gpurota run: run a program on GPUs reserved for it
 
 usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
 
@@ -62,62 +62,63 @@ usage: gpurota run [OPTION…] -- COMMAND [ARGUMENT…]
                         PCI address
   -m, --memory SIZE     a slice of each GPU instead of the whole. The program sees a GPU of that
                         size, and an allocation beyond it fails as on a smaller GPU
-  --soft-limit SIZE     below --memory: from here on the use is reported, or as the site says
-  --memory-threshold SIZE  take a whole GPU although programs without a lease hold up to SIZE of it,
-                        instead of what the site has set; 0: only if there are none
+  --soft-limit SIZE     below --memory: use above SIZE is reported, or handled as the site says
+  --memory-threshold SIZE  take a whole GPU even if programs without a lease hold up to SIZE of it
+                        (default: set by the site); 0: only if there are none
   --swap                share the GPU in turns: the program may have nearly all of its memory (or
-                        --memory) while others do too. When they do not fit together one runs at a
-                        time, and what it needs of the others' moves to host memory
-  --oversize            with --swap and --memory: more than the GPU has. What does not fit lies in
-                        host memory, which the GPU reaches far more slowly
-  --priority WHICH      high, normal, low, or a number, up to what the site allows you: who goes
-                        first in turns, and who is stopped last
-  --quantum TIME        with --swap: how long its turns last while somebody waits, to 5m; auto: so
-                        long that moving takes 5 % of the time
+                        --memory) while others do too. When they do not fit together, one runs at a
+                        time, and memory of the others moves to host memory to make room
+  --oversize            with --swap and --memory: more than the GPU has. What does not fit stays in
+                        host memory, which the GPU accesses far more slowly
+  --priority WHICH      high, normal, low, or a number, up to what the site allows you. A higher
+                        priority gets its turn sooner and is stopped last
+  --quantum TIME        with --swap: length of a turn while others wait, at most 5m; auto: chosen so
+                        that moving memory takes 5 % of the time
   --note TEXT           shown in 'gpurota status' to you and administrators
   --as NAME             who you are, where several people share an account
-  -w, --wait TIME       do not wait for GPUs for longer than that: 30s, 10m, 2h, 1h30m
-  --nonblock            do not wait at all, but for fillers that make way
-  --filler              make way for whoever needs the GPU, and end then (see 'gpurota filler')
-  -t, --timeout TIME    end the program and all it started after that time (exit status 124). Also
-                        lets it use GPUs that are kept for somebody until then
-  --lease LEASE         under this reservation of yours, which goes on without it
-  -v, --verbose         say what is done: the lease, its GPUs, the variables that are overridden
+  -w, --wait TIME       wait for GPUs at most this long: 30s, 10m, 2h, 1h30m
+  --nonblock            fail if no GPU is free now (still waits for fillers to leave)
+  --filler              end as soon as anybody else needs the GPU (see 'gpurota filler')
+  -t, --timeout TIME    end the program and all it started after this time (exit status 124). It may
+                        then also use GPUs that are kept for somebody else until that time
+  --lease LEASE         run under this reservation of yours, which outlives the program
+  -v, --verbose         print what is done: the lease, its GPUs, the variables that are overridden
   --runtime-dir DIR     see 'gpurota --help'
 
 SIZE is a number with K, M, G or T (KB, KiB and so on are the same: all are binary, 8G is 8 GiB), a
-bare number of bytes, or a percentage of the GPU.
+plain number of bytes, or a percentage of the GPU.
 
-If no GPU is free it waits, in the order of coming; it says why and until when, and Ctrl-C leaves.
+If no GPU is free, the request waits in the queue, first come, first served. gpurota says why it
+waits and when it is expected to start; Ctrl-C cancels the request.
 
-The program has your terminal, its signals and its job control as without gpurota. GPUs come as
-CUDA_VISIBLE_DEVICES, which replaces an inherited one. All processes of the program end with the
-lease, and the lease ends with the program.
+Terminal, signals and job control work as without gpurota. CUDA_VISIBLE_DEVICES names the GPUs and
+replaces an inherited one. All processes of the program end with the lease, and the lease ends with
+the program.
 
-exit status: the program's own; if a signal ended the program, the same ends gpurota. Otherwise
+exit status: the program's own; if a signal ended it, the same signal ends gpurota. Otherwise
    75   no GPU that fits was free (--nonblock), or not in time (--wait)
   123   the lease was lost or released before the program ended
-  124   the time of --timeout was over
-  125   gpurota itself failed, or was told something wrong: the message says why
+  124   the time limit (--timeout) was over
+  125   gpurota itself failed, or an argument was wrong: the message says why
   126   the command cannot be executed      127   there is no such command
 )";
 
 constexpr std::string_view kStatus =
-    R"(gpurota status: which GPU is free, who has which, and how much of it
+    R"(gpurota status: which GPUs are free, and who has the others
 
 usage: gpurota status [--json | --summary] [--watch] [--memory-threshold SIZE]
 
   -s, --summary         one line: how many GPUs, of which kinds, how many are available
-  -w, --watch           again and again until Ctrl-C; into a pipe whenever something changes
-  --memory-threshold SIZE  call it unreserved use from SIZE on, and not from what the site has set;
-                        0: any memory at all
+  -w, --watch           redraw until Ctrl-C; into a pipe, print again whenever something changes
+  --memory-threshold SIZE  report unreserved use from SIZE on (default: set by the site); 0: any
+                        memory at all
   --json                everything, for programs; fields are only ever added (man gpurota, JSON)
 
 A GPU is 'available', 'in use' by leases, in 'unreserved use' by a program without a lease, or in
-'error'. Each lease on it has a row, and each use without one. MEMORY is what the driver counts, and
-the limit; FOR is how long it has been so; VALIDATION is whether the driver sees what the lease
-says. Commands, models and notes of other users are not shown unless the site has opened them. Where
-the terminal is narrow, columns are left out.
+'error'. Each lease has a row, and so has each use without a lease. MEMORY is the use that the
+driver reports, and the limit; FOR is how long it has been like that; VALIDATION is whether the
+driver sees what the lease says. Commands, models and notes of other users are hidden unless the
+site shows them. On a narrow terminal, columns are left out.
 )";
 
 constexpr std::string_view kPs = R"(gpurota ps: every process on every GPU, with and without a lease
@@ -127,11 +128,12 @@ usage: gpurota ps [LEASE] [--json]
   gpurota ps          all of them
   gpurota ps L12      those of one lease
 
-A process without a lease shows '-'. LIMITED is 'yes' if it is connected through libgpurota, which
-holds it to its limit; an exclusive lease needs none. Under a limit it may also be 'not loaded' (a
-static binary, an emptied environment: what it holds is charged to its lease), 'no' (loaded, but it
-does not hold the program: the watch stops that; please report it), 'away' or 'not known'. ALLOCS
-and REFUSED are its allocations so far that succeeded and that the limit refused.
+A process without a lease shows '-'. LIMITED is 'yes' if the process is connected through
+libgpurota, which enforces its limit; an exclusive lease has no limit. Under a limit it may also be
+'not loaded' (a static binary, an emptied environment: its memory is charged to its lease), 'no'
+(loaded, but the limit is not enforced: the watch stops such a process; please report it), 'away'
+(disconnected for now) or 'not known'. ALLOCS and REFUSED count its allocations that succeeded and
+that the limit refused.
 )";
 
 constexpr std::string_view kRelease = R"(gpurota release: end leases and their processes
@@ -147,9 +149,9 @@ usage: gpurota release [LEASE…]
   gpurota release --all           all of yours
   gpurota release --all-users     everybody's: asks first, for administrators
 
-The processes get SIGTERM and, after a grace, SIGKILL; programs that use a reservation's GPUs
-without having been started under it (by `run --lease`, or with what `reserve` printed) are left
-alone. Administrators may name anybody's lease.
+The processes get SIGTERM and, after a grace period, SIGKILL. Programs that use a reservation's GPUs
+but were not started under it (by 'run --lease', or with the variables that 'reserve' prints) are
+left alone. Administrators can name anybody's lease.
 )";
 
 constexpr std::string_view kUpdate = R"(gpurota update: change a running lease
@@ -162,13 +164,14 @@ usage: gpurota update LEASE [--for TIME] [--memory SIZE] [--soft-limit SIZE] [--
   gpurota update L12 --note "until 18:00"
   gpurota update L12 --priority low     lets others go first, from now on
 
-More time or memory is given if nobody waits for its GPUs, and memory if the GPU has it left. Less
-bounds what comes next at once; what the program holds already stays or, where the site says so, has
-some time to go. SIZE, WHICH and --quantum are as for 'gpurota run';
-administrators may give those of others any priority.
+A lease gets more time or memory only if nobody waits for its GPUs, and more memory only if the GPU
+has it left. A lower limit applies to new allocations at once; memory that the program already holds
+stays or, if the site says so, has to be freed within some time. SIZE, WHICH and --quantum are as
+for 'gpurota run'; administrators can give others' leases any priority.
 )";
 
-constexpr std::string_view kVersion = R"(gpurota version: of this program, the daemon and the driver
+constexpr std::string_view kVersion =
+    R"(gpurota version: versions of this program, the daemon and the driver
 
 usage: gpurota version
 )";
@@ -177,22 +180,23 @@ constexpr std::string_view kEvents = R"(gpurota events: what happened
 
 usage: gpurota events [--follow] [--since TIME] [--lease LEASE] [--json]
 
-  gpurota events                    all that is still known
-  gpurota events --since 2h         of the last two hours
-  gpurota events --follow           what comes, until control-C
-  gpurota events --lease L12        of one lease
+  gpurota events                    all events that are still stored
+  gpurota events --since 2h         the last two hours
+  gpurota events --follow           new events, until Ctrl-C
+  gpurota events --lease L12        one lease
 
-  -f, --follow      go on for as long as this runs, over restarts of the daemon
+  -f, --follow      keep printing new events, across restarts of the daemon
   --since TIME      30m, 2h or 7d (ago), 2026-11-21, "2026-11-21 14:05"
   --lease LEASE
   --json            one JSON object on each line, for programs
 
-Leases made, started, changed, ended; memory and calls refused (again and again is told as one); what
-the watch found (unreserved_use, foreign_use, over_limit, unused, not_limited) and stopped; GPUs in
-error. Pids, commands and notes of other users are not shown unless the site has opened them.
+Shows leases made, started, changed and ended; memory and calls refused (repeats are shown as one
+event with a count); what the watch found (unreserved_use, foreign_use, over_limit, unused,
+not_limited) and stopped; GPUs in error. Pids, commands and notes of other users are hidden unless
+the site shows them.
 )";
 
-constexpr std::string_view kReport = R"(gpurota report: who used how much
+constexpr std::string_view kReport = R"(gpurota report: GPU use by user, group, note, GPU or kind
 
 usage: gpurota report [--days N | --since TIME] [--by WHAT] [--json | --csv]
 
@@ -204,33 +208,34 @@ usage: gpurota report [--days N | --since TIME] [--by WHAT] [--json | --csv]
   --by WHAT         user, group, note, gpu or kind
   --json, --csv     for programs
 
-GPU HOURS are GPUs held, times how long; a slice counts as its part of the GPU. GIB HOURS are memory
-really used, times how long. Leases that go on are in it up to now. Notes of other users are one row.
+GPU HOURS is the number of GPUs held times the hours; a slice counts as its part of the GPU. GIB
+HOURS is the memory really used times the hours. Running leases count up to now. The notes of other
+users share one row.
 )";
 
 constexpr std::string_view kReload =
-    R"(gpurota reload: let the daemon read its configuration again
+    R"(gpurota reload: make the daemon read its configuration again
 
 usage: gpurota reload
 
-For administrators; 'systemctl reload gpurotad' does the same. A file with a mistake is refused whole,
-with its line and key, and the old configuration goes on to hold. gpurota.toml(5) says what takes a
-restart.
+For administrators; 'systemctl reload gpurotad' does the same. A file with a mistake is refused as a
+whole, with the line and the key, and the old configuration stays in effect. gpurota.toml(5) says
+which settings need a restart.
 )";
 
 constexpr std::string_view kDoctor =
-    R"(gpurota doctor: what would stop gpurota on this machine, and how to mend it
+    R"(gpurota doctor: what would stop gpurota on this machine, and how to fix it
 
 usage: gpurota doctor [--json]
 
-Looks from here (sockets, groups, libraries), and asks the daemon what it sees (driver, NVML,
-control groups and so on). Also of use when no daemon is running.
+Checks the machine as seen from this shell (sockets, groups, libraries), and asks the daemon what it
+sees (driver, NVML, control groups and so on). Also useful when no daemon is running.
 
-exit status: 0 if all is well or there are only warnings, 1 if there is an error
+exit status: 0 if everything is fine or there are only warnings, 1 if there is an error
 )";
 
 constexpr std::string_view kJob =
-    R"(gpurota job: programs that the daemon looks after
+    R"(gpurota job: commands that the daemon keeps running
 
 usage: gpurota job add NAME [OPTION…] -- COMMAND [ARGUMENT…]
        gpurota job update NAME [OPTION…] [-- COMMAND [ARGUMENT…]]
@@ -242,58 +247,62 @@ usage: gpurota job add NAME [OPTION…] -- COMMAND [ARGUMENT…]
        gpurota job apply FILE.toml
 
   gpurota job add web --memory 8G --restart on-failure -- python serve.py
-  gpurota job show web          how it goes, and how its runs ended
-  gpurota job logs web -f       what it prints
+  gpurota job show web          its state, and how its runs ended
+  gpurota job logs web -f       its output
   gpurota job update web --memory 12G
-  gpurota job stop web          remembered, over a reboot too
-  gpurota job remove --force web   although it runs, or others are --after it
+  gpurota job stop web          stays stopped, also after a reboot
+  gpurota job remove --force web   even if it runs, or other jobs start --after it
   gpurota job export > jobs.toml; gpurota job apply jobs.toml
 
-  --restart WHEN     no (if not given), on-failure, always; with longer and longer pauses
-  --env NAME         hand this variable of yours on (repeat it for more)
+  --restart WHEN     no (default), on-failure, always; pauses between restarts grow
+  --env NAME         pass on this variable of yours (repeat it for more)
   --env-file FILE    variables, NAME=VALUE on each line
-  --workdir DIR      where it runs (here, if not given)
-  --after NAME       after a reboot start it after that job of yours (update: '' for none)
-  --output WHERE     file (if not given): 'gpurota job logs' shows it; or journal
-  --timeout TIME     end a run that lasts longer than that
+  --workdir DIR      working directory (default: the current one)
+  --after NAME       after a reboot, start it after this job of yours (update: '' for none)
+  --output WHERE     file (default; 'gpurota job logs' shows it) or journal
+  --timeout TIME     end a run that lasts longer than this
   and every option of 'gpurota run'
 
-It runs as you, with a clean environment (your PATH only with --env PATH) and its output in a log of at
-most 16 MiB; it waits in the queue like everybody. It survives your logout and a restart of the daemon.
-After a reboot what ran is started again; what was stopped or has finished is not.
+A job runs as you, with a clean environment (your PATH only with --env PATH), and its output goes to
+a log of at most 16 MiB. It waits in the queue like any other request. It survives your logout and a
+restart of the daemon. After a reboot, jobs that were running are started again; jobs that were
+stopped or had finished are not.
 
-update: limits, priority, quantum, note and time hold at once, the rest from the next start. export writes
-jobs as a file, with the values of their variables only if asked to; apply adds and changes jobs as a file
-says, all of them or, if there is a mistake in it, none. Administrators: --user USER is whose job is meant.
+update: limits, priority, quantum, note and timeout change at once, the rest at the next start.
+export writes jobs as a file, with the values of their variables only on request. apply adds and
+changes the jobs in a file; if the file has a mistake, it changes none. Administrators name the
+owner with --user.
 )";
 
 constexpr std::string_view kFiller =
-    R"(gpurota filler: programs that use GPUs which nobody needs
+    R"(gpurota filler: programs that use idle GPUs
 
 usage: gpurota filler add NAME [OPTION…] -- COMMAND [ARGUMENT…]
        gpurota filler list [NAME] [--user USER] [--json]
        gpurota filler logs | pause | resume | remove NAME [--user USER]
 
   gpurota filler add fold --memory 88% -- ./fold
-  gpurota filler list           where it is, and what keeps it off the other GPUs
-  gpurota filler logs fold      the end of what it printed on each GPU
-  gpurota filler pause fold     remembered, over a reboot too
+  gpurota filler list           where fillers run, and what keeps them off the other GPUs
+  gpurota filler logs fold      the end of its output on each GPU
+  gpurota filler pause fold     stays paused, also after a reboot
 
   -i, --gpu-ids ID,…   only on these GPUs
-      --instances N    on so many at once (if not given, on each idle GPU)
-  -m, --memory SIZE    its limit on each: 88%, 8G (if not given, none)
-      --idle-after T   only where nobody has been for so long: 30s (if not given), 10m
-      --grace T        from TERM to KILL when it has to leave: 2s (if not given)
-      --on-yield stop|evict  what becomes of it then: it is ended (if not given), or moved to host
-                       memory and goes on later. --grace is how long its work may take to end
+      --instances N    on at most N GPUs at once (default: every idle GPU)
+  -m, --memory SIZE    its limit on each GPU: 88%, 8G (default: none)
+      --idle-after T   start only on GPUs idle for this long: 30s (default), 10m
+      --grace T        time from SIGTERM to SIGKILL when it has to leave (default: 2s)
+      --on-yield stop|evict  when it has to leave: end it (default), or move its memory to host
+                       memory and continue later. --grace then limits how long its work may
+                       take to end
       --env NAME, --env-file FILE, --workdir DIR   as for 'gpurota job'
 
-It runs as you, one on a GPU, and leaves as soon as anybody asks for a lease that needs the GPU, who
-gets it when its memory is free, or any other program computes there. It comes back when nobody has been
-there for long enough, later each time it had to leave soon. A GPU with a filler is shown as available,
-and does not count against your limits. One that ends by itself is started again, with pauses.
-Where several wait for a GPU they go round: after an hour (or as the site says) one is ended for the next.
-So is one that is out because it was paused: what it has in host memory is lost then.
+A filler runs as you, one per GPU. It leaves as soon as a lease needs the GPU, or another program
+computes there; the lease gets the GPU when the filler's memory is free. It starts again when the
+GPU has been idle for long enough, after a longer wait each time it had to leave early. A GPU with a
+filler is shown as available and does not count against your limits. A filler that ends by itself is
+started again, with pauses. If several fillers wait for a GPU they take it in rotation: after an
+hour (or the site's setting) one is ended for the next. This also ends one that was paused while its
+memory was in host memory; that memory is lost.
 )";
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTopics = {{

@@ -29,8 +29,8 @@ Result<void> print_events(const proto::Events::Reply& reply, bool json, const Lo
     text += json ? proto::event_json(event) : event_text(event, look);
   }
   if (reply.missed > 0) {
-    complain(
-        fmt::format("{} events came too fast for this reader and are not shown", reply.missed));
+    complain(fmt::format("{} events are not shown: they came faster than they could be read",
+                         reply.missed));
   }
   return text.empty() ? Result<void>() : print(text);
 }
@@ -99,13 +99,12 @@ Result<proto::Report> report_call(const ReportOptions& options) {
   call.by = options.by;
   constexpr std::array<std::string_view, 5> kBy = {"user", "group", "note", "gpu", "kind"};
   if (options.by && std::find(kBy.begin(), kBy.end(), *options.by) == kBy.end()) {
-    return fail(
-        Code::kInvalid,
-        fmt::format("--by: '{}' is nothing to sum up by: write user, group, note, gpu or kind",
-                    display_text(*options.by, 40)));
+    return fail(Code::kInvalid,
+                fmt::format("--by: cannot group by '{}': write user, group, note, gpu or kind",
+                            display_text(*options.by, 40)));
   }
   if (options.days && options.since) {
-    return fail(Code::kInvalid, "--days and --since both say from when: give one of them");
+    return fail(Code::kInvalid, "--days and --since both set the start: give one of them");
   }
   if (options.days) {
     int days = 0;

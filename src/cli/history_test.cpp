@@ -32,7 +32,7 @@ TEST(ReportText, HasHoursSharesATotalAndBarsOnATerminal) {
 
 // canhazgpu: an empty report divided by zero.
 TEST(ReportText, OfNothingOrOfNoTimeIsStillText) {
-  EXPECT_THAT(report_text({}, {}), HasSubstr("no use of a GPU"));
+  EXPECT_THAT(report_text({}, {}), HasSubstr("no GPU was used"));
   proto::Report::Reply none = a_report();
   for (proto::ReportRow& row : none.rows) row.gpu_seconds = row.mib_seconds = 0;
   EXPECT_THAT(report_text(none, {80, false}), HasSubstr("0 %"));
@@ -93,7 +93,7 @@ TEST(Since, IsNotStillToCome) {
   for (const char* wrong : {"2027-12-24", "2027-12-24 14:05", "2027-12-24T14:05:00Z"}) {
     const auto since = parse_since("--since", wrong, now);
     ASSERT_FALSE(since) << wrong;
-    EXPECT_THAT(since.error().message, HasSubstr("is still to come, it is 2027-01-"));
+    EXPECT_THAT(since.error().message, HasSubstr("is in the future, it is 2027-01-"));
   }
 }
 

@@ -76,7 +76,7 @@ std::string event_text(const proto::Event& event, const Look& look) {
 std::string report_text(const proto::Report::Reply& reply, const Look& look) {
   const std::string time = fmt::format("{} to {}", local_time(reply.since, "%Y-%m-%d %H:%M"),
                                        local_time(reply.until, "%Y-%m-%d %H:%M"));
-  if (reply.rows.empty()) return "no use of a GPU from " + time + "\n";
+  if (reply.rows.empty()) return "no GPU was used from " + time + "\n";
   proto::ReportRow total;
   std::uint64_t most = 0;
   for (const proto::ReportRow& row : reply.rows) {
@@ -104,7 +104,7 @@ std::string report_text(const proto::Report::Reply& reply, const Look& look) {
   };
   for (const proto::ReportRow& row : reply.rows) add(name_of(row), row, true);
   add("total", total, false);
-  return fmt::format("use of GPUs from {}\n\n", time) + table.render(look);
+  return fmt::format("GPU use from {}\n\n", time) + table.render(look);
 }
 
 std::string report_csv(const proto::Report::Reply& reply) {

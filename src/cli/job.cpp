@@ -96,10 +96,11 @@ int update(const Context& context, const JobOptions& options) {
   const std::string& state = reply->job.state;
   const bool on = state == "running" || state == "waiting" || state == "stopping";
   if (on && (change.later || (change.now && !reply->live))) {
-    complain(fmt::format("it holds from the next start of the job; now: gpurota job restart {}",
-                         options.name));
+    complain(fmt::format(
+        "the change takes effect at the job's next start; to apply it now: gpurota job restart {}",
+        options.name));
   } else if (context.verbose) {
-    complain(on && change.now ? "it holds now" : "changed " + options.name);
+    complain(on && change.now ? "the change is in effect" : "changed " + options.name);
   }
   return 0;
 }

@@ -40,8 +40,8 @@ Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<
       } else {
         return fail(
             Code::kInvalid,
-            fmt::format("{}: job {}: nothing tells the value of {}: set it in your environment, "
-                        "or write it into the file ('gpurota job export --with-secrets' does)",
+            fmt::format("{}: job {}: the variable {} has no value: set it in your environment, or "
+                        "write it into the file ('gpurota job export --with-secrets' does)",
                         display_text(file), display_text(job.name, 64), display_text(name, 64)));
       }
     }
@@ -74,10 +74,11 @@ Result<proto::ApplyJobs::Reply> apply(const Context& context, const std::string&
   GPUROTA_TRY(check_all(connection, jobs, known.jobs));
   proto::ApplyJobs call{std::move(jobs)};
   if (const std::size_t bytes = proto::call_json(call).size(); bytes > proto::kMaxCallBytes) {
-    return fail(Code::kLimit,
-                fmt::format("{} is too long to be applied at once ({} KiB of {}): make "
-                            "several files of it",
-                            display_text(file), bytes / 1024, proto::kMaxCallBytes / 1024));
+    return fail(
+        Code::kLimit,
+        fmt::format(
+            "{} is too long to be applied at once ({} KiB of {}): split it into several files",
+            display_text(file), bytes / 1024, proto::kMaxCallBytes / 1024));
   }
   return connection.call(call);
 }

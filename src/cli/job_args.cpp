@@ -28,7 +28,7 @@ class Taker {
     const auto equals = word.find('=');
     if (equals != std::string::npos) return word.substr(equals + 1);
     if (at_ == words_.size()) {
-      return fail(Code::kInvalid, fmt::format("{} needs a value behind it", word));
+      return fail(Code::kInvalid, fmt::format("{} needs a value", word));
     }
     return words_[at_++];
   }
@@ -44,24 +44,24 @@ Result<void> check_definition(const JobOptions& job, bool dashes) {
   const bool update = job.action == "update";
   if (job.name.empty() || (!update && job.command.empty())) {
     return fail(Code::kInvalid,
-                fmt::format("write the name of the job first and its command last, behind two "
-                            "dashes:\n  gpurota job {} web --memory 8G -- python serve.py",
+                fmt::format("write the name of the job first and its command last, after '--':\n  "
+                            "gpurota job {} web --memory 8G -- python serve.py",
                             job.action));
   }
   if (dashes && job.command.empty()) {
-    return fail(Code::kInvalid, "there is no command behind the two dashes");
+    return fail(Code::kInvalid, "there is no command after '--'");
   }
   for (const std::string& variable : job.variables) {
     if (variable.find('=') == std::string::npos) continue;
     return fail(Code::kInvalid,
-                "--env takes the name of a variable, whose value is taken from your environment: "
-                "everybody could read it on the command line. Or use --env-file");
+                "--env takes only the name of a variable; its value comes from your environment, "
+                "since everybody can read the command line. Or use --env-file");
   }
   const bool nothing = job.run_options.empty() && job.command.empty() && !job.workdir &&
                        !job.restart && !job.output && job.variables.empty() &&
                        job.variable_files.empty() && job.after.empty();
   if (update && nothing) {
-    return fail(Code::kInvalid, "nothing to change: give options, or a command behind two dashes");
+    return fail(Code::kInvalid, "nothing to change: give options, or a command after '--'");
   }
   return {};
 }
@@ -96,7 +96,7 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
                   : name == "--after"    ? &job.after
                                          : nullptr;
     if (name == "--user" && one == nullptr) {
-      return fail(Code::kInvalid, "a job is that of whoever adds it: leave out --user");
+      return fail(Code::kInvalid, "a job belongs to whoever adds it: leave out --user");
     }
     if (one != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(*one, taker.value_of(*word));
@@ -134,11 +134,10 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   JobOptions job;
   job.action = words[0];
   if (std::find(kActions.begin(), kActions.end(), job.action) == kActions.end()) {
-    return fail(
-        Code::kInvalid,
-        fmt::format("'{}' is nothing to do with a job: add, list, show, logs, update, start, "
-                    "stop, restart, remove, export, apply",
-                    display_text(job.action, 40)));
+    return fail(Code::kInvalid,
+                fmt::format("there is no command 'job {}': use add, list, show, logs, update, "
+                            "start, stop, restart, remove, export or apply",
+                            display_text(job.action, 40)));
   }
   const Words rest(words.begin() + 1, words.end());
   if (job.action == "add" || job.action == "update") return parse_definition(job.action, rest);
@@ -175,7 +174,7 @@ Result<std::vector<RunWord>> split_run_words(const Words& options) {
     });
     if (option == known.end()) {
       return fail(Code::kInvalid,
-                  fmt::format("'{}' is no option of 'gpurota run'", display_text(word, 60)));
+                  fmt::format("'{}' is not an option of 'gpurota run'", display_text(word, 60)));
     }
     RunWord& one = out.emplace_back(RunWord{std::string(option->name), std::nullopt});
     if (!option->takes_value()) continue;
@@ -186,7 +185,7 @@ Result<std::vector<RunWord>> split_run_words(const Words& options) {
     } else if (at + 1 < options.size()) {
       one.value = options[++at];
     } else {
-      return fail(Code::kInvalid, fmt::format("{} needs a value behind it", word));
+      return fail(Code::kInvalid, fmt::format("{} needs a value", word));
     }
   }
   return out;

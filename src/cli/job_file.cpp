@@ -91,8 +91,8 @@ class JobReader {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return {};
     const auto value = node->value<std::string>();
-    if (!node->is_string() || !value) return wrong(*node, key, "write a text: \"…\"");
-    if (value->find('\0') != std::string::npos) return wrong(*node, key, "there is a NUL in it");
+    if (!node->is_string() || !value) return wrong(*node, key, "write a string: \"…\"");
+    if (value->find('\0') != std::string::npos) return wrong(*node, key, "it contains a NUL byte");
     out = *value;
     return {};
   }
@@ -100,12 +100,12 @@ class JobReader {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return {};
     const toml::array* array = node->as_array();
-    if (array == nullptr) return wrong(*node, key, "write a list of texts: [\"…\", \"…\"]");
+    if (array == nullptr) return wrong(*node, key, "write a list of strings: [\"…\", \"…\"]");
     for (const toml::node& each : *array) {
       const auto value = each.value<std::string>();
       if (!each.is_string() || !value)
-        return wrong(each, key, "write a list of texts: [\"…\", \"…\"]");
-      if (value->find('\0') != std::string::npos) return wrong(each, key, "there is a NUL in it");
+        return wrong(each, key, "write a list of strings: [\"…\", \"…\"]");
+      if (value->find('\0') != std::string::npos) return wrong(each, key, "it contains a NUL byte");
       out.push_back(*value);
     }
     return {};
@@ -125,10 +125,10 @@ class JobReader {
       const std::string name(key.str());
       const auto value = each.value<std::string>();
       // Never with the value, which may be a secret.
-      if (!each.is_string() || !value) return wrong(each, name, "write a text: \"…\"");
+      if (!each.is_string() || !value) return wrong(each, name, "write a string: \"…\"");
       if (name.empty() || name.find('=') != std::string::npos ||
           (name + *value).find('\0') != std::string::npos) {
-        return wrong(each, name, "this cannot be a variable");
+        return wrong(each, name, "this is not a valid variable name");
       }
       job.environment.push_back({name, *value});
     }
@@ -184,7 +184,7 @@ Result<std::vector<proto::JobDefinition>> parse_job_file(std::string_view text,
       if (!each.is_table()) return wrong(each, "job", "write [[job]], with two brackets");
       GPUROTA_ASSIGN_OR_RETURN(auto job, JobReader(*each.as_table(), file).read());
       if (!names.insert(job.name).second) {
-        return wrong(each, "name", "there is a job of this name above");
+        return wrong(each, "name", "a job above has this name already");
       }
       jobs.push_back(std::move(job));
     }

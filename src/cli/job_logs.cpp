@@ -40,7 +40,8 @@ class Follower {
                                                  display_text(options_.name, 64)));
       }
       if (!reply) return tl::unexpected(reply.error());
-      if (reply->missed) complain("it printed faster than this could be read: some is missing");
+      if (reply->missed)
+        complain("some output is missing: it was printed faster than it could be read");
       call.cursor = reply->cursor;
       if (reply->text.empty()) {
         if (!wait_while_read(-1, kBetweenLooksMs)) return {};
@@ -93,7 +94,7 @@ int job_logs(const Context& context, const JobOptions& options) {
   const auto all = read_all(*connection, options);
   if (!all) return failed(all.error());
   if (all->text.empty() && !options.follow) {
-    complain(fmt::format("it has printed nothing: 'gpurota job show {}' says how it goes",
+    complain(fmt::format("no output yet: 'gpurota job show {}' shows its state",
                          display_text(options.name, 64)));
   }
   std::string_view text = all->text;

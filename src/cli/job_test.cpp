@@ -79,7 +79,7 @@ TEST(JobArguments, OfTheOtherActions) {
   EXPECT_TRUE(parsed({"list", "--json"}).json);
   EXPECT_EQ(parsed({"apply", "-"}).name, "-");
   EXPECT_THAT(refusal({"list", "--jsn"}), HasSubstr("did you mean --json?"));
-  EXPECT_THAT(refusal({"logs", "web", "-n", "few"}), HasSubstr("--lines: 'few' is no number"));
+  EXPECT_THAT(refusal({"logs", "web", "-n", "few"}), HasSubstr("--lines: 'few' is not a number"));
   EXPECT_THAT(refusal({"list", "web", "db"}), HasSubstr("unexpected 'db'"));
   EXPECT_THAT(refusal({"add", "web", "--user", "bob", "--", "x"}), HasSubstr("leave out --user"));
 }
@@ -90,7 +90,7 @@ TEST(JobArguments, OfUpdateAreThoseOfAddAndNoneIsNeeded) {
   EXPECT_THAT(job.run_options, ElementsAre("--memory=12G"));
   EXPECT_EQ(parsed({"update", "web", "--user", "al", "--", "x"}).user, "al");
   EXPECT_THAT(refusal({"update", "web"}), HasSubstr("nothing to change"));
-  EXPECT_THAT(refusal({"update", "web", "--memory", "1G", "--"}), HasSubstr("no command behind"));
+  EXPECT_THAT(refusal({"update", "web", "--memory", "1G", "--"}), HasSubstr("no command after"));
 }
 
 TEST(JobArguments, OfFilesAndLogs) {

@@ -111,7 +111,7 @@ Result<void> OptionParser::take_value(const Option& option, const Words& words) 
   } else if (at_ + 1 < words.size() && !is_option(words[at_ + 1])) {
     option.set(words[++at_]);
   } else {
-    return fail(Code::kInvalid, fmt::format("{} needs a value behind it (see 'gpurota {}--help')",
+    return fail(Code::kInvalid, fmt::format("{} needs a value (see 'gpurota {}--help')",
                                             option.name, command_.empty() ? "" : command_ + " "));
   }
   return {};
@@ -132,7 +132,7 @@ Result<std::optional<int>> number_of(const char* option, const std::optional<std
   const char* const end = text->data() + text->size();
   const auto [stop, error] = std::from_chars(text->data(), end, number);
   if (error != std::errc() || stop != end || number < 1 || number > most) {
-    return fail(Code::kInvalid, fmt::format("{}: '{}' is no number from 1 to {}", option,
+    return fail(Code::kInvalid, fmt::format("{}: '{}' is not a number from 1 to {}", option,
                                             display_text(*text, 40), most));
   }
   return std::optional(number);
@@ -155,9 +155,10 @@ Result<LeaseId> lease_of(const std::string& text) {
     spelled = fmt::format("L{}", text);
   const auto id = proto::parse_lease_id(spelled);
   if (!id) {
-    return fail(Code::kInvalid,
-                fmt::format("'{}' is not a lease: they look like L12 ('gpurota status' lists them)",
-                            display_text(text, 40)));
+    return fail(
+        Code::kInvalid,
+        fmt::format("'{}' is not a lease: leases look like L12 ('gpurota status' lists them)",
+                    display_text(text, 40)));
   }
   return *id;
 }

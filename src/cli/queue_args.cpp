@@ -16,9 +16,10 @@ Result<RequestId> request_of(const std::string& text) {
     spelled = fmt::format("R{}", text);
   const auto id = proto::parse_request_id(spelled);
   if (id) return *id;
-  return fail(Code::kInvalid,
-              fmt::format("'{}' is not a request: they look like R7 ('gpurota queue' lists them)",
-                          display_text(text, 40)));
+  return fail(
+      Code::kInvalid,
+      fmt::format("'{}' is not a request: requests look like R7 ('gpurota queue' lists them)",
+                  display_text(text, 40)));
 }
 
 Result<Command> reserve_command(const Raw& raw) {
@@ -58,7 +59,7 @@ Result<Command> explain_command(const Raw& raw) {
       Code::kInvalid,
       fmt::format("'{}' is neither a request nor a lease. Requests look like R7 ('gpurota queue' "
                   "lists them), leases like L12 ('gpurota status' lists them); 'gpurota "
-                  "explain' alone tells of all that you wait for and have. For a job see "
+                  "explain' alone lists everything you wait for and have. For a job see "
                   "'gpurota job show NAME', for a GPU 'gpurota status' and 'gpurota turns'",
                   display_text(word, 40)));
 }

@@ -62,7 +62,7 @@ std::string name_of(const std::string& user, const std::optional<std::string>& a
 std::string explain_request(const proto::Request& request, WallTime now) {
   std::string text = waiting_text(request, now) + "\n";
   text +=
-      fmt::format("  asked for by {} at {}: {} GPU{}, {}\n", name_of(request.user, request.as_name),
+      fmt::format("  requested by {} at {}: {} GPU{}, {}\n", name_of(request.user, request.as_name),
                   clock_text(request.since, now), wish_of(request), request.gpus == 1 ? "" : "s",
                   request.seconds ? "for " + duration_text(std::chrono::seconds(*request.seconds))
                                   : "without a time limit");
@@ -72,11 +72,11 @@ std::string explain_request(const proto::Request& request, WallTime now) {
       gpus += (gpus.empty() ? "" : ", ") + name;
     }
     text += fmt::format(
-        "  will start on GPU {} as things stand; what is idle of it is kept for it\n", gpus);
+        "  will start on GPU {} as things stand; those that are idle are kept for it\n", gpus);
   }
   text += request.expected ? fmt::format("  starts at {} at the latest, if nothing changes\n",
                                          clock_text(*request.expected, now))
-                           : "  nobody knows when it starts\n";
+                           : "  it is not known when it starts\n";
   return text;
 }
 
@@ -87,10 +87,10 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
                   name_of(lease.user, lease.as_name), clock_text(lease.since, now));
   if (lease.state == proto::LeaseState::kExpired) {
     text +=
-        "  its time is over, but its programs still hold memory: they run on as the site's "
-        "expired_reservation says\n";
+        "  its time is over, but its programs still hold memory: they continue for as long as the "
+        "site's expired_reservation allows\n";
   } else if (lease.state == proto::LeaseState::kEnding) {
-    text += "  it is ending: its processes are being ended, or its memory is not back yet\n";
+    text += "  it is ending: its processes are being stopped, or their memory is not free yet\n";
   } else if (lease.ends) {
     text += fmt::format("  ends at {}\n", clock_text(*lease.ends, now));
   } else {
@@ -131,7 +131,7 @@ std::string export_text(const proto::Acquire::Reply& reply) {
 }
 
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now) {
-  if (reply.requests.empty()) return "nobody waits\n";
+  if (reply.requests.empty()) return "the queue is empty\n";
   Table table({{"", true},
                {"REQUEST"},
                {"USER", false, 6},
@@ -180,10 +180,10 @@ Result<std::string> explain_text(const Explanation& what,
   }
   if (what.lease) {
     return fail(Code::kNotFound,
-                fmt::format("there is no lease {}: 'gpurota status' lists those there are",
+                fmt::format("there is no lease {}: 'gpurota status' lists the current ones",
                             to_string(*what.lease)));
   }
-  return "you wait for nothing, and have no lease\n";
+  return "you have no lease and wait for nothing\n";
 }
 
 }  // namespace gpurota::cli

@@ -75,7 +75,7 @@ TEST(QueueText, HasALineForEachInOrder) {
   const std::string text = queue_text({{request()}}, {}, kNow);
   EXPECT_THAT(text, HasSubstr("R7"));
   EXPECT_THAT(text, HasSubstr("alice"));
-  EXPECT_EQ(queue_text({}, {}, kNow), "nobody waits\n");
+  EXPECT_EQ(queue_text({}, {}, kNow), "the queue is empty\n");
 }
 
 TEST(ReservationText, CanBeEvaluatedByAShellWhateverIsInIt) {

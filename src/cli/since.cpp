@@ -48,7 +48,7 @@ Result<WallTime> parse_since(std::string_view option, const std::string& text, W
   if (!time) time = local(text);
   if (time && *time > now) {
     return fail(Code::kInvalid,
-                fmt::format("{}: {} is still to come, it is {} here: write a time that is over",
+                fmt::format("{}: {} is in the future, it is {} now: write a time in the past",
                             option, display_text(text, 40), local_time(now, "%F %H:%M %Z")));
   }
   if (time) return *time;

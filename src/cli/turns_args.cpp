@@ -39,8 +39,8 @@ Result<Command> turns_command(const std::string& name, const Raw& raw) {
   }
   if (!set.capacity && !set.quantum && !set.turns && !set.reset) {
     return fail(Code::kInvalid,
-                "nothing to set: give --capacity, --quantum, --turns, or --reset for what the "
-                "configuration says");
+                "nothing to set: give --capacity, --quantum, --turns, or --reset to return to the "
+                "configuration");
   }
   return set;
 }
@@ -54,10 +54,11 @@ Result<std::optional<int>> priority_of(const std::optional<std::string>& text) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc() || end != text->data() + text->size() || number < -kMost ||
       number > kMost) {
-    return fail(Code::kInvalid,
-                fmt::format("--priority: '{}' is not one: write high, normal, low, or a number "
-                            "from -{} to {}",
-                            display_text(*text, 40), kMost, kMost));
+    return fail(
+        Code::kInvalid,
+        fmt::format("--priority: '{}' is not a priority: write high, normal, low, or a number "
+                    "from -{} to {}",
+                    display_text(*text, 40), kMost, kMost));
   }
   return std::optional(number);
 }

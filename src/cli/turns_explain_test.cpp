@@ -42,10 +42,12 @@ proto::ListTurns::Reply two_leases() {
 
 TEST(ExplainTurns, SaysWhoHasTheTurnForHowLongAndWhereTheMemoryIs) {
   const std::string text = explain_turns(two_leases(), LeaseId{1}, kNow);
-  EXPECT_THAT(text, HasSubstr("GPU 0: waits for its turn, and is next; the turn is with L2 of bob, "
-                              "for 3.2 s more at most"));
+  EXPECT_THAT(text,
+              HasSubstr("GPU 0: waits for its turn, and is next; the turn is held by L2 of bob, "
+                        "for 3.2 s more at most"));
   EXPECT_THAT(text, HasSubstr("4 GiB are in GPU memory, 12 GiB in host memory, 512 MiB cannot"));
-  EXPECT_THAT(text, HasSubstr("last 5.0 s (so long that moving takes little of the time)"));
+  EXPECT_THAT(text,
+              HasSubstr("last 5.0 s (chosen so that moving memory takes little of the time)"));
 }
 
 TEST(ExplainTurns, TheHolderHearsWhoIsNext) {
@@ -67,15 +69,16 @@ TEST(ExplainTurns, WhoIsHeldUpByAStoppedProcessHearsWhoseItIsAndWhenThatEnds) {
   waits.position = 0;
   waits.behind = LeaseId{2};
   waits.earliest = kNow + 90s;
-  EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow),
-              HasSubstr("it is of L2 of bob, which ends in 90.0 s unless it goes on before"));
+  EXPECT_THAT(
+      explain_turns(reply, LeaseId{1}, kNow),
+      HasSubstr("it belongs to L2 of bob, which is ended in 90.0 s unless it continues first"));
 }
 
 TEST(ExplainTurns, WhileAllFitsNobodyWaits) {
   auto reply = two_leases();
   reply.gpus[0].takes_turns = false;
   const std::string text = explain_turns(reply, LeaseId{2}, kNow);
-  EXPECT_THAT(text, HasSubstr("all fits there"));
+  EXPECT_THAT(text, HasSubstr("everything fits, so"));
   EXPECT_THAT(text, Not(HasSubstr("turns last")));
 }
 
@@ -97,7 +100,7 @@ TEST(ExplainTurns, AboveItsSoftLimitItIsTold) {
   reply.gpus[0].leases[0].above_soft_limit = true;
   EXPECT_THAT(
       explain_turns(reply, LeaseId{1}, kNow),
-      HasSubstr("above its soft limit of 10 GiB: those that are not above theirs go first"));
+      HasSubstr("above its soft limit of 10 GiB: leases that are not above theirs go first"));
   EXPECT_THAT(turns_text(reply, {}, kNow), HasSubstr("above its soft limit"));
 }
 
@@ -106,7 +109,7 @@ TEST(TurnsText, AQuantumOfTheLeaseItselfHasAStar) {
   EXPECT_THAT(turns_text(reply, {}, kNow), Not(HasSubstr("5.0 s*")));
   reply.gpus[0].leases[0].own_quantum_ms = 5000;
   EXPECT_THAT(turns_text(reply, {}, kNow), HasSubstr("5.0 s*"));
-  EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow), HasSubstr("as is set for this lease"));
+  EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow), HasSubstr("as set for this lease"));
 }
 
 template <class Options>

@@ -4,34 +4,35 @@
 namespace gpurota::cli {
 namespace {
 
-constexpr std::string_view kTurns = R"(gpurota turns: whose turn it is, who waits, and what it costs
+constexpr std::string_view kTurns = R"(gpurota turns: who has the turn, who waits, and what moved
 
 usage: gpurota turns [--gpu-ids ID,…] [--json]
 
 Leases made with --swap share a GPU in turns when they do not fit together: one at a time is wholly
-in GPU memory and runs, and what it needs of the others' is moved to host memory. RESIDENT is in GPU
-memory, OUT in host memory, WIRED cannot be moved (contexts, modules). QUANTUM has a star where it
-was set for the lease itself. While all fits, all run. The last lines are the last switches: what
-moved in and out, and how long that took.
+in GPU memory and runs, and memory of the others moves to host memory to make room. RESIDENT is in
+GPU memory, OUT in host memory; WIRED cannot be moved (contexts, modules). QUANTUM has a star if it
+was set for the lease itself. While everything fits, all leases run. The last lines are the last
+switches: what moved in and out, and how long that took.
 )";
 
 constexpr std::string_view kSet =
-    R"(gpurota set: what leases may have of a GPU, and how turns are taken there
+    R"(gpurota set: the capacity of a GPU, and how its leases take turns
 
 usage: gpurota set --gpu-ids ID,… [--capacity SIZE] [--quantum TIME|auto] [--turns auto|on|off]
                    [--reset]
 
-  gpurota set --gpu-ids 0 --capacity 24G    leases of all kinds together may have so much of it
-  gpurota set --gpu-ids 0 --quantum 5s      a turn lasts so long while somebody waits
-  gpurota set --gpu-ids 0,1 --turns off     never: memory that would need turns is refused
-  gpurota set --gpu-ids 0 --reset           as the configuration says
+  gpurota set --gpu-ids 0 --capacity 24G    all leases together may use 24 GiB of it
+  gpurota set --gpu-ids 0 --quantum 5s      a turn lasts 5 s while others wait
+  gpurota set --gpu-ids 0,1 --turns off     no turns: memory that would need them is refused
+  gpurota set --gpu-ids 0 --reset           return to the configuration
 
   --capacity SIZE       8G, 50%
-  --quantum TIME        10ms to 1h; auto: so long that moving takes 5 % of the time
-  --turns MODE          auto: while the swap leases there do not fit together; on: also when they do
+  --quantum TIME        10ms to 1h; auto: chosen so that moving memory takes 5 % of the time
+  --turns MODE          auto: take turns while the swap leases do not fit together; on: always;
+                        off: never
 
-For administrators. It holds at once, before what gpurota.toml says, and survives a restart of the
-daemon. What does not fit the leases that are there is refused, with the reason.
+For administrators. A setting takes effect at once, overrides gpurota.toml, and survives a restart
+of the daemon. A setting that the current leases do not fit is refused, with the reason.
 )";
 
 }  // namespace

@@ -23,10 +23,9 @@ std::string head_of(const proto::TurnGpu& gpu) {
   if (gpu.leases.empty()) {
     text += "no swap lease";
   } else if (!gpu.takes_turns) {
-    text += "all fits, no turns are taken";
+    text += "everything fits; not taking turns";
   } else {
-    text +=
-        fmt::format("turns are taken, {} too little for all at once", to_string(gpu.deficit_bytes));
+    text += fmt::format("taking turns; short by {}", to_string(gpu.deficit_bytes));
   }
   text += fmt::format("; {} of {} held", to_string(gpu.used_bytes), to_string(gpu.capacity_bytes));
   if (gpu.mode != "auto") text += fmt::format("; turns {}", display_text(gpu.mode, 10));
@@ -46,7 +45,7 @@ std::string wait_text(const proto::TurnLease& lease, WallTime now) {
   }
   if (lease.above_soft_limit.value_or(false)) text += ", above its soft limit";
   if (lease.oversize_bytes) {
-    text += fmt::format(", oversize: {} in host memory for good",
+    text += fmt::format(", oversize: {} stays in host memory",
                         to_string(lease.hosted_bytes.value_or(Bytes())));
   }
   return text;

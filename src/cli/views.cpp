@@ -145,8 +145,7 @@ std::string oversize_warning(const proto::Lease& lease) {
     if (!gpu.oversize_bytes) continue;
     return fmt::format(
         "{} is oversize: of its {} on GPU {}, {} lie in host memory, which the GPU reaches over "
-        "the "
-        "bus and far more slowly than its own; what is allocated last lies there",
+        "the bus, far more slowly than its own memory; the last allocations go there",
         to_string(lease.lease_id), amount(gpu.limit_bytes, "memory"), label_of(gpu),
         to_string(*gpu.oversize_bytes));
   }

@@ -120,7 +120,7 @@ class Waiter {
   }
   tl::unexpected<Error> in_vain() const {
     return fail(Code::kNoGpu,
-                fmt::format("waited {} in vain: {}", duration_text(longest_), reason_));
+                fmt::format("gave up after {}: {}", duration_text(longest_), reason_));
   }
 
   void show(const proto::Request& request) {
@@ -170,7 +170,7 @@ std::optional<std::string> sendable(const std::optional<std::string>& given, con
   if (text.size() <= most) return text;
   std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  complain(fmt::format("{} is longer than {} bytes: it is cut", what, most));
+  complain(fmt::format("{} is longer than {} bytes and is cut off", what, most));
   return text.substr(0, end);
 }
 

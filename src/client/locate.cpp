@@ -31,7 +31,7 @@ std::string not_running(const Location& location) {
   if (location.chosen) {
     return fmt::format(
         "no gpurotad is running at {}: start 'gpurotad --runtime-dir {}', or leave out "
-        "--runtime-dir and GPUROTA_RUNTIME_DIR to use the one of this machine",
+        "--runtime-dir and GPUROTA_RUNTIME_DIR to use the machine's daemon",
         location.socket, location.runtime_dir);
   }
   return fmt::format("no gpurotad is running (looked at {}): {}", fmt::join(location.looked, ", "),
@@ -42,18 +42,18 @@ std::string not_allowed(const Location& location) {
   struct stat info {};
   if (::stat(location.socket.c_str(), &info) != 0) {
     return fmt::format(
-        "may not look into {}: it belongs to somebody else's gpurotad; start "
+        "no access to {}: it belongs to another user's gpurotad; start "
         "'gpurotad' as yourself",
         location.runtime_dir);
   }
   if ((info.st_mode & S_IWGRP) != 0) {
     const std::string group = group_name(info.st_gid);
     return fmt::format(
-        "may not use {}: it is for the group '{}'. An administrator adds you with "
+        "no access to {}: it is for the group '{}'. An administrator adds you with "
         "'usermod -aG {} USER'; then log in again",
         location.socket, group, group);
   }
-  return fmt::format("may not use {}: it is for user {} only", location.socket, info.st_uid);
+  return fmt::format("no access to {}: it is for user {} only", location.socket, info.st_uid);
 }
 
 }  // namespace

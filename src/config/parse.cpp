@@ -110,7 +110,7 @@ Setter size(std::optional<SizeSpec>& into) {
 Setter text(std::string& into) {
   return [&into](const toml::node& node) -> std::string {
     const auto value = node.value<std::string>();
-    if (!value) return "write a text in quotes";
+    if (!value) return "write a string in quotes";
     into = *value;
     return {};
   };

@@ -167,7 +167,7 @@ TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error_of("watch_period = \"nans\""), HasSubstr("write a time"));
   EXPECT_THAT(error_of("unreserved_threshold = -1"), HasSubstr("size"));
   EXPECT_THAT(error_of("grace = 5"), HasSubstr("write a time"));
-  EXPECT_THAT(error_of("[group]\na = 1"), HasSubstr("write a text"));
+  EXPECT_THAT(error_of("[group]\na = 1"), HasSubstr("write a string"));
 }
 
 TEST(Config, ForeignTextInAnErrorCannotReachTheTerminal) {

@@ -63,7 +63,7 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
     return answer;
   }
   const bool goes_on = policy.when_full == WhenFull::kUnmanaged;
-  log::warn(goes_on ? "no lease for a program that asked, it goes on without"
+  log::warn(goes_on ? "no lease for a program that asked, it continues without one"
                     : "no lease for a program that asked, it gets no GPU",
             {{"pid", peer.process.pid}, {"uid", peer.uid}, {"reason", made.error().error.message}});
   Answer answer;

@@ -33,7 +33,7 @@ Outcome replied(const typename Method::Reply& reply) {
 inline Error no_such_lease(LeaseId id) {
   return {
       Code::kNotFound, 0,
-      fmt::format("there is no lease {}: 'gpurota status' lists those there are", to_string(id))};
+      fmt::format("there is no lease {}: 'gpurota status' lists the current ones", to_string(id))};
 }
 
 // Whether `asked`, a name or a number, is this user.

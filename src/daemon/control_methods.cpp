@@ -52,7 +52,7 @@ Result<void> read_kind(const proto::LeaseRequest& wanted, AcquireRequest& reques
   const auto kind = parse_lease_kind(wanted.kind.value_or("run"));
   if (!kind || (*kind != LeaseKind::kRun && *kind != LeaseKind::kReservation &&
                 *kind != LeaseKind::kFiller)) {
-    return fail(Code::kInvalid, "a lease is asked for as run, reservation or filler");
+    return fail(Code::kInvalid, "the kind of a lease is run, reservation or filler");
   }
   request.kind = *kind;
   GPUROTA_ASSIGN_OR_RETURN(request.lasts, time_of(wanted.seconds));
@@ -136,7 +136,7 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   const bool swap = wanted.swap.value_or(false);
   if ((wanted.memory || swap) && parts_.preload.empty()) {
     return fail(Code::kUnavailable,
-                "libgpurota.so is not installed, so no limit could be held: "
+                "libgpurota.so is not installed, so no limit can be enforced: "
                 "see gpurota doctor");
   }
   AcquireRequest request;
@@ -152,7 +152,7 @@ Result<AcquireRequest> ControlMethods::request_of(const Caller& caller,
   const bool administrator = parts_.views.is_administrator(caller.uid);
   GPUROTA_ASSIGN_OR_RETURN(request.quantum, read_quantum(wanted.quantum, administrator));
   if (request.quantum && !swap) {
-    return fail(Code::kInvalid, "a quantum is of leases that take turns: give --swap too");
+    return fail(Code::kInvalid, "only leases that take turns have a quantum: give --swap too");
   }
   if (wanted.soft_limit && parts_.config) {
     GPUROTA_TRY(check_soft_limit(parts_.config->soft_limit, swap));
@@ -228,10 +228,10 @@ Result<std::vector<LeaseId>> ControlMethods::chosen_leases(const Caller& caller,
       (call.lease_id ? 1 : 0) + (call.gpu_ids ? 1 : 0) + all + reservations + everybody;
   if (ways != 1) {
     return fail(Code::kInvalid,
-                "say which leases: one by its id, those on some GPUs, all, or your reservations");
+                "name the leases: one by its id, those on some GPUs, all, or your reservations");
   }
   if (everybody && !parts_.views.is_administrator(caller.uid)) {
-    return fail(Code::kDenied, "only administrators end everybody's leases");
+    return fail(Code::kDenied, "only administrators can end everybody's leases");
   }
   if (call.lease_id) {
     GPUROTA_TRY(own_lease(caller, *call.lease_id));

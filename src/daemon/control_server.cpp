@@ -39,7 +39,7 @@ bool is_read_only(const proto::Call& call) {
 // It is as if it were done, until the machine loses its power.
 std::string not_durable(const Error& why) {
   return proto::error_json(
-      proto::wire_error(Error(why).context("this has been done, but may not be written down")));
+      proto::wire_error(Error(why).context("this was done, but may not be stored")));
 }
 
 // The answer to the call that it is about to send.

@@ -116,7 +116,7 @@ TEST_F(ControlServerDurability, AChangeThatTheDiskHasLostIsSaidToBeInDoubt) {
   const Fd client = connect();
   send(client, kRelease);
   disk_.tell(Error{Code::kIo, EIO, "the disk is gone"});
-  EXPECT_THAT(heard(client), HasSubstr("done, but may not be written down: the disk is gone"));
+  EXPECT_THAT(heard(client), HasSubstr("done, but may not be stored: the disk is gone"));
   send(client, kStatus);
   EXPECT_EQ(heard(client), "{\"call\":2}\n");
 }

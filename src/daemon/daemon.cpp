@@ -261,9 +261,10 @@ Daemon::~Daemon() {
 Result<void> Daemon::ask() {
   log::info("asking the account database for the names of the configuration");
   if (!users_.resolve(world_.patience)) {
-    return fail(Code::kUnavailable,
-                "the account database does not answer, and without it nobody knows who administers "
-                "or whose limits hold: see why (`getent passwd root`), then start gpurotad again");
+    return fail(
+        Code::kUnavailable,
+        "the account database does not answer, and without it administrators and users' limits are "
+        "unknown: find out why (`getent passwd root`), then start gpurotad again");
   }
   if (const auto& group = users_.socket_group(); group && !*group) {
     return tl::unexpected(group->error());
@@ -328,14 +329,15 @@ Result<void> Daemon::reload() {
   if (!world_.load_config) return fail(Code::kUnavailable, "there is no configuration file");
   auto loaded = world_.load_config();
   if (!loaded) {
-    log::error("the configuration is not taken over, the old one holds",
+    log::error("the new configuration is refused, the old one stays in effect",
                {{"error", loaded.error().message}});
     return tl::unexpected(std::move(loaded).error());
   }
   config::Config config = std::move(*loaded);
   if (config.group != config_.group) {
-    log::warn("`group` has changed, which takes a restart; the rest of the configuration holds now",
-              {{"group", config.group}});
+    log::warn(
+        "`group` has changed, which needs a restart; the rest of the configuration is in effect",
+        {{"group", config.group}});
     config.group = config_.group;
   }
   config_ = std::move(config);

@@ -85,9 +85,9 @@ Check check_processes(const Examination& machine) {
   for (const Examination::Gpu& gpu : machine.gpus) {
     for (const GpuProcess& process : gpu.sample.processes) {
       if (!process.used) {
-        return warning("per-process memory", "the driver does not tell how much each process holds",
-                       "contexts and modules are then not charged; not available in WSL and on "
-                       "some vGPUs");
+        return warning(
+            "per-process memory", "the driver does not report the memory of each process",
+            "contexts and modules are then not charged; WSL and some vGPUs do not report it");
       }
     }
   }
@@ -115,8 +115,7 @@ Check check_cgroup(const Examination& machine) {
 Check check_library(const Examination& machine) {
   if (machine.preload.empty()) {
     return error("library", "libgpurota.so was not found",
-                 "install gpurota completely: without it "
-                 "--memory cannot be held");
+                 "install gpurota completely: without it --memory cannot be enforced");
   }
   if (!machine.preload_problem.empty()) {
     return error("library", fmt::format("{}: {}", machine.preload, machine.preload_problem),
@@ -133,9 +132,9 @@ Check check_library(const Examination& machine) {
   if (machine.times_not_limited > 0) {
     return warning(
         "library",
-        fmt::format("{} time{} since gpurotad has started it was loaded in a program and did not "
-                    "limit it",
-                    machine.times_not_limited, machine.times_not_limited == 1 ? "" : "s"),
+        fmt::format(
+            "{} time{} since gpurotad started it was loaded in a program and did not limit it",
+            machine.times_not_limited, machine.times_not_limited == 1 ? "" : "s"),
         "gpurota events says which (not_limited); please report it, with what the program prints "
         "under GPUROTA_DEBUG=1");
   }
@@ -152,13 +151,12 @@ Check check_library(const Examination& machine) {
 Check check_loop(const sys::LongestRounds& rounds) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   const std::string summary = fmt::format(
-      "longest round {:.1f} ms since gpurotad has started, {:.1f} ms in the last minute",
+      "longest round {:.1f} ms since gpurotad started, {:.1f} ms in the last minute",
       Milliseconds(rounds.since_start).count(), Milliseconds(rounds.last_minute).count());
   if (rounds.last_minute < kLongRound) return ok("event loop", summary);
-  return warning(
-      "event loop", summary,
-      "everybody waits so long for an answer: see whether the disk of gpurotad's state is "
-      "slow or the machine is out of memory, else please report it");
+  return warning("event loop", summary,
+                 "every answer can take that long: check whether the disk with gpurotad's state is "
+                 "slow or the machine is out of memory; if neither, please report it");
 }
 
 // Who uses most of each; a warning of those that are nearly used up.
@@ -175,7 +173,7 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
   }
   if (!short_of.empty()) {
     return warning("budgets", fmt::format("{}", fmt::join(short_of, "; ")),
-                   "ask what that user runs; a site may allow more: BUDGETS in gpurota.toml(5)");
+                   "ask that user what runs there, or allow more: BUDGETS in gpurota.toml(5)");
   }
   return ok("budgets",
             all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
@@ -202,9 +200,9 @@ std::vector<Check> examine(const Examination& machine) {
   }
   if (machine.driver) {
     for (const std::string& problem : machine.driver->problems) {
-      checks.push_back(error("gpu", problem,
-                             "look at dmesg and nvidia-smi; the GPU is left out until gpurotad is "
-                             "started anew"));
+      checks.push_back(
+          error("gpu", problem,
+                "look at dmesg and nvidia-smi; the GPU is left out until gpurotad is restarted"));
     }
   }
   if (machine.gpus.empty() && !machine.driver_error) {

@@ -31,7 +31,7 @@ Result<std::chrono::seconds> seconds_within(const char* what, std::optional<std:
                                             std::chrono::milliseconds usual, std::int64_t most) {
   if (!given) return std::chrono::duration_cast<std::chrono::seconds>(usual);
   if (*given < 1 || *given > most) {
-    return fail(Code::kInvalid, fmt::format("{} is from 1 s to {} s", what, most));
+    return fail(Code::kInvalid, fmt::format("{}: write a time from 1 s to {} s", what, most));
   }
   return std::chrono::seconds(*given);
 }
@@ -44,12 +44,12 @@ Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpu
   FillerWishes wishes;
   if (call.on_yield && *call.on_yield != "stop" && *call.on_yield != "evict") {
     return fail(Code::kInvalid,
-                "when it has to leave, a filler is ended (--on-yield stop), or moved out and back "
+                "a filler that has to leave is ended (--on-yield stop) or moved to host memory "
                 "(--on-yield evict)");
   }
   if (call.on_yield == "evict") wishes.on_yield = filler::OnYield::kEvict;
   if (call.instances && (*call.instances < 1 || *call.instances > 1024)) {
-    return fail(Code::kInvalid, "--instances: a filler has from 1 to 1024");
+    return fail(Code::kInvalid, "--instances: write a number from 1 to 1024");
   }
   wishes.instances = call.instances;
   wishes.memory = call.memory;

@@ -22,7 +22,7 @@ std::string reason_of(filler::Why why) {
     case filler::Why::kForeign:
       return "a process without a lease is on it";
     case filler::Why::kLeased:
-      return "somebody has a lease of it";
+      return "there is a lease on it";
     case filler::Why::kOutOfService:
       return "it is out of service";
     case filler::Why::kPaused:
@@ -338,7 +338,7 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
   constexpr int kNoGpuLeft = 75;  // `gpurota run --nonblock`: somebody was quicker
   const TimePoint now = parts_.loop.now();
   const auto report = launcher_.read_report(number);
-  std::string how = "its keeper left no word";
+  std::string how = "its keeper left no report";
   bool failed = true, raced = false;
   if (report && !report->cannot_start.empty()) {
     how = report->cannot_start;

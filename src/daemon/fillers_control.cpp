@@ -31,7 +31,9 @@ Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
                                   spec.name));
   }
   if (count >= kMostFillers) {
-    return fail(Code::kLimit, fmt::format("you have {} fillers, there can be no more", count));
+    return fail(
+        Code::kLimit,
+        fmt::format("you have {} fillers already, which is the most a user can have", count));
   }
   return {};
 }
@@ -184,7 +186,7 @@ void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) 
     spot.may_lack_lease = true;
     spot.turns.on_found(parts_.loop.now());
     parts_.glimpse(gpu, filler::kSampleEvery);
-    log::info("filler taken up", {{"name", entry.spec.name}, {"gpu", gpu.value}});
+    log::info("filler restored", {{"name", entry.spec.name}, {"gpu", gpu.value}});
     take_up_lease(entry, gpu, std::find(out.begin(), out.end(), gpu) != out.end());
   }
 }
@@ -209,7 +211,7 @@ void Fillers::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out
   if (!entry.paused && !entry.removed) return;
   const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
   const bool leaves = spot.turns.dismiss(why) || (stays_out && entry.removed);
-  if (leaves) yield(gpu, "it was to leave when the daemon stopped");
+  if (leaves) yield(gpu, "it was leaving when the daemon stopped");
 }
 
 }  // namespace gpurota::daemon

@@ -32,7 +32,7 @@ void Fillers::yield(const GpuUuid& gpu, const std::string& reason) {
     return leave(gpu, reason + (way.because.empty() ? "" : ", and " + way.because));
   }
   record(proto::EventType::kFillerYielded, entries_.at(*spot.filler), gpu,
-         fmt::format("is moved out of {}: {}", gpu_name(gpu), reason));
+         fmt::format("is moved from {} to host memory: {}", gpu_name(gpu), reason));
   evict(gpu);
 }
 
@@ -99,7 +99,7 @@ void Fillers::step_eviction(const GpuUuid& gpu) {
       return finish_eviction(gpu);
     case filler::Eviction::Step::kFailed: {
       const std::string problem = spot.eviction->problem();
-      return leave(gpu, "it is ended instead of moved out, as " + problem);
+      return leave(gpu, "it is ended instead of moved to host memory, because " + problem);
     }
     case filler::Eviction::Step::kGoing:
       break;
@@ -121,7 +121,7 @@ void Fillers::finish_eviction(const GpuUuid& gpu) {
   // `look_timer` may be what has called.
   parts_.loop.post([this, gpu] { spots_[gpu].look_timer.reset(); });
   parts_.glimpse(gpu, Duration(0));
-  log::info("a filler is out of its GPU",
+  log::info("a filler has been moved to host memory",
             {{"gpu", gpu_name(gpu)}, {"stays", to_string(spot.stays)}});
   parts_.poke();
 }
@@ -143,7 +143,7 @@ void Fillers::bring_back(const GpuUuid& gpu) {
   parts_.glimpse(gpu, filler::kSampleEvery);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
   record(proto::EventType::kFillerResumed, entry, gpu,
-         fmt::format("goes on on {}: nobody has used it for {} s", gpu_name(gpu), seconds));
+         fmt::format("continues on {}: nobody has used it for {} s", gpu_name(gpu), seconds));
   parts_.turns.set_aside(*spot.lease, false);
 }
 

@@ -70,7 +70,7 @@ Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* 
     const std::string* value = known ? value_of(known->spec.environment, name) : nullptr;
     if (value == nullptr) {
       return fail(Code::kInvalid,
-                  fmt::format("job {}: nothing tells the value of {}", told.name, name));
+                  fmt::format("job {}: the variable {} has no value", told.name, name));
     }
     set_value(spec.environment, name, *value);
   }
@@ -112,7 +112,7 @@ bool may_have_secrets(const Caller& caller, const JobEntry& job) {
 
 Error secrets_of_others() {
   return {Code::kDenied, 0,
-          "the values of variables are for their owner and for root: leave out --with-secrets"};
+          "only their owner and root can read the values of variables: leave out --with-secrets"};
 }
 
 const char* to_string(Jobs::Change change) {
@@ -176,8 +176,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::UpdateJob& call) {
   // Else the command of its owner would be somebody else's.
   if ((*job)->uid != caller.uid && (call.command || call.environment || call.workdir)) {
     return refused({Code::kDenied, 0,
-                    "what a job of somebody else executes is for its owner to say; administrators "
-                    "change its limits and its restart"});
+                    "only its owner can change what a job executes; administrators can change its "
+                    "limits and its restart"});
   }
   const auto spec = changed((*job)->spec, call);
   if (!spec) return refused(spec.error());

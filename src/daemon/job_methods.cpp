@@ -151,13 +151,13 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ReadJobLog& call) 
   if (!job) return refused(job.error());
   if ((*job)->spec.output == jobs::Output::kJournal) {
     return refused({Code::kUnavailable, 0,
-                    fmt::format("what it prints goes to the journal: journalctl -t {} _UID={}",
+                    fmt::format("its output goes to the journal: journalctl -t {} _UID={}",
                                 keeper::journal_name((*job)->spec.name), (*job)->uid)});
   }
   const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
   std::optional<jobs::LogCursor> from;
   if (call.cursor && !(from = jobs::parse_log_cursor(*call.cursor))) {
-    return refused({Code::kInvalid, 0, "this is no place in a log"});
+    return refused({Code::kInvalid, 0, "this is not a valid position in a log"});
   }
   const auto part = parts_.jobs->read_log((*job)->id, from, std::min(most, kMostLogBytes));
   if (!part) return refused(part.error());

@@ -28,10 +28,10 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
     const auto& options = each.spec.options;
     if (std::find(options.begin(), options.end(), "--filler") != options.end()) {
       return fail(Code::kInvalid,
-                  "a job is no filler: leave out --filler, or 'gpurota filler add'");
+                  "a job cannot be a filler: leave out --filler, or use 'gpurota filler add'");
     }
     if (!names.insert(each.spec.name).second) {
-      return fail(Code::kInvalid, fmt::format("job {} is there twice", each.spec.name));
+      return fail(Code::kInvalid, fmt::format("job {} appears twice", each.spec.name));
     }
   }
   for (const auto& [id, job] : entries_) {
@@ -131,9 +131,8 @@ Result<void> Jobs::check_removal(const JobEntry& job) const {
   for (const std::uint64_t id : others) {
     names += (names.empty() ? "" : ", ") + entries_.at(id).spec.name;
   }
-  return fail(Code::kInvalid, fmt::format("after {0} others are to be started (--after): {1}. "
-                                          "'gpurota job remove --force {0}' removes it, and they "
-                                          "do not name it any more",
+  return fail(Code::kInvalid, fmt::format("other jobs start after {0} (--after): {1}. 'gpurota job "
+                                          "remove --force {0}' removes it, also from their --after",
                                           name, names));
 }
 

@@ -67,7 +67,7 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
     auto keeper = track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); });
     if (keeper && launcher_.holder(id) == holder) job.keeper = std::move(*keeper);
     cgroups_.take_up(*holder);
-    log::info("job taken up", {{"job", job.spec.name}, {"uid", job.uid}});
+    log::info("job restored", {{"job", job.spec.name}, {"uid", job.uid}});
   }
   if (ran && !job.keeper && !launcher_.began(id)) {
     carry_out(job, job.life.on_never_began(now()));

@@ -53,9 +53,11 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
   if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
   const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
   if (!fresh) {
-    return fail(Code::kUnavailable, fmt::format("what process {} of {} left behind is still being "
-                                                "ended: try again",
-                                                start.pid, to_string(id)));
+    return fail(
+        Code::kUnavailable,
+        fmt::format(
+            "processes that process {} of {} left behind are still being stopped: try again",
+            start.pid, to_string(id)));
   }
   if (auto saved = save(entry); !saved) {
     entry.commands.erase(added);

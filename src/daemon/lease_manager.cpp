@@ -219,7 +219,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
                            {"cause", name_of(cause)},
                            {"reason", reason}});
   if (auto saved = save_end(id); !saved) {
-    log::error("cannot store that a lease ends, ending it nevertheless",
+    log::error("cannot store that a lease ends, ending it anyway",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
   watch_endings(entry);
@@ -260,7 +260,7 @@ void LeaseManager::step_ending(LeaseId id) {
   const bool living = is_alive(entry);
   if (living && now >= entry.kill_at) {
     if (!entry.killed) {
-      log::warn("killing what did not end with its lease",
+      log::warn("killing processes that did not end with their lease",
                 {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
     }
     entry.killed = true;

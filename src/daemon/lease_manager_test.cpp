@@ -328,7 +328,7 @@ TEST_F(LeaseManagerTest, WhereSoftLimitsMoveMemoryOutASliceCanHaveNone) {
   const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
   const auto refused = manager->update(id, {{}, SizeSpec{gib(4), 0}, {}});
   EXPECT_EQ(refused.error().code, Code::kInvalid);
-  EXPECT_THAT(refused.error().message, HasSubstr("the memory of a slice cannot be moved"));
+  EXPECT_THAT(refused.error().message, HasSubstr("which a slice does not allow"));
   config.soft_limit.policy = config::SoftLimit::Policy::kThrottle;
   EXPECT_TRUE(manager->update(id, {{}, SizeSpec{gib(4), 0}, {}}));
 }
@@ -368,7 +368,8 @@ TEST_F(LeaseManagerTest, AnEndThatCouldNotBeStoredIsSaidUntilItIs) {
   manager->end(id, EndCause::kReleased, "it was released");
   const auto heard = manager->heard_of_end(id);
   ASSERT_FALSE(heard);
-  EXPECT_THAT(heard.error().message, HasSubstr("has been told, but not written down: disk full"));
+  EXPECT_THAT(heard.error().message,
+              HasSubstr("the change is in effect, but not stored: disk full"));
   manager->end(id, EndCause::kReleased, "again");
   EXPECT_FALSE(manager->heard_of_end(id)) << "whoever asks again is told the same";
   manager->check_store();

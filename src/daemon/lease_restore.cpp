@@ -86,13 +86,13 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
   parts_.grants.open(entry.lease);
   const auto [added, fresh] = entries_.emplace(id, std::move(entry));
   arm_expiry(added->second);
-  log::info("lease taken up", {{"lease", to_string(id)}, {"running", main}});
+  log::info("lease restored", {{"lease", to_string(id)}, {"running", main}});
   if (stored.ending) {
     end(id, EndCause::kReleased, "it was ending when the daemon stopped");
   } else if (!main && !waits && (stored.main || !holder)) {
     end(id, EndCause::kFinished, "its command ended while the daemon was away");
   } else if (main && !holder) {
-    end(id, EndCause::kLost, "the process that held it went while the daemon was away");
+    end(id, EndCause::kLost, "the process that held it ended while the daemon was away");
   }
 }
 

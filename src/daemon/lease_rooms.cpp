@@ -100,7 +100,7 @@ void LeaseManager::add_filler(lease::GpuRoom& room, const LeaseEntry& entry) con
   room.reserved += out ? stay->stays : room.capacity;
   room.holders += fmt::format("{}{} ({}, a filler{})", room.holders.empty() ? "" : ", ",
                               display_text(parts_.processes.user_name(entry.lease.uid), 32),
-                              to_string(entry.lease.id), out ? " that is moved out" : "");
+                              to_string(entry.lease.id), out ? " in host memory" : "");
 }
 
 std::vector<lease::Occupant> LeaseManager::occupants() const {

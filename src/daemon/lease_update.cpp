@@ -16,8 +16,9 @@ Result<void> change_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeS
                               : room.capacity - (room.reserved - *gpu.limit) - room.swap_needed -
                                     room.unreserved_use;
   if (limit > most && limit > *gpu.limit) {
-    return fail(Code::kLimit, fmt::format("{} is more than GPU {} has left: up to {} can be had",
-                                          to_string(limit), name, to_string(most)));
+    return fail(Code::kLimit,
+                fmt::format("{} is more than GPU {} has left: at most {} is available",
+                            to_string(limit), name, to_string(most)));
   }
   if (limit < *gpu.limit) gpu.highest_limit = std::max(gpu.highest_limit, *gpu.limit);
   gpu.limit = limit;
@@ -38,12 +39,12 @@ Result<void> LeaseManager::change_gpus(const UpdateRequest& request, Lease& leas
   if (!request.memory && !request.soft_limit) return {};
   if (lease.exclusive()) {
     return fail(Code::kInvalid,
-                to_string(lease.id) + " has its GPUs whole: there is no limit to change");
+                to_string(lease.id) + " has its GPUs exclusively: there is no limit to change");
   }
   if (request.memory && !lease.oversize().is_zero()) {
-    return fail(Code::kInvalid, to_string(lease.id) +
-                                    " is oversize: its limit stays as it is, since host memory is "
-                                    "reserved for it");
+    return fail(Code::kInvalid,
+                to_string(lease.id) +
+                    " is oversize: its limit cannot change, since host memory is reserved for it");
   }
   if (request.soft_limit) GPUROTA_TRY(check_soft_limit(parts_.config.soft_limit, lease.swap()));
   const std::vector<lease::GpuRoom> now = rooms();
@@ -62,9 +63,9 @@ Result<void> LeaseManager::change_gpus(const UpdateRequest& request, Lease& leas
 Result<void> LeaseManager::change_turns(const UpdateRequest& request, Lease& lease) const {
   if (request.quantum) {
     if (!lease.swap()) {
-      return fail(Code::kInvalid, to_string(lease.id) +
-                                      " takes no turns: a quantum is of leases "
-                                      "made with --swap");
+      return fail(
+          Code::kInvalid,
+          to_string(lease.id) + " takes no turns: only leases made with --swap have a quantum");
     }
     lease.quantum = request.quantum;
   }

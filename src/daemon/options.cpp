@@ -13,18 +13,18 @@ namespace gpurota::daemon {
 const char* const kUsage =
     R"(Usage: gpurotad [OPTION]...
 
-The node daemon of gpurota: leases, memory limits and the watch over this machine's GPUs. As root it
-serves everybody, as anybody else only that user. Runs in the foreground and logs to stderr.
+The node daemon of gpurota: it manages leases and memory limits and watches this machine's GPUs. As
+root it serves all users, else only its own user. It runs in the foreground and logs to stderr.
 
   --runtime-dir DIR   where the sockets are   (/run/gpurota; else $XDG_RUNTIME_DIR/gpurota)
   --state-dir DIR     what outlives a restart (/var/lib/gpurota; else ~/.local/state/gpurota)
   --config FILE       the configuration       (/etc/gpurota/gpurota.toml; else ~/.config/gpurota/…)
-  --check-config      read the configuration, say what is wrong with it, and exit
+  --check-config      read the configuration, report mistakes, and exit
   --preload FILE      libgpurota.so to give to programs (found beside the installed gpurotad)
   --log-level LEVEL   debug, info, warning or error (info)
   --help, --version
 
-Any number of gpurotad run side by side if each has a runtime and a state directory of its own.
+Several daemons can run side by side if each has its own runtime and state directory.
 See gpurotad(8) and gpurota.toml(5).
 )";
 

@@ -126,7 +126,7 @@ Queue::Answer Queue::ask(const AcquireRequest& asked) {
   const bool way_is_made = waiting && waiting->way_made;
   auto placed = lease::place(asked.placement, rooms, topology_);
   if (!placed) return {{}, std::move(placed).error(), way_is_made};
-  lease::Refusal refusal{{Code::kNoGpu, 0, "what is free is kept for those who wait already"},
+  lease::Refusal refusal{{Code::kNoGpu, 0, "the free GPUs are kept for requests that came first"},
                          0,
                          static_cast<int>(rooms.size())};
   if (waiting) {
@@ -273,7 +273,7 @@ void Queue::settle_now() {
     if (look_at_keeping()) continue;
     return decide_again_in_time();
   }
-  log::warn("the queue does not come to rest, going on later");
+  log::warn("the queue has not settled, continuing later");
   poke();
 }
 

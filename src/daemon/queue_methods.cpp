@@ -78,7 +78,7 @@ Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wan
 Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call) {
   const Caller owner{caller.process, call.uid.value_or(caller.uid)};
   if (owner.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
-    return refused({Code::kDenied, 0, "what others may have is for administrators to ask"});
+    return refused({Code::kDenied, 0, "only administrators can query other users' limits"});
   }
   if (parts_.driver_error()) return replied<proto::CheckRequest>({});
   const auto request = request_of(owner, call.request);
@@ -111,7 +111,8 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
   const QueueEntry* entry = parts_.queue.find(call.request_id);
   if (!entry) {
     return refused({Code::kNotFound, 0,
-                    fmt::format("there is no request {} (any more)", to_string(call.request_id))});
+                    fmt::format("there is no request {}: it may have been served or cancelled",
+                                to_string(call.request_id))});
   }
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});

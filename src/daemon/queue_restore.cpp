@@ -44,7 +44,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   auto holder = track(parts_.processes, stored.holder, [this, id] {
     leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
   });
-  if (!holder) return drop("the process that waited went while the daemon was away");
+  if (!holder) return drop("the process that waited ended while the daemon was away");
   QueueEntry entry;
   entry.id = id;
   entry.since = stored.since;
@@ -68,7 +68,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked.lasts = stored.lasts;
   entry.asked.as_name = stored.as_name;
   entry.asked.ticket = stored.ticket;
-  log::info("request taken up", {{"request", to_string(id)}});
+  log::info("request restored", {{"request", to_string(id)}});
   entries_.push_back(std::move(entry));
 }
 

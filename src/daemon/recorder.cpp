@@ -148,7 +148,7 @@ void Recorder::take_up_spill() {
   auto left = spill ? spill->read() : Result<std::vector<ports::StoredEvent>>();
   if (!spill || !left) {
     const Error& error = spill ? left.error() : spill.error();
-    log::warn("events are not safe from a kill, going on", {{"error", error.message}});
+    log::warn("events will be lost if gpurotad is killed, continuing", {{"error", error.message}});
     return;
   }
   spill_.emplace(std::move(*spill));
@@ -165,7 +165,7 @@ void Recorder::audit(const AuditRecord& record) {
     complained_ = false;
   } else if (!complained_) {
     complained_ = true;
-    log::error("the audit log cannot be written, going on without it",
+    log::error("the audit log cannot be written, continuing without it",
                {{"error", written.error().message}});
   }
 }
@@ -208,7 +208,7 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
   if (lease.state == LeaseState::kExpired && told.lease.state != LeaseState::kExpired) {
     tell(entry, EventType::kLeaseUpdated,
-         "is expired: its time is over, but its programs hold memory still");
+         "is expired: its time is over, but its programs still hold memory");
   }
   if (entry.main && !told.started) tell(entry, EventType::kLeaseStarted, "started its command");
   if (entry.cause && !told.ending) {
@@ -260,7 +260,7 @@ void Recorder::on_request_gone(const QueueEntry& entry, const Error& why) {
   Event event;
   event.type = proto::EventType::kRequestCancelled;
   event.uid = entry.asked.uid;
-  event.message = fmt::format("{} is out of the queue: {}", to_string(entry.id), why.message);
+  event.message = fmt::format("{} left the queue: {}", to_string(entry.id), why.message);
   record(std::move(event));
 }
 

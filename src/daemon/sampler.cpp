@@ -108,7 +108,7 @@ void Sampler::schedule(Watched& gpu, TimePoint when) {
   if (timer) {
     gpu.timer = std::move(*timer);
   } else {
-    log::error("cannot set the timer of a look, this GPU is no longer watched",
+    log::error("cannot set the sampling timer, this GPU is no longer watched",
                {{"gpu", gpu.info.index}, {"error", timer.error().message}});
   }
 }

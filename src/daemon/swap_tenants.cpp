@@ -112,7 +112,7 @@ bool SwapTenants::take(TenantId id, const TenantMessage& message) {
   if (Tenant* const left = find(id)) expect(*left);
   if (!good) {
     const auto type = std::visit([](const auto& m) { return m.header.type; }, message);
-    log::warn("a tenant's message is not what it may say now",
+    log::warn("a tenant sent a message that is not allowed now",
               {{"pid", pid_of(id)}, {"type", type}});
   }
   return good;
@@ -238,7 +238,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   Bytes& excess = memory.excess[message.direction];
   excess += bytes + returned - ordered;
   if (excess > memory.slack[message.direction]) {
-    log::warn("a tenant has moved what was not ordered",
+    log::warn("a tenant moved memory without an order",
               {{"pid", tenant.pid},
                {"direction", message.direction == GPUROTA_SWAP_EVICT ? "out" : "in"},
                {"bytes", bytes.count()},

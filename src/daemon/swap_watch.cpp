@@ -97,7 +97,7 @@ void SwapTenants::set_reachable(Tenant& tenant, bool stopped, bool stuck) {
   const bool reachable = !stopped && !stuck;
   const char* const what = stopped ? "a tenant is stopped"
                            : stuck ? "a tenant does not move its memory"
-                                   : "a tenant goes on";
+                                   : "a tenant continues";
   log::info(what, {{"pid", tenant.pid}, {"lease", to_string(tenant.lease)}});
   const sched::ReportTrouble trouble{
       stopped ? sched::Trouble::kUnreachable : sched::Trouble::kNotYielding, tenant.lease,

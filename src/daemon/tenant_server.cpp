@@ -87,7 +87,7 @@ void TenantServer::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor) 
                                      [this, &added](unsigned) { on_session(added); });
   auto deadline =
       parts_.loop.add_timer(parts_.loop.now() + kHelloPatience, ports::Urgency::kHousekeeping,
-                            [this, &added] { end_session(added, "it did not say hello"); });
+                            [this, &added] { end_session(added, "it did not send HELLO"); });
   if (!source || !deadline) return;
   added.source = std::move(*source);
   added.hello_deadline = std::move(*deadline);
@@ -217,7 +217,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   }
   if (!added) {
     // To the library that is a daemon which is away: it tries again.
-    return end_session(session, "it cannot be taken up: " + added.error().message);
+    return end_session(session, "it cannot be admitted: " + added.error().message);
   }
   session.hello_deadline.reset();
   Tenant& tenant = **added;

@@ -107,7 +107,7 @@ void TurnKeeper::refresh() {
       if (wanted.mode == sched::TurnsMode::kOff && known != applied_.end()) {
         wanted.mode = known->second.mode;
       }
-      log::warn("what takes turns on a GPU does not fit its settings",
+      log::warn("the swap leases on a GPU do not fit its settings",
                 {{"gpu", gpu.info.index}, {"error", set.error().message}});
       (void)turns_.set_gpu(wanted, true);
     }
@@ -158,11 +158,11 @@ Result<void> TurnKeeper::check_pinned(const Lease& lease) const {
   const Bytes left = pinned_budget() - turns_.residency().oversize();
   const Bytes of_user = user - oversize_of(lease.uid);
   if (wanted <= std::min(left, of_user)) return {};
-  return fail(Code::kLimit,
-              fmt::format("{} would have to lie in pinned host memory, and {} of it can be had now "
-                          "({}); ask for less",
-                          to_string(wanted), to_string(std::min(left, of_user)),
-                          of_user < left ? "your limit of 'pinned'" : "[turns] pinned"));
+  return fail(
+      Code::kLimit,
+      fmt::format("{} of pinned host memory is needed, and {} is available now ({}); ask for less",
+                  to_string(wanted), to_string(std::min(left, of_user)),
+                  of_user < left ? "your limit of 'pinned'" : "[turns] pinned"));
 }
 
 void TurnKeeper::restore(TimePoint until) {
@@ -244,7 +244,7 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
           "within {} s",
           lease, parts_.config.turns.yield_deadline.count() / 1000);
     case sched::Trouble::kUnreachable:
-      return fmt::format("{} has what others wait for, and {} of it is stopped", lease, process);
+      return fmt::format("{} holds what others wait for, and {} of it is stopped", lease, process);
     case sched::Trouble::kMoveFailed:
       if (carrier_.has_rdma_device && carrier_.has_rdma_device(trouble.tenant)) {
         return fmt::format(
@@ -258,16 +258,14 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
           "memory of {} could not be moved; it stays where it was and is tried again", lease);
     case sched::Trouble::kNoRoom:
       return fmt::format(
-          "{} waits: what nobody can move on its GPU (memory of programs that take no turns, "
-          "contexts) has grown, and it "
-          "no longer fits beside that; it goes on when that is less (gpurota ps says who holds "
-          "what)",
+          "{} waits: the memory on its GPU that cannot be moved (contexts, programs that take no "
+          "turns) has grown, and it no longer fits; it continues when there is less of that "
+          "(gpurota ps shows who holds what)",
           lease);
     case sched::Trouble::kOverCapacity:
       return fmt::format(
-          "more is held on {} than it has for turns, which was not asked for; who takes turns "
-          "there has less room "
-          "meanwhile (gpurota ps says who holds what)",
+          "programs hold more on {} than was granted; leases that take turns there have less room "
+          "meanwhile (gpurota ps shows who holds what)",
           parts_.gpus.name_of(trouble.gpu));
   }
   return lease;
@@ -296,7 +294,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   if (!trouble.stop || !entry) return;
   // Not from within what may just be walking through the leases.
   const char* const why = trouble.trouble == sched::Trouble::kUnreachable
-                              ? "others needed what it had, and a process of it did not go on"
+                              ? "others needed its memory, and one of its processes stayed stopped"
                               : "it did not give its turn back in time";
   parts_.loop.post(
       [this, lease = trouble.lease, why] { parts_.leases.end(lease, EndCause::kReleased, why); });

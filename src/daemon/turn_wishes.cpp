@@ -12,7 +12,7 @@ constexpr std::chrono::minutes kMostQuantum{5};
 Result<int> read_priority(std::optional<int> said) {
   const int priority = said.value_or(0);
   if (priority < -kMostPriority || priority > kMostPriority) {
-    return fail(Code::kInvalid, "a priority is from -100 to 100");
+    return fail(Code::kInvalid, "a priority is a number from -100 to 100");
   }
   return priority;
 }
@@ -36,8 +36,8 @@ Result<void> check_soft_limit(const config::SoftLimit& site, bool swap) {
   if (swap || site.policy != config::SoftLimit::Policy::kEvict) return {};
   return fail(
       Code::kInvalid,
-      "the site moves out what is above a soft limit ([soft_limit] policy = \"evict\"), and "
-      "the memory of a slice cannot be moved: leave out --soft-limit, or take turns with "
+      "the site moves memory above a soft limit to host memory ([soft_limit] policy = \"evict\"), "
+      "which a slice does not allow: leave out --soft-limit, or take turns with "
       "--swap");
 }
 

@@ -157,7 +157,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
     if (!gpu) return fail(Code::kNotFound, "there is no GPU " + uuid.value);
     const GpuInfo& info = gpu->info;
     if (call.capacity && call.capacity->of(info.memory) > info.memory) {
-      return fail(Code::kInvalid, fmt::format("GPU {} has {}: no more can be its capacity",
+      return fail(Code::kInvalid, fmt::format("GPU {} has {}: its capacity cannot be more",
                                               info.index, to_string(info.memory)));
     }
     GPUROTA_TRY(parts_.turns->check(info, settings_of(info, parts_.config->turns, state)));

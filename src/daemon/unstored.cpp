@@ -19,7 +19,7 @@ Result<void> Unstored::note(std::uint64_t id, Result<void> written) {
 
 void Unstored::note_or_say(std::uint64_t id, const std::string& name, Result<void> written) {
   if (const auto noted = note(id, std::move(written)); !noted) {
-    log::error("the store cannot be told of a change, going on",
+    log::error("cannot store a change, continuing",
                {{"of", what_}, {"name", name}, {"error", noted.error().message}});
   }
 }
@@ -28,7 +28,7 @@ Result<void> Unstored::heard_of(std::uint64_t id, const std::string& name) const
   const auto it = errors_.find(id);
   if (it == errors_.end()) return {};
   return tl::unexpected(
-      Error(it->second).context(fmt::format("{} has been told, but not written down", name)));
+      Error(it->second).context(fmt::format("{}: the change is in effect, but not stored", name)));
 }
 
 void Unstored::write_again(const std::function<Result<void>(std::uint64_t id)>& write) {

@@ -39,7 +39,7 @@ TEST_F(UnstoredTest, WhoChangedItIsToldWhatIsWrong) {
   ASSERT_FALSE(heard);
   EXPECT_EQ(heard.error().code, Code::kIo);
   EXPECT_THAT(heard.error().message,
-              HasSubstr("web has been told, but not written down: the disk is full"));
+              HasSubstr("web: the change is in effect, but not stored: the disk is full"));
   EXPECT_TRUE(unstored_.heard_of(2, "db")) << "that of another is no matter of this one";
 }
 

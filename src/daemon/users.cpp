@@ -66,7 +66,7 @@ Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
 void Users::adopt(Names names) {
   names_ = std::move(names);
   for (const std::string& problem : names_.unknown) {
-    log::warn("a name of the configuration is nobody's, its settings hold for nobody",
+    log::warn("unknown user or group in the configuration; its settings are ignored",
               {{"error", problem}});
   }
 }
@@ -91,8 +91,8 @@ bool Users::resolve(std::chrono::milliseconds patience) {
   if (answered) return true;
   names_.rules.everyone = config_.limits.everyone;  // this names nobody
   log::warn(
-      "the account database does not answer: what the configuration says of users and groups "
-      "by name holds once it does");
+      "the account database does not answer; settings for named users and groups take effect once "
+      "it does");
   return false;
 }
 

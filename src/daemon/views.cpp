@@ -140,7 +140,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   } else if (!strangers.empty()) {
     gpu.detail = "in use without a lease" + strangers;
   }
-  if (entry.info.mig_enabled) gpu.detail = "split into MIG instances, which are given out instead";
+  if (entry.info.mig_enabled) gpu.detail = "split into MIG instances; leases use those instead";
   gpu.held_for = parts_.queue.held_for(entry.info.uuid);
   const ports::StoredGpuState& state = parts_.leases.gpu_state(entry.info.uuid);
   if (state.draining) {
@@ -211,7 +211,8 @@ std::string Views::strangers_on(const GpuUuid& gpu) const {
       fmt::format(" by {} process{} of {}", processes, processes == 1 ? "" : "es", users[0]);
   if (users.size() > 1) text += (users.size() == 2 ? " and " : ", ") + users[1];
   if (users.size() > 2) text += fmt::format(" and {} more", users.size() - 2);
-  return text + (container ? " (a container is not in the lease of who asked for it)" : "");
+  return text +
+         (container ? " (a container is not in the lease of the command that asked for it)" : "");
 }
 
 proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {

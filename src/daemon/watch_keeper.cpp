@@ -223,7 +223,7 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
   const std::string where = "GPU " + parts_.gpus.name_of(finding.gpu);
   const std::string who =
       finding.processes.empty()
-          ? "no process that can be seen"
+          ? "no visible process"
           : fmt::format("{} of {}", count_of(finding.processes.size()), user(finding.uid));
   std::string text;
   const LeaseEntry* lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
@@ -233,7 +233,7 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
           fmt::format("{} on {} in use without a lease by {}", to_string(finding.used), where, who);
       break;
     case watch::FindingKind::kForeignUse:
-      text = fmt::format("{} on {}, which {} of {} has whole, in use by {}",
+      text = fmt::format("{} on {}, which {} of {} has exclusively, in use by {}",
                          to_string(finding.used), where, to_string(*finding.lease),
                          lease ? user(lease->lease.uid) : "nobody", who);
       break;
@@ -253,14 +253,14 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
     }
     case watch::FindingKind::kNotLimited:
       text = fmt::format(
-          "{} on {} in use under {} by {} without a limit: libgpurota is loaded there and does not "
-          "hold it; please report this, with what GPUROTA_DEBUG=1 prints",
+          "{} on {} in use under {} by {} without a limit: libgpurota is loaded there but does not "
+          "limit it; please report this, with what GPUROTA_DEBUG=1 prints",
           to_string(finding.used), where, to_string(*finding.lease), who);
       break;
   }
   if (finding.container && !watch::is_of_its_lease(finding.kind)) {
     text +=
-        "; it is a container: what a container engine starts is not in the lease of the "
+        "; it runs in a container: what a container engine starts is not in the lease of the "
         "command that asked for it";
     if (finding.perhaps_of) text += fmt::format(", perhaps {}", to_string(*finding.perhaps_of));
   }
@@ -343,7 +343,7 @@ void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std:
   std::string text = message;
   if (finding.kind == watch::FindingKind::kNotLimited) text += pids_of(finding);
   if (finding.action == watch::Action::kStop) {
-    text += finding.kind == watch::FindingKind::kUnused ? "; unless it is used it will be released"
+    text += finding.kind == watch::FindingKind::kUnused ? "; it will be released unless it is used"
                                                         : "; it is being stopped";
   }
   for (const auto& [id, entry] : parts_.leases.entries()) {

@@ -272,7 +272,7 @@ TEST_F(NotLimitedTest, AProgramThatTheLibraryDoesNotHoldIsStoppedByDefaultAndIts
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_EQ(begun[0].finding, "not_limited");
   EXPECT_EQ(begun[0].lease, id);
-  EXPECT_THAT(begun[0].message, HasSubstr("libgpurota is loaded there and does not hold it"));
+  EXPECT_THAT(begun[0].message, HasSubstr("libgpurota is loaded there but does not limit it"));
   EXPECT_THAT(begun[0].message, HasSubstr("GPUROTA_DEBUG=1"));
   EXPECT_THAT(begun[0].message, Not(HasSubstr(std::to_string(pid)))) << "pids are for the owner";
   EXPECT_THAT(notices[id], HasSubstr(std::to_string(pid)));

@@ -9,11 +9,11 @@ WayOut way_out(const Yielding& yielding) {
   // Whoever removes it wants no state kept; there is one to a GPU, and a GPU out of service is to be left.
   if (yielding.why == Why::kRemoved || yielding.why == Why::kStayOver) return {};
   if (yielding.why == Why::kOutOfService) {
-    return {OnYield::kStop, "a GPU that is out of service is left for good"};
+    return {OnYield::kStop, "a filler is ended on a GPU that is out of service"};
   }
-  if (!yielding.can_be_moved) return {OnYield::kStop, "it has not begun yet"};
+  if (!yielding.can_be_moved) return {OnYield::kStop, "it has not started yet"};
   if (!yielding.host_has_room) {
-    return {OnYield::kStop, "host memory cannot take what it has (turns.host_budget)"};
+    return {OnYield::kStop, "host memory has no room for its memory (turns.host_budget)"};
   }
   return {OnYield::kEvict, {}};
 }

@@ -43,7 +43,7 @@ TEST(WayOut, OneThatCannotBeMovedIsEndedAndItIsSaidWhy) {
   Yielding early = movable();
   early.can_be_moved = false;
   EXPECT_EQ(way_out(early).how, OnYield::kStop);
-  EXPECT_THAT(way_out(early).because, HasSubstr("not begun"));
+  EXPECT_THAT(way_out(early).because, HasSubstr("not started"));
 }
 
 class EvictionTest : public testing::Test {

@@ -47,7 +47,7 @@ Result<void> remove_stale(const std::string& path, int type) {
     return fail_errno("cannot look at " + path, errno);
   }
   if (!S_ISSOCK(info.st_mode)) {
-    return fail(Code::kInvalid, fmt::format("{} is there, but is no socket: remove it, or choose "
+    return fail(Code::kInvalid, fmt::format("{} exists, but is not a socket: remove it, or choose "
                                             "another directory with --runtime-dir",
                                             path));
   }
@@ -117,7 +117,7 @@ Result<std::optional<Fd>> Listener::accept() {
         static_cast<bool>(Fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
     spare_ = open_spare();
     if (!waiting) return std::optional<Fd>();
-    return fail(Code::kLimit, "out of descriptors, hanging up on a new connection", error_number);
+    return fail(Code::kLimit, "out of descriptors, closing a new connection", error_number);
   }
 }
 

@@ -102,7 +102,7 @@ TEST_F(UnixSocket, AnythingElseAtItsPathIsLeftAlone) {
   testing::write_file(path_, "precious");
   const auto listener = listen();
   ASSERT_FALSE(listener);
-  EXPECT_TRUE(says(listener.error(), "is no socket")) << listener.error().message;
+  EXPECT_TRUE(says(listener.error(), "is not a socket")) << listener.error().message;
   EXPECT_EQ(testing::read_file(path_), "precious");
 }
 

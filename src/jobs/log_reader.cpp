@@ -37,7 +37,7 @@ Result<std::string> read_half(const Half& half, std::uint64_t offset, std::size_
     GPUROTA_ASSIGN_OR_RETURN(text, half.file->read(offset, bytes));
   }
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, read_log_number(*half.file));
-  if (number != half.number) return fail(Code::kGone, "the log has been turned");
+  if (number != half.number) return fail(Code::kGone, "the log has been rotated");
   return text;
 }
 

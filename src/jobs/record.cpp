@@ -172,11 +172,10 @@ bool has_nul(const std::string& text) { return text.find('\0') != std::string::n
 
 Result<void> check_spec(const JobSpec& spec) {
   if (!is_plain_name(spec.name)) {
-    return fail(
-        Code::kInvalid,
-        fmt::format("'{}' is no name of a job or filler: at most 64 letters, digits, '.', '_' and "
-                    "'-', beginning with none of '.' and '-'",
-                    display_text(spec.name, 40)));
+    return fail(Code::kInvalid,
+                fmt::format("'{}' is not a name for a job or filler: use at most 64 letters, "
+                            "digits, '.', '_' and '-', and do not begin with '.' or '-'",
+                            display_text(spec.name, 40)));
   }
   if (spec.command.empty() || spec.command.front().empty()) {
     return fail(Code::kInvalid, "a job needs a command");
@@ -194,18 +193,17 @@ Result<void> check_spec(const JobSpec& spec) {
   for (const auto& [name, value] : spec.environment) {
     if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value)) {
       return fail(Code::kInvalid,
-                  fmt::format("'{}' is no name of a variable", display_text(name, 40)));
+                  fmt::format("'{}' is not a variable name", display_text(name, 40)));
     }
   }
   for (const auto* words : {&spec.command, &spec.options, &spec.after}) {
     for (const std::string& word : *words) {
-      if (has_nul(word)) return fail(Code::kInvalid, "no word of a job can have a NUL in it");
+      if (has_nul(word)) return fail(Code::kInvalid, "a job cannot contain a NUL byte");
     }
   }
   for (const std::string& option : spec.options) {
     if (option != "--" && option.rfind("--runtime-dir", 0) != 0) continue;
-    return fail(Code::kInvalid,
-                fmt::format("'{}' is no option of a job", display_text(option, 40)));
+    return fail(Code::kInvalid, fmt::format("'{}' is not a job option", display_text(option, 40)));
   }
   return {};
 }

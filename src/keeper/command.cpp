@@ -63,7 +63,8 @@ Result<Account> find_account(const jobs::KeeperOrders& orders) {
   const passwd* entry = ::getpwuid(orders.uid);
   if (entry == nullptr && is_its_own(orders)) return without_account(orders);
   if (entry == nullptr) {
-    return fail(Code::kDenied, fmt::format("there is no account of uid {} any more", orders.uid));
+    return fail(Code::kDenied,
+                fmt::format("there is no longer an account with uid {}", orders.uid));
   }
   if (orders.user != entry->pw_name && !is_its_own(orders)) {
     return fail(Code::kDenied,

@@ -80,8 +80,8 @@ Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gp
   if (found.empty()) {
     return fail(Code::kInvalid, fmt::format("there is no GPU \"{}\": {}", shown, list_of(gpus)));
   }
-  return fail(Code::kInvalid, fmt::format("\"{}\" fits {} GPUs, write more of the UUID: {}", shown,
-                                          found.size(), list_of(gpus)));
+  return fail(Code::kInvalid, fmt::format("\"{}\" matches {} GPUs, write more of the UUID: {}",
+                                          shown, found.size(), list_of(gpus)));
 }
 
 }  // namespace gpurota::lease

@@ -36,7 +36,7 @@ void LimitPolicy::judge(const LimitedLease& lease, Seen& seen, const LimitRules&
     seen.above_soft = now;
     std::string message = fmt::format("holds {}, above its soft limit of {}",
                                       to_string(lease.charged), to_string(*lease.soft_limit));
-    if (lease.gives_way) message += "; it gives way to others while that is so";
+    if (lease.gives_way) message += "; others go first until it is below";
     if (rules.stop_above_soft) message += "; it is ended in " + in_seconds(rules.soft_grace);
     actions.push_back({LimitAction::Kind::kWarn, lease.lease, std::move(message)});
   }

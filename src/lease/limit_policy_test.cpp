@@ -57,7 +57,7 @@ TEST_F(LimitPolicyTest, WhoGivesWayIsToldSo) {
   lease.gives_way = true;
   const auto first = look({lease}, {}, 0s);
   ASSERT_EQ(first.size(), 1u);
-  EXPECT_THAT(first[0].message, HasSubstr("it gives way to others while that is so"));
+  EXPECT_THAT(first[0].message, HasSubstr("others go first until it is below"));
 }
 
 TEST_F(LimitPolicyTest, AWarningOnlySiteNeverStopsAnybody) {

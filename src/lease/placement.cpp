@@ -74,7 +74,7 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
   const Bytes limit = least_of(request, room);
   const Bytes most = request.swap ? room.swap_capacity : room.capacity;
   if (limit > most) {
-    return refuse(Code::kLimit, fmt::format("{} is more than GPU {} has: {} can be had of its {}",
+    return refuse(Code::kLimit, fmt::format("{} is more than GPU {} has: {} of its {} is available",
                                             to_string(limit), name_of(room, rooms), to_string(most),
                                             to_string(room.info.memory)))
         .value();
@@ -172,7 +172,7 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
   const std::size_t count =
       request.gpus.empty() ? static_cast<std::size_t>(request.count) : request.gpus.size();
   if (request.oversize && !(request.swap && request.memory)) {
-    return invalid("an oversize lease is a swap lease that says how much memory it wants in all");
+    return invalid("an oversize lease must be a swap lease with a total amount of memory");
   }
   if (request.soft_limit && !request.memory && !request.swap) {
     return invalid("--soft-limit needs --memory: it lies below the limit");

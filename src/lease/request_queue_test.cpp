@@ -205,7 +205,7 @@ TEST(RequestQueue, WhoHasAFillerMakeWayIsToldSo) {
   lab.lease({0}).kind = LeaseKind::kFiller;
   lab.whole(1);
   EXPECT_EQ(lab.decide().waiting.front().way_made, "0");
-  EXPECT_EQ(lab.reason(1), "a filler makes way on GPU 0");
+  EXPECT_EQ(lab.reason(1), "a filler is leaving GPU 0");
 }
 
 TEST(RequestQueue, NobodySharesAGpuWithAFillerHoweverSmallBothAre) {
@@ -304,7 +304,7 @@ TEST(RequestQueue, TheReasonSaysWhenNobodyKnows) {
   lab.whole(1);
   EXPECT_EQ(
       lab.reason(1),
-      "0 of 1 GPU free; nobody knows when the next will be: bob's program (L1) on GPU 0 has no "
+      "0 of 1 GPU free; it is not known when the next will be: bob's program (L1) on GPU 0 has no "
       "time limit");
 }
 
@@ -314,9 +314,10 @@ TEST(RequestQueue, TheReasonSaysThatALeaseIsOverAndGoesOn) {
   over.ends.reset();
   over.expired = true;
   lab.whole(1);
-  EXPECT_EQ(lab.reason(1),
-            "0 of 1 GPU free; nobody knows when the next will be: bob's reservation (L1) on GPU 0 "
-            "is over, but its programs still use it");
+  EXPECT_EQ(
+      lab.reason(1),
+      "0 of 1 GPU free; it is not known when the next will be: bob's reservation (L1) on GPU 0 "
+      "is over, but its programs still use it");
 }
 
 TEST(RequestQueue, TheReasonNamesWhoCameFirst) {
@@ -361,7 +362,7 @@ TEST(RequestQueue, ALongQueueIsKeptInOrder) {
   for (int i = 0; i < kMaxPlanned + 10; ++i) lab.whole(1);
   const auto decision = lab.decide();
   EXPECT_EQ(decision.waiting.size(), static_cast<std::size_t>(kMaxPlanned) + 10);
-  EXPECT_THAT(lab.reason(kMaxPlanned + 1), HasSubstr("128 requests are before it"));
+  EXPECT_THAT(lab.reason(kMaxPlanned + 1), HasSubstr("128 requests are ahead of it"));
 }
 
 TEST(GpuChoice, TheUsersLastOneIsPreferredThenTheLongestIdle) {

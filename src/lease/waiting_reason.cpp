@@ -16,7 +16,7 @@ std::string what_is_in_the_way(const NextFree& next) {
   const char* const what = next.kind == LeaseKind::kRun ? "program" : to_string(next.kind);
   if (next.ending) return fmt::format("{}'s {} on GPU {} is just ending", user, what, next.gpu);
   if (next.at) return fmt::format("when {}'s {} on GPU {} ends", user, what, next.gpu);
-  return fmt::format("nobody knows when the next will be: {}'s {} ({}) on GPU {} {}", user, what,
+  return fmt::format("it is not known when the next will be: {}'s {} ({}) on GPU {} {}", user, what,
                      to_string(*next.lease), next.gpu,
                      next.expired ? "is over, but its programs still use it" : "has no time limit");
 }
@@ -26,10 +26,10 @@ std::string what_is_in_the_way(const NextFree& next) {
 Reason waiting_reason(const Waiting& waiting) {
   if (!waiting.out_of_service.empty()) return {waiting.out_of_service, {}, {}};
   if (waiting.planned.empty() && !waiting.next && waiting.keeps) {
-    return {fmt::format("{} requests are before it", waiting.position - 1), {}, {}};
+    return {fmt::format("{} requests are ahead of it", waiting.position - 1), {}, {}};
   }
   if (waiting.way_made) {
-    return {fmt::format("a filler makes way on GPU {}", *waiting.way_made), {}, {}};
+    return {fmt::format("a filler is leaving GPU {}", *waiting.way_made), {}, {}};
   }
   Reason reason;
   reason.text = fmt::format("{} of {} GPU{} free", waiting.free, waiting.wanted,

@@ -83,7 +83,8 @@ Error NvmlProbe::describe(nvmlReturn_t r, const std::string& what) {
       break;
     case NVML_ERROR_NO_PERMISSION:
       error.code = Code::kDenied;
-      error.message += ". We may not open /dev/nvidiactl and /dev/nvidia*: see `gpurota doctor`";
+      error.message +=
+          ". This user may not open /dev/nvidiactl and /dev/nvidia*: see `gpurota doctor`";
       break;
     default:
       break;

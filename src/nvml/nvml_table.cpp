@@ -50,7 +50,7 @@ Result<NvmlTable> load_nvml() {
     return fail(
         Code::kUnavailable,
         fmt::format("no NVIDIA driver: cannot load {} ({}). It comes with the driver (in Debian "
-                    "the package libnvidia-ml1); `gpurota doctor` looks at the rest",
+                    "the package libnvidia-ml1); see `gpurota doctor` for the rest",
                     kLibrary, reason == nullptr ? "no reason given" : reason));
   }
   NvmlTable table;

@@ -51,8 +51,8 @@ Result<void> Turns::admit_oversize(const LeaseTerms& terms) const {
   for (const LeaseTerms::Gpu& gpu : terms.gpus) wanted += gpu.oversize;
   const Bytes left = memory_.host_left();
   if (wanted <= left) return {};
-  return fail(Code::kLimit, to_string(wanted) + " would have to lie in host memory, and " +
-                                to_string(left) + " of it can be reserved now (of " +
+  return fail(Code::kLimit, to_string(wanted) + " of host memory is needed, and " +
+                                to_string(left) + " can be reserved now (of " +
                                 to_string(settings_.host_budget) +
                                 " for all swap leases); ask for less");
 }

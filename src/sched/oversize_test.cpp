@@ -64,7 +64,7 @@ TEST_F(OversizeTest, HostMemoryIsReservedForItFromItsStartToItsEnd) {
   ASSERT_TRUE(make(kLeaseA, kA, gib(70), gib(60)));
   const auto refused = make(kLeaseB, kB, gib(70), gib(41));
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("41 GiB would have to lie in host memory, and 40 GiB"),
+  EXPECT_NE(refused.error().message.find("41 GiB of host memory is needed, and 40 GiB"),
             std::string::npos)
       << refused.error().message;
   ASSERT_TRUE(make(kLeaseB, kB, gib(70), gib(40)));

@@ -31,11 +31,10 @@ Result<void> Turns::set_gpu(const GpuSettings& settings, bool anyway) {
     // More is always better than what is, whatever does not fit already.
     const bool less = settings.capacity < memory_.capacity(*known);
     if (less && !memory_.would_fit(*known, settings.capacity)) {
-      return fail(
-          Code::kLimit,
-          "the leases on this GPU do not fit " + to_string(settings.capacity) +
-              ": the largest could not be resident, or host memory not hold the others; end "
-              "one of them first");
+      return fail(Code::kLimit, "the leases on this GPU do not fit " +
+                                    to_string(settings.capacity) +
+                                    ": the largest would not fit in GPU memory, or the others "
+                                    "would not fit in host memory; end one of them first");
     }
     Residency after = memory_;
     after.set_capacity(*known, settings.capacity);
@@ -63,7 +62,7 @@ Result<void> Turns::add_lease(const LeaseTerms& terms) {
     const Bytes most = memory_.capacity(*slot) - memory_.wired(*slot);
     if (gpu.limit > most) {
       return fail(Code::kLimit, "a swap lease can have at most " + to_string(most) +
-                                    " there now: what others cannot move is " +
+                                    " there now: memory that cannot be moved takes " +
                                     to_string(memory_.wired(*slot)) + "; ask for less");
     }
   }

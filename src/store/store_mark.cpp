@@ -17,8 +17,8 @@ namespace gpurota::store {
 namespace {
 
 constexpr const char* kWhatThen =
-    "leases are forgotten, so gpurota run ends its commands, and what others hold of GPUs is "
-    "unreserved use, which gpurota status shows";
+    "leases are forgotten, so gpurota run ends its commands, and GPU memory that other programs "
+    "hold is unreserved use, which gpurota status shows";
 
 std::string path_of(const std::string& state_dir) { return state_dir + "/store.mark"; }
 

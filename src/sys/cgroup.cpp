@@ -57,7 +57,7 @@ Result<void> check_ours(const std::string& directory) {
   if (directory.empty() || directory.front() != '/' || goes_up(directory) ||
       directory.compare(slash + 1, std::string_view(ports::kCgroupPrefix).size(),
                         ports::kCgroupPrefix) != 0) {
-    return fail(Code::kInternal, fmt::format("'{}' is no control group of gpurota's", directory));
+    return fail(Code::kInternal, fmt::format("'{}' is not a control group of gpurota", directory));
   }
   return {};
 }

@@ -42,7 +42,7 @@ tl::unexpected<Error> unreadable(pid_t pid) {
   }
   if (::kill(pid, 0) == 0 || errno == EPERM) {
     return fail(Code::kDenied,
-                fmt::format("process {} is hidden from us (/proc is mounted with hidepid)", pid));
+                fmt::format("process {} is hidden (/proc is mounted with hidepid)", pid));
   }
   return process_ended(pid);
 }
@@ -221,8 +221,7 @@ Result<std::string> SystemProcesses::make_child_cgroup(pid_t pid, const std::str
   const std::string parent = cgroup_of(pid);
   if (!parent.empty()) return make_cgroup(parent, name, pid);
   if (!cgroups_) return fail(Code::kUnavailable, "no cgroup v2 is mounted");
-  return fail(Code::kUnavailable,
-              fmt::format("process {} is in no control group that we can see", pid));
+  return fail(Code::kUnavailable, fmt::format("process {} is in no visible control group", pid));
 }
 
 std::vector<pid_t> SystemProcesses::cgroup_members(const std::string& cgroup) {

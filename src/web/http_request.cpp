@@ -35,12 +35,12 @@ bool is_host(std::string_view name) {
 Result<void> read_first_line(std::string_view line, HttpRequest& request) {
   const std::size_t first = line.find(' '), last = line.rfind(' ');
   if (first == line.npos || last == first || first == 0) {
-    return fail(Code::kInvalid, "this is no HTTP request");
+    return fail(Code::kInvalid, "this is not an HTTP request");
   }
   std::string_view target = line.substr(first + 1, last - first - 1);
   if (!line.substr(last + 1).starts_with("HTTP/1.") || !target.starts_with("/") ||
       target.find(' ') != target.npos) {
-    return fail(Code::kInvalid, "this is no HTTP request for a path");
+    return fail(Code::kInvalid, "this is not an HTTP request for a path");
   }
   request.method = line.substr(0, first);
   request.path = target.substr(0, target.find('?'));

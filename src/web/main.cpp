@@ -64,10 +64,10 @@ Result<Options> parse_options(int argc, char** argv) {
         options.print = version.c_str();
         break;
       default:
-        return fail(Code::kInvalid, "an option is unknown or lacks its value, see --help");
+        return fail(Code::kInvalid, "an option is unknown or its value is missing, see --help");
     }
   }
-  if (optind < argc) return fail(Code::kInvalid, "there are no arguments, see --help");
+  if (optind < argc) return fail(Code::kInvalid, "gpurota-web takes no arguments, see --help");
   return options;
 }
 
@@ -83,7 +83,7 @@ std::optional<HttpResponse> answer_at_once(const HttpRequest& request,
   if (request.method != "GET" && request.method != "HEAD") return HttpResponse{405, "only GET\n"};
   if (request.path == "/healthz") return HttpResponse{200, "ok\n"};
   if (request.path == "/metrics" || request.path == "/readyz") return std::nullopt;
-  return HttpResponse{404, "there are /metrics, /healthz and /readyz\n"};
+  return HttpResponse{404, "not found: try /metrics, /healthz or /readyz\n"};
 }
 
 HttpResponse answer_from(Source& source, const HttpRequest& request) {

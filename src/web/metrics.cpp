@@ -74,10 +74,10 @@ void add_gpu_amounts(Text& text, const std::vector<proto::Gpu>& gpus) {
     for (const proto::Gpu& gpu : gpus) text.add(gpu_label(gpu), (gpu.*field).count());
   };
   amount("gpurota_gpu_memory_bytes", "Size of the GPU's memory.", &proto::Gpu::memory_bytes);
-  amount("gpurota_gpu_memory_used_bytes", "What the driver counts, everybody's together.",
-         &proto::Gpu::used_bytes);
+  amount("gpurota_gpu_memory_used_bytes",
+         "GPU memory in use as the driver reports it, of all processes.", &proto::Gpu::used_bytes);
   amount("gpurota_gpu_memory_reserved_bytes", "Promised to leases.", &proto::Gpu::reserved_bytes);
-  amount("gpurota_gpu_memory_unreserved_bytes", "Held by processes of no lease.",
+  amount("gpurota_gpu_memory_unreserved_bytes", "Held by processes without a lease.",
          &proto::Gpu::unreserved_bytes);
 }
 
@@ -90,7 +90,8 @@ void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
   }
   add_gpu_amounts(text, gpus);
   text.begin("gpurota_gpu_utilisation_ratio", "gauge",
-             "Share of the last moments in which something ran; none where the driver tells none.");
+             "Share of the last sample period in which a kernel ran; missing if the driver does "
+             "not report it.");
   for (const proto::Gpu& gpu : gpus) {
     if (gpu.utilisation_percent) text.add(gpu_label(gpu), *gpu.utilisation_percent / 100.0);
   }
@@ -122,15 +123,14 @@ void add_turns(Text& text, const proto::Status::Reply& status,
   };
   series("gpurota_gpu_takes_turns", "gauge", "1 while its swap leases do not fit together.",
          [](const proto::TurnGpu& gpu) { return gpu.takes_turns ? 1 : 0; });
-  series("gpurota_gpu_turn_handovers_total", "counter",
-         "Turns that went from one lease to another.",
+  series("gpurota_gpu_turn_handovers_total", "counter", "Turns passed from one lease to another.",
          [](const proto::TurnGpu& gpu) { return gpu.handovers.value_or(0); });
   series("gpurota_gpu_evictions_total", "counter",
-         "Times that memory of a process was moved out for somebody else.",
+         "Times that memory of a process was moved to host memory for another lease.",
          [](const proto::TurnGpu& gpu) { return gpu.evictions.value_or(0); });
-  series("gpurota_gpu_evicted_bytes_total", "counter", "Moved out to host memory.",
+  series("gpurota_gpu_evicted_bytes_total", "counter", "Bytes moved to host memory.",
          [](const proto::TurnGpu& gpu) { return gpu.evicted_bytes.value_or(Bytes()).count(); });
-  series("gpurota_gpu_restored_bytes_total", "counter", "Moved back from host memory.",
+  series("gpurota_gpu_restored_bytes_total", "counter", "Bytes moved back from host memory.",
          [](const proto::TurnGpu& gpu) { return gpu.restored_bytes.value_or(Bytes()).count(); });
   text.one("gpurota_evicted_host_bytes", "gauge", "GPU memory that is in host memory now.",
            turns.host_out_bytes.count());
@@ -148,13 +148,13 @@ void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of
 }
 
 void add_leases(Text& text, const proto::Status::Reply& status) {
-  text.begin("gpurota_leases", "gauge", "Leases there are, by kind.");
+  text.begin("gpurota_leases", "gauge", "Current leases, by kind.");
   add_by_word<proto::LeaseKind>(text, "kind", status.leases,
                                 [](const proto::Lease& lease) { return lease.kind; });
-  text.begin("gpurota_leases_by_state", "gauge", "Leases there are, by state.");
+  text.begin("gpurota_leases_by_state", "gauge", "Current leases, by state.");
   add_by_word<proto::LeaseState>(text, "state", status.leases,
                                  [](const proto::Lease& lease) { return lease.state; });
-  text.begin("gpurota_findings", "gauge", "Uses that do not agree with the leases, now.");
+  text.begin("gpurota_findings", "gauge", "Current uses that do not match the leases.");
   add_by_word<proto::FindingKind>(text, "kind", status.findings,
                                   [](const proto::Finding& finding) { return finding.kind; });
 }
@@ -168,20 +168,19 @@ void add_queue(Text& text, const std::vector<proto::Request>& requests, WallTime
     sum += waited;
     gpus += request.gpus;
   }
-  text.one("gpurota_queue_requests", "gauge", "Requests that wait.", requests.size());
-  text.one("gpurota_queue_gpus", "gauge", "GPUs that they ask for.", gpus);
-  text.one("gpurota_queue_oldest_wait_seconds", "gauge", "How long the oldest has waited.", oldest);
-  text.one("gpurota_queue_wait_seconds", "gauge", "How long all of them have waited, together.",
-           sum);
+  text.one("gpurota_queue_requests", "gauge", "Waiting requests.", requests.size());
+  text.one("gpurota_queue_gpus", "gauge", "GPUs that waiting requests ask for.", gpus);
+  text.one("gpurota_queue_oldest_wait_seconds", "gauge",
+           "How long the oldest waiting request has waited.", oldest);
+  text.one("gpurota_queue_wait_seconds", "gauge",
+           "Sum of the waiting times of all waiting requests.", sum);
 }
 
 void add_waits(Text& text, const proto::Waits& waits) {
   // Whatever the daemon sends, the series are no more than its bounds.
   const std::size_t steps = std::min(waits.bounds_seconds.size(), waits.counts.size());
   const char* name = "gpurota_queue_waited_seconds";
-  text.begin(
-      name, "histogram",
-      "How long those waited in the queue that have got their lease since the daemon started.");
+  text.begin(name, "histogram", "Time in the queue of requests granted since the daemon started.");
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < steps; ++i) {
     count += waits.counts[i];
@@ -197,8 +196,7 @@ void add_loop(Text& text, const proto::Health::Reply& health) {
   if (!health.loop_longest_us) return;  // an older daemon
   constexpr double kMicroseconds = 1e6;
   text.begin("gpurota_loop_longest_seconds", "gauge",
-             "Longest that one round of the daemon's loop kept everybody else waiting, since it "
-             "started and in the last minute.");
+             "Longest round of the daemon's event loop, since it started and in the last minute.");
   text.add("window=\"start\"", static_cast<double>(*health.loop_longest_us) / kMicroseconds);
   text.add("window=\"minute\"",
            static_cast<double>(health.loop_longest_minute_us.value_or(0)) / kMicroseconds);
@@ -214,7 +212,7 @@ void add_daemon(Text& text, const Snapshot& snapshot) {
   text.one("gpurota_driver_ok", "gauge", "Whether the driver answers.",
            snapshot.health.driver_error ? 0 : 1);
   text.one("gpurota_recovered_bytes_total", "counter",
-           "GPU memory that came back when processes of leases died or were ended.",
+           "GPU memory that was freed because processes of leases died or were stopped.",
            snapshot.health.recovered_bytes.count());
   text.one("gpurota_store_ok", "gauge", "Whether leases can be stored.",
            snapshot.health.store_error ? 0 : 1);
@@ -226,8 +224,8 @@ void add_daemon(Text& text, const Snapshot& snapshot) {
   }
   counts.erase("unknown");
   text.begin("gpurota_events_total", "counter",
-             "What happened since the daemon started: leases made, requests granted, calls and "
-             "memory denied, findings begun.");
+             "Events since the daemon started: leases made, requests granted, calls and memory "
+             "denied, findings begun.");
   for (const auto& [word, count] : counts) text.add(fmt::format("type=\"{}\"", word), count);
 }
 

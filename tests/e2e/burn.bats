@@ -83,7 +83,7 @@ gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
   CUDA_VISIBLE_DEVICES=0 in_background hold "$PROGRAM" hold 7900
   wait_until says hold hold
   run -1 gpurota burn --hold --gpu-ids 0 --for 1s
-  [[ "$output" == *'no memory of it can be had'* || "$output" == *OUT_OF_MEMORY* ]]
+  [[ "$output" == *'none of its memory is available'* || "$output" == *OUT_OF_MEMORY* ]]
 }
 
 @test "a GPU that falls off the bus is a failure, not a success" {

@@ -24,7 +24,7 @@ SHARE=$E2E_PREFIX/share
   grep -E '^gpurotad [0-9]' out
   grep -E '^NVIDIA driver [0-9]' out
   stop_daemon
-  gpurota version | grep 'none answers'
+  gpurota version | grep 'no answer'
   gpurota --version | grep -E '^gpurota [0-9]'
 }
 

@@ -241,7 +241,7 @@ limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[
   run -1 gpurota filler pause nobody
   [[ "$output" == *'no filler nobody'* ]]
   run -1 gpurota filler add x
-  [[ "$output" == *'two dashes'* ]]
+  [[ "$output" == *"after '--'"* ]]
 }
 
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }

@@ -42,12 +42,12 @@ is_back() { is_on hold && holds_memory; }
   newcomer newcomer
   is_evicted check
   is_out
-  event_is 'filler_yielded.*is moved out of GPU 0: .* needs its GPU'
+  event_is 'filler_yielded.*is moved from GPU 0 to host memory: .* needs its GPU'
   holds 'gpus[0]["state"] == "in_use" and len(leases) == 2'
   gpurota filler list | grep -q evicted
   kill -TERM "$NEWCOMER"
   wait_until is_on check
-  event_is 'filler_resumed.*goes on on GPU 0'
+  event_is 'filler_resumed.*continues on GPU 0'
   wait_until checked
   [ "$(count_of filler_started)" = 1 ]
 }
@@ -103,7 +103,7 @@ pid_is_new() {
   stranger stranger 100
   wait_until is_evicted hold
   is_out
-  event_is 'filler_yielded.*is moved out of GPU 0: a process without a lease'
+  event_is 'filler_yielded.*is moved from GPU 0 to host memory: a process without a lease'
   kill -KILL "$STRANGER"
   wait_until is_back
   [ "$(count_of filler_started)" = 1 ]
@@ -155,7 +155,7 @@ pid_is_new() {
   kill -STOP "$PID"
   newcomer newcomer
   wait_until gone "$PID"
-  event_is 'filler_yielded.*is ended instead of moved out'
+  event_is 'filler_yielded.*is ended instead of moved to host memory'
 }
 
 @test "without room in host memory it is ended, and it is said why" {
@@ -164,5 +164,5 @@ pid_is_new() {
   add_holder
   newcomer newcomer
   wait_until gone "$PID"
-  event_is 'filler_yielded.*host memory cannot take what it has'
+  event_is 'filler_yielded.*host memory has no room for its memory'
 }

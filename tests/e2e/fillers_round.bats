@@ -115,7 +115,7 @@ other_is_on_instead() {
   # It cannot be out before it goes on.
   kill -STOP "$PID"
   newcomer
-  wait_until event_is 'filler_yielded.*is moved out of GPU 0'
+  wait_until event_is 'filler_yielded.*is moved from GPU 0 to host memory'
   gpurota filler pause moved
   kill -CONT "$PID"
   wait_until is_evicted

@@ -121,9 +121,9 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   run -1 gpurota job add a -- true
   [[ "$output" == *'there is a job a already'* ]]
   run -1 gpurota job add ../x -- true
-  [[ "$output" == *'is no name of a job'* ]]
+  [[ "$output" == *'is not a name for a job'* ]]
   run -1 gpurota job add "$(printf 'x%.0s' {1..65})" -- true
-  [[ "$output" == *'is no name of a job'*'at most 64'* ]]
+  [[ "$output" == *'is not a name for a job'*'at most 64'* ]]
   head -c 70000 /dev/zero | tr '\0' x | sed 's/^/BIG=/' >big
   run -1 gpurota job add x --env-file big -- true
   [[ "$output" == *'too long to be sent'* ]]
@@ -147,7 +147,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   gpurota job show lost | grep 'entering its working directory /there/is/none failed: .*--workdir'
   run --separate-stderr gpurota job logs lost
   [ -z "$output" ]
-  [[ "$stderr" == *"printed nothing: 'gpurota job show lost'"* ]]
+  [[ "$stderr" == *"no output yet: 'gpurota job show lost'"* ]]
 }
 
 

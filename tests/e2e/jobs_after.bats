@@ -40,7 +40,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   add api --memory 1G --after db -- sleep 600
   wait_until in_state db finished
   run -1 gpurota job remove db
-  [[ "$output" == *'after db others are to be started (--after): web, api.'*'remove --force db'* ]]
+  [[ "$output" == *'other jobs start after db (--after): web, api.'*'remove --force db'* ]]
   in_state db finished
   gpurota job remove --force db
   wait_until no_job db

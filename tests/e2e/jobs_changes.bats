@@ -23,7 +23,7 @@ load job_helpers
   add web --memory 1G --swap -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   run -0 gpurota --verbose job update web --priority low --quantum 5s
-  [[ "$output" == *'holds now'* ]]
+  [[ "$output" == *'in effect'* ]]
   holds 'leases[0]["priority"] == -10 and leases[0]["quantum_ms"] == 5000'
   job_is web 'j["options"] == ["--memory", "1G", "--swap", "--priority", "low", "--quantum", "5s"]'
   run -1 gpurota job update web --priority 1
@@ -130,7 +130,7 @@ load job_helpers
   gpurota job remove --force db
   wait_until no_job db
   run -1 gpurota job apply plain.toml
-  [[ "$output" == *'value of A'* ]]
+  [[ "$output" == *'variable A has no value'* ]]
   A=new gpurota job apply plain.toml
   wait_until logged db new
 }
@@ -201,7 +201,7 @@ has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
   wait_until theirs_log 65534
   gpurota job update theirs --user nobody --memory 2G
   run -1 gpurota job update theirs --user nobody -- id
-  [[ "$output" == *'for its owner to say'* ]]
+  [[ "$output" == *'only its owner can change'* ]]
   local action
   for action in 'show mine' 'logs mine' 'logs -f mine' 'stop mine' 'start mine' 'restart mine' \
     'remove --force mine' 'update mine --memory 2G' 'export mine'; do
@@ -239,7 +239,7 @@ theirs_gone() { ! gpurota job list | grep -q theirs; }
   TOKEN=very-secret add mine --memory 1G --env TOKEN -- sleep 600
   administrator gpurota job export mine --user root | grep -q TOKEN
   run -1 administrator gpurota job export mine --user root --with-secrets
-  [[ "$output" == *'for their owner and for root'* ]]
+  [[ "$output" == *'only their owner and root'* ]]
   run -1 administrator gpurota job export --user root --with-secrets
   [[ "$output" != *very-secret* ]]
   gpurota job export mine --with-secrets | grep -q very-secret
@@ -255,7 +255,7 @@ call = {"method": "dev.gpurota.UpdateJob", "parameters": {"name": "mine", "user"
 s.sendall(json.dumps(call).encode() + b"\0")
 print(s.recv(65536).decode())
 PYTHON
-    [[ "$output" == *'is no option of a job'* ]]
+    [[ "$output" == *'is not a job option'* ]]
   done
   job_is mine 'j["options"] == ["--memory", "2G"]'
 }

@@ -274,13 +274,13 @@ sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in j
   wait_until job_is removed 'j["lease_id"]'
   fill_disk
   run -1 gpurota job stop stopped
-  [[ $output == *"stopped has been told, but not written down: cannot "* ]]
+  [[ $output == *"stopped: the change is in effect, but not stored: cannot "* ]]
   run -1 gpurota job remove --force removed
   run -1 gpurota filler pause paused
-  [[ $output == *"paused has been told, but not written down: cannot "* ]]
+  [[ $output == *"paused: the change is in effect, but not stored: cannot "* ]]
   run -1 gpurota filler remove dropped
   run -1 gpurota release
-  [[ $output == *"has been told, but not written down: cannot "* ]]
+  [[ $output == *"the change is in effect, but not stored: cannot "* ]]
   run -1 gpurota job add more --memory 1G -- true
   wait_until in_state stopped stopped
   wait_until lacks_job removed

@@ -127,7 +127,7 @@ run_once_and_kill() {
   wait_until own_log
   [ "$(as_stranger gpurota job logs own | head -n 1)" = 3210987 ]
   run -1 gpurota job add mine -- true
-  [[ "$output" == *'runs as uid 3210987 and can run no job of another user'* ]]
+  [[ "$output" == *'runs as uid 3210987 and cannot run a job of another user'* ]]
   as_stranger gpurota filler add fill --idle-after 1s -- sleep 600
   wait_until holds 'any(l["kind"] == "filler" for l in leases)'
   as_stranger gpurota filler remove fill

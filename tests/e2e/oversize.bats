@@ -38,7 +38,7 @@ configure() {
   [ "$(value 'leases[1]["gpus"][0]["limit_bytes"] == 960 << 20')" = True ]
   [ "$(value 'leases[1]["gpus"][0]["oversize_bytes"] >= 320 << 20')" = True ]
   [ "$(turns 'gpus[0]["leases"][1]["hosted_bytes"] >= 320 << 20')" = True ]
-  gpurota explain L3 | grep -q 'more lie in host memory for good'
+  gpurota explain L3 | grep -q 'stays in host memory, of the'
   local before
   before=$(turns 'gpus[0]["evictions"]')
   wait_until eval '[ "$(turns "gpus[0][\"evictions\"]")" -gt $((before + 1)) ]'
@@ -58,12 +58,12 @@ configure() {
   configure '[turns]' 'host_budget = "1G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 2G
   run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 6G -- true
-  grep -q 'host memory, and 1 GiB of it can be' <<<"$output"
+  grep -q 'host memory is needed, and 1 GiB' <<<"$output"
   configure '[turns]' 'host_budget = "8G"' 'pinned = "1G"'
   run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 6G -- true
-  grep -q 'pinned host memory, and 1 GiB of it can be had now' <<<"$output"
+  grep -q 'pinned host memory is needed, and 1 GiB is available now' <<<"$output"
   run -125 gpurota run --oversize -- true
-  grep -q 'give --swap too' <<<"$output"
+  grep -q 'also give --swap' <<<"$output"
   run -125 gpurota run --swap --oversize -- true
   grep -q -e '--memory' <<<"$output"
 }
@@ -79,11 +79,11 @@ configure() {
   before=$(value 'leases[0]["gpus"][0]["oversize_bytes"]')
   [ "$before" -ge $((2 << 30)) ]
   run -1 gpurota update "$(value 'leases[0]["lease_id"]')" --memory 3G
-  grep -q 'is oversize: its limit stays' <<<"$output"
+  grep -q 'is oversize: its limit cannot change' <<<"$output"
   kill_daemon
   start_daemon
   [ "$(value 'leases[0]["gpus"][0]["oversize_bytes"]')" = "$before" ]
   # What it has reserved is not there for another.
   run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 4G -- true
-  grep -q 'would have to lie in' <<<"$output"
+  grep -q 'host memory is needed' <<<"$output"
 }

@@ -57,7 +57,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 @test "--wait is not exceeded" {
   take_all
   run -75 gpurota run --wait 1s -- true
-  grep -q 'waited 1 s in vain' <<<"$output"
+  grep -q 'gave up after 1 s' <<<"$output"
   wait_until waiting 0
 }
 
@@ -118,7 +118,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   gpurota cancel R1
   ends_with 125 "$BACKGROUND_PID"
   says waits 'cancelled'
-  [ "$(gpurota queue)" = "nobody waits" ]
+  [ "$(gpurota queue)" = "the queue is empty" ]
 }
 
 @test "what the first one needs is held for it, and shown as held" {

@@ -69,7 +69,7 @@ refuses_to_start() {
   gpurota reserve --memory 1G --short
   prlimit --pid "$DAEMON_PID" --fsize=0:unlimited
   run -1 gpurota release
-  [[ "$output" == *'the end of L1 has been told, but not written down: cannot '* ]]
+  [[ "$output" == *'the end of L1: the change is in effect, but not stored: cannot '* ]]
   prlimit --pid "$DAEMON_PID" --fsize=unlimited:unlimited
   wait_until eval 'gpurota doctor --json | grep -A3 "\"store\"" | grep -q "\"ok\""'
   kill_daemon

@@ -113,10 +113,10 @@ assert json.load(open("status.json"))["leases"][0]["note"] == os.environ["NOTE"]
   local long
   long=$(head -c 100000 /dev/zero | tr '\0' x)
   run -0 gpurota run --memory 1G --note "$long" -- true
-  grep -q 'it is cut' <<<"$output"
+  grep -q 'is cut off' <<<"$output"
   in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
   wait_until says holder holding
   run -0 gpurota update "$(value 'leases[0]["lease_id"]')" --note "$long"
-  grep -q 'it is cut' <<<"$output"
+  grep -q 'is cut off' <<<"$output"
   holds 'len(leases[0]["note"]) == 1024'
 }

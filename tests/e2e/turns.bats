@@ -19,7 +19,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   [ "$(turns 'len(gpus[0]["leases"])')" = 2 ]
   [ "$(turns 'gpus[0]["leases"][1]["priority"]')" = -10 ]
   gpurota status | grep -q ' swap '
-  gpurota turns | grep -q 'all fits'
+  gpurota turns | grep -q 'everything fits'
   gpurota set --gpu-ids 0 --quantum 7s
   [ "$(turns 'gpus[0]["leases"][0]["quantum_ms"]')" = 7000 ]
   run -75 gpurota run --gpu-ids 0 --nonblock -- true
@@ -76,7 +76,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
 @test "explain says of a swap lease where its memory is, and of nonsense what there is" {
   in_background one gpurota run --gpu-ids 0 --swap -- sleep 60
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
-  gpurota explain L1 | grep -q 'GPU 0: all fits there'
+  gpurota explain L1 | grep -q 'GPU 0: everything fits'
   gpurota explain L1 | grep -q 'in host memory'
   run -1 gpurota explain nonsense
   grep -q "Requests look like R7 .* leases like L12" <<<"$output"
@@ -86,7 +86,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   printf '%s\n' '[soft_limit]' 'policy = "evict"' >"$E2E_DIR/gpurota.toml"
   gpurota reload
   run -125 gpurota run --memory 1G --soft-limit 500M -- true
-  grep -q 'the memory of a slice cannot be moved' <<<"$output"
+  grep -q 'which a slice does not allow' <<<"$output"
   in_background one gpurota run --gpu-ids 0 --swap --soft-limit 50% -- sleep 60
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   [ "$(turns 'gpus[0]["leases"][0]["above_soft_limit"]')" = False ]

@@ -26,7 +26,7 @@ is_done() {
   probe one 10 1
   probe two 10 2
   wait_until eval '[ "$(moves one)" -gt 0 ] && [ "$(moves two)" -gt 0 ]'
-  gpurota turns | grep -q 'turns are taken'
+  gpurota turns | grep -q 'taking turns; short by'
   wait_until is_done one
   wait_until is_done two
 }

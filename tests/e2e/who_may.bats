@@ -35,7 +35,7 @@ refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows
   run -1 gpurota reload
   [[ $output == *"gpurota.toml:4: there is no setting \"limits.memry\""* ]]
   kill -HUP "$DAEMON_PID"
-  wait_until says gpurotad.log "is not taken over"
+  wait_until says gpurotad.log "is refused, the old one"
   run -125 gpurota run --memory 1G -- true
   [[ $output == *"allows you 0 GPUs"* ]]
 }
@@ -44,7 +44,7 @@ refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows
   start_daemon
   printf 'group = "%s"\n' "$(id -gn)" >gpurota.toml
   gpurota reload
-  says gpurotad.log 'takes a restart'
+  says gpurotad.log 'needs a restart'
 }
 
 # as USER-ID GROUP-ID GROUPS COMMAND…

@@ -28,10 +28,10 @@ resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json
   sleep 3 # nobody needs it
   [ "$(value "leases[0]['lease_id']")" = "$lease" ]
   probe other 8 2
-  wait_until eval 'explained L3 "waits for memory of a stopped process.* it is of L2 of .*, which ends in" || grep -q "^done$" other'
+  wait_until eval 'explained L3 "waits for memory of a stopped process.* it belongs to L2 of .*, which is ended in" || grep -q "^done$" other'
   wait_until grep -q '^done$' other
   run -1 kill -0 "$pid"
-  gpurota events | grep "$lease" | grep -q 'a process of it did not go on'
+  gpurota events | grep "$lease" | grep -q 'one of its processes stayed stopped'
 }
 
 @test "one that is stopped, and goes on in time, loses nothing" {

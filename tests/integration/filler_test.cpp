@@ -56,7 +56,7 @@ TEST_F(FillerTest, WhoWaitsForNothingElseGetsTheGpuWhenItsMemoryIsBack) {
   ASSERT_TRUE(program.ended());
   EXPECT_EQ(newcomer.wait_for(100ms), std::future_status::timeout) << "21 GiB are still held";
   EXPECT_EQ(daemon.call(proto::ListRequests{})->requests.front().reason,
-            "a filler makes way on GPU 0");
+            "a filler is leaving GPU 0");
   daemon.probe.remove_process(program.pid());
   const auto lease = newcomer.get();
   ASSERT_TRUE(lease) << lease.error().message;

@@ -317,7 +317,7 @@ TEST_F(EvictingTest, ASliceCannotBeMovedAndIsToldSo) {
   slice.request.soft_limit = SizeSpec{gib(3), 0};
   const auto refused = acquire(slice);
   EXPECT_EQ(refused.error().code, Code::kInvalid);
-  EXPECT_THAT(refused.error().message, HasSubstr("the memory of a slice cannot be moved"));
+  EXPECT_THAT(refused.error().message, HasSubstr("which a slice does not allow"));
   EXPECT_THAT(refused.error().message, HasSubstr("--swap"));
   slice.request.soft_limit.reset();
   EXPECT_TRUE(acquire(slice));

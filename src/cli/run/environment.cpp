@@ -64,7 +64,7 @@ CommandEnvironment command_environment(const char* const* inherited,
       const bool there = lists(*before, *reply.preload);
       set(out.variables, kPreload, there ? *before : *reply.preload + ":" + *before);
       if (!there) {
-        out.remarks.push_back(fmt::format("{} is put before the LD_PRELOAD there was ('{}')",
+        out.remarks.push_back(fmt::format("{} is put before the existing LD_PRELOAD ('{}')",
                                           display_text(*reply.preload, 120),
                                           display_text(*before, 120)));
       }
@@ -76,11 +76,12 @@ CommandEnvironment command_environment(const char* const* inherited,
 Result<void> check_preload(const std::string& library) {
   const std::string problem = preload_problem(library);
   if (problem.empty()) return {};
-  return fail(Code::kUnavailable,
-              fmt::format("no limit could be held: programs of yours cannot load {}: {}. Install "
-                          "gpurota where everybody may read it, such as /usr/local; in a "
-                          "container, mount it",
-                          display_text(library, 200), problem));
+  return fail(
+      Code::kUnavailable,
+      fmt::format("the limit could not be enforced: your programs cannot load {}: {}. Install "
+                  "gpurota where everybody may read it, such as /usr/local; in a "
+                  "container, mount it",
+                  display_text(library, 200), problem));
 }
 
 }  // namespace gpurota::cli

@@ -51,7 +51,7 @@ void LeaseWatch::step() {
       // It may have ended between two connections; its command then has too, or is ours to end.
       ended_ = ending_ ? proto::Ended::kReleased : proto::Ended::kLost;
       forgotten_ = true;
-      if (reason_.empty()) reason_ = "gpurotad does not know it any more";
+      if (reason_.empty()) reason_ = "gpurotad no longer knows it";
     }
     connection_.reset();
     retry_at_ = Clock::now() + kRetry;

@@ -36,7 +36,7 @@ bool exists(const std::string& file) {
 std::string text_of(int error) {
   const std::string text = std::strerror(error);
   if (error != EACCES) return text;
-  return text + "; make it executable (chmod +x), or write the program that reads it before it";
+  return text + "; make it executable (chmod +x), or put its interpreter in front of it";
 }
 
 bool missing(int error) { return error == ENOENT || error == ENOTDIR; }
@@ -75,7 +75,7 @@ tl::expected<std::string, LookupError> find_command(const std::string& name, con
   }
   return tl::unexpected(LookupError{
       kExitNotFound,
-      fmt::format("there is no command '{}' on PATH (for a shell's own word or a pipe: gpurota run "
+      fmt::format("there is no command '{}' on PATH (for a shell builtin or a pipe: gpurota run "
                   "-- bash -c '…')",
                   shown)});
 }

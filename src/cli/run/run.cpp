@@ -92,7 +92,7 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   const int status = supervisor.wait_for_command();
   if (under.lasts && WIFSIGNALED(status) &&
       LeaseWatch::Clock::now() - under.begun >= *under.lasts) {
-    complain("the time of --timeout is over");
+    complain("the time limit (--timeout) is over");
     return kExitTimedOut;
   }
   if (under.shared) {
@@ -151,8 +151,8 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
   });
   if (instances > 0 && gpus.size() > 1) {
     complain(
-        "of several GPUs with MIG instances among them CUDA shows a process only one: start a "
-        "process for each, with its own CUDA_VISIBLE_DEVICES");
+        "if MIG instances are among several GPUs, CUDA shows each process only one of them: start "
+        "a process for each, with its own CUDA_VISIBLE_DEVICES");
   }
   if (const std::string warning = oversize_warning(reply.lease); !warning.empty()) {
     complain("warning: " + warning);
@@ -182,10 +182,10 @@ int run(const Context& context, const RunOptions& options) {
     // What works in its owner's shell may not be there for a job.
     const bool job = std::getenv("GPUROTA_JOB") != nullptr;
     const bool missing = file.error().exit_code == kExitNotFound;
-    complain(file.error().message +
-             (job && missing ? "; the PATH is not your shell's: write where the command is, or "
-                               "hand yours on with --env PATH"
-                             : ""));
+    complain(file.error().message + (job && missing
+                                         ? "; the PATH is not your shell's: write the full path of "
+                                           "the command, or pass yours on with --env PATH"
+                                         : ""));
     return file.error().exit_code;
   }
   const client::Location location = context.location();

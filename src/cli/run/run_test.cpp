@@ -199,7 +199,7 @@ TEST_F(RunTest, WaitingEndsWithItsTimeLimit) {
       [](const proto::Call&) -> std::optional<std::string> { return waiting_answer(1); });
   run({"true"}, {"--wait", "1s"});
   EXPECT_EQ(exit_code(), kExitNoGpu);
-  EXPECT_NE(read_rest().find("waited 1 s in vain: 0 of 1 GPU free"), std::string::npos);
+  EXPECT_NE(read_rest().find("gave up after 1 s: 0 of 1 GPU free"), std::string::npos);
 }
 
 TEST_F(RunTest, WhoeverWaitsComesBackToARestartedDaemonWithTheSameTicket) {

@@ -93,7 +93,7 @@ void Supervisor::on_lease() {
   const bool lost = watch_.ended() && *watch_.ended() != proto::Ended::kFinished;
   if (!told_ && (lost || watch_.ending()) && !watch_.reason().empty()) {
     told_ = true;
-    complain(fmt::format("the lease is over: {}; the command is being ended",
+    complain(fmt::format("the lease has ended: {}; stopping the command",
                          display_text(watch_.reason(), 300)));
   }
   if (!watch_.forgotten()) return;
