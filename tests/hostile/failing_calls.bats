@@ -1,0 +1,35 @@
+#!/usr/bin/env bats
+# The system runs short of what the daemon needs, once, at each of its calls (failing_calls.c): a request ends, and
+# nothing else. Here with a stride; E2E_FAILING_STRIDE=1 is every call, which takes hours.
+
+load ../e2e/helpers
+
+setup() {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  [ -e "${E2E_FAILING_LIBRARY:-}" ] || skip "needs what the build has made"
+  make_folders
+  chmod 755 . run
+  printf '[automatic]\nenabled = true\nmemory = "256M"\n' >gpurota.toml
+  export E2E_FAILING_CALLS=$E2E_DIR/failing
+  head -c 16 /dev/zero >failing
+  # shellcheck disable=SC2034 # start_daemon reads it
+  DAEMON[1]="LD_PRELOAD=${E2E_LOOP_GUARD:-}:$E2E_FAILING_LIBRARY"
+  start_daemon
+  learn_context_cost
+}
+teardown() {
+  if [ -n "${DAEMON_PID:-}" ]; then kill_daemon; fi
+  end_test
+}
+
+# fail_calls KIND STRIDE
+fail_calls() {
+  # shellcheck disable=SC2086 # names of pieces
+  python3 -B "$BATS_TEST_DIRNAME/failing_calls.py" "$1" "${E2E_FAILING_STRIDE:-$2}" ${E2E_FAILING_PIECES:-} \
+    >>"${E2E_REPORT:-/dev/stdout}"
+}
+
+@test "no memory ends nothing but a request" { fail_calls memory 500; }
+@test "no thread ends nothing but a request" { fail_calls threads 1; }
+@test "no descriptor ends nothing but a request" { fail_calls descriptors 5; }
+@test "no room on the disk ends nothing but a request" { fail_calls disk 3; }
