@@ -1,6 +1,7 @@
 // gpurotad: flags, adapters, the daemon, the loop.
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/memory_reserve.h"
 #include "base/standard_streams.h"
 #include "config/config.h"
 #include "daemon/daemon.h"
@@ -29,6 +30,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <string_view>
 
@@ -101,6 +103,15 @@ void end_at_once(int /*signal*/) {
   constexpr std::string_view kText = "gpurotad was told to stop before it served\n";
   (void)!::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(0);
+}
+
+// What was begun cannot be finished: the next daemon goes on from what is stored, which no half of a change is in.
+[[noreturn]] void end_for_want() {
+  constexpr std::string_view kText =
+      "gpurotad ends: something that it had begun needed more memory than there is; leases stay, and "
+      "so do programs\n";
+  (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(1);
 }
 
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options) {
@@ -226,6 +237,8 @@ int main(int argc, char** argv) {
   if (options->version)
     return std::printf("gpurotad %s\n", std::string(proto::version()).c_str()) < 0;
   log::set_level(options->log_level);
+  memory_reserve::install();
+  std::set_terminate(daemon::end_for_want);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
   // A file that may not grow is as a full disk.
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
