@@ -209,7 +209,10 @@ void LeaseManager::abandon(LeaseId id) {
 
 void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
   const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.cause) return;
+  if (it == entries_.end()) return;
+  // Who asks again after its end could not be written asks for that.
+  if (it->second.cause && !heard_of_end(id)) (void)save_end(id);
+  if (it->second.cause) return;
   LeaseEntry& entry = it->second;
   entry.cause = cause;
   entry.reason = reason;

@@ -65,6 +65,18 @@ def ask(method, connection=None, **parameters):
     return reply["parameters"]
 
 
+def ask_on(method, **parameters):
+    """Also when what had its name is not gone yet: its removal is written down when that can be."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask(method, **parameters)
+        except Refused as why:
+            if "just being removed" not in str(why) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
 def tell(*arguments):
     """A command of the CLI."""
     done = subprocess.run(["gpurota", *arguments], capture_output=True, text=True, check=False, timeout=60)
@@ -180,7 +192,7 @@ def state_of_job():
 
 
 def job():
-    ask("AddJob", name="one", command=["sleep", "600"], options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
+    ask_on("AddJob", name="one", command=["sleep", "600"], options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
     until("the job begins or fails", lambda: state_of_job() not in ("starting", "waiting"))
     if state_of_job() != "running":
         raise Refused("the job does not run")
@@ -191,7 +203,7 @@ def job():
 
 
 def filler():
-    ask("AddFiller", name="one", command=["sleep", "600"], environment=MACHINE, gpu_ids=["1"], idle_seconds=1)
+    ask_on("AddFiller", name="one", command=["sleep", "600"], environment=MACHINE, gpu_ids=["1"], idle_seconds=1)
     ask("ControlFiller", name="one", action="pause")
     ask("ControlFiller", name="one", action="resume")
     ask("ReadFillerLog", name="one")
@@ -315,6 +327,17 @@ def rounds(failing, bystanders, kind, name, stride, first):
         n += stride
 
 
+def spans(numbers, stride):
+    """1-38, 40: of a sorted list."""
+    found = []
+    for n in numbers:
+        if found and n - found[-1][1] == stride:
+            found[-1][1] = n
+        else:
+            found.append([n, n])
+    return ", ".join(f"{first}-{last}" if first != last else str(first) for first, last in found)
+
+
 def main():
     kind, stride = sys.argv[1], int(sys.argv[2])
     failing, bystanders = Failing(os.environ["E2E_FAILING_CALLS"]), Bystanders()
@@ -322,7 +345,8 @@ def main():
         for name in sys.argv[3:] or PIECES:
             begun = time.monotonic()
             tried_n = rounds(failing, bystanders, kind, name, stride, int(os.environ.get("E2E_FAILING_FIRST", "1")))
-            print(f"{kind} {name}: {len(tried_n)} failed, {tried_n} ({time.monotonic() - begun:.1f} s)", flush=True)
+            print(f"{kind} {name}: {len(tried_n)} calls failed, each {stride}th: {spans(tried_n, stride)} ({time.monotonic() - begun:.1f} s)",
+                  flush=True)
     finally:
         failing.disarm()
         bystanders.end()
