@@ -173,6 +173,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   SteadyStore store(*loop, *database);
   StoreSettler settler(*loop, store);
   sys::SystemProcesses processes(*loop);
+  GPUROTA_TRY(processes.read_machine());
   Daemon::World world = {
       *loop,
       [] { return std::make_unique<nvml::NvmlProbe>(); },

@@ -146,7 +146,7 @@ Result<std::vector<std::string>> FakeProcesses::command_of(pid_t pid) {
   return at->second->command;
 }
 
-std::vector<ports::ProcessInfo> FakeProcesses::read_all() {
+Result<std::vector<ports::ProcessInfo>> FakeProcesses::read_all() {
   std::vector<ports::ProcessInfo> infos;
   for (const auto& [pid, process] : processes_) infos.push_back(process->info);
   return infos;
@@ -174,7 +174,7 @@ Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::strin
   return at->second->cgroup;
 }
 
-std::vector<pid_t> FakeProcesses::cgroup_members(const std::string& cgroup) {
+Result<std::vector<pid_t>> FakeProcesses::cgroup_members(const std::string& cgroup) {
   std::vector<pid_t> pids;
   for (const auto& [pid, process] : processes_) {
     if (ports::is_in_cgroup(process->cgroup, cgroup)) pids.push_back(pid);
@@ -183,12 +183,12 @@ std::vector<pid_t> FakeProcesses::cgroup_members(const std::string& cgroup) {
 }
 
 Result<void> FakeProcesses::kill_cgroup(const std::string& cgroup) {
-  for (const pid_t pid : cgroup_members(cgroup)) deliver(*processes_[pid], SIGKILL);
+  for (const pid_t pid : *cgroup_members(cgroup)) deliver(*processes_[pid], SIGKILL);
   return {};
 }
 
 Result<void> FakeProcesses::remove_cgroup(const std::string& cgroup) {
-  if (!cgroup_members(cgroup).empty()) return fail(Code::kIo, cgroup + " has processes in it", 16);
+  if (!cgroup_members(cgroup)->empty()) return fail(Code::kIo, cgroup + " has processes in it", 16);
   cgroups_.erase(cgroup);
   return {};
 }

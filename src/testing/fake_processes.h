@@ -64,12 +64,12 @@ class FakeProcesses final : public ports::Processes {
   bool is_stopped(pid_t pid) override { return stopped_.count(pid) > 0; }
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return changes_; }
-  std::vector<ports::ProcessInfo> read_all() override;
+  Result<std::vector<ports::ProcessInfo>> read_all() override;
   std::string boot_id() override { return boot_id_; }
   std::string user_name(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
-  std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
+  Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) override;
   Result<void> kill_cgroup(const std::string& cgroup) override;
   Result<void> remove_cgroup(const std::string& cgroup) override;
   std::string cgroup_of(pid_t pid) override;

@@ -1,14 +1,19 @@
 """The n-th call of a kind fails in the daemon, for n = 1, 2, 3, … over pieces of its life: nothing but the request ends.
 
     failing_calls.py KIND STRIDE [PIECE…]
+    failing_calls.py KIND STRIDE begin DAEMON…
 
 As root, with a daemon that was started with failing_calls.c and the file $E2E_FAILING_CALLS. For each piece and n: the
 piece with the failure, where every call may be refused; then what the bystanders have; then the piece without one,
 which must work. A piece is over when it needs fewer calls than n. Prints the n's.
+
+With `begin` it is the daemon that begins: it is killed, and the next one, DAEMON…, takes up what there is, or ends and
+says so; then the one after it does.
 """
 import mmap
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -237,12 +242,18 @@ class Bystanders:
         until("the programs have their memory", lambda: all(g["granted_bytes"] for l in ask("Status")["leases"] for g in l["gpus"])
               and len(ask("Status")["leases"]) == 3)
         self.reservation = reserved()
+        self.greet()
+        self.other = Doing(ALICE, reserved)
+        ask("AddJob", name="stays", command=["sleep", "7000"], options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
+        until("the job runs", lambda: self.job()[0] == "running")
+        self.job_seen = self.job()
+        self.leases = self.seen()
+        assert len(self.leases) == 6, self.leases
+
+    def greet(self):
         self.tenant = Tenant()
         self.tenant.connect()
         assert self.tenant.hello(int(self.reservation[1:])) == 0
-        self.other = Doing(ALICE, reserved)
-        self.leases = self.seen()
-        assert len(self.leases) == 5, self.leases
 
     @staticmethod
     def start(gpu, name, *arguments):
@@ -256,6 +267,11 @@ class Bystanders:
         return {l["lease_id"]: (l["uid"], l["kind"], l["state"], l["pid"], [(g["uuid"], g["limit_bytes"]) for g in l["gpus"]])
                 for l in ask("Status")["leases"]}
 
+    @staticmethod
+    def job():
+        job = next(j for j in ask("ListJobs")["jobs"] if j["name"] == "stays")
+        return job["state"], job["lease_id"], len(job["runs"])
+
     def check(self):
         assert os.path.exists(f"/proc/{self.daemon}") and ask("GetInfo")["pid"] == self.daemon, "the daemon has ended"
         for program in self.programs:
@@ -265,12 +281,13 @@ class Bystanders:
                 assert not re.search("^line", text := out.read(), re.M), f"what was read is not what was written: {text}"
         seen = self.seen()
         assert {lease: seen.get(lease) for lease in self.leases} == self.leases, f"{seen} was {self.leases}"
+        assert self.job() == self.job_seen, f"{self.job()} was {self.job_seen}"
         assert self.tenant.ask(QUERY, struct.pack("<II", 0, 0)) is not None, "a tenant was hung up on"
 
     def alone(self):
         """Nobody else has anything any more."""
         return set(self.seen()) == set(self.leases) and not ask("ListRequests")["requests"] and \
-            not ask("ListJobs")["jobs"] and not ask("ListFillers")["fillers"]
+            len(ask("ListJobs")["jobs"]) == 1 and not ask("ListFillers")["fillers"]
 
     def clean_up(self):
         """What a piece has left that was not finished: as its owner would, by asking again."""
@@ -279,7 +296,8 @@ class Bystanders:
         for request in ask("ListRequests")["requests"]:
             tried("Cancel", request_id=request["request_id"])
         for each in ask("ListJobs")["jobs"]:
-            tried("ControlJob", name=each["name"], action="remove", force=True)
+            if each["name"] != "stays":
+                tried("ControlJob", name=each["name"], action="remove", force=True)
         for each in ask("ListFillers")["fillers"]:
             tried("ControlFiller", name=each["name"], action="remove")
         until("nobody else has anything", self.alone)
@@ -327,6 +345,57 @@ def rounds(failing, bystanders, kind, name, stride, first):
         n += stride
 
 
+class Daemons:
+    """One after the other, each killed by the next."""
+
+    def __init__(self, command):
+        self.command = command
+        self.process = None
+
+    def begin(self):
+        """Whether it serves; if not it has ended, and said why."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        with open("gpurotad.log", "ab") as log:
+            self.process = subprocess.Popen([*self.command, "--log-level", "debug"], stdout=log, stderr=log)
+        until("the daemon begins", lambda: self.process.poll() is not None or self.serves())
+        if self.process.poll() is None:
+            return True
+        assert self.process.returncode == 1, f"it ended with {self.process.returncode}"
+        return False
+
+    @staticmethod
+    def serves():
+        try:
+            return ask("GetInfo")
+        except Refused:
+            return False
+
+
+def beginnings(failing, bystanders, kind, stride, daemons):
+    """The n's of a daemon that begins."""
+    n, tried_n, refused = 1, [], 0
+    while True:
+        try:
+            failing.arm(kind, n)
+            refused += not daemons.begin()
+            fired = failing.disarm()
+            assert daemons.begin(), "a daemon that nothing fails for does not begin"
+            bystanders.daemon = daemons.process.pid
+            bystanders.greet()
+            bystanders.check()
+            until("nobody else has anything", bystanders.alone)
+        except Exception:
+            print(f"{kind} begin: the {n}-th", flush=True)
+            raise
+        if not fired:
+            print(f"{refused} of them did not begin")
+            return tried_n
+        tried_n.append(n)
+        n += stride
+
+
 def spans(numbers, stride):
     """1-38, 40: of a sorted list."""
     found = []
@@ -339,17 +408,26 @@ def spans(numbers, stride):
 
 
 def main():
-    kind, stride = sys.argv[1], int(sys.argv[2])
+    kind, stride, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:] or list(PIECES)
     failing, bystanders = Failing(os.environ["E2E_FAILING_CALLS"]), Bystanders()
+    first = int(os.environ.get("E2E_FAILING_FIRST", "1"))
     try:
-        for name in sys.argv[3:] or PIECES:
-            begun = time.monotonic()
-            tried_n = rounds(failing, bystanders, kind, name, stride, int(os.environ.get("E2E_FAILING_FIRST", "1")))
-            print(f"{kind} {name}: {len(tried_n)} calls failed, each {stride}th: {spans(tried_n, stride)} ({time.monotonic() - begun:.1f} s)",
-                  flush=True)
+        if names[0] == "begin":
+            os.kill(bystanders.daemon, signal.SIGKILL)
+            report(kind, "begin", stride, lambda: beginnings(failing, bystanders, kind, stride, Daemons(names[1:])))
+            return
+        for name in names:
+            report(kind, name, stride, lambda name=name: rounds(failing, bystanders, kind, name, stride, first))
     finally:
         failing.disarm()
         bystanders.end()
+
+
+def report(kind, name, stride, work):
+    begun = time.monotonic()
+    tried_n = work()
+    print(f"{kind} {name}: {len(tried_n)} calls failed, each {stride}th: {spans(tried_n, stride)} ({time.monotonic() - begun:.1f} s)",
+          flush=True)
 
 
 main()
