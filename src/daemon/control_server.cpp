@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory_reserve.h"
+#include "daemon/memory_shortage.h"
 #include "ipc/framer.h"
 #include "ipc/packet.h"
 #include "proto/looks.h"
@@ -11,7 +12,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <deque>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -44,20 +44,6 @@ bool only_looks(const proto::Call& call) {
 std::string not_durable(const Error& why) {
   return proto::error_json(
       proto::wire_error(Error(why).context("this has been done, but may not be written down")));
-}
-
-proto::WireError no_memory() {
-  return proto::wire_error(
-      {Code::kUnavailable, 0, "gpurotad is short of memory: nothing was done, try again"});
-}
-
-// A text may be short, and what it says large.
-tl::expected<proto::Call, proto::BadCall> parse(std::string_view text) {
-  try {
-    return proto::parse_call(text);
-  } catch (const std::bad_alloc&) {
-    return tl::unexpected(proto::BadCall{no_memory(), false});
-  }
 }
 
 // The answer to the call that it is about to send.
@@ -220,7 +206,7 @@ void ControlServer::serve_one(Connection& connection) {
   }
   const auto text = connection.in.next();
   if (!text) return;
-  const auto call = parse(*text);
+  const auto call = parse_within_memory(*text);
   if (!call) {
     if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
     return;
@@ -232,15 +218,6 @@ void ControlServer::serve_one(Connection& connection) {
   }
 }
 
-// What changes nothing may fail by its own size.
-Outcome ControlServer::look(const Caller& caller, const proto::Call& call) {
-  try {
-    return parts_.call(caller, call);
-  } catch (const std::bad_alloc&) {
-    return {proto::error_json(no_memory()), {}, {}, {}, {}};
-  }
-}
-
 void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   // It begins only while the reserve is whole, so that it can be carried out to its end.
   if (!memory_reserve::fill()) {
@@ -248,8 +225,8 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     return;
   }
   const std::uint64_t before = made();
-  const Outcome outcome =
-      only_looks(call) ? look(connection.caller, call) : parts_.call(connection.caller, call);
+  const auto serve = [&] { return parts_.call(connection.caller, call); };
+  const Outcome outcome = only_looks(call) ? look_within_memory(serve) : serve();
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
   if (outcome.held && call.more) connection.held = outcome.held;

@@ -114,7 +114,6 @@ class ControlServer {
   void answer_durably(Connection& connection, const std::string& message, std::uint64_t upto);
   void send(Connection& connection, const std::string& message);
   void do_call(Connection& connection, const proto::Call& call);
-  Outcome look(const Caller& caller, const proto::Call& call);
   bool must_wait(const proto::Call& call) const;
   std::uint64_t made() const { return parts_.durability ? parts_.durability->made() : 0; }
   void flush(Connection& connection);

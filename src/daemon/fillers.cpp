@@ -307,12 +307,13 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 // The lock tells who keeps it. Nobody: nothing.
-Result<std::optional<TrackedProcess>> Fillers::find_keeper(std::uint64_t files, const GpuUuid& gpu) {
+Result<std::optional<TrackedProcess>> Fillers::find_keeper(std::uint64_t files,
+                                                           const GpuUuid& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(const auto holder, launcher_.find_holder(files));
   if (!holder) return std::nullopt;
-  GPUROTA_ASSIGN_OR_RETURN(auto keeper, unless_gone(track_number(
-                                            parts_.processes, *holder,
-                                            [this, gpu] { on_keeper_death(gpu); })));
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto keeper,
+      unless_gone(track_number(parts_.processes, *holder, [this, gpu] { on_keeper_death(gpu); })));
   if (!keeper || !launcher_.is_held_by(files, *holder)) return std::nullopt;
   return keeper;
 }

@@ -180,9 +180,9 @@ void Jobs::launch(JobEntry& job) {
 Result<std::optional<TrackedProcess>> Jobs::find_keeper(std::uint64_t id) {
   GPUROTA_ASSIGN_OR_RETURN(const auto holder, launcher_.find_holder(id));
   if (!holder) return std::nullopt;
-  GPUROTA_ASSIGN_OR_RETURN(auto keeper, unless_gone(track_number(
-                                            parts_.processes, *holder,
-                                            [this, id] { on_keeper_death(id); })));
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto keeper,
+      unless_gone(track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); })));
   if (!keeper || !launcher_.is_held_by(id, *holder)) return std::nullopt;
   return keeper;
 }

@@ -42,7 +42,7 @@ struct JobEntry {
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
   ports::EventLoop::SourcePtr look_again{};  // whether its keeper lives could not be told
-  UserBudgets::Held log{};  // what its output may take
+  UserBudgets::Held log{};                   // what its output may take
 
   bool is_removed() const { return life.state().removed; }
 };

@@ -129,13 +129,11 @@ void LeaseManager::step_command(LeaseId id, pid_t pid) {
   parts_.on_change(entry->second, false);
 }
 
-Result<void> LeaseManager::restore_commands(LeaseEntry& entry,
-                                            const ports::StoredLease& stored) {
+Result<void> LeaseManager::restore_commands(LeaseEntry& entry, const ports::StoredLease& stored) {
   const LeaseId id = entry.lease.id;
   for (const ports::StoredCommand& row : stored.commands) {
     LeaseCommand command(parts_.processes);
-    GPUROTA_ASSIGN_OR_RETURN(auto main,
-                             unless_gone(track(parts_.processes, row.main, nullptr)));
+    GPUROTA_ASSIGN_OR_RETURN(auto main, unless_gone(track(parts_.processes, row.main, nullptr)));
     GPUROTA_ASSIGN_OR_RETURN(auto holder,
                              unless_gone(track(parts_.processes, row.holder, nullptr)));
     if (!main && row.cgroup.empty()) continue;  // nothing of it can be told from others

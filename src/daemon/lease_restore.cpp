@@ -44,7 +44,8 @@ Result<void> LeaseManager::restore() {
 }
 
 // An error where it cannot be told who of it lives: nobody is taken for dead by that.
-Result<void> LeaseManager::restore_one(const ports::StoredLease& stored, const std::string& boot_id) {
+Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
+                                       const std::string& boot_id) {
   LeaseEntry entry(parts_.processes);
   entry.lease = lease_of(stored);
   entry.ticket = stored.ticket;
@@ -64,8 +65,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored, const s
       entry.holder, find(stored.holder, entry.automatic ? [this, id] { on_process_death(id); }
                                                         : on_holder_death(id)));
   GPUROTA_ASSIGN_OR_RETURN(
-      entry.main,
-      find(stored.main, entry.automatic ? std::function<void()>() : on_main_death(id)));
+      entry.main, find(stored.main, entry.automatic ? std::function<void()>() : on_main_death(id)));
   entry.subreaper = stored.subreaper;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;

@@ -108,7 +108,8 @@ void end_at_once(int /*signal*/) {
 // What was begun cannot be finished: the next daemon goes on from what is stored, which no half of a change is in.
 [[noreturn]] void end_for_want() {
   constexpr std::string_view kText =
-      "gpurotad ends: something that it had begun needed more memory than there is; leases stay, and "
+      "gpurotad ends: something that it had begun needed more memory than there is; leases stay, "
+      "and "
       "so do programs\n";
   (void)!::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(1);
@@ -229,6 +230,8 @@ Result<void> run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace gpurota;
   occupy_closed_streams();
+  memory_reserve::install();
+  std::set_terminate(daemon::end_for_want);
   const auto options = daemon::parse_options(argc, argv);
   if (!options) {
     std::fprintf(stderr, "gpurotad: %s\n", options.error().message.c_str());
@@ -238,8 +241,6 @@ int main(int argc, char** argv) {
   if (options->version)
     return std::printf("gpurotad %s\n", std::string(proto::version()).c_str()) < 0;
   log::set_level(options->log_level);
-  memory_reserve::install();
-  std::set_terminate(daemon::end_for_want);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
   // A file that may not grow is as a full disk.
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);

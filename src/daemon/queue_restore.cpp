@@ -43,10 +43,10 @@ Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
     return {};
   };
   if (stored.boot_id != parts_.processes.boot_id()) return drop("the machine was restarted");
-  GPUROTA_ASSIGN_OR_RETURN(
-      auto holder, unless_gone(track(parts_.processes, stored.holder, [this, id] {
-        leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
-      })));
+  GPUROTA_ASSIGN_OR_RETURN(auto holder,
+                           unless_gone(track(parts_.processes, stored.holder, [this, id] {
+                             leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
+                           })));
   if (!holder) return drop("the process that waited went while the daemon was away");
   QueueEntry entry;
   entry.id = id;

@@ -77,7 +77,8 @@ Result<std::vector<std::string>> subtree(const std::string& directory) {
     std::error_code ignored;
     if (at->is_directory(ignored) && !at->is_symlink(ignored)) all.push_back(at->path().string());
   }
-  if (error && error.value() != ENOENT) return fail_errno("cannot read " + directory, error.value());
+  if (error && error.value() != ENOENT)
+    return fail_errno("cannot read " + directory, error.value());
   return all;
 }
 

@@ -111,8 +111,8 @@ Result<std::unique_ptr<SdEventLoop>> SdEventLoop::make() {
   GPUROTA_ASSIGN_OR_RETURN(loop->wake_source_,
                            loop->watch_one(loop->wake_.get(), false, Urgency::kSchedule,
                                            [self = loop.get()](unsigned) { self->run_posted(); }));
-  for (const Urgency urgency : {Urgency::kSafety, Urgency::kSchedule, Urgency::kClient,
-                                Urgency::kHousekeeping}) {
+  for (const Urgency urgency :
+       {Urgency::kSafety, Urgency::kSchedule, Urgency::kClient, Urgency::kHousekeeping}) {
     GPUROTA_ASSIGN_OR_RETURN(loop->timers_.at(static_cast<std::size_t>(urgency)),
                              TimerQueue::make(event, priority_of(urgency)));
   }

@@ -58,7 +58,7 @@ class SdEventLoop final : public ports::EventLoop {
   Fd wake_;  // an eventfd: tasks have been posted
   SourcePtr wake_source_;
   std::array<std::unique_ptr<TimerQueue>, 4> timers_;  // by urgency
-  std::unique_ptr<PollSet> clients_;  // descriptors of Urgency::kClient
+  std::unique_ptr<PollSet> clients_;                   // descriptors of Urgency::kClient
   SourcePtr clients_source_;
   std::mutex mutex_;
   std::deque<std::function<void()>> posted_;  // guarded by mutex_

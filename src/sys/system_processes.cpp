@@ -136,7 +136,8 @@ Result<void> SystemProcesses::read_machine() {
   const auto mountinfo = read_whole("/proc/self/mountinfo", 16 << 20);
   if (!mountinfo && is_shortage(errno)) return fail_errno("cannot read the mounts", errno);
   if (mountinfo) cgroups_ = parse_cgroup_mount(*mountinfo);
-  if (boot_id().empty() && is_shortage(errno)) return fail_errno("cannot read the boot's id", errno);
+  if (boot_id().empty() && is_shortage(errno))
+    return fail_errno("cannot read the boot's id", errno);
   return {};
 }
 

@@ -67,7 +67,8 @@ class Worker {
         if (const Completion once = std::exchange(*finish, nullptr)) once();
       };
     });
-    if (!has_thread() || over->get_future().wait_for(patience) != std::future_status::ready) return false;
+    if (!has_thread() || over->get_future().wait_for(patience) != std::future_status::ready)
+      return false;
     std::exchange(*finish, nullptr)();
     return true;
   }

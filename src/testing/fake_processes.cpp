@@ -58,6 +58,12 @@ void post_if_watched(ports::EventLoop& loop, std::weak_ptr<std::function<void()>
 
 }  // namespace
 
+namespace {
+
+tl::unexpected<Error> out_of_descriptors() { return fail(Code::kLimit, "out of descriptors"); }
+
+}  // namespace
+
 FakeProcesses::FakeProcesses(ports::EventLoop& loop) : loop_(loop) { cgroups_.insert(kRootCgroup); }
 
 FakeProcesses::~FakeProcesses() = default;
@@ -111,6 +117,7 @@ void FakeProcesses::deliver(Process& process, int signal) {
 }
 
 Result<ports::Processes::HandlePtr> FakeProcesses::open(const ports::ProcessId& process) {
+  if (is_short_) return out_of_descriptors();
   const auto at = processes_.find(process.pid);
   if (at == processes_.end() || at->second->info.id() != process) {
     return fail(Code::kGone, fmt::format("process {} has ended", process.pid));
@@ -132,6 +139,7 @@ Result<ports::EventLoop::SourcePtr> FakeProcesses::on_death(Handle& process,
 
 Result<ports::ProcessInfo> FakeProcesses::read_info(pid_t pid) {
   ++reads_;
+  if (is_short_) return out_of_descriptors();
   const auto at = processes_.find(pid);
   if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
   return at->second->info;
@@ -147,6 +155,7 @@ Result<std::vector<std::string>> FakeProcesses::command_of(pid_t pid) {
 }
 
 Result<std::vector<ports::ProcessInfo>> FakeProcesses::read_all() {
+  if (is_short_) return out_of_descriptors();
   std::vector<ports::ProcessInfo> infos;
   for (const auto& [pid, process] : processes_) infos.push_back(process->info);
   return infos;
@@ -175,6 +184,7 @@ Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::strin
 }
 
 Result<std::vector<pid_t>> FakeProcesses::cgroup_members(const std::string& cgroup) {
+  if (is_short_) return out_of_descriptors();
   std::vector<pid_t> pids;
   for (const auto& [pid, process] : processes_) {
     if (ports::is_in_cgroup(process->cgroup, cgroup)) pids.push_back(pid);
@@ -183,6 +193,7 @@ Result<std::vector<pid_t>> FakeProcesses::cgroup_members(const std::string& cgro
 }
 
 Result<void> FakeProcesses::kill_cgroup(const std::string& cgroup) {
+  if (is_short_) return out_of_descriptors();
   for (const pid_t pid : *cgroup_members(cgroup)) deliver(*processes_[pid], SIGKILL);
   return {};
 }

@@ -55,6 +55,8 @@ class FakeProcesses final : public ports::Processes {
   void set_boot_id(const std::string& id) { boot_id_ = id; }
   // From now on make_child_cgroup fails with kUnavailable, as in a container.
   void set_cgroups_available(bool available) { cgroups_available_ = available; }
+  // While it is short nobody can be looked at, as without descriptors: kLimit.
+  void set_short(bool is_short) { is_short_ = is_short; }
   bool cgroup_exists(const std::string& cgroup) const { return cgroups_.count(cgroup) > 0; }
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;
@@ -92,6 +94,7 @@ class FakeProcesses final : public ports::Processes {
   std::map<uid_t, std::vector<std::string>> groups_;
   std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
   bool cgroups_available_ = true;
+  bool is_short_ = false;
   pid_t next_pid_ = 1000;
   std::uint64_t next_ticks_ = 5000;
 };

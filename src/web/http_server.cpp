@@ -136,8 +136,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenAddress& wher
   (void)::getsockname(socket.get(), &address.any, &told);
   const int port =
       ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
-  std::unique_ptr<HttpServer> server(
-      new HttpServer(std::move(socket), port, std::move(handlers)));
+  std::unique_ptr<HttpServer> server(new HttpServer(std::move(socket), port, std::move(handlers)));
   GPUROTA_TRY(server->asker_->begin());
   return server;
 }

@@ -37,6 +37,8 @@ static struct order* order; /* null: nothing fails */
 static pid_t daemon_pid;
 static char where[PATH_MAX];
 static _Thread_local int inside;
+static atomic_int
+    runs; /* main() has begun: what the loader and the runtime need before it is not the daemon's */
 
 static void* next(const char* name) {
   void* const function = dlsym(RTLD_NEXT, name);
@@ -69,7 +71,8 @@ static int is_of_driver(void* const* frames, int count) {
 }
 
 static void tell_where(void* const* frames, int count) {
-  const int fd = (int)syscall(SYS_openat, AT_FDCWD, where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int fd =
+      (int)syscall(SYS_openat, AT_FDCWD, where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) return;
   backtrace_symbols_fd(frames, count, fd);
   (void)!write(fd, "--\n", 3);
@@ -78,7 +81,9 @@ static void tell_where(void* const* frames, int count) {
 
 /* Whether this call is one that fails. */
 static int fails(enum kind kind) {
-  if (!order || inside || atomic_load(&order->kind) != (int)kind || getpid() != daemon_pid) return 0;
+  if (!order || inside || !atomic_load(&runs) || atomic_load(&order->kind) != (int)kind ||
+      getpid() != daemon_pid)
+    return 0;
   if (atomic_fetch_sub(&order->left, 1) > 1) return 0;
   inside = 1;
   void* frames[40];
@@ -88,7 +93,8 @@ static int fails(enum kind kind) {
   if (!is_of_driver(frames, count)) {
     yes = atomic_fetch_add(&order->fired, 1) < atomic_load(&order->times);
     if (yes) tell_where(frames, count);
-    if (atomic_load(&order->fired) >= atomic_load(&order->times)) atomic_store(&order->kind, NOTHING);
+    if (atomic_load(&order->fired) >= atomic_load(&order->times))
+      atomic_store(&order->kind, NOTHING);
   }
   errno = error_number;
   inside = 0;
@@ -107,8 +113,12 @@ static void* no_memory(void) {
   return NULL;
 }
 void* malloc(size_t size) { return fails(MEMORY) ? no_memory() : __libc_malloc(size); }
-void* calloc(size_t count, size_t size) { return fails(MEMORY) ? no_memory() : __libc_calloc(count, size); }
-void* realloc(void* old, size_t size) { return fails(MEMORY) ? no_memory() : __libc_realloc(old, size); }
+void* calloc(size_t count, size_t size) {
+  return fails(MEMORY) ? no_memory() : __libc_calloc(count, size);
+}
+void* realloc(void* old, size_t size) {
+  return fails(MEMORY) ? no_memory() : __libc_realloc(old, size);
+}
 void* aligned_alloc(size_t alignment, size_t size) {
   return fails(MEMORY) ? no_memory() : __libc_memalign(alignment, size);
 }
@@ -120,10 +130,11 @@ int posix_memalign(void** out, size_t alignment, size_t size) {
 
 /* Threads. */
 
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) {
   if (fails(THREADS)) return EAGAIN;
-  return ((int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))next("pthread_create"))(
-      thread, attributes, run, argument);
+  return ((int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))next(
+      "pthread_create"))(thread, attributes, run, argument);
 }
 
 pid_t fork(void) {
@@ -177,13 +188,19 @@ FAIL_OPENAT(openat64)
 /* What open() becomes where the compiler checks it. */
 int __open_2(const char* path, int flags) { return open(path, flags); }
 int __open64_2(const char* path, int flags) { return open64(path, flags); }
-int __openat_2(int directory, const char* path, int flags) { return openat(directory, path, flags); }
-int __openat64_2(int directory, const char* path, int flags) { return openat64(directory, path, flags); }
+int __openat_2(int directory, const char* path, int flags) {
+  return openat(directory, path, flags);
+}
+int __openat64_2(int directory, const char* path, int flags) {
+  return openat64(directory, path, flags);
+}
 FAIL_FOPEN(fopen)
 FAIL_FOPEN(fopen64)
-FAIL_FD(accept4, (int fd, struct sockaddr* peer, socklen_t* size, int flags), (fd, peer, size, flags))
+FAIL_FD(accept4, (int fd, struct sockaddr* peer, socklen_t* size, int flags),
+        (fd, peer, size, flags))
 FAIL_FD(socket, (int family, int type, int protocol), (family, type, protocol))
-FAIL_FD(socketpair, (int family, int type, int protocol, int ends[2]), (family, type, protocol, ends))
+FAIL_FD(socketpair, (int family, int type, int protocol, int ends[2]),
+        (family, type, protocol, ends))
 FAIL_FD(pipe2, (int ends[2], int flags), (ends, flags))
 FAIL_FD(eventfd, (unsigned count, int flags), (count, flags))
 FAIL_FD(epoll_create1, (int flags), (flags))
@@ -196,14 +213,16 @@ DIR* opendir(const char* path) {
   return ((DIR * (*)(const char*)) next("opendir"))(path);
 }
 
-#define FAIL_FCNTL(NAME)                                                                                    \
-  int NAME(int fd, int command, ...) {                                                                      \
-    va_list rest;                                                                                           \
-    va_start(rest, command);                                                                                \
-    void* const argument = va_arg(rest, void*);                                                             \
-    va_end(rest);                                                                                           \
-    if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && fails(DESCRIPTORS)) return too_many();        \
-    return ((int (*)(int, int, ...))next(#NAME))(fd, command, argument);                                    \
+#define FAIL_FCNTL(NAME)                                                               \
+  int NAME(int fd, int command, ...) {                                                 \
+    va_list rest;                                                                      \
+    va_start(rest, command);                                                           \
+    void* const argument = va_arg(rest, void*);                                        \
+    va_end(rest);                                                                      \
+    atomic_store(&runs, 1); /* the first that main() does (base/standard_streams.h) */ \
+    if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && fails(DESCRIPTORS))      \
+      return too_many();                                                               \
+    return ((int (*)(int, int, ...))next(#NAME))(fd, command, argument);               \
   }
 FAIL_FCNTL(fcntl)
 FAIL_FCNTL(fcntl64)
@@ -215,15 +234,16 @@ long syscall(long number, ...) {
   for (int i = 0; i < 6; ++i) argument[i] = va_arg(rest, long);
   va_end(rest);
   if (number == SYS_pidfd_open && fails(DESCRIPTORS)) return too_many();
-  return ((long (*)(long, ...))next("syscall"))(number, argument[0], argument[1], argument[2], argument[3],
-                                                argument[4], argument[5]);
+  return ((long (*)(long, ...))next("syscall"))(number, argument[0], argument[1], argument[2],
+                                                argument[3], argument[4], argument[5]);
 }
 
 /* The disk. */
 
 static int is_on_disk(int fd) {
   struct stat about;
-  return order && atomic_load(&order->kind) == DISK && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  return order && atomic_load(&order->kind) == DISK && fstat(fd, &about) == 0 &&
+         S_ISREG(about.st_mode);
 }
 static int disk_fails(int fd) { return is_on_disk(fd) && fails(DISK); }
 static int no_space(void) {
@@ -249,17 +269,17 @@ static int not_there(void) {
   errno = EIO;
   return -1;
 }
-#define FAIL_SYNC(NAME)                         \
-  int NAME(int fd) {                            \
-    if (disk_fails(fd)) return not_there();     \
-    return ((int (*)(int))next(#NAME))(fd);     \
+#define FAIL_SYNC(NAME)                     \
+  int NAME(int fd) {                        \
+    if (disk_fails(fd)) return not_there(); \
+    return ((int (*)(int))next(#NAME))(fd); \
   }
 FAIL_SYNC(fsync)
 FAIL_SYNC(fdatasync)
-#define FAIL_TRUNCATE(NAME)                                    \
-  int NAME(int fd, off_t size) {                               \
-    if (disk_fails(fd)) return not_there();                    \
-    return ((int (*)(int, off_t))next(#NAME))(fd, size);       \
+#define FAIL_TRUNCATE(NAME)                              \
+  int NAME(int fd, off_t size) {                         \
+    if (disk_fails(fd)) return not_there();              \
+    return ((int (*)(int, off_t))next(#NAME))(fd, size); \
   }
 FAIL_TRUNCATE(ftruncate)
 FAIL_TRUNCATE(ftruncate64)

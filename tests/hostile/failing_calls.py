@@ -245,7 +245,7 @@ class Bystanders:
         self.greet()
         self.other = Doing(ALICE, reserved)
         ask("AddJob", name="stays", command=["sleep", "7000"], options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
-        until("the job runs", lambda: self.job()[0] == "running")
+        until("the job has its lease", lambda: self.job()[1] and self.seen()[self.job()[1]][3])
         self.job_seen = self.job()
         self.leases = self.seen()
         assert len(self.leases) == 6, self.leases
