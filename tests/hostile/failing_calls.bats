@@ -37,6 +37,7 @@ begin_with() {
 }
 
 @test "no memory ends nothing but a request" { fail_calls memory 500; }
+@test "no memory for a while ends nothing but requests" { E2E_FAILING_TIMES=${E2E_FAILING_TIMES:-20} fail_calls memory 700; }
 @test "no thread ends nothing but a request" { fail_calls threads 1; }
 @test "no descriptor ends nothing but a request" { fail_calls descriptors 5; }
 @test "no room on the disk ends nothing but a request" { fail_calls disk 3; }
@@ -45,3 +46,12 @@ begin_with() {
 @test "a daemon that begins without threads takes up all there is, or ends and the next one does" { begin_with threads 1; }
 @test "a daemon that begins without descriptors takes up all there is, or ends and the next one does" { begin_with descriptors 7; }
 @test "a daemon that begins without room on the disk takes up all there is, or ends and the next one does" { begin_with disk 3; }
+
+@test "a daemon that can have no more memory refuses, keeps what there is, and serves again when it can" {
+  in_background holder gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  python3 -B "$BATS_TEST_DIRNAME/no_memory.py"
+  kill -0 "$BACKGROUND_PID"
+  gpurota release --all
+  wait_until no_leases
+}

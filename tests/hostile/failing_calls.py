@@ -227,7 +227,30 @@ def automatic():
     in_child(be_automatic)
 
 
-PIECES = {piece.__name__: piece for piece in (lease, held, run, tenant, queue, views, rules, job, filler, automatic)}
+def come():
+    """What a user does who has never been here; nothing if it was refused."""
+    try:
+        mine = reserved(command=["a"])
+        return None if be_tenant(mine) else mine
+    except (Refused, OSError):
+        return None
+
+
+def newcomer():
+    """Another user each time: what is read of its processes needs a thread of its own."""
+    newcomer.uid += 1
+    somebody = Doing(newcomer.uid, come)
+    try:
+        if not somebody.said:
+            raise Refused("the newcomer was refused")
+        ask("ListProcesses")
+        ask("Release", lease_id=somebody.said)
+    finally:
+        somebody.end()
+
+
+newcomer.uid = 55000
+PIECES = {piece.__name__: piece for piece in (lease, held, run, tenant, queue, views, rules, job, filler, automatic, newcomer)}
 
 
 # Those who are there all the time.
