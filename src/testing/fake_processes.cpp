@@ -194,7 +194,8 @@ Result<std::vector<pid_t>> FakeProcesses::cgroup_members(const std::string& cgro
 
 Result<void> FakeProcesses::kill_cgroup(const std::string& cgroup) {
   if (is_short_) return out_of_descriptors();
-  for (const pid_t pid : *cgroup_members(cgroup)) deliver(*processes_[pid], SIGKILL);
+  const auto members = cgroup_members(cgroup);
+  for (const pid_t pid : *members) deliver(*processes_[pid], SIGKILL);
   return {};
 }
 
