@@ -51,6 +51,7 @@ check() {
   python3 -B tools/check_layers.py || failed=1
   python3 -B tools/check_sizes.py || failed=1
   python3 -B tools/check_fields.py || failed=1
+  python3 -B tools/check_threads.py || failed=1
   (shell) || failed=1
   if [ "$mode" != --staged ]; then tidy "$build" "$mode" || failed=1; fi
   if [ "$failed" = 0 ]; then echo "check: nothing to complain of"; fi

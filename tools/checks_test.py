@@ -12,6 +12,7 @@ import check_docs  # noqa: E402
 import check_fields  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
+import check_threads  # noqa: E402
 import list_skips  # noqa: E402
 
 
@@ -244,6 +245,26 @@ class Fields(Tree):
     def test_leaves_tests_alone(self):
         self.write("src/core/x_test.cpp", "auto p = Parts{%s};\n" % ", ".join("a.b%d" % i for i in range(20)))
         self.assertEqual(check_fields.check_file(self.root, "src/core/x_test.cpp"), [])
+
+
+class Threads(Tree):
+    def test_finds_each_way_to_begin_one(self):
+        for text in ("std::thread thread([] { f(); });", "t_ = std::thread(f);", "std::thread([] {}).detach();", "std::jthread t(f);",
+                     "auto x = std::async(f);", "pthread_create(&t, nullptr, f, nullptr);", "A() : t_([this] { f(); }) {}\nstd::thread t_;",
+                     "std::vector<std::thread> all;\nall.emplace_back(f);", "auto t = std::make_unique<std::thread>(f);"):
+            self.assertNotEqual(check_threads.check_text(text), [], text)
+
+    def test_takes_threads_that_others_began(self):
+        for text in ("std::thread t_;\nt_.join();", "Result<std::thread> start();", "t_ = std::move(*thread);", "// std::thread(f)",
+                     "std::vector<std::thread> all;\nall.push_back(std::move(*thread));", "std::thread::id id;"):
+            self.assertEqual(check_threads.check_text(text), [], text)
+
+    def test_leaves_the_wrapper_and_tests_alone(self):
+        for path in ("src/base/threads.cpp", "src/sys/x_test.cpp", "sim/cuda/x.cpp"):
+            self.write(path, "std::thread t(f);\n")
+            self.assertEqual(check_threads.check_file(self.root, path), [])
+        self.write("src/sys/x.cpp", "int x;\nstd::thread t(f);\n")
+        self.assertEqual(len(check_threads.check_file(self.root, "src/sys/x.cpp")), 1)
 
 
 class Skips(Tree):

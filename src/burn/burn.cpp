@@ -1,6 +1,7 @@
 #include "burn/burn.h"
 
 #include "base/text.h"
+#include "base/threads.h"
 #include "burn/gpu_load.h"
 
 #include <algorithm>
@@ -67,7 +68,9 @@ class Burner {
   int run(const sigset_t& signals) {
     std::vector<std::thread> threads;
     for (const auto& load : loads_) {
-      threads.emplace_back([this, &load] { load->run(stop_); });
+      auto thread = start_thread([this, &load] { load->run(stop_); });
+      if (!thread) ::_exit(failed(thread.error()));  // the others are at work already
+      threads.push_back(std::move(*thread));
     }
     const int signal = wait_for_end(signals);
     stop_.set();

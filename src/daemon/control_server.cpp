@@ -1,6 +1,8 @@
 #include "daemon/control_server.h"
 
 #include "base/log.h"
+#include "base/memory_reserve.h"
+#include "daemon/memory_shortage.h"
 #include "ipc/framer.h"
 #include "ipc/packet.h"
 #include "proto/methods.h"
@@ -202,7 +204,7 @@ void ControlServer::serve_one(Connection& connection) {
   }
   const auto text = connection.in.next();
   if (!text) return;
-  const auto call = proto::parse_call(*text);
+  const auto call = parse_within_memory(*text);
   if (!call) {
     if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
     return;
@@ -215,8 +217,14 @@ void ControlServer::serve_one(Connection& connection) {
 }
 
 void ControlServer::do_call(Connection& connection, const proto::Call& call) {
+  // It begins only while the reserve is whole, so that it can be carried out to its end.
+  if (!memory_reserve::fill()) {
+    if (!call.oneway) answer(connection, proto::error_json(no_memory()));
+    return;
+  }
   const std::uint64_t before = made();
-  const Outcome outcome = parts_.call(connection.caller, call);
+  const auto serve = [&] { return parts_.call(connection.caller, call); };
+  const Outcome outcome = only_looks(call) ? look_within_memory(serve) : serve();
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
   if (outcome.held && call.more) connection.held = outcome.held;

@@ -1,6 +1,7 @@
 #include "daemon/doorman.h"
 
 #include "base/log.h"
+#include "base/memory_reserve.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,11 @@ Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& 
   return {};
 }
 
+// To a library a door that is shut is a daemon which is away: it tries again.
 Result<UserBudgets::Held> Doorman::admit(uid_t user) const {
+  if (!memory_reserve::fill()) {
+    return fail(Code::kUnavailable, "gpurotad is short of memory: try again");
+  }
   const long most = rules_.most_per_user();
   if (rules_.count(user) >= most) {
     return fail(Code::kLimit,

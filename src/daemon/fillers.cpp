@@ -220,8 +220,14 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
   if (keeper) {
     spot.keeper = std::move(*keeper);
   } else {
-    launcher_.collect(pid);
-    parts_.loop.post([this, gpu] { on_keeper_death(gpu); });
+    // As a job's keeper that cannot be watched.
+    log::warn("a filler's keeper cannot be watched, ending it",
+              {{"name", entry.spec.name}, {"error", keeper.error().message}});
+    (void)::kill(pid, SIGKILL);
+    parts_.loop.post([this, gpu, pid] {
+      launcher_.collect(pid);
+      on_keeper_death(gpu);
+    });
   }
   return {};
 }
@@ -300,15 +306,26 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   leave(gpu, entry.reason + (way.because.empty() ? "" : ", and " + way.because));
 }
 
-bool Fillers::hand_over(const GpuUuid& gpu) {
+// The lock tells who keeps it. Nobody: nothing.
+Result<std::optional<TrackedProcess>> Fillers::find_keeper(std::uint64_t files,
+                                                           const GpuUuid& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto holder, launcher_.find_holder(files));
+  if (!holder) return std::nullopt;
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto keeper,
+      unless_gone(track_number(parts_.processes, *holder, [this, gpu] { on_keeper_death(gpu); })));
+  if (!keeper || !launcher_.is_held_by(files, *holder)) return std::nullopt;
+  return keeper;
+}
+
+Result<bool> Fillers::hand_over(const GpuUuid& gpu) {
   FillerSpot& spot = spots_[gpu];
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
   if (it == entries_.end()) return false;
   const auto number = number_of(it->second, gpu);
-  const auto holder = number ? launcher_.holder(*number) : std::nullopt;
-  if (!holder) return false;
-  auto keeper = track_number(parts_.processes, *holder, [this, gpu] { on_keeper_death(gpu); });
-  if (!keeper || launcher_.holder(*number) != holder) return false;
+  if (!number) return false;
+  GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(*number, gpu));
+  if (!keeper) return false;
   spot.keeper = std::move(*keeper);
   // It may have its lease already, or may have had to leave.
   for (const auto& [id, lease] : parts_.leases.entries()) on_lease_change(lease, false);
@@ -325,13 +342,22 @@ void Fillers::on_keeper_death(const GpuUuid& gpu) {
     cgroups_.on_end(spot.keeper->pid());
   }
   spot.keeper.reset();
-  if (hand_over(gpu)) return;
+  const auto handed_over = hand_over(gpu);
+  // It may live, and nobody can look at it now.
+  if (!handed_over) return look_again(gpu);
+  if (*handed_over) return;
   const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
   const bool was_on = spot.turns.state() == filler::State::kOn || spot.eviction || spot.moved_out;
   if (it != entries_.end() && was_on && !spot.told_to_end) {
     if (const auto number = number_of(it->second, gpu)) ended_by_itself(it->second, gpu, *number);
   }
   settle_spot(gpu);
+}
+
+void Fillers::look_again(const GpuUuid& gpu) {
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
+                                     [this, gpu] { on_keeper_death(gpu); });
+  if (timer) spots_[gpu].look_again = std::move(*timer);
 }
 
 void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number) {

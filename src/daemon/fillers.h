@@ -83,6 +83,7 @@ struct FillerSpot {
   bool moved_out = false;                    // it is out
   Bytes stays;                               // of what is out, on the GPU
   std::optional<Bytes> counted;              // of its lease there, by the last look
+  ports::EventLoop::SourcePtr look_again;    // whether its keeper lives could not be told
   ports::EventLoop::SourcePtr look_timer;    // of the eviction
 
   // It is out for somebody from now on.
@@ -181,14 +182,16 @@ class Fillers {
   const LeaseEntry* swap_lease_of(const FillerSpot& spot) const;
   void on_keeper_death(const GpuUuid& gpu);
   // The keeper that systemd was asked for goes on where the one who asked has ended.
-  bool hand_over(const GpuUuid& gpu);
+  Result<std::optional<TrackedProcess>> find_keeper(std::uint64_t files, const GpuUuid& gpu);
+  Result<bool> hand_over(const GpuUuid& gpu);
+  void look_again(const GpuUuid& gpu);
   void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number);
   void settle_spot(const GpuUuid& gpu);
   // With success also if it stays.
   Result<void> drop_if_removed(std::uint64_t id);
   bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
-  void take_up(const ports::StoredFiller& stored);
-  void find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);
+  Result<void> take_up(const ports::StoredFiller& stored);
+  Result<void> find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);
   void take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out);
   Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
   Result<void> save(const FillerEntry& entry) const;

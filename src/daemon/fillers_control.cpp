@@ -143,15 +143,15 @@ Result<void> Fillers::restore() {
   keeper::remove_leftovers(parts_.directory, launcher_, [&known](std::uint64_t files) {
     return known.contains(files / kMostPlaces);
   });
-  for (const ports::StoredFiller& stored : fillers) take_up(stored);
+  for (const ports::StoredFiller& stored : fillers) GPUROTA_TRY(take_up(stored));
   return {};
 }
 
-void Fillers::take_up(const ports::StoredFiller& stored) {
+Result<void> Fillers::take_up(const ports::StoredFiller& stored) {
   auto spec = jobs::decode_spec(stored.spec);
   if (!spec) {
     log::error("a stored filler cannot be read, ignoring it", {{"id", stored.id}});
-    return;
+    return {};
   }
   FillerEntry entry;
   entry.id = stored.id;
@@ -164,22 +164,21 @@ void Fillers::take_up(const ports::StoredFiller& stored) {
   entry.removed = stored.state == "removed";
   entry.places = stored.places;
   const auto [it, added] = entries_.emplace(stored.id, std::move(entry));
-  find_running(it->second, stored.out);
+  GPUROTA_TRY(find_running(it->second, stored.out));
   (void)drop_if_removed(stored.id);
+  return {};
 }
 
 // A keeper holds the lock of its directory: the kernel tells which process that is, and none is left
 // after a reboot.
-void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) {
+Result<void> Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) {
   for (std::size_t i = 0; i < entry.places.size(); ++i) {
     const GpuUuid gpu = entry.places[i];
-    const auto holder = launcher_.holder(files_of(entry, i));
-    if (!holder) continue;
-    auto keeper = track_number(parts_.processes, *holder, [this, gpu] { on_keeper_death(gpu); });
-    if (!keeper || launcher_.holder(files_of(entry, i)) != holder) continue;
+    GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(files_of(entry, i), gpu));
+    if (!keeper) continue;
     FillerSpot& spot = spots_[gpu];
     spot.keeper = std::move(*keeper);
-    cgroups_.take_up(*holder);
+    cgroups_.take_up(spot.keeper->pid());
     spot.filler = entry.id;
     spot.since = entry.last_start = parts_.loop.now();
     spot.stays_from = spot.since;
@@ -189,6 +188,7 @@ void Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) 
     log::info("filler restored", {{"name", entry.spec.name}, {"gpu", gpu.value}});
     take_up_lease(entry, gpu, std::find(out.begin(), out.end(), gpu) != out.end());
   }
+  return {};
 }
 
 void Fillers::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out) {

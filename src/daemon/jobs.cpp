@@ -39,7 +39,7 @@ const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
     if (job.runner && *job.runner != run) continue;
     if (job.keeper->pid() == info->parent && job.keeper->alive()) return &job;
     // We may hear of the keeper after it has begun.
-    if (job.starting && launcher_.holder(id) == info->parent) return &job;
+    if (job.starting && launcher_.is_held_by(id, info->parent)) return &job;
   }
   return nullptr;
 }
@@ -165,18 +165,33 @@ void Jobs::launch(JobEntry& job) {
   if (keeper) {
     job.keeper = std::move(*keeper);
   } else {
-    launcher_.collect(*pid);
-    parts_.loop.post([this, id] { on_keeper_death(id); });
+    // Nobody would hear of its end. Our child, not collected yet: the number is its own.
+    log::warn("a job's keeper cannot be watched, ending it",
+              {{"job", job.spec.name}, {"error", keeper.error().message}});
+    (void)::kill(*pid, SIGKILL);
+    parts_.loop.post([this, id, keeper = *pid] {
+      launcher_.collect(keeper);
+      on_keeper_death(id);
+    });
   }
 }
 
+// The lock tells who keeps it. Nobody: nothing.
+Result<std::optional<TrackedProcess>> Jobs::find_keeper(std::uint64_t id) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto holder, launcher_.find_holder(id));
+  if (!holder) return std::nullopt;
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto keeper,
+      unless_gone(track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); })));
+  if (!keeper || !launcher_.is_held_by(id, *holder)) return std::nullopt;
+  return keeper;
+}
+
 // The keeper that systemd was asked for goes on where the one who asked has ended.
-bool Jobs::hand_over(JobEntry& job) {
-  const auto holder = launcher_.holder(job.id);
-  if (!holder) return false;
+Result<bool> Jobs::hand_over(JobEntry& job) {
   const std::uint64_t id = job.id;
-  auto keeper = track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); });
-  if (!keeper || launcher_.holder(id) != holder) return false;
+  GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(id));
+  if (!keeper) return false;
   job.keeper = std::move(*keeper);
   job.starting = false;
   // What the other one was told meanwhile, this one has not heard.
@@ -220,7 +235,10 @@ void Jobs::on_keeper_death(std::uint64_t id) {
     cgroups_.on_end(job.keeper->pid());
   }
   job.keeper.reset();
-  if (hand_over(job)) return settle(id);
+  const auto handed_over = hand_over(job);
+  // It may live, and nobody can look at it now.
+  if (!handed_over) return look_again(job);
+  if (*handed_over) return settle(id);
   const jobs::Actions actions = outcome(job);
   job.starting = false;
   job.lease.reset();
@@ -234,6 +252,12 @@ void Jobs::on_keeper_death(std::uint64_t id) {
                             : jobs::to_string(job.life.state().history.back().reason)}});
   carry_out(job, actions);
   settle(id);
+}
+
+void Jobs::look_again(JobEntry& job) {
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
+                                     [this, id = job.id] { on_keeper_death(id); });
+  if (timer) job.look_again = std::move(*timer);
 }
 
 void Jobs::arm(JobEntry& job) {

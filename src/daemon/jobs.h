@@ -41,7 +41,8 @@ struct JobEntry {
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
-  UserBudgets::Held log{};  // what its output may take
+  ports::EventLoop::SourcePtr look_again{};  // whether its keeper lives could not be told
+  UserBudgets::Held log{};                   // what its output may take
 
   bool is_removed() const { return life.state().removed; }
 };
@@ -127,9 +128,11 @@ class Jobs {
   Result<void> unname(const JobEntry& job);
   JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) const;
   ports::StoredJob row_of(const JobEntry& job) const;
-  bool hand_over(JobEntry& job);
+  Result<std::optional<TrackedProcess>> find_keeper(std::uint64_t id);
+  Result<bool> hand_over(JobEntry& job);
+  void look_again(JobEntry& job);
   jobs::Actions outcome(JobEntry& job);
-  void take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
+  Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
   void start_after_boot(const std::vector<std::uint64_t>& rebooted);
   void carry_out(JobEntry& job, const jobs::Actions& actions);
   void launch(JobEntry& job);

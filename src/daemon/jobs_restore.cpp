@@ -19,17 +19,18 @@ Result<void> Jobs::restore() {
   keeper::remove_leftovers(parts_.directory, launcher_,
                            [&known](std::uint64_t id) { return known.contains(id); });
   std::vector<std::uint64_t> rebooted;
-  for (const ports::StoredJob& stored : jobs) take_up(stored, rebooted);
+  for (const ports::StoredJob& stored : jobs) GPUROTA_TRY(take_up(stored, rebooted));
   start_after_boot(rebooted);
   return {};
 }
 
-void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted) {
+// An error where it cannot be told whether it runs: it must not be started a second time.
+Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted) {
   auto spec = jobs::decode_spec(stored.spec);
   auto state = jobs::decode_state(stored.state);
   if (!spec || !state) {
     log::error("a stored job cannot be read, ignoring it", {{"id", stored.id}});
-    return;
+    return {};
   }
   const jobs::Policy policy = policy_of(*spec);
   const bool ran = state->phase == jobs::Phase::kRunning || state->phase == jobs::Phase::kStopping;
@@ -42,15 +43,16 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
   job.adopted = true;
   // The lock tells who keeps it, also where the last daemon was killed before it wrote that down. One that
   // has been started and has not come so far will not run.
-  auto holder = launcher_.holder(id);
+  GPUROTA_ASSIGN_OR_RETURN(auto holder, launcher_.find_holder(id));
   if (!holder) {
     launcher_.withdraw(id);
-    holder = launcher_.holder(id);
+    GPUROTA_ASSIGN_OR_RETURN(holder, launcher_.find_holder(id));
   }
   jobs::ObservedRun observed{parts_.processes.boot_id(), {}, false, "", false};
   jobs::RecordedRun recorded{0, 0, stored.boot_id, ""};
   if (holder) {
-    if (const auto info = parts_.processes.read_info(*holder)) {
+    GPUROTA_ASSIGN_OR_RETURN(const auto info, unless_gone(parts_.processes.read_info(*holder)));
+    if (info) {
       observed.start_ticks = info->start_ticks;
       recorded.pid = *holder;
       recorded.start_ticks = stored.keeper && stored.keeper->pid == *holder
@@ -61,21 +63,24 @@ void Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& r
   const jobs::Adoption verdict = jobs::judge(recorded, observed);
   if (verdict == jobs::Adoption::kRebooted) {
     rebooted.push_back(id);
-    return;
+    return {};
   }
   if (verdict == jobs::Adoption::kRunning) {
-    auto keeper = track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); });
-    if (keeper && launcher_.holder(id) == holder) job.keeper = std::move(*keeper);
+    GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(id));
+    if (keeper) job.keeper = std::move(*keeper);
     cgroups_.take_up(*holder);
     log::info("job restored", {{"job", job.spec.name}, {"uid", job.uid}});
   }
   if (ran && !job.keeper && !launcher_.began(id)) {
     carry_out(job, job.life.on_never_began(now()));
-    return settle(id);
+    settle(id);
+  } else if (ran && !job.keeper) {
+    on_keeper_death(id);
+  } else {
+    carry_out(job, job.life.on_adopted(now()));
+    settle(id);
   }
-  if (ran && !job.keeper) return on_keeper_death(id);
-  carry_out(job, job.life.on_adopted(now()));
-  settle(id);
+  return {};
 }
 
 void Jobs::on_lease_restored(LeaseId lease, const ports::ProcessId& holder) {

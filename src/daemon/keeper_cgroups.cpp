@@ -49,7 +49,8 @@ void KeeperCgroups::on_end(pid_t keeper) {
 void KeeperCgroups::tidy() {
   timer_.reset();
   std::erase_if(left_, [this](Left& left) {
-    if (!processes_.cgroup_members(left.cgroup).empty() && ++left.tries < kMostTries) return false;
+    const auto members = processes_.cgroup_members(left.cgroup);
+    if ((!members || !members->empty()) && ++left.tries < kMostTries) return false;
     const auto removed = processes_.remove_cgroup(left.cgroup);
     if (!removed && ++left.tries < kMostTries) return false;
     if (!removed) {

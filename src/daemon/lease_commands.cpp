@@ -113,7 +113,7 @@ void LeaseManager::step_command(LeaseId id, pid_t pid) {
   const auto it = entry->second.commands.find(pid);
   if (it == entry->second.commands.end()) return;
   LeaseCommand& command = it->second;
-  const bool living = !command.members.list().empty();
+  const bool living = !command.members.all_ended();
   if (living) {
     if (parts_.loop.now() >= command.kill_at) command.members.kill();
     auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
@@ -131,12 +131,13 @@ void LeaseManager::step_command(LeaseId id, pid_t pid) {
   parts_.on_change(entry->second, false);
 }
 
-void LeaseManager::restore_commands(LeaseEntry& entry, const ports::StoredLease& stored) {
+Result<void> LeaseManager::restore_commands(LeaseEntry& entry, const ports::StoredLease& stored) {
   const LeaseId id = entry.lease.id;
   for (const ports::StoredCommand& row : stored.commands) {
     LeaseCommand command(parts_.processes);
-    auto main = track(parts_.processes, row.main, nullptr);
-    auto holder = track(parts_.processes, row.holder, nullptr);
+    GPUROTA_ASSIGN_OR_RETURN(auto main, unless_gone(track(parts_.processes, row.main, nullptr)));
+    GPUROTA_ASSIGN_OR_RETURN(auto holder,
+                             unless_gone(track(parts_.processes, row.holder, nullptr)));
     if (!main && row.cgroup.empty()) continue;  // nothing of it can be told from others
     const bool reaps = holder && row.cgroup.empty();
     command.members.set_root(main ? std::optional(row.main) : std::nullopt, row.cgroup,
@@ -155,6 +156,7 @@ void LeaseManager::restore_commands(LeaseEntry& entry, const ports::StoredLease&
       });
     }
   }
+  return {};
 }
 
 }  // namespace gpurota::daemon

@@ -92,7 +92,7 @@ std::function<void()> LeaseManager::on_holder_death(LeaseId id) {
 void LeaseManager::on_process_death(LeaseId id) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.automatic || it->second.cause) return;
-  if (it->second.members.list().empty()) {
+  if (it->second.members.all_ended()) {
     end(id, EndCause::kFinished, "its processes have ended");
   }
 }
@@ -209,7 +209,10 @@ void LeaseManager::abandon(LeaseId id) {
 
 void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
   const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.cause) return;
+  if (it == entries_.end()) return;
+  // Who asks again after its end could not be written asks for that.
+  if (it->second.cause && !heard_of_end(id)) (void)save_end(id);
+  if (it->second.cause) return;
   LeaseEntry& entry = it->second;
   entry.cause = cause;
   entry.reason = reason;
@@ -307,8 +310,8 @@ bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
 }
 
 bool LeaseManager::is_alive(LeaseEntry& entry) const {
-  if (!entry.members.list().empty() || !entry.commands.empty()) return true;
-  return entry.cause == EndCause::kExpired && !entry.covered.list().empty();
+  if (!entry.members.all_ended() || !entry.commands.empty()) return true;
+  return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
 }
 
 void LeaseManager::check_endings() {

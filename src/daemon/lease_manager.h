@@ -218,8 +218,8 @@ class LeaseManager final : public LeaseRoots {
   Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;
   Result<void> change_turns(const UpdateRequest& request, Lease& lease) const;
   ports::StoredLease row_of(const LeaseEntry& entry) const;
-  void restore_commands(LeaseEntry& entry, const ports::StoredLease& stored);
-  void restore_one(const ports::StoredLease& stored, const std::string& boot_id);
+  Result<void> restore_commands(LeaseEntry& entry, const ports::StoredLease& stored);
+  Result<void> restore_one(const ports::StoredLease& stored, const std::string& boot_id);
   void watch_endings(LeaseEntry& entry);
   void step_ending(LeaseId id);
   void finish(LeaseId id);

@@ -25,15 +25,25 @@ class LeaseManagerTest : public FakeWorldTest {
   // A new daemon on the same store and the same processes.
   void restart() {
     manager.reset();
-    grants.emplace();
-    manager.emplace(
-        LeaseManager::Parts{loop, store, processes, gpus, *grants, config,
-                            [] { return WallTime(1s); }, [] { return std::string(32, 'a'); },
-                            [this](const LeaseEntry& entry, bool gone) {
-                              if (gone) last_gone = entry.lease.id;
-                            },
-                            [](const GpuUuid&) {}, [this](LeaseId) { return holds_memory; }});
+    manager.emplace(parts());
     ASSERT_TRUE(manager->restore());
+  }
+
+  LeaseManager::Parts parts() {
+    grants.emplace();
+    return {loop,
+            store,
+            processes,
+            gpus,
+            *grants,
+            config,
+            [] { return WallTime(1s); },
+            [] { return std::string(32, 'a'); },
+            [this](const LeaseEntry& entry, bool gone) {
+              if (gone) last_gone = entry.lease.id;
+            },
+            [](const GpuUuid&) {},
+            [this](LeaseId) { return holds_memory; }};
   }
 
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
@@ -237,6 +247,43 @@ TEST_F(LeaseManagerTest, ARestartLosesNothing) {
   processes.die(command);
   loop.advance(50ms);
   EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, ADaemonThatCanLookAtNobodyDoesNotBeginAndTakesNobodyForDead) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager.reset();
+  processes.set_short(true);
+  manager.emplace(parts());
+  const auto restored = manager->restore();
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, Code::kLimit);
+  processes.set_short(false);
+  restart();
+  ASSERT_TRUE(manager->find(id));
+  EXPECT_FALSE(manager->find(id)->cause);
+  EXPECT_TRUE(processes.alive(command));
+}
+
+TEST_F(LeaseManagerTest, ALeaseIsNotOverWhileNobodyCanTellWhetherItsProcessesAre) {
+  for (const bool cgroups : {true, false}) {
+    processes.set_cgroups_available(cgroups);
+    const pid_t cli = processes.spawn();
+    const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+    const pid_t command = processes.spawn({.parent = cli});
+    ASSERT_TRUE(manager->start(id, command, true));
+    const pid_t stray = processes.spawn({.parent = cgroups ? command : cli, .stubborn = true});
+    processes.set_short(true);
+    processes.die(command);
+    loop.advance(50ms);
+    EXPECT_NE(last_gone, id);
+    processes.set_short(false);
+    loop.advance(config.grace + 100ms);
+    EXPECT_FALSE(processes.alive(stray));
+    EXPECT_EQ(last_gone, id);
+  }
 }
 
 TEST_F(LeaseManagerTest, WhatDiedWhileTheDaemonWasAwayIsReleased) {

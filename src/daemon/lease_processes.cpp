@@ -25,10 +25,22 @@ void LeaseProcesses::see(const ports::ProcessId& process) {
   if (it != seen_.end() && it->second.alive()) return;
   if (auto tracked = track(processes_, process, nullptr)) {
     seen_.insert_or_assign(process.pid, std::move(*tracked));
+  } else {
+    miss_unless_gone(tracked.error());
   }
 }
 
+void LeaseProcesses::miss_unless_gone(const Error& why) {
+  missed_ |= why.code != Code::kGone && why.code != Code::kDenied && why.code != Code::kNotFound;
+}
+
+bool LeaseProcesses::all_ended() {
+  refresh();
+  return seen_.empty() && !missed_;
+}
+
 void LeaseProcesses::refresh() {
+  missed_ = false;
   std::erase_if(seen_, [](const auto& entry) { return !entry.second.alive(); });
   if (!cgroup_.empty()) return see_members();
   if (follow_) see_descendants();
@@ -36,9 +48,12 @@ void LeaseProcesses::refresh() {
 
 // A number that a cgroup lists may be a stranger's by the time it is looked up: who was found is in it still, or is not meant.
 void LeaseProcesses::see_members() {
-  for (const pid_t pid : processes_.cgroup_members(cgroup_)) {
+  const auto members = processes_.cgroup_members(cgroup_);
+  if (!members) return miss_unless_gone(members.error());
+  for (const pid_t pid : *members) {
     if (seen_.contains(pid)) continue;
     const auto info = processes_.read_info(pid);
+    if (!info) miss_unless_gone(info.error());
     if (!info || info->zombie || !ports::is_in_cgroup(processes_.cgroup_of(pid), cgroup_)) continue;
     see(info->id());
   }
@@ -47,7 +62,9 @@ void LeaseProcesses::see_members() {
 // Of a parent that lives on after the look the number was its own all the time: so its children are.
 void LeaseProcesses::see_descendants() {
   std::unordered_multimap<pid_t, ports::ProcessId> children;
-  for (const ports::ProcessInfo& process : processes_.read_all()) {
+  const auto all = processes_.read_all();
+  if (!all) return miss_unless_gone(all.error());
+  for (const ports::ProcessInfo& process : *all) {
     if (!process.zombie) children.emplace(process.parent, process.id());
   }
   std::vector<pid_t> open;

@@ -37,8 +37,10 @@ class LeaseProcesses {
 
   // Looks again; call now and then while there is no cgroup, so that nobody leaves unseen.
   void refresh();
-  // Living ones, as of now.
+  // Living ones, as of now, that could be looked at.
   std::vector<pid_t> list();
+  // Looks again. False also where it cannot be told: who cannot be looked at may live.
+  bool all_ended();
   // SIGTERM and SIGCONT, so that the stopped ones get it too. Those of the holder are spared.
   void ask_to_end();
   void kill();
@@ -47,6 +49,7 @@ class LeaseProcesses {
 
  private:
   void see(const ports::ProcessId& process);
+  void miss_unless_gone(const Error& why);
   void see_members();
   void see_descendants();
   void signal_all(int signal);
@@ -54,6 +57,7 @@ class LeaseProcesses {
   ports::Processes& processes_;
   std::string cgroup_;
   bool follow_ = false;  // descendants: there is a root
+  bool missed_ = false;  // somebody may live whom the last look could not see
   std::optional<TrackedProcess> reaper_;
   std::map<pid_t, TrackedProcess> seen_;
 };

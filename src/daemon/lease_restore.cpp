@@ -39,29 +39,33 @@ Result<void> LeaseManager::restore() {
   settled_at_ = parts_.loop.now() +
                 std::max<Duration>(parts_.config.reconnect_grace, std::chrono::seconds(1));
   const std::string boot_id = parts_.processes.boot_id();
-  for (const ports::StoredLease& stored : leases) restore_one(stored, boot_id);
+  for (const ports::StoredLease& stored : leases) GPUROTA_TRY(restore_one(stored, boot_id));
   return {};
 }
 
-void LeaseManager::restore_one(const ports::StoredLease& stored, const std::string& boot_id) {
+// An error where it cannot be told who of it lives: nobody is taken for dead by that.
+Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
+                                       const std::string& boot_id) {
   LeaseEntry entry(parts_.processes);
   entry.lease = lease_of(stored);
   entry.ticket = stored.ticket;
   entry.token = stored.token;
   // Pids and cgroups of another boot mean nothing.
   const bool same_boot = stored.boot_id == boot_id;
+  using Found = Result<std::optional<TrackedProcess>>;
   const auto find = [&](const std::optional<ports::ProcessId>& process,
-                        std::function<void()> on_death) -> std::optional<TrackedProcess> {
+                        std::function<void()> on_death) -> Found {
     if (!process || !same_boot) return std::nullopt;
-    auto tracked = track(parts_.processes, *process, std::move(on_death));
-    return tracked ? std::optional(std::move(*tracked)) : std::nullopt;
+    return unless_gone(track(parts_.processes, *process, std::move(on_death)));
   };
   const LeaseId id = stored.id;
   // Only a lease that its processes hold has one process for both.
   entry.automatic = stored.main && stored.main == stored.holder;
-  entry.holder = find(stored.holder,
-                      entry.automatic ? [this, id] { on_process_death(id); } : on_holder_death(id));
-  entry.main = find(stored.main, entry.automatic ? std::function<void()>() : on_main_death(id));
+  GPUROTA_ASSIGN_OR_RETURN(
+      entry.holder, find(stored.holder, entry.automatic ? [this, id] { on_process_death(id); }
+                                                        : on_holder_death(id)));
+  GPUROTA_ASSIGN_OR_RETURN(
+      entry.main, find(stored.main, entry.automatic ? std::function<void()>() : on_main_death(id)));
   entry.subreaper = stored.subreaper;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;
@@ -82,7 +86,7 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
     if (timer) entry.timer = std::move(*timer);
   }
   const bool waits = entry.timer != nullptr || entry.lease.kind == LeaseKind::kReservation;
-  if (same_boot) restore_commands(entry, stored);
+  if (same_boot) GPUROTA_TRY(restore_commands(entry, stored));
   parts_.grants.open(entry.lease);
   const auto [added, fresh] = entries_.emplace(id, std::move(entry));
   arm_expiry(added->second);
@@ -94,6 +98,7 @@ void LeaseManager::restore_one(const ports::StoredLease& stored, const std::stri
   } else if (main && !holder) {
     end(id, EndCause::kLost, "the process that held it ended while the daemon was away");
   }
+  return {};
 }
 
 }  // namespace gpurota::daemon

@@ -1,6 +1,7 @@
 // gpurotad: flags, adapters, the daemon, the loop.
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/memory_reserve.h"
 #include "base/standard_streams.h"
 #include "config/config.h"
 #include "daemon/daemon.h"
@@ -29,6 +30,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <string_view>
 
@@ -103,6 +105,16 @@ void end_at_once(int /*signal*/) {
   ::_exit(0);
 }
 
+// What was begun cannot be finished: the next daemon goes on from what is stored, which no half of a change is in.
+[[noreturn]] void end_for_want() {
+  constexpr std::string_view kText =
+      "gpurotad ends: something that it had begun needed more memory than there is; leases stay, "
+      "and "
+      "so do programs\n";
+  (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(1);
+}
+
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options) {
   Daemon::Places places;
   places.control_socket = ipc::control_socket(paths.runtime_dir);
@@ -162,6 +174,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   SteadyStore store(*loop, *database);
   StoreSettler settler(*loop, store);
   sys::SystemProcesses processes(*loop);
+  GPUROTA_TRY(processes.read_machine());
   Daemon::World world = {
       *loop,
       [] { return std::make_unique<nvml::NvmlProbe>(); },
@@ -217,6 +230,8 @@ Result<void> run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace gpurota;
   occupy_closed_streams();
+  memory_reserve::install();
+  std::set_terminate(daemon::end_for_want);
   const auto options = daemon::parse_options(argc, argv);
   if (!options) {
     std::fprintf(stderr, "gpurotad: %s\n", options.error().message.c_str());

@@ -107,7 +107,7 @@ class Queue {
   void remember(const lease::QueueDecision& decision);
   bool look_at_keeping();
   void decide_again_in_time();
-  void restore_one(const ports::StoredRequest& stored);
+  Result<void> restore_one(const ports::StoredRequest& stored);
   QueueEntry take(RequestId id);
 
   Parts parts_;

@@ -14,7 +14,7 @@ constexpr Duration kComeBackWithin = std::chrono::seconds(10);
 Result<void> Queue::restore() {
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredRequest> requests,
                            parts_.store.load_requests());
-  for (const ports::StoredRequest& stored : requests) restore_one(stored);
+  for (const ports::StoredRequest& stored : requests) GPUROTA_TRY(restore_one(stored));
   if (entries_.empty()) return {};
   auto timer = parts_.loop.add_timer(
       parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
@@ -31,19 +31,22 @@ Result<void> Queue::restore() {
   return {};
 }
 
-void Queue::restore_one(const ports::StoredRequest& stored) {
+// An error where it cannot be told whether its process lives.
+Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
   const RequestId id = stored.id;
-  const auto drop = [&](const char* why) {
+  const auto drop = [&](const char* why) -> Result<void> {
     log::info("request is dropped", {{"request", to_string(id)}, {"reason", why}});
     if (auto removed = parts_.store.remove_request(id); !removed) {
       log::error("cannot remove a request from the store, ignoring",
                  {{"request", to_string(id)}, {"error", removed.error().message}});
     }
+    return {};
   };
   if (stored.boot_id != parts_.processes.boot_id()) return drop("the machine was restarted");
-  auto holder = track(parts_.processes, stored.holder, [this, id] {
-    leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
-  });
+  GPUROTA_ASSIGN_OR_RETURN(auto holder,
+                           unless_gone(track(parts_.processes, stored.holder, [this, id] {
+                             leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
+                           })));
   if (!holder) return drop("the process that waited ended while the daemon was away");
   QueueEntry entry;
   entry.id = id;
@@ -70,6 +73,7 @@ void Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked.ticket = stored.ticket;
   log::info("request restored", {{"request", to_string(id)}});
   entries_.push_back(std::move(entry));
+  return {};
 }
 
 }  // namespace gpurota::daemon

@@ -4,6 +4,8 @@
 #include "ports/processes.h"
 
 #include <functional>
+#include <optional>
+#include <utility>
 
 namespace gpurota::daemon {
 
@@ -16,6 +18,9 @@ struct TrackedProcess {
   bool alive() const { return handle && handle->alive(); }
 };
 
+// Until somebody who could not be looked at is looked at again.
+inline constexpr Duration kLookAgain = std::chrono::milliseconds(100);
+
 // Opens and watches. kGone if it has ended.
 inline Result<TrackedProcess> track(ports::Processes& processes, const ports::ProcessId& process,
                                     std::function<void()> on_death) {
@@ -27,6 +32,15 @@ inline Result<TrackedProcess> track(ports::Processes& processes, const ports::Pr
                              processes.on_death(*tracked.handle, std::move(on_death)));
   }
   return tracked;
+}
+
+// Nothing of what has ended. An error is not its end: who cannot be looked at just now may live.
+template <class Found>
+Result<std::optional<Found>> unless_gone(Result<Found> found) {
+  if (found) return std::optional<Found>(std::move(*found));
+  const Code code = found.error().code;
+  if (code == Code::kGone || code == Code::kDenied || code == Code::kNotFound) return std::nullopt;
+  return tl::unexpected<Error>(std::move(found).error());
 }
 
 // Whoever has this number now. Only for a child of ours that has not been collected, whose number nobody else can have; of

@@ -68,8 +68,7 @@ class SignalsBlocked {
 
 bool start_thread(void* (*run)(void*), void* argument) {
   Threads t;
-  if (!find_create(&t.create) ||
-      !find(&t.attr_init, g_attr_init, "pthread_attr_init") ||
+  if (!find_create(&t.create) || !find(&t.attr_init, g_attr_init, "pthread_attr_init") ||
       !find(&t.set_stack, g_set_stack, "pthread_attr_setstacksize") ||
       !find(&t.set_detached, g_set_detached, "pthread_attr_setdetachstate")) {
     return false;

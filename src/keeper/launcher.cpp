@@ -136,14 +136,23 @@ void Launcher::withdraw(std::uint64_t job) {
   (void)::unlink((place_of(job) + "/" + jobs::kOrdersFile).c_str());
 }
 
-std::optional<pid_t> Launcher::holder(std::uint64_t job) const {
+Result<std::optional<pid_t>> Launcher::find_holder(std::uint64_t job) const {
   const std::string path = place_of(job) + "/" + jobs::kLockFile;
   const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  if (!fd || ::fcntl(fd.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  if (!fd || ::fcntl(fd.get(), F_GETLK, &lock) != 0) {
+    return fail_errno("cannot look at who holds " + path, errno);
+  }
+  if (lock.l_type == F_UNLCK) return std::nullopt;
   return lock.l_pid;
+}
+
+bool Launcher::is_held_by(std::uint64_t job, pid_t keeper) const {
+  const auto holder = find_holder(job);
+  return holder && *holder == keeper;
 }
 
 void Launcher::collect(pid_t keeper) { (void)::waitpid(keeper, nullptr, WNOHANG); }

@@ -34,7 +34,7 @@ class Launcher {
         kind_(std::move(kind)) {}
 
   // Starts a keeper: the pid of a child of ours. It is the keeper, or it asks systemd for one: when it has
-  // ended, holder() tells who goes on, and if nobody does, read_report() why. The last run's report is
+  // ended, find_holder() tells who goes on, and if nobody does, read_report() why. The last run's report is
   // gone then. `place` is called with a keeper that is our child before it executes anything.
   Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders,
                       const std::function<void(pid_t)>& place = nullptr);
@@ -42,10 +42,11 @@ class Launcher {
   void clear(std::uint64_t job);
   // Whether a keeper has come to its lock since clear(), or may have.
   bool began(std::uint64_t job) const;
-  // A keeper that has not read its orders yet will not run. Then ask holder() once more.
+  // A keeper that has not read its orders yet will not run. Then ask find_holder() once more.
   void withdraw(std::uint64_t job);
-  // The keeper that lives, whoever started it; the kernel knows.
-  std::optional<pid_t> holder(std::uint64_t job) const;
+  // The keeper that lives, whoever started it; the kernel knows. An error is not that there is none.
+  Result<std::optional<pid_t>> find_holder(std::uint64_t job) const;
+  bool is_held_by(std::uint64_t job, pid_t keeper) const;
   // Collects a keeper that has ended, if it is ours to collect.
   void collect(pid_t keeper);
   // kNotFound where a keeper ended without a word.

@@ -59,7 +59,7 @@ TEST_F(LauncherTest, WhatNobodyKnowsAndNobodyUsesIsRemoved) {
   const auto asks = launcher_.start(kJob, orders_);
   ASSERT_TRUE(asks) << asks.error().message;
   EXPECT_EQ(wait_for(*asks), 0);
-  const auto keeper = launcher_.holder(kJob);
+  const auto keeper = *launcher_.find_holder(kJob);
   ASSERT_TRUE(keeper);
   for (const char* name : {"jobs/8", "jobs/9", "jobs/other"}) {
     ASSERT_EQ(::mkdir(dir_.file(name).c_str(), 0700), 0);
@@ -75,19 +75,19 @@ TEST_F(LauncherTest, WhatNobodyKnowsAndNobodyUsesIsRemoved) {
   EXPECT_TRUE(is_there("jobs/7/orders")) << "its keeper lives";
   while (log() != "up\n") (void)::usleep(5'000);
   (void)::kill(*keeper, SIGTERM);
-  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+  while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
 }
 
 TEST_F(LauncherTest, FindsTheKeeperThatSystemdHasStarted) {
   const auto asks = launcher_.start(kJob, orders_);
   ASSERT_TRUE(asks) << asks.error().message;
   EXPECT_EQ(wait_for(*asks), 0);
-  const auto keeper = launcher_.holder(kJob);
+  const auto keeper = *launcher_.find_holder(kJob);
   ASSERT_TRUE(keeper);
   EXPECT_NE(*keeper, *asks);
   while (log() != "up\n") (void)::usleep(5'000);
   (void)::kill(*keeper, SIGTERM);
-  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+  while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
   EXPECT_EQ(*launcher_.read_report(kJob), (jobs::KeeperReport{false, 3, ""}));
   EXPECT_TRUE(launcher_.forget(kJob));
 }
@@ -103,13 +103,13 @@ TEST_F(LauncherTest, AsksForAUnitOfItsOwnAndTellsNoSecrets) {
   EXPECT_THAT(asked, HasSubstr("--property=Delegate=yes"));
   EXPECT_THAT(asked, HasSubstr("--property=Before=gpurotad.service"));
   EXPECT_THAT(asked, Not(HasSubstr("hush")));
-  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+  while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
 }
 
 TEST_F(LauncherTest, SaysWhySystemdDidNot) {
   (void)::setenv("STAND_IN_ERROR", "Failed to connect to bus", 1);
   EXPECT_NE(wait_for(*launcher_.start(kJob, orders_)), 0);
-  EXPECT_FALSE(launcher_.holder(kJob));
+  EXPECT_FALSE(*launcher_.find_holder(kJob));
   EXPECT_EQ(launcher_.read_report(kJob)->cannot_start,
             "systemd did not start it: Failed to connect to bus");
 }
@@ -143,10 +143,10 @@ TEST_F(LauncherTest, AKeeperThatComesTooLateDoesNotRun) {
   const auto asks = launcher_.start(kJob, orders_);
   ASSERT_TRUE(asks);
   launcher_.withdraw(kJob);
-  EXPECT_FALSE(launcher_.holder(kJob));
+  EXPECT_FALSE(*launcher_.find_holder(kJob));
   gpurota::testing::write_file(gate, "");
   EXPECT_EQ(wait_for(*asks), 0);
-  while (launcher_.holder(kJob)) (void)::usleep(5'000);
+  while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
   EXPECT_EQ(log(), "");
   EXPECT_NE(launcher_.read_report(kJob)->cannot_start, "");
 }

@@ -33,7 +33,9 @@ void remove_leftovers(const std::string& directory, Launcher& launcher,
   std::vector<std::uint64_t> numbers;
   while (const dirent* entry = ::readdir(open.get())) {
     const auto number = parse_number(entry->d_name);
-    if (number && !known(*number) && !launcher.holder(*number)) numbers.push_back(*number);
+    if (!number || known(*number)) continue;
+    const auto holder = launcher.find_holder(*number);
+    if (holder && !*holder) numbers.push_back(*number);
   }
   for (const std::uint64_t number : numbers) {
     if (const auto gone = launcher.forget(number); !gone) {

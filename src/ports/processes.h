@@ -70,7 +70,8 @@ class Processes {
   virtual Result<std::vector<std::string>> command_of(pid_t pid) = 0;
   // Counts up whenever command_of would say something else than before of some process.
   virtual std::uint64_t changes() const = 0;
-  virtual std::vector<ProcessInfo> read_all() = 0;  // a snapshot for ancestry
+  // A snapshot for ancestry: all of them, or an error.
+  virtual Result<std::vector<ProcessInfo>> read_all() = 0;
   virtual std::string boot_id() = 0;
   // "alice"; the number where there is no such account, and until a slow name service has answered.
   virtual std::string user_name(uid_t uid) = 0;
@@ -81,7 +82,8 @@ class Processes {
   // process leaves no limit it was under. kUnavailable where there is no writable cgroup v2.
   // `name` begins with kCgroupPrefix: no other cgroup is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) = 0;
-  virtual std::vector<pid_t> cgroup_members(const std::string& cgroup) = 0;  // below it too
+  // Those below it too. Of a cgroup that is gone there are none.
+  virtual Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) = 0;
   // Kills everything in it with cgroup.kill (or one by one before Linux 5.14).
   virtual Result<void> kill_cgroup(const std::string& cgroup) = 0;
   // Removes it if empty; not an error if it is gone already.

@@ -19,7 +19,9 @@ constexpr int kBusyMs = 2000;
 
 Error make_error(sqlite3* db, int result, const std::string& path) {
   Error error{Code::kIo, db == nullptr ? result : ::sqlite3_extended_errcode(db), ""};
-  const char* reason = db == nullptr ? ::sqlite3_errstr(result) : ::sqlite3_errmsg(db);
+  // Not every error is the connection's: a value that cannot be bound for want of memory is not.
+  const bool told = db != nullptr && ::sqlite3_errcode(db) != SQLITE_OK;
+  const char* reason = told ? ::sqlite3_errmsg(db) : ::sqlite3_errstr(result);
   switch (result & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:

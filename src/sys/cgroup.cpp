@@ -68,8 +68,8 @@ int write_to(const std::string& path, const std::string& text) {
   return 0;
 }
 
-// Directories below and including `directory`, deepest last.
-std::vector<std::string> subtree(const std::string& directory) {
+// Directories below and including `directory`, deepest last. Those that are removed meanwhile may be among them.
+Result<std::vector<std::string>> subtree(const std::string& directory) {
   std::vector<std::string> all{directory};
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator at(directory, error), end; !error && at != end;
@@ -77,6 +77,8 @@ std::vector<std::string> subtree(const std::string& directory) {
     std::error_code ignored;
     if (at->is_directory(ignored) && !at->is_symlink(ignored)) all.push_back(at->path().string());
   }
+  if (error && error.value() != ENOENT)
+    return fail_errno("cannot read " + directory, error.value());
   return all;
 }
 
@@ -122,7 +124,8 @@ Result<std::string> make_cgroup(const std::string& parent, const std::string& na
   };
   if (::mkdir(directory.c_str(), 0755) != 0) {
     if (errno != EEXIST) return unavailable(errno);
-    if (!read_cgroup_members(directory).empty()) {
+    const auto members = read_cgroup_members(directory);
+    if (!members || !members->empty()) {
       return fail(Code::kLimit, fmt::format("the control group {} is in use", directory), EEXIST);
     }
   }
@@ -133,10 +136,12 @@ Result<std::string> make_cgroup(const std::string& parent, const std::string& na
   return unavailable(error_number);
 }
 
-std::vector<pid_t> read_cgroup_members(const std::string& directory) {
+Result<std::vector<pid_t>> read_cgroup_members(const std::string& directory) {
   std::vector<pid_t> pids;
-  for (const std::string& each : subtree(directory)) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto directories, subtree(directory));
+  for (const std::string& each : directories) {
     const auto text = read_whole(each + "/cgroup.procs");
+    if (!text && is_shortage(errno)) return fail_errno("cannot read the members of " + each, errno);
     if (!text) continue;
     for (const std::string_view line : split(*text, '\n')) {
       pid_t pid = 0;  // stays 0 for a process of a pid namespace that is not below ours
@@ -155,7 +160,7 @@ Result<void> kill_cgroup(const std::string& directory) {
   if (error_number != ENOENT) return fail_errno("cannot kill " + directory, error_number);
   // Before Linux 5.14: one by one, again for those that were being forked meanwhile.
   for (int round = 0; round < 20; ++round) {
-    const auto members = read_cgroup_members(directory);
+    GPUROTA_ASSIGN_OR_RETURN(const auto members, read_cgroup_members(directory));
     if (members.empty()) return {};
     for (const pid_t pid : members) (void)::kill(pid, SIGKILL);
   }
@@ -164,7 +169,7 @@ Result<void> kill_cgroup(const std::string& directory) {
 
 Result<void> remove_cgroup(const std::string& directory) {
   GPUROTA_TRY(check_ours(directory));
-  const auto all = subtree(directory);
+  GPUROTA_ASSIGN_OR_RETURN(const auto all, subtree(directory));
   for (auto each = all.rbegin(); each != all.rend(); ++each) {
     if (::rmdir(each->c_str()) != 0 && errno != ENOENT) {
       return fail_errno("cannot remove the control group " + *each, errno);

@@ -35,7 +35,7 @@ std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgr
 Result<std::string> make_cgroup(const std::string& parent, const std::string& name, pid_t pid);
 
 // The processes in it and below.
-std::vector<pid_t> read_cgroup_members(const std::string& directory);
+Result<std::vector<pid_t>> read_cgroup_members(const std::string& directory);
 
 // Success if it is gone, or gone when this returns.
 Result<void> kill_cgroup(const std::string& directory);

@@ -77,7 +77,7 @@ TEST(Cgroup, OnlyGpurotasOwnAreTouched) {
 TEST(Cgroup, GoneIsKilledAndRemoved) {
   EXPECT_TRUE(kill_cgroup("/nowhere/gpurota-1"));
   EXPECT_TRUE(remove_cgroup("/nowhere/gpurota-1"));
-  EXPECT_TRUE(read_cgroup_members("/nowhere/gpurota-1").empty());
+  EXPECT_TRUE(read_cgroup_members("/nowhere/gpurota-1")->empty());
 }
 
 TEST(Cgroup, ATreeThatCannotBeChangedIsUnavailableWithTheReason) {

@@ -11,6 +11,10 @@
 
 namespace gpurota::sys {
 
+bool is_shortage(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM;
+}
+
 std::optional<std::string> read_whole(const std::string& path, std::size_t limit) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;

@@ -1,5 +1,6 @@
 #include "sys/sd_event_loop.h"
 
+#include "base/memory_reserve.h"
 #include "sys/clock.h"
 
 #include <fmt/core.h>
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -20,9 +20,6 @@ namespace gpurota::sys {
 namespace {
 
 using ports::Urgency;
-
-// In microseconds. Passed with every timer: sd-event would take 250 ms for the lack of it.
-constexpr std::uint64_t kAccuracy = 1000;
 
 std::int64_t priority_of(Urgency urgency) {
   switch (urgency) {
@@ -36,14 +33,6 @@ std::int64_t priority_of(Urgency urgency) {
       return 100;
   }
   return 0;
-}
-
-// Rounded up: a timer is never early. The far future is "never" (UINT64_MAX).
-std::uint64_t to_microseconds(TimePoint when) {
-  using std::chrono::microseconds;
-  if (when == TimePoint::max()) return UINT64_MAX;
-  const auto since = std::chrono::ceil<microseconds>(when.time_since_epoch()).count();
-  return since < 1 ? 1 : static_cast<std::uint64_t>(since);
 }
 
 tl::unexpected<Error> fail_sd(std::string_view what, int negative_errno) {
@@ -60,9 +49,6 @@ struct SdEventLoop::Registration : std::enable_shared_from_this<Registration> {
 
   static int on_io(sd_event_source*, int, std::uint32_t events, void* self) {
     return static_cast<Registration*>(self)->call(events);
-  }
-  static int on_time(sd_event_source*, std::uint64_t, void* self) {
-    return static_cast<Registration*>(self)->call(0);
   }
   static int on_signal(sd_event_source*, const struct signalfd_siginfo*, void* self) {
     return static_cast<Registration*>(self)->call(0);
@@ -111,6 +97,7 @@ SdEventLoop::SdEventLoop(sd_event* event, Fd wake) : event_(event), wake_(std::m
 SdEventLoop::~SdEventLoop() {
   wake_source_.reset();
   clients_source_.reset();
+  for (auto& timers : timers_) timers.reset();
   ::sd_event_unref(event_);
 }
 
@@ -124,6 +111,11 @@ Result<std::unique_ptr<SdEventLoop>> SdEventLoop::make() {
   GPUROTA_ASSIGN_OR_RETURN(loop->wake_source_,
                            loop->watch_one(loop->wake_.get(), false, Urgency::kSchedule,
                                            [self = loop.get()](unsigned) { self->run_posted(); }));
+  for (const Urgency urgency :
+       {Urgency::kSafety, Urgency::kSchedule, Urgency::kClient, Urgency::kHousekeeping}) {
+    GPUROTA_ASSIGN_OR_RETURN(loop->timers_.at(static_cast<std::size_t>(urgency)),
+                             TimerQueue::make(event, priority_of(urgency)));
+  }
   GPUROTA_ASSIGN_OR_RETURN(loop->clients_, PollSet::make());
   GPUROTA_ASSIGN_OR_RETURN(
       loop->clients_source_,
@@ -151,12 +143,7 @@ Result<ports::EventLoop::SourcePtr> SdEventLoop::watch_one(int fd, bool writable
 
 Result<ports::EventLoop::SourcePtr> SdEventLoop::add_timer(TimePoint when, Urgency urgency,
                                                            std::function<void()> callback) {
-  auto source = std::make_unique<SdSource>([f = std::move(callback)](unsigned) { f(); });
-  int r = ::sd_event_add_time(event_, &(*source)->source, CLOCK_MONOTONIC, to_microseconds(when),
-                              kAccuracy, &Registration::on_time, source->get());
-  if (r >= 0) r = ::sd_event_source_set_priority((*source)->source, priority_of(urgency));
-  if (r < 0) return fail_sd("cannot set a timer", r);
-  return source;
+  return timers_.at(static_cast<std::size_t>(urgency))->add(when, std::move(callback));
 }
 
 Result<ports::EventLoop::SourcePtr> SdEventLoop::on_signal(int signal,
@@ -197,8 +184,9 @@ void SdEventLoop::run_posted() {
 
 TimePoint SdEventLoop::now() const { return monotonic_now(); }
 
-// As sd_event_run, and with a look at the clock.
+// As sd_event_run, and with a look at the clock. What comes in finds the reserve of memory full, if that can be.
 int SdEventLoop::run_round() {
+  (void)memory_reserve::fill();
   int r = ::sd_event_prepare(event_);
   if (r == 0) r = ::sd_event_wait(event_, UINT64_MAX);
   if (r <= 0) return r;

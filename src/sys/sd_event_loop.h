@@ -5,7 +5,9 @@
 #include "ports/event_loop.h"
 #include "sys/poll_set.h"
 #include "sys/round_times.h"
+#include "sys/timer_queue.h"
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -24,6 +26,7 @@ class SdEventLoop final : public ports::EventLoop {
 
   Result<SourcePtr> watch_fd(int fd, bool writable, ports::Urgency urgency,
                              std::function<void(unsigned events)> callback) override;
+  // Never an error.
   Result<SourcePtr> add_timer(TimePoint when, ports::Urgency urgency,
                               std::function<void()> callback) override;
   // Call it before other threads are started: they inherit the blocked signal.
@@ -54,7 +57,8 @@ class SdEventLoop final : public ports::EventLoop {
   RoundTimes rounds_;
   Fd wake_;  // an eventfd: tasks have been posted
   SourcePtr wake_source_;
-  std::unique_ptr<PollSet> clients_;  // descriptors of Urgency::kClient
+  std::array<std::unique_ptr<TimerQueue>, 4> timers_;  // by urgency
+  std::unique_ptr<PollSet> clients_;                   // descriptors of Urgency::kClient
   SourcePtr clients_source_;
   std::mutex mutex_;
   std::deque<std::function<void()>> posted_;  // guarded by mutex_

@@ -35,11 +35,9 @@ tl::unexpected<Error> out_of_descriptors(int error_number) {
       error_number);
 }
 
-// Hidden or gone? Both look the same in /proc where hidepid is set. Neither, if nothing can be opened.
-tl::unexpected<Error> unreadable(pid_t pid) {
-  if (!Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)) && (errno == EMFILE || errno == ENFILE)) {
-    return out_of_descriptors(errno);
-  }
+// Hidden or gone? Both look the same in /proc where hidepid is set. Neither, if nothing could be opened: `why` is errno.
+tl::unexpected<Error> unreadable(pid_t pid, int why) {
+  if (is_shortage(why)) return out_of_descriptors(why);
   if (::kill(pid, 0) == 0 || errno == EPERM) {
     return fail(Code::kDenied,
                 fmt::format("process {} is hidden (/proc is mounted with hidepid)", pid));
@@ -47,9 +45,11 @@ tl::unexpected<Error> unreadable(pid_t pid) {
   return process_ended(pid);
 }
 
+// Nothing: errno says why, as far as the system has told.
 std::optional<ProcessInfo> read_process(pid_t pid) {
+  errno = 0;
   const auto stat = read_proc_stat(pid);
-  const auto uids = read_proc_uids(pid);
+  const auto uids = stat ? read_proc_uids(pid) : std::nullopt;
   if (!stat || !uids) return std::nullopt;
   ProcessInfo info;
   info.pid = pid;
@@ -129,9 +129,16 @@ class SystemProcesses::SystemHandle final : public Handle {
 
 SystemProcesses::SystemProcesses(EventLoop& loop)
     : loop_(loop), names_(loop, std::make_shared<SystemAccounts>()), commands_(loop) {
-  if (const auto mountinfo = read_whole("/proc/self/mountinfo", 16 << 20)) {
-    cgroups_ = parse_cgroup_mount(*mountinfo);
-  }
+  (void)read_machine();
+}
+
+Result<void> SystemProcesses::read_machine() {
+  const auto mountinfo = read_whole("/proc/self/mountinfo", 16 << 20);
+  if (!mountinfo && is_shortage(errno)) return fail_errno("cannot read the mounts", errno);
+  if (mountinfo) cgroups_ = parse_cgroup_mount(*mountinfo);
+  if (boot_id().empty() && is_shortage(errno))
+    return fail_errno("cannot read the boot's id", errno);
+  return {};
 }
 
 Result<ports::Processes::HandlePtr> SystemProcesses::open(const ports::ProcessId& process) {
@@ -151,7 +158,7 @@ Result<ports::Processes::HandlePtr> SystemProcesses::open(const ports::ProcessId
   }
   // After opening: what has this pid and this start time now is what the pidfd refers to.
   const auto info = read_process(pid);
-  if (!info) return unreadable(pid);
+  if (!info) return unreadable(pid, errno);
   if (info->start_ticks != process.start_ticks) return process_ended(pid);
   auto shared = std::make_shared<Pidfd>(Pidfd{std::move(pidfd), nullptr});
   if (admission_) {
@@ -167,12 +174,12 @@ Result<EventLoop::SourcePtr> SystemProcesses::on_death(Handle& process,
 
 Result<ProcessInfo> SystemProcesses::read_info(pid_t pid) {
   if (const auto info = read_process(pid)) return *info;
-  return unreadable(pid);
+  return unreadable(pid, errno);
 }
 
 Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
   const auto process = read_process(pid);
-  if (!process) return unreadable(pid);
+  if (!process) return unreadable(pid, errno);
   return commands_.of(*process);
 }
 
@@ -186,23 +193,27 @@ bool SystemProcesses::is_stopped(pid_t pid) {
   return events && events->find("frozen 1") != std::string::npos;
 }
 
-std::vector<ProcessInfo> SystemProcesses::read_all() {
+Result<std::vector<ProcessInfo>> SystemProcesses::read_all() {
   std::vector<ProcessInfo> all;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
-  while (proc) {
+  if (!proc) return fail_errno("cannot read /proc", errno);
+  for (;;) {
     const dirent* entry = ::readdir(proc.get());
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || end != name.data() + name.size()) continue;
-    if (const auto info = read_process(pid)) all.push_back(*info);
+    const auto info = read_process(pid);
+    if (info) all.push_back(*info);
+    if (!info && is_shortage(errno)) return out_of_descriptors(errno);
   }
   return all;
 }
 
 std::string SystemProcesses::boot_id() {
   if (boot_id_.empty()) {
+    errno = 0;
     boot_id_ = read_whole("/proc/sys/kernel/random/boot_id", 100).value_or("");
     while (!boot_id_.empty() && boot_id_.back() == '\n') boot_id_.pop_back();
   }
@@ -224,7 +235,7 @@ Result<std::string> SystemProcesses::make_child_cgroup(pid_t pid, const std::str
   return fail(Code::kUnavailable, fmt::format("process {} is in no visible control group", pid));
 }
 
-std::vector<pid_t> SystemProcesses::cgroup_members(const std::string& cgroup) {
+Result<std::vector<pid_t>> SystemProcesses::cgroup_members(const std::string& cgroup) {
   return read_cgroup_members(cgroup);
 }
 

@@ -19,6 +19,9 @@ class SystemProcesses final : public ports::Processes {
  public:
   // `loop` tells of deaths and must outlive this.
   explicit SystemProcesses(ports::EventLoop& loop);
+  // Which boot this is, and where control groups are; as good as done where no error is. Without them nobody can be told to
+  // have been there before.
+  Result<void> read_machine();
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;
   void set_admission(Admission admission) override { admission_ = std::move(admission); }
@@ -28,12 +31,12 @@ class SystemProcesses final : public ports::Processes {
   bool is_stopped(pid_t pid) override;
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return commands_.changes(); }
-  std::vector<ports::ProcessInfo> read_all() override;
+  Result<std::vector<ports::ProcessInfo>> read_all() override;
   std::string boot_id() override;
   std::string user_name(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
-  std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
+  Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) override;
   Result<void> kill_cgroup(const std::string& cgroup) override;
   Result<void> remove_cgroup(const std::string& cgroup) override;
   std::string cgroup_of(pid_t pid) override;

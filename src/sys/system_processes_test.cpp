@@ -115,7 +115,7 @@ TEST_F(SystemProcessesTest, ReadsWhatAProcessIs) {
   EXPECT_EQ(processes_.command_of(pid).error().code, Code::kUnavailable) << "nobody waits for it";
   EXPECT_TRUE(loop_.run_until([&] { return processes_.command_of(pid).has_value(); }));
   EXPECT_NE(processes_.command_of(pid)->front().find("sys_test"), std::string::npos);
-  const auto all = processes_.read_all();
+  const auto all = *processes_.read_all();
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const auto& p) { return p.pid == pid; }));
   EXPECT_EQ(processes_.command_of(0x7ffffff0).error().code, Code::kGone);
 }
@@ -136,19 +136,19 @@ TEST_F(SystemProcessesTest, ACgroupHoldsAndEndsAllThatIsStartedInIt) {
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(processes_.cgroup_of(pid), *made);
   EXPECT_EQ(processes_.cgroup_of(::getpid()) + "/" + name, *made);
-  EXPECT_EQ(processes_.cgroup_members(*made), std::vector<pid_t>{pid});
+  EXPECT_EQ(*processes_.cgroup_members(*made), std::vector<pid_t>{pid});
 
   ASSERT_EQ(::write(go_.get(), "x", 1), 1);
-  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroup_members(*made).size() == 2; }))
+  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroup_members(*made)->size() == 2; }))
       << "what is forked in it is in it";
   const auto shared = processes_.make_child_cgroup(start(), name);
   EXPECT_EQ(shared.error().code, Code::kLimit) << "in use";
   EXPECT_FALSE(processes_.remove_cgroup(*made)) << "not empty";
   ASSERT_TRUE(processes_.kill_cgroup(*made));
   reap(pid);
-  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroup_members(*made).empty(); }));
+  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroup_members(*made)->empty(); }));
   EXPECT_TRUE(processes_.remove_cgroup(*made));
-  EXPECT_TRUE(processes_.cgroup_members(*made).empty());
+  EXPECT_TRUE(processes_.cgroup_members(*made)->empty());
   EXPECT_TRUE(processes_.remove_cgroup(*made));
 }
 

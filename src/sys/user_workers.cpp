@@ -3,7 +3,6 @@
 #include "base/log.h"
 
 #include <algorithm>
-#include <system_error>
 
 namespace gpurota::sys {
 
@@ -48,11 +47,8 @@ bool UserWorkers::make_room() {
 }
 
 std::unique_ptr<Worker> UserWorkers::make_worker(uid_t uid) {
-  try {
-    return std::make_unique<Worker>(loop_, name_ + "-" + std::to_string(uid));
-  } catch (const std::system_error&) {  // no thread can be had
-    return nullptr;
-  }
+  auto made = std::make_unique<Worker>(loop_, name_ + "-" + std::to_string(uid));
+  return made->has_thread() ? std::move(made) : nullptr;
 }
 
 void UserWorkers::note_question(uid_t uid, UserWorker& user) {

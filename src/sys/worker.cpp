@@ -1,5 +1,8 @@
 #include "sys/worker.h"
 
+#include "base/log.h"
+#include "base/threads.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
@@ -18,12 +21,11 @@ using Clock = std::chrono::steady_clock;
 std::atomic<int> g_left_behind{0};
 
 // A thread that begins with all signals blocked: the loop's signalfd gets them all.
-template <class Body>
-std::thread make_quiet_thread(Body body) {
+Result<std::thread> start_quiet_thread(std::function<void()> body) {
   sigset_t all, old;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread thread(std::move(body));
+  auto thread = start_thread(std::move(body));
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
   return thread;
 }
@@ -43,10 +45,28 @@ struct Worker::Shared {
 };
 
 Worker::Worker(ports::EventLoop& loop, const std::string& name)
-    : shared_(std::make_shared<Shared>(loop)) {
-  shared_->thread = make_quiet_thread(
+    : shared_(std::make_shared<Shared>(loop)), name_(name) {
+  begin();
+}
+
+bool Worker::has_thread() const { return shared_->thread.joinable(); }
+
+void Worker::begin() {
+  if (has_thread()) return;
+  auto thread = start_quiet_thread(
       [shared = shared_, alive = std::weak_ptr<std::size_t>(unfinished_)] { work(shared, alive); });
-  (void)::pthread_setname_np(shared_->thread.native_handle(), name.substr(0, 15).c_str());
+  if (thread) {
+    shared_->thread = std::move(*thread);
+    (void)::pthread_setname_np(shared_->thread.native_handle(), name_.substr(0, 15).c_str());
+    return;
+  }
+  if (!retry_) {
+    log::warn("a worker waits for a thread, trying again",
+              {{"worker", name_}, {"error", thread.error().message}});
+  }
+  auto timer = shared_->loop.add_timer(shared_->loop.now() + kPause, ports::Urgency::kSchedule,
+                                       [this] { begin(); });
+  if (timer) retry_ = std::move(*timer);
 }
 
 void Worker::ask_to_end() {
@@ -61,6 +81,7 @@ void Worker::ask_to_end() {
 
 Worker::~Worker() {
   ask_to_end();
+  if (!has_thread()) return;
   bool ended = false;
   {
     std::unique_lock lock(shared_->mutex);
@@ -79,6 +100,7 @@ int Worker::left_behind() { return g_left_behind; }
 
 void Worker::submit(std::function<Completion()> job) {
   ++*unfinished_;
+  begin();
   {
     const std::lock_guard lock(shared_->mutex);
     if (shared_->ending) return;

@@ -5,7 +5,7 @@
 //
 // Jobs run in order, one at a time. Made, used and destroyed on the loop's thread. Signals are blocked
 // in the worker's thread. A job that hangs is left behind with its thread when the worker is destroyed:
-// what it uses must be its own (shared, not borrowed).
+// what it uses must be its own (shared, not borrowed). Where no thread can be had one is made later: jobs wait for it.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -36,6 +36,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   static constexpr std::chrono::milliseconds kPatience{1000};
+  // Until it is tried again where there was no thread.
+  static constexpr std::chrono::milliseconds kPause{100};
   // So that several workers end in the time of one.
   void ask_to_end();
   // Threads of this process that were left behind in a job. With one the process must end by _exit:
@@ -51,7 +53,7 @@ class Worker {
     });
   }
   // For who would rather wait a little than go on without the answer: if the job is over within `patience`, done runs
-  // before this returns, else on the loop as ever. Tells which.
+  // before this returns, else on the loop as ever. Tells which. Where there is no thread it does not wait.
   template <class Job, class Done>
   bool run_and_wait(std::chrono::milliseconds patience, Job job, Done done) {
     const auto answer = std::make_shared<std::optional<std::invoke_result_t<Job&>>>();
@@ -65,21 +67,26 @@ class Worker {
         if (const Completion once = std::exchange(*finish, nullptr)) once();
       };
     });
-    if (over->get_future().wait_for(patience) != std::future_status::ready) return false;
+    if (!has_thread() || over->get_future().wait_for(patience) != std::future_status::ready)
+      return false;
     std::exchange(*finish, nullptr)();
     return true;
   }
+  bool has_thread() const;
   // Jobs submitted whose completions have not run. One that stays is a job that hangs.
   std::size_t unfinished() const { return *unfinished_; }
 
  private:
   // What the thread uses: it may outlive the worker.
   struct Shared;
+  void begin();
   static void work(const std::shared_ptr<Shared>& shared, const std::weak_ptr<std::size_t>& alive);
 
   // Owned here alone; completions hold it weakly, and so know whether the worker is still there.
   std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);
   std::shared_ptr<Shared> shared_;
+  const std::string name_;
+  ports::EventLoop::SourcePtr retry_;  // while there is no thread
 };
 
 }  // namespace gpurota::sys

@@ -1,6 +1,7 @@
 #include "sys/worker.h"
 
 #include "testing/fake_event_loop.h"
+#include "testing/no_threads.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -64,6 +66,31 @@ TEST(Worker, WhoDoesNotWaitForOneThatHangsHasTheAnswerOnTheLoop) {
   EXPECT_FALSE(answered);
   let_go.set_value();
   EXPECT_TRUE(loop.run_until([&] { return answered; }));
+}
+
+TEST(Worker, DoesWhatItWasAskedOnceThereIsAThread) {
+  FakeEventLoop loop;
+  auto none = std::make_optional<testing::NoThreads>();
+  Worker worker(loop, "w");
+  bool done = false;
+  worker.run([] { return 1; }, [&](int) { done = true; });
+  EXPECT_FALSE(worker.has_thread());
+  EXPECT_FALSE(worker.run_and_wait(
+      std::chrono::minutes(1), [] { return 1; }, [](int) {}))
+      << "nobody would answer";
+  loop.advance(Worker::kPause);
+  EXPECT_FALSE(worker.has_thread());
+  none.reset();
+  loop.advance(Worker::kPause);
+  EXPECT_TRUE(worker.has_thread());
+  EXPECT_TRUE(loop.run_until([&] { return done; }));
+}
+
+TEST(Worker, EndsAlsoIfItNeverHadAThread) {
+  FakeEventLoop loop;
+  const testing::NoThreads none;
+  Worker worker(loop, "w");
+  worker.run([] { return 1; }, [](int) { ADD_FAILURE(); });
 }
 
 TEST(Worker, CompletionsOfADestroyedWorkerDoNotRun) {

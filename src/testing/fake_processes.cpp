@@ -58,6 +58,12 @@ void post_if_watched(ports::EventLoop& loop, std::weak_ptr<std::function<void()>
 
 }  // namespace
 
+namespace {
+
+tl::unexpected<Error> out_of_descriptors() { return fail(Code::kLimit, "out of descriptors"); }
+
+}  // namespace
+
 FakeProcesses::FakeProcesses(ports::EventLoop& loop) : loop_(loop) { cgroups_.insert(kRootCgroup); }
 
 FakeProcesses::~FakeProcesses() = default;
@@ -111,6 +117,7 @@ void FakeProcesses::deliver(Process& process, int signal) {
 }
 
 Result<ports::Processes::HandlePtr> FakeProcesses::open(const ports::ProcessId& process) {
+  if (is_short_) return out_of_descriptors();
   const auto at = processes_.find(process.pid);
   if (at == processes_.end() || at->second->info.id() != process) {
     return fail(Code::kGone, fmt::format("process {} has ended", process.pid));
@@ -132,6 +139,7 @@ Result<ports::EventLoop::SourcePtr> FakeProcesses::on_death(Handle& process,
 
 Result<ports::ProcessInfo> FakeProcesses::read_info(pid_t pid) {
   ++reads_;
+  if (is_short_) return out_of_descriptors();
   const auto at = processes_.find(pid);
   if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
   return at->second->info;
@@ -146,7 +154,8 @@ Result<std::vector<std::string>> FakeProcesses::command_of(pid_t pid) {
   return at->second->command;
 }
 
-std::vector<ports::ProcessInfo> FakeProcesses::read_all() {
+Result<std::vector<ports::ProcessInfo>> FakeProcesses::read_all() {
+  if (is_short_) return out_of_descriptors();
   std::vector<ports::ProcessInfo> infos;
   for (const auto& [pid, process] : processes_) infos.push_back(process->info);
   return infos;
@@ -174,7 +183,8 @@ Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::strin
   return at->second->cgroup;
 }
 
-std::vector<pid_t> FakeProcesses::cgroup_members(const std::string& cgroup) {
+Result<std::vector<pid_t>> FakeProcesses::cgroup_members(const std::string& cgroup) {
+  if (is_short_) return out_of_descriptors();
   std::vector<pid_t> pids;
   for (const auto& [pid, process] : processes_) {
     if (ports::is_in_cgroup(process->cgroup, cgroup)) pids.push_back(pid);
@@ -183,12 +193,14 @@ std::vector<pid_t> FakeProcesses::cgroup_members(const std::string& cgroup) {
 }
 
 Result<void> FakeProcesses::kill_cgroup(const std::string& cgroup) {
-  for (const pid_t pid : cgroup_members(cgroup)) deliver(*processes_[pid], SIGKILL);
+  if (is_short_) return out_of_descriptors();
+  const auto members = cgroup_members(cgroup);
+  for (const pid_t pid : *members) deliver(*processes_[pid], SIGKILL);
   return {};
 }
 
 Result<void> FakeProcesses::remove_cgroup(const std::string& cgroup) {
-  if (!cgroup_members(cgroup).empty()) return fail(Code::kIo, cgroup + " has processes in it", 16);
+  if (!cgroup_members(cgroup)->empty()) return fail(Code::kIo, cgroup + " has processes in it", 16);
   cgroups_.erase(cgroup);
   return {};
 }

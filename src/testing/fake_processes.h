@@ -55,6 +55,8 @@ class FakeProcesses final : public ports::Processes {
   void set_boot_id(const std::string& id) { boot_id_ = id; }
   // From now on make_child_cgroup fails with kUnavailable, as in a container.
   void set_cgroups_available(bool available) { cgroups_available_ = available; }
+  // While it is short nobody can be looked at, as without descriptors: kLimit.
+  void set_short(bool is_short) { is_short_ = is_short; }
   bool cgroup_exists(const std::string& cgroup) const { return cgroups_.count(cgroup) > 0; }
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;
@@ -64,12 +66,12 @@ class FakeProcesses final : public ports::Processes {
   bool is_stopped(pid_t pid) override { return stopped_.count(pid) > 0; }
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return changes_; }
-  std::vector<ports::ProcessInfo> read_all() override;
+  Result<std::vector<ports::ProcessInfo>> read_all() override;
   std::string boot_id() override { return boot_id_; }
   std::string user_name(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
-  std::vector<pid_t> cgroup_members(const std::string& cgroup) override;
+  Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) override;
   Result<void> kill_cgroup(const std::string& cgroup) override;
   Result<void> remove_cgroup(const std::string& cgroup) override;
   std::string cgroup_of(pid_t pid) override;
@@ -92,6 +94,7 @@ class FakeProcesses final : public ports::Processes {
   std::map<uid_t, std::vector<std::string>> groups_;
   std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
   bool cgroups_available_ = true;
+  bool is_short_ = false;
   pid_t next_pid_ = 1000;
   std::uint64_t next_ticks_ = 5000;
 };

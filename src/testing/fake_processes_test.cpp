@@ -61,7 +61,7 @@ TEST(FakeProcesses, ChildrenAreInTheCgroupAndDieWithIt) {
   ASSERT_TRUE(cgroup);
   const pid_t child = processes.spawn({.parent = main});
   const pid_t other = processes.spawn();
-  EXPECT_EQ(processes.cgroup_members(*cgroup), (std::vector<pid_t>{main, child}));
+  EXPECT_EQ(*processes.cgroup_members(*cgroup), (std::vector<pid_t>{main, child}));
   EXPECT_FALSE(processes.remove_cgroup(*cgroup));
   ASSERT_TRUE(processes.kill_cgroup(*cgroup));
   EXPECT_TRUE(processes.remove_cgroup(*cgroup));

@@ -1,5 +1,7 @@
 #include "web/http_server.h"
 
+#include "base/threads.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,16 +28,20 @@ namespace gpurota::web {
 class HttpServer::Asker {
  public:
   explicit Asker(std::function<HttpResponse(const HttpRequest&)> ask)
-      : ask_(std::move(ask)),
-        answered_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        thread_([this] { run(); }) {}
+      : ask_(std::move(ask)), answered_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~Asker() {
     {
       const std::lock_guard lock(mutex_);
       over_ = true;
     }
     wake_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Result<void> begin() {
+    if (!answered_) return fail_errno("cannot make an eventfd", errno);
+    GPUROTA_ASSIGN_OR_RETURN(thread_, start_thread([this] { run(); }));
+    return {};
   }
 
   int fd() const { return answered_.get(); }
@@ -130,7 +136,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenAddress& wher
   (void)::getsockname(socket.get(), &address.any, &told);
   const int port =
       ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(socket), port, std::move(handlers)));
+  std::unique_ptr<HttpServer> server(new HttpServer(std::move(socket), port, std::move(handlers)));
+  GPUROTA_TRY(server->asker_->begin());
+  return server;
 }
 
 HttpServer::HttpServer(Fd socket, int port, Handlers handlers)

@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   try {
     return gpurota::web::serve(*options);
-  } catch (const std::exception& error) {  // where no thread can be had
+  } catch (const std::exception& error) {  // where no memory can be had
     std::fprintf(stderr, "gpurota-web: %s\n", error.what());
     return 1;
   }

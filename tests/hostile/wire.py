@@ -68,6 +68,10 @@ class Control:
             self.socket.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters}).encode() + b"\0")
         except (ConnectionError, BrokenPipeError):
             pass  # hung up on; why may be there to be read
+        return self.next_message()
+
+    def next_message(self):
+        """What the daemon says next; None: closed."""
         try:
             while b"\0" not in self.pending:
                 more = self.socket.recv(1 << 16)
