@@ -466,12 +466,20 @@ void Recorder::on_durability(const ports::Durability::News& news) {
   if (!batch_.empty()) schedule(kEventDelay);
 }
 
-Result<std::vector<ports::UsageSum>> Recorder::usage(ports::UsageBy by, WallTime since,
-                                                     WallTime until) {
-  if (!parts_.history) return std::vector<ports::UsageSum>();
-  // What goes on is part of the answer. Not for every call: it is a write.
+// Not for every call: it is a write.
+void Recorder::store_usage() {
   if (parts_.loop.now() - usage_written_ >= kFlushDelay || closed_usage_) write(true);
-  return parts_.history->sum_usage(by, since, until);
+}
+
+Result<std::vector<ports::StoredUsage>> Recorder::read_usage(LeaseId after, std::size_t most) {
+  if (!parts_.history) return std::vector<ports::StoredUsage>();
+  return parts_.history->read_usage(after, most);
+}
+
+Result<std::vector<ports::UsageSum>> Recorder::usage_of(uid_t uid, WallTime since, WallTime until) {
+  if (!parts_.history) return std::vector<ports::UsageSum>();
+  store_usage();
+  return parts_.history->sum_usage_of(uid, since, until);
 }
 
 }  // namespace gpurota::daemon

@@ -100,7 +100,11 @@ class Recorder {
   // Events since the daemon started, forgotten ones included.
   const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
   proto::Waits waits() const { return waits_.get(); }
-  Result<std::vector<ports::UsageSum>> usage(ports::UsageBy by, WallTime since, WallTime until);
+  // What goes on is in the store, as of now or a moment ago; before usage is read.
+  void store_usage();
+  // As ports::History; nothing if there is none.
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most);
+  Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
   // Audits that a lease gets no more, if that is news, and begins its event.

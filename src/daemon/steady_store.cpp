@@ -188,10 +188,18 @@ Result<void> SteadyStore::save(const ports::HistoryBatch& batch) {
 Result<std::vector<ports::StoredUsage>> SteadyStore::load_open_usage() {
   return store_.load_open_usage();
 }
-Result<std::vector<ports::UsageSum>> SteadyStore::sum_usage(ports::UsageBy by, WallTime since,
-                                                            WallTime until) {
-  if (settling_) return fail(Code::kUnavailable, "the history is being tidied up: ask again");
-  return store_.sum_usage(by, since, until);
+Result<void> SteadyStore::check_open() const {
+  if (!settling_) return {};
+  return fail(Code::kUnavailable, "the history is being tidied up: ask again");
+}
+Result<std::vector<ports::StoredUsage>> SteadyStore::read_usage(LeaseId after, std::size_t most) {
+  GPUROTA_TRY(check_open());
+  return store_.read_usage(after, most);
+}
+Result<std::vector<ports::UsageSum>> SteadyStore::sum_usage_of(uid_t uid, WallTime since,
+                                                               WallTime until) {
+  GPUROTA_TRY(check_open());
+  return store_.sum_usage_of(uid, since, until);
 }
 Result<void> SteadyStore::prune_usage(WallTime before) {
   return change(&SqliteStore::prune_usage, before);

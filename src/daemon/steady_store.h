@@ -71,9 +71,10 @@ class SteadyStore final : public ports::Store,
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override { return store_.load_events(); }
   Result<std::vector<ports::StoredUsage>> load_open_usage() override;
-  // kUnavailable while it is not open.
-  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy by, WallTime since,
-                                                 WallTime until) override;
+  // kUnavailable while it is not open, as what follows.
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
+  Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,
+                                                    WallTime until) override;
   Result<void> prune_usage(WallTime before) override;
 
  private:
@@ -81,6 +82,7 @@ class SteadyStore final : public ports::Store,
   Result<void> change(Call call, const Arguments&... arguments);
   template <class Id>
   Result<Id> next(Result<Id> (store::SqliteStore::*call)(), std::uint64_t& last);
+  Result<void> check_open() const;
   void on_change();
   // Writes what was kept while the database was not ours.
   Result<void> catch_up();

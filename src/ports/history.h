@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "core/time.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,8 +79,11 @@ class History {
   virtual Result<void> save(const HistoryBatch& batch) = 0;
   virtual Result<std::vector<StoredEvent>> load_events() = 0;  // oldest first
   virtual Result<std::vector<StoredUsage>> load_open_usage() = 0;
-  // What reaches into the time between is counted by the part that does.
-  virtual Result<std::vector<UsageSum>> sum_usage(UsageBy by, WallTime since, WallTime until) = 0;
+  // Usage, a piece at a time: all rows of the next leases behind `after`, in the order of their numbers, about `most` rows. Empty:
+  // there are no more.
+  virtual Result<std::vector<StoredUsage>> read_usage(LeaseId after, std::size_t most) = 0;
+  // Of one user, by kind of lease; the keys are kinds.
+  virtual Result<std::vector<UsageSum>> sum_usage_of(uid_t uid, WallTime since, WallTime until) = 0;
   // Forgets what ended before.
   virtual Result<void> prune_usage(WallTime before) = 0;
 };

@@ -197,6 +197,9 @@ ALTER TABLE gpu ADD COLUMN context_driver BLOB NOT NULL DEFAULT x'';
     R"sql(
 ALTER TABLE lease_gpu ADD COLUMN highest_limit_bytes INTEGER NOT NULL DEFAULT 0;  -- 0: never lowered
 )sql",
+    R"sql(
+CREATE INDEX usage_user ON usage (uid, until_ms);
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

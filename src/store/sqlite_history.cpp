@@ -72,22 +72,6 @@ StoredUsage usage_at(const Statement& row) {
   return usage;
 }
 
-const char* column_of(ports::UsageBy by) {
-  switch (by) {
-    case ports::UsageBy::kUser:
-      return "''";
-    case ports::UsageBy::kGroup:
-      return "user_group";
-    case ports::UsageBy::kNote:
-      return "note";
-    case ports::UsageBy::kGpu:
-      return "gpu";
-    case ports::UsageBy::kKind:
-      return "kind";
-  }
-  return "''";
-}
-
 }  // namespace
 
 Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
@@ -137,26 +121,40 @@ Result<std::vector<StoredUsage>> SqliteStore::load_open_usage() {
   }
 }
 
-Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage(ports::UsageBy by, WallTime since,
-                                                            WallTime until) {
+// A lease is read whole: whoever counts leases then need not remember which ones they were.
+Result<std::vector<StoredUsage>> SqliteStore::read_usage(LeaseId after, std::size_t most) {
+  std::vector<StoredUsage> all;
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto rows, database_.prepare("SELECT * FROM usage WHERE lease > ? ORDER BY lease, gpu"));
+  rows.bind(to_integer(after.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return all;
+    const LeaseId lease{from_integer(rows.integer(0))};
+    if (all.size() >= most && lease != all.back().lease) return all;
+    all.push_back(usage_at(rows));
+  }
+}
+
+Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage_of(uid_t uid, WallTime since,
+                                                               WallTime until) {
   // One that took no time counts whole: its lease was there.
   constexpr const char* kPart =
-      "(MIN(until_ms, ?2) - MAX(since_ms, ?1) + (until_ms = since_ms))"
+      "(MIN(until_ms, ?3) - MAX(since_ms, ?2) + (until_ms = since_ms))"
       " / CAST(until_ms - since_ms + (until_ms = since_ms) AS REAL)";
   const std::string sql = fmt::format(
-      "SELECT uid, {0}, COUNT(DISTINCT lease), CAST(SUM(gpu_ms * {1}) AS INTEGER),"
-      " CAST(SUM(mib_ms * {1}) AS INTEGER) FROM usage WHERE until_ms >= ?1 AND since_ms <= ?2"
-      " GROUP BY 1, 2 ORDER BY 4 DESC LIMIT 100000",
-      column_of(by), kPart);
+      "SELECT kind, COUNT(DISTINCT lease), CAST(SUM(gpu_ms * {0}) AS INTEGER),"
+      " CAST(SUM(mib_ms * {0}) AS INTEGER) FROM usage"
+      " WHERE uid = ?1 AND until_ms >= ?2 AND since_ms <= ?3 GROUP BY 1",
+      kPart);
   GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare(sql.c_str()));
-  rows.bind(milliseconds(since)).bind(milliseconds(until));
+  rows.bind(uid).bind(milliseconds(since)).bind(milliseconds(until));
   std::vector<ports::UsageSum> sums;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return sums;
-    sums.push_back({static_cast<uid_t>(rows.integer(0)), rows.bytes(1),
-                    from_integer(rows.integer(2)), from_integer(rows.integer(3)),
-                    from_integer(rows.integer(4))});
+    sums.push_back({uid, rows.bytes(0), from_integer(rows.integer(1)),
+                    from_integer(rows.integer(2)), from_integer(rows.integer(3))});
   }
 }
 

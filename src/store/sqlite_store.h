@@ -75,8 +75,9 @@ class SqliteStore final : public ports::Store,
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override;
   Result<std::vector<ports::StoredUsage>> load_open_usage() override;
-  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy by, WallTime since,
-                                                 WallTime until) override;
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
+  Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,
+                                                    WallTime until) override;
   Result<void> prune_usage(WallTime before) override;
 
  private:

@@ -25,7 +25,10 @@ class FakeHistory final : public ports::History {
     }
     return open;
   }
-  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy, WallTime, WallTime) override {
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId, std::size_t) override {
+    return std::vector<ports::StoredUsage>();
+  }
+  Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t, WallTime, WallTime) override {
     return std::vector<ports::UsageSum>();
   }
   Result<void> prune_usage(WallTime) override { return {}; }
