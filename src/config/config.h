@@ -187,6 +187,8 @@ struct Config {
   Bytes unread_size_per_user = mib(16);
   // Of files with the output of a user's jobs, each of which may take jobs::kLogBound.
   Bytes job_log_size_per_user = gib(2);
+  // Of usage, in the store; beyond it a user's oldest are merged.
+  int max_usage_rows_per_user = 20000;
   Automatic automatic;
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;

@@ -330,6 +330,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
       {"max_tenants_per_user", count(config.max_tenants_per_user, 1, 1000000)},
+      {"max_usage_rows_per_user", count(config.max_usage_rows_per_user, 100, 10000000)},
       {"job_log_size_per_user", bytes(config.job_log_size_per_user)},
       {"unread_size_per_user", bytes(config.unread_size_per_user)},
       {"max_connections_per_user", count(config.max_connections_per_user, 1, 100000)},

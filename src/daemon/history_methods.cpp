@@ -141,15 +141,14 @@ class ReportAnswer final : public LongAnswer {
       return std::nullopt;
     }
     // What goes on is part of the answer.
-    if (after_ == LeaseId{}) recorder_.store_usage();
-    const auto rows = recorder_.read_usage(after_, kRowsInAPiece);
+    if (!reader_.has_begun()) recorder_.store_usage();
+    const auto rows = reader_.next(kRowsInAPiece);
     if (!rows) return proto::error_json(proto::wire_error(rows.error()));
     if (rows->empty()) {
       next_ = sums_.sums().begin();
       return std::nullopt;
     }
     sums_.add(*rows);
-    after_ = rows->back().lease;
     return std::nullopt;
   }
 
@@ -203,7 +202,7 @@ class ReportAnswer final : public LongAnswer {
   proto::Report::Reply reply_;
   ports::UsageBy by_;
   UsageSums sums_;
-  LeaseId after_{};
+  Recorder::UsageReader reader_{recorder_};
   std::optional<std::map<UsageSums::Key, UsageSums::Sum>::const_iterator> next_;  // all are read
   Rows rows_;
   bool sorted_ = false;

@@ -201,8 +201,23 @@ Result<std::vector<ports::UsageSum>> SteadyStore::sum_usage_of(uid_t uid, WallTi
   GPUROTA_TRY(check_open());
   return store_.sum_usage_of(uid, since, until);
 }
-Result<void> SteadyStore::prune_usage(WallTime before) {
-  return change(&SqliteStore::prune_usage, before);
+Result<std::size_t> SteadyStore::count_usage(uid_t uid) {
+  GPUROTA_TRY(check_open());
+  return store_.count_usage(uid);
+}
+Result<ports::MergedUsage> SteadyStore::merge_usage(const ports::UsageMerge& merge) {
+  GPUROTA_TRY(check_open());
+  GPUROTA_TRY(catch_up());
+  auto merged = store_.merge_usage(merge);
+  if (merged && merged->fewer > 0) on_change();
+  return merged;
+}
+Result<bool> SteadyStore::prune_usage(WallTime before, std::size_t most) {
+  GPUROTA_TRY(check_open());
+  GPUROTA_TRY(catch_up());
+  auto more = store_.prune_usage(before, most);
+  if (more && *more) on_change();
+  return more;
 }
 
 }  // namespace gpurota::daemon

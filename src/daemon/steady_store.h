@@ -75,7 +75,9 @@ class SteadyStore final : public ports::Store,
   Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
   Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,
                                                     WallTime until) override;
-  Result<void> prune_usage(WallTime before) override;
+  Result<std::size_t> count_usage(uid_t uid) override;
+  Result<ports::MergedUsage> merge_usage(const ports::UsageMerge& merge) override;
+  Result<bool> prune_usage(WallTime before, std::size_t most) override;
 
  private:
   template <class Call, class... Arguments>

@@ -1,8 +1,10 @@
 // Events and usage: the other half of sqlite_store.cpp.
 #include "store/sqlite_store.h"
+#include "store/usage_merge.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 
@@ -69,6 +71,8 @@ StoredUsage usage_at(const Statement& row) {
   usage.open = row.integer(8) != 0;
   usage.gpu_ms = from_integer(row.integer(9));
   usage.mib_ms = from_integer(row.integer(10));
+  usage.merged = from_integer(row.integer(11));
+  usage.merged_first = from_integer(row.integer(12));
   return usage;
 }
 
@@ -90,15 +94,21 @@ Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
   }
   GPUROTA_ASSIGN_OR_RETURN(auto forget, database_.prepare("DELETE FROM event WHERE id = ?"));
   for (const std::uint64_t id : batch.forgotten) GPUROTA_TRY(forget.bind(to_integer(id)).run());
-  GPUROTA_ASSIGN_OR_RETURN(auto usage, database_.prepare("INSERT OR REPLACE INTO usage VALUES"
-                                                         " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  for (const StoredUsage& each : batch.usage) {
-    usage.bind(to_integer(each.lease.value)).bind_text(each.gpu.value).bind(each.uid);
-    usage.bind_text(each.group).bind_text(each.kind).bind_blob(each.note);
-    usage.bind(milliseconds(each.since)).bind(milliseconds(each.until)).bind(each.open ? 1 : 0);
-    GPUROTA_TRY(usage.bind(to_integer(each.gpu_ms)).bind(to_integer(each.mib_ms)).run());
-  }
+  GPUROTA_TRY(save_usage(batch.usage));
   return transaction.commit();
+}
+
+Result<void> SqliteStore::save_usage(const std::vector<StoredUsage>& usage) {
+  GPUROTA_ASSIGN_OR_RETURN(auto row, database_.prepare("INSERT OR REPLACE INTO usage VALUES"
+                                                       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (const StoredUsage& each : usage) {
+    row.bind(to_integer(each.lease.value)).bind_text(each.gpu.value).bind(each.uid);
+    row.bind_text(each.group).bind_text(each.kind).bind_blob(each.note);
+    row.bind(milliseconds(each.since)).bind(milliseconds(each.until)).bind(each.open ? 1 : 0);
+    row.bind(to_integer(each.gpu_ms)).bind(to_integer(each.mib_ms));
+    GPUROTA_TRY(row.bind(to_integer(each.merged)).bind(to_integer(each.merged_first)).run());
+  }
+  return {};
 }
 
 Result<std::vector<StoredEvent>> SqliteStore::load_events() {
@@ -143,7 +153,8 @@ Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage_of(uid_t uid, WallTi
       "(MIN(until_ms, ?3) - MAX(since_ms, ?2) + (until_ms = since_ms))"
       " / CAST(until_ms - since_ms + (until_ms = since_ms) AS REAL)";
   const std::string sql = fmt::format(
-      "SELECT kind, COUNT(DISTINCT lease), CAST(SUM(gpu_ms * {0}) AS INTEGER),"
+      "SELECT kind, COUNT(DISTINCT CASE merged WHEN 0 THEN lease END) + SUM(merged_first), "
+      "CAST(SUM(gpu_ms * {0}) AS INTEGER),"
       " CAST(SUM(mib_ms * {0}) AS INTEGER) FROM usage"
       " WHERE uid = ?1 AND until_ms >= ?2 AND since_ms <= ?3 GROUP BY 1",
       kPart);
@@ -158,10 +169,56 @@ Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage_of(uid_t uid, WallTi
   }
 }
 
-Result<void> SqliteStore::prune_usage(WallTime before) {
-  GPUROTA_ASSIGN_OR_RETURN(auto statement,
-                           database_.prepare("DELETE FROM usage WHERE open = 0 AND until_ms < ?"));
-  return statement.bind(milliseconds(before)).run();
+Result<std::size_t> SqliteStore::count_usage(uid_t uid) {
+  GPUROTA_ASSIGN_OR_RETURN(auto count,
+                           database_.prepare("SELECT COUNT(*) FROM usage WHERE uid = ?"));
+  GPUROTA_TRY(count.bind(uid).step());
+  return static_cast<std::size_t>(count.integer(0));
+}
+
+Result<ports::MergedUsage> SqliteStore::merge_usage(const ports::UsageMerge& merge) {
+  ports::MergedUsage result{merge.after, true, 0};
+  std::vector<StoredUsage> rows;
+  GPUROTA_ASSIGN_OR_RETURN(auto select,
+                           database_.prepare("SELECT * FROM usage INDEXED BY usage_lease"
+                                             " WHERE uid = ? AND lease > ? ORDER BY lease, gpu"));
+  select.bind(merge.uid).bind(to_integer(merge.after.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, select.step());
+    if (!row) break;
+    StoredUsage usage = usage_at(select);
+    if (rows.size() >= merge.most && usage.lease != result.upto) {
+      result.over = false;
+      break;
+    }
+    result.upto = usage.lease;
+    if (!usage.open) rows.push_back(std::move(usage));
+  }
+  std::vector<LeaseId> readers = merge.readers;
+  std::sort(readers.begin(), readers.end());
+  const std::vector<StoredUsage> merged = store::merge_usage(rows, merge.span, readers);
+  result.fewer = rows.size() - merged.size();
+  if (result.fewer == 0) return result;
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  GPUROTA_ASSIGN_OR_RETURN(auto remove,
+                           database_.prepare("DELETE FROM usage WHERE lease = ? AND gpu = ?"));
+  for (const StoredUsage& row : rows) {
+    GPUROTA_TRY(remove.bind(to_integer(row.lease.value)).bind_text(row.gpu.value).run());
+  }
+  GPUROTA_TRY(save_usage(merged));
+  GPUROTA_TRY(transaction.commit());
+  return result;
+}
+
+Result<bool> SqliteStore::prune_usage(WallTime before, std::size_t most) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto statement,
+      database_.prepare("DELETE FROM usage WHERE (lease, gpu) IN (SELECT lease, gpu FROM usage"
+                        " WHERE open = 0 AND until_ms < ? LIMIT ?)"));
+  const std::int64_t changes = database_.changes();
+  statement.bind(milliseconds(before)).bind(static_cast<std::int64_t>(most));
+  GPUROTA_TRY(statement.run());
+  return database_.changes() != changes;
 }
 
 }  // namespace gpurota::store

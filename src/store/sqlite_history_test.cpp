@@ -119,12 +119,35 @@ TEST(History, UsageIsReadInPiecesOfWholeLeases) {
   EXPECT_EQ(all, batch.usage);
 }
 
+TEST(History, MergedRowsTakeThePlaceOfThoseTheyAreMadeOf) {
+  const auto store = a_store();
+  StoredUsage running = a_usage(3, 1000, WallTime(1h), WallTime(1h));
+  running.open = true;
+  const StoredUsage other = a_usage(4, 1001, WallTime(1h), WallTime(1h));
+  ASSERT_TRUE(store->save({{},
+                           {},
+                           {a_usage(1, 1000, WallTime(1h), WallTime(1h + 1min)),
+                            a_usage(2, 1000, WallTime(1h), WallTime(1h + 2min)), running, other}}));
+  const auto done = store->merge_usage({1000, 1h, {}, 9, {}});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->fewer, 1u);
+  EXPECT_TRUE(done->over);
+  EXPECT_EQ(store->count_usage(1000), std::size_t{2});
+  StoredUsage merged = a_usage(1, 1000, WallTime(1h), WallTime(1h + 2min));
+  merged.gpu_ms = 180000;
+  merged.mib_ms = 180000000;
+  merged.merged = merged.merged_first = 2;
+  EXPECT_THAT(*store->read_usage({}, 9), ::testing::ElementsAre(merged, running, other));
+  EXPECT_EQ(store->sum_usage_of(1000, WallTime(0h), WallTime(9h))->at(0).leases, 3u);
+}
+
 TEST(History, OldUsageIsPrunedButNeverWhatGoesOn) {
   const auto store = a_store();
   StoredUsage running = a_usage(2, 1000, WallTime(1h), WallTime(2h));
   running.open = true;
   ASSERT_TRUE(store->save({{}, {}, {a_usage(1, 1000, WallTime(1h), WallTime(2h)), running}}));
-  ASSERT_TRUE(store->prune_usage(WallTime(3h)));
+  EXPECT_EQ(store->prune_usage(WallTime(3h), 1), true);
+  EXPECT_EQ(store->prune_usage(WallTime(3h), 1), false);
   EXPECT_THAT(*store->read_usage({}, 9), ::testing::ElementsAre(running));
   EXPECT_EQ(store->load_open_usage()->size(), 1u);
 }
