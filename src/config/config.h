@@ -180,6 +180,7 @@ struct Config {
   // How long free GPUs are kept for one request that waits for more; then others may have them for as long. Zero: for ever.
   std::chrono::milliseconds keep_free_gpus{3600000};
   int max_leases_per_user = 64;
+  int max_new_leases_per_hour = 3600;  // of a user; so many at once, too
   int max_tenants_per_lease = 1024;
   int max_tenants_per_user = 8192;
   int max_connections_per_user = 256;

@@ -30,7 +30,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       places_(std::move(places)),
       log_([] { return std::chrono::steady_clock::now(); }),
       budgets_({config_, world_.descriptors, ::geteuid(),
-                [this](uid_t uid) { return holds_lease(uid); }}),
+                [this](uid_t uid) { return holds_lease(uid); },
+                [this] { return world_.loop.now(); }}),
       gpus_({}),
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
@@ -60,6 +61,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                  return filler ? fillers_.grace_of(entry) : Duration(config_.grace);
                },
            .admit_swap = [this](const Lease& lease) { return turns_.admit(lease); },
+           .admit_new = [this](uid_t uid) { return budgets_.spend_lease(uid); },
            .turns_need =
                [this](const GpuUuid& gpu) {
                  const TurnKeeper::Need need = turns_.need(gpu);

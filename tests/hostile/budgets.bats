@@ -44,6 +44,13 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   [ "$(grep -c 'uid=54001' gpurotad.log)" -lt 150 ]
 }
 
+@test "who makes leases without end is refused after some, and may go on slowly" {
+  echo 'max_new_leases_per_hour = 20' >gpurota.toml
+  start_daemon
+  case_of new_leases
+  gpurota doctor | grep 'new leases: .* uses 20 of 20'
+}
+
 @test "the output of a user's jobs has a bound on the disk, which a job too many is refused for" {
   echo 'job_log_size_per_user = "32M"' >gpurota.toml
   start_daemon
