@@ -42,6 +42,7 @@ struct ControlServer::Connection {
   std::string newest;      // told when `out` has been taken, instead of what came before it
   TimePoint read_at{};     // when it last took something of `out`
   UserBudgets::Held unread;
+  UserBudgets::Held unserved;  // what is in `in`
 };
 
 }  // namespace gpurota::daemon

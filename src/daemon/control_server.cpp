@@ -157,6 +157,10 @@ void ControlServer::read(Connection& connection) {
   if (!connection.in.feed(bytes) || connection.in.buffered() > 2 * proto::kMaxCallBytes) {
     log::warn("a call is too long, closing the connection", {{"uid", connection.caller.uid}});
     connection.broken = true;
+  } else if (!count_unserved(connection)) {
+    log::warn("too many calls of a user wait to be served, closing a connection",
+              {{"uid", connection.caller.uid}});
+    connection.broken = true;
   }
 }
 
@@ -173,6 +177,7 @@ void ControlServer::serve_one(Connection& connection) {
     return do_call(connection, *waited);
   }
   const auto text = connection.in.next();
+  (void)count_unserved(connection);
   if (!text) return;
   const auto call = proto::parse_call(*text);
   if (!call) {
@@ -305,6 +310,17 @@ void ControlServer::count(Connection& connection) {
     connection.unread.set(now);
   }
   if (now < before) go_on_soon(connection.caller.uid);
+}
+
+bool ControlServer::count_unserved(Connection& connection) {
+  const std::uint64_t size = connection.in.buffered();
+  const uid_t user = connection.caller.uid;
+  if (connection.unserved.amount() != 0) {
+    connection.unserved.set(size);
+  } else if (size != 0) {
+    connection.unserved = parts_.budgets.charge(user, Budget::kUnserved, size);
+  }
+  return !parts_.budgets.is_used_up(user, Budget::kUnserved);
 }
 
 bool ControlServer::held_back(Connection& connection) {

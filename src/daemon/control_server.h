@@ -5,7 +5,8 @@
 // a user one is made at a time. A connection that waits for its turn is not read. A Hold call keeps its connection until its
 // lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
 // nothing more is read from it, and what is kept for it is one answer. While a user's connections together have left too
-// much unread (UserBudgets), none of their calls is served; who then reads nothing for long is hung up on. What is told without being
+// much unread (UserBudgets), none of their calls is served; who then reads nothing for long is hung up on. So is who sends
+// more when what its user has sent and is not served yet is too much already. What is told without being
 // asked for (Hold) is only the newest for a reader that is behind.
 //
 // A call that has changed the store is answered when the disk has that, and while the store is not open a call that may change it, or
@@ -146,6 +147,8 @@ class ControlServer {
   void tell_newest(Connection& connection);
   // Counts what is kept for it against its user.
   void count(Connection& connection);
+  // The same of what it has sent and is not served yet. False if that is too much.
+  bool count_unserved(Connection& connection);
   // Whether its user has left too much unread; it is then gone on with when there is less.
   bool held_back(Connection& connection);
   void go_on_soon(uid_t user);

@@ -16,6 +16,10 @@ namespace {
 
 const std::string kCall = std::string("{\"method\":\"dev.gpurota.GetInfo\"}") + '\0';
 
+const std::string kHold =
+    std::string(R"({"method":"dev.gpurota.Hold","parameters":{"lease_id":"L7"},"more":true})") +
+    '\0';
+
 class ControlServerTest : public ::testing::Test {
  protected:
   ControlServerTest() {
@@ -189,6 +193,24 @@ TEST_F(ControlServerTest, WhatAllConnectionsOfAUserLeaveUnreadIsBoundedAndNothin
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kUnread), 0u);
 }
 
+TEST_F(ControlServerTest, WhatAUserSendsBehindCallsThatAreNotOverIsBounded) {
+  config_.unread_size_per_user = mib(1);
+  holds_ = LeaseId{7};
+  const std::string more = kCall.substr(0, kCall.size() - 1) + std::string(10000, ' ') + '\0';
+  std::vector<Fd> clients;
+  for (int i = 0; i < 50; ++i) {
+    clients.push_back(connect());
+    send(clients.back(), kHold);
+    for (int k = 0; k < 10; ++k) send(clients.back(), more);
+    loop_.run_until_idle();
+  }
+  EXPECT_LT(budgets_.used(::getuid(), Budget::kUnserved), mib(1).count() + (64u << 10));
+  EXPECT_GT(budgets_.used(::getuid(), Budget::kUnserved), mib(1).count() / 2);
+  clients.clear();
+  loop_.run_until_idle();
+  EXPECT_EQ(budgets_.used(::getuid(), Budget::kUnserved), 0u);
+}
+
 TEST_F(ControlServerTest, WhoHangsUpWhileItsUserIsHeldBackIsServedStill) {
   answer_size_ = std::size_t{1} << 20;
   std::vector<Fd> clients;
@@ -227,10 +249,7 @@ TEST_F(ControlServerTest, WhoReadsNothingForLongHoldsItsUsersOthersBackNoMore) {
 TEST_F(ControlServerTest, AHolderThatIsBehindHearsOnlyHowThingsStandLast) {
   holds_ = LeaseId{7};
   const Fd holder = connect();
-  send(holder,
-       std::string(
-           "{\"method\":\"dev.gpurota.Hold\",\"parameters\":{\"lease_id\":\"L7\"},\"more\":true}") +
-           '\0');
+  send(holder, kHold);
   loop_.run_until_idle();
   const auto say = [&](char what) {
     server_.tell_holders(LeaseId{7}, [&](const Caller&) { return std::string(50000, what); });

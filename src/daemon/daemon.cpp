@@ -178,6 +178,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 .store = world_.fillers,
                 .processes = world_.processes,
                 .config = config_,
+                .budgets = budgets_,
                 .gpus = gpus_,
                 .leases = leases_,
                 .turns = turns_,

@@ -27,8 +27,10 @@ const char* to_string(Budget budget) {
       return "programs under limits";
     case Budget::kUnread:
       return "answers not read";
+    case Budget::kUnserved:
+      return "calls not served";
     case Budget::kJobLogs:
-      return "output of jobs";
+      return "output of jobs and fillers";
     case Budget::kNewLeases:
       return "new leases";
   }
@@ -86,7 +88,8 @@ std::uint64_t UserBudgets::most(uid_t user, Budget budget) const {
     return static_cast<std::uint64_t>(parts_.config.max_new_leases_per_hour);
   }
   if (budget == Budget::kJobLogs) return parts_.config.job_log_size_per_user.count();
-  if (budget == Budget::kUnread) return parts_.config.unread_size_per_user.count();
+  if (budget == Budget::kUnread || budget == Budget::kUnserved)
+    return parts_.config.unread_size_per_user.count();
   const std::uint64_t own = used(user, budget), left = left_of_descriptors(user);
   // Half of what is or could be theirs. Root and the daemon's own user are who would have to mend it: all of that.
   return is_trusted(user) ? own + left : (own + left) / 2;

@@ -24,9 +24,9 @@
 
 namespace gpurota::daemon {
 
-enum class Budget { kDescriptors, kTenants, kUnread, kJobLogs, kNewLeases };
+enum class Budget { kDescriptors, kTenants, kUnread, kUnserved, kJobLogs, kNewLeases };
 inline constexpr std::array kBudgets = {Budget::kDescriptors, Budget::kTenants, Budget::kUnread,
-                                        Budget::kJobLogs, Budget::kNewLeases};
+                                        Budget::kUnserved,    Budget::kJobLogs, Budget::kNewLeases};
 // "descriptors": for people.
 const char* to_string(Budget budget);
 
