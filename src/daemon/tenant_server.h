@@ -3,6 +3,8 @@
 // Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns what they ask into calls
 // of the grant book; those of swap leases it hands to SwapTenants. A tenant that breaks the protocol is logged once and disconnected; it is then
 // counted in full until NVML shows that its memory is back.
+//
+// Messages are read by user: each user who has some gets the same part of the state thread's time (user_turns.h).
 #pragma once
 
 #include "abi/wire.h"
@@ -14,6 +16,7 @@
 #include "daemon/tenant_messages.h"
 #include "daemon/tenant_page.h"
 #include "daemon/tracked_process.h"
+#include "daemon/user_turns.h"
 #include "lease/grant_book.h"
 #include "ports/event_loop.h"
 #include "sys/shared_page.h"
@@ -22,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,7 +77,7 @@ class TenantServer {
   std::optional<LeaseId> lease_of(pid_t pid) const;
   // What the process says of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
-  // The slack that others of the lease hold and the lease could call back.
+  // The slack that others of the lease hold and the lease could call back; of nobody: all have.
   Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
 
  private:
@@ -81,8 +85,23 @@ class TenantServer {
   struct Tenant;
 
   void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
-  void on_session(Session& session);
+  void on_session(Session& session, unsigned events);
   void on_event_socket(TenantId id, unsigned events);
+  // One message.
+  void read_session(Session& session);
+  void read_event(TenantId id);
+  // A connection, or a tenant's event socket.
+  struct Turn {
+    const Session* session = nullptr;
+    TenantId tenant{};
+    bool operator==(const Turn&) const = default;
+  };
+  void want_turn(Session& session);
+  void want_turn(Tenant& tenant);
+  void add_turn(uid_t user, Turn turn);
+  void serve_turns();
+  void serve_session(Session& session);
+  void serve_event(TenantId id);
   bool take_event(Tenant& tenant, const TenantMessage& message);
   void hang_up(TenantId id, const std::string& why);
   // False if the connection is to be ended.
@@ -119,8 +138,12 @@ class TenantServer {
   void end_ended_sessions();
   void on_death(TenantId id);
   void forget_settled();
+  void erase(TenantId id);
+  // In the order of their numbers.
+  const std::map<TenantId, Tenant*>& tenants_of(LeaseId lease) const;
   void schedule();
   void publish_all(LeaseId lease);
+  static Bytes own_slack(const Tenant& tenant, std::size_t slot, const lease::Account& account);
   Tenant* find(TenantId id) const;
   Parts parts_;
   ports::EventLoop::SourcePtr timer_;
@@ -132,6 +155,12 @@ class TenantServer {
   std::vector<Ended> ended_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
+  std::map<LeaseId, std::map<TenantId, Tenant*>> of_lease_;
+  std::multimap<pid_t, Tenant*> of_process_;  // the dead included
+  std::set<TenantId> dead_;
+  UserTurns<Turn> turns_;
+  Fd turns_wake_;  // an eventfd: somebody waits for a turn
+  ports::EventLoop::SourcePtr turns_source_;
   std::uint64_t last_id_ = 0;
   const TimePoint since_;
   Doorman doorman_;
