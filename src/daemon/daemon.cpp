@@ -128,7 +128,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                       recorder_.on_crowd(lease.id, lease.uid, pid, why);
                     },
                 .holds_memory = [this](const Lease& lease,
-                                       pid_t pid) { return holds_memory(lease, pid); }}),
+                                       pid_t pid) { return holds_memory(lease, pid); },
+                .durability = world_.durability}),
       libraries_(world_.loop, places_.tenant_socket),
       keeper_(
           {.loop = world_.loop,
@@ -297,6 +298,7 @@ Result<void> Daemon::start() {
       disk_error_ = news.error;
       recorder_.on_durability(news);
       control_.on_durability(news);
+      tenants_.on_durability(news);
     });
   }
   // Programs that held memory under the last daemon come back within the grace; until then nobody

@@ -244,6 +244,7 @@ Result<Fd> TenantServer::open_event_socket(Tenant& tenant) {
 }
 
 bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& question) {
+  if (session.unsaid) return false;
   const AutomaticLeases::Answer found = parts_.automatic.ask(session.peer);
   if (found.later) {
     // The library asks again, for as long as it is told to wait for a daemon.
@@ -251,6 +252,8 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
     return true;
   }
   if (found.unread) return ask_again(session, question);
+  const ports::Durability* const disk = parts_.durability;
+  if (found.made && disk && disk->made() > disk->told()) unsettled_[found.lease] = disk->made();
   auto answer = make_message<gpurota_msg_lease>(GPUROTA_MSG_LEASE, question.header.seq);
   answer.version = GPUROTA_WIRE_VERSION;
   answer.status = found.status;
@@ -258,7 +261,34 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
   found.token.copy(answer.token, sizeof answer.token);
   // Zeros are behind it already.
   found.visible.copy(answer.visible, sizeof answer.visible - 1);
-  return send_message(session.fd.get(), answer);
+  return tell_lease(session, answer);
+}
+
+// As every other lease: not before a loss of power leaves it there.
+bool TenantServer::tell_lease(Session& session, const gpurota_msg_lease& answer) {
+  const auto unsettled = unsettled_.find(LeaseId{answer.lease});
+  if (unsettled == unsettled_.end()) return send_message(session.fd.get(), answer);
+  session.unsaid = {unsettled->second, answer};
+  unsaid_.insert(&session);
+  return true;
+}
+
+// What the disk has failed to keep is there, until the machine loses its power: the program need not know.
+void TenantServer::on_durability(const ports::Durability::News& news) {
+  std::erase_if(unsettled_, [&](const auto& lease) { return lease.second <= news.upto; });
+  for (auto it = unsaid_.begin(); it != unsaid_.end();) {
+    Session& session = **it;
+    if (session.unsaid->upto > news.upto) {
+      ++it;
+      continue;
+    }
+    it = unsaid_.erase(it);
+    const gpurota_msg_lease answer = session.unsaid->answer;
+    session.unsaid.reset();
+    if (!send_message(session.fd.get(), answer)) {
+      end_session(session, "it does not take its answer");
+    }
+  }
 }
 
 bool TenantServer::ask_again(Session& session, const gpurota_msg_automatic& question) {
@@ -313,6 +343,7 @@ void TenantServer::end_session(Session& session, const std::string& why) {
   if (session.queued) turns_.remove(session.peer.uid, {&session, {}});
   session.hello_deadline.reset();
   session.asking.reset();
+  unsaid_.erase(&session);
   session.fd.reset();
   session.descriptor.set(0);
   Ended ended{&session, {}};

@@ -18,6 +18,7 @@
 #include "daemon/tracked_process.h"
 #include "daemon/user_turns.h"
 #include "lease/grant_book.h"
+#include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "sys/shared_page.h"
 
@@ -54,6 +55,8 @@ class TenantServer {
     std::function<void(const Lease&, pid_t, const std::string& why)> on_crowd = {};
     // Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
     std::function<std::optional<bool>(const Lease&, pid_t)> holds_memory = {};
+    // Null: what is stored is on the disk at once.
+    const ports::Durability* durability = nullptr;
   };
 
   explicit TenantServer(Parts parts);
@@ -73,6 +76,9 @@ class TenantServer {
 
   // The look failed: nobody is to wait for what it would have shown.
   void after_failed_look(const GpuUuid& gpu);
+
+  // Tells programs of leases that the disk has now.
+  void on_durability(const ports::Durability::News& news);
 
   std::optional<LeaseId> lease_of(pid_t pid) const;
   // What the process says of itself on this GPU.
@@ -108,6 +114,7 @@ class TenantServer {
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
   bool automatic(Session& session, const gpurota_msg_automatic& question);
+  bool tell_lease(Session& session, const gpurota_msg_lease& answer);
   bool ask_again(Session& session, const gpurota_msg_automatic& question);
   bool crowded(LeaseId lease, const ports::ProcessId& newcomer) const;
   struct Place;
@@ -154,6 +161,8 @@ class TenantServer {
   };
   std::vector<Ended> ended_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
+  std::set<Session*> unsaid_;                   // who wait for a lease until the disk has it
+  std::map<LeaseId, std::uint64_t> unsettled_;  // automatic ones: with which change of the store
   std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
   std::map<LeaseId, std::map<TenantId, Tenant*>> of_lease_;
   std::multimap<pid_t, Tenant*> of_process_;  // the dead included

@@ -26,6 +26,12 @@ struct TenantServer::Session {
   ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
   Tenant* tenant = nullptr;
   bool queued = false;  // waits for its turn
+  // Its lease, said when the disk has the changes up to `upto`.
+  struct Unsaid {
+    std::uint64_t upto = 0;
+    gpurota_msg_lease answer;
+  };
+  std::optional<Unsaid> unsaid;
 };
 
 struct TenantServer::Tenant {
