@@ -180,13 +180,17 @@ struct Config {
   // How long free GPUs are kept for one request that waits for more; then others may have them for as long. Zero: for ever.
   std::chrono::milliseconds keep_free_gpus{3600000};
   int max_leases_per_user = 64;
+  int max_new_leases_per_hour = 3600;  // of a user; so many at once, too
   int max_tenants_per_lease = 1024;
   int max_tenants_per_user = 8192;
   int max_connections_per_user = 256;
   // Of answers that a user's programs have not read; while there are more, none of that user's calls is served.
+  // And of calls of theirs that are not served yet.
   Bytes unread_size_per_user = mib(16);
-  // Of files with the output of a user's jobs, each of which may take jobs::kLogBound.
+  // Of files with the output of a user's jobs and fillers, each of which may take jobs::kLogBound.
   Bytes job_log_size_per_user = gib(2);
+  // Of usage, in the store; beyond it a user's oldest are merged.
+  int max_usage_rows_per_user = 20000;
   Automatic automatic;
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;

@@ -43,6 +43,35 @@ max_connections_per_user = 5
   EXPECT_EQ(config->max_connections_per_user, 5);
 }
 
+// Nobody is to be surprised; why these are the defaults is in docs/design/queue.md.
+TEST(Config, ByDefaultNothingIsLimitedButWhatKeepsGpusFromOthersWithoutUse) {
+  const UserLimits limits = default_limits();
+  EXPECT_EQ(limits.gpus, UserLimits::kUnlimited);
+  EXPECT_EQ(limits.duration, UserLimits::kUnlimitedTime);
+  EXPECT_EQ(limits.waiting, 64);
+  EXPECT_EQ(Config{}.keep_free_gpus, std::chrono::hours(1));
+  EXPECT_EQ(Config{}.turns.stopped_deadline, std::chrono::minutes(10));
+  EXPECT_EQ(Config{}.watch.unused, WatchAction::kReport);
+}
+
+TEST(Config, TakesWhatTheManualAdvisesALab) {
+  const auto config = parse(R"(
+[limits]
+hours = 600            # of GPUs in a week
+waiting = 16
+# duration = "3d"      # then each gpurota run has to say its --timeout
+
+[watch]
+unused = "stop"        # after unused_after and unused_grace
+unused_after = "2h"
+foreign_use = "notify"
+)",
+                            "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->limits.everyone.hours, 600);
+  EXPECT_EQ(config->watch.unused, WatchAction::kStop);
+}
+
 TEST(Config, TakesTheSectionOfAutomaticLeases) {
   const auto config = parse(R"(
 privacy = "open"

@@ -56,7 +56,11 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
   }
   if (command) request.command = std::move(*command);
   const auto made = parts_.leases.acquire(request);
-  if (made) return under(**made, peer);
+  if (made) {
+    Answer answer = under(**made, peer);
+    answer.made = true;
+    return answer;
+  }
   if (parts_.make_way(request)) {
     Answer answer;
     answer.later = true;

@@ -41,6 +41,7 @@ class AutomaticLeases {
     std::string token;
     std::string visible;  // for CUDA_VISIBLE_DEVICES; empty: as it is
     bool later = false;   // no answer yet: fillers make way, and the program asks again
+    bool made = false;    // just now
     bool unread = false;  // no answer yet: its command line is being read. Ask in kUnreadPeriod
   };
   static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory_reserve.h"
+#include "daemon/control_connection.h"
 #include "daemon/memory_shortage.h"
 #include "ipc/framer.h"
 #include "ipc/packet.h"
@@ -24,8 +25,6 @@
 namespace gpurota::daemon {
 namespace {
 
-// What may wait for a reader that is slow: a few full status replies.
-constexpr std::size_t kLargestBacklog = std::size_t{8} << 20;
 // Of what is told without being asked for; of more only the newest is kept.
 constexpr std::size_t kMostNews = std::size_t{64} << 10;
 // So long does a reader hold its user's other calls back.
@@ -51,34 +50,6 @@ void turn_away(const Fd& fd, const Error& why) {
 }
 
 }  // namespace
-
-struct ControlServer::Connection {
-  UserBudgets::Held descriptor;
-  Fd fd;
-  Caller caller;
-  ports::EventLoop::SourcePtr source;
-  ipc::Framer in{proto::kMaxCallBytes};
-  ipc::OutputBuffer out{kLargestBacklog};
-  std::optional<LeaseId> acquired;
-  std::optional<LeaseId> held;
-  std::optional<RequestId> waits;
-  std::shared_ptr<AnswerStream> stream;
-  // What is said when the disk has the changes up to `upto`, oldest first.
-  struct Unsaid {
-    std::uint64_t upto;
-    std::string message;
-  };
-  std::deque<Unsaid> unsaid;
-  std::optional<proto::Call> postponed;  // until the store is open
-  bool blocked = false;  // watched for writable instead of readable: what comes next waits for that
-  bool queued = false;   // a call of it waits for its turn: nothing is read
-  bool hung_up = false;  // nothing more will come than what it has sent, and it is not watched
-  bool broken = false;   // to be closed by whoever holds it on the stack
-  bool held_back = false;  // until its user's connections have read more
-  std::string newest;      // told when `out` has been taken, instead of what came before it
-  TimePoint read_at{};     // when it last took something of `out`
-  UserBudgets::Held unread;
-};
 
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
@@ -121,6 +92,7 @@ void ControlServer::welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held desc
 void ControlServer::on_ready(Connection& connection, unsigned events) {
   const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if (events & EPOLLOUT) flush(connection);
+  if (gone) end_long_answer(connection);
   if (gone && connection.blocked) connection.broken = true;  // nobody is left to read the answers
   if (gone && (connection.queued || connection.postponed || connection.held_back)) {
     // What it asked before it left is done, in its turn; it would be told of again and again until then.
@@ -129,7 +101,6 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
     return;
   }
   if (!connection.broken && !connection.blocked && (gone || (events & EPOLLIN))) read(connection);
-  if (!connection.broken) pump(connection);
   go_on(connection);
 }
 
@@ -147,10 +118,8 @@ void ControlServer::go_on(Connection& connection) {
 
 void ControlServer::want_turn(Connection& connection) {
   const bool may = !connection.broken && !connection.blocked && !connection.held &&
-                   !connection.waits && !connection.stream && connection.unsaid.empty();
-  const bool open = !parts_.durability || parts_.durability->is_open();
-  const bool has_call = connection.postponed ? open : connection.in.has_next();
-  if (connection.queued || !may || !has_call || held_back(connection)) return;
+                   !connection.waits && connection.unsaid.empty();
+  if (connection.queued || !may || !has_work(connection) || held_back(connection)) return;
   connection.queued = true;
   const std::uint64_t one = 1;
   if (turns_.empty()) (void)!::write(turns_wake_.get(), &one, sizeof one);
@@ -189,6 +158,10 @@ void ControlServer::read(Connection& connection) {
   if (!connection.in.feed(bytes) || connection.in.buffered() > 2 * proto::kMaxCallBytes) {
     log::warn("a call is too long, closing the connection", {{"uid", connection.caller.uid}});
     connection.broken = true;
+  } else if (!count_unserved(connection)) {
+    log::warn("too many calls of a user wait to be served, closing a connection",
+              {{"uid", connection.caller.uid}});
+    connection.broken = true;
   }
 }
 
@@ -199,10 +172,13 @@ bool ControlServer::must_wait(const proto::Call& call) const {
 }
 
 void ControlServer::serve_one(Connection& connection) {
+  if (connection.stream) return go_on_streaming(connection);
+  if (connection.long_answer) return go_on_answering(connection);
   if (const auto waited = std::exchange(connection.postponed, std::nullopt)) {
     return do_call(connection, *waited);
   }
   const auto text = connection.in.next();
+  (void)count_unserved(connection);
   if (!text) return;
   const auto call = parse_within_memory(*text);
   if (!call) {
@@ -231,7 +207,11 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   if (outcome.waits) connection.waits = outcome.waits;
   if (outcome.stream && call.more && !call.oneway) {
     connection.stream = outcome.stream;
-    return pump(connection);
+    return;
+  }
+  if (outcome.long_answer) {
+    if (call.oneway || connection.hung_up) return;
+    return begin_long_answer(connection, outcome.long_answer);
   }
   // Who waits may be answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
@@ -257,7 +237,8 @@ void ControlServer::answer_durably(Connection& connection, const std::string& me
 void ControlServer::on_durability(const ports::Durability::News& news) {
   std::vector<const Connection*> waiting;
   for (const auto& [key, connection] : connections_) {
-    if (connection->postponed || !connection->unsaid.empty()) waiting.push_back(key);
+    const bool waits = connection->postponed || connection->long_answer;
+    if (waits || !connection->unsaid.empty()) waiting.push_back(key);
   }
   for (const Connection* key : waiting) {
     const auto it = connections_.find(key);
@@ -338,6 +319,17 @@ void ControlServer::count(Connection& connection) {
   if (now < before) go_on_soon(connection.caller.uid);
 }
 
+bool ControlServer::count_unserved(Connection& connection) {
+  const std::uint64_t size = connection.in.buffered();
+  const uid_t user = connection.caller.uid;
+  if (connection.unserved.amount() != 0) {
+    connection.unserved.set(size);
+  } else if (size != 0) {
+    connection.unserved = parts_.budgets.charge(user, Budget::kUnserved, size);
+  }
+  return !parts_.budgets.is_used_up(user, Budget::kUnserved);
+}
+
 bool ControlServer::held_back(Connection& connection) {
   connection.held_back = parts_.budgets.is_used_up(connection.caller.uid, Budget::kUnread);
   if (connection.held_back) wait_for_readers();
@@ -384,41 +376,9 @@ void ControlServer::block(Connection& connection, bool blocked) {
 void ControlServer::watch(Connection& connection) {
   if (!connection.source) return;
   connection.source->set_writable(connection.blocked);
-  const bool waits_for_disk = connection.postponed || !connection.unsaid.empty();
+  const bool waits = connection.postponed || connection.long_answer || !connection.unsaid.empty();
   connection.source->set_readable(!connection.blocked && !connection.queued &&
-                                  !connection.held_back && !waits_for_disk);
-}
-
-void ControlServer::pump(Connection& connection) {
-  while (connection.stream && connection.out.empty() && !connection.broken &&
-         !held_back(connection)) {
-    if (const auto message = connection.stream->next()) {
-      answer(connection, *message);
-    } else if (!connection.stream->over()) {
-      return;
-    }
-    if (connection.stream->over()) connection.stream.reset();
-  }
-}
-
-void ControlServer::on_news() {
-  if (news_posted_) return;
-  news_posted_ = true;
-  // Not here: this may run inside a call, and several news come together.
-  parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
-    if (alive.expired()) return;
-    news_posted_ = false;
-    std::vector<const Connection*> streaming;
-    for (const auto& [key, connection] : connections_) {
-      if (connection->stream) streaming.push_back(key);
-    }
-    for (const Connection* key : streaming) {
-      const auto it = connections_.find(key);
-      if (it == connections_.end()) continue;
-      pump(*it->second);
-      resume(key);
-    }
-  });
+                                  !connection.held_back && !waits);
 }
 
 void ControlServer::tell_holders(LeaseId lease,
@@ -436,6 +396,7 @@ void ControlServer::close(Connection& connection) {
   const auto acquired = connection.acquired;
   const auto waits = connection.waits;
   turns_.remove(connection.caller.uid, &connection);
+  end_long_answer(connection);
   const uid_t user = connection.caller.uid;
   connections_.erase(&connection);
   go_on_soon(user);
@@ -489,9 +450,7 @@ void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
 
 void ControlServer::resume(const Connection* key) {
   const auto it = connections_.find(key);
-  if (it == connections_.end()) return;
-  if (!it->second->broken) pump(*it->second);
-  go_on(*it->second);
+  if (it != connections_.end()) go_on(*it->second);
 }
 
 }  // namespace gpurota::daemon

@@ -1,10 +1,12 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
 // One call at a time on a connection, answered in order. Calls are served by user: each user who has some gets the same part of the
-// state thread's time (fair_turns.h), in pieces that others do not feel. A connection that waits for its turn is not read. A Hold call keeps its connection until its
+// state thread's time (fair_turns.h), in pieces that others do not feel: a stream gives one answer in a turn, and of the long answers of
+// a user one is made at a time. A connection that waits for its turn is not read. A Hold call keeps its connection until its
 // lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
 // nothing more is read from it, and what is kept for it is one answer. While a user's connections together have left too
-// much unread (UserBudgets), none of their calls is served; who then reads nothing for long is hung up on. What is told without being
+// much unread (UserBudgets), none of their calls is served; who then reads nothing for long is hung up on. So is who sends
+// more when what its user has sent and is not served yet is too much already. What is told without being
 // asked for (Hold) is only the newest for a reader that is behind.
 //
 // A call that has changed the store is answered when the disk has that, and while the store is not open a call that may change it, or
@@ -22,6 +24,7 @@
 #include "proto/codec.h"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +49,14 @@ class AnswerStream {
   virtual bool over() const = 0;
 };
 
+// An answer that may take longer than a turn: it is made a piece at a time, each in a turn of its user.
+class LongAnswer {
+ public:
+  virtual ~LongAnswer() = default;
+  // One more piece, of a fraction of a millisecond. The answer, with the last one.
+  virtual std::optional<std::string> go_on() = 0;
+};
+
 // What a call comes to: the text of a reply or an error, and what the connection is to remember.
 struct Outcome {
   std::string answer;
@@ -55,6 +66,8 @@ struct Outcome {
   std::optional<RequestId> waits;  // and of this request, which ends with the connection
   // To a call with `more`: the answers, instead of `answer`.
   std::shared_ptr<AnswerStream> stream{};
+  // Instead of `answer`.
+  std::shared_ptr<LongAnswer> long_answer{};
   // Instead of `answer`: a text that is the same for many.
   std::shared_ptr<const std::string> shared{};
 };
@@ -119,8 +132,14 @@ class ControlServer {
   void flush(Connection& connection);
   // Waits until the client takes what is there for it, or for its next turn, and reads nothing meanwhile.
   void block(Connection& connection, bool blocked);
-  // Sends what the stream has, as far as the reader keeps up.
-  void pump(Connection& connection);
+  // Whether there is something to be done for it in a turn.
+  bool has_work(const Connection& connection) const;
+  // Sends the next answer of its stream.
+  void go_on_streaming(Connection& connection);
+  void begin_long_answer(Connection& connection, std::shared_ptr<LongAnswer> work);
+  void go_on_answering(Connection& connection);
+  // It is answered, or nobody is left to hear it: its user's next one is made.
+  void end_long_answer(Connection& connection);
   void close(Connection& connection);
   // To somebody who has not asked just now.
   void tell(Connection& connection, std::string message);
@@ -128,6 +147,8 @@ class ControlServer {
   void tell_newest(Connection& connection);
   // Counts what is kept for it against its user.
   void count(Connection& connection);
+  // The same of what it has sent and is not served yet. False if that is too much.
+  bool count_unserved(Connection& connection);
   // Whether its user has left too much unread; it is then gone on with when there is less.
   bool held_back(Connection& connection);
   void go_on_soon(uid_t user);
@@ -143,6 +164,8 @@ class ControlServer {
   FairTurns<const Connection*> turns_;
   Fd turns_wake_;  // an eventfd: somebody waits for a turn. Served among the connections, as tenants are
   ports::EventLoop::SourcePtr turns_source_;
+  // Those with a long answer; only the first of each user's is being made.
+  std::map<uid_t, std::deque<const Connection*>> long_answers_;
   bool news_posted_ = false;
   ports::EventLoop::SourcePtr patience_;                  // while somebody is held back
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late

@@ -16,6 +16,10 @@ namespace {
 
 const std::string kCall = std::string("{\"method\":\"dev.gpurota.GetInfo\"}") + '\0';
 
+const std::string kHold =
+    std::string(R"({"method":"dev.gpurota.Hold","parameters":{"lease_id":"L7"},"more":true})") +
+    '\0';
+
 class ControlServerTest : public ::testing::Test {
  protected:
   ControlServerTest() {
@@ -46,9 +50,28 @@ class ControlServerTest : public ::testing::Test {
     }
     return count;
   }
+  static constexpr int kPieces = 400;
+  // Says of each piece which call it was made for.
+  struct Pieces final : LongAnswer {
+    Pieces(std::vector<int>& made, int call) : made_(made), call_(call) {}
+    std::optional<std::string> go_on() override {
+      made_.push_back(call_);
+      if (++count_ < kPieces) return std::nullopt;
+      return "long";
+    }
+
+   private:
+    std::vector<int>& made_;
+    int call_, count_ = 0;
+  };
   Outcome answer(const Caller&) {
     ++calls_;
     Outcome outcome;
+    if (makes_long_) {
+      outcome.long_answer = std::make_shared<Pieces>(made_, calls_);
+      last_long_ = outcome.long_answer;
+      return outcome;
+    }
     outcome.answer = std::string(answer_size_, 'x');
     outcome.held = holds_;
     return outcome;
@@ -60,6 +83,9 @@ class ControlServerTest : public ::testing::Test {
   std::size_t answer_size_ = 10;
   int calls_ = 0;
   std::optional<LeaseId> holds_;
+  bool makes_long_ = false;
+  std::vector<int> made_;
+  std::weak_ptr<LongAnswer> last_long_;
   UserBudgets budgets_{{config_, 1000, 0}};
   ControlServer server_{
       {loop_,
@@ -80,6 +106,49 @@ TEST_F(ControlServerTest, OneThatSendsManyCallsAtOnceLetsOthersHaveTheirTurn) {
   EXPECT_LT(calls_, 200);
   std::size_t got = 0;
   EXPECT_TRUE(loop_.run_until([&] { return (got += answers(greedy)) == 400; }));
+}
+
+TEST_F(ControlServerTest, WhileALongAnswerIsMadeOthersAreServed) {
+  const Fd slow = connect(), quick = connect();
+  makes_long_ = true;
+  send(slow, kCall);
+  ASSERT_TRUE(loop_.run_until([&] { return !made_.empty(); }));
+  makes_long_ = false;
+  send(quick, kCall);
+  ASSERT_TRUE(loop_.run_until([&] { return answers(quick) == 1; }));
+  EXPECT_LT(made_.size(), std::size_t{kPieces});
+  EXPECT_TRUE(loop_.run_until([&] { return answers(slow) == 1; }));
+  EXPECT_EQ(made_.size(), std::size_t{kPieces});
+  send(slow, kCall);
+  EXPECT_TRUE(loop_.run_until([&] { return answers(slow) == 1; })) << "and then the next call";
+}
+
+TEST_F(ControlServerTest, OfAUsersLongAnswersOneIsMadeAtATime) {
+  std::vector<Fd> clients;
+  makes_long_ = true;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(connect());
+    send(clients.back(), kCall);
+  }
+  loop_.run_until_idle();
+  for (const Fd& client : clients) EXPECT_EQ(answers(client), 1u);
+  EXPECT_EQ(made_.size(), std::size_t{3 * kPieces});
+  EXPECT_TRUE(std::is_sorted(made_.begin(), made_.end()));
+}
+
+TEST_F(ControlServerTest, ALongAnswerThatNobodyWaitsForAnyMoreIsNotMade) {
+  Fd leaves = connect();
+  const Fd waits = connect();
+  makes_long_ = true;
+  send(leaves, kCall);
+  ASSERT_TRUE(loop_.run_until([&] { return !made_.empty(); }));
+  const auto first = last_long_;
+  send(waits, kCall);
+  leaves.reset();
+  ASSERT_TRUE(loop_.run_until([&] { return answers(waits) == 1; }));
+  EXPECT_TRUE(first.expired());
+  EXPECT_LT(std::count(made_.begin(), made_.end(), 1), kPieces);
+  EXPECT_EQ(std::count(made_.begin(), made_.end(), 2), kPieces);
 }
 
 TEST_F(ControlServerTest, WhoDoesNotReadCostsOneAnswerAndLosesNone) {
@@ -124,6 +193,24 @@ TEST_F(ControlServerTest, WhatAllConnectionsOfAUserLeaveUnreadIsBoundedAndNothin
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kUnread), 0u);
 }
 
+TEST_F(ControlServerTest, WhatAUserSendsBehindCallsThatAreNotOverIsBounded) {
+  config_.unread_size_per_user = mib(1);
+  holds_ = LeaseId{7};
+  const std::string more = kCall.substr(0, kCall.size() - 1) + std::string(10000, ' ') + '\0';
+  std::vector<Fd> clients;
+  for (int i = 0; i < 50; ++i) {
+    clients.push_back(connect());
+    send(clients.back(), kHold);
+    for (int k = 0; k < 10; ++k) send(clients.back(), more);
+    loop_.run_until_idle();
+  }
+  EXPECT_LT(budgets_.used(::getuid(), Budget::kUnserved), mib(1).count() + (64u << 10));
+  EXPECT_GT(budgets_.used(::getuid(), Budget::kUnserved), mib(1).count() / 2);
+  clients.clear();
+  loop_.run_until_idle();
+  EXPECT_EQ(budgets_.used(::getuid(), Budget::kUnserved), 0u);
+}
+
 TEST_F(ControlServerTest, WhoHangsUpWhileItsUserIsHeldBackIsServedStill) {
   answer_size_ = std::size_t{1} << 20;
   std::vector<Fd> clients;
@@ -162,10 +249,7 @@ TEST_F(ControlServerTest, WhoReadsNothingForLongHoldsItsUsersOthersBackNoMore) {
 TEST_F(ControlServerTest, AHolderThatIsBehindHearsOnlyHowThingsStandLast) {
   holds_ = LeaseId{7};
   const Fd holder = connect();
-  send(holder,
-       std::string(
-           "{\"method\":\"dev.gpurota.Hold\",\"parameters\":{\"lease_id\":\"L7\"},\"more\":true}") +
-           '\0');
+  send(holder, kHold);
   loop_.run_until_idle();
   const auto say = [&](char what) {
     server_.tell_holders(LeaseId{7}, [&](const Caller&) { return std::string(50000, what); });

@@ -30,7 +30,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
       places_(std::move(places)),
       log_([] { return std::chrono::steady_clock::now(); }),
       budgets_({config_, world_.descriptors, ::geteuid(),
-                [this](uid_t uid) { return holds_lease(uid); }}),
+                [this](uid_t uid) { return holds_lease(uid); },
+                [this] { return world_.loop.now(); }}),
       gpus_({}),
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
@@ -60,6 +61,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                  return filler ? fillers_.grace_of(entry) : Duration(config_.grace);
                },
            .admit_swap = [this](const Lease& lease) { return turns_.admit(lease); },
+           .admit_new = [this](uid_t uid) { return budgets_.spend_lease(uid); },
            .turns_need =
                [this](const GpuUuid& gpu) {
                  const TurnKeeper::Need need = turns_.need(gpu);
@@ -126,7 +128,8 @@ Daemon::Daemon(World world, config::Config config, Places places)
                       recorder_.on_crowd(lease.id, lease.uid, pid, why);
                     },
                 .holds_memory = [this](const Lease& lease,
-                                       pid_t pid) { return holds_memory(lease, pid); }}),
+                                       pid_t pid) { return holds_memory(lease, pid); },
+                .durability = world_.durability}),
       libraries_(world_.loop, places_.tenant_socket),
       keeper_(
           {.loop = world_.loop,
@@ -176,6 +179,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 .store = world_.fillers,
                 .processes = world_.processes,
                 .config = config_,
+                .budgets = budgets_,
                 .gpus = gpus_,
                 .leases = leases_,
                 .turns = turns_,
@@ -295,6 +299,7 @@ Result<void> Daemon::start() {
       disk_error_ = news.error;
       recorder_.on_durability(news);
       control_.on_durability(news);
+      tenants_.on_durability(news);
     });
   }
   // Programs that held memory under the last daemon come back within the grace; until then nobody

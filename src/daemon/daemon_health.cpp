@@ -30,7 +30,8 @@ std::vector<Examination::Use> Daemon::budgets(uid_t viewer) {
     const auto user = all ? budgets_.first(budget) : std::optional(viewer);
     const std::uint64_t used = user ? budgets_.used(*user, budget) : 0;
     if (used == 0) continue;
-    const bool bytes = budget == Budget::kUnread || budget == Budget::kJobLogs;
+    const bool bytes =
+        budget == Budget::kUnread || budget == Budget::kUnserved || budget == Budget::kJobLogs;
     uses.push_back({to_string(budget), world_.processes.user_name(*user), used,
                     budgets_.most(*user, budget), bytes});
   }

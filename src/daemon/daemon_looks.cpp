@@ -162,7 +162,7 @@ std::optional<bool> Daemon::holds_memory(const Lease& lease, pid_t pid) const {
 }
 
 std::optional<std::chrono::seconds> Daemon::gpu_time_of(uid_t uid, WallTime from) {
-  const auto sums = recorder_.usage(ports::UsageBy::kKind, from, world_.wall_clock());
+  const auto sums = recorder_.usage_of(uid, from, world_.wall_clock());
   // The history is not to be read just now: what it said last is true enough until then.
   if (const auto known = gpu_times_.find(uid); !sums && known != gpu_times_.end()) {
     return known->second;
@@ -172,7 +172,7 @@ std::optional<std::chrono::seconds> Daemon::gpu_time_of(uid_t uid, WallTime from
   for (const ports::UsageSum& sum : *sums) {
     const bool filler = sum.key == to_string(LeaseKind::kFiller);
     if (filler && !config_.filler.count_against_limits) continue;
-    if (sum.uid == uid) total += std::chrono::milliseconds(sum.gpu_ms);
+    total += std::chrono::milliseconds(sum.gpu_ms);
   }
   return gpu_times_[uid] = std::chrono::duration_cast<std::chrono::seconds>(total);
 }

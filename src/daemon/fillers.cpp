@@ -184,12 +184,15 @@ Result<std::uint64_t> Fillers::number_of(FillerEntry& entry, const GpuUuid& gpu)
   const auto place = static_cast<std::size_t>(at - entry.places.begin());
   if (at == entry.places.end()) {
     if (place >= kMostPlaces) return fail(Code::kLimit, "it has been on too many GPUs");
+    // Its first is counted since it was added.
+    if (place > 0) GPUROTA_TRY(check_log(entry.uid));
     entry.places.push_back(gpu);
     if (auto saved = save(entry); !saved) {
       // Else the next daemon would not find what is started there.
       entry.places.pop_back();
       return tl::unexpected(saved.error());
     }
+    count_logs(entry);
   }
   return files_of(entry, place);
 }

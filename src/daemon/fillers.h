@@ -19,6 +19,7 @@
 #include "daemon/tracked_process.h"
 #include "daemon/turn_keeper.h"
 #include "daemon/unstored.h"
+#include "daemon/user_budgets.h"
 #include "filler/choice.h"
 #include "filler/turn_taking.h"
 #include "filler/yielding.h"
@@ -57,6 +58,7 @@ struct FillerEntry {
   bool paused = false;
   bool removed = false;         // goes as soon as it is on no GPU any more
   std::vector<GpuUuid> places;  // where it has ever been: their positions name its files
+  UserBudgets::Held log;        // of the disk, what its output on all of them may take
   int failures = 0;             // soon or badly ended by itself, in a row
   std::optional<TimePoint> retry_at;
   std::string problem;    // how it last ended by itself, if not well
@@ -103,6 +105,7 @@ class Fillers {
     ports::FillerStore* store = nullptr;  // null: there are none
     ports::Processes& processes;
     const config::Config& config;
+    UserBudgets& budgets;
     const GpuTable& gpus;
     LeaseManager& leases;
     TurnKeeper& turns;
@@ -194,6 +197,9 @@ class Fillers {
   Result<void> find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);
   void take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out);
   Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
+  // Whether there may be the output of one more place; and counts those there are, one at the least.
+  Result<void> check_log(uid_t uid) const;
+  void count_logs(FillerEntry& entry) const;
   Result<void> save(const FillerEntry& entry) const;
   void save_or_say(const FillerEntry& entry);
   void record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,

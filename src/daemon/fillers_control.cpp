@@ -4,10 +4,12 @@
 #include "base/text.h"
 #include "daemon/fillers.h"
 #include "daemon/keeper_owner.h"
+#include "jobs/log_ring.h"
 #include "keeper/leftovers.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace gpurota::daemon {
@@ -35,7 +37,22 @@ Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
         Code::kLimit,
         fmt::format("you have {} fillers already, which is the most a user can have", count));
   }
-  return {};
+  return check_log(uid);
+}
+
+Result<void> Fillers::check_log(uid_t uid) const {
+  const std::uint64_t most = parts_.budgets.most(uid, Budget::kJobLogs);
+  const std::uint64_t bytes = parts_.budgets.used(uid, Budget::kJobLogs) + jobs::kLogBound.count();
+  if (bytes <= most) return {};
+  return fail(Code::kLimit,
+              fmt::format("the output of your jobs and fillers could take {}, and the site allows "
+                          "{} for each user (job_log_size_per_user): remove some of them",
+                          to_string(Bytes(bytes)), to_string(Bytes(most))));
+}
+
+void Fillers::count_logs(FillerEntry& entry) const {
+  const std::uint64_t places = std::max<std::size_t>(1, entry.places.size());
+  entry.log = parts_.budgets.charge(entry.uid, Budget::kJobLogs, places * jobs::kLogBound.count());
 }
 
 Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes) {
@@ -49,6 +66,7 @@ Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWis
   entry.wishes = std::move(wishes);
   GPUROTA_TRY(save(entry));
   const auto [it, added] = entries_.emplace(id, std::move(entry));
+  count_logs(it->second);
   log::info("filler added", {{"name", it->second.spec.name}, {"uid", uid}});
   for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
   return &it->second;
@@ -164,6 +182,7 @@ Result<void> Fillers::take_up(const ports::StoredFiller& stored) {
   entry.removed = stored.state == "removed";
   entry.places = stored.places;
   const auto [it, added] = entries_.emplace(stored.id, std::move(entry));
+  count_logs(it->second);
   GPUROTA_TRY(find_running(it->second, stored.out));
   (void)drop_if_removed(stored.id);
   return {};

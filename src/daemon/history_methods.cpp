@@ -1,6 +1,8 @@
-// The calls about what was: events and the report. The other part of control_methods.cpp.
+// The calls about what was: events and the report. The other part of control_methods.cpp. Both may be long, and are made a piece
+// at a time (LongAnswer).
 #include "daemon/calls.h"
 #include "daemon/control_methods.h"
+#include "daemon/usage_sums.h"
 #include "proto/codec.h"
 #include "proto/words.h"
 
@@ -17,7 +19,9 @@ namespace {
 constexpr std::size_t kBatch = 100;
 // What a caller without `more` gets.
 constexpr std::size_t kMostAtOnce = 1000;
-constexpr std::size_t kMostRows = 10000;
+constexpr std::size_t kMostRows = 2000;
+// Of usage, that are read at once.
+constexpr std::size_t kRowsInAPiece = 256;
 constexpr auto kUsualTime = std::chrono::hours(24 * 30);
 
 bool is_wanted(const proto::Events& call, const ports::StoredEvent& event) {
@@ -66,6 +70,52 @@ class EventStream final : public AnswerStream {
   bool over_ = false;
 };
 
+// The last ones, or the first behind the one that was named, for who takes a single answer.
+class EventsPage final : public LongAnswer {
+ public:
+  EventsPage(const EventLog& log, const Views& views, uid_t viewer, const proto::Events& call)
+      : log_(log), views_(views), viewer_(viewer), call_(call) {}
+
+  std::optional<std::string> go_on() override {
+    if (!wanted_) {
+      find();
+      return std::nullopt;
+    }
+    for (std::size_t i = 0; i < kBatch && at_ < wanted_->size(); ++i, ++at_) {
+      const auto event = log_.events().find(wanted_->at(at_));
+      // Forgotten in this very moment.
+      if (event == log_.events().end()) continue;
+      page_.events.push_back(views_.event(event->second, viewer_));
+    }
+    if (at_ < wanted_->size()) return std::nullopt;
+    return proto::reply_json<proto::Events>(page_);
+  }
+
+ private:
+  void find() {
+    std::vector<std::uint64_t> ids;
+    auto it = call_.after ? log_.events().upper_bound(*call_.after) : log_.events().begin();
+    for (; it != log_.events().end(); ++it) {
+      if (is_wanted(call_, it->second) && views_.may_know_of(it->second, viewer_)) {
+        ids.push_back(it->first);
+      }
+    }
+    const std::size_t count = std::min(ids.size(), kMostAtOnce);
+    page_.left_out = ids.size() - count;
+    if (!call_.after) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(count));
+    ids.resize(count);
+    wanted_ = std::move(ids);
+  }
+
+  const EventLog& log_;
+  const Views& views_;
+  uid_t viewer_;
+  proto::Events call_;
+  std::optional<std::vector<std::uint64_t>> wanted_;
+  std::size_t at_ = 0;
+  proto::Events::Reply page_;
+};
+
 std::optional<ports::UsageBy> usage_by(std::string_view word) {
   constexpr std::array<std::string_view, 5> kWords = {"user", "group", "note", "gpu", "kind"};
   const auto at = std::find(kWords.begin(), kWords.end(), word);
@@ -73,27 +123,97 @@ std::optional<ports::UsageBy> usage_by(std::string_view word) {
   return static_cast<ports::UsageBy>(at - kWords.begin());
 }
 
+class ReportAnswer final : public LongAnswer {
+ public:
+  ReportAnswer(Recorder& recorder, const Views& views, uid_t viewer, proto::Report::Reply reply,
+               ports::UsageBy by)
+      : recorder_(recorder),
+        views_(views),
+        reply_(std::move(reply)),
+        by_(by),
+        sums_({by, reply_.since, reply_.until},
+              [&views, viewer](uid_t uid) { return !views.sees_all(viewer, uid); }) {}
+
+  std::optional<std::string> go_on() override {
+    if (sorted_) return proto::reply_json<proto::Report>(reply_);
+    if (next_) {
+      *next_ == sums_.sums().end() ? sort() : add_some();
+      return std::nullopt;
+    }
+    // What goes on is part of the answer.
+    if (!reader_.has_begun()) recorder_.store_usage();
+    const auto rows = reader_.next(kRowsInAPiece);
+    if (!rows) return proto::error_json(proto::wire_error(rows.error()));
+    if (rows->empty()) {
+      next_ = sums_.sums().begin();
+      return std::nullopt;
+    }
+    sums_.add(*rows);
+    return std::nullopt;
+  }
+
+ private:
+  std::string key_of(const UsageSums::Key& key) const {
+    return by_ == ports::UsageBy::kUser ? views_.user_name(key.first) : key.second.value_or("");
+  }
+  // The same for users of one group, and the like. Notes of others have no key.
+  void add_some() {
+    for (std::size_t i = 0; i < kRowsInAPiece && *next_ != sums_.sums().end(); ++i, ++*next_) {
+      const auto& [key, sum] = **next_;
+      std::optional<std::string> name;
+      if (key.second) name = key_of(key);
+      rows_[name].add({sum.leases, static_cast<std::uint64_t>(sum.gpu_ms),
+                       static_cast<std::uint64_t>(sum.mib_ms)});
+    }
+  }
+  // The largest; the rest is in the row without a key, so that nothing is missing from the sum.
+  void sort() {
+    std::vector<std::pair<std::optional<std::string>, Row>> order(rows_.begin(), rows_.end());
+    const auto keyless = [](const auto& row) { return !row.first; };
+    const auto larger = [](const auto& a, const auto& b) {
+      return a.second.gpu_ms / 1000 > b.second.gpu_ms / 1000;
+    };
+    std::stable_sort(order.begin(), order.end(), larger);
+    while (order.size() > kMostRows) {
+      if (order.back().first) rows_[std::nullopt].add(order.back().second);
+      order.pop_back();
+    }
+    std::erase_if(order, keyless);
+    if (const auto rest = rows_.find(std::nullopt); rest != rows_.end()) order.push_back(*rest);
+    std::stable_sort(order.begin(), order.end(), larger);
+    for (auto& [key, sum] : order) {
+      reply_.rows.push_back({std::move(key), sum.leases, sum.gpu_ms / 1000, sum.mib_ms / 1000});
+    }
+    sorted_ = true;
+  }
+
+  struct Row {
+    void add(const Row& row) {
+      leases += row.leases;
+      gpu_ms += row.gpu_ms;
+      mib_ms += row.mib_ms;
+    }
+    std::uint64_t leases = 0, gpu_ms = 0, mib_ms = 0;
+  };
+  using Rows = std::map<std::optional<std::string>, Row>;
+
+  Recorder& recorder_;
+  const Views& views_;
+  proto::Report::Reply reply_;
+  ports::UsageBy by_;
+  UsageSums sums_;
+  Recorder::UsageReader reader_{recorder_};
+  std::optional<std::map<UsageSums::Key, UsageSums::Sum>::const_iterator> next_;  // all are read
+  Rows rows_;
+  bool sorted_ = false;
+};
+
 }  // namespace
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Events& call) {
   const EventLog& log = parts_.recorder.events();
   Outcome outcome;
-  std::vector<const ports::StoredEvent*> wanted;
-  auto it = call.after ? log.events().upper_bound(*call.after) : log.events().begin();
-  for (; it != log.events().end(); ++it) {
-    if (is_wanted(call, it->second) && parts_.views.may_know_of(it->second, caller.uid)) {
-      wanted.push_back(&it->second);
-    }
-  }
-  proto::Events::Reply page;
-  const std::size_t count = std::min(wanted.size(), kMostAtOnce);
-  page.left_out = wanted.size() - count;
-  const auto first =
-      call.after ? wanted.begin() : wanted.end() - static_cast<std::ptrdiff_t>(count);
-  for (auto each = first; each != first + static_cast<std::ptrdiff_t>(count); ++each) {
-    page.events.push_back(parts_.views.event(**each, caller.uid));
-  }
-  outcome.answer = proto::reply_json<proto::Events>(page);
+  outcome.long_answer = std::make_shared<EventsPage>(log, parts_.views, caller.uid, call);
   outcome.stream = std::make_shared<EventStream>(log, parts_.views, caller.uid, call);
   return outcome;
 }
@@ -108,26 +228,10 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Report& call) {
   if (reply.since > reply.until) {
     return refused({Code::kInvalid, 0, "a report begins (`since`) before it ends (`until`, now)"});
   }
-  const auto sums = parts_.recorder.usage(*by, reply.since, reply.until);
-  if (!sums) return {proto::error_json(proto::wire_error(sums.error())), {}, {}, {}, {}};
-  // Notes are for their owner: those of all others are one row without a key.
-  std::map<std::optional<std::string>, ports::UsageSum> rows;
-  for (const ports::UsageSum& sum : *sums) {
-    std::optional<std::string> key = sum.key;
-    if (by == ports::UsageBy::kUser) key = parts_.views.user_name(sum.uid);
-    if (by == ports::UsageBy::kNote && !parts_.views.sees_all(caller.uid, sum.uid)) key.reset();
-    ports::UsageSum& row = rows[key];
-    row.leases += sum.leases;
-    row.gpu_ms += sum.gpu_ms;
-    row.mib_ms += sum.mib_ms;
-  }
-  for (const auto& [key, sum] : rows) {
-    reply.rows.push_back({key, sum.leases, sum.gpu_ms / 1000, sum.mib_ms / 1000});
-  }
-  std::stable_sort(reply.rows.begin(), reply.rows.end(),
-                   [](const auto& a, const auto& b) { return a.gpu_seconds > b.gpu_seconds; });
-  if (reply.rows.size() > kMostRows) reply.rows.resize(kMostRows);
-  return replied<proto::Report>(reply);
+  Outcome outcome;
+  outcome.long_answer = std::make_shared<ReportAnswer>(parts_.recorder, parts_.views, caller.uid,
+                                                       std::move(reply), *by);
+  return outcome;
 }
 
 }  // namespace gpurota::daemon

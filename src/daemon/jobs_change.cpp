@@ -77,11 +77,12 @@ Result<void> Jobs::check_logs(uid_t uid, const std::vector<Wanted>& wanted) cons
     if (each.spec.output == jobs::Output::kFile) bytes += jobs::kLogBound.count();
   }
   if (bytes <= std::max(used, most)) return {};
-  return fail(Code::kLimit,
-              fmt::format("the output of your jobs could take {}, and the site allows {} for each "
-                          "user (job_log_size_per_user): remove jobs, or send their output to the "
-                          "journal (--output journal)",
-                          to_string(Bytes(bytes)), to_string(Bytes(most))));
+  return fail(
+      Code::kLimit,
+      fmt::format("the output of your jobs and fillers could take {}, and the site allows {} "
+                  "for each user (job_log_size_per_user): remove some, or send their output to the "
+                  "journal (--output journal)",
+                  to_string(Bytes(bytes)), to_string(Bytes(most))));
 }
 
 void Jobs::count_log(JobEntry& job) const {

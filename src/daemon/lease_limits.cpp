@@ -45,6 +45,12 @@ Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool 
   return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
 }
 
+// Those of fillers come and go by what others do.
+Result<void> LeaseManager::count_new(const AcquireRequest& request) const {
+  if (!parts_.admit_new || request.kind == LeaseKind::kFiller) return {};
+  return parts_.admit_new(request.uid);
+}
+
 Result<void> LeaseManager::check_ever_allowed(const AcquireRequest& request) const {
   const UserLimits limits = parts_.limits_of ? parts_.limits_of(request.uid) : default_limits();
   const lease::Asking asked = asking(request);

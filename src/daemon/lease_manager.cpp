@@ -113,6 +113,10 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   const auto refuse = [](Error error) {
     return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
   };
+  // Who waited was counted then.
+  if (!waited) {
+    if (auto counted = count_new(request); !counted) return refuse(counted.error());
+  }
   auto id = parts_.store.next_lease_id();
   if (!id) {
     store_error_ = id.error();

@@ -121,6 +121,8 @@ class LeaseManager final : public LeaseRoots {
     std::function<Duration(const LeaseEntry&)> grace_of = {};
     // Whether a swap lease could ever have its turn; it then takes part. Empty: always.
     std::function<Result<void>(const Lease&)> admit_swap = {};
+    // Of the user, by how many they make. Empty: always.
+    std::function<Result<void>(uid_t)> admit_new = {};
     // What turns need of a GPU: of one lease in its turn with what none can move, and that alone.
     std::function<std::pair<Bytes, Bytes>(const GpuUuid&)> turns_need = {};
     // Of a filler that can be moved out of its GPU. Empty, or nothing: it can only end.
@@ -135,8 +137,7 @@ class LeaseManager final : public LeaseRoots {
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
 
-  // Takes up what the last daemon left: leases whose command or holder still runs go on, the others
-  // end. Once, before anything else.
+  // Takes up what the last daemon left: leases whose command or holder still runs go on, the others end. First, and once.
   Result<void> restore();
 
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(const AcquireRequest& request);
@@ -146,17 +147,17 @@ class LeaseManager final : public LeaseRoots {
                                                        std::optional<RequestId> waited);
   // Whether the user may have this too, by what they have and wait for already.
   Result<void> check_user_limit(const AcquireRequest& request, bool waits) const;
-  // The same, if they had nothing and waited for nothing.
+  // One more of them, or of requests: not too many in an hour.
+  Result<void> count_new(const AcquireRequest& request) const;
+  // As check_user_limit, if they had nothing and waited for nothing.
   Result<void> check_ever_allowed(const AcquireRequest& request) const;
-  // `pid` must be a child of the holder, of the lease's user, and not have executed anything yet.
-  // Returns the cgroup, or nothing where processes are followed by pidfds.
+  // `pid` must be a child of the holder, of the lease's user, and not have executed anything yet. Returns the cgroup, if there is one.
   Result<std::optional<std::string>> start(LeaseId id, pid_t pid, bool subreaper);
   // One more command under a reservation; `caller` holds it.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
   void end(LeaseId id, EndCause cause, const std::string& reason);
-  // Whether the store knows that the lease ends; an error if not: a daemon that is killed before there is room leaves it
-  // to the next one. It is written as soon as that is possible.
+  // Whether the store knows that it ends; an error if not: who is killed before there is room leaves it to the next daemon.
   Result<void> heard_of_end(LeaseId id) const;
   Result<void> update(LeaseId id, const UpdateRequest& request);
   // The connection that acquired it closed before start: nobody will start it.

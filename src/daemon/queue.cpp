@@ -185,6 +185,7 @@ lease::Holding Queue::held_by(uid_t uid) const {
 }
 
 tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& request) {
+  if (auto counted = parts_.leases.count_new(request); !counted) return refuse(counted.error());
   const auto id = parts_.store.next_request_id();
   if (!id) {
     parts_.leases.check_store();

@@ -56,7 +56,11 @@ std::string describe_share(const Lease& lease, const GpuTable& gpus) {
   return text;
 }
 
-Recorder::Recorder(Parts parts) : parts_(std::move(parts)), events_(kMostEvents) {}
+Recorder::Recorder(Parts parts) : parts_(std::move(parts)), events_(kMostEvents) {
+  if (!parts_.history) return;
+  tidier_.emplace(UsageTidier::Parts{parts_.loop, *parts_.history, parts_.config,
+                                     [this] { return readers(); }});
+}
 
 Recorder::~Recorder() {
   closing_ = true;
@@ -415,10 +419,7 @@ void Recorder::write(bool all_usage) {
   if (!batch_.empty()) write_batch();
   if (time.wall - pruned_ >= kPrunePeriod) {
     pruned_ = time.wall;
-    const auto age = std::chrono::hours(24) * parts_.config.history_days;
-    if (const auto done = parts_.history->prune_usage(time.wall - age); !done) {
-      log::warn("old usage cannot be removed, ignoring", {{"error", done.error().message}});
-    }
+    tidier_->forget(time.wall - std::chrono::hours(24) * parts_.config.history_days);
   }
 }
 
@@ -441,6 +442,9 @@ void Recorder::write_batch() {
     if (batch_.events.size() > kMostTriedAgain) batch_.events.clear();
     if (usage.size() > kMostTriedAgain) usage.clear();
   } else {
+    for (const ports::StoredUsage& each : batch_.usage) {
+      if (!each.open) tidier_->on_row(each.uid);
+    }
     batch_ = {};
     unwritten_ = false;
     if (spill_) spill_->clear();
@@ -464,14 +468,6 @@ void Recorder::tell_stored(std::uint64_t upto) {
 void Recorder::on_durability(const ports::Durability::News& news) {
   tell_stored(news.upto);
   if (!batch_.empty()) schedule(kEventDelay);
-}
-
-Result<std::vector<ports::UsageSum>> Recorder::usage(ports::UsageBy by, WallTime since,
-                                                     WallTime until) {
-  if (!parts_.history) return std::vector<ports::UsageSum>();
-  // What goes on is part of the answer. Not for every call: it is a write.
-  if (parts_.loop.now() - usage_written_ >= kFlushDelay || closed_usage_) write(true);
-  return parts_.history->sum_usage(by, since, until);
 }
 
 }  // namespace gpurota::daemon

@@ -15,6 +15,7 @@
 #include "daemon/queue.h"
 #include "daemon/repeats.h"
 #include "daemon/usage_book.h"
+#include "daemon/usage_tidier.h"
 #include "daemon/wait_times.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
@@ -26,6 +27,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -100,7 +102,22 @@ class Recorder {
   // Events since the daemon started, forgotten ones included.
   const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
   proto::Waits waits() const { return waits_.get(); }
-  Result<std::vector<ports::UsageSum>> usage(ports::UsageBy by, WallTime since, WallTime until);
+  // What goes on is in the store, as of now or a moment ago; before usage is read.
+  void store_usage();
+  // Reads all usage, a piece at a time, as ports::History; nothing if there is none. What changes meanwhile is counted once.
+  class UsageReader {
+   public:
+    explicit UsageReader(Recorder& recorder) : recorder_(recorder) {
+      recorder_.readers_.push_back(upto_);
+    }
+    bool has_begun() const { return *upto_ != LeaseId{}; }
+    Result<std::vector<ports::StoredUsage>> next(std::size_t most);
+
+   private:
+    Recorder& recorder_;
+    std::shared_ptr<LeaseId> upto_ = std::make_shared<LeaseId>();
+  };
+  Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
   // Audits that a lease gets no more, if that is news, and begins its event.
@@ -125,6 +142,8 @@ class Recorder {
   // Tells followers of the events in changes of the store up to this one.
   void tell_stored(std::uint64_t upto);
   void tell_denials();
+  // Up to where those who read usage have come.
+  std::vector<LeaseId> readers();
   void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
   std::string group_of(uid_t uid) const;
 
@@ -141,6 +160,8 @@ class Recorder {
   WaitTimes waits_;
   std::map<GpuUuid, std::set<LeaseId>> in_use_;
   ports::HistoryBatch batch_;
+  std::optional<UsageTidier> tidier_;
+  std::vector<std::weak_ptr<const LeaseId>> readers_;
   bool started_ = false;  // before it, nothing is news
   bool closed_usage_ = false;
   bool closing_ = false;  // nobody reads any more

@@ -188,13 +188,36 @@ Result<void> SteadyStore::save(const ports::HistoryBatch& batch) {
 Result<std::vector<ports::StoredUsage>> SteadyStore::load_open_usage() {
   return store_.load_open_usage();
 }
-Result<std::vector<ports::UsageSum>> SteadyStore::sum_usage(ports::UsageBy by, WallTime since,
-                                                            WallTime until) {
-  if (settling_) return fail(Code::kUnavailable, "the history is being tidied up: ask again");
-  return store_.sum_usage(by, since, until);
+Result<void> SteadyStore::check_open() const {
+  if (!settling_) return {};
+  return fail(Code::kUnavailable, "the history is being tidied up: ask again");
 }
-Result<void> SteadyStore::prune_usage(WallTime before) {
-  return change(&SqliteStore::prune_usage, before);
+Result<std::vector<ports::StoredUsage>> SteadyStore::read_usage(LeaseId after, std::size_t most) {
+  GPUROTA_TRY(check_open());
+  return store_.read_usage(after, most);
+}
+Result<std::vector<ports::UsageSum>> SteadyStore::sum_usage_of(uid_t uid, WallTime since,
+                                                               WallTime until) {
+  GPUROTA_TRY(check_open());
+  return store_.sum_usage_of(uid, since, until);
+}
+Result<std::size_t> SteadyStore::count_usage(uid_t uid) {
+  GPUROTA_TRY(check_open());
+  return store_.count_usage(uid);
+}
+Result<ports::MergedUsage> SteadyStore::merge_usage(const ports::UsageMerge& merge) {
+  GPUROTA_TRY(check_open());
+  GPUROTA_TRY(catch_up());
+  auto merged = store_.merge_usage(merge);
+  if (merged && merged->fewer > 0) on_change();
+  return merged;
+}
+Result<bool> SteadyStore::prune_usage(WallTime before, std::size_t most) {
+  GPUROTA_TRY(check_open());
+  GPUROTA_TRY(catch_up());
+  auto more = store_.prune_usage(before, most);
+  if (more && *more) on_change();
+  return more;
 }
 
 }  // namespace gpurota::daemon

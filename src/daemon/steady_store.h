@@ -71,16 +71,20 @@ class SteadyStore final : public ports::Store,
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override { return store_.load_events(); }
   Result<std::vector<ports::StoredUsage>> load_open_usage() override;
-  // kUnavailable while it is not open.
-  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy by, WallTime since,
-                                                 WallTime until) override;
-  Result<void> prune_usage(WallTime before) override;
+  // kUnavailable while it is not open, as what follows.
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
+  Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,
+                                                    WallTime until) override;
+  Result<std::size_t> count_usage(uid_t uid) override;
+  Result<ports::MergedUsage> merge_usage(const ports::UsageMerge& merge) override;
+  Result<bool> prune_usage(WallTime before, std::size_t most) override;
 
  private:
   template <class Call, class... Arguments>
   Result<void> change(Call call, const Arguments&... arguments);
   template <class Id>
   Result<Id> next(Result<Id> (store::SqliteStore::*call)(), std::uint64_t& last);
+  Result<void> check_open() const;
   void on_change();
   // Writes what was kept while the database was not ours.
   Result<void> catch_up();

@@ -137,13 +137,13 @@ TEST_F(SteadyStoreTest, WhatHappensWhileItIsTidiedUpIsStoredAfterwardsInItsOrder
   EXPECT_TRUE(store_->save_lease(lease(3)));
   EXPECT_TRUE(store_->remove_lease(LeaseId{2}));
   EXPECT_EQ(*store_->next_lease_id(), LeaseId{last.value + 1});
-  EXPECT_EQ(store_->sum_usage(ports::UsageBy::kUser, {}, {}).error().code, Code::kUnavailable);
+  EXPECT_EQ(store_->read_usage({}, 1).error().code, Code::kUnavailable);
   EXPECT_EQ(store_->told(), before);
   g_stuck = false;
   run_until_told();
   EXPECT_THAT(stored(), ElementsAre(1, 3));
   EXPECT_EQ(*store_->next_lease_id(), LeaseId{last.value + 2});
-  EXPECT_TRUE(store_->sum_usage(ports::UsageBy::kUser, {}, {}));
+  EXPECT_TRUE(store_->read_usage({}, 1));
 }
 
 TEST_F(SteadyStoreTest, WhatIsKeptIsStoredBeforeItEnds) {

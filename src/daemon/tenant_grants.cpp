@@ -31,6 +31,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   tenant->lease = entry.lease.id;
   tenant->session = &session;
   tenant->swap = entry.lease.swap();
+  tenant->user = session.peer.uid;
   for (const LeaseGpu& gpu : entry.lease.gpus) tenant->slots.push_back(gpu.uuid);
   const TenantId id = tenant->id;
   GPUROTA_ASSIGN_OR_RETURN(
@@ -58,19 +59,38 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process.pid, held);
   parts_.leases.add_process(entry.lease.id, session.peer.process);
   session.tenant = tenant.get();
+  of_lease_[tenant->lease][id] = tenant.get();
+  of_process_.emplace(tenant->process.pid(), tenant.get());
   return tenants_.emplace(id, std::move(tenant)).first->second.get();
+}
+
+void TenantServer::erase(TenantId id) {
+  const auto at = tenants_.find(id);
+  Tenant* const tenant = at->second.get();
+  const auto siblings = of_lease_.find(tenant->lease);
+  siblings->second.erase(id);
+  if (siblings->second.empty()) of_lease_.erase(siblings);
+  const auto [begin, end] = of_process_.equal_range(tenant->process.pid());
+  of_process_.erase(std::find_if(begin, end, [&](const auto& e) { return e.second == tenant; }));
+  dead_.erase(id);
+  tenants_.erase(at);
+}
+
+const std::map<TenantId, TenantServer::Tenant*>& TenantServer::tenants_of(LeaseId lease) const {
+  static const std::map<TenantId, Tenant*> kNone;
+  const auto it = of_lease_.find(lease);
+  return it == of_lease_.end() ? kNone : it->second;
 }
 
 // A process that connects again brings its own account of what it holds: the old one is void.
 void TenantServer::supersede(LeaseId lease, const ports::ProcessId& process, TenantId by) {
-  for (auto it = tenants_.begin(); it != tenants_.end();) {
-    Tenant& old = *it->second;
-    if (old.lease != lease || old.process.id != process || old.session || old.dead) {
-      ++it;
-      continue;
-    }
-    parts_.grants.replace(old.id, by);
-    it = tenants_.erase(it);
+  std::vector<TenantId> old;
+  for (const auto& [id, tenant] : tenants_of(lease)) {
+    if (tenant->process.id == process && !tenant->session && !tenant->dead) old.push_back(id);
+  }
+  for (const TenantId id : old) {
+    parts_.grants.replace(id, by);
+    erase(id);
   }
 }
 
@@ -248,6 +268,7 @@ void TenantServer::on_death(TenantId id) {
   Tenant* const tenant = find(id);
   if (!tenant || tenant->dead) return;
   tenant->dead = true;
+  dead_.insert(id);
   if (tenant->session) end_session(*tenant->session, "");
   const LeaseId lease = tenant->lease;
   if (tenant->swap) parts_.swap.on_death(tenant->process.pid());
@@ -259,15 +280,12 @@ void TenantServer::on_death(TenantId id) {
 
 // The dead whose memory is back on all GPUs.
 void TenantServer::forget_settled() {
-  for (auto it = tenants_.begin(); it != tenants_.end();) {
-    const Tenant& tenant = *it->second;
+  for (auto it = dead_.begin(); it != dead_.end();) {
+    const Tenant& tenant = *tenants_.at(*it++);
     const bool moves = tenant.swap && parts_.swap.counts(tenant.process.pid());
-    if (!tenant.dead || moves || parts_.grants.counts(tenant.id)) {
-      ++it;
-      continue;
-    }
+    if (moves || parts_.grants.counts(tenant.id)) continue;
     parts_.grants.forget(tenant.id);
-    it = tenants_.erase(it);
+    erase(tenant.id);
   }
 }
 
@@ -323,8 +341,9 @@ void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
 void TenantServer::after_failed_look(const GpuUuid& gpu) { answer_measured(gpu, TimePoint::max()); }
 
 void TenantServer::publish_all(LeaseId lease) {
-  for (const auto& [id, tenant] : tenants_) {
-    if (tenant->lease != lease || tenant->dead) continue;
+  std::map<GpuUuid, Bytes> slack_of_all;
+  for (const auto& [id, tenant] : tenants_of(lease)) {
+    if (tenant->dead) continue;
     for (std::size_t slot = 0; slot < tenant->slots.size(); ++slot) {
       const GpuUuid& gpu = tenant->slots[slot];
       if (tenant->swap) {
@@ -334,8 +353,10 @@ void TenantServer::publish_all(LeaseId lease) {
       }
       const lease::Account* account = parts_.grants.find(lease, gpu).if_there();
       if (!account) continue;
-      publish(tenant->shared(), slot, account->limit(),
-              account->available() + slack(lease, gpu, id));
+      const auto [all, is_new] = slack_of_all.try_emplace(gpu);
+      if (is_new) all->second = slack(lease, gpu, {});
+      const Bytes others = all->second - std::min(all->second, own_slack(*tenant, slot, *account));
+      publish(tenant->shared(), slot, account->limit(), account->available() + others);
     }
   }
 }
@@ -346,24 +367,23 @@ void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
     return publish_all(entry.lease.id);
   }
   parts_.swap.on_lease_gone(entry.lease.id);
-  std::erase_if(tenants_, [&](const auto& t) {
-    if (t.second->lease != entry.lease.id) return false;
-    if (Session* const session = t.second->session) end_session(*session, "");
-    return true;
-  });
+  for (auto left = tenants_of(entry.lease.id); const auto& [id, tenant] : left) {
+    if (Session* const session = tenant->session) end_session(*session, "");
+    erase(id);
+  }
   schedule();
 }
 
 std::optional<LeaseId> TenantServer::lease_of(pid_t pid) const {
-  for (const auto& [id, tenant] : tenants_) {
-    if (tenant->process.pid() == pid) return tenant->lease;
-  }
-  return std::nullopt;
+  const auto at = of_process_.find(pid);
+  return at == of_process_.end() ? std::nullopt : std::optional(at->second->lease);
 }
 
 std::optional<TenantUse> TenantServer::use_of(pid_t pid, const GpuUuid& gpu) const {
-  for (const auto& [id, tenant] : tenants_) {
-    if (tenant->process.pid() != pid || tenant->dead) continue;
+  const auto [begin, end] = of_process_.equal_range(pid);
+  for (auto at = begin; at != end; ++at) {
+    const Tenant* const tenant = at->second;
+    if (tenant->dead) continue;
     if (const auto slot = tenant->slot_of(gpu)) return read_use(tenant->shared(), *slot);
   }
   return std::nullopt;
@@ -372,14 +392,19 @@ std::optional<TenantUse> TenantServer::use_of(pid_t pid, const GpuUuid& gpu) con
 Bytes TenantServer::slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const {
   Bytes sum;
   const lease::Account* account = parts_.grants.find(lease, gpu).if_there();
-  for (const auto& [id, tenant] : tenants_) {
-    if (!account || tenant->lease != lease || id == but || !tenant->session) continue;
-    const auto slot = tenant->slot_of(gpu);
-    if (!slot) continue;
-    // A hint, bounded by what was granted.
-    sum += std::min(read_use(tenant->shared(), *slot).headroom, account->granted(id));
+  if (!account) return sum;
+  for (const auto& [id, tenant] : tenants_of(lease)) {
+    const auto slot = id == but ? std::nullopt : tenant->slot_of(gpu);
+    if (slot) sum += own_slack(*tenant, *slot, *account);
   }
   return sum;
+}
+
+// A hint, bounded by what was granted.
+Bytes TenantServer::own_slack(const Tenant& tenant, std::size_t slot,
+                              const lease::Account& account) {
+  if (!tenant.session) return Bytes();
+  return std::min(read_use(tenant.shared(), slot).headroom, account.granted(tenant.id));
 }
 
 }  // namespace gpurota::daemon

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <utility>
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 namespace gpurota::daemon {
@@ -67,10 +66,6 @@ TenantServer::TenantServer(Parts parts)
 }
 TenantServer::~TenantServer() = default;
 
-Result<void> TenantServer::listen(const std::string& path, const ipc::ListenOptions& options) {
-  return doorman_.listen(path, options);
-}
-
 TenantServer::Tenant* TenantServer::find(TenantId id) const {
   const auto it = tenants_.find(id);
   return it == tenants_.end() ? nullptr : it->second.get();
@@ -83,8 +78,9 @@ void TenantServer::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor) 
   added.descriptor = std::move(descriptor);
   added.fd = std::move(fd);
   added.peer = std::move(peer);
-  auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
-                                     [this, &added](unsigned) { on_session(added); });
+  auto source =
+      parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
+                           [this, &added](unsigned events) { on_session(added, events); });
   auto deadline =
       parts_.loop.add_timer(parts_.loop.now() + kHelloPatience, ports::Urgency::kHousekeeping,
                             [this, &added] { end_session(added, "it did not send HELLO"); });
@@ -94,8 +90,7 @@ void TenantServer::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor) 
   sessions_.emplace(&added, std::move(session));
 }
 
-void TenantServer::on_session(Session& session) {
-  if (!session.fd) return;
+void TenantServer::read_session(Session& session) {
   std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
   const auto received = ipc::receive_packet(session.fd.get(), buffer, 0);
   if (!received) return end_session(session, received.error().message);
@@ -174,8 +169,8 @@ Result<TenantServer::Place> TenantServer::place_for(const Session& session,
 bool TenantServer::comes_back(const Lease& lease, const gpurota_msg_hello& hello,
                               const ports::ProcessId& process) const {
   bool known = false;
-  for (const auto& [id, tenant] : tenants_) {
-    if (tenant->lease != lease.id || tenant->process.id != process || tenant->dead) continue;
+  for (const auto& [id, tenant] : tenants_of(lease.id)) {
+    if (tenant->process.id != process || tenant->dead) continue;
     if (tenant->session) return false;
     known = true;
   }
@@ -187,8 +182,7 @@ bool TenantServer::comes_back(const Lease& lease, const gpurota_msg_hello& hello
 // the newcomer itself was on an earlier connection.
 bool TenantServer::crowded(LeaseId lease, const ports::ProcessId& newcomer) const {
   int alive = 0, dead = 0;
-  for (const auto& [id, tenant] : tenants_) {
-    if (tenant->lease != lease) continue;
+  for (const auto& [id, tenant] : tenants_of(lease)) {
     if (!tenant->process.alive()) {
       ++dead;
     } else if (tenant->session || tenant->process.id != newcomer) {
@@ -250,6 +244,7 @@ Result<Fd> TenantServer::open_event_socket(Tenant& tenant) {
 }
 
 bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& question) {
+  if (session.unsaid) return false;
   const AutomaticLeases::Answer found = parts_.automatic.ask(session.peer);
   if (found.later) {
     // The library asks again, for as long as it is told to wait for a daemon.
@@ -257,6 +252,8 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
     return true;
   }
   if (found.unread) return ask_again(session, question);
+  const ports::Durability* const disk = parts_.durability;
+  if (found.made && disk && disk->made() > disk->told()) unsettled_[found.lease] = disk->made();
   auto answer = make_message<gpurota_msg_lease>(GPUROTA_MSG_LEASE, question.header.seq);
   answer.version = GPUROTA_WIRE_VERSION;
   answer.status = found.status;
@@ -264,7 +261,34 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
   found.token.copy(answer.token, sizeof answer.token);
   // Zeros are behind it already.
   found.visible.copy(answer.visible, sizeof answer.visible - 1);
-  return send_message(session.fd.get(), answer);
+  return tell_lease(session, answer);
+}
+
+// As every other lease: not before a loss of power leaves it there.
+bool TenantServer::tell_lease(Session& session, const gpurota_msg_lease& answer) {
+  const auto unsettled = unsettled_.find(LeaseId{answer.lease});
+  if (unsettled == unsettled_.end()) return send_message(session.fd.get(), answer);
+  session.unsaid = {unsettled->second, answer};
+  unsaid_.insert(&session);
+  return true;
+}
+
+// What the disk has failed to keep is there, until the machine loses its power: the program need not know.
+void TenantServer::on_durability(const ports::Durability::News& news) {
+  std::erase_if(unsettled_, [&](const auto& lease) { return lease.second <= news.upto; });
+  for (auto it = unsaid_.begin(); it != unsaid_.end();) {
+    Session& session = **it;
+    if (session.unsaid->upto > news.upto) {
+      ++it;
+      continue;
+    }
+    it = unsaid_.erase(it);
+    const gpurota_msg_lease answer = session.unsaid->answer;
+    session.unsaid.reset();
+    if (!send_message(session.fd.get(), answer)) {
+      end_session(session, "it does not take its answer");
+    }
+  }
 }
 
 bool TenantServer::ask_again(Session& session, const gpurota_msg_automatic& question) {
@@ -284,10 +308,8 @@ bool TenantServer::take_event(Tenant& tenant, const TenantMessage& message) {
   return back && give_back(tenant, *back);
 }
 
-void TenantServer::on_event_socket(TenantId id, unsigned events) {
+void TenantServer::read_event(TenantId id) {
   Tenant* const tenant = find(id);
-  if (!tenant) return;
-  if ((events & EPOLLOUT) != 0) parts_.swap.on_writable(id);
   std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
   const auto received = ipc::receive_packet(tenant->event.get(), buffer, 0);
   if (received && received->state == ipc::IoState::kWouldBlock) return;
@@ -318,8 +340,10 @@ void TenantServer::end_session(Session& session, const std::string& why) {
               {{"pid", session.peer.process.pid}, {"uid", session.peer.uid}, {"reason", why}});
   }
   session.source.reset();
+  if (session.queued) turns_.remove(session.peer.uid, {&session, {}});
   session.hello_deadline.reset();
   session.asking.reset();
+  unsaid_.erase(&session);
   session.fd.reset();
   session.descriptor.set(0);
   Ended ended{&session, {}};

@@ -3,6 +3,8 @@
 // Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns what they ask into calls
 // of the grant book; those of swap leases it hands to SwapTenants. A tenant that breaks the protocol is logged once and disconnected; it is then
 // counted in full until NVML shows that its memory is back.
+//
+// Messages are read by user: each user who has some gets the same part of the state thread's time (user_turns.h).
 #pragma once
 
 #include "abi/wire.h"
@@ -14,7 +16,9 @@
 #include "daemon/tenant_messages.h"
 #include "daemon/tenant_page.h"
 #include "daemon/tracked_process.h"
+#include "daemon/user_turns.h"
 #include "lease/grant_book.h"
+#include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "sys/shared_page.h"
 
@@ -22,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +55,8 @@ class TenantServer {
     std::function<void(const Lease&, pid_t, const std::string& why)> on_crowd = {};
     // Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
     std::function<std::optional<bool>(const Lease&, pid_t)> holds_memory = {};
+    // Null: what is stored is on the disk at once.
+    const ports::Durability* durability = nullptr;
   };
 
   explicit TenantServer(Parts parts);
@@ -70,10 +77,13 @@ class TenantServer {
   // The look failed: nobody is to wait for what it would have shown.
   void after_failed_look(const GpuUuid& gpu);
 
+  // Tells programs of leases that the disk has now.
+  void on_durability(const ports::Durability::News& news);
+
   std::optional<LeaseId> lease_of(pid_t pid) const;
   // What the process says of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
-  // The slack that others of the lease hold and the lease could call back.
+  // The slack that others of the lease hold and the lease could call back; of nobody: all have.
   Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
 
  private:
@@ -81,14 +91,30 @@ class TenantServer {
   struct Tenant;
 
   void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
-  void on_session(Session& session);
+  void on_session(Session& session, unsigned events);
   void on_event_socket(TenantId id, unsigned events);
+  // One message.
+  void read_session(Session& session);
+  void read_event(TenantId id);
+  // A connection, or a tenant's event socket.
+  struct Turn {
+    const Session* session = nullptr;
+    TenantId tenant{};
+    bool operator==(const Turn&) const = default;
+  };
+  void want_turn(Session& session);
+  void want_turn(Tenant& tenant);
+  void add_turn(uid_t user, Turn turn);
+  void serve_turns();
+  void serve_session(Session& session);
+  void serve_event(TenantId id);
   bool take_event(Tenant& tenant, const TenantMessage& message);
   void hang_up(TenantId id, const std::string& why);
   // False if the connection is to be ended.
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
   bool automatic(Session& session, const gpurota_msg_automatic& question);
+  bool tell_lease(Session& session, const gpurota_msg_lease& answer);
   bool ask_again(Session& session, const gpurota_msg_automatic& question);
   bool crowded(LeaseId lease, const ports::ProcessId& newcomer) const;
   struct Place;
@@ -119,8 +145,12 @@ class TenantServer {
   void end_ended_sessions();
   void on_death(TenantId id);
   void forget_settled();
+  void erase(TenantId id);
+  // In the order of their numbers.
+  const std::map<TenantId, Tenant*>& tenants_of(LeaseId lease) const;
   void schedule();
   void publish_all(LeaseId lease);
+  static Bytes own_slack(const Tenant& tenant, std::size_t slot, const lease::Account& account);
   Tenant* find(TenantId id) const;
   Parts parts_;
   ports::EventLoop::SourcePtr timer_;
@@ -131,7 +161,15 @@ class TenantServer {
   };
   std::vector<Ended> ended_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
+  std::set<Session*> unsaid_;                   // who wait for a lease until the disk has it
+  std::map<LeaseId, std::uint64_t> unsettled_;  // automatic ones: with which change of the store
   std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
+  std::map<LeaseId, std::map<TenantId, Tenant*>> of_lease_;
+  std::multimap<pid_t, Tenant*> of_process_;  // the dead included
+  std::set<TenantId> dead_;
+  UserTurns<Turn> turns_;
+  Fd turns_wake_;  // an eventfd: somebody waits for a turn
+  ports::EventLoop::SourcePtr turns_source_;
   std::uint64_t last_id_ = 0;
   const TimePoint since_;
   Doorman doorman_;

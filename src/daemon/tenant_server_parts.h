@@ -25,6 +25,13 @@ struct TenantServer::Session {
   ports::EventLoop::SourcePtr hello_deadline;
   ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
   Tenant* tenant = nullptr;
+  bool queued = false;  // waits for its turn
+  // Its lease, said when the disk has the changes up to `upto`.
+  struct Unsaid {
+    std::uint64_t upto = 0;
+    gpurota_msg_lease answer;
+  };
+  std::optional<Unsaid> unsaid;
 };
 
 struct TenantServer::Tenant {
@@ -34,6 +41,8 @@ struct TenantServer::Tenant {
   std::vector<GpuUuid> slots;  // as laid out in its page
   TrackedProcess process;
   std::optional<sys::SharedPage> page;  // always set once it is in the map
+  uid_t user = 0;                       // its process's
+  bool event_queued = false;
   Fd event;
   ports::EventLoop::SourcePtr event_source;
   Session* session = nullptr;  // null: disconnected

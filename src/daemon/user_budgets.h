@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "core/time.h"
 
 #include <array>
 #include <cstddef>
@@ -23,9 +24,9 @@
 
 namespace gpurota::daemon {
 
-enum class Budget { kDescriptors, kTenants, kUnread, kJobLogs };
+enum class Budget { kDescriptors, kTenants, kUnread, kUnserved, kJobLogs, kNewLeases };
 inline constexpr std::array kBudgets = {Budget::kDescriptors, Budget::kTenants, Budget::kUnread,
-                                        Budget::kJobLogs};
+                                        Budget::kUnserved,    Budget::kJobLogs, Budget::kNewLeases};
 // "descriptors": for people.
 const char* to_string(Budget budget);
 
@@ -37,6 +38,8 @@ class UserBudgets {
     uid_t daemon_user = 0;
     // Empty: nobody does.
     std::function<bool(uid_t)> holds_lease = {};
+    // Empty: time stands still.
+    std::function<TimePoint()> now = {};
   };
 
  private:
@@ -68,6 +71,10 @@ class UserBudgets {
   // The same for what cannot be refused, as it is there already.
   Held charge(uid_t user, Budget budget, std::uint64_t amount = 1);
 
+  // One more lease, or request for one. It counts for an hour, after which a budget that was used up is whole again; evenly, so that
+  // there are some soon. kLimit as take(). Root and the daemon's own user make as many as they like.
+  Result<void> spend_lease(uid_t user);
+
   std::uint64_t used(uid_t user, Budget budget) const;
   // What the user could have in all, as things are.
   std::uint64_t most(uid_t user, Budget budget) const;
@@ -79,9 +86,17 @@ class UserBudgets {
 
  private:
   std::uint64_t left_of_descriptors(uid_t user) const;
+  bool is_trusted(uid_t user) const { return user == 0 || user == parts_.daemon_user; }
+  TimePoint now() const { return parts_.now ? parts_.now() : TimePoint{}; }
+  struct Spent {
+    double leases = 0;
+    TimePoint at{};
+  };
+  double spent(const Spent& spent) const;  // by now
 
   Parts parts_;
   std::shared_ptr<Used> used_ = std::make_shared<Used>();
+  std::map<uid_t, Spent> spent_;
 };
 
 }  // namespace gpurota::daemon

@@ -20,7 +20,9 @@ class UserBudgetsTest : public ::testing::Test {
   config::Config config;
   std::vector<UserBudgets::Held> all;
   std::optional<uid_t> holder;
-  UserBudgets budgets{{config, kTable, kDaemon, [this](uid_t uid) { return holder == uid; }}};
+  TimePoint now{std::chrono::hours(1)};
+  UserBudgets budgets{{config, kTable, kDaemon, [this](uid_t uid) { return holder == uid; },
+                       [this] { return now; }}};
 };
 
 TEST_F(UserBudgetsTest, WhoFillsTheTableIsTheOneWhoIsRefused) {
@@ -45,6 +47,30 @@ TEST_F(UserBudgetsTest, ManyUsersTogetherLeaveSomeToHoldersAndTheLastToRoot) {
 
 TEST_F(UserBudgetsTest, TheDaemonsOwnUserMayHaveThemAll) {
   EXPECT_EQ(fill(kDaemon, Budget::kDescriptors), kTable);
+}
+
+TEST_F(UserBudgetsTest, NewLeasesAreManyAtOnceAndThenAsManyAsAnHourGives) {
+  config.max_new_leases_per_hour = 360;
+  const auto spend = [&](uid_t user) {
+    int count = 0;
+    while (count < 1000 && budgets.spend_lease(user)) ++count;
+    return count;
+  };
+  EXPECT_EQ(spend(kMallory), 360);
+  EXPECT_EQ(budgets.used(kMallory, Budget::kNewLeases), 360u);
+  EXPECT_EQ(budgets.first(Budget::kNewLeases), kMallory);
+  const auto refused = budgets.spend_lease(kMallory);
+  EXPECT_EQ(refused.error().code, Code::kLimit);
+  EXPECT_NE(refused.error().message.find("wait 10 s"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(spend(kAlice), 360) << "others have their own";
+  EXPECT_EQ(spend(0), 1000);
+  EXPECT_EQ(spend(kDaemon), 1000);
+  now += std::chrono::seconds(100);
+  EXPECT_EQ(spend(kMallory), 10);
+  now += std::chrono::hours(5);
+  EXPECT_EQ(budgets.used(kMallory, Budget::kNewLeases), 0u);
+  EXPECT_EQ(spend(kMallory), 360) << "what was not used is not saved up";
 }
 
 TEST_F(UserBudgetsTest, WhatGoesIsGivenBack) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "core/time.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,9 @@ struct StoredUsage {
   bool open = false;  // goes on
   std::uint64_t gpu_ms = 0;
   std::uint64_t mib_ms = 0;
+  // Of a row that was made of those of several leases: how many had this GPU, and how many of these no other row counts.
+  std::uint64_t merged = 0;
+  std::uint64_t merged_first = 0;
   bool operator==(const StoredUsage&) const = default;
 };
 
@@ -62,6 +66,22 @@ struct UsageSum {
   std::uint64_t gpu_ms = 0;
   std::uint64_t mib_ms = 0;
   bool operator==(const UsageSum&) const = default;
+};
+
+// Rows to be merged: of the next leases of this user behind `after` that have ended, about `most`. Those that began and ended
+// in the same span of time become one for each GPU, kind and group.
+struct UsageMerge {
+  uid_t uid = 0;
+  WallTime::duration span{};
+  LeaseId after{};
+  std::size_t most = 0;
+  // Up to here readers have come (read_usage): what they have read is not merged with what they have not.
+  std::vector<LeaseId> readers;
+};
+struct MergedUsage {
+  LeaseId upto{};         // looked at up to here
+  bool over = false;      // there are no more behind
+  std::size_t fewer = 0;  // rows
 };
 
 struct HistoryBatch {
@@ -78,10 +98,16 @@ class History {
   virtual Result<void> save(const HistoryBatch& batch) = 0;
   virtual Result<std::vector<StoredEvent>> load_events() = 0;  // oldest first
   virtual Result<std::vector<StoredUsage>> load_open_usage() = 0;
-  // What reaches into the time between is counted by the part that does.
-  virtual Result<std::vector<UsageSum>> sum_usage(UsageBy by, WallTime since, WallTime until) = 0;
-  // Forgets what ended before.
-  virtual Result<void> prune_usage(WallTime before) = 0;
+  // Usage, a piece at a time: all rows of the next leases behind `after`, in the order of their numbers, about `most` rows. Empty:
+  // there are no more.
+  virtual Result<std::vector<StoredUsage>> read_usage(LeaseId after, std::size_t most) = 0;
+  // Of one user, by kind of lease; the keys are kinds.
+  virtual Result<std::vector<UsageSum>> sum_usage_of(uid_t uid, WallTime since, WallTime until) = 0;
+  // Rows of a user.
+  virtual Result<std::size_t> count_usage(uid_t uid) = 0;
+  virtual Result<MergedUsage> merge_usage(const UsageMerge& merge) = 0;
+  // Forgets what ended before, up to so many rows. Whether there may be more.
+  virtual Result<bool> prune_usage(WallTime before, std::size_t most) = 0;
 };
 
 }  // namespace gpurota::ports

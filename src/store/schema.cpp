@@ -197,6 +197,14 @@ ALTER TABLE gpu ADD COLUMN context_driver BLOB NOT NULL DEFAULT x'';
     R"sql(
 ALTER TABLE lease_gpu ADD COLUMN highest_limit_bytes INTEGER NOT NULL DEFAULT 0;  -- 0: never lowered
 )sql",
+    R"sql(
+CREATE INDEX usage_user ON usage (uid, until_ms);
+)sql",
+    R"sql(
+ALTER TABLE usage ADD COLUMN merged INTEGER NOT NULL DEFAULT 0;  -- leases in this row; 0: it is of one
+ALTER TABLE usage ADD COLUMN merged_first INTEGER NOT NULL DEFAULT 0;  -- of these, those in no other row
+CREATE INDEX usage_lease ON usage (uid, lease);
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -1,8 +1,10 @@
 // Events and usage: the other half of sqlite_store.cpp.
 #include "store/sqlite_store.h"
+#include "store/usage_merge.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 
@@ -69,23 +71,9 @@ StoredUsage usage_at(const Statement& row) {
   usage.open = row.integer(8) != 0;
   usage.gpu_ms = from_integer(row.integer(9));
   usage.mib_ms = from_integer(row.integer(10));
+  usage.merged = from_integer(row.integer(11));
+  usage.merged_first = from_integer(row.integer(12));
   return usage;
-}
-
-const char* column_of(ports::UsageBy by) {
-  switch (by) {
-    case ports::UsageBy::kUser:
-      return "''";
-    case ports::UsageBy::kGroup:
-      return "user_group";
-    case ports::UsageBy::kNote:
-      return "note";
-    case ports::UsageBy::kGpu:
-      return "gpu";
-    case ports::UsageBy::kKind:
-      return "kind";
-  }
-  return "''";
 }
 
 }  // namespace
@@ -106,15 +94,21 @@ Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
   }
   GPUROTA_ASSIGN_OR_RETURN(auto forget, database_.prepare("DELETE FROM event WHERE id = ?"));
   for (const std::uint64_t id : batch.forgotten) GPUROTA_TRY(forget.bind(to_integer(id)).run());
-  GPUROTA_ASSIGN_OR_RETURN(auto usage, database_.prepare("INSERT OR REPLACE INTO usage VALUES"
-                                                         " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  for (const StoredUsage& each : batch.usage) {
-    usage.bind(to_integer(each.lease.value)).bind_text(each.gpu.value).bind(each.uid);
-    usage.bind_text(each.group).bind_text(each.kind).bind_blob(each.note);
-    usage.bind(milliseconds(each.since)).bind(milliseconds(each.until)).bind(each.open ? 1 : 0);
-    GPUROTA_TRY(usage.bind(to_integer(each.gpu_ms)).bind(to_integer(each.mib_ms)).run());
-  }
+  GPUROTA_TRY(save_usage(batch.usage));
   return transaction.commit();
+}
+
+Result<void> SqliteStore::save_usage(const std::vector<StoredUsage>& usage) {
+  GPUROTA_ASSIGN_OR_RETURN(auto row, database_.prepare("INSERT OR REPLACE INTO usage VALUES"
+                                                       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (const StoredUsage& each : usage) {
+    row.bind(to_integer(each.lease.value)).bind_text(each.gpu.value).bind(each.uid);
+    row.bind_text(each.group).bind_text(each.kind).bind_blob(each.note);
+    row.bind(milliseconds(each.since)).bind(milliseconds(each.until)).bind(each.open ? 1 : 0);
+    row.bind(to_integer(each.gpu_ms)).bind(to_integer(each.mib_ms));
+    GPUROTA_TRY(row.bind(to_integer(each.merged)).bind(to_integer(each.merged_first)).run());
+  }
+  return {};
 }
 
 Result<std::vector<StoredEvent>> SqliteStore::load_events() {
@@ -137,33 +131,94 @@ Result<std::vector<StoredUsage>> SqliteStore::load_open_usage() {
   }
 }
 
-Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage(ports::UsageBy by, WallTime since,
-                                                            WallTime until) {
+// A lease is read whole: whoever counts leases then need not remember which ones they were.
+Result<std::vector<StoredUsage>> SqliteStore::read_usage(LeaseId after, std::size_t most) {
+  std::vector<StoredUsage> all;
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto rows, database_.prepare("SELECT * FROM usage WHERE lease > ? ORDER BY lease, gpu"));
+  rows.bind(to_integer(after.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return all;
+    const LeaseId lease{from_integer(rows.integer(0))};
+    if (all.size() >= most && lease != all.back().lease) return all;
+    all.push_back(usage_at(rows));
+  }
+}
+
+Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage_of(uid_t uid, WallTime since,
+                                                               WallTime until) {
   // One that took no time counts whole: its lease was there.
   constexpr const char* kPart =
-      "(MIN(until_ms, ?2) - MAX(since_ms, ?1) + (until_ms = since_ms))"
+      "(MIN(until_ms, ?3) - MAX(since_ms, ?2) + (until_ms = since_ms))"
       " / CAST(until_ms - since_ms + (until_ms = since_ms) AS REAL)";
   const std::string sql = fmt::format(
-      "SELECT uid, {0}, COUNT(DISTINCT lease), CAST(SUM(gpu_ms * {1}) AS INTEGER),"
-      " CAST(SUM(mib_ms * {1}) AS INTEGER) FROM usage WHERE until_ms >= ?1 AND since_ms <= ?2"
-      " GROUP BY 1, 2 ORDER BY 4 DESC LIMIT 100000",
-      column_of(by), kPart);
+      "SELECT kind, COUNT(DISTINCT CASE merged WHEN 0 THEN lease END) + SUM(merged_first), "
+      "CAST(SUM(gpu_ms * {0}) AS INTEGER),"
+      " CAST(SUM(mib_ms * {0}) AS INTEGER) FROM usage"
+      " WHERE uid = ?1 AND until_ms >= ?2 AND since_ms <= ?3 GROUP BY 1",
+      kPart);
   GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare(sql.c_str()));
-  rows.bind(milliseconds(since)).bind(milliseconds(until));
+  rows.bind(uid).bind(milliseconds(since)).bind(milliseconds(until));
   std::vector<ports::UsageSum> sums;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return sums;
-    sums.push_back({static_cast<uid_t>(rows.integer(0)), rows.bytes(1),
-                    from_integer(rows.integer(2)), from_integer(rows.integer(3)),
-                    from_integer(rows.integer(4))});
+    sums.push_back({uid, rows.bytes(0), from_integer(rows.integer(1)),
+                    from_integer(rows.integer(2)), from_integer(rows.integer(3))});
   }
 }
 
-Result<void> SqliteStore::prune_usage(WallTime before) {
-  GPUROTA_ASSIGN_OR_RETURN(auto statement,
-                           database_.prepare("DELETE FROM usage WHERE open = 0 AND until_ms < ?"));
-  return statement.bind(milliseconds(before)).run();
+Result<std::size_t> SqliteStore::count_usage(uid_t uid) {
+  GPUROTA_ASSIGN_OR_RETURN(auto count,
+                           database_.prepare("SELECT COUNT(*) FROM usage WHERE uid = ?"));
+  GPUROTA_TRY(count.bind(uid).step());
+  return static_cast<std::size_t>(count.integer(0));
+}
+
+Result<ports::MergedUsage> SqliteStore::merge_usage(const ports::UsageMerge& merge) {
+  ports::MergedUsage result{merge.after, true, 0};
+  std::vector<StoredUsage> rows;
+  GPUROTA_ASSIGN_OR_RETURN(auto select,
+                           database_.prepare("SELECT * FROM usage INDEXED BY usage_lease"
+                                             " WHERE uid = ? AND lease > ? ORDER BY lease, gpu"));
+  select.bind(merge.uid).bind(to_integer(merge.after.value));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, select.step());
+    if (!row) break;
+    StoredUsage usage = usage_at(select);
+    if (rows.size() >= merge.most && usage.lease != result.upto) {
+      result.over = false;
+      break;
+    }
+    result.upto = usage.lease;
+    if (!usage.open) rows.push_back(std::move(usage));
+  }
+  std::vector<LeaseId> readers = merge.readers;
+  std::sort(readers.begin(), readers.end());
+  const std::vector<StoredUsage> merged = store::merge_usage(rows, merge.span, readers);
+  result.fewer = rows.size() - merged.size();
+  if (result.fewer == 0) return result;
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  GPUROTA_ASSIGN_OR_RETURN(auto remove,
+                           database_.prepare("DELETE FROM usage WHERE lease = ? AND gpu = ?"));
+  for (const StoredUsage& row : rows) {
+    GPUROTA_TRY(remove.bind(to_integer(row.lease.value)).bind_text(row.gpu.value).run());
+  }
+  GPUROTA_TRY(save_usage(merged));
+  GPUROTA_TRY(transaction.commit());
+  return result;
+}
+
+Result<bool> SqliteStore::prune_usage(WallTime before, std::size_t most) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto statement,
+      database_.prepare("DELETE FROM usage WHERE (lease, gpu) IN (SELECT lease, gpu FROM usage"
+                        " WHERE open = 0 AND until_ms < ? LIMIT ?)"));
+  const std::int64_t changes = database_.changes();
+  statement.bind(milliseconds(before)).bind(static_cast<std::int64_t>(most));
+  GPUROTA_TRY(statement.run());
+  return database_.changes() != changes;
 }
 
 }  // namespace gpurota::store

@@ -10,7 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 using ports::StoredEvent;
 using ports::StoredUsage;
-using ports::UsageBy;
 
 std::unique_ptr<SqliteStore> a_store() {
   auto store = SqliteStore::open_in_memory();
@@ -80,43 +79,66 @@ TEST(History, UsageIsReplacedNotAdded) {
   usage.open = false;
   ASSERT_TRUE(store->save({{}, {}, {usage}}));
   EXPECT_TRUE(store->load_open_usage()->empty());
-  const auto sums = store->sum_usage(UsageBy::kUser, WallTime(0h), WallTime(9h));
-  ASSERT_EQ(sums->size(), 1u);
-  EXPECT_EQ(sums->at(0).gpu_ms, 7200000u);
-  EXPECT_EQ(sums->at(0).leases, 1u);
+  EXPECT_THAT(*store->read_usage({}, 9), ::testing::ElementsAre(usage));
 }
 
-TEST(History, WhatReachesIntoTheTimeIsCountedByItsPart) {
+TEST(History, WhatOneUserHadIsSummedByKindAndByThePartWithinTheTime) {
   const auto store = a_store();
+  StoredUsage job = a_usage(2, 1000, WallTime(2h), WallTime(3h));
+  job.kind = "job";
   ASSERT_TRUE(store->save({{},
                            {},
-                           {a_usage(1, 1000, WallTime(1h), WallTime(5h)),
-                            a_usage(2, 1000, WallTime(20h), WallTime(21h)),
-                            a_usage(3, 1001, WallTime(2h), WallTime(3h))}}));
-  const auto sums = store->sum_usage(UsageBy::kUser, WallTime(3h), WallTime(4h));
+                           {a_usage(1, 1000, WallTime(1h), WallTime(5h)), job,
+                            a_usage(3, 1001, WallTime(3h), WallTime(4h)),
+                            a_usage(4, 1000, WallTime(20h), WallTime(21h))}}));
+  const auto sums = store->sum_usage_of(1000, WallTime(3h), WallTime(4h));
   ASSERT_TRUE(sums);
-  ASSERT_EQ(sums->size(), 2u);
-  EXPECT_EQ(sums->at(0).uid, 1000u);
-  EXPECT_EQ(sums->at(0).gpu_ms, 3600000u);
-  EXPECT_EQ(sums->at(0).mib_ms, 3600000000u);
-  EXPECT_EQ(sums->at(1).gpu_ms, 0u);
+  const ports::UsageSum jobs{1000, "job", 1, 0, 0}, runs{1000, "run", 1, 3600000, 3600000000};
+  EXPECT_THAT(*sums, ::testing::UnorderedElementsAre(jobs, runs));
 }
 
-TEST(History, IsSummedByEachKey) {
+TEST(History, UsageIsReadInPiecesOfWholeLeases) {
   const auto store = a_store();
-  StoredUsage other = a_usage(2, 1000, WallTime(1h), WallTime(2h));
-  other.note = "m";
-  other.kind = "job";
-  other.gpu = GpuUuid{"GPU-2"};
-  other.group = "staff";
-  ASSERT_TRUE(store->save({{}, {}, {a_usage(1, 1000, WallTime(1h), WallTime(2h)), other}}));
-  const auto count = [&](UsageBy by) {
-    return store->sum_usage(by, WallTime(0h), WallTime(9h))->size();
-  };
-  EXPECT_EQ(count(UsageBy::kUser), 1u);
-  for (const UsageBy by : {UsageBy::kGroup, UsageBy::kNote, UsageBy::kGpu, UsageBy::kKind}) {
-    EXPECT_EQ(count(by), 2u);
+  ports::HistoryBatch batch;
+  for (std::uint64_t lease = 1; lease <= 50; ++lease) {
+    for (const char* gpu : {"GPU-1", "GPU-2", "GPU-3"}) {
+      batch.usage.push_back(a_usage(lease, 1000, WallTime(1h), WallTime(2h)));
+      batch.usage.back().gpu.value = gpu;
+    }
   }
+  ASSERT_TRUE(store->save(batch));
+  std::vector<StoredUsage> all;
+  for (;;) {
+    const auto piece = store->read_usage(all.empty() ? LeaseId{} : all.back().lease, 10);
+    ASSERT_TRUE(piece);
+    if (piece->empty()) break;
+    EXPECT_EQ(piece->size() % 3, 0u);
+    EXPECT_LE(piece->size(), 12u);
+    all.insert(all.end(), piece->begin(), piece->end());
+  }
+  EXPECT_EQ(all, batch.usage);
+}
+
+TEST(History, MergedRowsTakeThePlaceOfThoseTheyAreMadeOf) {
+  const auto store = a_store();
+  StoredUsage running = a_usage(3, 1000, WallTime(1h), WallTime(1h));
+  running.open = true;
+  const StoredUsage other = a_usage(4, 1001, WallTime(1h), WallTime(1h));
+  ASSERT_TRUE(store->save({{},
+                           {},
+                           {a_usage(1, 1000, WallTime(1h), WallTime(1h + 1min)),
+                            a_usage(2, 1000, WallTime(1h), WallTime(1h + 2min)), running, other}}));
+  const auto done = store->merge_usage({1000, 1h, {}, 9, {}});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->fewer, 1u);
+  EXPECT_TRUE(done->over);
+  EXPECT_EQ(store->count_usage(1000), std::size_t{2});
+  StoredUsage merged = a_usage(1, 1000, WallTime(1h), WallTime(1h + 2min));
+  merged.gpu_ms = 180000;
+  merged.mib_ms = 180000000;
+  merged.merged = merged.merged_first = 2;
+  EXPECT_THAT(*store->read_usage({}, 9), ::testing::ElementsAre(merged, running, other));
+  EXPECT_EQ(store->sum_usage_of(1000, WallTime(0h), WallTime(9h))->at(0).leases, 3u);
 }
 
 TEST(History, OldUsageIsPrunedButNeverWhatGoesOn) {
@@ -124,8 +146,9 @@ TEST(History, OldUsageIsPrunedButNeverWhatGoesOn) {
   StoredUsage running = a_usage(2, 1000, WallTime(1h), WallTime(2h));
   running.open = true;
   ASSERT_TRUE(store->save({{}, {}, {a_usage(1, 1000, WallTime(1h), WallTime(2h)), running}}));
-  ASSERT_TRUE(store->prune_usage(WallTime(3h)));
-  EXPECT_EQ(store->sum_usage(UsageBy::kUser, WallTime(0h), WallTime(9h))->at(0).leases, 1u);
+  EXPECT_EQ(store->prune_usage(WallTime(3h), 1), true);
+  EXPECT_EQ(store->prune_usage(WallTime(3h), 1), false);
+  EXPECT_THAT(*store->read_usage({}, 9), ::testing::ElementsAre(running));
   EXPECT_EQ(store->load_open_usage()->size(), 1u);
 }
 

@@ -75,9 +75,12 @@ class SqliteStore final : public ports::Store,
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override;
   Result<std::vector<ports::StoredUsage>> load_open_usage() override;
-  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy by, WallTime since,
-                                                 WallTime until) override;
-  Result<void> prune_usage(WallTime before) override;
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
+  Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,
+                                                    WallTime until) override;
+  Result<std::size_t> count_usage(uid_t uid) override;
+  Result<ports::MergedUsage> merge_usage(const ports::UsageMerge& merge) override;
+  Result<bool> prune_usage(WallTime before, std::size_t most) override;
 
  private:
   SqliteStore(Fd lock, std::string state_dir, Database database)
@@ -85,6 +88,7 @@ class SqliteStore final : public ports::Store,
         state_dir_(std::move(state_dir)),
         database_(std::move(database)),
         log_(state_dir_.empty() ? "" : database_.path()) {}
+  Result<void> save_usage(const std::vector<ports::StoredUsage>& usage);  // within a transaction
   static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& state_dir);
   Result<void> load_parts(ports::StoredLease& lease);
   Result<void> save_parts(const ports::StoredLease& lease);

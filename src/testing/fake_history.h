@@ -3,6 +3,7 @@
 
 #include "ports/history.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -25,10 +26,20 @@ class FakeHistory final : public ports::History {
     }
     return open;
   }
-  Result<std::vector<ports::UsageSum>> sum_usage(ports::UsageBy, WallTime, WallTime) override {
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId, std::size_t) override {
+    return std::vector<ports::StoredUsage>();
+  }
+  Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t, WallTime, WallTime) override {
     return std::vector<ports::UsageSum>();
   }
-  Result<void> prune_usage(WallTime) override { return {}; }
+  Result<std::size_t> count_usage(uid_t uid) override {
+    return static_cast<std::size_t>(std::count_if(
+        usage.begin(), usage.end(), [&](const auto& row) { return row.second.uid == uid; }));
+  }
+  Result<ports::MergedUsage> merge_usage(const ports::UsageMerge&) override {
+    return ports::MergedUsage{{}, true, 0};
+  }
+  Result<bool> prune_usage(WallTime, std::size_t) override { return false; }
 
   std::vector<ports::StoredEvent> events;
   std::map<std::pair<LeaseId, GpuUuid>, ports::StoredUsage> usage;

@@ -45,6 +45,21 @@ runs() { kill -0 "$1" 2>/dev/null; }
   wait_until gone "$asker"
 }
 
+@test "a program that is given a lease by itself hears of it when the disk has it" {
+  printf '[automatic]\nenabled = true\nmemory = "1G"\n' >gpurota.toml
+  gpurota reload
+  stick
+  in_background given env "LD_PRELOAD=$(find "$E2E_PREFIX" -name libgpurota.so)" "$PROGRAM" hold 100
+  local given=$BACKGROUND_PID
+  wait_until holds 'len(leases) == 1'
+  wait_until waits_for_disk
+  for _ in {1..20}; do timeout 10 gpurota status >/dev/null; done
+  runs "$given"
+  [ ! -s given ]
+  let_go
+  wait_until says given holding
+}
+
 @test "changes of many share a wait, and all are there after a kill" {
   stick
   local i

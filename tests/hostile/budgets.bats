@@ -44,7 +44,14 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   [ "$(grep -c 'uid=54001' gpurotad.log)" -lt 150 ]
 }
 
-@test "the output of a user's jobs has a bound on the disk, which a job too many is refused for" {
+@test "who makes leases without end is refused after some, and may go on slowly" {
+  echo 'max_new_leases_per_hour = 20' >gpurota.toml
+  start_daemon
+  case_of new_leases
+  gpurota doctor | grep 'new leases: .* uses 20 of 20'
+}
+
+@test "the output of a user's jobs and fillers has a bound on the disk, which one too many is refused for" {
   echo 'job_log_size_per_user = "32M"' >gpurota.toml
   start_daemon
   gpurota job add a --memory 1G -- sleep 600
@@ -52,9 +59,17 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   run gpurota job add c --memory 1G -- sleep 600
   [ "$status" != 0 ]
   [[ $output == *"could take 48 MiB, and the site allows 32 MiB"*job_log_size_per_user* ]]
-  gpurota doctor | grep 'output of jobs: .* uses 32 MiB of 32 MiB'
+  gpurota doctor | grep 'output of jobs and fillers: .* uses 32 MiB of 32 MiB'
   gpurota job remove --force a
   wait_until gpurota job add c --memory 1G -- sleep 600
-  for name in b c; do gpurota job remove --force "$name"; done
+  run gpurota filler add f -- sleep 600
+  [ "$status" != 0 ]
+  [[ $output == *job_log_size_per_user* ]]
+  gpurota job remove --force b
+  wait_until gpurota filler add f -- sleep 600
+  run gpurota job add b --memory 1G -- sleep 600
+  [[ $output == *"could take 48 MiB"* ]]
+  gpurota filler remove f
+  gpurota job remove --force c
   wait_until no_leases
 }

@@ -172,7 +172,26 @@ def flood():
     assert mallory.said > 300, mallory.said
 
 
-CASES = {case.__name__: case for case in (descriptors, tenants, unread, flood)}
+def new_leases():
+    def loop():
+        connection, errors = control(), []
+        for _ in range(25):
+            reply = connection.call("Acquire", kind="reservation", memory={"bytes": 1 << 20}, seconds=600)
+            if "error" in reply:
+                errors.append(reply)
+            else:
+                connection.call("Release", lease_id=reply["parameters"]["lease"]["lease_id"])
+        return errors
+
+    mallory = Doing(MALLORY, loop)
+    mallory.end()
+    assert len(mallory.said) == 5, mallory.said
+    assert "max_new_leases_per_hour" in str(mallory.said[0]) and "gpurota reserve" in str(mallory.said[0]), mallory.said
+    Doing(ALICE, lambda: reserve(5)).end()
+    reserve(25)  # root's
+
+
+CASES = {case.__name__: case for case in (descriptors, tenants, unread, flood, new_leases)}
 
 if __name__ == "__main__":
     CASES[sys.argv[1]]()

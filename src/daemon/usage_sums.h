@@ -1,0 +1,50 @@
+// Rows of usage added up for a report, a piece at a time. Pure; state thread only.
+#pragma once
+
+#include "core/time.h"
+#include "ports/history.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class UsageSums {
+ public:
+  struct Asked {
+    ports::UsageBy by = ports::UsageBy::kUser;
+    WallTime since, until;
+  };
+  struct Sum {
+    std::uint64_t leases = 0;
+    double gpu_ms = 0;
+    double mib_ms = 0;
+    LeaseId last{};  // that was counted
+  };
+  // A user and what the report is by; kUser: empty; a note that is hidden: nothing.
+  using Key = std::pair<uid_t, std::optional<std::string>>;
+
+  // `hides`: whether the reader may not see this user's notes.
+  UsageSums(Asked asked, std::function<bool(uid_t)> hides)
+      : asked_(asked), hides_(std::move(hides)) {}
+
+  // All rows of some leases, behind those of the leases before. What reaches into the time is counted by the part that does.
+  void add(const std::vector<ports::StoredUsage>& rows);
+  const std::map<Key, Sum>& sums() const { return sums_; }
+
+ private:
+  Key key_of(const ports::StoredUsage& row) const;
+
+  Asked asked_;
+  std::function<bool(uid_t)> hides_;
+  std::map<Key, Sum> sums_;
+};
+
+}  // namespace gpurota::daemon

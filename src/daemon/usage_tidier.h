@@ -1,0 +1,60 @@
+// Keeps the rows of usage in the store within bounds: what is too old is forgotten, and of a user with too many rows
+// (max_usage_rows_per_user) the oldest are merged, by hour, then by day, then by thirty days, so that sums stay right. Of the recorder;
+// state thread only. A piece at a time, so that nobody waits for it.
+#pragma once
+
+#include "config/config.h"
+#include "ports/event_loop.h"
+#include "ports/history.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class UsageTidier {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::History& history;
+    const config::Config& config;
+    // Up to which lease each who reads usage piece by piece has come.
+    std::function<std::vector<LeaseId>()> readers;
+  };
+  explicit UsageTidier(Parts parts) : parts_(std::move(parts)) {}
+
+  // A row of this user that will not change any more is in the store.
+  void on_row(uid_t uid);
+  // What ended before is to be forgotten.
+  void forget(WallTime before);
+  bool is_idle() const { return !forget_ && waiting_.empty(); }
+
+ private:
+  // A user with more rows than may be, perhaps.
+  struct Crowd {
+    std::size_t rows = 0;  // 0: not counted yet
+    std::size_t span = 0;  // index
+    LeaseId after{};
+  };
+  void schedule(Duration delay);
+  void go_on();
+  Result<void> do_piece();
+  Result<void> merge(uid_t uid, Crowd& crowd);
+  void done(uid_t uid, std::size_t rows);
+  std::size_t bound() const;
+
+  Parts parts_;
+  std::map<uid_t, std::size_t> rows_;  // no fewer than there are; of those seen since the start
+  std::map<uid_t, Crowd> waiting_;
+  std::optional<WallTime> forget_;
+  bool complained_ = false;
+  ports::EventLoop::SourcePtr timer_;
+};
+
+}  // namespace gpurota::daemon

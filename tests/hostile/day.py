@@ -1,0 +1,251 @@
+"""A day in a lab: what a hostile user does all day, and one who looks what that costs another.
+
+    day.py mallory SECONDS SEED    at random, all that these tests know; says how often it did what
+    day.py alice SECONDS           asks how things stand, and grows and shrinks; says how long that took
+
+As root, with a daemon of root's; each becomes its user, and the second is nobody, who has an account and so can have jobs.
+"""
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+from users import MALLORY, as_user
+from wire import Control, Tenant
+
+NOBODY = 65534
+GROW, QUERY = 3, 7
+MIB = 1 << 20
+LEAST = 160 * MIB  # a context takes 128
+NOTE = "\x1b[2J\u202e" + "n" * 1000
+
+
+def control():
+    connection = Control()
+    connection.connect()
+    return connection
+
+
+def pipelined(method, count, **parameters):
+    """A connection with so many questions on it of which no answer is read, as many as it takes."""
+    connection = control()
+    connection.socket.setblocking(False)
+    try:
+        for _ in range(count):
+            connection.ask_for_stream(method, **parameters)
+    except (BlockingIOError, ConnectionError):
+        pass
+    return connection
+
+
+def reservation(connection):
+    """The reply; on the first GPU, as the other has the second for turns of a size that is known."""
+    return connection.call("Acquire", kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, note=NOTE)
+
+
+def send(tenant, kind, body):
+    tenant.socket.send(struct.pack("<HHI", kind, 0, 7) + body)
+
+
+# What a hostile user does, each for a second or so, in a process group of its own.
+
+def connections(chance):
+    kept = []
+    for _ in range(400):
+        kept.append(chance.choice((Control, Tenant))())
+        kept[-1].connect()
+    time.sleep(chance.random())
+
+
+def unread(chance):
+    kept = [pipelined("Status", 300) for _ in range(20)]
+    time.sleep(chance.random())
+    return kept
+
+
+def garbage(chance):
+    for _ in range(200):
+        tenant, client = Tenant(), control()
+        tenant.connect()
+        tenant.socket.send(struct.pack("<HHI", chance.randrange(30), chance.randrange(2000), 1) + chance.randbytes(chance.randrange(900)))
+        text = b'{"method":"dev.gpurota.' + chance.choice((b"Acquire", b"Update", b"Events", b"X")) + b'","parameters":'
+        client.socket.sendall(text + chance.choice((b"[" * 300, chance.randbytes(300), b'{"memory":{"bytes":-1}}}')) + b"\0")
+
+
+def leases(chance):
+    while True:
+        connection = control()
+        for _ in range(20):
+            reply = reservation(connection)
+            if reply is None or "error" in reply:
+                time.sleep(0.05)
+            elif chance.random() < 0.8:
+                connection.call("Release", lease_id=reply["parameters"]["lease"]["lease_id"])
+
+
+def reports(chance):
+    while True:
+        kept = [pipelined("Report", 50, by=chance.choice(("user", "note", "gpu", "kind"))) for _ in range(10)]
+        kept += [pipelined("Events", 20, follow=chance.random() < 0.5) for _ in range(10)]
+        time.sleep(chance.random() / 4)
+
+
+def holders(chance):
+    asker = control()
+    lease = reservation(asker)["parameters"]["lease"]["lease_id"]
+    kept = [pipelined("Hold", 1, lease_id=lease) for _ in range(50)]
+    for holder in kept:
+        holder.socket.setblocking(False)
+        try:
+            holder.socket.send(b" " * 100000)  # behind a call that is not over
+        except OSError:
+            pass
+    for i in range(300):
+        asker.call("Update", lease_id=lease, note=f"{i}" + "\x01" * 1000)
+    if chance.random() < 0.5:
+        asker.call("Release", lease_id=lease)
+
+
+def messages(chance):
+    """Questions at full speed from many programs; some read no answer."""
+    lease = int(reservation(control())["parameters"]["lease"]["lease_id"][1:])
+    for _ in range(6):
+        if os.fork() == 0:
+            tenant = Tenant()
+            tenant.connect()
+            tenant.hello(lease)
+            reads = chance.random() < 0.7
+            while True:
+                send(tenant, *chance.choice(((QUERY, struct.pack("<II", 0, 0)), (GROW, struct.pack("<IIQQQ", 0, 0, 0, MIB, MIB)))))
+                if reads:
+                    tenant.socket.recv(1024)
+    time.sleep(1)
+
+
+def run(*command, size="160M"):
+    return subprocess.Popen(["gpurota", "run", "--nonblock", "--gpu-ids", "0", "--memory", size, "--note", NOTE[:200], "--", *command],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+
+def killed(chance):
+    programs = [run("sleep", "30") for _ in range(4)]
+    time.sleep(chance.random())
+    for program in programs:
+        program.send_signal(chance.choice((signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)))
+
+
+def tree(chance):
+    run("sh", "-c", "t() { if [ $1 -gt 0 ]; then t $(($1 - 1)) & sleep 30 & fi; wait; }; t 60")
+    time.sleep(0.5 + chance.random())
+
+
+def page(chance):
+    run(os.environ["E2E_PAGE_WRITER"], chance.choice(("255", "127", "random")), size="300M")
+    time.sleep(1 + chance.random())
+
+
+def queue(chance):
+    kept = [pipelined("Enqueue", 1, kind="run", memory={"bytes": 400 * MIB}, gpu_ids=["0"]) for _ in range(80)]
+    time.sleep(chance.random())
+    return kept
+
+
+ATTACKS = (connections, unread, garbage, leases, reports, holders, messages, killed, tree, page, queue)
+
+
+def attack(which, seed):
+    """One of them in a group of processes that is killed after a while, whatever it is doing."""
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        try:
+            which(random.Random(seed))
+        except (OSError, TypeError, KeyError):
+            pass  # it was hung up on, or refused
+        time.sleep(0.1)
+        os._exit(0)
+    try:
+        os.setpgid(pid, pid)
+    except OSError:
+        pass  # it has done so, or ended
+    return pid
+
+
+def end(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    os.waitpid(pid, 0)
+
+
+def mallory(seconds, seed):
+    chance = random.Random(seed)
+    counts = {each.__name__: 0 for each in ATTACKS}
+    deadline = time.monotonic() + seconds
+    going_on = []
+    while time.monotonic() < deadline:
+        which = chance.choice(ATTACKS)
+        counts[which.__name__] += 1
+        going_on.append(attack(which, chance.random()))
+        time.sleep(chance.random() * 0.8)
+        while len(going_on) > 4:
+            end(going_on.pop(0))
+    for pid in going_on:
+        end(pid)
+    print(" ".join(f"{name} {count}" for name, count in counts.items()))
+
+
+class Times:
+    def __init__(self, what):
+        self.what, self.all = what, []
+
+    def measure(self, function):
+        begun = time.monotonic()
+        result = function()
+        self.all.append(time.monotonic() - begun)
+        return result
+
+    def __str__(self):
+        all_ms = [1000 * each for each in sorted(self.all)]
+        return f"{self.what} median {all_ms[len(all_ms) // 2]:.1f} ms, longest {all_ms[-1]:.1f} ms of {len(all_ms)}"
+
+
+def grow(tenant, returned):
+    """Of 1 MiB, in exchange for what it had. An answer, whatever it says of others' requests."""
+    answer = tenant.ask(GROW, struct.pack("<IIQQQ", 0, 0, returned, MIB, MIB))
+    assert answer is not None, "the connection of a program has ended"
+    kind, _, _, _, status, granted = struct.unpack_from("<HHIIIQ", answer[0])
+    assert (kind, status) == (GROW + 1, 0) and granted >= MIB, (kind, status, granted)
+    return granted
+
+
+def alice(seconds):
+    looks, growths = Times("status"), Times("growth")
+    asker = control()
+    reply = asker.call("Acquire", kind="reservation", memory={"bytes": 256 * MIB}, gpu_ids=["0"], seconds=int(seconds) + 600)
+    lease = reply["parameters"]["lease"]["lease_id"]
+    tenant = Tenant()
+    tenant.connect()
+    assert tenant.hello(int(lease[1:])) == 0
+    deadline, granted = time.monotonic() + seconds, 0
+    while time.monotonic() < deadline:
+        status = looks.measure(lambda: asker.call("Status"))
+        assert lease in str(status["parameters"]["leases"]), "the lease is lost"
+        granted = growths.measure(lambda: grow(tenant, granted))
+        time.sleep(0.02)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what ends with the lease is this program
+    assert "error" not in asker.call("Release", lease_id=lease)
+    print(f"{looks}; {growths}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "mallory":
+        as_user(MALLORY)
+        mallory(float(sys.argv[2]), int(sys.argv[3]))
+    else:
+        as_user(NOBODY)
+        alice(float(sys.argv[2]))
