@@ -200,7 +200,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   }
   const std::uint64_t before = made();
   const auto serve = [&] { return parts_.call(connection.caller, call); };
-  const Outcome outcome = only_looks(call) ? look_within_memory(serve) : serve();
+  const Outcome outcome = is_read_only(call) ? look_within_memory(serve) : serve();
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
   if (outcome.held && call.more) connection.held = outcome.held;

@@ -176,7 +176,7 @@ def new_leases():
     def loop():
         connection, errors = control(), []
         for _ in range(25):
-            reply = connection.call("Acquire", kind="reservation", memory={"bytes": 1 << 20}, seconds=600)
+            reply = connection.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600))
             if "error" in reply:
                 errors.append(reply)
             else:

@@ -43,7 +43,7 @@ def pipelined(method, count, **parameters):
 
 def reservation(connection):
     """The reply; on the first GPU, as the other has the second for turns of a size that is known."""
-    return connection.call("Acquire", kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, note=NOTE)
+    return connection.call("Acquire", request=dict(kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, note=NOTE))
 
 
 def send(tenant, kind, body):
@@ -148,7 +148,7 @@ def page(chance):
 
 
 def queue(chance):
-    kept = [pipelined("Enqueue", 1, kind="run", memory={"bytes": 400 * MIB}, gpu_ids=["0"]) for _ in range(80)]
+    kept = [pipelined("Enqueue", 1, ticket=os.urandom(16).hex(), request=dict(kind="run", memory={"bytes": 400 * MIB}, gpu_ids=["0"])) for _ in range(80)]
     time.sleep(chance.random())
     return kept
 
@@ -226,7 +226,7 @@ def grow(tenant, returned):
 def alice(seconds):
     looks, growths = Times("status"), Times("growth")
     asker = control()
-    reply = asker.call("Acquire", kind="reservation", memory={"bytes": 256 * MIB}, gpu_ids=["0"], seconds=int(seconds) + 600)
+    reply = asker.call("Acquire", request=dict(kind="reservation", memory={"bytes": 256 * MIB}, gpu_ids=["0"], seconds=int(seconds) + 600))
     lease = reply["parameters"]["lease"]["lease_id"]
     tenant = Tenant()
     tenant.connect()

@@ -100,7 +100,7 @@ def until(what, condition):
 # Pieces of life.
 
 def reserved(**more):
-    return ask("Acquire", kind="reservation", gpu_ids=["1"], memory={"bytes": 256 * MIB}, seconds=600, **more)["lease"]["lease_id"]
+    return ask("Acquire", request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 256 * MIB}, seconds=600, **more))["lease"]["lease_id"]
 
 
 def lease():
@@ -114,7 +114,7 @@ def lease():
 def held():
     """One that is held by its connection, and goes with it."""
     connection = control()
-    mine = ask("Acquire", connection, gpu_ids=["1"], memory={"bytes": 256 * MIB})["lease"]["lease_id"]
+    mine = ask("Acquire", connection, request=dict(gpu_ids=["1"], memory={"bytes": 256 * MIB}))["lease"]["lease_id"]
     connection.ask_for_stream("Hold", lease_id=mine)
     if ask("Status") is None:
         raise Refused("Status")
@@ -161,7 +161,7 @@ def tenant():
 
 def queue():
     waits = control()
-    waits.ask_for_stream("Enqueue", ticket=os.urandom(16).hex(), gpu_ids=["0"])
+    waits.ask_for_stream("Enqueue", ticket=os.urandom(16).hex(), request=dict(gpu_ids=["0"]))
     first = waits.next_message()
     if first is None or "error" in first:
         raise Refused(f"Enqueue: {first}")
@@ -176,7 +176,7 @@ def views():
     for method in ("GetInfo", "Status", "ListProcesses", "ListTurns", "ListRequests", "ListJobs", "ListFillers", "Events", "Report",
                    "Doctor", "Health"):
         ask(method)
-    ask("CheckRequest", memory={"bytes": 256 * MIB})
+    ask("CheckRequest", request=dict(memory={"bytes": 256 * MIB}))
 
 
 def rules():

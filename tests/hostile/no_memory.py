@@ -26,7 +26,7 @@ def size_of(pid):
 
 
 def reserve():
-    return ask("Acquire", kind="reservation", gpu_ids=["1"], memory={"bytes": 1 << 28}, seconds=600, note="x" * 1000, command=["y" * 8000])
+    return ask("Acquire", request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 1 << 28}, seconds=600, note="x" * 1000, command=["y" * 8000]))
 
 
 def main():
