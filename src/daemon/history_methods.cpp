@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <map>
 
 namespace gpurota::daemon {
@@ -135,56 +137,66 @@ class ReportAnswer final : public LongAnswer {
               [&views, viewer](uid_t uid) { return !views.sees_all(viewer, uid); }) {}
 
   std::optional<std::string> go_on() override {
-    if (sorted_) return proto::reply_json<proto::Report>(reply_);
-    if (next_) {
-      *next_ == sums_.sums().end() ? sort() : add_some();
-      return std::nullopt;
+    switch (step_) {
+      case Step::kRead:
+        return read();
+      case Step::kName:
+        name();
+        return std::nullopt;
+      case Step::kChoose:
+        choose();
+        return std::nullopt;
+      case Step::kDone:
+        break;
     }
+    return proto::reply_json<proto::Report>(reply_);
+  }
+
+ private:
+  std::optional<std::string> read() {
     // What goes on is part of the answer.
     if (!reader_.has_begun()) recorder_.store_usage();
     const auto rows = reader_.next(kRowsInAPiece);
     if (!rows) return proto::error_json(proto::wire_error(rows.error()));
-    if (rows->empty()) {
-      next_ = sums_.sums().begin();
-      return std::nullopt;
-    }
     sums_.add(*rows);
+    if (rows->empty()) step_ = Step::kName;
     return std::nullopt;
   }
-
- private:
-  std::string key_of(const UsageSums::Key& key) const {
-    return by_ == ports::UsageBy::kUser ? views_.user_name(key.first) : key.second.value_or("");
-  }
   // The same for users of one group, and the like. Notes of others have no key.
-  void add_some() {
-    for (std::size_t i = 0; i < kRowsInAPiece && *next_ != sums_.sums().end(); ++i, ++*next_) {
-      const auto& [key, sum] = **next_;
-      std::optional<std::string> name;
-      if (key.second) name = key_of(key);
-      rows_[name].add({sum.leases, static_cast<std::uint64_t>(sum.gpu_ms),
-                       static_cast<std::uint64_t>(sum.mib_ms)});
+  void name() {
+    for (std::size_t i = 0; i < kRowsInAPiece; ++i) {
+      auto next = sums_.take();
+      if (!next) {
+        next_ = rows_.begin();
+        step_ = Step::kChoose;
+        return;
+      }
+      auto& [key, sum] = *next;
+      if (by_ == ports::UsageBy::kUser) key.second = views_.user_name(key.first);
+      rows_[std::move(key.second)].add({sum.leases, static_cast<std::uint64_t>(sum.gpu_ms),
+                                        static_cast<std::uint64_t>(sum.mib_ms)});
     }
   }
   // The largest; the rest is in the row without a key, so that nothing is missing from the sum.
-  void sort() {
-    std::vector<std::pair<std::optional<std::string>, Row>> order(rows_.begin(), rows_.end());
-    const auto keyless = [](const auto& row) { return !row.first; };
-    const auto larger = [](const auto& a, const auto& b) {
-      return a.second.gpu_ms / 1000 > b.second.gpu_ms / 1000;
-    };
-    std::stable_sort(order.begin(), order.end(), larger);
-    while (order.size() > kMostRows) {
-      if (order.back().first) rows_[std::nullopt].add(order.back().second);
-      order.pop_back();
+  void choose() {
+    for (std::size_t i = 0; i < kRowsInAPiece && next_ != rows_.end(); ++i) {
+      const auto row = next_++;
+      if (!row->first) continue;
+      largest_.emplace(row->second.gpu_ms / 1000, row);
+      if (largest_.size() <= kMostRows) continue;
+      const auto smallest = std::prev(largest_.end());
+      rows_[std::nullopt].add(smallest->second->second);
+      rows_.erase(smallest->second);
+      largest_.erase(smallest);
     }
-    std::erase_if(order, keyless);
-    if (const auto rest = rows_.find(std::nullopt); rest != rows_.end()) order.push_back(*rest);
-    std::stable_sort(order.begin(), order.end(), larger);
-    for (auto& [key, sum] : order) {
-      reply_.rows.push_back({std::move(key), sum.leases, sum.gpu_ms / 1000, sum.mib_ms / 1000});
+    if (next_ != rows_.end()) return;
+    if (const auto rest = rows_.find(std::nullopt); rest != rows_.end()) {
+      largest_.emplace(rest->second.gpu_ms / 1000, rest);
     }
-    sorted_ = true;
+    for (const auto& [seconds, row] : largest_) {
+      reply_.rows.push_back({row->first, row->second.leases, seconds, row->second.mib_ms / 1000});
+    }
+    step_ = Step::kDone;
   }
 
   struct Row {
@@ -196,6 +208,7 @@ class ReportAnswer final : public LongAnswer {
     std::uint64_t leases = 0, gpu_ms = 0, mib_ms = 0;
   };
   using Rows = std::map<std::optional<std::string>, Row>;
+  enum class Step { kRead, kName, kChoose, kDone };
 
   Recorder& recorder_;
   const Views& views_;
@@ -203,9 +216,10 @@ class ReportAnswer final : public LongAnswer {
   ports::UsageBy by_;
   UsageSums sums_;
   Recorder::UsageReader reader_{recorder_};
-  std::optional<std::map<UsageSums::Key, UsageSums::Sum>::const_iterator> next_;  // all are read
+  Step step_ = Step::kRead;
   Rows rows_;
-  bool sorted_ = false;
+  Rows::iterator next_;                                                   // to be chosen from
+  std::multimap<std::uint64_t, Rows::iterator, std::greater<>> largest_;  // by GPU seconds
 };
 
 }  // namespace

@@ -32,6 +32,13 @@ UsageSums::Key UsageSums::key_of(const ports::StoredUsage& row) const {
   return {row.uid, ""};
 }
 
+std::optional<std::pair<UsageSums::Key, UsageSums::Sum>> UsageSums::take() {
+  if (sums_.empty()) return std::nullopt;
+  std::pair<Key, Sum> first = *sums_.begin();
+  sums_.erase(sums_.begin());
+  return first;
+}
+
 void UsageSums::add(const std::vector<ports::StoredUsage>& rows) {
   for (const ports::StoredUsage& row : rows) {
     if (row.until < asked_.since || row.since > asked_.until) continue;

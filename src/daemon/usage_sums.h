@@ -38,6 +38,8 @@ class UsageSums {
   // All rows of some leases, behind those of the leases before. What reaches into the time is counted by the part that does.
   void add(const std::vector<ports::StoredUsage>& rows);
   const std::map<Key, Sum>& sums() const { return sums_; }
+  // One of them, which is then no more; nothing: there are none.
+  std::optional<std::pair<Key, Sum>> take();
 
  private:
   Key key_of(const ports::StoredUsage& row) const;

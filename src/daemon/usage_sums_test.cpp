@@ -59,6 +59,15 @@ TEST(UsageSums, ALeaseCountsOnceHoweverManyGpusItHasAndAlsoIfItTookNoTime) {
   EXPECT_EQ(sums_of(rows, UsageBy::kGpu).size(), 2u);
 }
 
+TEST(UsageSums, EachIsTakenOnce) {
+  UsageSums sums({UsageBy::kUser, WallTime(0h), WallTime(9h)}, [](uid_t) { return false; });
+  sums.add({a_usage(1, kAlice, WallTime(1h), WallTime(2h)),
+            a_usage(2, kBob, WallTime(1h), WallTime(2h))});
+  EXPECT_EQ(sums.take()->first.first, kAlice);
+  EXPECT_EQ(sums.take()->first.first, kBob);
+  EXPECT_FALSE(sums.take());
+}
+
 TEST(UsageSums, IsByEachKey) {
   StoredUsage other = a_usage(2, kAlice, WallTime(1h), WallTime(2h));
   other.note = "m";

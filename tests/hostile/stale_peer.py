@@ -77,6 +77,14 @@ def no_stranger_is_killed():
     assert all(v.poll() is None for v in hit), "a stranger was killed with the lease"
 
 
+def owner_of(pid):
+    """None of one that has ended."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except FileNotFoundError:
+        return None
+
+
 def no_token_is_given_away():
     parked = park(Tenant, lambda connection: connection.automatic())
     start(ALICE, "gpurota", "run", "--memory", "2G", "--", "sh", "-c", "while sleep 0.05; do :; done")
@@ -84,7 +92,7 @@ def no_token_is_given_away():
     tried = 0
     while tried < 200 or time.monotonic() < deadline - 8:
         for pid, connection in list(parked.items()):
-            if not os.path.exists(f"/proc/{pid}") or os.stat(f"/proc/{pid}").st_uid != ALICE:
+            if owner_of(pid) != ALICE:
                 continue
             tried += 1
             answer = connection.automatic()
