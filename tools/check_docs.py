@@ -5,7 +5,8 @@
 
 Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
 the one that check_layers.py holds, gpurota.toml(5) must have every setting, the help and gpurota(1)
-the exit codes, and text for users none of the phrases that docs/dev/words.md refuses.
+the exit codes, docs/operate/metrics.md the metrics of gpurota-web, and text for users none of the
+phrases that docs/dev/words.md refuses.
 """
 
 import os
@@ -120,6 +121,27 @@ def check_exit_codes(root):
             yield "%s: the exit code %s is told or used, not both" % (path, code)
 
 
+METRICS = "docs/operate/metrics.md"
+
+
+def check_metrics(root):
+    """Each metric of src/web has one row, and each name in the document is a metric or a part of one."""
+    names, folder = set(), os.path.join(root, "src/web")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".cpp") and not name.endswith("_test.cpp"):
+            names |= set(re.findall(r'"(gpurota_\w+)"', read(root, "src/web/" + name)))
+    if not names:
+        yield "src/web: no metrics found; have they changed their form?"
+    text = read(root, METRICS)
+    rows = re.findall(r"^\| `(gpurota_\w+)` \|", text, re.MULTILINE)
+    for name in sorted(names):
+        if rows.count(name) != 1:
+            yield "%s: %d rows for %s of src/web, not 1" % (METRICS, rows.count(name), name)
+    for name in sorted(set(re.findall(r"\bgpurota_\w+", text))):
+        if name not in names and re.sub("_(bucket|sum|count)$", "", name) not in names:
+            yield "%s: %s is not in src/web" % (METRICS, name)
+
+
 WORDS = "docs/dev/words.md"
 # Developers' documents may quote a refused phrase, and the design pages are not for users.
 NOT_FOR_USERS = ("docs/design/", "docs/dev/")
@@ -195,6 +217,7 @@ def check_tree(root):
     problems += check_table(root)
     problems += check_settings(root)
     problems += check_exit_codes(root)
+    problems += check_metrics(root)
     problems += check_words(root)
     return problems
 

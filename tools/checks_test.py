@@ -203,6 +203,34 @@ class Words(Tree):
         self.assertIn("no refused phrases", next(check_docs.check_words(self.root)))
 
 
+class Metrics(Tree):
+    CODE = 'text.one("gpurota_up", "gauge", help);\nname = "gpurota_wait_seconds";\n'
+    ROWS = "| `gpurota_up` | gauge |\n| `gpurota_wait_seconds` | histogram |\n"
+
+    def problems(self, code=CODE, text=ROWS):
+        self.write("src/web/metrics.cpp", code)
+        self.write("src/web/metrics_test.cpp", 'find("gpurota_other");\n')
+        self.write("docs/operate/metrics.md", "# Metrics of gpurota_\n\n" + text)
+        return list(check_docs.check_metrics(self.root))
+
+    def test_takes_a_document_with_every_metric(self):
+        self.assertEqual(self.problems(text=self.ROWS + "Alert: `gpurota_wait_seconds_sum / gpurota_up`\n"), [])
+
+    def test_refuses_a_metric_without_a_row_or_with_two(self):
+        self.assertEqual(self.problems(text=self.ROWS.replace("| `gpurota_up` |", "`gpurota_up`")),
+                         ["docs/operate/metrics.md: 0 rows for gpurota_up of src/web, not 1"])
+        self.assertIn("2 rows for gpurota_up", self.problems(text=self.ROWS + self.ROWS.splitlines()[0])[0])
+
+    def test_refuses_a_name_that_is_no_metric_in_a_row_and_elsewhere(self):
+        for text in ("| `gpurota_gone` | gauge |\n", "`gpurota_gone > 0`\n", "gpurota_gone_total"):
+            problems = self.problems(text=self.ROWS + text)
+            self.assertEqual(len(problems), 1, problems)
+            self.assertIn("is not in src/web", problems[0])
+
+    def test_finding_no_metrics_is_a_problem(self):
+        self.assertIn("no metrics found", self.problems(code="", text="")[0])
+
+
 class Sizes(Tree):
     def test_counts_lines_of_files(self):
         self.write("src/core/x.h", "int x;\n" * 251)
