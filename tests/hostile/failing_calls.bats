@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The system runs short of what the daemon needs, once, at each of its calls (failing_calls.c): a request ends, and
-# nothing else. Here with a stride; E2E_FAILING_STRIDE=1 is every call, which takes hours.
+# nothing else. Here with a stride; E2E_FAILING_STRIDE=1 is every call, which takes an hour or two.
 
 load ../e2e/helpers
 
