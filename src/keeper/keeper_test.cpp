@@ -335,7 +335,7 @@ TEST_F(KeeperTest, DoesNotRunForAUidWhoseNameHasChanged) {
 
 TEST_F(KeeperTest, DoesNotRunForAnAccountThatIsGone) {
   orders_.uid = 3'999'999'999;
-  EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("there is no account"));
+  EXPECT_THAT(run({"true"}).cannot_start, HasSubstr("no longer an account"));
 }
 
 TEST_F(KeeperTest, OneThatIsNotRootNeedsNoAccountForItsOwn) {
@@ -374,7 +374,7 @@ TEST_F(KeeperTest, OneThatIsNotRootNeedsNoAccountForItsOwn) {
   EXPECT_THAT(gpurota::testing::read_file(place + "/log.a"), HasSubstr("\n/ somebody\n"));
   // But it is nobody else.
   orders_.uid = kNobodysUid - 1;
-  EXPECT_THAT(run_as_it("/tmp").cannot_start, HasSubstr("there is no account"));
+  EXPECT_THAT(run_as_it("/tmp").cannot_start, HasSubstr("no longer an account"));
 }
 
 TEST_F(KeeperTest, RunsAsItsOwnerAndNothingElse) {

@@ -8,7 +8,7 @@ teardown() { end_test; }
 
 @test "reserve prints what to export, and --short just the ids" {
   gpurota reserve --gpu-ids 1 --for 1h --note mine >out 2>said
-  grep -E '^gpurota: L1 on GPU 1 .*until [0-9]' said
+  grep -E '^gpurota: L1 on GPU 1 .*until ([A-Z][a-z]+ +[0-9]+ )?[0-9]+:' said
   # shellcheck disable=SC2016 # for the inner shell
   [ "$(sh -c '. ./out; echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER')" = "1 PCI_BUS_ID" ]
   [ "$(gpurota reserve --gpu-ids 0 --short)" = 0 ]

@@ -76,7 +76,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   make_folders
   start_daemon
   gpurota job add loose --env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR --gpu-ids 0 --memory 1G -- "$PAST" 100
-  wait_until sh -c "gpurota job show loose | grep -q 'over-limit: .*does not hold it'"
+  wait_until sh -c "gpurota job show loose | grep -q 'over-limit: .*does not limit it'"
   gpurota job remove --force loose
 }
 

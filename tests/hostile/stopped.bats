@@ -35,7 +35,7 @@ resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json
 }
 
 @test "one that is stopped, and goes on in time, loses nothing" {
-  probe holder 10 3
+  probe holder 20 3
   wait_until eval '[ "$(value "len(leases)")" = 1 ] && [ "$(resident_mib)" -gt 450 ]'
   local pid
   pid=$(value 'leases[0]["pid"]')
