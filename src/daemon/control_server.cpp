@@ -4,7 +4,6 @@
 #include "base/memory_reserve.h"
 #include "daemon/control_connection.h"
 #include "daemon/memory_shortage.h"
-#include "ipc/framer.h"
 #include "ipc/packet.h"
 #include "proto/methods.h"
 
@@ -12,8 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <deque>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>

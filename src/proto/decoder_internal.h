@@ -75,25 +75,13 @@ class Decoder {
     return read(json, out.value, path);
   }
   bool read(const Json& json, LeaseId& out, const std::string& path) {
-    const auto id = json.is_string() ? parse_lease_id(json.get_ref<const std::string&>())
-                                     : std::optional<LeaseId>();
-    if (!id) return refuse(path);
-    out = *id;
-    return true;
+    return read_form(json, out, path, parse_lease_id);
   }
   bool read(const Json& json, RequestId& out, const std::string& path) {
-    const auto id = json.is_string() ? parse_request_id(json.get_ref<const std::string&>())
-                                     : std::optional<RequestId>();
-    if (!id) return refuse(path);
-    out = *id;
-    return true;
+    return read_form(json, out, path, parse_request_id);
   }
   bool read(const Json& json, WallTime& out, const std::string& path) {
-    const auto time = json.is_string() ? parse_time(json.get_ref<const std::string&>())
-                                       : std::optional<WallTime>();
-    if (!time) return refuse(path);
-    out = *time;
-    return true;
+    return read_form(json, out, path, parse_time);
   }
   template <class Enum>
   requires std::is_enum_v<Enum>
@@ -154,6 +142,16 @@ class Decoder {
     std::string at(const char* name) const { return path.empty() ? name : path + "." + name; }
   };
 
+  // Of text that has a form of its own.
+  template <class T>
+  bool read_form(const Json& json, T& out, const std::string& path,
+                 std::optional<T> (*parse)(std::string_view)) {
+    const auto value =
+        json.is_string() ? parse(json.get_ref<const std::string&>()) : std::optional<T>();
+    if (!value) return refuse(path);
+    out = *value;
+    return true;
+  }
   bool refuse(const std::string& path) {
     bad_ = path;
     return false;
