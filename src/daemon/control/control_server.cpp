@@ -63,7 +63,9 @@ ControlServer::ControlServer(Parts parts)
                              turn_away}) {}
 ControlServer::~ControlServer() = default;
 
-Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOptions& options) {
+Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
+                                   const ipc::ListenOptions& options) {
+  calls_ = &calls;
   turns_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!turns_wake_) return fail_errno("cannot make an eventfd", errno);
   GPUROTA_ASSIGN_OR_RETURN(turns_source_,
@@ -81,7 +83,7 @@ void ControlServer::welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held desc
   auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
                                      [this, &added](unsigned events) { on_ready(added, events); });
   if (!source) return;
-  if (parts_.greet) parts_.greet(peer.uid, peer.groups);
+  calls_->greet(peer.uid, peer.groups);
   added.source = std::move(*source);
   connections_.emplace(&added, std::move(connection));
 }
@@ -196,7 +198,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     return;
   }
   const std::uint64_t before = made();
-  const auto serve = [&] { return parts_.call(connection.caller, call); };
+  const auto serve = [&] { return calls_->call(connection.caller, call); };
   const Outcome outcome = is_read_only(call) ? look_within_memory(serve) : serve();
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
@@ -378,11 +380,12 @@ void ControlServer::watch(Connection& connection) {
                                   !connection.held_back && !waits);
 }
 
-void ControlServer::tell_holders(LeaseId lease,
-                                 const std::function<std::string(const Caller&)>& describe) {
+void ControlServer::tell_owner(LeaseId lease, const std::string& message) {
   for (const auto& [key, connection] : connections_) {
     if (connection->held != lease) continue;
-    tell(*connection, describe(connection->caller));
+    const std::string text = calls_->notice(connection->caller, lease, message);
+    if (text.empty()) return;
+    tell(*connection, text);
     if (connection->broken) {
       parts_.loop.post([this, key = key] { resume(key); });
     }
@@ -397,14 +400,14 @@ void ControlServer::close(Connection& connection) {
   const uid_t user = connection.caller.uid;
   connections_.erase(&connection);
   go_on_soon(user);
-  if (acquired) parts_.abandon(*acquired);
-  if (waits) parts_.leave(*waits);
+  if (acquired) calls_->abandon(*acquired);
+  if (waits) calls_->leave(*waits);
 }
 
 void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
   for (const auto& [key, connection] : connections_) {
     if (connection->held != entry.lease.id) continue;
-    tell(*connection, parts_.describe(connection->caller, entry, gone));
+    tell(*connection, calls_->describe(connection->caller, entry, gone));
     if (gone) connection->held.reset();
     if (gone || connection->broken) resume_soon(*connection);
   }
@@ -415,11 +418,11 @@ void ControlServer::resume_soon(const Connection& connection) {
   parts_.loop.post([this, key = &connection] { resume(key); });
 }
 
-void ControlServer::on_request_change(const QueueEntry& entry) {
+void ControlServer::on_request(const QueueEntry& entry) {
   for (const auto& [key, connection] : connections_) {
     if (connection->waits != entry.id) continue;
     if (entry.asked.at_once) continue;  // wants one answer
-    tell(*connection, parts_.waits(connection->caller, entry));
+    tell(*connection, calls_->waits(connection->caller, entry));
     if (connection->broken) resume_soon(*connection);
   }
 }
@@ -430,7 +433,7 @@ void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry
     connection->waits.reset();
     if (lease.holder) connection->acquired = lease.lease.id;
     connection->newest.clear();  // how it waited
-    answer_durably(*connection, parts_.granted(connection->caller, lease), made());
+    answer_durably(*connection, calls_->granted(connection->caller, lease), made());
     resume_soon(*connection);
   }
 }

@@ -70,7 +70,7 @@ Recorder::~Recorder() {
 Now Recorder::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
 std::string Recorder::group_of(uid_t uid) const {
-  const auto groups = parts_.group_names ? parts_.group_names(uid) : std::nullopt;
+  const auto groups = parts_.groups ? parts_.groups->group_names(uid) : std::nullopt;
   return groups && !groups->empty() ? groups->front() : "";
 }
 
@@ -136,7 +136,7 @@ void Recorder::record(Event event) {
     return schedule(kEventDelay);
   }
   events_.set_stored(events_.last_id());
-  parts_.on_event();
+  if (parts_.listener) parts_.listener->on_event();
 }
 
 void Recorder::keep(ports::StoredEvent event) {
@@ -248,14 +248,14 @@ void Recorder::on_request(const QueueEntry& entry) {
   record(std::move(event));
 }
 
-void Recorder::on_request_granted(const QueueEntry& entry, LeaseId lease) {
+void Recorder::on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) {
   if (waiting_.erase(entry.id) == 0) return;
   waits_.add(parts_.wall_clock() - entry.since);
   Event event;
   event.type = proto::EventType::kRequestGranted;
-  event.lease = lease;
+  event.lease = lease.lease.id;
   event.uid = entry.asked.uid;
-  event.message = fmt::format("{} has become {}", to_string(entry.id), to_string(lease));
+  event.message = fmt::format("{} has become {}", to_string(entry.id), to_string(lease.lease.id));
   record(std::move(event));
 }
 
@@ -461,7 +461,9 @@ void Recorder::tell_stored(std::uint64_t upto) {
   for (; !stored_.empty() && stored_.front().change <= upto; stored_.pop_front()) {
     events_.set_stored(stored_.front().last_event);
   }
-  if (events_.stored_id() != before && !closing_) parts_.on_event();
+  if (events_.stored_id() != before && !closing_ && parts_.listener) {
+    parts_.listener->on_event();
+  }
 }
 
 // A follower does not wait for a disk that fails.

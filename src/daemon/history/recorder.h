@@ -17,6 +17,7 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/users/repeats.h"
+#include "daemon/users/users.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "ports/history.h"
@@ -35,7 +36,14 @@
 
 namespace gpurota::daemon {
 
-class Recorder {
+// Hears of new events, which are there to be read, and stored if they can be.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void on_event() = 0;
+};
+
+class Recorder final : public LeaseListener, public RequestListener {
  public:
   static constexpr std::size_t kMostEvents = 10000;
 
@@ -47,16 +55,15 @@ class Recorder {
     ports::Processes& processes;
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
-    std::function<void()> on_event;  // there are new events to be read, and stored if they can be
-    // Nothing while it is not known.
-    std::function<std::optional<std::vector<std::string>>(uid_t)> group_names = {};
+    EventListener* listener = nullptr;
+    UserGroups* groups = nullptr;  // null: nobody is in any
     std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
     // Null: what is stored is on the disk at once. Else who follows events hears of them when the disk has them.
     const ports::Durability* durability = nullptr;
   };
 
   explicit Recorder(Parts parts);
-  ~Recorder();
+  ~Recorder() override;
 
   // Takes up what the last daemon left. After the leases have been restored.
   Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
@@ -81,12 +88,12 @@ class Recorder {
   void record(Event event);
   void audit(const AuditRecord& record);
 
-  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
   // What part of them each lease has is known now.
   void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
-  void on_request(const QueueEntry& entry);  // it waits; told once
-  void on_request_granted(const QueueEntry& entry, LeaseId lease);
-  void on_request_gone(const QueueEntry& entry, const Error& why);
+  void on_request(const QueueEntry& entry) override;  // it waits; told once
+  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) override;
+  void on_request_gone(const QueueEntry& entry, const Error& why) override;
   // Every call that changes something, and every one that was refused.
   // `error`: the word of the control protocol, or empty.
   void on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,

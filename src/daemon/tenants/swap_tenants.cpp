@@ -1,7 +1,7 @@
 #include "daemon/tenants/swap_tenants.h"
 
 #include "base/log.h"
-#include "daemon/leases/limit_keeper.h"
+#include "daemon/tenants/limit_keeper.h"
 
 #include <algorithm>
 #include <tuple>
@@ -39,9 +39,7 @@ std::uint32_t wire_status(sched::GrowAnswer answer) {
 }  // namespace
 
 SwapTenants::SwapTenants(Parts parts) : parts_(std::move(parts)) {
-  parts_.turns.set_carrier({[this](const sched::Actions& actions) { carry_out(actions); },
-                            [this](TenantId id) { return pid_of(id); },
-                            [this](TenantId id) { return has_rdma_device(id); }});
+  parts_.turns.set_carrier(*this);
 }
 
 SwapTenants::Tenant* SwapTenants::find(TenantId id) {
@@ -340,8 +338,8 @@ void SwapTenants::carry_out(const sched::AnswerGrow& action) {
   } else if (!action.to_host.is_zero()) {
     message.status = GPUROTA_REFUSED_TO_HOST;
     message.bytes = action.to_host.count();
-  } else if (parts_.on_refusal) {
-    parts_.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
+  } else {
+    parts_.records.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
   }
   send(*tenant, message);
 }
@@ -350,29 +348,31 @@ template <class Message>
 void SwapTenants::send(Tenant& tenant, const Message& message) {
   if (!tenant.connected) return;
   const auto bytes = std::as_bytes(std::span(&message, 1));
+  using Sent = SwapWire::Sent;
   Sent sent = Sent::kFull;
-  if (tenant.outbox.empty()) sent = wire_.send(tenant.id, bytes);
+  if (tenant.outbox.empty()) sent = wire_->send(tenant.id, bytes);
   if (sent == Sent::kGone) return hang_up_soon(tenant.id, "");
   if (sent == Sent::kDone) return;
   if (tenant.outbox.size() >= kMostOutbox) return hang_up_soon(tenant.id, "it reads nothing");
   tenant.outbox.emplace_back(bytes.begin(), bytes.end());
-  wire_.wait_writable(tenant.id, true);
+  wire_->wait_writable(tenant.id, true);
 }
 
 void SwapTenants::on_writable(TenantId id) {
   Tenant* const tenant = find(id);
   while (tenant && !tenant->outbox.empty()) {
-    const Sent sent = wire_.send(id, tenant->outbox.front());
+    using Sent = SwapWire::Sent;
+    const Sent sent = wire_->send(id, tenant->outbox.front());
     if (sent == Sent::kFull) return;
     if (sent == Sent::kGone) return hang_up_soon(id, "");
     tenant->outbox.pop_front();
   }
-  if (tenant) wire_.wait_writable(id, false);
+  if (tenant) wire_->wait_writable(id, false);
 }
 
 // Not at once: whoever sends may be in the middle of a decision of several steps.
 void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
-  parts_.loop.post([this, id, why] { wire_.hang_up(id, why); });
+  parts_.loop.post([this, id, why] { wire_->hang_up(id, why); });
 }
 
 // While nothing of it is out: its part of what is reserved for its lease, and of what is reserved for nobody. It is a cache:
@@ -408,9 +408,7 @@ void SwapTenants::update_terms() {
     Bytes limits;
     for (const Memory& memory : tenant->memory) limits += memory.most;
     const Bytes user =
-        parts_.limits_of
-            ? parts_.limits_of(tenant->uid).pinned.value_or(UserLimits::kUnlimitedBytes)
-            : UserLimits::kUnlimitedBytes;
+        parts_.users.limits_of(tenant->uid).pinned.value_or(UserLimits::kUnlimitedBytes);
     const auto share = [](Bytes whole, int parts) {
       return Bytes(whole.count() / static_cast<std::uint64_t>(parts));
     };

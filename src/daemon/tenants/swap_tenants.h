@@ -12,7 +12,9 @@
 
 #include "abi/wire.h"
 #include "core/gpu.h"
+#include "daemon/gpus/samples.h"
 #include "daemon/tenants/tenant_messages.h"
+#include "daemon/tenants/tenant_records.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "lease/grant_book.h"
 #include "ports/event_loop.h"
@@ -21,7 +23,6 @@
 #include <array>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,28 +33,33 @@
 
 namespace gpurota::daemon {
 
-class SwapTenants {
+// The sockets that orders to tenants go over.
+class SwapWire {
  public:
   enum class Sent { kDone, kFull, kGone };
+  virtual ~SwapWire() = default;
+  virtual Sent send(TenantId id, std::span<const std::byte> packet) = 0;
+  // Whether on_writable() is to be called when there is room.
+  virtual void wait_writable(TenantId id, bool wait) = 0;
+  virtual void hang_up(TenantId id, const std::string& why) = 0;
+};
+
+class SwapTenants final : public TurnCarrier {
+ public:
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
     TurnKeeper& turns;
     lease::GrantBook& grants;  // for what contexts cost
     const config::Config& config;
-    std::function<UserLimits(uid_t)> limits_of;
-    std::function<void(const GpuUuid&)> look_soon;
-    std::function<void(LeaseId, pid_t, const GpuUuid&, Bytes asked)> on_refusal;
-  };
-  // TenantServer's part: the event sockets.
-  struct Wire {
-    std::function<Sent(TenantId, std::span<const std::byte>)> send;
-    std::function<void(TenantId, bool)> wait_writable;
-    std::function<void(TenantId, const std::string& why)> hang_up;
+    const Users& users;
+    Samples& samples;
+    TenantRecords& records;
   };
 
   explicit SwapTenants(Parts parts);
-  void set_wire(Wire wire) { wire_ = std::move(wire); }
+  // Before the first tenant is added. It outlives this.
+  void set_wire(SwapWire& wire) { wire_ = &wire; }
 
   // Its HELLO was good, and says what it holds.
   void add(TenantId id, const Lease& lease, pid_t pid, const std::vector<lease::HeldMemory>& held);
@@ -64,6 +70,7 @@ class SwapTenants {
   void on_death(pid_t pid);
   // It has said on the call socket how many contexts it has now.
   void on_contexts(TenantId id, const GpuUuid& gpu, int contexts);
+  void carry_out(const sched::Actions& actions) override;
   void on_lease_change(const Lease& lease);
   void on_lease_gone(LeaseId lease);
   // The limits of a lease have changed, or the configuration.
@@ -80,8 +87,8 @@ class SwapTenants {
   bool has_dead(LeaseId lease) const;
   // Something on this GPU waits for the next look.
   bool expects_look(const GpuUuid& gpu) const;
-  pid_t pid_of(TenantId id) const;
-  bool has_rdma_device(TenantId id) const;
+  pid_t pid_of(TenantId id) const override;
+  bool has_rdma_device(TenantId id) const override;
   // The process of the user's that has said this key (gpurota_msg_swap_here). `away`: it lives, and its connection
   // has ended.
   struct Owner {
@@ -156,7 +163,6 @@ class SwapTenants {
   bool on(Tenant& tenant, const gpurota_msg_swap_moved& message);
 
   Duration delay_of(const Tenant& tenant, const Memory& memory, const Question& question) const;
-  void carry_out(const sched::Actions& actions);
   void carry_out(const sched::SetGate& action);
   void order(TenantId id, const GpuUuid& gpu, std::uint32_t direction, Bytes bytes);
   void carry_out(const sched::AnswerGrow& action);
@@ -178,7 +184,7 @@ class SwapTenants {
   void forget(TenantId id);
 
   Parts parts_;
-  Wire wire_;
+  SwapWire* wire_ = nullptr;
   std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
   ports::EventLoop::SourcePtr stopped_timer_;
 };

@@ -36,7 +36,7 @@ void SwapTenants::on_death(pid_t pid) {
     tenant.outbox.clear();
     tenant.asked.reset();
     tenant.moving.reset();
-    for (const Memory& memory : tenant.memory) parts_.look_soon(memory.gpu);
+    for (const Memory& memory : tenant.memory) parts_.samples.look_soon(memory.gpu);
     parts_.turns.feed(sched::TenantDied{id});
   }
   update_terms();

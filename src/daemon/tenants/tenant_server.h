@@ -13,6 +13,7 @@
 #include "daemon/leases/automatic_leases.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/tracked_process.h"
+#include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_messages.h"
 #include "daemon/tenants/tenant_page.h"
 #include "daemon/users/doorman.h"
@@ -22,7 +23,6 @@
 #include "ports/event_loop.h"
 #include "sys/shared_page.h"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,9 +32,14 @@
 
 namespace gpurota::daemon {
 
-class SwapTenants;
+// The leases of processes that are connected through libgpurota.
+class TenantLeases {
+ public:
+  virtual ~TenantLeases() = default;
+  virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
+};
 
-class TenantServer {
+class TenantServer final : public LeaseListener, public TenantLeases, private SwapWire {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -45,29 +50,24 @@ class TenantServer {
     UserBudgets& budgets;
     AutomaticLeases& automatic;
     SwapTenants& swap;
-    // Something happened that only a look at this GPU can tell more of.
-    std::function<void(const GpuUuid&)> look_soon;
-    // Whose a process is, by what the kernel says.
-    std::function<std::optional<LeaseId>(pid_t)> owner_of;
-    // A process was refused memory: how much it asked for.
-    std::function<void(LeaseId, pid_t, const GpuUuid&, Bytes asked)> on_refusal = {};
-    // A process was refused, as its lease or the lease's user has as many as may be; `why` is what they have.
-    std::function<void(const Lease&, pid_t, const std::string& why)> on_crowd = {};
-    // Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
-    std::function<std::optional<bool>(const Lease&, pid_t)> holds_memory = {};
+    const GpuTable& gpus;
+    Samples& samples;
+    Attribution& attribution;
+    TenantRecords& records;
     // Null: what is stored is on the disk at once.
     const ports::Durability* durability = nullptr;
   };
 
   explicit TenantServer(Parts parts);
-  ~TenantServer();
+  ~TenantServer() override;
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
 
   // Says to tenants what the grant book decided.
   void carry_out(const lease::AddressedGrantActions& actions);
   // A lease has changed or is gone: the pages, and the connections.
-  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  bool holds_memory(LeaseId lease) const override { return parts_.swap.has_dead(lease); }
   // Before a look at `gpu`: remembers what the tenants say they use.
   void before_look(const GpuUuid& gpu);
   // After it: feeds the grant book. `outsiders` by lease: held by processes that are no tenants.
@@ -80,7 +80,7 @@ class TenantServer {
   // Tells programs of leases that the disk has now.
   void on_durability(const ports::Durability::News& news);
 
-  std::optional<LeaseId> lease_of(pid_t pid) const;
+  std::optional<LeaseId> lease_of(pid_t pid) const override;
   // What the process says of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
   // The slack that others of the lease hold and the lease could call back; of nobody: all have.
@@ -109,7 +109,9 @@ class TenantServer {
   void serve_session(Session& session);
   void serve_event(TenantId id);
   bool take_event(Tenant& tenant, const TenantMessage& message);
-  void hang_up(TenantId id, const std::string& why);
+  Sent send(TenantId id, std::span<const std::byte> packet) override;
+  void wait_writable(TenantId id, bool wait) override;
+  void hang_up(TenantId id, const std::string& why) override;
   // False if the connection is to be ended.
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
@@ -133,6 +135,7 @@ class TenantServer {
   bool ask(Tenant& tenant, const gpurota_msg_query& message);
   void answer_asked(TenantId id);
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
+  std::optional<LeaseId> owner_of(pid_t pid);
   bool members(Tenant& tenant, const gpurota_msg_processes& message);
   bool open(Tenant& tenant, const gpurota_msg_open& message);
   std::uint32_t bring_together(Tenant& opener, const gpurota_msg_open& message, Fd* end);

@@ -4,32 +4,27 @@
 
 #include "config/config.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/owners.h"
+#include "daemon/tenants/turn_keeper.h"
 #include "lease/grant_book.h"
 #include "lease/limit_policy.h"
 
-#include <functional>
-#include <string>
-#include <utility>
-
 namespace gpurota::daemon {
 
-class LimitKeeper {
+class LimitKeeper final : public LeaseListener {
  public:
   struct Parts {
     LeaseManager& leases;
     const lease::GrantBook& grants;
     const config::Config& config;
-    // A line for the owner of a lease, where their gpurota run shows it.
-    std::function<void(LeaseId, const std::string&)> tell_owner;
-    // What a swap lease has there, moved out or not, and what of it was granted. Empty: nothing is
-    // known of any.
-    std::function<std::pair<Bytes, Bytes>(LeaseId, const GpuUuid&)> swap_charge = {};
+    Owners& owners;
+    const TurnKeeper& turns;  // what swap leases have
   };
 
   explicit LimitKeeper(Parts parts) : parts_(std::move(parts)) {}
 
   void after_look(const GpuUuid& gpu, TimePoint now);
-  void forget(LeaseId lease) { policy_.forget(lease); }
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
   // How long each grant above a soft limit is to take.
   static Duration throttle(const config::Config& config);
 

@@ -1,6 +1,5 @@
-// What the site allows a user, asked before a lease is made and before one is given more: part of
-// lease_manager.cpp.
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/allowances.h"
+
 #include "daemon/leases/user_allowance.h"
 
 #include <fmt/format.h>
@@ -9,15 +8,15 @@
 
 namespace gpurota::daemon {
 
-lease::Holding LeaseManager::held_by(uid_t uid, const UserLimits& limits) const {
+lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
+                                   const lease::Holding& waiting) const {
   const bool fillers = parts_.config.filler.count_against_limits;
   const WallTime now = parts_.wall_clock();
   const WallTime from = now - parts_.config.hours_window;
-  lease::Holding held = holding_of(uid, entries_, parts_.gpus, now, from, fillers);
-  if (parts_.used && limits.hours != UserLimits::kUnlimited) {
-    held.gpu_time = parts_.used(uid, from).value_or(held.gpu_time);
+  lease::Holding held = holding_of(uid, parts_.leases.entries(), parts_.gpus, now, from, fillers);
+  if (parts_.times && limits.hours != UserLimits::kUnlimited) {
+    held.gpu_time = parts_.times->gpu_time_of(uid, from).value_or(held.gpu_time);
   }
-  const lease::Holding waiting = parts_.waiting ? parts_.waiting(uid) : lease::Holding();
   held.gpus += waiting.gpus;
   held.memory += waiting.memory;
   held.promised += waiting.promised;
@@ -25,14 +24,16 @@ lease::Holding LeaseManager::held_by(uid_t uid, const UserLimits& limits) const 
   return held;
 }
 
-Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool waits) const {
+Result<void> Allowances::check(const AcquireRequest& request, bool waits,
+                               const lease::Holding& waiting) const {
   const uid_t uid = request.uid;
   // There is at most one on a GPU, and it goes when anybody else needs that.
   const bool fillers = parts_.config.filler.count_against_limits;
   if (request.kind == LeaseKind::kFiller && !fillers) return {};
-  const UserLimits limits = parts_.limits_of ? parts_.limits_of(uid) : default_limits();
-  const lease::Holding held = held_by(uid, limits);
-  const auto count = std::count_if(entries_.begin(), entries_.end(), [&](const auto& e) {
+  const UserLimits limits = parts_.users.limits_of(uid);
+  const lease::Holding held = held_by(uid, limits, waiting);
+  const auto& entries = parts_.leases.entries();
+  const auto count = std::count_if(entries.begin(), entries.end(), [&](const auto& e) {
     return e.second.lease.uid == uid && (fillers || e.second.lease.kind != LeaseKind::kFiller);
   });
   if (count + held.waiting >= parts_.config.max_leases_per_user) {
@@ -46,21 +47,22 @@ Result<void> LeaseManager::check_user_limit(const AcquireRequest& request, bool 
 }
 
 // Those of fillers come and go by what others do.
-Result<void> LeaseManager::count_new(const AcquireRequest& request) const {
-  if (!parts_.admit_new || request.kind == LeaseKind::kFiller) return {};
-  return parts_.admit_new(request.uid);
+Result<void> Allowances::count_new(const AcquireRequest& request) const {
+  if (request.kind == LeaseKind::kFiller) return {};
+  return parts_.budgets.spend_lease(request.uid);
 }
 
-Result<void> LeaseManager::check_ever_allowed(const AcquireRequest& request) const {
-  const UserLimits limits = parts_.limits_of ? parts_.limits_of(request.uid) : default_limits();
+Result<void> Allowances::check_ever(const AcquireRequest& request,
+                                    const lease::Holding& waiting) const {
+  const UserLimits limits = parts_.users.limits_of(request.uid);
   const lease::Asking asked = asking(request);
   const auto window = parts_.config.hours_window;
   if (lease::check_allowance(limits, {}, asked, window)) return {};
   // With what they have in it, as they would hear it.
-  return lease::check_allowance(limits, held_by(request.uid, limits), asked, window);
+  return lease::check_allowance(limits, held_by(request.uid, limits, waiting), asked, window);
 }
 
-lease::Asking LeaseManager::asking(const AcquireRequest& request) const {
+lease::Asking Allowances::asking(const AcquireRequest& request) const {
   lease::Asking asked = asking_of(request.placement, parts_.gpus);
   asked.priority = request.priority;
   if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
@@ -68,11 +70,12 @@ lease::Asking LeaseManager::asking(const AcquireRequest& request) const {
 }
 
 // Only what grows is asked for: what there is stays, whatever the limits are by now.
-Result<void> LeaseManager::check_more(const Lease& lease, const Lease& changed) const {
+Result<void> Allowances::check_more(const Lease& lease, const Lease& changed,
+                                    const lease::Holding& waiting) const {
   const bool fillers = parts_.config.filler.count_against_limits;
   if (lease.kind == LeaseKind::kFiller && !fillers) return {};
-  const UserLimits limits = parts_.limits_of ? parts_.limits_of(lease.uid) : default_limits();
-  const lease::Holding held = held_by(lease.uid, limits);
+  const UserLimits limits = parts_.users.limits_of(lease.uid);
+  const lease::Holding held = held_by(lease.uid, limits, waiting);
   UserLimits within;  // what does not grow is not asked about
   lease::Asking asked;
   for (std::size_t i = 0; i < lease.gpus.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "daemon/leases/limit_keeper.h"
+#include "daemon/tenants/limit_keeper.h"
 
 #include "base/log.h"
 
@@ -34,9 +34,13 @@ Duration LimitKeeper::throttle(const config::Config& config) {
 void LimitKeeper::warn(const GpuUuid& gpu, const lease::LimitAction& action) const {
   log::warn("a lease is above a limit",
             {{"lease", to_string(action.lease)}, {"gpu", gpu.value}, {"message", action.message}});
-  if (parts_.config.soft_limit.tell_owner && parts_.tell_owner) {
-    parts_.tell_owner(action.lease, to_string(action.lease) + " " + action.message);
+  if (parts_.config.soft_limit.tell_owner) {
+    parts_.owners.tell_owner(action.lease, to_string(action.lease) + " " + action.message);
   }
+}
+
+void LimitKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
+  if (gone) policy_.forget(entry.lease.id);
 }
 
 void LimitKeeper::after_look(const GpuUuid& gpu, TimePoint now) {
@@ -44,10 +48,10 @@ void LimitKeeper::after_look(const GpuUuid& gpu, TimePoint now) {
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu);
     const lease::Account* account = parts_.grants.find(id, gpu).if_there();
-    const bool swap = share && share->swap && parts_.swap_charge;
+    const bool swap = share && share->swap;
     if (!share || !share->limit || (!account && !swap)) continue;
     const auto [charged, granted] =
-        swap ? parts_.swap_charge(id, gpu) : std::pair(account->charged(), account->granted());
+        swap ? parts_.turns.charge(id, gpu) : std::pair(account->charged(), account->granted());
     // An oversize lease uses its part of the GPU up by design; what it holds beside that is no sign of a lowered limit.
     const Bytes limit = *share->limit + share->oversize;
     limited.push_back({id, priority_of(entry.lease), entry.cause.has_value(), limit,
