@@ -101,6 +101,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Recorder recorder_;
   UsedGpuTime times_;
   LeaseManager leases_;
+  LeaseMembers members_;
   Attribution attribution_;
   Allowances allowances_;
   TurnKeeper turns_;

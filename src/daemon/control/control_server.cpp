@@ -9,14 +9,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace gpurota::daemon {
@@ -26,10 +24,6 @@ namespace {
 constexpr std::size_t kMostNews = std::size_t{64} << 10;
 // So long does a reader hold its user's other calls back.
 constexpr Duration kReaderPatience = std::chrono::seconds(10);
-// So long, or so many, are calls served at once; then the loop looks after everything else.
-constexpr Duration kSlice = std::chrono::microseconds(500);
-constexpr int kCallsInASlice = 64;
-
 bool is_read_only(const proto::Call& call) {
   return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
@@ -50,6 +44,7 @@ void turn_away(const Fd& fd, const Error& why) {
 
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
+      turns_(parts_.loop, *this),
       doorman_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
                              [this](uid_t uid) {
                                return std::count_if(
@@ -66,11 +61,7 @@ ControlServer::~ControlServer() = default;
 Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
                                    const ipc::ListenOptions& options) {
   calls_ = &calls;
-  turns_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!turns_wake_) return fail_errno("cannot make an eventfd", errno);
-  GPUROTA_ASSIGN_OR_RETURN(turns_source_,
-                           parts_.loop.watch_fd(turns_wake_.get(), false, ports::Urgency::kClient,
-                                                [this](unsigned) { serve_turns(); }));
+  GPUROTA_TRY(turns_.start());
   return doorman_.listen(path, options);
 }
 
@@ -120,29 +111,16 @@ void ControlServer::want_turn(Connection& connection) {
                    !connection.waits && connection.unsaid.empty();
   if (connection.queued || !may || !has_work(connection) || held_back(connection)) return;
   connection.queued = true;
-  const std::uint64_t one = 1;
-  if (turns_.empty()) (void)!::write(turns_wake_.get(), &one, sizeof one);
   turns_.add(connection.caller.uid, &connection);
 }
 
-// Called back for as long as somebody waits.
-void ControlServer::serve_turns() {
-  const TimePoint begun = parts_.loop.now();
-  TimePoint at = begun;
-  for (int served = 0; served < kCallsInASlice && at - begun < kSlice; ++served) {
-    const auto turn = turns_.next();
-    if (!turn) break;
-    Connection& connection = *connections_.at(turn->key);
-    connection.queued = false;
-    if (!held_back(connection)) serve_one(connection);
-    const TimePoint done = parts_.loop.now();
-    turns_.charge(turn->user, done - at);
-    at = done;
-    go_on(connection);
-  }
-  std::uint64_t count = 0;
-  if (turns_.empty()) (void)!::read(turns_wake_.get(), &count, sizeof count);
+void ControlServer::serve(const Connection* const& key) {
+  Connection& connection = *connections_.at(key);
+  connection.queued = false;
+  if (!held_back(connection)) serve_one(connection);
 }
+
+void ControlServer::after_turn(const Connection* const& key) { go_on(*connections_.at(key)); }
 
 void ControlServer::read(Connection& connection) {
   std::array<std::byte, 16384> buffer;

@@ -20,6 +20,7 @@
 #include "daemon/leases/queue.h"
 #include "daemon/users/doorman.h"
 #include "daemon/users/fair_turns.h"
+#include "daemon/users/served_turns.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "ports/process_id.h"
@@ -92,10 +93,13 @@ class CallHandler {
   virtual std::string granted(const Caller& caller, const LeaseEntry& lease) const = 0;
 };
 
+struct ControlConnection;
+
 class ControlServer final : public LeaseListener,
                             public RequestListener,
                             public EventListener,
-                            public Owners {
+                            public Owners,
+                            private TurnClient<const ControlConnection*> {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -125,14 +129,15 @@ class ControlServer final : public LeaseListener,
   void on_durability(const ports::Durability::News& news);
 
  private:
-  struct Connection;
+  using Connection = ControlConnection;
 
   void welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor);
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
   // Serves its next call in its user's turn, if there is one and it may be served.
   void want_turn(Connection& connection);
-  void serve_turns();
+  void serve(const Connection* const& key) override;
+  void after_turn(const Connection* const& key) override;
   void serve_one(Connection& connection);
   void go_on(Connection& connection);
   void watch(Connection& connection);
@@ -177,9 +182,7 @@ class ControlServer final : public LeaseListener,
   Parts parts_;
   CallHandler* calls_ = nullptr;  // set before anybody connects
   std::map<const Connection*, std::unique_ptr<Connection>> connections_;
-  FairTurns<const Connection*> turns_;
-  Fd turns_wake_;  // an eventfd: somebody waits for a turn. Served among the connections, as tenants are
-  ports::EventLoop::SourcePtr turns_source_;
+  ServedTurns<const Connection*, FairTurns<const Connection*>> turns_;
   // Those with a long answer; only the first of each user's is being made.
   std::map<uid_t, std::deque<const Connection*>> long_answers_;
   bool news_posted_ = false;

@@ -46,7 +46,7 @@ Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
 std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
   const Attribution::Owner& owner = parts_.attribution.owner_of(pid);
   if (owner.lease || !owner.uid) return owner.lease;
-  return parts_.leases.reservation_for(*owner.uid, gpu);
+  return find_reservation(parts_.leases, *owner.uid, gpu);
 }
 
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {

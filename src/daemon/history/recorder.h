@@ -12,6 +12,7 @@
 #include "daemon/history/event_log.h"
 #include "daemon/history/event_spill.h"
 #include "daemon/history/usage_book.h"
+#include "daemon/history/usage_reader.h"
 #include "daemon/history/usage_tidier.h"
 #include "daemon/history/wait_times.h"
 #include "daemon/leases/lease_manager.h"
@@ -111,19 +112,7 @@ class Recorder final : public LeaseListener, public RequestListener {
   proto::Waits waits() const { return waits_.get(); }
   // What goes on is in the store, as of now or a moment ago; before usage is read.
   void store_usage();
-  // Reads all usage, a piece at a time, as ports::History; nothing if there is none. What changes meanwhile is counted once.
-  class UsageReader {
-   public:
-    explicit UsageReader(Recorder& recorder) : recorder_(recorder) {
-      recorder_.readers_.push_back(upto_);
-    }
-    bool has_begun() const { return *upto_ != LeaseId{}; }
-    Result<std::vector<ports::StoredUsage>> next(std::size_t most);
-
-   private:
-    Recorder& recorder_;
-    std::shared_ptr<LeaseId> upto_ = std::make_shared<LeaseId>();
-  };
+  UsageReader read_usage() { return {parts_.history, readers_}; }
   Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
@@ -141,7 +130,6 @@ class Recorder final : public LeaseListener, public RequestListener {
   // What the last daemon could not store any more.
   void take_up_spill();
   Result<void> resume_usage(const std::map<LeaseId, LeaseEntry>& leases);
-  Now now() const;
   void schedule(Duration delay);
   void on_timer();
   void write(bool all_usage);
@@ -149,8 +137,6 @@ class Recorder final : public LeaseListener, public RequestListener {
   // Tells followers of the events in changes of the store up to this one.
   void tell_stored(std::uint64_t upto);
   void tell_denials();
-  // Up to where those who read usage have come.
-  std::vector<LeaseId> readers();
   void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
   std::string group_of(uid_t uid) const;
 
@@ -168,7 +154,7 @@ class Recorder final : public LeaseListener, public RequestListener {
   std::map<GpuUuid, std::set<LeaseId>> in_use_;
   ports::HistoryBatch batch_;
   std::optional<UsageTidier> tidier_;
-  std::vector<std::weak_ptr<const LeaseId>> readers_;
+  UsageReaders readers_;
   bool started_ = false;  // before it, nothing is news
   bool closed_usage_ = false;
   bool closing_ = false;  // nobody reads any more

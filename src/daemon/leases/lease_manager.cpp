@@ -38,6 +38,11 @@ constexpr Duration kLongestTimer = std::chrono::minutes(1);
 constexpr const char* kCommandEnded = "its command has ended";
 constexpr const char* kHolderGone = "the process that held it is gone";
 
+bool is_alive(LeaseEntry& entry) {
+  if (!entry.members.all_ended() || !entry.commands.empty()) return true;
+  return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
+}
+
 }  // namespace
 
 const LeaseEntry* LeaseManager::find(LeaseId id) const {
@@ -371,11 +376,6 @@ bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
   return has_returned(parts_.gpus, entry.lease, *entry.empty_since, parts_.loop.now());
 }
 
-bool LeaseManager::is_alive(LeaseEntry& entry) const {
-  if (!entry.members.all_ended() || !entry.commands.empty()) return true;
-  return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
-}
-
 void LeaseManager::check_endings() {
   std::vector<LeaseId> ending, expired;
   for (const auto& [id, entry] : entries_) {
@@ -461,39 +461,8 @@ void LeaseManager::on_expiry(LeaseId id) {
   tell(entry, false);
 }
 
-std::optional<LeaseId> LeaseManager::reservation_for(uid_t uid, const GpuUuid& gpu) const {
-  for (const auto& [id, entry] : entries_) {
-    const bool given_back = entry.cause && entry.cause != EndCause::kExpired;
-    if (entry.lease.kind == LeaseKind::kReservation && entry.lease.uid == uid && !given_back &&
-        entry.lease.find_gpu(gpu)) {
-      return id;
-    }
-  }
-  return std::nullopt;
-}
-
 void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
   if (const auto it = entries_.find(id); it != entries_.end()) it->second.covered.add(process);
-}
-
-std::optional<LeaseId> LeaseManager::lease_of_cgroup(const std::string& cgroup) const {
-  for (const auto& [id, entry] : entries_) {
-    if (ports::is_in_cgroup(cgroup, entry.members.cgroup())) return id;
-    for (const auto& [pid, command] : entry.commands) {
-      if (ports::is_in_cgroup(cgroup, command.members.cgroup())) return id;
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<LeaseId> LeaseManager::lease_of_process(const ports::ProcessId& process) const {
-  for (const auto& [id, entry] : entries_) {
-    if (entry.members.contains(process)) return id;
-    for (const auto& [main, command] : entry.commands) {
-      if (command.members.contains(process)) return id;
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace gpurota::daemon

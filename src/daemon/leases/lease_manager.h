@@ -18,7 +18,6 @@
 #include "daemon/gpus/gpu_states.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/gpus/samples.h"
-#include "daemon/leases/attribution.h"
 #include "daemon/leases/lease_commands.h"
 #include "daemon/leases/lease_entry.h"
 #include "daemon/leases/unstored.h"
@@ -37,7 +36,7 @@
 
 namespace gpurota::daemon {
 
-class LeaseManager final : public LeaseRoots, private CommandHost {
+class LeaseManager final : private CommandHost {
  public:
   // All outlive it.
   struct Parts {
@@ -83,9 +82,7 @@ class LeaseManager final : public LeaseRoots, private CommandHost {
   void add_process(LeaseId id, const ports::ProcessId& process);
   // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
   void check_endings();
-  // The reservation that a process of this user on this GPU is in, if it is in no other lease.
-  std::optional<LeaseId> reservation_for(uid_t uid, const GpuUuid& gpu) const;
-  // That reservation has this process.
+  // This reservation has this process, which its user started elsewhere.
   void cover(LeaseId id, const ports::ProcessId& process);
   // Call now and then: follows descendants where there is no cgroup.
   void follow_processes();
@@ -97,25 +94,21 @@ class LeaseManager final : public LeaseRoots, private CommandHost {
   // Asks the store by writing what it has already, and takes out of it what could not be before.
   void check_store();
 
-  std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
-  std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override;
-  std::uint64_t membership_changes() const override { return membership_changes_; }
+  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at its descendants.
+  std::uint64_t membership_changes() const { return membership_changes_; }
 
  private:
   LeaseEntry* find_entry(LeaseId id) override;
   Result<void> save(const LeaseEntry& entry) override;
   void on_members_change() override { ++membership_changes_; }
-  void on_command_change(const LeaseEntry& entry) override { tell(entry, false); }
   void on_command_time_over(const ports::ProcessId& holder, const std::string& why) override;
-
-  void tell(const LeaseEntry& entry, bool gone);
+  void tell(const LeaseEntry& entry, bool gone) override;
   void on_holder_death(LeaseId id);
   Result<void> save_end(LeaseId id);
   Result<void> restore_one(const ports::StoredLease& stored, const std::string& boot_id);
   void watch_endings(LeaseEntry& entry);
   void step_ending(LeaseId id);
   void finish(LeaseId id);
-  bool is_alive(LeaseEntry& entry) const;
   bool holds_memory(LeaseId id) const;
   bool memory_is_back(LeaseEntry& entry) const;
   void arm_expiry(LeaseEntry& entry);

@@ -4,6 +4,7 @@
 #include "daemon/gpus/samples.h"
 #include "daemon/leases/allowances.h"
 #include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/lease_members.h"
 #include "daemon/leases/lease_update.h"
 #include "daemon/leases/queue.h"
 
@@ -30,6 +31,7 @@ struct LeaseWorld {
         states(store, gpus),
         leases({loop, store, processes, gpus, states, grants, config, wall,
                 [] { return std::string(32, 'a'); }, samples}),
+        members(leases),
         allowances({leases, gpus, config, users, budgets, nullptr, wall}),
         rooms({leases, gpus, states, grants, processes, config, turns}),
         queue({loop, store, processes, leases, gpus, states, rooms, allowances, config, wall}),
@@ -41,6 +43,7 @@ struct LeaseWorld {
   UserBudgets budgets;
   GpuStates states;
   LeaseManager leases;
+  LeaseMembers members;
   Allowances allowances;
   GpuRooms rooms;
   Queue queue;

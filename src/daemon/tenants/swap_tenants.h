@@ -13,6 +13,9 @@
 #include "abi/wire.h"
 #include "core/gpu.h"
 #include "daemon/gpus/samples.h"
+#include "daemon/tenants/swap_measures.h"
+#include "daemon/tenants/swap_reach.h"
+#include "daemon/tenants/swap_tenant.h"
 #include "daemon/tenants/tenant_messages.h"
 #include "daemon/tenants/tenant_records.h"
 #include "daemon/tenants/turn_keeper.h"
@@ -20,9 +23,7 @@
 #include "ports/event_loop.h"
 #include "ports/processes.h"
 
-#include <array>
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -102,60 +103,15 @@ class SwapTenants final : public TurnCarrier {
   bool is_about_to_tell(pid_t pid) const;
 
  private:
-  // On one GPU.
-  struct Memory {
-    GpuUuid gpu;
-    Bytes limit;
-    std::optional<Bytes> soft_limit;
-    Bytes oversize;                // beside the limit, in host memory
-    Bytes most;                    // the limit, or what it was before it was lowered
-    std::array<Bytes, 2> ordered;  // by direction: and not yet reported
-    std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
-    std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
-    Bytes unmeasured;              // granted for contexts that no look has shown yet
-    std::optional<TimePoint> context_since;  // it was created before
-    int contexts = 0;
-    Bytes wired_before;      // of HELLO: what it was granted to hold for good, beside contexts
-    bool came_back = false;  // it says of contexts what it was once told
-    std::optional<Bytes> told_before;  // before the look that is under way; empty: in motion
-    std::deque<Bytes> beside;          // the last looks at it while it was at rest
-    bool listed = true;                // by the last look since it died
+  using Memory = SwapMemory;
+  using Question = SwapQuestion;
+  using Tenant = SwapTenant;
 
-    // From now on it may move so much more.
-    void take_terms(const LeaseGpu& share);
-    void allow(std::uint32_t direction, Bytes bytes);
-  };
-  struct Question {
-    std::uint32_t slot = 0;
-    std::uint32_t kind = 0;
-    Bytes bytes;
-  };
-  struct Tenant {
-    TenantId id;
-    LeaseId lease;
-    uid_t uid = 0;
-    pid_t pid = 0;
-    std::array<std::uint64_t, 2> key{};
-    bool makes_way = false;      // a filler, which is moved out for whoever comes
-    std::vector<Memory> memory;  // by slot
-    std::map<std::uint32_t, Question> questions;
-    std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // questions, by their soft limit
-    std::deque<std::vector<std::byte>> outbox;                     // the socket was full
-    std::uint32_t gate_sent = 0, gate_seen = 0;
-    std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
-    std::optional<gpurota_msg_swap_terms> terms;
-    bool here = false;  // turns know it
-    bool connected = true;
-    bool stopped = false;
-    bool rdma = false;   // the last order was not carried out as it has such a device open
-    bool stuck = false;  // has moved nothing of what was ordered for longer than it may
-    std::optional<TimePoint> moving;  // something is ordered, and since then it has not got on
-    bool dead = false;
-    TimePoint died{};
-  };
-
-  Tenant* find(TenantId id);
-  const Tenant* find(TenantId id) const;
+  Tenant* find(TenantId id) {
+    const auto it = tenants_.find(id);
+    return it == tenants_.end() ? nullptr : it->second.get();
+  }
+  const Tenant* find(TenantId id) const { return const_cast<SwapTenants*>(this)->find(id); }
   bool on(Tenant& tenant, const gpurota_msg_swap_here& message);
   bool on(Tenant& tenant, const gpurota_msg_swap_grow& message);
   bool on(Tenant& tenant, const gpurota_msg_swap_shrink& message);
@@ -170,23 +126,11 @@ class SwapTenants final : public TurnCarrier {
   void send(Tenant& tenant, const Message& message);
   void hang_up_soon(TenantId id, const std::string& why);
 
-  void expect(Tenant& tenant);
-  static bool moves(const Tenant& tenant);
-  static bool owes(const Tenant& tenant);
-  std::map<LeaseId, Bytes> what_tenants_may_keep(int connected) const;
-  void look_for_stopped();
-  void set_reachable(Tenant& tenant, bool stopped, bool stuck);
-  void measure(Tenant& tenant, Memory& memory, const GpuSample& sample, TimePoint taken);
-  void measure_context(Tenant& tenant, Memory& memory, Bytes held);
-  void settle_contexts(Tenant& tenant, Memory& memory, Bytes takes);
-  Maybe<const sched::Holding> holding(const Tenant& tenant, const Memory& memory) const;
-  std::optional<Bytes> told(const Tenant& tenant, const Memory& memory) const;
-  void forget(TenantId id);
-
   Parts parts_;
   SwapWire* wire_ = nullptr;
-  std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
-  ports::EventLoop::SourcePtr stopped_timer_;
+  SwapTenantMap tenants_;
+  SwapMeasures measures_;
+  SwapReach reach_;
 };
 
 }  // namespace gpurota::daemon

@@ -54,6 +54,7 @@ std::optional<bool> lists(const GpuTable& gpus, const Lease& lease, pid_t pid) {
 
 TenantServer::TenantServer(Parts parts)
     : parts_(std::move(parts)),
+      turns_(parts_.loop, *this),
       since_(parts_.loop.now()),
       doorman_(parts_.loop, {"tenant", [this] { return parts_.config.max_connections_per_user; },
                              [this](uid_t uid) {

@@ -17,6 +17,7 @@
 #include "daemon/tenants/tenant_messages.h"
 #include "daemon/tenants/tenant_page.h"
 #include "daemon/users/doorman.h"
+#include "daemon/users/served_turns.h"
 #include "daemon/users/user_turns.h"
 #include "lease/grant_book.h"
 #include "ports/durability.h"
@@ -39,8 +40,22 @@ class TenantLeases {
   virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
 };
 
-class TenantServer final : public LeaseListener, public TenantLeases, private SwapWire {
+struct TenantSession;
+
+// Whose message is read next: a connection's, or that of a tenant's event socket.
+struct TenantTurn {
+  const TenantSession* session = nullptr;
+  TenantId tenant{};
+  bool operator==(const TenantTurn&) const = default;
+};
+
+class TenantServer final : public LeaseListener,
+                           public TenantLeases,
+                           private SwapWire,
+                           private TurnClient<TenantTurn> {
  public:
+  struct Tenant;  // only its .cpp files know more
+
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
@@ -87,8 +102,7 @@ class TenantServer final : public LeaseListener, public TenantLeases, private Sw
   Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
 
  private:
-  struct Session;
-  struct Tenant;
+  using Session = TenantSession;
 
   void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
   void on_session(Session& session, unsigned events);
@@ -96,16 +110,9 @@ class TenantServer final : public LeaseListener, public TenantLeases, private Sw
   // One message.
   void read_session(Session& session);
   void read_event(TenantId id);
-  // A connection, or a tenant's event socket.
-  struct Turn {
-    const Session* session = nullptr;
-    TenantId tenant{};
-    bool operator==(const Turn&) const = default;
-  };
   void want_turn(Session& session);
   void want_turn(Tenant& tenant);
-  void add_turn(uid_t user, Turn turn);
-  void serve_turns();
+  void serve(const TenantTurn& turn) override;
   void serve_session(Session& session);
   void serve_event(TenantId id);
   bool take_event(Tenant& tenant, const TenantMessage& message);
@@ -170,9 +177,7 @@ class TenantServer final : public LeaseListener, public TenantLeases, private Sw
   std::map<LeaseId, std::map<TenantId, Tenant*>> of_lease_;
   std::multimap<pid_t, Tenant*> of_process_;  // the dead included
   std::set<TenantId> dead_;
-  UserTurns<Turn> turns_;
-  Fd turns_wake_;  // an eventfd: somebody waits for a turn
-  ports::EventLoop::SourcePtr turns_source_;
+  ServedTurns<TenantTurn, UserTurns<TenantTurn>> turns_;
   std::uint64_t last_id_ = 0;
   const TimePoint since_;
   Doorman doorman_;

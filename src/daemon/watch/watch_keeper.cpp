@@ -89,7 +89,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.limit = share->limit;
     seen.gpus = static_cast<int>(entry.lease.gpus.size());
     seen.ending = entry.cause.has_value();
-    seen.takes_all_of_user = parts_.leases.reservation_for(entry.lease.uid, sample.uuid) == id;
+    seen.takes_all_of_user = find_reservation(parts_.leases, entry.lease.uid, sample.uuid) == id;
     seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
     seen.filler = entry.lease.kind == LeaseKind::kFiller;
     look.leases.push_back(seen);
@@ -370,7 +370,7 @@ bool WatchKeeper::is_still_silent(const watch::Finding& finding,
                                   const watch::SeenProcess& process) {
   if (!parts_.libraries || parts_.tenants.lease_of(process.pid)) return false;
   std::optional<LeaseId> lease = parts_.attribution.owner_of(process.pid).lease;
-  if (!lease && process.uid) lease = parts_.leases.reservation_for(*process.uid, finding.gpu);
+  if (!lease && process.uid) lease = find_reservation(parts_.leases, *process.uid, finding.gpu);
   return lease == finding.lease && library_of(process) == watch::Library::kSilent;
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/history/recorder.h"
 #include "daemon/leases/attribution.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_members.h"
 #include "daemon/leases/owners.h"
 #include "daemon/tenants/tenant_server.h"
 #include "daemon/users/users.h"

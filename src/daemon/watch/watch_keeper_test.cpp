@@ -31,7 +31,7 @@ class WatchKeeperTest : public FakeWorldTest,
   WatchKeeperTest()
       : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }}),
         world(loop, store, processes, gpus, grants, config, [] { return WallTime(1s); }),
-        attribution(processes, leases),
+        attribution(processes, world.members),
         keeper({.loop = loop,
                 .processes = processes,
                 .config = config,
