@@ -74,6 +74,16 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Result<void> reload() override;
 
  private:
+  // What each of the larger parts knows.
+  TenantServer::Parts tenants_parts();
+  Jobs::Parts jobs_parts();
+  Fillers::Parts fillers_parts();
+  WatchKeeper::Parts watch_parts();
+  Views::Parts views_parts();
+  Looks::Parts looks_parts();
+  Health::Parts health_parts();
+  ControlMethods::Parts methods_parts();
+  Housekeeping::Parts house_parts();
   void listen_to_each_other();
   Result<void> restore();
   Result<void> open_sockets();

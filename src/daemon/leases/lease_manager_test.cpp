@@ -25,12 +25,19 @@ class LeaseManagerTest : public FakeWorldTest, public LeaseListener {
 
   // A new daemon on the same store and the same processes.
   void restart() {
+    stop();
+    begin();
+    ASSERT_TRUE(manager->restore());
+  }
+  void stop() {
+    manager = nullptr;
     world.reset();
+  }
+  void begin() {
     grants.emplace();
     world.emplace(loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); });
     manager = &world->leases;
     manager->add_listener(*this);
-    ASSERT_TRUE(manager->restore());
   }
 
   void on_lease_change(const LeaseEntry& entry, bool gone) override {
@@ -247,9 +254,9 @@ TEST_F(LeaseManagerTest, ADaemonThatCanLookAtNobodyDoesNotBeginAndTakesNobodyFor
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
   ASSERT_TRUE(manager->start(id, command, false));
-  manager.reset();
+  stop();
   processes.set_short(true);
-  manager.emplace(parts());
+  begin();
   const auto restored = manager->restore();
   ASSERT_FALSE(restored);
   EXPECT_EQ(restored.error().code, Code::kLimit);
@@ -284,7 +291,7 @@ TEST_F(LeaseManagerTest, WhatDiedWhileTheDaemonWasAwayIsReleased) {
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
   ASSERT_TRUE(manager->start(id, command, false));
-  manager.reset();
+  stop();
   const ports::ProcessId old = processes.id_of(command);
   processes.die(command);
   const pid_t reused = processes.spawn({.pid = command});

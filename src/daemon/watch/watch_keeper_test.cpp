@@ -32,27 +32,30 @@ class WatchKeeperTest : public FakeWorldTest,
       : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }}),
         world(loop, store, processes, gpus, grants, config, [] { return WallTime(1s); }),
         attribution(processes, world.members),
-        keeper({.loop = loop,
-                .processes = processes,
-                .config = config,
-                .gpus = gpus,
-                .leases = leases,
-                .attribution = attribution,
-                .recorder = recorder,
-                .states = world.states,
-                .tenants = *this,
-                .owners = *this,
-                .enforcement = *this,
-                .samples = world.samples,
-                .groups = *this,
-                .libraries = this,
-                .wall_clock = [] { return WallTime(1h); }}) {
+        keeper(parts()) {
     processes.set_user(1000, "alice");
     processes.set_user(1001, "bob\x1b[31m");
     sample.uuid = kGpu;
     EXPECT_TRUE(recorder.start({}));
   }
 
+  WatchKeeper::Parts parts() {
+    return {.loop = loop,
+            .processes = processes,
+            .config = config,
+            .gpus = gpus,
+            .leases = leases,
+            .attribution = attribution,
+            .recorder = recorder,
+            .states = world.states,
+            .tenants = *this,
+            .owners = *this,
+            .enforcement = *this,
+            .samples = world.samples,
+            .groups = *this,
+            .libraries = this,
+            .wall_clock = [] { return WallTime(1h); }};
+  }
   std::optional<LeaseId> lease_of(pid_t pid) const override {
     const auto tenant = tenants.find(pid);
     return tenant == tenants.end() ? std::nullopt : std::optional(tenant->second);
@@ -338,22 +341,7 @@ TEST_F(NotLimitedTest, WhatBecameATenantBeforeTheSignalIsSpared) {
 
 TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
   config.reconnect_grace = 20s;
-  const WatchKeeper::Parts parts{loop,
-                                 processes,
-                                 config,
-                                 gpus,
-                                 leases,
-                                 attribution,
-                                 recorder,
-                                 [](pid_t) { return std::optional<LeaseId>(); },
-                                 [](LeaseId, const std::string&) {},
-                                 [](LeaseId, const std::string&) {},
-                                 [](const GpuUuid&) {},
-                                 [] { return WallTime(1h); },
-                                 [](uid_t) { return std::optional<std::vector<std::string>>(); },
-                                 {},
-                                 [](const watch::SeenProcess&) { return watch::Library::kSilent; }};
-  WatchKeeper fresh(parts);
+  WatchKeeper fresh(parts());
   const auto look_at_it = [&](Duration time) {
     for (Duration passed{}; passed < time; passed += 250ms) {
       loop.advance(250ms);
