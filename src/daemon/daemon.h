@@ -91,6 +91,7 @@ class Daemon {
 
  private:
   ipc::ListenOptions listen_options(int type) const;
+  Supervisor::Parts supervisor_parts();
   // The configuration, or what is known of those whom it names.
   void on_rules_change();
   // What the driver says of itself and of the GPUs.
