@@ -12,7 +12,7 @@ constexpr uint32_t kMembarrier = 1;
 constexpr uint32_t kNoMembarrier = 2;
 constexpr uint32_t kBeforeLooking =
     64;  // marks in use before those of threads that are gone are looked for
-constexpr int64_t kLookMs =
+constexpr int64_t kMarkLookMs =
     1;  // at marks, while waiting: a thread that left just before may not have told
 
 int32_t own_tid() { return static_cast<int32_t>(::syscall(SYS_gettid)); }
@@ -171,7 +171,7 @@ bool Gate::wait_inside(int64_t deadline_ms) {
     }
     if (!inside) return true;
     if (now_ms() >= deadline_ms) return false;
-    const timespec wait = to_timespec(kLookMs);
+    const timespec wait = to_timespec(kMarkLookMs);
     futex_wait(&changes_, seen, &wait);
   }
 }

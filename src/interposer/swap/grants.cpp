@@ -9,10 +9,9 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr int64_t kSendMs = 1000;
-constexpr int64_t kLookMs = 100;  // at whether the daemon has been away too long
+constexpr int64_t kAbsenceLookMs = 100;  // at whether the daemon has been away too long
 constexpr int64_t kMoverMs = 10000;
 constexpr int64_t kEndsMs = 200;  // ends follow each other in a program of many threads
-constexpr int kRounds = 16;       // others may take what was given back, again and again
 
 void take_off(uint64_t* from, uint64_t bytes) { *from -= bytes < *from ? bytes : *from; }
 
@@ -39,7 +38,7 @@ bool refused_to_host(const SwapAsk& ask) { return ask.status == GPUROTA_REFUSED_
 
 Answer wait_for_answer(State& s, SwapAsk* ask) {
   for (;;) {
-    const timespec wait = to_timespec(kLookMs);
+    const timespec wait = to_timespec(kAbsenceLookMs);
     futex_wait(&ask->state, kAskWaits, &wait);
     if (ask->state.load(std::memory_order_acquire) == kAskAnswered) {
       return ask->status == GPUROTA_OK ? Answer::kYes : Answer::kNo;
@@ -123,7 +122,7 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
   for (int round = 1;; ++round) {
     const uint64_t before = s.swap.given_back.load();
     const Answer answer = ask(s, slot, kind, bytes, granted);
-    if (answer != Answer::kNo || round == kRounds) return answer;
+    if (answer != Answer::kNo || round == kTriesForRoom) return answer;
     swap_end_freed_soon(s);
     wait_for_ends(s.swap, slot);
     if (s.swap.given_back.load() == before) return answer;

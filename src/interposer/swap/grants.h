@@ -12,6 +12,9 @@
 
 namespace gpurota::interposer {
 
+// Others may take what was given back, again and again.
+constexpr int kTriesForRoom = 16;
+
 // Whether this process is a swap tenant. What every launch pays who is not: two loads.
 inline bool swapping() {
   const State* s = g_state.load(std::memory_order_acquire);

@@ -17,7 +17,6 @@ namespace {
 
 constexpr uint64_t kPitchBytes = 512;
 constexpr int64_t kPatienceMs = 1000;  // for what others freed in stream order
-constexpr int kRounds = 16;            // in which they may take what came back
 
 void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_t serial,
           uint16_t pool) {
@@ -233,7 +232,7 @@ CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream,
   for (int round = 1;; ++round) {
     const uint64_t before = s.swap.given_back.load();
     const CUresult result = allocate(place, size, pool, out);
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || round == kRounds) return result;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || round == kTriesForRoom) return result;
     if (use_behind_another(s, place, size, stream, per_thread, pool, out)) return CUDA_SUCCESS;
     if (!wait_for_freed(s, before)) return result;
   }
