@@ -40,7 +40,8 @@ bool FillerWishes::may_use(const GpuUuid& gpu) const {
 }
 
 Fillers::Fillers(Parts parts)
-    : parts_(std::move(parts)), supervisor_(parts_.supervisor, "filler", parts_.directory, *this) {
+    : parts_(std::move(parts)),
+      supervisor_(parts_.supervisor, ports::ProgramKind::kFiller, parts_.directory, *this) {
   parts_.turns.on_news([this] { look_at_evictions(); });
 }
 
@@ -357,14 +358,21 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   if (it != entries_.end() && (was_out || it->second.removed)) supervisor_.settle(it->second);
 }
 
+bool Fillers::is_on(const FillerEntry& entry) const {
+  for (std::size_t i = 0; i < entry.places.size(); ++i) {
+    const auto spot = spots_.find(entry.places[i]);
+    if (supervisor_.is_on(run_at(entry, i))) return true;
+    if (spot != spots_.end() && spot->second.filler == entry.id) return true;
+  }
+  return false;
+}
+
 Result<void> Fillers::store(std::uint64_t id) {
   const FillerEntry& entry = entries_.at(id);
-  const bool on = std::any_of(spots_.begin(), spots_.end(),
-                              [id](const auto& each) { return each.second.filler == id; });
-  if (!entry.removed || on) return save(entry);
-  GPUROTA_TRY(parts_.store->remove_filler(id));
-  for (std::size_t i = 0; i < entry.places.size(); ++i) supervisor_.remove_files(run_at(entry, i));
-  log::info("filler removed", {{"name", entry.spec.name}, {"uid", entry.uid}});
+  if (!entry.removed || is_on(entry)) return save(entry);
+  std::vector<std::uint64_t> runs;
+  for (std::size_t i = 0; i < entry.places.size(); ++i) runs.push_back(run_at(entry, i));
+  GPUROTA_TRY(supervisor_.remove(entry, runs));
   entries_.erase(id);
   return {};
 }

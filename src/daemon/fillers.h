@@ -19,7 +19,6 @@
 #include "filler/choice.h"
 #include "filler/turn_taking.h"
 #include "filler/yielding.h"
-#include "ports/filler_store.h"
 #include "watch/finding.h"
 
 #include <functional>
@@ -89,7 +88,6 @@ class Fillers final : Supervisor::Policy {
 
   struct Parts {
     ports::EventLoop& loop;
-    ports::FillerStore* store = nullptr;  // null: there are none
     ports::Processes& processes;
     Supervisor::Parts supervisor;
     const config::Config& config;
@@ -170,6 +168,8 @@ class Fillers final : Supervisor::Policy {
   const LeaseEntry* swap_lease_of(const FillerSpot& spot) const;
   void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu);
   void settle_spot(const GpuUuid& gpu);
+  // Somewhere; or its memory is not back yet.
+  bool is_on(const FillerEntry& entry) const;
   bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
   Result<void> take_up(const ports::StoredFiller& stored);
   Result<void> find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);

@@ -13,7 +13,6 @@
 namespace gpurota::daemon {
 
 Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
-  if (parts_.store == nullptr) return fail(Code::kUnavailable, "this daemon has no fillers");
   GPUROTA_TRY(supervisor_.check_owner(uid));
   GPUROTA_TRY(jobs::check_spec(spec));
   std::size_t count = 0;
@@ -46,7 +45,7 @@ void Fillers::count_logs(FillerEntry& entry) {
 
 Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes) {
   GPUROTA_TRY(check_new(uid, spec));
-  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_filler_id());
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, supervisor_.next_id());
   FillerEntry entry;
   entry.id = id;
   entry.uid = uid;
@@ -128,13 +127,13 @@ Result<void> Fillers::save(const FillerEntry& entry) const {
   for (const auto& [gpu, spot] : spots_) {
     if (spot.filler == entry.id && (spot.moved_out || spot.eviction)) row.out.push_back(gpu);
   }
-  return parts_.store->save_filler(row);
+  return supervisor_.store()->save_filler(row);
 }
 
 Result<void> Fillers::restore() {
-  if (parts_.store == nullptr) return {};
+  if (supervisor_.store() == nullptr) return {};
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredFiller> fillers,
-                           parts_.store->load_fillers());
+                           supervisor_.store()->load_fillers());
   std::set<std::uint64_t> known;
   for (const ports::StoredFiller& stored : fillers) known.insert(stored.id);
   supervisor_.remove_leftovers(

@@ -4,7 +4,8 @@
 
 namespace gpurota::daemon {
 Jobs::Jobs(Parts parts)
-    : parts_(std::move(parts)), supervisor_(parts_.supervisor, "job", parts_.directory, *this) {}
+    : parts_(std::move(parts)),
+      supervisor_(parts_.supervisor, ports::ProgramKind::kJob, parts_.directory, *this) {}
 
 jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
@@ -214,24 +215,17 @@ void Jobs::settle(std::uint64_t id) {
   if (const auto it = entries_.find(id); it != entries_.end()) arm(it->second);
 }
 
-// One that the store still has would come back with the next daemon.
 Result<void> Jobs::store(std::uint64_t id) {
   const JobEntry& job = entries_.at(id);
-  if (!job.is_removed() || is_on(job)) return parts_.store->save_job(row_of(job));
-  GPUROTA_TRY(parts_.store->remove_job(id));
-  supervisor_.remove_files(id);
-  log::info("job removed", {{"job", job.spec.name}, {"uid", job.uid}});
+  if (!job.is_removed() || is_on(job)) return supervisor_.store()->save_job(row_of(job));
+  GPUROTA_TRY(supervisor_.remove(job, {id}));
   entries_.erase(id);
   return {};
 }
 
 ports::StoredJob Jobs::row_of(const JobEntry& job) const {
-  return {job.id,
-          job.uid,
-          job.user,
-          encode(job.spec),
+  return {{job.id, job.uid, job.user, encode(job.spec)},
           encode(job.life.state()),
-          {},
           parts_.processes.boot_id()};
 }
 

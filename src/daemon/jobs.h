@@ -6,7 +6,6 @@
 
 #include "daemon/supervisor.h"
 #include "jobs/supervision.h"
-#include "ports/job_store.h"
 
 #include <functional>
 #include <map>
@@ -37,7 +36,6 @@ class Jobs final : Supervisor::Policy {
 
   struct Parts {
     ports::EventLoop& loop;
-    ports::JobStore* store = nullptr;  // null: there are no jobs
     ports::Processes& processes;
     Supervisor::Parts supervisor;
     std::function<WallTime()> wall_clock;

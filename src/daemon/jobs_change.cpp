@@ -12,10 +12,7 @@
 
 namespace gpurota::daemon {
 
-Result<void> Jobs::check_jobs_of(uid_t uid) const {
-  if (parts_.store == nullptr) return fail(Code::kUnavailable, "this daemon has no jobs");
-  return supervisor_.check_owner(uid);
-}
+Result<void> Jobs::check_jobs_of(uid_t uid) const { return supervisor_.check_owner(uid); }
 
 Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) const {
   std::set<std::string> names;
@@ -136,7 +133,7 @@ Result<void> Jobs::unname(const JobEntry& job) {
     rows.push_back(row_of(other));
     rows.back().spec = encode(spec);
   }
-  GPUROTA_TRY(parts_.store->save_jobs(rows));
+  GPUROTA_TRY(supervisor_.store()->save_jobs(rows));
   for (std::size_t i = 0; i < ids.size(); ++i) entries_.at(ids[i]).spec = std::move(specs[i]);
   return {};
 }
@@ -157,9 +154,9 @@ Result<const JobEntry*> Jobs::add(uid_t uid, jobs::JobSpec spec) {
                                             spec.name));
   }
   GPUROTA_TRY(check_together(uid, {{spec, true}}));
-  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_job_id());
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, supervisor_.next_id());
   JobEntry job = make_entry(id, uid, std::move(spec));
-  GPUROTA_TRY(parts_.store->save_job(row_of(job)));
+  GPUROTA_TRY(supervisor_.store()->save_job(row_of(job)));
   const auto [it, added] = entries_.emplace(id, std::move(job));
   log::info("job added", {{"job", it->second.spec.name}, {"uid", uid}});
   carry_out(it->second, it->second.life.start(now()));
@@ -172,7 +169,7 @@ Result<void> Jobs::change(std::uint64_t id, jobs::JobSpec spec) {
   GPUROTA_TRY(check_together(job.uid, {{spec, true}}));
   ports::StoredJob row = row_of(job);
   row.spec = encode(spec);
-  GPUROTA_TRY(parts_.store->save_job(row));
+  GPUROTA_TRY(supervisor_.store()->save_job(row));
   job.spec = std::move(spec);
   count_log(job);
   job.life.set_policy(policy_of(job.spec));
@@ -196,14 +193,14 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<Wanted> wan
                                                : Change::kChanged);
     if (changes.back() == Change::kUnchanged) continue;
     if (job == nullptr) {
-      GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_job_id());
+      GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, supervisor_.next_id());
       added.push_back(make_entry(id, uid, each.spec));
       job = &added.back();
     }
     rows.push_back(row_of(*job));
     rows.back().spec = encode(each.spec);
   }
-  GPUROTA_TRY(parts_.store->save_jobs(rows));
+  GPUROTA_TRY(supervisor_.store()->save_jobs(rows));
   for (JobEntry& job : added) {
     const std::uint64_t id = job.id;
     entries_.emplace(id, std::move(job));

@@ -10,8 +10,9 @@
 namespace gpurota::daemon {
 
 Result<void> Jobs::restore() {
-  if (parts_.store == nullptr) return {};
-  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredJob> jobs, parts_.store->load_jobs());
+  if (supervisor_.store() == nullptr) return {};
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredJob> jobs,
+                           supervisor_.store()->load_jobs());
   std::set<std::uint64_t> known;
   for (const ports::StoredJob& stored : jobs) known.insert(stored.id);
   supervisor_.remove_leftovers([&known](std::uint64_t id) { return known.contains(id); });

@@ -13,16 +13,16 @@
 
 namespace gpurota::daemon {
 
-Supervisor::Supervisor(Parts parts, const std::string& what, const std::string& directory,
+Supervisor::Supervisor(Parts parts, ports::ProgramKind kind, const std::string& directory,
                        Policy& policy)
     : parts_(std::move(parts)),
-      what_(what),
+      kind_(kind),
       directory_(directory),
       policy_(policy),
-      launcher_(directory, parts_.keeper, parts_.systemd_run, what) {}
+      launcher_(directory, parts_.keeper, parts_.systemd_run, what_) {}
 
 Result<void> Supervisor::check_owner(uid_t uid) const {
-  if (parts_.keeper.empty() || parts_.gpurota.empty()) {
+  if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
     return fail(Code::kUnavailable,
                 fmt::format("this daemon has no {}s: gpurota-keeper is not installed", what_));
   }
@@ -141,11 +141,17 @@ void Supervisor::remove_leftovers(const std::function<bool(std::uint64_t run)>& 
   keeper::remove_leftovers(directory_, launcher_, known);
 }
 
-void Supervisor::remove_files(std::uint64_t run) {
-  if (auto gone = launcher_.forget(run); !gone) {
-    log::warn("cannot remove what a run left",
-              {{"of", what_}, {"run", run}, {"error", gone.error().message}});
+// One that the store still has would come back with the next daemon.
+Result<void> Supervisor::remove(const Supervised& entry, const std::vector<std::uint64_t>& runs) {
+  GPUROTA_TRY(parts_.store->remove_program(kind_, entry.id));
+  for (const std::uint64_t run : runs) {
+    if (const auto gone = launcher_.forget(run); !gone) {
+      log::warn("cannot remove what a run left",
+                {{"of", what_}, {"run", run}, {"error", gone.error().message}});
+    }
   }
+  log::info(what_ + " removed", {{"name", entry.spec.name}, {"uid", entry.uid}});
+  return {};
 }
 
 void Supervisor::settle(const Supervised& entry) {

@@ -14,12 +14,14 @@
 #include "keeper/launcher.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
+#include "ports/program_store.h"
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -47,7 +49,7 @@ class Supervisor {
     virtual void on_handed_over(std::uint64_t run) = 0;
     // Its keeper has ended. What it left (report, log) is there until the next launch.
     virtual void on_over(std::uint64_t run) = 0;
-    // Writes what has this id to the store. If it is removed and nothing of it runs, drops it instead, there and here.
+    // Writes what has this id to the store. If it is removed and nothing of it runs, drops it instead: Supervisor::remove().
     virtual Result<void> store(std::uint64_t id) = 0;
 
    protected:
@@ -59,15 +61,16 @@ class Supervisor {
     ports::EventLoop& loop;
     ports::Processes& processes;
     UserBudgets& budgets;
-    std::string keeper;       // gpurota-keeper; empty: not installed
-    std::string systemd_run;  // empty: keepers are our children
-    std::string gpurota;      // empty: not installed
-    std::string runtime_dir;  // where `gpurota run` finds us
-    uid_t own_uid = 0;        // ours: root's daemon runs commands of everybody
+    ports::ProgramStore* store;  // null: nothing is run
+    std::string keeper;          // gpurota-keeper; empty: not installed
+    std::string systemd_run;     // empty: keepers are our children
+    std::string gpurota;         // empty: not installed
+    std::string runtime_dir;     // where `gpurota run` finds us
+    uid_t own_uid = 0;           // ours: root's daemon runs commands of everybody
   };
 
-  // `what`: "job" or "filler", in messages and names of units. `directory`: of their files. `policy` outlives it.
-  Supervisor(Parts parts, const std::string& what, const std::string& directory, Policy& policy);
+  // `directory`: of their files. `policy` outlives it.
+  Supervisor(Parts parts, ports::ProgramKind kind, const std::string& directory, Policy& policy);
 
   // kUnavailable: nothing can be run here; else as check_keeper_owner().
   Result<void> check_owner(uid_t uid) const;
@@ -94,13 +97,17 @@ class Supervisor {
   const keeper::Launcher& files() const { return launcher_; }
   // After the store is loaded: of runs that are not `known`.
   void remove_leftovers(const std::function<bool(std::uint64_t run)>& known);
-  void remove_files(std::uint64_t run);
 
   // After a change: the policy stores it. What cannot be stored (the disk is full) is in effect, and store_again()
   // tries once more; nobody is told but the log, and whoever asks check_stored().
   void settle(const Supervised& entry);
   void store_again();
   Result<void> check_stored(std::uint64_t id, const std::string& name) const;
+  // Null: there are none.
+  ports::ProgramStore* store() const { return parts_.store; }
+  Result<std::uint64_t> next_id() { return parts_.store->next_program_id(kind_); }
+  // For Policy::store(): out of the store, then the files of its runs. With an error nothing is removed.
+  Result<void> remove(const Supervised& entry, const std::vector<std::uint64_t>& runs);
 
  private:
   struct Run {
@@ -117,7 +124,8 @@ class Supervisor {
   void signal(std::uint64_t run, int number);
 
   Parts parts_;
-  std::string what_;
+  ports::ProgramKind kind_;
+  std::string what_ = ports::to_string(kind_);  // in messages and names of units
   std::string directory_;
   Policy& policy_;
   keeper::Launcher launcher_;

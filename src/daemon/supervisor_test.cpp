@@ -2,6 +2,7 @@
 #include "daemon/supervisor.h"
 
 #include "daemon/fake_world_test.h"
+#include "store/sqlite_store.h"
 #include "testing/temp_dir.h"
 
 #include <gmock/gmock.h>
@@ -76,14 +77,16 @@ class SupervisorTest : public FakeWorldTest, public Supervisor::Policy {
 
   testing::TempDir dir;
   UserBudgets budgets{{config, 800, 0, [](uid_t) { return false; }, [this] { return loop.now(); }}};
+  std::unique_ptr<store::SqliteStore> programs = std::move(*store::SqliteStore::open_in_memory());
   Supervised entry;
   std::vector<std::uint64_t> handed_over, over, stored;
   bool disk_is_full = false;
   pid_t holder = 0;
-  Supervisor supervisor{{loop, processes, budgets, "/bin/true", "", "/bin/true", dir.path(), 0},
-                        "job",
-                        dir.file("jobs"),
-                        *this};
+  Supervisor supervisor{
+      {loop, processes, budgets, programs.get(), "/bin/true", "", "/bin/true", dir.path(), 0},
+      ports::ProgramKind::kJob,
+      dir.file("jobs"),
+      *this};
 };
 
 TEST_F(SupervisorTest, TakesUpWhoeverHoldsTheLockAndHearsOfItsEnd) {
@@ -144,6 +147,15 @@ TEST_F(SupervisorTest, WhatCannotBeStoredIsStoredLater) {
   EXPECT_THAT(stored, ElementsAre(1, 1, 1));
 }
 
+TEST_F(SupervisorTest, WhatIsRemovedLeavesNothing) {
+  ASSERT_EQ(*supervisor.next_id(), 1U);
+  ASSERT_TRUE(programs->save_job({{1, kAlice, "alice", encode(entry.spec)}, "", "boot"}));
+  testing::write_file(dir.file("jobs/7/orders"), "TOKEN");
+  ASSERT_TRUE(supervisor.remove(entry, {kRun}));
+  EXPECT_TRUE(programs->load_jobs()->empty());
+  EXPECT_NE(::access(dir.file("jobs/7").c_str(), F_OK), 0);
+}
+
 TEST_F(SupervisorTest, CountsTheLogsOfAUserTogether) {
   config.job_log_size_per_user = mib(40);
   EXPECT_TRUE(supervisor.check_logs(kAlice, 0, mib(32).count()));
@@ -157,8 +169,8 @@ TEST_F(SupervisorTest, CountsTheLogsOfAUserTogether) {
 }
 
 TEST_F(SupervisorTest, WithoutAKeeperNothingIsRun) {
-  Supervisor bare{{loop, processes, budgets, "", "", "/bin/true", dir.path(), 0},
-                  "filler",
+  Supervisor bare{{loop, processes, budgets, programs.get(), "", "", "/bin/true", dir.path(), 0},
+                  ports::ProgramKind::kFiller,
                   dir.file("fillers"),
                   *this};
   EXPECT_THAT(bare.check_owner(kAlice).error().message, HasSubstr("no fillers: gpurota-keeper"));
