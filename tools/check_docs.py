@@ -4,7 +4,7 @@
     tools/check_docs.py [ROOT]
 
 Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
-the one that check_layers.py holds, gpurota.toml(5) must have every setting, the help and gpurota(1)
+the one that check_layers.py holds, and so its tables of rooms, gpurota.toml(5) must have every setting, the help and gpurota(1)
 the exit codes, docs/operate/metrics.md the metrics of gpurota-web, and text for users none of the
 phrases that docs/dev/words.md refuses.
 """
@@ -75,6 +75,33 @@ def check_table(root):
             yield "ARCHITECTURE.md: %s is in the layer table and not in tools/check_layers.py" % folder
         elif not (os.path.isdir(os.path.join(root, "src", folder)) or os.path.isdir(os.path.join(root, folder))):
             yield "ARCHITECTURE.md: %s is in the layer table, but there is no such folder" % folder
+
+
+ROOM_ROW = re.compile(r"^\| `src/(\w+)(?:/(\w+))?` \|.*\| ([^|]*) \|$")
+
+
+def check_rooms(root):
+    """The rows of all tables of ARCHITECTURE.md that begin with "Room" are the rooms of check_layers.py."""
+    expected = {(module, room): set(allowed) for module, rooms in check_layers.ROOMS.items() for room, allowed in rooms.items()}
+    rows = {}
+    for table in read(root, "ARCHITECTURE.md").split("\n| Room |")[1:]:
+        for line in table.partition("\n\n")[0].splitlines()[2:]:
+            match = ROOM_ROW.match(line)
+            room = (match.group(1), match.group(2) or check_layers.ROOT) if match else None
+            if match is None or room in rows:
+                yield "ARCHITECTURE.md: cannot read this row of a table of rooms, or it is there twice: %s" % line
+            else:
+                rows[room] = set(match.group(3).replace("–", "").split())
+    for room in sorted(expected.keys() | rows.keys()):
+        name = "src/%s/%s" % room if room[1] != check_layers.ROOT else "src/%s" % room[0]
+        if room not in rows:
+            yield "ARCHITECTURE.md: no row for the room %s" % name
+        elif room not in expected:
+            yield "ARCHITECTURE.md: %s is in a table of rooms and not in tools/check_layers.py" % name
+        elif rows[room] != expected[room]:
+            yield "ARCHITECTURE.md: %s may include %s" % (name, " ".join(sorted(expected[room])) or "nothing")
+        elif not os.path.isdir(os.path.join(root, name)):
+            yield "ARCHITECTURE.md: %s is in a table of rooms, but there is no such folder" % name
 
 
 def check_settings(root):
@@ -215,6 +242,7 @@ def check_tree(root):
         problems += check_paths(root, path, content)
     problems += check_comments(root)
     problems += check_table(root)
+    problems += check_rooms(root)
     problems += check_settings(root)
     problems += check_exit_codes(root)
     problems += check_metrics(root)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds every #include against the layer table of ARCHITECTURE.md. Runs as a test.
+"""Holds every #include against the tables of layers and rooms of ARCHITECTURE.md. Runs as a test.
 
     tools/check_layers.py [ROOT]     prints each violation as file:line: text; exits 1 if there are any
 
@@ -41,6 +41,10 @@ ALLOWED = {
 }
 # Folders that test, measure or show the whole may include anything of the project.
 FREE = ("tests", "bench", "demo")
+# Module with sub-folders: its rooms, the lowest first, and the rooms that each may include besides itself. A room may name only
+# rooms above it in this table, so that no include leads back. ROOT: the files beside the rooms. Tests may include all of their module.
+ROOT = "."
+ROOMS = {}
 # What any *_test.cpp or *_test.h may include besides what its module may.
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
@@ -80,6 +84,7 @@ class File:
         self.folder = os.path.dirname(path)
         parts = path.split(os.sep)
         self.module = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
+        self.room = room_of(path)
         self.is_header = path.endswith((".h", ".inc"))
         self.is_test = path.endswith(("_test.cpp", "_test.c", "_test.h")) or self.module in FREE
         self.is_free = self.module in FREE
@@ -89,19 +94,40 @@ class File:
                              if match]
 
 
-def module_of(root, includer, name):
-    """The module that a quoted include names; None: no such file (generated, or a mistake)."""
+def room_of(path):
+    """The room of a file of src/, ROOT beside the rooms; None where the module has none."""
+    parts = path.split(os.sep)
+    if parts[0] != "src" or len(parts) < 3 or parts[1] not in ROOMS:
+        return None
+    return parts[2] if len(parts) > 3 else ROOT
+
+
+def path_of(root, includer, name):
+    """The file that a quoted include names, from the root; None: no such file (generated, or a mistake)."""
     for base in ("src", "", includer.folder):
         path = os.path.normpath(os.path.join(base, name))
         if os.path.isfile(os.path.join(root, path)):
-            parts = path.split(os.sep)
-            return parts[1] if parts[0] == "src" else parts[0]
+            return path
     return None
 
 
+def check_rooms(file, room):
+    """Of a file of a module with rooms, which includes one of the same module: in `room`."""
+    if file.is_test or room == file.room:
+        return None
+    allowed = ROOMS[file.module][file.room]
+    if room in allowed:
+        return None
+    said = ["its root" if name == ROOT else "%s/%s" % (file.module, name) for name in (file.room, room)]
+    return "%s may not include %s (only %s)" % (said[0], said[1], ", ".join(allowed) or "itself")
+
+
 def check_quoted(root, file, name):
-    module = module_of(root, file, name)
-    if module is None:
+    path = path_of(root, file, name)
+    if path is not None:
+        parts = path.split(os.sep)
+        module = parts[1] if parts[0] == "src" else parts[0]
+    else:
         # Generated into the build: "MODULE/NAME" too, so the module is still known.
         module = name.split("/")[0]
         if module not in ALLOWED and module != "generated":
@@ -110,6 +136,8 @@ def check_quoted(root, file, name):
         return "'%s' is for the .cpp files of its own folder" % name
     if name == LOG_HEADER and file.module in PURE and not file.is_test:
         return "%s never logs: return the error" % file.module
+    if module == file.module and file.room is not None and path is not None:
+        return check_rooms(file, room_of(path))
     if file.is_free or module in (file.module, "generated"):
         return None
     allowed = ALLOWED[file.module] + (FOR_TESTS if file.is_test else [])
@@ -147,6 +175,8 @@ def check_file(root, path):
     file = File(root, path)
     if file.module not in ALLOWED and not file.is_free:
         return ["%s:1: folder '%s' is not in the layer table" % (path, file.module)]
+    if file.room not in ROOMS.get(file.module, {None: []}):
+        return ["%s:1: room '%s/%s' is not in the table of rooms" % (path, file.module, file.room)]
     problems = []
     for number, kind, name in file.includes:
         problem = check_quoted(root, file, name) if kind == '"' else check_angled(file, name)
@@ -163,8 +193,19 @@ def source_files(root):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 
+def check_room_table():
+    """Each room may include only rooms that are above it in the table: then no include leads back."""
+    for module, rooms in ROOMS.items():
+        names = list(rooms)
+        for at, room in enumerate(names):
+            for other in rooms[room]:
+                if other not in names[:at]:
+                    yield "tools/check_layers.py: room '%s/%s' may include '%s', which is not before it" % (module, room, other)
+
+
 def check_tree(root):
-    return [problem for path in sorted(source_files(root)) for problem in check_file(root, path)]
+    problems = list(check_room_table())
+    return problems + [problem for path in sorted(source_files(root)) for problem in check_file(root, path)]
 
 
 def check_each(arguments, check_file, summary):

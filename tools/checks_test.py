@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -118,6 +119,69 @@ class Layers(Tree):
     def test_an_empty_tree_is_a_failure(self):
         with tempfile.TemporaryDirectory() as empty:
             self.assertEqual(check_layers.main([empty]), 1)
+
+
+ROOMS = {"daemon": {"low": [], "aside": [], "high": ["low"], check_layers.ROOT: ["low", "aside", "high"]}}
+
+
+@unittest.mock.patch.object(check_layers, "ROOMS", ROOMS)
+class Rooms(Tree):
+    def setUp(self):
+        super().setUp()
+        for header in ("daemon/low/a.h", "daemon/aside/b.h", "daemon/high/c.h", "daemon/d.h", "base/e.h"):
+            self.write("src/" + header, "#pragma once\n")
+
+    def problems(self):
+        return check_layers.check_tree(self.root)
+
+    def assert_refused(self, text):
+        problems = self.problems()
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn(text, problems[0])
+
+    def test_allows_downwards(self):
+        self.includes("src/daemon/low/x.cpp", '"daemon/low/a.h"', '"a.h"', '"base/e.h"', '"daemon/generated.h"')
+        self.includes("src/daemon/high/x.cpp", '"daemon/low/a.h"', '"../low/a.h"')
+        self.includes("src/daemon/x.cpp", '"daemon/d.h"', '"daemon/high/c.h"')
+        self.includes("src/daemon/low/x_test.cpp", '"daemon/high/c.h"', '"daemon/d.h"')
+        self.assertEqual(self.problems(), [])
+
+    def test_refuses_upwards(self):
+        self.includes("src/daemon/low/x.cpp", '"daemon/high/c.h"')
+        self.assert_refused("src/daemon/low/x.cpp:1: daemon/low may not include daemon/high (only itself)")
+
+    def test_refuses_upwards_also_from_the_own_folder(self):
+        self.includes("src/daemon/low/x.h", '"../high/c.h"')
+        self.assert_refused("daemon/low may not include daemon/high")
+
+    def test_refuses_aside(self):
+        self.includes("src/daemon/high/x.cpp", '"daemon/aside/b.h"')
+        self.assert_refused("daemon/high may not include daemon/aside (only low)")
+
+    def test_refuses_the_root_which_composes_the_rooms(self):
+        self.includes("src/daemon/high/x.cpp", '"daemon/d.h"')
+        self.assert_refused("daemon/high may not include its root")
+
+    def test_refuses_a_room_that_is_not_in_the_table(self):
+        self.includes("src/daemon/attic/x.cpp", "<vector>")
+        self.assert_refused("room 'daemon/attic' is not in the table")
+
+    def test_refuses_a_table_that_leads_back(self):
+        with unittest.mock.patch.object(check_layers, "ROOMS", {"daemon": dict(ROOMS["daemon"], low=["high"])}):
+            self.assert_refused("room 'daemon/low' may include 'high', which is not before it")
+
+    def documented(self, *rows):
+        table = "| Room | Is | May include |\n|---|---|---|\n"
+        self.write("ARCHITECTURE.md", "# A\n\n" + table + "".join("| `src/%s` | what | %s |\n" % row for row in rows) + "\n")
+        return list(check_docs.check_rooms(self.root))
+
+    def test_holds_the_document_to_the_table(self):
+        rows = [("daemon/low", "–"), ("daemon/aside", "–"), ("daemon/high", "low"), ("daemon", "low high aside")]
+        self.assertEqual(self.documented(*rows), [])
+        self.assertIn("no row for the room src/daemon/low", self.documented(*rows[1:])[0])
+        self.assertIn("src/daemon/high may include low", self.documented(*rows[:2], ("daemon/high", "–"), rows[3])[0])
+        self.assertIn("not in tools/check_layers.py", self.documented(*rows, ("daemon/attic", "–"))[0])
+        self.assertIn("twice", self.documented(*rows, rows[3])[0])
 
 
 class LayerTable(Tree):
