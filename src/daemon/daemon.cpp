@@ -1,7 +1,7 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
-#include "daemon/context_costs.h"
+#include "daemon/leases/context_costs.h"
 #include "lease/gpu_selector.h"
 
 #include <fmt/format.h>

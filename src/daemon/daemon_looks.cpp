@@ -1,7 +1,7 @@
 // What the daemon sees: which GPUs there are, and what a look at one of them means to everybody.
 #include "base/log.h"
-#include "daemon/context_costs.h"
 #include "daemon/daemon.h"
+#include "daemon/leases/context_costs.h"
 #include "watch/classify.h"
 
 #include <algorithm>

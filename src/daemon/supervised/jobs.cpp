@@ -1,0 +1,232 @@
+#include "daemon/supervised/jobs.h"
+
+#include "base/log.h"
+
+namespace gpurota::daemon {
+Jobs::Jobs(Parts parts)
+    : parts_(std::move(parts)),
+      supervisor_(parts_.supervisor, ports::ProgramKind::kJob, parts_.directory, *this) {}
+
+jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
+
+jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
+  return {spec.restart, parts_.grace() + Supervisor::kKeeperGrace};
+}
+
+const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
+  for (const auto& [id, job] : entries_) {
+    if (job.uid == uid && job.spec.name == name && !job.is_removed()) return &job;
+  }
+  return nullptr;
+}
+
+Result<jobs::LogPart> Jobs::read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
+                                     std::size_t most) const {
+  return supervisor_.files().read_log(id, from, most);
+}
+
+const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
+  const auto info = parts_.processes.read_info(run.pid);
+  if (!info || info->id() != run || info->parent <= 1) return nullptr;
+  for (const auto& [id, job] : entries_) {
+    // The keeper collects what loses its parent in the run: those are no runs.
+    if (job.runner && *job.runner != run) continue;
+    if (supervisor_.is_kept_by(id, info->parent)) return &job;
+  }
+  return nullptr;
+}
+
+JobEntry* Jobs::entry_of(const ports::ProcessId& run) {
+  const JobEntry* job = job_of(run);
+  return job == nullptr ? nullptr : &entries_.at(job->id);
+}
+
+void Jobs::on_refused(const ports::ProcessId& run, const std::string& why) {
+  if (JobEntry* job = entry_of(run)) job->refusal = why;
+}
+
+void Jobs::on_held(const ports::ProcessId& run, LeaseId lease) {
+  JobEntry* job = entry_of(run);
+  if (job == nullptr) return;
+  job->runner = run;
+  job->lease = lease;
+  job->refusal.clear();
+  job->life.on_held(now());
+  settle(job->id);
+}
+
+void Jobs::on_cancelled(const ports::ProcessId& run, const std::string& why) {
+  JobEntry* job = entry_of(run);
+  if (job == nullptr) return;
+  job->life.on_lease_lost(now(), why);
+  settle(job->id);
+}
+
+void Jobs::on_time_over(const ports::ProcessId& run, const std::string& why) {
+  JobEntry* job = entry_of(run);
+  if (job == nullptr) return;
+  job->life.on_timeout(now(), why);
+  settle(job->id);
+}
+
+void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, job] : entries_) {
+    if (job.lease == lease && is_on(job)) ids.push_back(id);
+  }
+  for (const std::uint64_t id : ids) {
+    jobs::Supervision& life = entries_.at(id).life;
+    switch (end) {
+      case LeaseEnd::kTakenAway:
+        life.on_lease_lost(now(), why);
+        break;
+      case LeaseEnd::kOverLimit:
+        life.on_over_limit(now(), why);
+        break;
+      case LeaseEnd::kTimeOver:
+        life.on_timeout(now(), why);
+        break;
+    }
+    settle(id);
+  }
+}
+
+Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
+  JobEntry& job = entries_.at(id);
+  if (what == What::kRemove && !force) GPUROTA_TRY(check_removal(job));
+  switch (what) {
+    case What::kStart:
+      carry_out(job, job.life.start(now()));
+      break;
+    case What::kRestart:
+      carry_out(job, job.life.restart(now()));
+      break;
+    case What::kRemove:
+      GPUROTA_TRY(unname(job));
+      carry_out(job, job.life.remove(now()));
+      break;
+    case What::kStop:
+      carry_out(job, job.life.stop(now()));
+      break;
+  }
+  const std::string name = job.spec.name;
+  settle(id);
+  return supervisor_.check_stored(id, name);
+}
+
+void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
+  for (const jobs::Action action : actions) {
+    switch (action) {
+      case jobs::Action::kRequestLease:
+        launch(job);
+        break;
+      case jobs::Action::kTerminate:
+        supervisor_.end(job.id);
+        break;
+      case jobs::Action::kKill:
+        supervisor_.kill(job.id);
+        break;
+      // The keeper's `gpurota run` asks for the lease, and gives it back.
+      case jobs::Action::kCancelRequest:
+      case jobs::Action::kSpawn:
+      case jobs::Action::kReleaseLease:
+        break;
+    }
+  }
+}
+
+void Jobs::launch(JobEntry& job) {
+  (void)job.life.on_lease(now());
+  job.adopted = false;
+  // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that there
+  // was none; what the last run left is not this one's.
+  supervisor_.files().clear(job.id);
+  supervisor_.settle(job);
+  if (const auto launched = supervisor_.launch(job.id, job, job.spec); !launched) {
+    carry_out(job, job.life.on_cannot_start(now(), launched.error().message));
+    return;
+  }
+  log::info("job started", {{"job", job.spec.name}, {"uid", job.uid}});
+}
+
+void Jobs::on_handed_over(std::uint64_t id) {
+  if (entries_.at(id).life.state().phase == jobs::Phase::kStopping) supervisor_.end(id);
+  settle(id);
+}
+
+jobs::Actions Jobs::outcome(JobEntry& job) {
+  const auto report = supervisor_.files().read_report(job.id);
+  const bool stopping = job.life.state().phase == jobs::Phase::kStopping;
+  // On a full disk there is no report either.
+  if (!report && !stopping && !job.refusal.empty()) {
+    return job.life.on_cannot_start(now(), job.refusal);
+  }
+  if (!report) return job.life.on_exit_unseen(now());
+  if (!stopping && !report->cannot_start.empty()) {
+    return job.life.on_cannot_start(now(), report->cannot_start);
+  }
+  const bool asking = job.life.state().asking;
+  const bool failed = !stopping && !report->signalled && report->code != 0;
+  // There was nobody to ask when the last daemon ended.
+  if (failed && asking && job.adopted && job.refusal.empty() && report->code == jobs::kRunFailed) {
+    return job.life.on_never_began(now());
+  }
+  // `gpurota run` has not come to the command: what it said is why.
+  if (failed && (asking || !job.refusal.empty())) {
+    return job.life.on_cannot_start(
+        now(), job.refusal.empty() ? supervisor_.files().last_line(job.id) : job.refusal);
+  }
+  return job.life.on_exit(now(), report->code, report->signalled);
+}
+
+void Jobs::on_over(std::uint64_t id) {
+  JobEntry& job = entries_.at(id);
+  const jobs::Actions actions = outcome(job);
+  job.lease.reset();
+  job.runner.reset();
+  job.refusal.clear();
+  log::info("job's run is over",
+            {{"job", job.spec.name},
+             {"uid", job.uid},
+             {"reason", job.life.state().history.empty()
+                            ? "none"
+                            : jobs::to_string(job.life.state().history.back().reason)}});
+  carry_out(job, actions);
+  settle(id);
+}
+
+void Jobs::arm(JobEntry& job) {
+  job.timer.reset();
+  const auto when = job.life.next_time();
+  if (!when) return;
+  const std::uint64_t id = job.id;
+  auto timer = parts_.loop.add_timer(*when, ports::Urgency::kHousekeeping, [this, id] {
+    const auto it = entries_.find(id);
+    if (it == entries_.end()) return;
+    const auto this_timer = std::move(it->second.timer);
+    carry_out(it->second, it->second.life.on_time(now()));
+    settle(id);
+  });
+  if (timer) job.timer = std::move(*timer);
+}
+
+void Jobs::settle(std::uint64_t id) {
+  supervisor_.settle(entries_.at(id));
+  if (const auto it = entries_.find(id); it != entries_.end()) arm(it->second);
+}
+
+Result<void> Jobs::store(std::uint64_t id) {
+  const JobEntry& job = entries_.at(id);
+  if (!job.is_removed() || is_on(job)) return supervisor_.store()->save_job(row_of(job));
+  GPUROTA_TRY(supervisor_.remove(job, {id}));
+  entries_.erase(id);
+  return {};
+}
+
+ports::StoredJob Jobs::row_of(const JobEntry& job) const {
+  return {{job.id, job.uid, job.user, encode(job.spec)},
+          encode(job.life.state()),
+          parts_.processes.boot_id()};
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,123 @@
+// The jobs: commands that the daemon looks after, a policy over the supervisor, which runs them. What happens when is
+// decided by jobs/supervision.h; here it is carried out. Every change is in the store before it is seen. State thread only.
+//
+// jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
+#pragma once
+
+#include "daemon/supervised/supervisor.h"
+#include "jobs/supervision.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// Its id is the number of its run.
+struct JobEntry : Supervised {
+  jobs::Supervision life;
+  std::optional<ports::ProcessId>
+      runner{};                    // the `gpurota run` of the run, once it has come to its lease
+  bool adopted = false;            // the run is one that an earlier daemon started
+  std::optional<LeaseId> lease{};  // of the run
+  std::string refusal{};           // why it got none
+  ports::EventLoop::SourcePtr timer{};
+
+  bool is_removed() const { return life.state().removed; }
+};
+
+class Jobs final : Supervisor::Policy {
+ public:
+  // Of one user.
+  static constexpr std::size_t kMostJobs = 256;
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of what they say
+
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    Supervisor::Parts supervisor;
+    std::function<WallTime()> wall_clock;
+    std::function<Duration()> grace;
+    std::string directory;  // of the jobs' files
+  };
+
+  explicit Jobs(Parts parts);
+
+  // When the sockets are open. Jobs that ran or waited before a reboot are started in their order.
+  Result<void> restore();
+
+  // Added and started.
+  Result<const JobEntry*> add(uid_t uid, jobs::JobSpec spec);
+  // Its next start is made of this.
+  Result<void> change(std::uint64_t id, jobs::JobSpec spec);
+  struct Wanted {
+    jobs::JobSpec spec;
+    bool start = true;  // if it is not there yet
+  };
+  enum class Change { kAdded, kChanged, kUnchanged };
+  // Jobs of these names are changed, the others added: all or none.
+  Result<std::vector<Change>> apply(uid_t uid, std::vector<Wanted> wanted);
+  enum class What { kStart, kStop, kRestart, kRemove };
+  // `force`: remove although it runs, which stops it first, and although others are to be started after it,
+  // which name it no more then.
+  Result<void> control(std::uint64_t id, What what, bool force);
+
+  // What could not be stored (the disk was full) is, if it can be now.
+  void store_again() { supervisor_.store_again(); }
+
+  const std::map<std::uint64_t, JobEntry>& entries() const { return entries_; }
+  const JobEntry* find(uid_t uid, const std::string& name) const;
+  bool is_on(const JobEntry& job) const { return supervisor_.is_on(job.id); }
+  Result<jobs::LogPart> read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
+                                 std::size_t most) const;
+
+  // The job whose run `pid`, a `gpurota run`, is.
+  const JobEntry* job_of(const ports::ProcessId& run) const;
+  // What came of its asking for a lease: none, for that reason; or this one, under which it starts.
+  void on_refused(const ports::ProcessId& run, const std::string& why);
+  void on_held(const ports::ProcessId& run, LeaseId lease);
+  // Somebody took it out of the queue.
+  void on_cancelled(const ports::ProcessId& run, const std::string& why);
+  // The time of a run under a reservation is over, and its command is being ended.
+  void on_time_over(const ports::ProcessId& run, const std::string& why);
+  // Its lease, or the reservation that it runs under, is being ended, and its processes with it.
+  enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver };
+  void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
+  // After restore(): a lease of one of them, or a reservation that it runs under, that the last daemon left.
+  void on_lease_restored(LeaseId lease, const ports::ProcessId& holder);
+
+ private:
+  jobs::Moment now() const;
+  jobs::Policy policy_of(const jobs::JobSpec& spec) const;
+  void on_handed_over(std::uint64_t id) override;
+  void on_over(std::uint64_t id) override;
+  Result<void> store(std::uint64_t id) override;
+  JobEntry* entry_of(const ports::ProcessId& run);
+  Result<void> check_jobs_of(uid_t uid) const;
+  // That the user may have these beside their others.
+  Result<void> check_together(uid_t uid, const std::vector<Wanted>& wanted) const;
+  Result<void> check_logs(uid_t uid, const std::vector<Wanted>& wanted) const;
+  void count_log(JobEntry& job);
+  Result<void> check_after(uid_t uid, const std::vector<Wanted>& wanted) const;
+  std::vector<std::uint64_t> started_after(const JobEntry& job) const;
+  Result<void> check_removal(const JobEntry& job) const;
+  // What is started after it names it no more.
+  Result<void> unname(const JobEntry& job);
+  JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec);
+  ports::StoredJob row_of(const JobEntry& job) const;
+  jobs::Actions outcome(JobEntry& job);
+  Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
+  void start_after_boot(const std::vector<std::uint64_t>& rebooted);
+  void carry_out(JobEntry& job, const jobs::Actions& actions);
+  void launch(JobEntry& job);
+  void arm(JobEntry& job);
+  void settle(std::uint64_t id);  // after any change
+
+  Parts parts_;
+  Supervisor supervisor_;
+  std::map<std::uint64_t, JobEntry> entries_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,94 @@
+// What a new daemon finds of the jobs: part of jobs.cpp.
+#include "base/log.h"
+#include "daemon/supervised/jobs.h"
+#include "jobs/start_order.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace gpurota::daemon {
+
+Result<void> Jobs::restore() {
+  if (supervisor_.store() == nullptr) return {};
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredJob> jobs,
+                           supervisor_.store()->load_jobs());
+  std::set<std::uint64_t> known;
+  for (const ports::StoredJob& stored : jobs) known.insert(stored.id);
+  supervisor_.remove_leftovers([&known](std::uint64_t id) { return known.contains(id); });
+  std::vector<std::uint64_t> rebooted;
+  for (const ports::StoredJob& stored : jobs) GPUROTA_TRY(take_up(stored, rebooted));
+  start_after_boot(rebooted);
+  return {};
+}
+
+// An error where it cannot be told whether it runs: it must not be started a second time.
+Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted) {
+  auto spec = jobs::decode_spec(stored.spec);
+  auto state = jobs::decode_state(stored.state);
+  if (!spec || !state) {
+    log::error("a stored job cannot be read, ignoring it", {{"id", stored.id}});
+    return {};
+  }
+  const jobs::Policy policy = policy_of(*spec);
+  const bool ran = state->phase == jobs::Phase::kRunning || state->phase == jobs::Phase::kStopping;
+  const auto [it, added] =
+      entries_.emplace(stored.id, JobEntry{{stored.id, stored.uid, stored.user, std::move(*spec)},
+                                           jobs::Supervision(policy, std::move(*state))});
+  JobEntry& job = it->second;
+  const std::uint64_t id = job.id;
+  count_log(job);
+  job.adopted = true;
+  // Of another boot nothing is left.
+  if (stored.boot_id.empty() || stored.boot_id != parts_.processes.boot_id()) {
+    rebooted.push_back(id);
+    return {};
+  }
+  // By the lock of its keeper, also where the last daemon was killed before it noted the start.
+  GPUROTA_ASSIGN_OR_RETURN(const bool on, supervisor_.take_up(id));
+  if (on) log::info("job restored", {{"job", job.spec.name}, {"uid", job.uid}});
+  if (ran && !on && !supervisor_.files().began(id)) {
+    carry_out(job, job.life.on_never_began(now()));
+    settle(id);
+  } else if (ran && !on) {
+    on_over(id);
+  } else {
+    carry_out(job, job.life.on_adopted(now()));
+    settle(id);
+  }
+  return {};
+}
+
+void Jobs::on_lease_restored(LeaseId lease, const ports::ProcessId& holder) {
+  JobEntry* const job = entry_of(holder);
+  if (job == nullptr) return;
+  job->lease = lease;
+  job->runner = holder;
+}
+
+void Jobs::start_after_boot(const std::vector<std::uint64_t>& rebooted) {
+  std::vector<jobs::Ordered> order;
+  for (const std::uint64_t id : rebooted) {
+    const JobEntry& job = entries_.at(id);
+    const auto qualified = [&job](const std::string& name) {
+      return fmt::format("{}/{}", job.uid, name);
+    };
+    jobs::Ordered ordered{qualified(job.spec.name), {}};
+    for (const std::string& name : job.spec.after) ordered.after.push_back(qualified(name));
+    order.push_back(std::move(ordered));
+  }
+  auto sorted = jobs::start_order(order);
+  if (!sorted) {
+    log::warn("jobs wait for each other, starting them as they were added",
+              {{"error", sorted.error().message}});
+    sorted.emplace();
+    for (std::size_t i = 0; i < rebooted.size(); ++i) sorted->push_back(i);
+  }
+  for (const std::size_t index : *sorted) {
+    JobEntry& job = entries_.at(rebooted[index]);
+    carry_out(job, job.life.on_boot(now()));
+    settle(rebooted[index]);
+  }
+}
+
+}  // namespace gpurota::daemon
