@@ -1,6 +1,6 @@
 // `gpurota filler`: asks the daemon, and shows what it says.
+#include "cli/command_parts.h"
 #include "cli/filler_view.h"
-#include "cli/program_commands.h"
 
 namespace gpurota::cli {
 namespace {

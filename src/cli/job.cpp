@@ -1,7 +1,7 @@
 // `gpurota job`: asks the daemon, and shows what it says.
+#include "cli/command_parts.h"
 #include "cli/job_update.h"
 #include "cli/job_view.h"
-#include "cli/program_commands.h"
 
 #include <fmt/format.h>
 

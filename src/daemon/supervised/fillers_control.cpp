@@ -136,7 +136,7 @@ Result<void> Fillers::restore() {
                            supervisor_.store()->load_fillers());
   std::set<std::uint64_t> known;
   for (const ports::StoredFiller& stored : fillers) known.insert(stored.id);
-  supervisor_.remove_leftovers(
+  supervisor_.files().remove_leftovers(
       [&known](std::uint64_t run) { return known.contains(run / kMostPlaces); });
   for (const ports::StoredFiller& stored : fillers) GPUROTA_TRY(take_up(stored));
   return {};

@@ -15,7 +15,7 @@ Result<void> Jobs::restore() {
                            supervisor_.store()->load_jobs());
   std::set<std::uint64_t> known;
   for (const ports::StoredJob& stored : jobs) known.insert(stored.id);
-  supervisor_.remove_leftovers([&known](std::uint64_t id) { return known.contains(id); });
+  supervisor_.files().remove_leftovers([&known](std::uint64_t id) { return known.contains(id); });
   std::vector<std::uint64_t> rebooted;
   for (const ports::StoredJob& stored : jobs) GPUROTA_TRY(take_up(stored, rebooted));
   start_after_boot(rebooted);

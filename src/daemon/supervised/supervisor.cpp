@@ -1,9 +1,7 @@
 #include "daemon/supervised/supervisor.h"
 
 #include "base/log.h"
-#include "daemon/supervised/keeper_owner.h"
 #include "jobs/log_ring.h"
-#include "keeper/leftovers.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +15,6 @@ Supervisor::Supervisor(Parts parts, ports::ProgramKind kind, const std::string& 
                        Policy& policy)
     : parts_(std::move(parts)),
       kind_(kind),
-      directory_(directory),
       policy_(policy),
       launcher_(directory, parts_.keeper, parts_.systemd_run, what_) {}
 
@@ -26,7 +23,18 @@ Result<void> Supervisor::check_owner(uid_t uid) const {
     return fail(Code::kUnavailable,
                 fmt::format("this daemon has no {}s: gpurota-keeper is not installed", what_));
   }
-  return check_keeper_owner(parts_.processes, parts_.own_uid, uid, what_.c_str());
+  if (parts_.own_uid != 0 && uid != parts_.own_uid) {
+    return fail(Code::kDenied,
+                fmt::format("this daemon runs as uid {} and cannot run a {} of another user",
+                            parts_.own_uid, what_));
+  }
+  if (parts_.own_uid == 0 && parts_.processes.user_name(uid) == std::to_string(uid)) {
+    return fail(Code::kUnavailable,
+                fmt::format("there is no account with uid {}, so no {} can run for it; if the user "
+                            "database did not answer, try again later",
+                            uid, what_));
+  }
+  return {};
 }
 
 Result<void> Supervisor::check_logs(uid_t uid, std::uint64_t freed, std::uint64_t added) const {
@@ -135,10 +143,6 @@ void Supervisor::look_again(std::uint64_t run) {
   auto timer = parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
                                      [this, run] { on_keeper_death(run); });
   if (timer) runs_[run].look_again = std::move(*timer);
-}
-
-void Supervisor::remove_leftovers(const std::function<bool(std::uint64_t run)>& known) {
-  keeper::remove_leftovers(directory_, launcher_, known);
 }
 
 // One that the store still has would come back with the next daemon.

@@ -72,7 +72,9 @@ class Supervisor {
   // `directory`: of their files. `policy` outlives it.
   Supervisor(Parts parts, ports::ProgramKind kind, const std::string& directory, Policy& policy);
 
-  // kUnavailable: nothing can be run here; else as check_keeper_owner().
+  // Whether this user may have such programs. kUnavailable: nothing can be run here; or it is not known what the user is
+  // called, which is held against the account at every start: the name service has not answered yet, or there is none.
+  // kDenied: a daemon that is not root's runs those of its own user only.
   Result<void> check_owner(uid_t uid) const;
   // kLimit, unless the output of all the user's may take `freed` bytes less and `added` more than now. A user who has more
   // already, as the site has come to allow less, keeps it.
@@ -95,8 +97,6 @@ class Supervisor {
   // What runs leave, and are told.
   keeper::Launcher& files() { return launcher_; }
   const keeper::Launcher& files() const { return launcher_; }
-  // After the store is loaded: of runs that are not `known`.
-  void remove_leftovers(const std::function<bool(std::uint64_t run)>& known);
 
   // After a change: the policy stores it. What cannot be stored (the disk is full) is in effect, and store_again()
   // tries once more; nobody is told but the log, and whoever asks check_stored().
@@ -126,7 +126,6 @@ class Supervisor {
   Parts parts_;
   ports::ProgramKind kind_;
   std::string what_ = ports::to_string(kind_);  // in messages and names of units
-  std::string directory_;
   Policy& policy_;
   keeper::Launcher launcher_;
   KeeperCgroups cgroups_{parts_.loop, parts_.processes};

@@ -1,7 +1,7 @@
 // Keepers are stood in for by a process that holds a run's lock, and by one that ends at once.
 #include "daemon/supervised/supervisor.h"
 
-#include "daemon/fake_world_test.h"
+#include "daemon/gpus/fake_world_test.h"
 #include "store/sqlite_store.h"
 #include "testing/temp_dir.h"
 
@@ -75,6 +75,10 @@ class SupervisorTest : public FakeWorldTest, public Supervisor::Policy {
     (void)processes.spawn(spawn);
   }
 
+  Supervisor::Parts parts(const std::string& keeper, uid_t own_uid) {
+    return {loop, processes, budgets, programs.get(), keeper, "", "/bin/true", dir.path(), own_uid};
+  }
+
   testing::TempDir dir;
   UserBudgets budgets{{config, 800, 0, [](uid_t) { return false; }, [this] { return loop.now(); }}};
   std::unique_ptr<store::SqliteStore> programs = std::move(*store::SqliteStore::open_in_memory());
@@ -82,11 +86,7 @@ class SupervisorTest : public FakeWorldTest, public Supervisor::Policy {
   std::vector<std::uint64_t> handed_over, over, stored;
   bool disk_is_full = false;
   pid_t holder = 0;
-  Supervisor supervisor{
-      {loop, processes, budgets, programs.get(), "/bin/true", "", "/bin/true", dir.path(), 0},
-      ports::ProgramKind::kJob,
-      dir.file("jobs"),
-      *this};
+  Supervisor supervisor{parts("/bin/true", 0), ports::ProgramKind::kJob, dir.file("jobs"), *this};
 };
 
 TEST_F(SupervisorTest, TakesUpWhoeverHoldsTheLockAndHearsOfItsEnd) {
@@ -169,13 +169,28 @@ TEST_F(SupervisorTest, CountsTheLogsOfAUserTogether) {
 }
 
 TEST_F(SupervisorTest, WithoutAKeeperNothingIsRun) {
-  Supervisor bare{{loop, processes, budgets, programs.get(), "", "", "/bin/true", dir.path(), 0},
-                  ports::ProgramKind::kFiller,
-                  dir.file("fillers"),
-                  *this};
+  Supervisor bare{parts("", 0), ports::ProgramKind::kFiller, dir.file("fillers"), *this};
   EXPECT_THAT(bare.check_owner(kAlice).error().message, HasSubstr("no fillers: gpurota-keeper"));
+}
+
+TEST_F(SupervisorTest, RootRunsCommandsOfWhoeverHasAnAccountThatIsKnown) {
   EXPECT_TRUE(supervisor.check_owner(kAlice));
-  EXPECT_EQ(supervisor.check_owner(kAlice + 1).error().code, Code::kUnavailable);
+  const auto refused = supervisor.check_owner(kAlice + 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnavailable);
+  EXPECT_THAT(refused.error().message, HasSubstr("there is no account with uid 1001, so no job"));
+  processes.set_user(kAlice + 1, "bob");
+  EXPECT_TRUE(supervisor.check_owner(kAlice + 1)) << "the directory has answered";
+}
+
+TEST_F(SupervisorTest, AnotherDaemonRunsThoseOfItsOwnUserWhoNeedsNoAccount) {
+  Supervisor own{parts("/bin/true", 1002), ports::ProgramKind::kJob, dir.file("own"), *this};
+  EXPECT_TRUE(own.check_owner(1002));
+  const auto refused = own.check_owner(kAlice);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDenied);
+  EXPECT_THAT(refused.error().message, HasSubstr("runs as uid 1002 and cannot run a job"));
+  EXPECT_FALSE(own.check_owner(0)) << "not even root's";
 }
 
 }  // namespace
