@@ -30,6 +30,8 @@ function(gpurota_test name)
     set(T_LABELS unit)
   endif()
   add_executable(${name} ${T_SOURCES})
+  # Fixtures of the same name in two files are not two of one thing.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(${name} PRIVATE gpurota_flags ${T_DEPS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"

@@ -46,16 +46,13 @@ using gpurota::sim::kDevicePage;
 using gpurota::sim::Mapping;
 using gpurota::sim::MipmappedArray;
 using gpurota::sim::Physical;
+using gpurota::sim::round_up;
 
 namespace {
 
 constexpr unsigned kFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
                             CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
                             CUDA_ARRAY3D_DEFERRED_MAPPING;
-
-std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 std::shared_ptr<Mapping> make_memory(Driver& driver, const Context& context, std::size_t bytes) {
   auto memory = Physical::create(*driver.machine, context.device, round_up(bytes, kDevicePage),

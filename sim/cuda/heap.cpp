@@ -6,10 +6,6 @@ namespace {
 constexpr std::size_t kAlignment = 512;
 constexpr std::size_t kLargest = kDevicePage / 2;  // what still shares a slab
 
-std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 }  // namespace
 
 bool DeviceHeap::take(Slab& slab, std::size_t bytes, Piece& piece) {

@@ -20,10 +20,6 @@ constexpr std::size_t kGrainsAtOnce = 256;             // 16 MiB between two loo
 constexpr std::uint64_t kHostReserve = std::uint64_t{256} << 20;
 constexpr std::uint64_t kCheckEvery = std::uint64_t{64} << 20;
 
-std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 // One sparse file for all private memory of a device (index 0: the host's), so that a program with
 // many allocations does not run out of descriptors. Offsets are never used twice.
 struct CommonFile {

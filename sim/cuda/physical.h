@@ -19,6 +19,10 @@ namespace gpurota::sim {
 
 constexpr std::size_t kDevicePage = std::size_t{2} << 20;  // what GPU memory is handed out in
 
+constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
 class Physical {
  public:
   enum class Sharing { kPrivate, kExportable };

@@ -12,10 +12,6 @@ namespace {
 constexpr std::size_t kChunk = std::size_t{32} << 20;
 constexpr std::size_t kAlignment = 512;
 
-std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 bool take(PoolChunk& chunk, std::size_t size, PoolBlock& block) {
   for (auto hole = chunk.free.begin(); hole != chunk.free.end(); ++hole) {
     const auto [offset, length] = *hole;

@@ -1,6 +1,7 @@
 #include "sim/launcher/control.h"
 
 #include "base/bytes.h"
+#include "sim/launcher/failure.h"
 #include "sim/launcher/machine_file.h"
 #include "sim/state/machine.h"
 
@@ -15,16 +16,11 @@
 namespace gpurota::sim {
 namespace {
 
-int say(const std::string& what) {
-  fmt::print(stderr, "gpurota-sim: {}\n", what);
-  return 125;
-}
-
 std::unique_ptr<Machine> open_or_say(const std::string& dir) {
   auto machine = Machine::open(dir);
   if (!machine) {
-    (void)say(dir.empty() ? "not on a simulated machine: run inside one, or name it with --dir"
-                          : "there is no machine in " + dir);
+    (void)failed(dir.empty() ? "not on a simulated machine: run inside one, or name it with --dir"
+                             : "there is no machine in " + dir);
   }
   return machine;
 }
@@ -130,12 +126,12 @@ int list_machines() {
   }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) fmt::print("{}\n", name);
-  return names.empty() ? say("no machines in " + where) : 0;
+  return names.empty() ? failed("no machines in " + where) : 0;
 }
 
 int show_machine(const std::string& dir) {
   const auto machine = open_or_say(dir);
-  if (!machine) return 125;
+  if (!machine) return kExitFailed;
   const MachineState& state = machine->state();
   fmt::print("machine {}, driver {}\n", state.machine, state.driver_version);
   for (int i = 0; i < state.device_count; ++i) {
@@ -154,11 +150,11 @@ int show_machine(const std::string& dir) {
 
 int change_machine(const std::string& dir, const std::vector<std::string>& settings) {
   const auto machine = open_or_say(dir);
-  if (!machine) return 125;
-  if (settings.empty()) return say("nothing to set: write KEY=VALUE");
+  if (!machine) return kExitFailed;
+  if (settings.empty()) return failed("nothing to set: write KEY=VALUE");
   for (const std::string& setting : settings) {
     if (const auto result = change_one(*machine, setting); !result) {
-      return say(result.error().message);
+      return failed(result.error().message);
     }
   }
   return 0;
@@ -166,7 +162,7 @@ int change_machine(const std::string& dir, const std::vector<std::string>& setti
 
 int show_unsupported(const std::string& dir) {
   const auto machine = open_or_say(dir);
-  if (!machine) return 125;
+  if (!machine) return kExitFailed;
   for (const UnsupportedCall& call : machine->state().unsupported) {
     if (call.name[0] != '\0') fmt::print("{} {}\n", call.count.load(), call.name);
   }

@@ -1,5 +1,6 @@
 // gpurota-sim: runs commands on a simulated machine, shows it and changes it while it runs.
 #include "sim/launcher/control.h"
+#include "sim/launcher/failure.h"
 #include "sim/launcher/run.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ constexpr const char* kUsage =
 
 int usage_error(const std::string& what) {
   fmt::print(stderr, "gpurota-sim: {}\n{}", what, kUsage);
-  return 125;
+  return gpurota::sim::kExitFailed;
 }
 
 }  // namespace

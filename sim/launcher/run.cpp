@@ -1,6 +1,7 @@
 #include "sim/launcher/run.h"
 
 #include "base/fd.h"
+#include "sim/launcher/failure.h"
 #include "sim/launcher/machine_file.h"
 #include "sim/state/machine.h"
 
@@ -24,11 +25,6 @@ namespace gpurota::sim {
 namespace {
 
 constexpr unsigned kLookEveryUs = 200'000;
-
-int say(const std::string& what) {
-  fmt::print(stderr, "gpurota-sim: {}\n", what);
-  return 125;
-}
 
 Result<std::string> make_directory() {
   const char* base = ::getenv("TMPDIR");
@@ -158,19 +154,19 @@ int run_command(const std::string& machine, const std::string& dir, bool for_all
   std::string where = dir;
   if (dir.empty()) {
     auto made = make_directory();
-    if (!made) return say(made.error().message);
+    if (!made) return failed(made.error().message);
     where = *made;
     if (auto result = make_machine(machine, where); !result) {
       remove_machine(where);
-      return say(result.error().message);
+      return failed(result.error().message);
     }
     const int alive = hold_alive(where);
     if (alive < 0 || !start_tender(where, alive)) {
       remove_machine(where);
-      return say("cannot watch over " + where);
+      return failed("cannot watch over " + where);
     }
   } else if (auto result = make_machine_once(machine, where, for_all); !result) {
-    return say(result.error().message);
+    return failed(result.error().message);
   }
   char absolute[PATH_MAX];
   ::setenv("GPUROTA_SIM_DIR",
@@ -178,7 +174,7 @@ int run_command(const std::string& machine, const std::string& dir, bool for_all
   prepend("LD_LIBRARY_PATH", library_directory());
   ::execvp(command[0], command);
   const int error = errno;
-  (void)say(fmt::format("cannot run {}: {}", command[0], std::strerror(error)));
+  (void)failed(fmt::format("cannot run {}: {}", command[0], std::strerror(error)));
   return error == ENOENT || (error == EACCES && !is_on_path(command[0])) ? 127 : 126;
 }
 

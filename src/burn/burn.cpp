@@ -25,8 +25,6 @@ constexpr std::chrono::seconds kReportEvery{5};
 // A thread may stand in the driver (a lost GPU, somebody else's turn); it is not waited for longer.
 constexpr std::chrono::seconds kPatience{5};
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
-
 int failed(const Error& error) {
   (void)std::fprintf(stderr, "gpurota burn: %s\n", display_text(error.message, 600).c_str());
   return kExitFailed;

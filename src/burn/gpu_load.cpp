@@ -23,8 +23,6 @@ constexpr unsigned kThreads = 256, kBlocksPerMultiprocessor = 8;
 constexpr std::uint64_t kInjectedBit = 1ULL << 17;
 constexpr std::size_t kInjectedLane = 5;
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
-
 bool is_fault_of_the_gpu(const Error& error) {
   return error.native == CUDA_ERROR_ECC_UNCORRECTABLE;
 }

@@ -10,6 +10,7 @@
 namespace gpurota::burn {
 
 using TimePoint = std::chrono::steady_clock::time_point;
+inline TimePoint now() { return std::chrono::steady_clock::now(); }
 
 struct MemoryState {
   Bytes total;  // of the GPU, as the driver says: in a slice the limit

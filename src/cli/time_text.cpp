@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMostSeconds = 10.0 * 366 * 86400;
 
-std::tm local_time(WallTime time) {
+std::tm broken_down(WallTime time) {
   const std::time_t seconds =
       std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
   std::tm local{};
@@ -65,7 +65,7 @@ std::string duration_text(std::chrono::seconds duration) {
 }
 
 std::string clock_text(WallTime time, WallTime now) {
-  const std::tm then = local_time(time), today = local_time(now);
+  const std::tm then = broken_down(time), today = broken_down(now);
   const bool same_day = then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
   char text[64];
   const std::size_t size =

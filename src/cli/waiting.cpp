@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 // Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
-constexpr milliseconds kRetry{250};
+constexpr milliseconds kReconnectEvery{250};
 
 // A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal
 // brings about; so a refusal is believed when it stands for longer than that takes.
@@ -137,17 +137,17 @@ class Waiter {
     if (waiting_) {
       complain("gpurotad has gone away; waiting for it to come back");
     } else {
-      std::this_thread::sleep_for(kRetry);
+      std::this_thread::sleep_for(kReconnectEvery);
     }
     shown_.clear();
     for (;;) {
-      auto connection = client::connect(location_, kRetry);
+      auto connection = client::connect(location_, kReconnectEvery);
       if (connection && connection->start_stream(request_)) {
         connection_ = std::move(*connection);
         return {};
       }
       if (is_over()) return in_vain();
-      std::this_thread::sleep_for(kRetry);
+      std::this_thread::sleep_for(kReconnectEvery);
     }
   }
 

@@ -1,6 +1,7 @@
 #include "keeper/launcher.h"
 
 #include "base/program_signals.h"
+#include "base/read_all.h"
 #include "base/text.h"
 #include "keeper/log_fd.h"
 
@@ -40,14 +41,12 @@ Result<void> write_file(int directory, const char* name, const std::string& text
   return {};
 }
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_report_file(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return fail_errno("the keeper of a job left no report", errno);
-  std::string text(8192, '\0');
-  const ssize_t count = ::read(fd.get(), text.data(), text.size());
-  if (count < 0) return fail_errno("cannot read the report of a job", errno);
-  text.resize(static_cast<std::size_t>(count));
-  return text;
+  auto text = read_all(fd.get(), 8192);
+  if (!text) return fail_errno("cannot read the report of a job", errno);
+  return std::move(*text);
 }
 
 }  // namespace
@@ -158,9 +157,9 @@ bool Launcher::is_held_by(std::uint64_t job, pid_t keeper) const {
 void Launcher::collect(pid_t keeper) { (void)::waitpid(keeper, nullptr, WNOHANG); }
 
 Result<jobs::KeeperReport> Launcher::read_report(std::uint64_t job) const {
-  const auto text = read_file(place_of(job) + "/" + jobs::kReportFile);
+  const auto text = read_report_file(place_of(job) + "/" + jobs::kReportFile);
   if (text) return jobs::decode_report(*text);
-  auto complaint = read_file(place_of(job) + "/" + kComplaintFile).value_or("");
+  auto complaint = read_report_file(place_of(job) + "/" + kComplaintFile).value_or("");
   while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
   if (complaint.empty()) return tl::unexpected(text.error());
   return jobs::KeeperReport{false, 0, "systemd did not start it: " + complaint};

@@ -1,6 +1,7 @@
 #include "keeper/login_limits.h"
 
 #include "base/fd.h"
+#include "base/read_all.h"
 
 #include <algorithm>
 #include <array>
@@ -147,16 +148,12 @@ class Collector {
   bool spared_ = false;
 };
 
-std::optional<std::string> read_file(const std::string& path) {
+std::optional<std::string> read_limits_file(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
   if (!fd || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
-  std::string text;
-  char buffer[4096];
-  for (ssize_t n = 0; (n = ::read(fd.get(), buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<std::size_t>(n));
-    if (text.size() > kMostBytes) return std::nullopt;
-  }
+  auto text = read_all(fd.get(), kMostBytes + 1);
+  if (text && text->size() > kMostBytes) return std::nullopt;
   return text;
 }
 
@@ -186,7 +183,7 @@ std::vector<std::string> read_limit_files(const std::string& directory) {
   paths.insert(paths.begin(), directory + "/limits.conf");
   std::vector<std::string> files;
   for (const std::string& path : paths) {
-    if (auto text = read_file(path)) files.push_back(std::move(*text));
+    if (auto text = read_limits_file(path)) files.push_back(std::move(*text));
   }
   return files;
 }

@@ -5,6 +5,7 @@
 // SIGTERM is passed on; SIGQUIT kills the run. Until the run begins SIGTERM ends the keeper: it waits for a directory of
 // users, perhaps, which may not answer. DIR belongs to the daemon; the owner's files are touched
 // by the command alone, with the owner's rights.
+#include "base/read_all.h"
 #include "keeper/command.h"
 #include "keeper/log_fd.h"
 
@@ -28,18 +29,14 @@ namespace {
 
 // What the run leaves behind may hold its output open for as long as it likes.
 constexpr int kDrainMs = 200;
+constexpr std::size_t kMostOrdersBytes = std::size_t{16} << 20;
 
 Result<std::string> read_file(int directory, const char* name) {
   const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return fail_errno(std::string("cannot open ") + name, errno);
-  std::string text;
-  char buffer[4096];
-  ssize_t count = 0;
-  while ((count = ::read(fd.get(), buffer, sizeof buffer)) > 0) {
-    text.append(buffer, static_cast<std::size_t>(count));
-  }
-  if (count < 0) return fail_errno(std::string("cannot read ") + name, errno);
-  return text;
+  auto text = read_all(fd.get(), kMostOrdersBytes);
+  if (!text) return fail_errno(std::string("cannot read ") + name, errno);
+  return std::move(*text);
 }
 
 // Room on the disk for the report, taken before the run: what it prints may fill the disk. There may

@@ -14,55 +14,55 @@ namespace gpurota::proto {
 namespace {
 
 // Ordered: the fields come in the order of the interface, which is the order people read.
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 enum class Nulls { kShown, kLeftOut };
 
-std::string dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+std::string dump(const OrderedJson& json, int indent = -1) {
+  return json.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 struct Encoder {
   Nulls nulls;
 
-  Json value(bool flag) const { return flag; }
+  OrderedJson value(bool flag) const { return flag; }
   template <std::integral T>
-  Json value(T number) const {
+  OrderedJson value(T number) const {
     if (std::cmp_greater(number, INT64_MAX)) return INT64_MAX;
     return number;
   }
-  Json value(const std::string& text) const { return text; }
-  Json value(Bytes amount) const {
+  OrderedJson value(const std::string& text) const { return text; }
+  OrderedJson value(Bytes amount) const {
     return static_cast<std::int64_t>(amount.count() > INT64_MAX ? INT64_MAX : amount.count());
   }
-  Json value(LeaseId id) const { return to_string(id); }
-  Json value(RequestId id) const { return to_string(id); }
-  Json value(const GpuUuid& uuid) const { return uuid.value; }
-  Json value(WallTime time) const { return format_time(time); }
+  OrderedJson value(LeaseId id) const { return to_string(id); }
+  OrderedJson value(RequestId id) const { return to_string(id); }
+  OrderedJson value(const GpuUuid& uuid) const { return uuid.value; }
+  OrderedJson value(WallTime time) const { return format_time(time); }
   template <class Enum>
-  requires std::is_enum_v<Enum> Json value(Enum word)
+  requires std::is_enum_v<Enum> OrderedJson value(Enum word)
   const { return word_of(word); }
-  Json value(const SizeSpec& size) const {
-    if (size.percent > 0) return Json{{"percent", size.percent}};
-    return Json{{"bytes", value(size.bytes)}};
+  OrderedJson value(const SizeSpec& size) const {
+    if (size.percent > 0) return OrderedJson{{"percent", size.percent}};
+    return OrderedJson{{"bytes", value(size.bytes)}};
   }
   template <class T>
-  Json value(const std::vector<T>& items) const {
-    Json array = Json::array();
+  OrderedJson value(const std::vector<T>& items) const {
+    OrderedJson array = OrderedJson::array();
     for (const T& item : items) array.push_back(value(item));
     return array;
   }
   template <class T>
-  requires std::is_class_v<T> Json value(const T& object)
+  requires std::is_class_v<T> OrderedJson value(const T& object)
   const {
-    Json out = Json::object();
+    OrderedJson out = OrderedJson::object();
     visit(Fields{*this, out}, object);
     return out;
   }
 
   struct Fields {
     const Encoder& encoder;
-    Json& out;
+    OrderedJson& out;
     template <class T>
     void operator()(const char* name, const T& field) {
       out[name] = encoder.value(field);
@@ -104,7 +104,7 @@ std::string document_json(const typename Method::Reply& reply) {
 
 template <class Method>
 std::string call_json(const Method& params, bool more) {
-  Json message = Json::object();
+  OrderedJson message = OrderedJson::object();
   message["method"] = Method::kMethod;
   message["parameters"] = Encoder{Nulls::kLeftOut}.value(params);
   if (more) message["more"] = true;
@@ -112,7 +112,7 @@ std::string call_json(const Method& params, bool more) {
 }
 
 std::string error_json(const WireError& error) {
-  Json parameters = Json::object();
+  OrderedJson parameters = OrderedJson::object();
   if (error.name == kInvalidParameter) {
     parameters["parameter"] = error.subject;
   } else if (error.name == kInterfaceNotFound) {
@@ -126,7 +126,7 @@ std::string error_json(const WireError& error) {
     parameters["free"] = error.free;
     parameters["total"] = error.total;
   }
-  Json message = Json::object();
+  OrderedJson message = OrderedJson::object();
   message["error"] = error.name;
   message["parameters"] = std::move(parameters);
   return dump(message);

@@ -1,32 +1,8 @@
 // Fillers: another part of sqlite_store.cpp.
+#include "store/columns.h"
 #include "store/sqlite_store.h"
 
-#include <algorithm>
-
 namespace gpurota::store {
-namespace {
-
-using Number = std::optional<std::int64_t>;
-
-std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-
-std::string joined(const std::vector<GpuUuid>& gpus) {
-  std::string text;
-  for (const GpuUuid& gpu : gpus) text += (text.empty() ? "" : ",") + gpu.value;
-  return text;
-}
-
-std::vector<GpuUuid> split(const std::string& text) {
-  std::vector<GpuUuid> gpus;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    gpus.push_back(GpuUuid{text.substr(at, end - at)});
-    at = end + 1;
-  }
-  return gpus;
-}
-
-}  // namespace
 
 Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
   GPUROTA_ASSIGN_OR_RETURN(
@@ -38,22 +14,22 @@ Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return fillers;
     ports::StoredFiller filler;
-    filler.id = static_cast<std::uint64_t>(rows.integer(0));
+    filler.id = from_integer(rows.integer(0));
     filler.uid = static_cast<uid_t>(rows.integer(1));
     filler.user = rows.bytes(2);
     filler.spec = rows.bytes(3);
-    filler.gpus = split(rows.bytes(4));
+    filler.gpus = split_gpus(rows.bytes(4));
     if (!rows.is_null(5)) filler.instances = static_cast<int>(rows.integer(5));
     if (!rows.is_null(6)) {
-      filler.memory = SizeSpec{Bytes(static_cast<std::uint64_t>(rows.integer(6))),
-                               static_cast<int>(rows.integer(7))};
+      filler.memory =
+          SizeSpec{Bytes(from_integer(rows.integer(6))), static_cast<int>(rows.integer(7))};
     }
     filler.idle_after = std::chrono::milliseconds(rows.integer(8));
     filler.grace = std::chrono::milliseconds(rows.integer(9));
     filler.state = rows.bytes(10);
-    filler.places = split(rows.bytes(11));
+    filler.places = split_gpus(rows.bytes(11));
     filler.evicts = rows.integer(12) != 0;
-    filler.out = split(rows.bytes(13));
+    filler.out = split_gpus(rows.bytes(13));
     fillers.push_back(std::move(filler));
   }
 }
@@ -66,13 +42,13 @@ Result<void> SqliteStore::save_filler(const ports::StoredFiller& filler) {
                         " evicts, moved_out)"
                         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   statement.bind(to_integer(filler.id)).bind(filler.uid).bind_blob(filler.user);
-  statement.bind_blob(filler.spec).bind_text(joined(filler.gpus));
-  statement.bind(filler.instances ? Number(*filler.instances) : Number());
-  statement.bind(filler.memory ? Number(to_integer(filler.memory->bytes.count())) : Number());
-  statement.bind(filler.memory ? Number(filler.memory->percent) : Number());
+  statement.bind_blob(filler.spec).bind_text(join_gpus(filler.gpus));
+  statement.bind(filler.instances ? Integer(*filler.instances) : Integer());
+  statement.bind(filler.memory ? Integer(to_integer(filler.memory->bytes.count())) : Integer());
+  statement.bind(filler.memory ? Integer(filler.memory->percent) : Integer());
   statement.bind(filler.idle_after.count()).bind(filler.grace.count());
-  statement.bind_text(filler.state).bind_text(joined(filler.places));
-  return statement.bind(filler.evicts ? 1 : 0).bind_text(joined(filler.out)).run();
+  statement.bind_text(filler.state).bind_text(join_gpus(filler.places));
+  return statement.bind(filler.evicts ? 1 : 0).bind_text(join_gpus(filler.out)).run();
 }
 
 Result<void> SqliteStore::remove_filler(std::uint64_t id) {

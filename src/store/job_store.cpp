@@ -1,14 +1,8 @@
 // Jobs: another part of sqlite_store.cpp.
+#include "store/columns.h"
 #include "store/sqlite_store.h"
 
 namespace gpurota::store {
-namespace {
-
-using Number = std::optional<std::int64_t>;
-
-std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-
-}  // namespace
 
 Result<std::vector<ports::StoredJob>> SqliteStore::load_jobs() {
   GPUROTA_ASSIGN_OR_RETURN(
@@ -19,15 +13,12 @@ Result<std::vector<ports::StoredJob>> SqliteStore::load_jobs() {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return jobs;
     ports::StoredJob job;
-    job.id = static_cast<std::uint64_t>(rows.integer(0));
+    job.id = from_integer(rows.integer(0));
     job.uid = static_cast<uid_t>(rows.integer(1));
     job.user = rows.bytes(2);
     job.spec = rows.bytes(3);
     job.state = rows.bytes(4);
-    if (!rows.is_null(5)) {
-      job.keeper = {static_cast<pid_t>(rows.integer(5)),
-                    static_cast<std::uint64_t>(rows.integer(6))};
-    }
+    job.keeper = optional_process_at(rows, 5);
     job.boot_id = rows.bytes(7);
     jobs.push_back(std::move(job));
   }
@@ -39,9 +30,7 @@ Result<void> SqliteStore::save_job(const ports::StoredJob& job) {
       database_.prepare("INSERT OR REPLACE INTO job (id, uid, user, spec, state, keeper_pid,"
                         " keeper_start, boot_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
   statement.bind(to_integer(job.id)).bind(job.uid).bind_blob(job.user).bind_blob(job.spec);
-  statement.bind_blob(job.state);
-  statement.bind(job.keeper ? Number(job.keeper->pid) : Number());
-  statement.bind(job.keeper ? Number(to_integer(job.keeper->start_ticks)) : Number());
+  bind_process(statement.bind_blob(job.state), job.keeper);
   return statement.bind_text(job.boot_id).run();
 }
 

@@ -1,41 +1,24 @@
 // Requests, commands under reservations and GPUs: the other half of sqlite_store.cpp.
+#include "store/columns.h"
 #include "store/sqlite_store.h"
 
 #include <chrono>
-#include <utility>
 
 namespace gpurota::store {
 namespace {
 
 using std::chrono::milliseconds;
-using Number = std::optional<std::int64_t>;
-
-std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-
-Number milliseconds_of(const std::optional<WallTime>& time) {
-  return time ? Number(time->time_since_epoch().count()) : Number();
-}
-
-std::optional<WallTime> time_at(const Statement& row, int column) {
-  if (row.is_null(column)) return std::nullopt;
-  return WallTime(milliseconds(row.integer(column)));
-}
-
-ports::ProcessId process_at(const Statement& row, int column) {
-  return {static_cast<pid_t>(row.integer(column)),
-          static_cast<std::uint64_t>(row.integer(column + 1))};
-}
 
 // A size takes two columns; both are null where there is none.
 void bind_size(Statement& statement, const std::optional<SizeSpec>& size) {
   const bool percent = size && size->percent > 0;
-  statement.bind(size && !percent ? Number(to_integer(size->bytes.count())) : Number());
-  statement.bind(percent ? Number(size->percent) : Number());
+  statement.bind(size && !percent ? Integer(to_integer(size->bytes.count())) : Integer());
+  statement.bind(percent ? Integer(size->percent) : Integer());
 }
 
 std::optional<SizeSpec> size_at(const Statement& row, int column) {
   if (!row.is_null(column)) {
-    return SizeSpec{Bytes(static_cast<std::uint64_t>(row.integer(column))), 0};
+    return SizeSpec{Bytes(from_integer(row.integer(column))), 0};
   }
   if (row.is_null(column + 1)) return std::nullopt;
   return SizeSpec{Bytes(), static_cast<int>(row.integer(column + 1))};
@@ -49,11 +32,11 @@ constexpr const char* kSelectRequests =
 
 ports::StoredRequest request_at(const Statement& row) {
   ports::StoredRequest request;
-  request.id.value = static_cast<std::uint64_t>(row.integer(0));
+  request.id.value = from_integer(row.integer(0));
   request.uid = static_cast<uid_t>(row.integer(1));
   request.kind = row.bytes(2);
   request.ticket = row.bytes(3);
-  request.since = WallTime(milliseconds(row.integer(4)));
+  request.since = time_at(row, 4);
   request.count = static_cast<int>(row.integer(5));
   request.memory = size_at(row, 6);
   request.soft_limit = size_at(row, 8);
@@ -63,7 +46,7 @@ ports::StoredRequest request_at(const Statement& row) {
   request.note = row.bytes(13);
   request.holder = process_at(row, 14);
   request.boot_id = row.bytes(16);
-  if (!row.is_null(17)) request.threshold = Bytes(static_cast<std::uint64_t>(row.integer(17)));
+  request.threshold = bytes_at(row, 17);
   request.swap = row.integer(18) != 0;
   request.priority = static_cast<int>(row.integer(19));
   if (!row.is_null(20)) request.quantum = milliseconds(row.integer(20));
@@ -83,7 +66,7 @@ Result<void> SqliteStore::load_commands(ports::StoredLease& lease) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return {};
     lease.commands.push_back(
-        {process_at(rows, 0), process_at(rows, 2), rows.bytes(4), time_at(rows, 5)});
+        {process_at(rows, 0), process_at(rows, 2), rows.bytes(4), optional_time_at(rows, 5)});
   }
 }
 
@@ -95,7 +78,7 @@ Result<void> SqliteStore::write_commands(const ports::StoredLease& lease) {
     insert.bind(to_integer(lease.id.value)).bind(position++);
     insert.bind(command.holder.pid).bind(to_integer(command.holder.start_ticks));
     insert.bind(command.main.pid).bind(to_integer(command.main.start_ticks));
-    GPUROTA_TRY(insert.bind_blob(command.cgroup).bind(milliseconds_of(command.ends)).run());
+    GPUROTA_TRY(insert.bind_blob(command.cgroup).bind(to_integer(command.ends)).run());
   }
   return {};
 }
@@ -140,16 +123,16 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
       auto insert, database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
                                      " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
-  insert.bind(request.since.time_since_epoch().count()).bind(request.count);
+  insert.bind(to_integer(request.since)).bind(request.count);
   bind_size(insert, request.memory);
   bind_size(insert, request.soft_limit);
-  insert.bind(request.lasts ? Number(request.lasts->count()) : Number());
+  insert.bind(request.lasts ? Integer(request.lasts->count()) : Integer());
   insert.bind(request.take_over ? 1 : 0).bind_blob(request.as_name).bind_blob(request.note);
   insert.bind(request.holder.pid).bind(to_integer(request.holder.start_ticks));
   insert.bind_text(request.boot_id);
-  insert.bind(request.threshold ? Number(to_integer(request.threshold->count())) : Number());
+  insert.bind(to_integer(request.threshold));
   insert.bind(request.swap ? 1 : 0).bind(request.priority);
-  insert.bind(request.quantum ? Number(request.quantum->count()) : Number());
+  insert.bind(request.quantum ? Integer(request.quantum->count()) : Integer());
   GPUROTA_TRY(insert.bind(request.oversize ? 1 : 0).run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
@@ -182,12 +165,12 @@ Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
     gpu.uuid = GpuUuid{rows.bytes(0)};
     gpu.draining = rows.integer(1) != 0;
     gpu.drain_reason = rows.bytes(2);
-    gpu.idle_since = WallTime(milliseconds(rows.integer(3)));
+    gpu.idle_since = time_at(rows, 3);
     if (!rows.is_null(4)) gpu.last_user = static_cast<uid_t>(rows.integer(4));
     gpu.capacity = size_at(rows, 5);
     if (!rows.is_null(7)) gpu.quantum = milliseconds(rows.integer(7));
     gpu.turns = rows.bytes(8);
-    gpu.context_cost = Bytes(static_cast<std::uint64_t>(rows.integer(9)));
+    gpu.context_cost = Bytes(from_integer(rows.integer(9)));
     gpu.context_driver = rows.bytes(10);
   }
 }
@@ -197,10 +180,10 @@ Result<void> SqliteStore::save_gpu(const ports::StoredGpuState& gpu) {
       auto insert,
       database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind_text(gpu.uuid.value).bind(gpu.draining ? 1 : 0).bind_blob(gpu.drain_reason);
-  insert.bind(gpu.idle_since.time_since_epoch().count());
-  insert.bind(gpu.last_user ? Number(*gpu.last_user) : Number());
+  insert.bind(to_integer(gpu.idle_since));
+  insert.bind(gpu.last_user ? Integer(*gpu.last_user) : Integer());
   bind_size(insert, gpu.capacity);
-  insert.bind(gpu.quantum ? Number(gpu.quantum->count()) : Number());
+  insert.bind(gpu.quantum ? Integer(gpu.quantum->count()) : Integer());
   insert.bind_text(gpu.turns).bind(to_integer(gpu.context_cost.count()));
   return insert.bind_blob(gpu.context_driver).run();
 }

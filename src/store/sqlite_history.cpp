@@ -1,59 +1,32 @@
 // Events and usage: the other half of sqlite_store.cpp.
+#include "store/columns.h"
 #include "store/sqlite_store.h"
 #include "store/usage_merge.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
 
 namespace gpurota::store {
 namespace {
 
 using ports::StoredEvent;
 using ports::StoredUsage;
-using Integer = std::optional<std::int64_t>;
-
-std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-std::uint64_t from_integer(std::int64_t value) { return static_cast<std::uint64_t>(value); }
-std::int64_t milliseconds(WallTime time) { return time.time_since_epoch().count(); }
-WallTime time_of(std::int64_t value) { return WallTime(std::chrono::milliseconds(value)); }
-
-std::string join(const std::vector<pid_t>& pids) {
-  std::string text;
-  for (const pid_t pid : pids) text += fmt::format("{}{}", text.empty() ? "" : ",", pid);
-  return text;
-}
-
-std::vector<pid_t> split(const std::string& text) {
-  std::vector<pid_t> pids;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    pid_t pid = 0;
-    const auto [next, error] = std::from_chars(at, end, pid);
-    if (error != std::errc()) break;
-    pids.push_back(pid);
-    at = next + 1;
-  }
-  return pids;
-}
 
 StoredEvent event_at(const Statement& row) {
   StoredEvent event;
   event.id = from_integer(row.integer(0));
-  event.time = time_of(row.integer(1));
+  event.time = time_at(row, 1);
   event.type = row.bytes(2);
   if (!row.is_null(3)) event.lease = LeaseId{from_integer(row.integer(3))};
   if (!row.is_null(4)) event.gpu_index = static_cast<int>(row.integer(4));
   event.gpu.value = row.bytes(5);
   if (!row.is_null(6)) event.uid = static_cast<uid_t>(row.integer(6));
   event.finding = row.bytes(7);
-  if (!row.is_null(8)) event.bytes = Bytes(from_integer(row.integer(8)));
+  event.bytes = bytes_at(row, 8);
   event.count = from_integer(row.integer(9));
   event.message = row.bytes(10);
-  event.pids = split(row.bytes(11));
+  event.pids = split_pids(row.bytes(11));
   event.detail = row.bytes(12);
   return event;
 }
@@ -66,8 +39,8 @@ StoredUsage usage_at(const Statement& row) {
   usage.group = row.bytes(3);
   usage.kind = row.bytes(4);
   usage.note = row.bytes(5);
-  usage.since = time_of(row.integer(6));
-  usage.until = time_of(row.integer(7));
+  usage.since = time_at(row, 6);
+  usage.until = time_at(row, 7);
   usage.open = row.integer(8) != 0;
   usage.gpu_ms = from_integer(row.integer(9));
   usage.mib_ms = from_integer(row.integer(10));
@@ -84,12 +57,12 @@ Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
                            database_.prepare("INSERT OR REPLACE INTO event VALUES"
                                              " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   for (const StoredEvent& each : batch.events) {
-    event.bind(to_integer(each.id)).bind(milliseconds(each.time)).bind_text(each.type);
+    event.bind(to_integer(each.id)).bind(to_integer(each.time)).bind_text(each.type);
     event.bind(each.lease ? Integer(to_integer(each.lease->value)) : Integer());
     event.bind(each.gpu_index ? Integer(*each.gpu_index) : Integer()).bind_text(each.gpu.value);
     event.bind(each.uid ? Integer(*each.uid) : Integer()).bind_text(each.finding);
-    event.bind(each.bytes ? Integer(to_integer(each.bytes->count())) : Integer());
-    event.bind(to_integer(each.count)).bind_blob(each.message).bind_text(join(each.pids));
+    event.bind(to_integer(each.bytes));
+    event.bind(to_integer(each.count)).bind_blob(each.message).bind_text(join_pids(each.pids));
     GPUROTA_TRY(event.bind_blob(each.detail).run());
   }
   GPUROTA_ASSIGN_OR_RETURN(auto forget, database_.prepare("DELETE FROM event WHERE id = ?"));
@@ -104,7 +77,7 @@ Result<void> SqliteStore::save_usage(const std::vector<StoredUsage>& usage) {
   for (const StoredUsage& each : usage) {
     row.bind(to_integer(each.lease.value)).bind_text(each.gpu.value).bind(each.uid);
     row.bind_text(each.group).bind_text(each.kind).bind_blob(each.note);
-    row.bind(milliseconds(each.since)).bind(milliseconds(each.until)).bind(each.open ? 1 : 0);
+    row.bind(to_integer(each.since)).bind(to_integer(each.until)).bind(each.open ? 1 : 0);
     row.bind(to_integer(each.gpu_ms)).bind(to_integer(each.mib_ms));
     GPUROTA_TRY(row.bind(to_integer(each.merged)).bind(to_integer(each.merged_first)).run());
   }
@@ -159,7 +132,7 @@ Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage_of(uid_t uid, WallTi
       " WHERE uid = ?1 AND until_ms >= ?2 AND since_ms <= ?3 GROUP BY 1",
       kPart);
   GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare(sql.c_str()));
-  rows.bind(uid).bind(milliseconds(since)).bind(milliseconds(until));
+  rows.bind(uid).bind(to_integer(since)).bind(to_integer(until));
   std::vector<ports::UsageSum> sums;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
@@ -216,7 +189,7 @@ Result<bool> SqliteStore::prune_usage(WallTime before, std::size_t most) {
       database_.prepare("DELETE FROM usage WHERE (lease, gpu) IN (SELECT lease, gpu FROM usage"
                         " WHERE open = 0 AND until_ms < ? LIMIT ?)"));
   const std::int64_t changes = database_.changes();
-  statement.bind(milliseconds(before)).bind(static_cast<std::int64_t>(most));
+  statement.bind(to_integer(before)).bind(static_cast<std::int64_t>(most));
   GPUROTA_TRY(statement.run());
   return database_.changes() != changes;
 }

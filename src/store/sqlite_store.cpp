@@ -2,6 +2,7 @@
 
 #include "base/directory.h"
 #include "base/lock_file.h"
+#include "store/columns.h"
 #include "store/schema.h"
 #include "store/store_mark.h"
 
@@ -13,33 +14,8 @@
 namespace gpurota::store {
 namespace {
 
-using ports::ProcessId;
 using ports::StoredGpu;
 using ports::StoredLease;
-
-std::int64_t to_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-std::uint64_t from_integer(std::int64_t value) { return static_cast<std::uint64_t>(value); }
-
-std::optional<std::int64_t> to_integer(const std::optional<Bytes>& bytes) {
-  if (!bytes) return std::nullopt;
-  return to_integer(bytes->count());
-}
-
-std::optional<Bytes> bytes_at(const Statement& row, int column) {
-  if (row.is_null(column)) return std::nullopt;
-  return Bytes(from_integer(row.integer(column)));
-}
-
-void bind_process(Statement& statement, const std::optional<ProcessId>& process) {
-  using Value = std::optional<std::int64_t>;
-  statement.bind(process ? Value(process->pid) : Value());
-  statement.bind(process ? Value(to_integer(process->start_ticks)) : Value());
-}
-
-std::optional<ProcessId> process_at(const Statement& row, int column) {
-  if (row.is_null(column)) return std::nullopt;
-  return ProcessId{static_cast<pid_t>(row.integer(column)), from_integer(row.integer(column + 1))};
-}
 
 constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
@@ -57,15 +33,15 @@ StoredLease lease_at(const Statement& row) {
   lease.uid = static_cast<uid_t>(row.integer(1));
   lease.kind = row.bytes(2);
   lease.token = row.bytes(3);
-  lease.since = WallTime(std::chrono::milliseconds(row.integer(4)));
+  lease.since = time_at(row, 4);
   lease.note = row.bytes(5);
-  lease.holder = process_at(row, 6);
-  lease.main = process_at(row, 8);
+  lease.holder = optional_process_at(row, 6);
+  lease.main = optional_process_at(row, 8);
   lease.cgroup = row.bytes(10);
   lease.boot_id = row.bytes(11);
   lease.ending = row.integer(12) != 0;
   lease.subreaper = row.integer(13) != 0;
-  if (!row.is_null(14)) lease.ends = WallTime(std::chrono::milliseconds(row.integer(14)));
+  lease.ends = optional_time_at(row, 14);
   lease.as_name = row.bytes(15);
   lease.ticket = row.bytes(16);
   lease.priority = static_cast<int>(row.integer(17));
@@ -201,13 +177,12 @@ Result<void> SqliteStore::write_lease(const StoredLease& lease) {
       .bind(lease.uid)
       .bind_text(lease.kind)
       .bind_text(lease.token);
-  insert.bind(lease.since.time_since_epoch().count()).bind_blob(lease.note);
+  insert.bind(to_integer(lease.since)).bind_blob(lease.note);
   bind_process(insert, lease.holder);
   bind_process(insert, lease.main);
   insert.bind_blob(lease.cgroup).bind_text(lease.boot_id).bind(lease.ending ? 1 : 0);
   insert.bind(lease.subreaper ? 1 : 0);
-  insert.bind(lease.ends ? std::optional<std::int64_t>(lease.ends->time_since_epoch().count())
-                         : std::nullopt);
+  insert.bind(to_integer(lease.ends));
   insert.bind_blob(lease.as_name).bind_text(lease.ticket).bind(lease.priority);
   insert.bind(lease.quantum ? std::optional<std::int64_t>(lease.quantum->count()) : std::nullopt);
   GPUROTA_TRY(insert.run());

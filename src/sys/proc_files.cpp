@@ -1,6 +1,7 @@
 #include "sys/proc_files.h"
 
 #include "base/fd.h"
+#include "base/read_all.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,18 +19,7 @@ bool is_shortage(int error_number) {
 std::optional<std::string> read_whole(const std::string& path, std::size_t limit) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
-  std::string content;
-  std::size_t size = 0;
-  while (size < limit) {
-    content.resize(std::min(limit, size + 4096));
-    const ssize_t got = ::read(fd.get(), content.data() + size, content.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::nullopt;  // ESRCH: the process has ended meanwhile
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  content.resize(size);
-  return content;
+  return read_all(fd.get(), limit);  // ESRCH: the process has ended meanwhile
 }
 
 std::vector<std::string> parse_cmdline(std::string_view text) {

@@ -11,10 +11,10 @@
 
 namespace gpurota::sys {
 
-// The file's content, at most `limit` bytes of it; nullopt, with errno set, if it cannot be read.
 // Of errno: we have run short, which says nothing of what was to be read.
 bool is_shortage(int error_number);
 
+// The file's content, at most `limit` bytes of it; nullopt, with errno set, if it cannot be read.
 std::optional<std::string> read_whole(const std::string& path, std::size_t limit = 1 << 20);
 
 // The arguments in /proc/PID/cmdline, empty ones included.

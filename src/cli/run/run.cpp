@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kPatience{10000};
 constexpr std::chrono::milliseconds kHearsay{200};
 // A restart takes a second or two.
 constexpr std::chrono::seconds kComeback{20};
-constexpr std::chrono::milliseconds kRetry{100};
+constexpr std::chrono::milliseconds kStartAgain{100};
 
 int run_failed(const Error& error) {
   complain(display_lines(error.message));
@@ -59,7 +59,7 @@ Result<proto::Start::Reply> call_start(const client::Location& location,
     if (reply || reply.error().code != Code::kGone) return reply;
     for (bool there = false; !there;) {
       if (LeaseWatch::Clock::now() >= until) return reply;
-      std::this_thread::sleep_for(kRetry);
+      std::this_thread::sleep_for(kStartAgain);
       auto again = client::connect(location);
       there = again.has_value();
       if (there) connection = std::move(*again);

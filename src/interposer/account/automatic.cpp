@@ -20,7 +20,6 @@ namespace {
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES=";
 constexpr const char* kOrder = "CUDA_DEVICE_ORDER=";
 constexpr int64_t kAnswerMs = 5000;
-constexpr int64_t kRetryMs = 20;
 
 // A program that was told to use no GPU needs no lease.
 bool wants_none() {

@@ -13,9 +13,6 @@ namespace {
 // A daemon that is there answers in microseconds; one that was stopped must not hold a program for
 // longer than this per attempt.
 constexpr int64_t kHandshakeMs = 5000;
-constexpr int64_t kRetryMs = 20;
-// No GPU has that much; a figure beyond it is garbage.
-constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
 
 gpurota_msg_hello make_hello(State& s) {
   gpurota_msg_hello hello{};

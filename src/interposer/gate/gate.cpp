@@ -12,10 +12,8 @@ constexpr uint32_t kMembarrier = 1;
 constexpr uint32_t kNoMembarrier = 2;
 constexpr uint32_t kBeforeLooking =
     64;  // marks in use before those of threads that are gone are looked for
-constexpr int64_t kLookMs =
+constexpr int64_t kMarkLookMs =
     1;  // at marks, while waiting: a thread that left just before may not have told
-
-int32_t own_tid() { return static_cast<int32_t>(::syscall(SYS_gettid)); }
 
 bool is_alive(int32_t tid) {
   return ::syscall(SYS_tgkill, sys_getpid(), tid, 0) == 0 || errno != ESRCH;
@@ -48,7 +46,7 @@ void Gate::find_barrier() {
 
 GateMark* Gate::register_thread() {
   ErrnoGuard guard;
-  const int32_t tid = own_tid();
+  const int32_t tid = sys_gettid();
   Lock lock(mutex_);
   find_barrier();
   GateMark* mark = find_mark(tid);
@@ -171,7 +169,7 @@ bool Gate::wait_inside(int64_t deadline_ms) {
     }
     if (!inside) return true;
     if (now_ms() >= deadline_ms) return false;
-    const timespec wait = to_timespec(kLookMs);
+    const timespec wait = to_timespec(kMarkLookMs);
     futex_wait(&changes_, seen, &wait);
   }
 }

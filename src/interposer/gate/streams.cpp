@@ -8,8 +8,6 @@ namespace {
 
 constexpr uint32_t kMostForgotten = 16;  // events that are done, ended at one look
 
-int32_t own_tid() { return static_cast<int32_t>(::syscall(SYS_gettid)); }
-
 bool is_done(CUresult result) { return result != CUDA_ERROR_NOT_READY; }
 
 // Work on a GPU that is not of the lease is somebody else's to wait for.
@@ -158,7 +156,7 @@ uint64_t key_of_stream(CUstream stream, bool per_thread) {
   if (number > kLastDefaultStream) return number;
   const bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread);
   CUcontext context = current_context();
-  const uint64_t thread = own ? static_cast<uint64_t>(own_tid()) : 0;
+  const uint64_t thread = own ? static_cast<uint64_t>(sys_gettid()) : 0;
   return mix_key(reinterpret_cast<uint64_t>(context) + mix_key(thread + 1)) | 1;
 }
 
@@ -193,7 +191,7 @@ void mark_thread_stream(State& s) {
   }
   entry->context = context;
   entry->slot = place_of_context(context).slot;
-  entry->tid = own_tid();
+  entry->tid = sys_gettid();
   GPUROTA_OWN(cuEventRecord)(outside, entry->event, CU_STREAM_PER_THREAD);
 }
 

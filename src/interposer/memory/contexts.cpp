@@ -11,15 +11,12 @@
 #include "interposer/memory/pool_charge.h"
 #include "interposer/os/debug.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 namespace gpurota::interposer {
 namespace {
 
 constexpr uint32_t kPrimaryIsThere = 1;  // larger: a thread that makes it, or may end it, + 1
 
-uint32_t own_mark() { return static_cast<uint32_t>(::syscall(SYS_gettid)) + 1; }
+uint32_t own_mark() { return static_cast<uint32_t>(sys_gettid()) + 1; }
 
 // The word when no other thread has it.
 uint32_t outwait(std::atomic<uint32_t>* maker, uint32_t self) {

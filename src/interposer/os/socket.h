@@ -13,6 +13,11 @@
 
 namespace gpurota::interposer {
 
+// No GPU has that much; a figure beyond it is garbage.
+constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
+// Between two tries to reach somebody who is not there.
+constexpr int64_t kRetryMs = 20;
+
 // Makes the process's table of descriptors large enough for ours. With several threads the kernel waits for
 // an RCU grace period with that (9 ms seen between cuInit and the first context, Linux 6.18), with one it
 // costs a microsecond: to be called while the program has not begun.

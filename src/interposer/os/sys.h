@@ -35,6 +35,7 @@ class ErrnoGuard {
 };
 
 inline int sys_close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
+inline int sys_gettid() { return static_cast<int>(::syscall(SYS_gettid)); }
 inline int sys_getpid() { return static_cast<int>(::syscall(SYS_getpid)); }
 inline int sys_fcntl(int fd, int command, long argument) {
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));

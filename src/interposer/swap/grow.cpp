@@ -7,10 +7,9 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kLookMs = 100;  // at whether the daemon has been away too long
+constexpr int64_t kAbsenceLookMs = 100;  // at whether the daemon has been away too long
 constexpr int64_t kMoverMs = 10000;
 constexpr int64_t kEndsMs = 200;  // ends follow each other in a program of many threads
-constexpr int kRounds = 16;       // others may take what was given back, again and again
 
 // More at once than there are threads that wait: the next waits for one of them.
 SwapAsk* take_ask(Swap& swap) {
@@ -27,7 +26,7 @@ bool refused_to_host(const SwapAsk& ask) { return ask.status == GPUROTA_REFUSED_
 
 Answer wait_for_answer(State& s, SwapAsk* ask) {
   for (;;) {
-    const timespec wait = to_timespec(kLookMs);
+    const timespec wait = to_timespec(kAbsenceLookMs);
     futex_wait(&ask->state, kAskWaits, &wait);
     if (ask->state.load(std::memory_order_acquire) == kAskAnswered) {
       return ask->status == GPUROTA_OK ? Answer::kYes : Answer::kNo;
@@ -83,7 +82,7 @@ Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t
   for (int round = 1;; ++round) {
     const uint64_t before = swap_of(s).given_back.load();
     const Answer answer = ask(s, slot, kind, bytes, granted);
-    if (answer != Answer::kNo || round == kRounds) return answer;
+    if (answer != Answer::kNo || round == kTriesForRoom) return answer;
     swap_end_freed_soon(s);
     wait_for_ends(swap_of(s), slot);
     if (swap_of(s).given_back.load() == before) return answer;

@@ -9,6 +9,7 @@
 #include "interposer/os/debug.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/freed.h"
+#include "interposer/swap/grow.h"
 #include "interposer/swap/room.h"
 #include "interposer/swap/share.h"
 
@@ -16,7 +17,6 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr uint64_t kPitchBytes = 512;
-constexpr int kRounds = 16;  // in which they may take what came back
 
 void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_t serial,
           uint16_t pool) {
@@ -174,7 +174,7 @@ CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream,
   for (int round = 1;; ++round) {
     const uint64_t before = swap_of(s).given_back.load();
     const CUresult result = allocate(place, size, pool, out);
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || round == kRounds) return result;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || round == kTriesForRoom) return result;
     if (use_behind_another(s, place, size, stream, per_thread, pool, out)) return CUDA_SUCCESS;
     if (!wait_for_freed(s, before)) return result;
   }

@@ -14,9 +14,7 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint64_t kSaneBytes = uint64_t{1} << 48;
 constexpr int64_t kPatienceMs = 20000;  // an owner that moves much of its memory answers after that
-constexpr int64_t kRetryMs = 20;
 
 bool same(const gpurota_shared_name& a, const gpurota_shared_name& b) {
   return memcmp(&a, &b, sizeof(a)) == 0;

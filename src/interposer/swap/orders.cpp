@@ -10,8 +10,6 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
-
 // What an older daemon does not say is 0.
 template <typename Message>
 bool parse(const void* packet, long size, Message* out, size_t least = sizeof(Message)) {

@@ -10,13 +10,13 @@ namespace {
 
 // Others of the lease may take what was left on the GPU between our two questions: each round has more of it
 // in host memory.
-constexpr int kRounds = 8;
+constexpr int kPasses = 8;
 
 }  // namespace
 
 bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out) {
   uint64_t hosted = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kPasses; ++round) {
     uint64_t to_host = 0;
     const Answer answer = swap_grow(slot, GPUROTA_SWAP_MOVABLE, bytes - hosted, &to_host);
     if (answer == Answer::kYes) {

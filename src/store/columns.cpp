@@ -1,0 +1,44 @@
+#include "store/columns.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace gpurota::store {
+
+std::string join_gpus(const std::vector<GpuUuid>& gpus) {
+  std::string text;
+  for (const GpuUuid& gpu : gpus) text += (text.empty() ? "" : ",") + gpu.value;
+  return text;
+}
+
+std::vector<GpuUuid> split_gpus(const std::string& text) {
+  std::vector<GpuUuid> gpus;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    gpus.push_back(GpuUuid{text.substr(at, end - at)});
+    at = end + 1;
+  }
+  return gpus;
+}
+
+std::string join_pids(const std::vector<pid_t>& pids) {
+  std::string text;
+  for (const pid_t pid : pids) text += (text.empty() ? "" : ",") + std::to_string(pid);
+  return text;
+}
+
+std::vector<pid_t> split_pids(const std::string& text) {
+  std::vector<pid_t> pids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    pid_t pid = 0;
+    const auto [next, error] = std::from_chars(at, end, pid);
+    if (error != std::errc()) break;
+    pids.push_back(pid);
+    at = next + 1;
+  }
+  return pids;
+}
+
+}  // namespace gpurota::store
