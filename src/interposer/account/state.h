@@ -23,10 +23,9 @@ struct Slot {
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;       // live contexts that were reserved for
   std::atomic<uint32_t> primary_maker;  // of the primary context (memory/contexts.cpp)
-  std::atomic<uint32_t> pool_unit_log2,
-      graph_unit_log2;  // 0: not known yet (memory/pool_charge.cpp)
-  std::atomic<int32_t>
-      graph_device;  // + 1: whose graphs have memory here (memory/graph_memory.cpp)
+  // memory/pool_charge.cpp; 0: not known yet. memory/graph_memory.cpp; + 1: whose graphs have memory here.
+  std::atomic<uint32_t> pool_unit_log2, graph_unit_log2;
+  std::atomic<int32_t> graph_device;
   std::atomic<CUmemoryPool> current_pool;
   uint8_t uuid[GPUROTA_UUID_BYTES];
 };

@@ -31,6 +31,7 @@ void destroy_event(CUevent event);
 void swap_end_memory(State& s, uint64_t address, int slot);
 void swap_end_memory(State& s, const FreedLater& later);
 
+// A stream ends: another may get its key.
 void swap_stream_gone(State& s, uint64_t key);
 
 // Ends what was freed in stream order, or during a capture, up to number `done`: all work that was there then is over, in
