@@ -54,6 +54,17 @@ ROOMS = {
         "swap": ["os", "driver", "account", "gate", "memory"],
         ROOT: ["os", "driver", "account", "gate", "memory", "swap"],
     },
+    "daemon": {
+        "users": [],
+        "gpus": [],
+        "leases": ["users", "gpus"],
+        "history": ["users", "gpus", "leases"],
+        "tenants": ["users", "gpus", "leases", "history"],
+        "watch": ["users", "gpus", "leases", "history", "tenants"],
+        "supervised": ["users", "gpus", "leases", "history", "tenants", "watch"],
+        "control": ["users", "gpus", "leases", "history", "tenants", "watch", "supervised"],
+        ROOT: ["users", "gpus", "leases", "history", "tenants", "watch", "supervised", "control"],
+    },
 }
 # What any *_test.cpp or *_test.h may include besides what its module may.
 FOR_TESTS = ["base", "abi", "core", "testing"]

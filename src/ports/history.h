@@ -1,7 +1,7 @@
 // What the daemon remembers of what was: events, and who used how much. SQLite in production.
 //
 // Called on the state thread. Written in batches, each one transaction (as in ports/store.h): what a kill -9
-// would take with it of the last moment its caller keeps elsewhere (daemon/event_spill.h).
+// would take with it of the last moment its caller keeps elsewhere (daemon/history/event_spill.h).
 #pragma once
 
 #include "base/bytes.h"

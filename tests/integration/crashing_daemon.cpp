@@ -2,7 +2,7 @@
 // the store: crashing_daemon DIRECTORY N before|after. N = 0: never.
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/steady_store.h"
+#include "daemon/history/steady_store.h"
 #include "store/sqlite_store.h"
 #include "sys/clock.h"
 #include "sys/sd_event_loop.h"

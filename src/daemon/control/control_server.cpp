@@ -1,0 +1,434 @@
+#include "daemon/control/control_server.h"
+
+#include "base/log.h"
+#include "base/memory_reserve.h"
+#include "daemon/control/control_connection.h"
+#include "daemon/control/memory_shortage.h"
+#include "ipc/packet.h"
+#include "proto/methods.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+// Of what is told without being asked for; of more only the newest is kept.
+constexpr std::size_t kMostNews = std::size_t{64} << 10;
+// So long does a reader hold its user's other calls back.
+constexpr Duration kReaderPatience = std::chrono::seconds(10);
+bool is_read_only(const proto::Call& call) {
+  return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
+}
+
+// It is as if it were done, until the machine loses its power.
+std::string not_durable(const Error& why) {
+  return proto::error_json(
+      proto::wire_error(Error(why).context("this was done, but may not be stored")));
+}
+
+// The answer to the call that it is about to send.
+void turn_away(const Fd& fd, const Error& why) {
+  const std::string text = proto::error_json(proto::wire_error(why));
+  (void)ipc::send_some(fd.get(), {text.c_str(), text.size() + 1});
+}
+
+}  // namespace
+
+ControlServer::ControlServer(Parts parts)
+    : parts_(std::move(parts)),
+      turns_(parts_.loop, *this),
+      doorman_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
+                             [this](uid_t uid) {
+                               return std::count_if(
+                                   connections_.begin(), connections_.end(),
+                                   [&](const auto& c) { return c.second->caller.uid == uid; });
+                             },
+                             parts_.budgets,
+                             [this](Fd fd, const ipc::Peer& peer, UserBudgets::Held held) {
+                               welcome(std::move(fd), peer, std::move(held));
+                             },
+                             turn_away}) {}
+ControlServer::~ControlServer() = default;
+
+Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
+                                   const ipc::ListenOptions& options) {
+  calls_ = &calls;
+  GPUROTA_TRY(turns_.start());
+  return doorman_.listen(path, options);
+}
+
+void ControlServer::welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor) {
+  auto connection = std::make_unique<Connection>();
+  connection->descriptor = std::move(descriptor);
+  connection->fd = std::move(fd);
+  connection->caller = {peer.process, peer.uid};
+  Connection& added = *connection;
+  auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
+                                     [this, &added](unsigned events) { on_ready(added, events); });
+  if (!source) return;
+  calls_->greet(peer.uid, peer.groups);
+  added.source = std::move(*source);
+  connections_.emplace(&added, std::move(connection));
+}
+
+void ControlServer::on_ready(Connection& connection, unsigned events) {
+  const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
+  if (events & EPOLLOUT) flush(connection);
+  if (gone) end_long_answer(connection);
+  if (gone && connection.blocked) connection.broken = true;  // nobody is left to read the answers
+  if (gone && (connection.queued || connection.postponed || connection.held_back)) {
+    // What it asked before it left is done, in its turn; it would be told of again and again until then.
+    connection.hung_up = true;
+    connection.source.reset();
+    return;
+  }
+  if (!connection.broken && !connection.blocked && (gone || (events & EPOLLIN))) read(connection);
+  go_on(connection);
+}
+
+// What has changed may let its next call be served, or end it.
+void ControlServer::go_on(Connection& connection) {
+  if (connection.broken) return close(connection);
+  want_turn(connection);
+  if (connection.hung_up && !connection.queued && !connection.postponed) {
+    read(connection);
+    want_turn(connection);
+    if (!connection.queued && !connection.held_back) return close(connection);
+  }
+  watch(connection);
+}
+
+void ControlServer::want_turn(Connection& connection) {
+  const bool may = !connection.broken && !connection.blocked && !connection.held &&
+                   !connection.waits && connection.unsaid.empty();
+  if (connection.queued || !may || !has_work(connection) || held_back(connection)) return;
+  connection.queued = true;
+  turns_.add(connection.caller.uid, &connection);
+}
+
+void ControlServer::serve(const Connection* const& key) {
+  Connection& connection = *connections_.at(key);
+  connection.queued = false;
+  if (!held_back(connection)) serve_one(connection);
+}
+
+void ControlServer::after_turn(const Connection* const& key) { go_on(*connections_.at(key)); }
+
+void ControlServer::read(Connection& connection) {
+  std::array<std::byte, 16384> buffer;
+  const auto received = ipc::receive_packet(connection.fd.get(), buffer, 0);
+  if (received && received->state == ipc::IoState::kWouldBlock) return;
+  if (!received || received->state == ipc::IoState::kClosed) {
+    connection.broken = true;
+    return;
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(buffer.data()), received->size);
+  // While a lease is held, calls may wait behind it, but not without end.
+  if (!connection.in.feed(bytes) || connection.in.buffered() > 2 * proto::kMaxCallBytes) {
+    log::warn("a call is too long, closing the connection", {{"uid", connection.caller.uid}});
+    connection.broken = true;
+  } else if (!count_unserved(connection)) {
+    log::warn("too many calls of a user wait to be served, closing a connection",
+              {{"uid", connection.caller.uid}});
+    connection.broken = true;
+  }
+}
+
+// Report reads the store. What is not for a reply's sake (oneway) may wait as well.
+bool ControlServer::must_wait(const proto::Call& call) const {
+  if (!parts_.durability || parts_.durability->is_open()) return false;
+  return !is_read_only(call) || std::holds_alternative<proto::Report>(call.params);
+}
+
+void ControlServer::serve_one(Connection& connection) {
+  if (connection.stream) return go_on_streaming(connection);
+  if (connection.long_answer) return go_on_answering(connection);
+  if (const auto waited = std::exchange(connection.postponed, std::nullopt)) {
+    return do_call(connection, *waited);
+  }
+  const auto text = connection.in.next();
+  (void)count_unserved(connection);
+  if (!text) return;
+  const auto call = parse_within_memory(*text);
+  if (!call) {
+    if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
+    return;
+  }
+  if (must_wait(*call)) {
+    connection.postponed = *call;
+  } else {
+    do_call(connection, *call);
+  }
+}
+
+void ControlServer::do_call(Connection& connection, const proto::Call& call) {
+  // It begins only while the reserve is whole, so that it can be carried out to its end.
+  if (!memory_reserve::fill()) {
+    if (!call.oneway) answer(connection, proto::error_json(no_memory()));
+    return;
+  }
+  const std::uint64_t before = made();
+  const auto serve = [&] { return calls_->call(connection.caller, call); };
+  const Outcome outcome = is_read_only(call) ? look_within_memory(serve) : serve();
+  if (outcome.acquired) connection.acquired = outcome.acquired;
+  if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
+  if (outcome.held && call.more) connection.held = outcome.held;
+  if (outcome.waits) connection.waits = outcome.waits;
+  if (outcome.stream && call.more && !call.oneway) {
+    connection.stream = outcome.stream;
+    return;
+  }
+  if (outcome.long_answer) {
+    if (call.oneway || connection.hung_up) return;
+    return begin_long_answer(connection, outcome.long_answer);
+  }
+  // Who waits may be answered later.
+  const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
+  if (call.oneway || reply.empty()) return;
+  if (made() != before && !is_read_only(call)) {
+    answer_durably(connection, reply, made());
+  } else {
+    answer(connection, reply);
+  }
+}
+
+void ControlServer::answer(Connection& connection, const std::string& message) {
+  if (connection.unsaid.empty()) return send(connection, message);
+  connection.unsaid.push_back({connection.unsaid.back().upto, message});
+}
+
+void ControlServer::answer_durably(Connection& connection, const std::string& message,
+                                   std::uint64_t upto) {
+  if (!parts_.durability || upto <= parts_.durability->told()) return answer(connection, message);
+  connection.unsaid.push_back({upto, message});
+}
+
+void ControlServer::on_durability(const ports::Durability::News& news) {
+  std::vector<const Connection*> waiting;
+  for (const auto& [key, connection] : connections_) {
+    const bool waits = connection->postponed || connection->long_answer;
+    if (waits || !connection->unsaid.empty()) waiting.push_back(key);
+  }
+  for (const Connection* key : waiting) {
+    const auto it = connections_.find(key);
+    if (it == connections_.end()) continue;
+    Connection& connection = *it->second;
+    while (!connection.unsaid.empty() && connection.unsaid.front().upto <= news.upto) {
+      const std::string message = std::move(connection.unsaid.front().message);
+      connection.unsaid.pop_front();
+      const bool refused = !proto::error_word(message).empty();
+      send(connection, news.error && !refused ? not_durable(*news.error) : message);
+    }
+    tell_newest(connection);
+    resume(key);
+  }
+}
+
+void ControlServer::send(Connection& connection, const std::string& message) {
+  // With the NUL that ends it, which every string has.
+  std::string_view rest(message.c_str(), message.size() + 1);
+  if (connection.out.empty()) {
+    // Straight to the socket: only what does not fit there is kept.
+    const auto sent = ipc::send_some(connection.fd.get(), rest);
+    connection.broken |= !sent || sent->state == ipc::IoState::kClosed;
+    if (connection.broken) return;
+    rest.remove_prefix(sent->size);
+    if (rest.empty()) return;
+  }
+  if (!connection.out.append(rest)) {
+    log::warn("a client does not read, closing the connection", {{"uid", connection.caller.uid}});
+    connection.broken = true;
+    return;
+  }
+  flush(connection);
+}
+
+void ControlServer::flush(Connection& connection) {
+  while (!connection.out.empty()) {
+    const std::string_view pending = connection.out.pending();
+    const auto sent = ipc::send_some(connection.fd.get(), pending);
+    if (!sent || sent->state == ipc::IoState::kClosed) {
+      connection.broken = true;
+      return;
+    }
+    connection.out.consume(sent->size);
+    if (sent->size > 0) connection.read_at = parts_.loop.now();
+    if (sent->state == ipc::IoState::kWouldBlock) break;
+  }
+  tell_newest(connection);
+  count(connection);
+  block(connection, !connection.out.empty());
+}
+
+void ControlServer::tell_newest(Connection& connection) {
+  if (connection.newest.empty() || !connection.out.empty() || !connection.unsaid.empty()) return;
+  send(connection, std::exchange(connection.newest, {}));
+}
+
+void ControlServer::tell(Connection& connection, std::string message) {
+  const std::size_t kept = connection.out.pending().size();
+  const uid_t user = connection.caller.uid;
+  const bool keeps_up =
+      kept == 0 || (kept < kMostNews && !parts_.budgets.is_used_up(user, Budget::kUnread));
+  if (keeps_up && connection.unsaid.empty()) return answer(connection, message);
+  connection.newest = std::move(message);
+  count(connection);
+}
+
+void ControlServer::count(Connection& connection) {
+  const std::uint64_t before = connection.unread.amount();
+  const std::uint64_t now = connection.out.pending().size() + connection.newest.size();
+  if (now == before) return;
+  if (before == 0) {
+    connection.read_at = parts_.loop.now();
+    connection.unread = parts_.budgets.charge(connection.caller.uid, Budget::kUnread, now);
+  } else {
+    connection.unread.set(now);
+  }
+  if (now < before) go_on_soon(connection.caller.uid);
+}
+
+bool ControlServer::count_unserved(Connection& connection) {
+  const std::uint64_t size = connection.in.buffered();
+  const uid_t user = connection.caller.uid;
+  if (connection.unserved.amount() != 0) {
+    connection.unserved.set(size);
+  } else if (size != 0) {
+    connection.unserved = parts_.budgets.charge(user, Budget::kUnserved, size);
+  }
+  return !parts_.budgets.is_used_up(user, Budget::kUnserved);
+}
+
+bool ControlServer::held_back(Connection& connection) {
+  connection.held_back = parts_.budgets.is_used_up(connection.caller.uid, Budget::kUnread);
+  if (connection.held_back) wait_for_readers();
+  return connection.held_back;
+}
+
+void ControlServer::go_on_soon(uid_t user) {
+  if (!patience_ || parts_.budgets.is_used_up(user, Budget::kUnread)) return;
+  for (const auto& [key, connection] : connections_) {
+    if (!connection->held_back || connection->caller.uid != user) continue;
+    connection->held_back = false;
+    resume_soon(*connection);
+  }
+}
+
+void ControlServer::wait_for_readers() {
+  if (patience_) return;
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kReaderPatience,
+                                     ports::Urgency::kHousekeeping, [this] { end_idle_readers(); });
+  if (timer) patience_ = std::move(*timer);
+}
+
+void ControlServer::end_idle_readers() {
+  const auto running_timer = std::move(patience_);  // this very callback's
+  const TimePoint now = parts_.loop.now();
+  bool waits = false;
+  for (const auto& [key, connection] : connections_) {
+    const bool over = parts_.budgets.is_used_up(connection->caller.uid, Budget::kUnread);
+    waits |= connection->held_back;
+    if (!over || connection->out.empty() || now - connection->read_at < kReaderPatience) continue;
+    log::warn("a client does not read, closing the connection", {{"uid", connection->caller.uid}});
+    connection->broken = true;
+    resume_soon(*connection);
+  }
+  if (waits) wait_for_readers();
+}
+
+void ControlServer::block(Connection& connection, bool blocked) {
+  if (connection.blocked == blocked) return;
+  connection.blocked = blocked;
+  watch(connection);
+}
+
+void ControlServer::watch(Connection& connection) {
+  if (!connection.source) return;
+  connection.source->set_writable(connection.blocked);
+  const bool waits = connection.postponed || connection.long_answer || !connection.unsaid.empty();
+  connection.source->set_readable(!connection.blocked && !connection.queued &&
+                                  !connection.held_back && !waits);
+}
+
+void ControlServer::tell_owner(LeaseId lease, const std::string& message) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->held != lease) continue;
+    const std::string text = calls_->notice(connection->caller, lease, message);
+    if (text.empty()) return;
+    tell(*connection, text);
+    if (connection->broken) {
+      parts_.loop.post([this, key = key] { resume(key); });
+    }
+  }
+}
+
+void ControlServer::close(Connection& connection) {
+  const auto acquired = connection.acquired;
+  const auto waits = connection.waits;
+  turns_.remove(connection.caller.uid, &connection);
+  end_long_answer(connection);
+  const uid_t user = connection.caller.uid;
+  connections_.erase(&connection);
+  go_on_soon(user);
+  if (acquired) calls_->abandon(*acquired);
+  if (waits) calls_->leave(*waits);
+}
+
+void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->held != entry.lease.id) continue;
+    tell(*connection, calls_->describe(connection->caller, entry, gone));
+    if (gone) connection->held.reset();
+    if (gone || connection->broken) resume_soon(*connection);
+  }
+}
+
+void ControlServer::resume_soon(const Connection& connection) {
+  // Not now: this may run inside a call of that very connection.
+  parts_.loop.post([this, key = &connection] { resume(key); });
+}
+
+void ControlServer::on_request(const QueueEntry& entry) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->waits != entry.id) continue;
+    if (entry.asked.at_once) continue;  // wants one answer
+    tell(*connection, calls_->waits(connection->caller, entry));
+    if (connection->broken) resume_soon(*connection);
+  }
+}
+
+void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->waits != entry.id) continue;
+    connection->waits.reset();
+    if (lease.holder) connection->acquired = lease.lease.id;
+    connection->newest.clear();  // how it waited
+    answer_durably(*connection, calls_->granted(connection->caller, lease), made());
+    resume_soon(*connection);
+  }
+}
+
+void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
+  for (const auto& [key, connection] : connections_) {
+    if (connection->waits != entry.id) continue;
+    connection->waits.reset();
+    connection->newest.clear();
+    answer(*connection, proto::error_json(proto::wire_error(why)));
+    resume_soon(*connection);
+  }
+}
+
+void ControlServer::resume(const Connection* key) {
+  const auto it = connections_.find(key);
+  if (it != connections_.end()) go_on(*it->second);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,219 @@
+// The calls about fillers: another part of control_methods.cpp. A user sees and changes their own;
+// administrators see all, and say whose they mean.
+#include "daemon/control/calls.h"
+#include "daemon/control/control_methods.h"
+#include "daemon/supervised/fillers.h"
+#include "lease/gpu_selector.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr std::int64_t kMostIdleSeconds = std::int64_t{7} * 86400;
+constexpr std::int64_t kMostGraceSeconds = 60;
+
+jobs::JobSpec spec_of(const proto::AddFiller& call) {
+  jobs::JobSpec spec;
+  spec.name = call.name;
+  spec.command = call.command;
+  spec.workdir = call.workdir.value_or("");
+  for (const proto::Variable& variable : call.environment) {
+    spec.environment.emplace_back(variable.name, variable.value);
+  }
+  return spec;
+}
+
+Result<std::chrono::seconds> seconds_within(const char* what, std::optional<std::int64_t> given,
+                                            std::chrono::milliseconds usual, std::int64_t most) {
+  if (!given) return std::chrono::duration_cast<std::chrono::seconds>(usual);
+  if (*given < 1 || *given > most) {
+    return fail(Code::kInvalid, fmt::format("{}: write a time from 1 s to {} s", what, most));
+  }
+  return std::chrono::seconds(*given);
+}
+
+std::int64_t seconds_of(std::chrono::milliseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpus) {
+  FillerWishes wishes;
+  if (call.on_yield && *call.on_yield != "stop" && *call.on_yield != "evict") {
+    return fail(Code::kInvalid,
+                "a filler that has to leave is ended (--on-yield stop) or moved to host memory "
+                "(--on-yield evict)");
+  }
+  if (call.on_yield == "evict") wishes.on_yield = filler::OnYield::kEvict;
+  if (call.instances && (*call.instances < 1 || *call.instances > 1024)) {
+    return fail(Code::kInvalid, "--instances: write a number from 1 to 1024");
+  }
+  wishes.instances = call.instances;
+  wishes.memory = call.memory;
+  GPUROTA_ASSIGN_OR_RETURN(wishes.idle_after, seconds_within("--idle-after", call.idle_seconds,
+                                                             wishes.idle_after, kMostIdleSeconds));
+  GPUROTA_ASSIGN_OR_RETURN(
+      wishes.grace, seconds_within("--grace", call.grace_seconds, wishes.grace, kMostGraceSeconds));
+  const std::vector<GpuInfo> infos = gpus.infos();
+  for (const std::string& name : call.gpu_ids.value_or(std::vector<std::string>())) {
+    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, infos));
+    const GpuEntry* const gpu = gpus.find(uuid);
+    if (gpu && gpu->info.mig_enabled) {
+      return fail(Code::kInvalid, fmt::format("GPU {} is split into MIG instances: name those "
+                                              "(see gpurota status)",
+                                              gpus.name_of(uuid)));
+    }
+    wishes.gpus.push_back(std::move(uuid));
+  }
+  return wishes;
+}
+
+// A filler that would be refused wherever it may be, at every start.
+Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease::GpuRoom>& rooms) {
+  lease::PlacementRequest request;
+  request.memory = wishes.memory;
+  request.swap = wishes.on_yield == filler::OnYield::kEvict;
+  std::optional<lease::Refusal> never;
+  for (const lease::GpuRoom& room : rooms) {
+    if (!lease::leasable(room) || !wishes.may_use(room.info.uuid)) continue;
+    request.gpus = {room.info.uuid};
+    auto refusal = lease::impossible(request, rooms);
+    if (!refusal) return {};
+    if (!never) never = std::move(refusal);
+  }
+  return never ? tl::unexpected(never->error) : Result<void>();
+}
+
+}  // namespace
+
+proto::FillerPlace ControlMethods::describe_place(const FillerEntry& filler,
+                                                  const GpuEntry& gpu) const {
+  proto::FillerPlace place;
+  place.gpu = gpu.info.index;
+  place.gpu_uuid = gpu.info.uuid;
+  place.state = to_string(filler::State::kBusy);
+  const auto& spots = parts_.fillers->spots();
+  const auto at = spots.find(gpu.info.uuid);
+  if (at == spots.end()) return place;
+  const FillerSpot& spot = at->second;
+  const filler::State state = spot.turns.state();
+  place.state = to_string(state);
+  place.why = to_string(spot.turns.why());
+  if (spot.filler == filler.id && spot.moved_out) {
+    place.state = "evicted";
+    place.lease_id = spot.lease;
+    const auto start = spot.turns.start_at();
+    if (start && !filler.paused) place.start_at = parts_.fillers->wall_time(*start);
+  } else if (spot.filler == filler.id) {
+    place.since = parts_.fillers->wall_time(spot.since);
+    place.lease_id = spot.lease;
+  } else if (spot.filler) {
+    place.state = to_string(filler::State::kBusy);
+    place.why = "another filler";
+  } else if (const auto start = spot.turns.start_at()) {
+    place.start_at = parts_.fillers->wall_time(*start);
+  }
+  return place;
+}
+
+proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
+  proto::Filler shown;
+  shown.name = filler.spec.name;
+  shown.uid = filler.uid;
+  shown.user = filler.user;
+  shown.command = filler.spec.command;
+  shown.workdir = filler.spec.workdir;
+  for (const auto& [name, value] : filler.spec.environment) shown.variables.push_back(name);
+  if (!filler.wishes.gpus.empty()) shown.gpu_ids = filler.wishes.gpus;
+  shown.instances = filler.wishes.instances;
+  shown.memory = filler.wishes.memory;
+  shown.idle_seconds = seconds_of(filler.wishes.idle_after);
+  shown.grace_seconds = seconds_of(filler.wishes.grace);
+  shown.on_yield = filler.wishes.on_yield == filler::OnYield::kEvict ? "evict" : "stop";
+  bool on = false, evicted = false;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    if (gpu.info.mig_enabled || !filler.wishes.may_use(gpu.info.uuid)) continue;
+    shown.places.push_back(describe_place(filler, gpu));
+    on |= shown.places.back().since.has_value();
+    evicted |= shown.places.back().state == "evicted";
+  }
+  shown.state = on                        ? "on"
+                : filler.paused           ? "paused"
+                : evicted                 ? "evicted"
+                : !filler.problem.empty() ? "failing"
+                                          : "waiting";
+  if (!filler.problem.empty()) shown.detail = filler.problem;
+  return shown;
+}
+
+Result<const FillerEntry*> ControlMethods::own_filler(
+    const Caller& caller, const std::string& name, const std::optional<std::string>& user) const {
+  return find_meant(parts_.fillers->entries(), meant(caller, "filler", name, user));
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
+  if (const auto error = parts_.driver.error) return refused(*error);
+  const bool moves = call.on_yield == "evict";
+  if ((call.memory || moves) && parts_.preload.empty()) {
+    return refused({Code::kUnavailable, 0,
+                    fmt::format("libgpurota.so is not installed, so no {}: leave out {}, or see "
+                                "gpurota doctor",
+                                moves ? "memory could be moved" : "limit could be held",
+                                moves ? "--on-yield evict" : "--memory")});
+  }
+  auto wishes = wishes_of(call, parts_.gpus);
+  if (!wishes) return refused(wishes.error());
+  const auto possible = check_possible(*wishes, parts_.rooms.list());
+  if (!possible) return refused(possible.error());
+  const auto added = parts_.fillers->add(caller.uid, spec_of(call), std::move(*wishes));
+  if (!added) return refused(added.error());
+  return replied<proto::AddFiller>({describe_filler(**added)});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ListFillers& call) {
+  if (call.name) {
+    const auto filler = own_filler(caller, *call.name, call.user);
+    if (!filler) return refused(filler.error());
+    return replied<proto::ListFillers>({{describe_filler(**filler)}});
+  }
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  proto::ListFillers::Reply reply;
+  for (const auto& [id, filler] : parts_.fillers->entries()) {
+    if (filler.removed || (filler.uid != caller.uid && !administrator)) continue;
+    if (call.user && !is_user(filler.user, filler.uid, *call.user)) continue;
+    reply.fillers.push_back(describe_filler(filler));
+  }
+  const auto may = check_meant(meant(caller, "filler", {}, call.user), !reply.fillers.empty());
+  if (!may) return refused(may.error());
+  return replied<proto::ListFillers>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ControlFiller& call) {
+  const auto filler = own_filler(caller, call.name, call.user);
+  if (!filler) return refused(filler.error());
+  Fillers::What what = Fillers::What::kPause;
+  if (call.action == "resume") {
+    what = Fillers::What::kResume;
+  } else if (call.action == "remove") {
+    what = Fillers::What::kRemove;
+  } else if (call.action != "pause") {
+    return refused({Code::kInvalid, 0, "a filler can be paused, resumed or removed"});
+  }
+  const auto done = parts_.fillers->control((*filler)->id, what);
+  if (!done) return refused(done.error());
+  return replied<proto::ControlFiller>({});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ReadFillerLog& call) {
+  const auto filler = own_filler(caller, call.name, call.user);
+  if (!filler) return refused(filler.error());
+  const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
+  const auto text = parts_.fillers->read_log((*filler)->id, std::min(most, kMostLogBytes));
+  if (!text) return refused(text.error());
+  return replied<proto::ReadFillerLog>({*text});
+}
+
+}  // namespace gpurota::daemon

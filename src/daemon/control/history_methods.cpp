@@ -1,0 +1,251 @@
+// The calls about what was: events and the report. The other part of control_methods.cpp. Both may be long, and are made a piece
+// at a time (LongAnswer).
+#include "daemon/control/calls.h"
+#include "daemon/control/control_methods.h"
+#include "daemon/history/usage_sums.h"
+#include "proto/codec.h"
+#include "proto/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iterator>
+#include <map>
+
+namespace gpurota::daemon {
+namespace {
+
+// So many in one answer: some ten kilobytes.
+constexpr std::size_t kBatch = 100;
+// What a caller without `more` gets.
+constexpr std::size_t kMostAtOnce = 1000;
+constexpr std::size_t kMostRows = 2000;
+// Of usage, that are read at once.
+constexpr std::size_t kRowsInAPiece = 256;
+constexpr auto kUsualTime = std::chrono::hours(24 * 30);
+
+bool is_wanted(const proto::Events& call, const ports::StoredEvent& event) {
+  return (!call.since || event.time >= *call.since) &&
+         (!call.lease_id || event.lease == call.lease_id);
+}
+
+class EventStream final : public AnswerStream {
+ public:
+  EventStream(const EventLog& log, const Views& views, uid_t viewer, const proto::Events& call)
+      : log_(log),
+        views_(views),
+        viewer_(viewer),
+        call_(call),
+        cursor_(call_.after ? EventCursor(log, *call_.after) : EventCursor(log)) {}
+
+  std::optional<std::string> next() override {
+    if (over_) return std::nullopt;
+    const bool follows = call_.follow.value_or(false);
+    // Who follows will ask again with the number of the last one, perhaps the next daemon.
+    const EventCursor::Batch batch = cursor_.next(
+        kBatch,
+        [this](const ports::StoredEvent& event) {
+          return is_wanted(call_, event) && views_.may_know_of(event, viewer_);
+        },
+        follows ? log_.stored_id() : log_.last_id());
+    over_ = cursor_.at_end() && !follows;
+    if (batch.events.empty() && batch.missed == 0 && !over_ && begun_) return std::nullopt;
+    begun_ = true;
+    proto::Events::Reply reply;
+    reply.missed = batch.missed;
+    for (const ports::StoredEvent* event : batch.events) {
+      reply.events.push_back(views_.event(*event, viewer_));
+    }
+    return proto::reply_json<proto::Events>(reply, !over_);
+  }
+  bool over() const override { return over_; }
+
+ private:
+  const EventLog& log_;
+  const Views& views_;
+  uid_t viewer_;
+  proto::Events call_;
+  EventCursor cursor_;
+  bool begun_ = false;
+  bool over_ = false;
+};
+
+// The last ones, or the first behind the one that was named, for who takes a single answer.
+class EventsPage final : public LongAnswer {
+ public:
+  EventsPage(const EventLog& log, const Views& views, uid_t viewer, const proto::Events& call)
+      : log_(log), views_(views), viewer_(viewer), call_(call) {}
+
+  std::optional<std::string> go_on() override {
+    if (!wanted_) {
+      find();
+      return std::nullopt;
+    }
+    for (std::size_t i = 0; i < kBatch && at_ < wanted_->size(); ++i, ++at_) {
+      const auto event = log_.events().find(wanted_->at(at_));
+      // Forgotten in this very moment.
+      if (event == log_.events().end()) continue;
+      page_.events.push_back(views_.event(event->second, viewer_));
+    }
+    if (at_ < wanted_->size()) return std::nullopt;
+    return proto::reply_json<proto::Events>(page_);
+  }
+
+ private:
+  void find() {
+    std::vector<std::uint64_t> ids;
+    auto it = call_.after ? log_.events().upper_bound(*call_.after) : log_.events().begin();
+    for (; it != log_.events().end(); ++it) {
+      if (is_wanted(call_, it->second) && views_.may_know_of(it->second, viewer_)) {
+        ids.push_back(it->first);
+      }
+    }
+    const std::size_t count = std::min(ids.size(), kMostAtOnce);
+    page_.left_out = ids.size() - count;
+    if (!call_.after) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(count));
+    ids.resize(count);
+    wanted_ = std::move(ids);
+  }
+
+  const EventLog& log_;
+  const Views& views_;
+  uid_t viewer_;
+  proto::Events call_;
+  std::optional<std::vector<std::uint64_t>> wanted_;
+  std::size_t at_ = 0;
+  proto::Events::Reply page_;
+};
+
+std::optional<ports::UsageBy> usage_by(std::string_view word) {
+  constexpr std::array<std::string_view, 5> kWords = {"user", "group", "note", "gpu", "kind"};
+  const auto at = std::find(kWords.begin(), kWords.end(), word);
+  if (at == kWords.end()) return std::nullopt;
+  return static_cast<ports::UsageBy>(at - kWords.begin());
+}
+
+class ReportAnswer final : public LongAnswer {
+ public:
+  ReportAnswer(Recorder& recorder, const Views& views, uid_t viewer, proto::Report::Reply reply,
+               ports::UsageBy by)
+      : recorder_(recorder),
+        views_(views),
+        reply_(std::move(reply)),
+        by_(by),
+        sums_({by, reply_.since, reply_.until},
+              [&views, viewer](uid_t uid) { return !views.sees_all(viewer, uid); }) {}
+
+  std::optional<std::string> go_on() override {
+    switch (step_) {
+      case Step::kRead:
+        return read();
+      case Step::kName:
+        name();
+        return std::nullopt;
+      case Step::kChoose:
+        choose();
+        return std::nullopt;
+      case Step::kDone:
+        break;
+    }
+    return proto::reply_json<proto::Report>(reply_);
+  }
+
+ private:
+  std::optional<std::string> read() {
+    // What goes on is part of the answer.
+    if (!reader_.has_begun()) recorder_.store_usage();
+    const auto rows = reader_.next(kRowsInAPiece);
+    if (!rows) return proto::error_json(proto::wire_error(rows.error()));
+    sums_.add(*rows);
+    if (rows->empty()) step_ = Step::kName;
+    return std::nullopt;
+  }
+  // The same for users of one group, and the like. Notes of others have no key.
+  void name() {
+    for (std::size_t i = 0; i < kRowsInAPiece; ++i) {
+      auto next = sums_.take();
+      if (!next) {
+        next_ = rows_.begin();
+        step_ = Step::kChoose;
+        return;
+      }
+      auto& [key, sum] = *next;
+      if (by_ == ports::UsageBy::kUser) key.second = views_.user_name(key.first);
+      rows_[std::move(key.second)].add({sum.leases, static_cast<std::uint64_t>(sum.gpu_ms),
+                                        static_cast<std::uint64_t>(sum.mib_ms)});
+    }
+  }
+  // The largest; the rest is in the row without a key, so that nothing is missing from the sum.
+  void choose() {
+    for (std::size_t i = 0; i < kRowsInAPiece && next_ != rows_.end(); ++i) {
+      const auto row = next_++;
+      if (!row->first) continue;
+      largest_.emplace(row->second.gpu_ms / 1000, row);
+      if (largest_.size() <= kMostRows) continue;
+      const auto smallest = std::prev(largest_.end());
+      rows_[std::nullopt].add(smallest->second->second);
+      rows_.erase(smallest->second);
+      largest_.erase(smallest);
+    }
+    if (next_ != rows_.end()) return;
+    if (const auto rest = rows_.find(std::nullopt); rest != rows_.end()) {
+      largest_.emplace(rest->second.gpu_ms / 1000, rest);
+    }
+    for (const auto& [seconds, row] : largest_) {
+      reply_.rows.push_back({row->first, row->second.leases, seconds, row->second.mib_ms / 1000});
+    }
+    step_ = Step::kDone;
+  }
+
+  struct Row {
+    void add(const Row& row) {
+      leases += row.leases;
+      gpu_ms += row.gpu_ms;
+      mib_ms += row.mib_ms;
+    }
+    std::uint64_t leases = 0, gpu_ms = 0, mib_ms = 0;
+  };
+  using Rows = std::map<std::optional<std::string>, Row>;
+  enum class Step { kRead, kName, kChoose, kDone };
+
+  Recorder& recorder_;
+  const Views& views_;
+  proto::Report::Reply reply_;
+  ports::UsageBy by_;
+  UsageSums sums_;
+  UsageReader reader_ = recorder_.read_usage();
+  Step step_ = Step::kRead;
+  Rows rows_;
+  Rows::iterator next_;                                                   // to be chosen from
+  std::multimap<std::uint64_t, Rows::iterator, std::greater<>> largest_;  // by GPU seconds
+};
+
+}  // namespace
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Events& call) {
+  const EventLog& log = parts_.recorder.events();
+  Outcome outcome;
+  outcome.long_answer = std::make_shared<EventsPage>(log, parts_.views, caller.uid, call);
+  outcome.stream = std::make_shared<EventStream>(log, parts_.views, caller.uid, call);
+  return outcome;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Report& call) {
+  proto::Report::Reply reply;
+  reply.until = call.until.value_or(parts_.wall_clock());
+  reply.since = call.since.value_or(reply.until - kUsualTime);
+  reply.by = call.by.value_or("user");
+  const auto by = usage_by(reply.by);
+  if (!by) return {proto::error_json(proto::invalid_parameter("by")), {}, {}, {}, {}};
+  if (reply.since > reply.until) {
+    return refused({Code::kInvalid, 0, "a report begins (`since`) before it ends (`until`, now)"});
+  }
+  Outcome outcome;
+  outcome.long_answer = std::make_shared<ReportAnswer>(parts_.recorder, parts_.views, caller.uid,
+                                                       std::move(reply), *by);
+  return outcome;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,229 @@
+// The calls that change jobs, and write them out: part of job_methods.cpp.
+#include "daemon/control/calls.h"
+#include "daemon/control/control_methods.h"
+#include "daemon/leases/turn_wishes.h"
+#include "daemon/supervised/job_output.h"
+#include "daemon/supervised/jobs.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+const std::string* value_of(const Environment& environment, const std::string& name) {
+  const auto found = std::find_if(environment.begin(), environment.end(),
+                                  [&name](const auto& each) { return each.first == name; });
+  return found == environment.end() ? nullptr : &found->second;
+}
+
+void set_value(Environment& environment, const std::string& name, const std::string& value) {
+  for (auto& [each, old] : environment) {
+    if (each != name) continue;
+    old = value;
+    return;
+  }
+  environment.emplace_back(name, value);
+}
+
+Result<jobs::RestartPolicy> restart_of(const std::string& word) {
+  const auto restart = jobs::parse_restart_policy(word);
+  if (restart) return *restart;
+  return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
+}
+
+Result<jobs::JobSpec> changed(jobs::JobSpec spec, const proto::UpdateJob& call) {
+  if (call.command) spec.command = *call.command;
+  if (call.options) spec.options = *call.options;
+  if (call.workdir) spec.workdir = *call.workdir;
+  if (call.after) spec.after = *call.after;
+  if (call.restart) {
+    GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(*call.restart));
+  }
+  if (call.output) {
+    GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(call.output));
+  }
+  for (const proto::Variable& each : call.environment.value_or(std::vector<proto::Variable>())) {
+    set_value(spec.environment, each.name, each.value);
+  }
+  return spec;
+}
+
+// `known`: the job of this name that there is; null: none.
+Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* known) {
+  jobs::JobSpec spec;
+  spec.name = told.name;
+  spec.command = told.command;
+  spec.options = told.options;
+  spec.workdir = told.workdir;
+  spec.after = told.after;
+  GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(told.restart));
+  GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(told.output));
+  for (const proto::Variable& each : told.environment) {
+    set_value(spec.environment, each.name, each.value);
+  }
+  for (const std::string& name : told.variables) {
+    const std::string* value = known ? value_of(known->spec.environment, name) : nullptr;
+    if (value == nullptr) {
+      return fail(Code::kInvalid,
+                  fmt::format("job {}: the variable {} has no value", told.name, name));
+    }
+    set_value(spec.environment, name, *value);
+  }
+  // The order of variables means nothing.
+  if (known &&
+      std::is_permutation(spec.environment.begin(), spec.environment.end(),
+                          known->spec.environment.begin(), known->spec.environment.end())) {
+    spec.environment = known->spec.environment;
+  }
+  return spec;
+}
+
+proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
+  proto::JobDefinition out;
+  out.name = job.spec.name;
+  out.command = job.spec.command;
+  out.options = job.spec.options;
+  out.workdir = job.spec.workdir;
+  out.restart = jobs::to_string(job.spec.restart);
+  out.after = job.spec.after;
+  if (job.spec.output != jobs::Output::kFile) out.output = jobs::to_string(job.spec.output);
+  for (const auto& [name, value] : job.spec.environment) {
+    if (secrets) {
+      out.environment.push_back({name, value});
+    } else {
+      out.variables.push_back(name);
+    }
+  }
+  const jobs::Phase phase = job.life.state().phase;
+  out.start = phase != jobs::Phase::kStopped && phase != jobs::Phase::kFinished &&
+              phase != jobs::Phase::kFailed;
+  return out;
+}
+
+// Root can read them in the store.
+bool may_have_secrets(const Caller& caller, const JobEntry& job) {
+  return caller.uid == job.uid || caller.uid == 0;
+}
+
+Error secrets_of_others() {
+  return {Code::kDenied, 0,
+          "only their owner and root can read the values of variables: leave out --with-secrets"};
+}
+
+const char* to_string(Jobs::Change change) {
+  switch (change) {
+    case Jobs::Change::kAdded:
+      return "added";
+    case Jobs::Change::kChanged:
+      return "changed";
+    case Jobs::Change::kUnchanged:
+      break;
+  }
+  return "unchanged";
+}
+
+}  // namespace
+
+// Within the limits of its owner, whoever changes it: its next start will be its owner's.
+Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntry& job,
+                                             const proto::UpdateJob& call) {
+  proto::Update update{{}, call.memory, call.soft_limit, call.note, call.seconds};
+  update.priority = call.priority;
+  update.quantum = call.quantum;
+  const auto said = [&update] {
+    return update.memory || update.soft_limit || update.note || update.seconds || update.priority ||
+           update.quantum;
+  };
+  const LeaseEntry* lease = job.lease ? parts_.leases.find(*job.lease) : nullptr;
+  // A reservation is not the job's.
+  if (!lease || lease->cause || lease->lease.kind != LeaseKind::kJob) return false;
+  update.lease_id = *job.lease;
+  // Whole GPUs have no limit that could be changed, and only swap leases take turns.
+  bool all = true;
+  if (lease->lease.exclusive() && (update.memory || update.soft_limit)) {
+    update.memory = update.soft_limit = std::nullopt;
+    all = false;
+  }
+  if (!lease->lease.swap() && update.quantum) {
+    update.quantum = std::nullopt;
+    all = false;
+  }
+  if (!said()) return false;
+  GPUROTA_TRY(check_update(caller, *lease, update));
+  UpdateRequest request{update.memory, update.soft_limit, update.note};
+  if (update.seconds) request.lasts = std::chrono::seconds(*update.seconds);
+  if (update.priority) {
+    GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(update.priority));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(request.quantum,
+                           read_quantum(update.quantum, parts_.views.is_administrator(job.uid)));
+  GPUROTA_TRY(parts_.updates.update(*job.lease, request));
+  return all;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::UpdateJob& call) {
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  constexpr std::int64_t kMostSeconds = std::int64_t{100000} * 3600;
+  if (call.seconds && (*call.seconds < 1 || *call.seconds > kMostSeconds)) {
+    return refused({Code::kInvalid, 0, "a time is from 1 s to 100000 h"});
+  }
+  // Else the command of its owner would be somebody else's.
+  if ((*job)->uid != caller.uid && (call.command || call.environment || call.workdir)) {
+    return refused({Code::kDenied, 0,
+                    "only its owner can change what a job executes; administrators can change its "
+                    "limits and its restart"});
+  }
+  const auto spec = changed((*job)->spec, call);
+  if (!spec) return refused(spec.error());
+  if (const auto may = jobs::check_spec(*spec); !may) return refused(may.error());
+  const auto live = update_lease_of(caller, **job, call);
+  if (!live) return refused(live.error());
+  if (const auto done = parts_.jobs->change((*job)->id, *spec); !done) return refused(done.error());
+  return replied<proto::UpdateJob>({describe_job(**job), *live});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) {
+  const bool secrets = call.secrets.value_or(false);
+  proto::ExportJobs::Reply reply;
+  if (call.name) {
+    const auto job = own_job(caller, *call.name, call.user);
+    if (!job) return refused(job.error());
+    if (secrets && !may_have_secrets(caller, **job)) return refused(secrets_of_others());
+    reply.jobs.push_back(definition_of(**job, secrets));
+    return replied<proto::ExportJobs>(reply);
+  }
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  for (const auto& [id, job] : parts_.jobs->entries()) {
+    const bool meant = call.user ? is_user(job.user, job.uid, *call.user) : job.uid == caller.uid;
+    if (!meant || job.is_removed() || (job.uid != caller.uid && !administrator)) continue;
+    if (secrets && !may_have_secrets(caller, job)) return refused(secrets_of_others());
+    reply.jobs.push_back(definition_of(job, secrets));
+  }
+  const auto may = check_meant(meant(caller, "job", {}, call.user), !reply.jobs.empty());
+  if (!may) return refused(may.error());
+  return replied<proto::ExportJobs>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ApplyJobs& call) {
+  std::vector<Jobs::Wanted> wanted;
+  for (const proto::JobDefinition& each : call.jobs) {
+    auto spec = spec_of(each, parts_.jobs->find(caller.uid, each.name));
+    if (!spec) return refused(spec.error());
+    wanted.push_back({std::move(*spec), each.start});
+  }
+  const auto changes = parts_.jobs->apply(caller.uid, std::move(wanted));
+  if (!changes) return refused(changes.error());
+  proto::ApplyJobs::Reply reply;
+  for (std::size_t i = 0; i < changes->size(); ++i) {
+    reply.changes.push_back({call.jobs[i].name, to_string((*changes)[i])});
+  }
+  return replied<proto::ApplyJobs>(reply);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,167 @@
+// The calls about jobs: another part of control_methods.cpp. A user sees and changes their own;
+// administrators see all, and say whose they mean.
+#include "daemon/control/calls.h"
+#include "daemon/control/control_methods.h"
+#include "daemon/supervised/job_output.h"
+#include "daemon/supervised/jobs.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+
+Result<jobs::Output> output_of(const std::optional<std::string>& word) {
+  if (!word) return jobs::Output::kFile;
+  const auto output = jobs::parse_output(*word);
+  if (!output)
+    return fail(Code::kInvalid, "the output of a job goes to a 'file' or to the 'journal'");
+  if (*output == jobs::Output::kJournal) GPUROTA_TRY(keeper::check_journal());
+  return *output;
+}
+
+namespace {
+
+std::optional<std::string> text_or_nothing(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+Result<jobs::JobSpec> spec_of(const proto::AddJob& call) {
+  jobs::JobSpec spec;
+  spec.name = call.name;
+  spec.options = call.options;
+  spec.command = call.command;
+  spec.workdir = call.workdir.value_or("");
+  for (const proto::Variable& variable : call.environment) {
+    spec.environment.emplace_back(variable.name, variable.value);
+  }
+  const auto restart = jobs::parse_restart_policy(call.restart.value_or("no"));
+  if (!restart) return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
+  spec.restart = *restart;
+  spec.after = call.after.value_or(std::vector<std::string>());
+  GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(call.output));
+  return spec;
+}
+
+}  // namespace
+
+proto::Job ControlMethods::describe_job(const JobEntry& job) const {
+  const jobs::JobState& state = job.life.state();
+  proto::Job shown;
+  shown.name = job.spec.name;
+  shown.uid = job.uid;
+  shown.user = job.user;
+  shown.state = jobs::to_string(state.phase);
+  shown.detail = text_or_nothing(state.end_detail);
+  if (state.phase == jobs::Phase::kRunning && state.asking) shown.detail = "it is just starting";
+  shown.command = job.spec.command;
+  shown.options = job.spec.options;
+  shown.workdir = job.spec.workdir;
+  for (const auto& [name, value] : job.spec.environment) shown.variables.push_back(name);
+  shown.restart = jobs::to_string(job.spec.restart);
+  shown.output = jobs::to_string(job.spec.output);
+  shown.after = job.spec.after;
+  shown.since = state.started;
+  shown.failures = state.failures;
+  for (const jobs::RunEnd& end : state.history) {
+    shown.runs.push_back({end.started, end.ended, jobs::to_string(end.reason), end.code,
+                          text_or_nothing(end.detail)});
+  }
+  if (job.lease && parts_.leases.find(*job.lease)) shown.lease_id = job.lease;
+  // Like everybody who runs something, it waits in the queue.
+  for (const QueueEntry& entry : parts_.queue.entries()) {
+    if (entry.asked.uid != job.uid || entry.asked.kind != LeaseKind::kJob) continue;
+    if (state.phase != jobs::Phase::kRunning) continue;
+    if (parts_.jobs->job_of(entry.holder.id) != &job) continue;
+    shown.state = jobs::to_string(jobs::Phase::kWaiting);
+    shown.since = entry.since;
+    shown.request_id = entry.id;
+    shown.position = entry.waiting.position;
+    shown.detail = entry.reason.text;
+    if (!entry.reason.next.empty()) *shown.detail += "; " + entry.reason.next;
+  }
+  return shown;
+}
+
+Meant ControlMethods::meant(const Caller& caller, const char* what,
+                            const std::optional<std::string>& name,
+                            const std::optional<std::string>& user) const {
+  return {what,
+          name.value_or(""),
+          user,
+          caller.uid,
+          parts_.views.user_name(caller.uid),
+          parts_.views.is_administrator(caller.uid),
+          [&users = parts_.users](const std::string& who) { return users.may_exist(who); }};
+}
+
+Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std::string& name,
+                                                const std::optional<std::string>& user) const {
+  return find_meant(parts_.jobs->entries(), meant(caller, "job", name, user));
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {
+  auto spec = spec_of(call);
+  if (!spec) return refused(spec.error());
+  const auto added = parts_.jobs->add(caller.uid, std::move(*spec));
+  if (!added) return refused(added.error());
+  return replied<proto::AddJob>({describe_job(**added)});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ListJobs& call) {
+  const bool administrator = parts_.views.is_administrator(caller.uid);
+  if (call.name) {
+    const auto job = own_job(caller, *call.name, call.user);
+    if (!job) return refused(job.error());
+    return replied<proto::ListJobs>({{describe_job(**job)}});
+  }
+  proto::ListJobs::Reply reply;
+  for (const auto& [id, job] : parts_.jobs->entries()) {
+    if (job.is_removed() && !job.keeper) continue;  // but for the store it is gone
+    if (job.uid != caller.uid && !administrator) continue;
+    if (call.user && !is_user(job.user, job.uid, *call.user)) continue;
+    reply.jobs.push_back(describe_job(job));
+  }
+  const auto may = check_meant(meant(caller, "job", {}, call.user), !reply.jobs.empty());
+  if (!may) return refused(may.error());
+  return replied<proto::ListJobs>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ControlJob& call) {
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  Jobs::What what = Jobs::What::kStart;
+  if (call.action == "stop") {
+    what = Jobs::What::kStop;
+  } else if (call.action == "restart") {
+    what = Jobs::What::kRestart;
+  } else if (call.action == "remove") {
+    what = Jobs::What::kRemove;
+  } else if (call.action != "start") {
+    return refused({Code::kInvalid, 0, "a job can be started, stopped, restarted or removed"});
+  }
+  const auto done = parts_.jobs->control((*job)->id, what, call.force.value_or(false));
+  if (!done) return refused(done.error());
+  return replied<proto::ControlJob>({});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  if ((*job)->spec.output == jobs::Output::kJournal) {
+    return refused({Code::kUnavailable, 0,
+                    fmt::format("its output goes to the journal: journalctl -t {} _UID={}",
+                                keeper::journal_name((*job)->spec.name), (*job)->uid)});
+  }
+  const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
+  std::optional<jobs::LogCursor> from;
+  if (call.cursor && !(from = jobs::parse_log_cursor(*call.cursor))) {
+    return refused({Code::kInvalid, 0, "this is not a valid position in a log"});
+  }
+  const auto part = parts_.jobs->read_log((*job)->id, from, std::min(most, kMostLogBytes));
+  if (!part) return refused(part.error());
+  return replied<proto::ReadJobLog>({part->text, to_string(part->next), part->missed});
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,37 @@
+// What a call comes to for which there is not enough memory: an error, where it has changed nothing. Those that change
+// something begin only with a whole reserve (base/memory_reserve.h). For control_server.cpp.
+#pragma once
+
+#include "daemon/control/control_server.h"
+#include "proto/codec.h"
+
+#include <new>
+#include <string_view>
+
+namespace gpurota::daemon {
+
+inline proto::WireError no_memory() {
+  return proto::wire_error(
+      {Code::kUnavailable, 0, "gpurotad is short of memory: nothing was done, try again"});
+}
+
+// A text may be short, and what it says large.
+inline tl::expected<proto::Call, proto::BadCall> parse_within_memory(std::string_view text) {
+  try {
+    return proto::parse_call(text);
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected(proto::BadCall{no_memory(), false});
+  }
+}
+
+// `serve` changes nothing.
+template <class Serve>
+Outcome look_within_memory(const Serve& serve) {
+  try {
+    return serve();
+  } catch (const std::bad_alloc&) {
+    return {proto::error_json(no_memory()), {}, {}, {}, {}};
+  }
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,250 @@
+// What one user may see of another, in every view that the control socket has: status, ps, events, report,
+// refusals. A new view that shows a secret fails here as soon as it is asked.
+#include "base/log.h"
+#include "daemon/control/control_methods.h"
+#include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
+#include "daemon/tenants/swap_tenants.h"
+#include "daemon/tenants/turn_keeper.h"
+#include "store/sqlite_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::FakeProcesses;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uid_t kAlice = 1000, kBob = 1001, kRoot = 0;
+
+class PrivacyTest : public FakeWorldTest,
+                    public Owners,
+                    public LeaseEnforcement,
+                    public DaemonSelf,
+                    public Reloading {
+ protected:
+  PrivacyTest()
+      : store(*store::SqliteStore::open_in_memory()),
+        recorder({loop, store.get(), "", config, processes, gpus, [this] { return wall(); }}),
+        world(loop, *store, processes, gpus, grants, config, [this] { return wall(); }),
+        attribution(processes, world.members),
+        automatic({queue, leases, attribution, processes, gpus, config, world.users}),
+        turns({loop, config, gpus, world.states, leases, recorder, world.users, *this}),
+        records(leases, recorder),
+        swap({loop, processes, turns, grants, config, world.users, world.samples, records}),
+        tenants({.loop = loop,
+                 .processes = processes,
+                 .leases = leases,
+                 .grants = grants,
+                 .config = config,
+                 .budgets = world.budgets,
+                 .automatic = automatic,
+                 .swap = swap,
+                 .gpus = gpus,
+                 .samples = world.samples,
+                 .attribution = attribution,
+                 .records = records}),
+        keeper({.loop = loop,
+                .processes = processes,
+                .config = config,
+                .gpus = gpus,
+                .leases = leases,
+                .attribution = attribution,
+                .recorder = recorder,
+                .states = world.states,
+                .tenants = tenants,
+                .owners = *this,
+                .enforcement = *this,
+                .samples = world.samples,
+                .groups = world.users,
+                .wall_clock = [this] { return wall(); }}),
+        views({.config = config,
+               .processes = processes,
+               .gpus = gpus,
+               .leases = leases,
+               .queue = queue,
+               .grants = grants,
+               .tenants = tenants,
+               .attribution = attribution,
+               .users = world.users,
+               .watch = keeper,
+               .turns = turns,
+               .states = world.states,
+               .loop = loop,
+               .wall_clock = [this] { return wall(); }}),
+        methods({.leases = leases,
+                 .queue = queue,
+                 .gpus = gpus,
+                 .views = views,
+                 .tenant_socket = "",
+                 .preload = "/libgpurota.so",
+                 .driver = driver,
+                 .self = *this,
+                 .reloading = *this,
+                 .samples = world.samples,
+                 .recorder = recorder,
+                 .states = world.states,
+                 .rooms = world.rooms,
+                 .allowances = world.allowances,
+                 .updates = world.updates,
+                 .users = world.users,
+                 .grants = grants,
+                 .wall_clock = [this] { return wall(); }}) {
+    leases.add_listener(recorder);
+    log::set_sink([](log::Level, const std::string&) {});
+    processes.set_user(kAlice, "alice");
+    EXPECT_TRUE(recorder.start({}));
+    make_world();
+  }
+  ~PrivacyTest() override { log::set_sink({}); }
+
+  void tell_owner(LeaseId, const std::string&) override {}
+  void release(LeaseId, const std::string&) override {}
+  void on_over_limit(LeaseId, const std::string&) override {}
+  std::vector<proto::Check> doctor(uid_t) override { return {}; }
+  proto::Health::Reply health() const override { return {}; }
+  Result<void> reload() override { return {}; }
+
+  WallTime wall() const {
+    return WallTime(1000h) +
+           std::chrono::duration_cast<std::chrono::milliseconds>(loop.now().time_since_epoch());
+  }
+
+  // Alice has a lease with a secret command and note, and beside it a secret program without one.
+  void make_world() {
+    AcquireRequest request;
+    request.uid = kAlice;
+    FakeProcesses::Spawn cli;
+    cli.uid = kAlice;
+    request.process = processes.id_of(processes.spawn(cli));
+    request.placement.memory = SizeSpec{gib(20), 0};
+    request.command = {"secret-command"};
+    request.note = "secret-note";
+    id = (*queue.acquire(request))->lease.id;
+    FakeProcesses::Spawn command;
+    command.uid = kAlice;
+    command.parent = request.process.pid;
+    command.command = {"secret-command"};
+    const pid_t main = processes.spawn(command);
+    EXPECT_TRUE(leases.start(id, main, false));
+    FakeProcesses::Spawn without;
+    without.uid = kAlice;
+    without.command = {"secret-stray"};
+    without.pid = 77123;
+    const pid_t stray = processes.spawn(without);
+    GpuSample sample;
+    sample.uuid = kGpu;
+    sample.used = gib(4);
+    sample.processes = {{main, gib(1), false}, {stray, gib(3), false}};
+    gpus.find(kGpu)->sample = sample;
+    keeper.on_look(keeper.look_at(sample));
+    loop.advance(1min);
+  }
+
+  template <class Method>
+  std::string ask(uid_t uid, Method method) {
+    FakeProcesses::Spawn client;
+    client.uid = uid;
+    const Caller caller{processes.id_of(processes.spawn(client)), uid};
+    const Outcome outcome = methods.call(caller, proto::Call{std::move(method), false, false});
+    std::optional<std::string> answer = outcome.answer;
+    if (outcome.long_answer) answer.reset();
+    while (!answer) answer = outcome.long_answer->go_on();
+    return *answer;
+  }
+  // All that a user can ask for.
+  std::vector<std::string> everything(uid_t uid) {
+    proto::Report notes;
+    notes.by = "note";
+    proto::Acquire whole;
+    proto::Update foreign;
+    foreign.lease_id = id;
+    foreign.note = "x";
+    proto::Release release;
+    release.lease_id = uid == kBob ? id : LeaseId{999};
+    return {ask(uid, proto::Status{}), ask(uid, proto::ListProcesses{}),
+            ask(uid, proto::Events{}), ask(uid, notes),
+            ask(uid, whole),           ask(uid, proto::Hold{id}),
+            ask(uid, release),         ask(uid, proto::ListRequests{})};
+  }
+  bool any_has(const std::vector<std::string>& answers, const std::string& text) {
+    return std::any_of(answers.begin(), answers.end(),
+                       [&](const std::string& a) { return a.find(text) != a.npos; });
+  }
+
+  std::unique_ptr<store::SqliteStore> store;
+  lease::GrantBook grants;
+  UserBudgets budgets{{config, 1000, 0}};
+  Recorder recorder;
+  LeaseWorld world;
+  LeaseManager& leases = world.leases;
+  Queue& queue = world.queue;
+  DriverState driver;
+  Attribution attribution;
+  AutomaticLeases automatic;
+  TurnKeeper turns;
+  TenantRecords records;
+  SwapTenants swap;
+  TenantServer tenants;
+  WatchKeeper keeper;
+  Views views;
+  ControlMethods methods;
+  LeaseId id;
+};
+
+TEST_F(PrivacyTest, OthersSeeWhoAndHowMuchButNeitherCommandNorNoteNorPid) {
+  const auto answers = everything(kBob);
+  for (const std::string& answer : answers) {
+    EXPECT_THAT(answer, Not(HasSubstr("secret"))) << answer;
+    EXPECT_THAT(answer, Not(HasSubstr("77123"))) << answer;
+  }
+  EXPECT_TRUE(any_has(answers, "alice"));
+  EXPECT_TRUE(any_has(answers, "unreserved_use"));
+  EXPECT_THAT(answers[3], HasSubstr("\"key\":null")) << "others' notes are one row";
+}
+
+TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
+  proto::Release release;
+  release.lease_id = LeaseId{999};
+  ask(kAlice, release);
+  EXPECT_THAT(ask(kBob, proto::Events{}), Not(HasSubstr("was refused")));
+  EXPECT_THAT(ask(kAlice, proto::Events{}), HasSubstr("Release was refused"));
+  EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("Release was refused"));
+}
+
+// The refusal tells what they have.
+TEST_F(PrivacyTest, WhatSomebodyMayHaveIsForThemAndAdministratorsToAsk) {
+  proto::CheckRequest check;
+  check.uid = kAlice;
+  check.request.priority = 5;
+  EXPECT_THAT(ask(kBob, check), HasSubstr("Denied"));
+  for (const uid_t who : {kAlice, kRoot}) {
+    EXPECT_THAT(ask(who, check), HasSubstr("priorities up to 0"));
+  }
+}
+
+TEST_F(PrivacyTest, TheOwnerAndAdministratorsSeeAllOfIt) {
+  for (const uid_t viewer : {kAlice, kRoot}) {
+    const auto answers = everything(viewer);
+    for (const std::size_t view : {0u, 1u, 2u}) {
+      EXPECT_THAT(answers[view], HasSubstr("secret")) << view;
+      EXPECT_THAT(answers[view], HasSubstr("77123")) << view;
+    }
+    EXPECT_THAT(answers[3], HasSubstr("secret-note"));
+  }
+}
+
+TEST_F(PrivacyTest, ASiteMayOpenIt) {
+  config.privacy = config::Privacy::kOpen;
+  const auto answers = everything(kBob);
+  EXPECT_THAT(answers[0], HasSubstr("secret-command"));
+  EXPECT_THAT(answers[2], HasSubstr("secret-stray"));
+  EXPECT_THAT(answers[3], HasSubstr("secret-note"));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,161 @@
+// The calls about waiting, and about GPUs out of service: another part of control_methods.cpp.
+#include "daemon/control/calls.h"
+#include "daemon/control/control_methods.h"
+#include "daemon/supervised/jobs.h"
+#include "lease/gpu_selector.h"
+#include "proto/codec.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::daemon {
+namespace {
+
+std::string refusal_json(const lease::Refusal& refusal) {
+  const Error& error = refusal.error;
+  return proto::error_json(error.code == Code::kNoGpu
+                               ? proto::no_gpu_error(error.message, refusal.free, refusal.total)
+                               : proto::wire_error(error));
+}
+
+}  // namespace
+
+std::string ControlMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
+  proto::Enqueue::Reply reply;
+  reply.lease = parts_.views.lease(lease, caller.uid);
+  reply.environment = environment_of(lease);
+  if (!lease.lease.exclusive()) reply.preload = parts_.preload;
+  return proto::reply_json<proto::Enqueue>(reply);
+}
+
+std::string ControlMethods::waits(const Caller& caller, const QueueEntry& entry) const {
+  proto::Enqueue::Reply reply;
+  reply.request = parts_.views.request(entry, caller.uid);
+  return proto::reply_json<proto::Enqueue>(reply, true);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
+  // Like no other, of this daemon or of an earlier one.
+  std::string ticket = fmt::format("acquire-{}-{}-{}", caller.process.pid,
+                                   parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);
+  return ask(caller, call.request, std::move(ticket), Waiting::kForFillersOnly);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
+  return ask(caller, call.request, call.ticket, Waiting::kInTheQueue);
+}
+
+Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wanted,
+                            std::string ticket, Waiting waiting) {
+  if (const auto error = parts_.driver.error) {
+    return refused_to(caller, refused(*error), error->message);
+  }
+  auto request = request_of(caller, wanted);
+  if (!request) return refused_to(caller, refused(request.error()), request.error().message);
+  request->ticket = std::move(ticket);
+  request->at_once = waiting == Waiting::kForFillersOnly;
+  const auto place = parts_.queue.enqueue(*request);
+  if (place && place->lease) {
+    Outcome outcome;
+    outcome.answer = granted(caller, *place->lease);
+    if (place->lease->holder && !place->lease->main) outcome.acquired = place->lease->lease.id;
+    return outcome;
+  }
+  // It may be that a GPU looks taken only because nobody has looked since.
+  if (place || place.error().error.code == Code::kNoGpu) {
+    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
+  }
+  Outcome outcome;
+  if (!place) {
+    outcome.answer = refusal_json(place.error());
+    return refused_to(caller, std::move(outcome), place.error().error.message);
+  }
+  // Who waits for fillers only is told when they have gone.
+  if (!request->at_once) outcome.answer = waits(caller, *place->entry);
+  outcome.waits = place->entry->id;
+  return outcome;
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call) {
+  const Caller owner{caller.process, call.uid.value_or(caller.uid)};
+  if (owner.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, "only administrators can query other users' limits"});
+  }
+  if (parts_.driver.error) return replied<proto::CheckRequest>({});
+  const auto request = request_of(owner, call.request);
+  if (!request) return refused(request.error());
+  const auto allowed = parts_.allowances.check_ever(*request, parts_.queue.held_by(request->uid));
+  if (!allowed) return refused(allowed.error());
+  const auto never = lease::impossible(request->placement, parts_.rooms.list());
+  return never ? refused(never->error) : replied<proto::CheckRequest>({});
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::GetEnvironment& call) {
+  const auto entry = own_lease(caller, call.lease_id);
+  if (!entry) return refused(entry.error());
+  proto::GetEnvironment::Reply reply;
+  reply.lease = parts_.views.lease(**entry, caller.uid);
+  reply.environment = environment_of(**entry);
+  if (!(*entry)->lease.exclusive()) reply.preload = parts_.preload;
+  return replied<proto::GetEnvironment>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::ListRequests&) {
+  proto::ListRequests::Reply reply;
+  for (const QueueEntry& entry : parts_.queue.entries()) {
+    reply.requests.push_back(parts_.views.request(entry, caller.uid));
+  }
+  return replied<proto::ListRequests>(reply);
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
+  const QueueEntry* entry = parts_.queue.find(call.request_id);
+  if (!entry) {
+    return refused({Code::kNotFound, 0,
+                    fmt::format("there is no request {}: it may have been served or cancelled",
+                                to_string(call.request_id))});
+  }
+  if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});
+  }
+  const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid);
+  if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.id, why);
+  parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why});
+  return replied<proto::Cancel>({});
+}
+
+Result<void> ControlMethods::set_draining(const Caller& caller,
+                                          const std::vector<std::string>& names, bool draining,
+                                          const std::string& reason) {
+  if (names.empty()) return fail(Code::kInvalid, "no GPU is named");
+  std::vector<GpuUuid> gpus;
+  for (const std::string& name : names) {
+    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, parts_.gpus.infos()));
+    gpus.push_back(std::move(uuid));
+  }
+  for (const GpuUuid& gpu : gpus) {
+    if (!draining && !parts_.states.of(gpu).draining) continue;
+    GPUROTA_TRY(parts_.states.set_draining(gpu, draining, reason));
+    Recorder::Event event;
+    event.type = draining ? proto::EventType::kGpuDrained : proto::EventType::kGpuUndrained;
+    event.gpu = gpu;
+    event.uid = caller.uid;
+    event.message = fmt::format("GPU {} is {}{}{}", parts_.gpus.name_of(gpu),
+                                draining ? "out of service" : "in service again",
+                                reason.empty() ? "" : ": ", reason);
+    parts_.recorder.record(std::move(event));
+  }
+  parts_.queue.poke();
+  return {};
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Drain& call) {
+  const auto set = set_draining(caller, call.gpu_ids, true, call.reason.value_or(""));
+  return set ? replied<proto::Drain>({}) : refused(set.error());
+}
+
+Outcome ControlMethods::on(const Caller& caller, const proto::Undrain& call) {
+  const auto set = set_draining(caller, call.gpu_ids, false, "");
+  return set ? replied<proto::Undrain>({}) : refused(set.error());
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,58 @@
+// Answers that are the same for many callers, kept as text until something that they show changes.
+//
+// Who changes what a view shows says so (changed()); a page that asks every second, and a thousand of
+// them, then cost one making. Kept per class of viewers, since privacy decides what each class sees.
+// State thread only.
+#pragma once
+
+#include "daemon/leases/lease_entry.h"
+#include "daemon/leases/queue.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class SharedAnswers final : public LeaseListener, public RequestListener {
+ public:
+  using Text = std::shared_ptr<const std::string>;
+  enum class About { kStatus, kProcesses };
+  // Users that are not administrators, at a time; each text may be some hundred kilobytes.
+  static constexpr std::size_t kMost = 64;
+
+  void changed() { ++version_; }
+  void on_lease_change(const LeaseEntry&, bool) override { changed(); }
+  void on_settled() override { changed(); }
+
+  // `viewer`: empty for those who see everything. `grants`: the grant book's count of changes, which is
+  // part of what must not have changed. `make` returns the text.
+  template <class Make>
+  Text get(About about, std::optional<uid_t> viewer, std::uint64_t grants, const Make& make) {
+    const Version now{version_, grants};
+    const auto it = kept_.find({about, viewer});
+    if (it != kept_.end() && it->second.version == now) return it->second.text;
+    if (it == kept_.end() && kept_.size() >= kMost) kept_.clear();
+    Kept& kept = kept_[{about, viewer}];
+    kept = {now, std::make_shared<const std::string>(make())};
+    return kept.text;
+  }
+
+ private:
+  using Version = std::pair<std::uint64_t, std::uint64_t>;
+  struct Kept {
+    Version version;
+    Text text;
+  };
+
+  std::uint64_t version_ = 0;
+  std::map<std::pair<About, std::optional<uid_t>>, Kept> kept_;
+};
+
+}  // namespace gpurota::daemon

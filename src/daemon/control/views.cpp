@@ -1,0 +1,344 @@
+#include "daemon/control/views.h"
+
+#include "base/text.h"
+#include "core/model_name.h"
+#include "daemon/tenants/turn_keeper.h"
+#include "proto/codec.h"
+#include "proto/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace gpurota::daemon {
+namespace {
+
+// Processes of a lease whose command lines are read for the model: its launcher is among the first.
+constexpr std::ptrdiff_t kMostAsked = 2;
+
+std::optional<proto::LibraryState> library_state(watch::Library library) {
+  switch (library) {
+    case watch::Library::kNotAsked:
+      break;
+    case watch::Library::kUnknown:
+      return proto::LibraryState::kUnknown;
+    case watch::Library::kAbsent:
+      return proto::LibraryState::kAbsent;
+    case watch::Library::kSilent:
+      return proto::LibraryState::kSilent;
+    case watch::Library::kAway:
+      return proto::LibraryState::kAway;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
+  Bytes sum;
+  for (const GpuProcess& process : gpu.sample.processes) {
+    if (lease_of(process.pid, gpu.info.uuid) == lease) sum += process.used.value_or(Bytes());
+  }
+  return sum;
+}
+
+std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
+  const Attribution::Owner& owner = parts_.attribution.owner_of(pid);
+  if (owner.lease || !owner.uid) return owner.lease;
+  return find_reservation(parts_.leases, *owner.uid, gpu);
+}
+
+proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
+  proto::Lease lease;
+  lease.lease_id = entry.lease.id;
+  lease.share = entry.lease.exclusive() ? proto::Share::kExclusive
+                : entry.lease.swap()    ? proto::Share::kSwap
+                                        : proto::Share::kSlice;
+  lease.priority = entry.lease.priority;
+  if (entry.lease.quantum) lease.quantum_ms = entry.lease.quantum->count();
+  lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
+  lease.state = entry.cause                                 ? proto::LeaseState::kEnding
+                : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired
+                                                            : proto::LeaseState::kActive;
+  lease.uid = entry.lease.uid;
+  lease.user = parts_.processes.user_name(entry.lease.uid);
+  if (!entry.lease.as_name.empty()) lease.as_name = entry.lease.as_name;
+  lease.since = entry.lease.since;
+  lease.ends = entry.lease.ends;
+  std::set<pid_t> pids;
+  for (const LeaseGpu& share : entry.lease.gpus) {
+    proto::LeaseGpu shown{.index = -1, .label = "lost"};  // unless it is there
+    shown.uuid = share.uuid;
+    shown.limit_bytes = share.limit;
+    if (!share.oversize.is_zero()) {
+      shown.limit_bytes = *share.limit + share.oversize;
+      shown.oversize_bytes = share.oversize;
+    }
+    shown.soft_limit_bytes = share.soft_limit;
+    if (const GpuEntry* gpu = parts_.gpus.find(share.uuid)) {
+      shown.index = gpu->info.index;
+      shown.label = parts_.gpus.name_of(share.uuid);
+      shown.used_bytes = used_by(entry.lease.id, *gpu);
+      for (const GpuProcess& process : gpu->sample.processes) {
+        if (lease_of(process.pid, share.uuid) == entry.lease.id) {
+          pids.insert(process.pid);
+          ++shown.processes;
+        }
+      }
+    }
+    if (const lease::Account* account = parts_.grants.find(entry.lease.id, share.uuid).if_there()) {
+      shown.granted_bytes = account->charged();
+    }
+    if (share.swap) {
+      const sched::Holding held = parts_.turns.holding(entry.lease.id, share.uuid);
+      shown.granted_bytes = held.resident + held.coming + held.wired + held.beside + held.lingering;
+    }
+    lease.gpus.push_back(std::move(shown));
+  }
+  lease.processes = static_cast<int>(pids.size());
+  if (!sees_all(viewer, entry.lease.uid)) return lease;
+  if (entry.main) lease.pid = entry.main->pid();
+  if (!entry.commands.empty()) lease.pid = entry.commands.begin()->first;
+  lease.command = proto::sendable_command(entry.lease.command);
+  lease.note = entry.lease.note;
+  lease.model = model_of(entry.lease.command);
+  for (auto pid = pids.begin(); !lease.model && pid != pids.end(); ++pid) {
+    if (std::distance(pids.begin(), pid) >= kMostAsked) break;
+    if (const auto command = parts_.processes.command_of(*pid)) lease.model = model_of(*command);
+  }
+  return lease;
+}
+
+proto::Gpu Views::gpu(const GpuEntry& entry) const {
+  proto::Gpu gpu;
+  gpu.index = entry.info.index;
+  gpu.label = parts_.gpus.name_of(entry.info.uuid);
+  gpu.uuid = entry.info.uuid;
+  gpu.name = entry.info.name;
+  gpu.pci = entry.info.pci;
+  if (!entry.info.parent.value.empty()) gpu.parent = entry.info.parent;
+  gpu.memory_bytes = entry.info.memory;
+  gpu.used_bytes = entry.sample.used;
+  gpu.unreserved_bytes = parts_.states.unreserved(entry.info.uuid).all;
+  bool taken = false;
+  for (const auto& [id, lease] : parts_.leases.entries()) {
+    const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
+    if (!share) continue;
+    gpu.leases.push_back(id);
+    if (!share->swap) gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
+    taken |= lease.lease.kind != LeaseKind::kFiller;
+  }
+  const Bytes unreserved = parts_.states.unreserved(entry.info.uuid).all;
+  const std::string strangers = strangers_on(entry.info.uuid);
+  gpu.unreserved_bytes = unreserved;
+  // Fillers go the moment somebody needs it.
+  gpu.state = taken ? proto::GpuState::kInUse : proto::GpuState::kAvailable;
+  if (unreserved > parts_.config.unreserved_threshold) {
+    gpu.state = proto::GpuState::kUnreservedUse;
+    gpu.detail = fmt::format("{} in use without a lease{}", to_string(unreserved), strangers);
+  } else if (!strangers.empty()) {
+    gpu.detail = "in use without a lease" + strangers;
+  }
+  if (entry.info.mig_enabled) gpu.detail = "split into MIG instances; leases use those instead";
+  gpu.held_for = parts_.queue.held_for(entry.info.uuid);
+  const ports::StoredGpuState& state = parts_.states.of(entry.info.uuid);
+  if (state.draining) {
+    gpu.state = proto::GpuState::kDraining;
+    gpu.detail = state.drain_reason;
+  }
+  if (gpu.leases.empty() && state.idle_since != WallTime()) gpu.idle_since = state.idle_since;
+  gpu.utilisation_percent = entry.sample.load_percent;
+  if (!entry.sample.error.empty()) {
+    gpu.state = proto::GpuState::kError;
+    gpu.detail = entry.sample.error;
+  }
+  return gpu;
+}
+
+proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
+  proto::Request request;
+  request.request_id = entry.id;
+  request.position = entry.waiting.position;
+  request.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.asked.kind));
+  request.uid = entry.asked.uid;
+  request.user = parts_.processes.user_name(entry.asked.uid);
+  if (!entry.asked.as_name.empty()) request.as_name = entry.asked.as_name;
+  request.since = entry.since;
+  const lease::PlacementRequest& placement = entry.asked.placement;
+  request.gpus = placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size());
+  if (!placement.gpus.empty()) request.gpu_ids = placement.gpus;
+  request.memory = placement.memory;
+  request.swap = placement.swap;
+  if (placement.oversize) request.oversize = true;
+  if (entry.asked.lasts) {
+    request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
+  }
+  request.free = entry.waiting.free;
+  std::vector<std::string>& labels = request.planned_labels.emplace();
+  for (const GpuUuid& uuid : entry.waiting.planned) {
+    const GpuEntry* const gpu = parts_.gpus.find(uuid);
+    if (!gpu) continue;
+    request.planned.push_back(gpu->info.index);
+    labels.push_back(parts_.gpus.name_of(uuid));
+  }
+  request.expected = entry.waiting.expected;
+  request.reason = entry.reason.text;
+  if (!entry.reason.next.empty()) request.next = entry.reason.next;
+  request.next_at = entry.reason.next_at;
+  if (!sees_all(viewer, entry.asked.uid)) return request;
+  request.pid = entry.holder.pid();
+  request.command = proto::sendable_command(entry.asked.command);
+  request.note = entry.asked.note;
+  return request;
+}
+
+// " by 2 processes of alice, bob and 1 more": who is on a GPU and should not be.
+std::string Views::strangers_on(const GpuUuid& gpu) const {
+  std::vector<std::string> users;
+  std::size_t processes = 0;
+  bool container = false;
+  for (const watch::Finding& found : parts_.watch.open()) {
+    const bool stranger = found.kind == watch::FindingKind::kUnreservedUse ||
+                          found.kind == watch::FindingKind::kForeignUse;
+    if (found.gpu != gpu || !stranger) continue;
+    users.push_back(found.uid ? parts_.processes.user_name(*found.uid) : "an unknown user");
+    processes += found.processes.size();
+    container |= found.container;
+  }
+  if (users.empty()) return {};
+  std::string text =
+      fmt::format(" by {} process{} of {}", processes, processes == 1 ? "" : "es", users[0]);
+  if (users.size() > 1) text += (users.size() == 2 ? " and " : ", ") + users[1];
+  if (users.size() > 2) text += fmt::format(" and {} more", users.size() - 2);
+  return text +
+         (container ? " (a container is not in the lease of the command that asked for it)" : "");
+}
+
+proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {
+  proto::Finding shown;
+  shown.kind = proto::enum_of<proto::FindingKind>(watch::to_string(found.kind));
+  shown.action = proto::enum_of<proto::FindingAction>(watch::to_string(found.action));
+  if (const GpuEntry* gpu = parts_.gpus.find(found.gpu)) shown.gpu = gpu->info.index;
+  shown.gpu_uuid = found.gpu;
+  shown.lease_id = found.lease;
+  shown.uid = found.uid;
+  if (found.uid) shown.user = parts_.processes.user_name(*found.uid);
+  shown.since = parts_.watch.wall_time(found.since);
+  shown.used_bytes = found.used;
+  shown.process_count = static_cast<int>(found.processes.size());
+  shown.container = found.container;
+  shown.perhaps_of = found.perhaps_of;
+  if (!sees_all(viewer, found.uid)) return shown;
+  shown.processes.emplace();
+  for (const watch::SeenProcess& process : found.processes) {
+    proto::FoundProcess& one = shown.processes->emplace_back();
+    one.pid = process.pid;
+    one.used_bytes = process.used;
+    if (const auto command = parts_.processes.command_of(process.pid)) {
+      one.command = proto::sendable_command(*command);
+    }
+  }
+  return shown;
+}
+
+bool Views::may_know_of(const ports::StoredEvent& stored, uid_t viewer) const {
+  const bool denial = stored.type == proto::to_string(proto::EventType::kCallDenied) ||
+                      stored.type == proto::to_string(proto::EventType::kGrantDenied);
+  return !denial || sees_all(viewer, stored.uid);
+}
+
+proto::Event Views::event(const ports::StoredEvent& stored, uid_t viewer) const {
+  proto::Event shown;
+  shown.event_id = stored.id;
+  shown.time = stored.time;
+  shown.type = proto::enum_of<proto::EventType>(stored.type);
+  shown.lease_id = stored.lease;
+  shown.gpu = stored.gpu_index;
+  if (!stored.gpu.value.empty()) shown.gpu_uuid = stored.gpu;
+  shown.uid = stored.uid;
+  if (stored.uid) shown.user = parts_.processes.user_name(*stored.uid);
+  if (!stored.finding.empty()) {
+    shown.finding = proto::enum_of<proto::FindingKind>(stored.finding);
+  }
+  shown.used_bytes = stored.bytes;
+  shown.count = stored.count;
+  shown.message = stored.message;
+  if (!sees_all(viewer, stored.uid)) return shown;
+  shown.pids = stored.pids;
+  if (!stored.detail.empty()) shown.detail = stored.detail;
+  return shown;
+}
+
+proto::Status::Reply Views::status(uid_t viewer) const {
+  proto::Status::Reply reply;
+  for (const GpuEntry& entry : parts_.gpus.entries()) reply.gpus.push_back(gpu(entry));
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    reply.leases.push_back(lease(entry, viewer));
+  }
+  for (const watch::Finding& found : parts_.watch.open()) {
+    reply.findings.push_back(finding(found, viewer));
+    if (found.kind != watch::FindingKind::kUnused) continue;
+    for (proto::Lease& lease : reply.leases) {
+      for (proto::LeaseGpu& gpu : lease.gpus) {
+        if (lease.lease_id == found.lease && gpu.uuid == found.gpu) {
+          gpu.unused_since = parts_.watch.wall_time(found.since);
+        }
+      }
+    }
+  }
+  return reply;
+}
+
+proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const {
+  proto::Process shown;
+  const Attribution::Owner& owner = parts_.attribution.owner_of(process.pid);
+  shown.uid = owner.uid;
+  if (owner.uid) shown.user = parts_.processes.user_name(*owner.uid);
+  shown.gpu = gpu.info.index;
+  shown.gpu_label = parts_.gpus.name_of(gpu.info.uuid);
+  shown.gpu_uuid = gpu.info.uuid;
+  shown.type = process.graphics ? proto::ProcessType::kGraphics : proto::ProcessType::kCompute;
+  shown.used_bytes = process.used;
+  shown.lease_id = lease_of(process.pid, gpu.info.uuid);
+  const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
+  shown.tenant = use.has_value();
+  shown.library = library_state(parts_.watch.library_of(gpu.info.uuid, process.pid));
+  if (!sees_all(viewer, owner.uid)) return shown;
+  shown.pid = process.pid;
+  if (const auto command = parts_.processes.command_of(process.pid)) {
+    shown.command = proto::sendable_command(*command);
+  }
+  if (use) {
+    shown.allocations = use->allocations;
+    shown.refusals = use->refusals;
+    shown.unhooked = use->unhooked;
+    shown.unhooked_names = use->unhooked_names;
+  }
+  return shown;
+}
+
+// The driver lists what runs on a MIG instance at the whole GPU too: once is enough.
+bool Views::is_on_instance(pid_t pid, const GpuEntry& whole) const {
+  const std::vector<GpuEntry>& gpus = parts_.gpus.entries();
+  if (!whole.info.mig_enabled) return false;
+  return std::any_of(gpus.begin(), gpus.end(), [&](const GpuEntry& gpu) {
+    const std::vector<GpuProcess>& seen = gpu.sample.processes;
+    return gpu.info.parent == whole.info.uuid &&
+           std::any_of(seen.begin(), seen.end(), [&](const auto& p) { return p.pid == pid; });
+  });
+}
+
+proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId> lease) const {
+  proto::ListProcesses::Reply reply;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    for (const GpuProcess& seen : gpu.sample.processes) {
+      if (is_on_instance(seen.pid, gpu)) continue;
+      if (lease && lease_of(seen.pid, gpu.info.uuid) != lease) continue;
+      reply.processes.push_back(process(gpu, seen, viewer));
+    }
+  }
+  return reply;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,85 @@
+// What the daemon tells about its leases, GPUs and processes, to whom. State thread only.
+//
+// The one place where privacy is decided: what belongs to the owner is left out for others, in every
+// view alike.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/attribution.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue.h"
+#include "daemon/tenants/tenant_server.h"
+#include "daemon/users/users.h"
+#include "daemon/watch/watch_keeper.h"
+#include "lease/grant_book.h"
+#include "proto/methods.h"
+
+#include <functional>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class TurnKeeper;
+
+class Views {
+ public:
+  struct Parts {
+    const config::Config& config;
+    ports::Processes& processes;
+    const GpuTable& gpus;
+    const LeaseManager& leases;
+    const Queue& queue;
+    const lease::GrantBook& grants;
+    const TenantServer& tenants;
+    Attribution& attribution;
+    const Users& users;
+    const WatchKeeper& watch;
+    const TurnKeeper& turns;
+    const GpuStates& states;
+    const ports::EventLoop& loop;
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit Views(Parts parts) : parts_(std::move(parts)) {}
+
+  bool is_administrator(uid_t viewer) const { return parts_.users.is_administrator(viewer); }
+  // Whether `viewer` may see what is for the owner only. Nobody but administrators owns what has no
+  // owner. Every view asks this and nothing else.
+  bool sees_all(uid_t viewer, std::optional<uid_t> owner) const {
+    return viewer == owner || is_administrator(viewer) ||
+           parts_.config.privacy == config::Privacy::kOpen;
+  }
+  // Whose views this viewer's are like: everything (nothing here), or what that user may see.
+  std::optional<uid_t> like(uid_t viewer) const {
+    return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
+  }
+  // What somebody was refused is for them and administrators: a counter of theirs.
+  bool may_know_of(const ports::StoredEvent& stored, uid_t viewer) const;
+  proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
+  proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
+  proto::TurnGpu turns(const GpuEntry& gpu, uid_t viewer) const;
+  proto::Request request(const QueueEntry& entry, uid_t viewer) const;
+  proto::Status::Reply status(uid_t viewer) const;
+  std::string user_name(uid_t uid) const { return parts_.processes.user_name(uid); }
+  proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
+
+ private:
+  proto::Gpu gpu(const GpuEntry& entry) const;
+  bool is_on_instance(pid_t pid, const GpuEntry& whole) const;
+  proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
+  std::string strangers_on(const GpuUuid& gpu) const;
+  proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
+  proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
+  // The same each time it is asked, unless the clock is set: so that what is listed again can be known again.
+  WallTime wall_time_of(TimePoint moment) const;
+  Bytes used_by(LeaseId lease, const GpuEntry& gpu) const;
+  // The process's own lease, or the reservation of its user that covers it on this GPU.
+  std::optional<LeaseId> lease_of(pid_t pid, const GpuUuid& gpu) const;
+
+  Parts parts_;
+  mutable std::optional<WallTime::duration> since_boot_;  // wall time less the time of the loop
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,54 @@
+#include "daemon/gpus/gpu_settings.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// Moving maps and unmaps all the time, and a driver out of memory fails what it does not have to: of
+// a whole GPU this much stays free.
+Bytes margin(Bytes memory) { return std::min(mib(512), Bytes(memory.count() / 64)); }
+
+}  // namespace
+
+const char* to_string(config::Turns::Mode mode) {
+  switch (mode) {
+    case config::Turns::Mode::kAuto:
+      return "auto";
+    case config::Turns::Mode::kOn:
+      return "on";
+    case config::Turns::Mode::kOff:
+      return "off";
+  }
+  return "auto";
+}
+
+GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
+                        const ports::StoredGpuState& set) {
+  config::Turns::Gpu chosen = site.every;
+  const auto take = [&](const config::Turns::Gpu& more) {
+    if (more.capacity) chosen.capacity = more.capacity;
+    if (more.mode) chosen.mode = more.mode;
+    if (more.quantum) chosen.quantum = more.quantum;
+  };
+  // A MIG instance has an index within its parent: only its UUID names it.
+  if (gpu.parent.value.empty()) {
+    if (const auto found = site.gpus.find(std::to_string(gpu.index)); found != site.gpus.end()) {
+      take(found->second);
+    }
+  }
+  if (const auto found = site.gpus.find(gpu.uuid.value); found != site.gpus.end()) {
+    take(found->second);
+  }
+  take({set.capacity, config::parse_turns_mode(set.turns), set.quantum});
+
+  GpuSettings settings;
+  settings.capacity = gpu.memory;
+  if (chosen.capacity) settings.capacity = std::min(gpu.memory, chosen.capacity->of(gpu.memory));
+  settings.turn_capacity = std::min(settings.capacity, gpu.memory - margin(gpu.memory));
+  settings.mode = chosen.mode.value_or(config::Turns::Mode::kAuto);
+  if (chosen.quantum && chosen.quantum->count() > 0) settings.quantum = chosen.quantum;
+  return settings;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,75 @@
+// Looks at the GPUs: periodically, and soon when somebody asks. State thread only; the looking itself
+// is done on one worker thread for each GPU, so that a GPU whose driver hangs holds up nobody else.
+#pragma once
+
+#include "core/gpu.h"
+#include "core/time.h"
+#include "daemon/gpus/samples.h"
+#include "ports/event_loop.h"
+#include "ports/gpu_probe.h"
+#include "sys/worker.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class Sampler final : public Samples {
+ public:
+  // Each GPU is looked at through a probe of its own.
+  using MakeProbe = std::function<std::unique_ptr<ports::GpuProbe>()>;
+  Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period)
+      : loop_(loop), make_probe_(std::move(make_probe)), period_(period) {}
+  ~Sampler() override;
+
+  // Before the first GPU is watched; it outlives this, or nothing is watched any more.
+  void set_listener(SampleListener& listener) { listener_ = &listener; }
+
+  void watch(const GpuInfo& gpu);
+  // From the next look at each GPU on.
+  void set_period(Duration period) { period_ = period; }
+  void look_soon(const GpuUuid& gpu) override;
+  void glimpse(const GpuUuid& gpu, Duration period) override;
+  // The GPU's settings, at most a few seconds old while it answers.
+  std::vector<ports::GpuProbe::Setting> settings(const GpuUuid& gpu) const;
+
+ private:
+  using Settings = std::vector<ports::GpuProbe::Setting>;
+  struct Look {
+    GpuSample sample;
+    std::optional<Settings> settings;
+  };
+  struct Watched {
+    GpuInfo info;
+    std::shared_ptr<ports::GpuProbe>
+        probe;  // also the worker's, which may outlive us in a hung call
+    std::unique_ptr<sys::Worker> worker;
+    Settings settings;
+    TimePoint settings_read{};
+    ports::EventLoop::SourcePtr timer;
+    bool looking = false;
+    bool again = false;
+    bool reported_hang = false;
+    TimePoint begun{};
+    Duration glimpse_period{};
+    ports::EventLoop::SourcePtr glimpse_timer;
+    bool glimpsing = false;
+  };
+
+  void look(Watched& gpu);
+  void on_look(Watched& gpu, Look seen);
+  void schedule(Watched& gpu, TimePoint when);
+  void on_timer(Watched& gpu);
+  void glimpse(Watched& gpu);
+
+  ports::EventLoop& loop_;
+  MakeProbe make_probe_;
+  Duration period_;
+  SampleListener* listener_ = nullptr;
+  std::map<GpuUuid, Watched> gpus_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,177 @@
+// What happens is remembered here: as events, in the audit log, and as who used how much. State thread
+// only.
+//
+// Events and usage are written to the store in batches, soon after, and until then events are in a file
+// (event_spill.h); the audit log at once. A failure to
+// write is logged once and never stops what it should have recorded.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/history/audit_log.h"
+#include "daemon/history/event_log.h"
+#include "daemon/history/event_spill.h"
+#include "daemon/history/usage_book.h"
+#include "daemon/history/usage_reader.h"
+#include "daemon/history/usage_tidier.h"
+#include "daemon/history/wait_times.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue.h"
+#include "daemon/users/repeats.h"
+#include "daemon/users/users.h"
+#include "ports/durability.h"
+#include "ports/event_loop.h"
+#include "ports/history.h"
+#include "ports/processes.h"
+#include "proto/types.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// Hears of new events, which are there to be read, and stored if they can be.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void on_event() = 0;
+};
+
+class Recorder final : public LeaseListener, public RequestListener {
+ public:
+  static constexpr std::size_t kMostEvents = 10000;
+
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::History* history;      // null: nothing outlives the daemon
+    std::string audit_directory;  // empty: no audit log
+    const config::Config& config;
+    ports::Processes& processes;
+    const GpuTable& gpus;
+    std::function<WallTime()> wall_clock;
+    EventListener* listener = nullptr;
+    UserGroups* groups = nullptr;  // null: nobody is in any
+    std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
+    // Null: what is stored is on the disk at once. Else who follows events hears of them when the disk has them.
+    const ports::Durability* durability = nullptr;
+  };
+
+  explicit Recorder(Parts parts);
+  ~Recorder() override;
+
+  // Takes up what the last daemon left. After the leases have been restored.
+  Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
+  // What is not written yet. The destructor does it too.
+  void flush();
+  // There may be room again: what could not be written is.
+  void store_again();
+  void on_durability(const ports::Durability::News& news);
+
+  struct Event {
+    proto::EventType type = proto::EventType::kUnknown;
+    std::optional<LeaseId> lease;
+    GpuUuid gpu;  // empty: of no GPU
+    std::optional<uid_t> uid;
+    std::string finding;
+    std::optional<Bytes> bytes;
+    std::uint64_t count = 1;
+    std::string message;  // for everybody: nothing private, nothing that could move a cursor
+    std::vector<pid_t> pids;
+    std::string detail;  // for its user and administrators
+  };
+  void record(Event event);
+  void audit(const AuditRecord& record);
+
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  // What part of them each lease has is known now.
+  void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
+  void on_request(const QueueEntry& entry) override;  // it waits; told once
+  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) override;
+  void on_request_gone(const QueueEntry& entry, const Error& why) override;
+  // Every call that changes something, and every one that was refused.
+  // `error`: the word of the control protocol, or empty.
+  void on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
+               std::string_view error);
+  // A process was refused memory.
+  void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
+  // A process was refused; `why` says of what there are too many.
+  void on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
+  // What the leases with use on this GPU used at the last look; the others used nothing.
+  void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
+
+  const EventLog& events() const { return events_; }
+  // Events since the daemon started, forgotten ones included.
+  const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
+  proto::Waits waits() const { return waits_.get(); }
+  // What goes on is in the store, as of now or a moment ago; before usage is read.
+  void store_usage();
+  UsageReader read_usage() { return {parts_.history, readers_}; }
+  Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
+
+ private:
+  // Audits that a lease gets no more, if that is news, and begins its event.
+  std::optional<Event> deny(LeaseId lease, uid_t uid, pid_t pid, const char* operation,
+                            std::optional<Bytes> asked);
+  // What was last said of a lease.
+  struct Told {
+    bool started = false;
+    bool ending = false;
+    Lease lease;
+  };
+
+  void keep(ports::StoredEvent event);
+  // What the last daemon could not store any more.
+  void take_up_spill();
+  Result<void> resume_usage(const std::map<LeaseId, LeaseEntry>& leases);
+  void schedule(Duration delay);
+  void on_timer();
+  void write(bool all_usage);
+  void write_batch();
+  // Tells followers of the events in changes of the store up to this one.
+  void tell_stored(std::uint64_t upto);
+  void tell_denials();
+  void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
+  std::string group_of(uid_t uid) const;
+
+  Parts parts_;
+  EventLog events_;
+  std::map<proto::EventType, std::uint64_t> counts_;
+  UsageBook usage_;
+  Repeats calls_;
+  Repeats grants_;
+  std::optional<AuditLog> audit_;
+  std::optional<EventSpill> spill_;
+  std::map<LeaseId, Told> told_;
+  std::set<RequestId> waiting_;
+  WaitTimes waits_;
+  std::map<GpuUuid, std::set<LeaseId>> in_use_;
+  ports::HistoryBatch batch_;
+  std::optional<UsageTidier> tidier_;
+  UsageReaders readers_;
+  bool started_ = false;  // before it, nothing is news
+  bool closed_usage_ = false;
+  bool closing_ = false;  // nobody reads any more
+  bool complained_ = false;
+  bool unwritten_ = false;  // the last batch could not be written
+  TimePoint usage_written_{};
+  WallTime pruned_{};
+  ports::EventLoop::SourcePtr timer_;
+  TimePoint timer_at_{};
+  // Written, and not on the disk yet: with which change, up to which event. Oldest first.
+  struct Stored {
+    std::uint64_t change, last_event;
+  };
+  std::deque<Stored> stored_;
+};
+
+// "8 GiB of GPU 0, GPU 1": what a lease has, for a message.
+std::string describe_share(const Lease& lease, const GpuTable& gpus);
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,100 @@
+#include "daemon/history/usage_tidier.h"
+
+#include "base/log.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+namespace gpurota::daemon {
+namespace {
+
+using std::chrono::hours;
+
+constexpr std::array<WallTime::duration, 3> kSpans = {hours(1), hours(24), hours(24 * 30)};
+// Of rows: a fraction of a millisecond of the loop.
+constexpr std::size_t kPiece = 64;
+constexpr Duration kPause = std::chrono::milliseconds(10);
+// When the store cannot be used just now.
+constexpr Duration kRetry = std::chrono::seconds(1);
+// So much room is made at once: a part of the bound.
+constexpr std::size_t kRoomPart = 8;
+
+}  // namespace
+
+std::size_t UsageTidier::bound() const {
+  return static_cast<std::size_t>(parts_.config.max_usage_rows_per_user);
+}
+
+void UsageTidier::on_row(uid_t uid) {
+  const auto [at, is_new] = rows_.try_emplace(uid, 0);
+  ++at->second;
+  if (!is_new && at->second <= bound()) return;
+  waiting_.try_emplace(uid);
+  schedule(kPause);
+}
+
+void UsageTidier::forget(WallTime before) {
+  forget_ = before;
+  schedule(kPause);
+}
+
+void UsageTidier::schedule(Duration delay) {
+  if (timer_) return;
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kHousekeeping,
+                                     [this] { go_on(); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+void UsageTidier::go_on() {
+  timer_.reset();
+  const auto done = do_piece();
+  const bool busy = !done && done.error().code == Code::kUnavailable;
+  if (!done && !busy && !complained_) {
+    log::warn("old usage cannot be tidied up, this is tried again",
+              {{"error", done.error().message}});
+  }
+  complained_ = !done && (!busy || complained_);
+  if (!is_idle()) schedule(done ? kPause : kRetry);
+}
+
+Result<void> UsageTidier::do_piece() {
+  if (forget_) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool more, parts_.history.prune_usage(*forget_, kPiece));
+    if (!more) forget_.reset();
+    return {};
+  }
+  if (waiting_.empty()) return {};
+  auto& [uid, crowd] = *waiting_.begin();
+  if (crowd.rows > 0) return merge(uid, crowd);
+  GPUROTA_ASSIGN_OR_RETURN(crowd.rows, parts_.history.count_usage(uid));
+  if (crowd.rows <= bound()) done(uid, crowd.rows);
+  return {};
+}
+
+Result<void> UsageTidier::merge(uid_t uid, Crowd& crowd) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      const ports::MergedUsage merged,
+      parts_.history.merge_usage({uid, kSpans[crowd.span], crowd.after, kPiece, parts_.readers()}));
+  crowd.rows -= std::min(crowd.rows, merged.fewer);
+  const std::size_t wanted = bound() - bound() / kRoomPart;
+  if (crowd.rows <= wanted) {
+    done(uid, crowd.rows);
+    return {};
+  }
+  // As long as that makes it fewer it goes on at the same place: what comes next is merged with what was just made.
+  if (merged.fewer > 0) return {};
+  crowd.after = merged.upto;
+  if (!merged.over) return {};
+  crowd.after = {};
+  // Nothing more can be done: after some more of them.
+  if (++crowd.span == kSpans.size()) done(uid, wanted);
+  return {};
+}
+
+void UsageTidier::done(uid_t uid, std::size_t rows) {
+  rows_[uid] = rows;
+  waiting_.erase(uid);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,78 @@
+#include "daemon/leases/attribution.h"
+
+#include "watch/classify.h"
+
+#include <utility>
+#include <vector>
+
+namespace gpurota::daemon {
+namespace {
+
+// Deeper than any real tree of processes; ends a walk that a racing /proc makes circular.
+constexpr std::size_t kDeepestTree = 256;
+
+}  // namespace
+
+const Attribution::Owner& Attribution::owner_of(pid_t pid) {
+  if (const auto changes = roots_.membership_changes(); changes != seen_changes_) {
+    seen_changes_ = changes;
+    strangers_.clear();
+  }
+  const auto info = processes_.read_info(pid);
+  const auto known = known_.find(pid);
+  if (!info || info->zombie) {
+    // Dead or hidden: what was known of it still holds, as its pid is still listed.
+    if (known == known_.end()) known_[pid] = info ? find_owner(*info) : Owner();
+    Owner& owner = known_[pid];
+    owner.gone = info.has_value() || info.error().code == Code::kGone;
+    return owner;
+  }
+  const bool same = known != known_.end() && known->second.start_ticks == info->start_ticks;
+  if (same && (known->second.lease || is_stranger(*info))) return known->second;
+  Owner owner = find_owner(*info);
+  if (owner.lease && !ports::is_still(processes_, info->id())) {  // it may be another's
+    owner.lease.reset();
+    owner.gone = true;
+  }
+  return known_[pid] = std::move(owner);
+}
+
+Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
+  Owner owner;
+  owner.uid = process.uid;
+  owner.start_ticks = process.start_ticks;
+  const std::string cgroup = processes_.cgroup_of(process.pid);
+  owner.lease = roots_.lease_of_cgroup(cgroup);
+  owner.container = watch::is_container_cgroup(cgroup);
+  if (!owner.lease) owner.lease = walk(process);
+  if (!owner.lease) owner.executable = processes_.executable_of(process.pid);
+  return owner;
+}
+
+std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
+  std::vector<ports::ProcessId> path;
+  ports::ProcessInfo at = process;
+  while (path.size() < kDeepestTree && !is_stranger(at)) {
+    if (const auto lease = roots_.lease_of_process(at.id())) return lease;
+    path.push_back(at.id());
+    if (at.parent <= 1) break;
+    const auto parent = processes_.read_info(at.parent);
+    // A parent that is younger than its child is another process with the old one's pid.
+    if (!parent || parent->start_ticks > at.start_ticks) break;
+    at = *parent;
+  }
+  for (const ports::ProcessId& each : path) strangers_[each.pid] = each.start_ticks;
+  return std::nullopt;
+}
+
+bool Attribution::is_stranger(const ports::ProcessInfo& process) const {
+  const auto known = strangers_.find(process.pid);
+  return known != strangers_.end() && known->second == process.start_ticks;
+}
+
+void Attribution::keep_only(const std::set<pid_t>& listed) {
+  strangers_.clear();
+  std::erase_if(known_, [&](const auto& entry) { return !listed.contains(entry.first); });
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,68 @@
+#include "daemon/leases/attribution.h"
+
+#include "testing/fake_event_loop.h"
+#include "testing/fake_processes.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+struct Roots final : LeaseRoots {
+  std::optional<LeaseId> lease_of_cgroup(const std::string&) const override { return std::nullopt; }
+  std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override {
+    return process == root ? std::optional(LeaseId{7}) : std::nullopt;
+  }
+  std::uint64_t membership_changes() const override { return changes; }
+
+  ports::ProcessId root;
+  std::uint64_t changes = 1;
+};
+
+class AttributionTest : public ::testing::Test {
+ protected:
+  // The last of a chain, each the child of the one before.
+  pid_t chain(pid_t above, int length) {
+    for (int i = 0; i < length; ++i) above = processes.spawn({.parent = above});
+    return above;
+  }
+
+  testing::FakeEventLoop loop;
+  testing::FakeProcesses processes{loop};
+  Roots roots;
+  Attribution attribution{processes, roots};
+};
+
+// One message of a tenant asks about 60 processes: below 240 others each that took half a second of the loop.
+TEST_F(AttributionTest, ADeepTreeOfStrangersIsWalkedOnceHoweverManyAreAskedAbout) {
+  const pid_t last = chain(1, 200);
+  std::vector<pid_t> asked;
+  for (int i = 0; i < 60; ++i) asked.push_back(processes.spawn({.parent = last}));
+  for (const pid_t pid : asked) EXPECT_FALSE(attribution.owner_of(pid).lease);
+  EXPECT_LE(processes.reads(), 200u + 3 * 60);
+  const std::size_t before = processes.reads();
+  for (const pid_t pid : asked) EXPECT_FALSE(attribution.owner_of(pid).lease);
+  EXPECT_EQ(processes.reads(), before + 60);
+}
+
+TEST_F(AttributionTest, AStrangerIsOneNoLongerOnceAnAncestorBelongsToALease) {
+  const pid_t top = processes.spawn();
+  const pid_t last = chain(top, 5);
+  EXPECT_FALSE(attribution.owner_of(last).lease);
+  roots.root = processes.id_of(top);
+  ++roots.changes;
+  EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});
+}
+
+TEST_F(AttributionTest, WhoseControlGroupOrParentHasChangedIsKnownAtTheNextLook) {
+  const pid_t top = processes.spawn();
+  const pid_t last = chain(top, 5);
+  EXPECT_FALSE(attribution.owner_of(last).lease);
+  roots.root = processes.id_of(top);
+  EXPECT_FALSE(attribution.owner_of(last).lease);
+  attribution.keep_only({last});
+  EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

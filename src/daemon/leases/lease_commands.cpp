@@ -1,0 +1,158 @@
+#include "daemon/leases/lease_commands.h"
+
+#include "base/log.h"
+#include "daemon/leases/lease_entry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr const char* kTimeOver = "its time limit is over";
+// Between two looks at whether the processes of an ending command are gone.
+constexpr Duration kCommandPace = std::chrono::milliseconds(10);
+
+}  // namespace
+
+LeaseCommand* LeaseCommands::find(LeaseId lease, pid_t pid) {
+  LeaseEntry* const entry = parts_.host.find_entry(lease);
+  if (!entry) return nullptr;
+  const auto it = entry->commands.find(pid);
+  return it == entry->commands.end() ? nullptr : &it->second;
+}
+
+Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
+                                                        const CommandStart& start) {
+  const LeaseId id = entry.lease.id;
+  if (entry.lease.state == LeaseState::kExpired) {
+    return fail(Code::kGone,
+                fmt::format("the time of {0} is over: 'gpurota update {0} --for 1h' gives "
+                            "it more if nobody waits",
+                            to_string(id)));
+  }
+  if (entry.commands.size() >= kMaxCommandsPerLease) {
+    return fail(Code::kLimit, fmt::format("{} commands run under {} already", kMaxCommandsPerLease,
+                                          to_string(id)));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(start.pid));
+  LeaseCommand command(parts_.processes);
+  // Of a caller that lives after its number was read the number was its own.
+  GPUROTA_ASSIGN_OR_RETURN(command.holder, track(parts_.processes, start.caller, nullptr));
+  if (child.parent != start.caller.pid || child.uid != entry.lease.uid) {
+    return fail(Code::kDenied, fmt::format("process {} is not a child of the caller", start.pid));
+  }
+  const auto known = entry.commands.find(start.pid);
+  if (known != entry.commands.end() && known->second.main.id == child.id()) {
+    return known->second.members.own_cgroup();
+  }
+  GPUROTA_ASSIGN_OR_RETURN(command.main, track(parts_.processes, child.id(), nullptr));
+  auto cgroup = parts_.processes.make_child_cgroup(
+      start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
+  const auto reaper = start.subreaper ? std::optional(start.caller) : std::nullopt;
+  command.members.set_root(child.id(), cgroup.value_or(""), reaper);
+  parts_.host.on_members_change();
+  if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
+  const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
+  if (!fresh) {
+    return fail(
+        Code::kUnavailable,
+        fmt::format(
+            "processes that process {} of {} left behind are still being stopped: try again",
+            start.pid, to_string(id)));
+  }
+  if (auto saved = parts_.host.save(entry); !saved) {
+    entry.commands.erase(added);
+    return tl::unexpected<Error>(std::move(saved).error());
+  }
+  follow(id, added->second);
+  parts_.host.tell(entry, false);
+  if (!cgroup) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(*cgroup));
+}
+
+void LeaseCommands::follow(LeaseId id, LeaseCommand& command) {
+  const pid_t pid = command.main.pid();
+  const auto on_death = [&](TrackedProcess& process, const char* why) {
+    auto death =
+        parts_.processes.on_death(*process.handle, [this, id, pid, why] { stop(id, pid, why); });
+    if (death) process.death = std::move(*death);
+  };
+  on_death(command.main, "it has ended");
+  on_death(command.holder, "the process that held it is gone");
+  if (!command.ends) return;
+  const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
+                                     [this, id, pid, holder = command.holder.id] {
+                                       parts_.host.on_command_time_over(holder, kTimeOver);
+                                       stop(id, pid, kTimeOver);
+                                     });
+  if (timer) command.expiry = std::move(*timer);
+}
+
+void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
+  LeaseCommand* const command = find(id, pid);
+  if (!command || command->ending) return;
+  log::info("command ends", {{"lease", to_string(id)},
+                             {"uid", parts_.host.find_entry(id)->lease.uid},
+                             {"pid", pid},
+                             {"reason", why}});
+  command->ending = true;
+  command->kill_at = parts_.loop.now() + parts_.config.grace;
+  command->members.ask_to_end();
+  // Not here: this may be the callback of one of its own watches.
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
+                                     [this, id, pid] { step(id, pid); });
+  if (timer) command->timer = std::move(*timer);
+}
+
+void LeaseCommands::step(LeaseId id, pid_t pid) {
+  LeaseCommand* const command = find(id, pid);
+  if (!command) return;
+  if (!command->members.all_ended()) {
+    if (parts_.loop.now() >= command->kill_at) command->members.kill();
+    auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
+                                       [this, id, pid] { step(id, pid); });
+    if (timer) command->timer = std::move(*timer);
+    return;
+  }
+  command->members.clean_up();
+  const auto running_timer = std::move(command->timer);  // this very callback's
+  LeaseEntry& entry = *parts_.host.find_entry(id);
+  entry.commands.erase(pid);
+  if (auto saved = parts_.host.save(entry); !saved) {
+    log::error("cannot store that a command has ended, the next start will see it",
+               {{"lease", to_string(id)}, {"error", saved.error().message}});
+  }
+  parts_.host.tell(entry, false);
+}
+
+Result<void> LeaseCommands::restore(LeaseEntry& entry, const ports::StoredLease& stored) {
+  const LeaseId id = entry.lease.id;
+  for (const ports::StoredCommand& row : stored.commands) {
+    LeaseCommand command(parts_.processes);
+    GPUROTA_ASSIGN_OR_RETURN(auto main, unless_gone(track(parts_.processes, row.main, nullptr)));
+    GPUROTA_ASSIGN_OR_RETURN(auto holder,
+                             unless_gone(track(parts_.processes, row.holder, nullptr)));
+    if (!main && row.cgroup.empty()) continue;  // nothing of it can be told from others
+    const bool reaps = holder && row.cgroup.empty();
+    command.members.set_root(main ? std::optional(row.main) : std::nullopt, row.cgroup,
+                             reaps ? std::optional(row.holder) : std::nullopt);
+    command.ends = row.ends;
+    const bool whole = main && holder;
+    if (main) command.main = std::move(*main);
+    if (holder) command.holder = std::move(*holder);
+    const auto [added, fresh] = entry.commands.emplace(row.main.pid, std::move(command));
+    if (whole) {
+      follow(id, added->second);
+    } else {
+      // Once the lease is among the others.
+      parts_.loop.post(
+          [this, id, pid = row.main.pid] { stop(id, pid, "it ended while the daemon was away"); });
+    }
+  }
+  return {};
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,468 @@
+#include "daemon/leases/lease_manager.h"
+
+#include "base/log.h"
+#include "daemon/leases/lease_rows.h"
+#include "daemon/leases/unlisted_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// Between two looks at whether the processes of an ending lease are gone. Death itself comes by
+// pidfd; this only paces the rest.
+constexpr Duration kEndingPace = std::chrono::milliseconds(10);
+// How long an ending lease waits for NVML to stop counting its memory before it is given up on: a
+// driver took 4.7 s when a forked child lived on (measured), so this is several times that.
+constexpr Duration kMemoryPatience = std::chrono::seconds(60);
+
+const char* name_of(EndCause cause) {
+  switch (cause) {
+    case EndCause::kFinished:
+      return "finished";
+    case EndCause::kReleased:
+      return "released";
+    case EndCause::kLost:
+      return "lost";
+    case EndCause::kExpired:
+      return "expired";
+  }
+  return "";
+}
+
+// The wall clock may be set meanwhile, so a far end is looked at again now and then.
+constexpr Duration kLongestTimer = std::chrono::minutes(1);
+
+constexpr const char* kCommandEnded = "its command has ended";
+constexpr const char* kHolderGone = "the process that held it is gone";
+
+bool is_alive(LeaseEntry& entry) {
+  if (!entry.members.all_ended() || !entry.commands.empty()) return true;
+  return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
+}
+
+}  // namespace
+
+const LeaseEntry* LeaseManager::find(LeaseId id) const {
+  const auto it = entries_.find(id);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+LeaseEntry* LeaseManager::find_entry(LeaseId id) {
+  const auto it = entries_.find(id);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+void LeaseManager::tell(const LeaseEntry& entry, bool gone) {
+  for (LeaseListener* const listener : listeners_) listener->on_lease_change(entry, gone);
+}
+
+void LeaseManager::on_command_time_over(const ports::ProcessId& holder, const std::string& why) {
+  for (LeaseListener* const listener : listeners_) listener->on_time_over(holder, why);
+}
+
+Result<void> LeaseManager::save(const LeaseEntry& entry) {
+  auto saved = parts_.store.save_lease(row_of(entry, parts_.processes.boot_id()));
+  store_error_ = saved ? std::nullopt : std::optional(saved.error());
+  return saved;
+}
+
+void LeaseManager::on_holder_death(LeaseId id) {
+  const LeaseEntry* const entry = find(id);
+  if (entry && entry->automatic) return on_process_death(id);
+  end(id, EndCause::kLost, kHolderGone);
+}
+
+void LeaseManager::on_process_death(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second.automatic || it->second.cause) return;
+  if (it->second.members.all_ended()) {
+    end(id, EndCause::kFinished, "its processes have ended");
+  }
+}
+
+Result<void> LeaseManager::restore() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredLease> leases,
+                           parts_.store.load_leases());
+  GPUROTA_TRY(parts_.states.restore());
+  settled_at_ = parts_.loop.now() +
+                std::max<Duration>(parts_.config.reconnect_grace, std::chrono::seconds(1));
+  const std::string boot_id = parts_.processes.boot_id();
+  for (const ports::StoredLease& stored : leases) GPUROTA_TRY(restore_one(stored, boot_id));
+  return {};
+}
+
+// An error where it cannot be told who of it lives: nobody is taken for dead by that.
+Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
+                                       const std::string& boot_id) {
+  LeaseEntry entry(parts_.processes);
+  entry.lease = lease_of(stored);
+  entry.ticket = stored.ticket;
+  entry.token = stored.token;
+  // Pids and cgroups of another boot mean nothing.
+  const bool same_boot = stored.boot_id == boot_id;
+  using Found = Result<std::optional<TrackedProcess>>;
+  const auto find = [&](const std::optional<ports::ProcessId>& process,
+                        std::function<void()> on_death) -> Found {
+    if (!process || !same_boot) return std::nullopt;
+    return unless_gone(track(parts_.processes, *process, std::move(on_death)));
+  };
+  const LeaseId id = stored.id;
+  // Only a lease that its processes hold has one process for both.
+  entry.automatic = stored.main && stored.main == stored.holder;
+  GPUROTA_ASSIGN_OR_RETURN(entry.holder, find(stored.holder, [this, id] { on_holder_death(id); }));
+  std::function<void()> on_main_death;
+  if (!entry.automatic) {
+    on_main_death = [this, id] { end(id, EndCause::kFinished, kCommandEnded); };
+  }
+  GPUROTA_ASSIGN_OR_RETURN(entry.main, find(stored.main, std::move(on_main_death)));
+  entry.subreaper = stored.subreaper;
+  const auto id_of = [](const std::optional<TrackedProcess>& process) {
+    return process ? std::optional(process->id) : std::nullopt;
+  };
+  const auto reaper = entry.subreaper && stored.cgroup.empty() ? id_of(entry.holder) : std::nullopt;
+  if (entry.automatic) {
+    if (entry.main) entry.members.add(entry.main->id);
+  } else if (same_boot && (entry.main || !stored.cgroup.empty())) {
+    entry.members.set_root(id_of(entry.main), stored.cgroup, reaper);
+  }
+  const bool holder = entry.holder.has_value();
+  const bool main = entry.main.has_value();
+  if (entry.automatic && !main && same_boot) {
+    // Children of the one that asked may live, and come back within the grace.
+    auto timer =
+        parts_.loop.add_timer(parts_.loop.now() + parts_.config.reconnect_grace,
+                              ports::Urgency::kSafety, [this, id] { on_process_death(id); });
+    if (timer) entry.timer = std::move(*timer);
+  }
+  const bool waits = entry.timer != nullptr || entry.lease.kind == LeaseKind::kReservation;
+  if (same_boot) GPUROTA_TRY(commands_.restore(entry, stored));
+  parts_.grants.open(entry.lease);
+  const auto [added, fresh] = entries_.emplace(id, std::move(entry));
+  arm_expiry(added->second);
+  log::info("lease restored", {{"lease", to_string(id)}, {"running", main}});
+  if (stored.ending) {
+    end(id, EndCause::kReleased, "it was ending when the daemon stopped");
+  } else if (!main && !waits && (stored.main || !holder)) {
+    end(id, EndCause::kFinished, "its command ended while the daemon was away");
+  } else if (main && !holder) {
+    end(id, EndCause::kLost, "the process that held it ended while the daemon was away");
+  }
+  return {};
+}
+
+tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
+    const AcquireRequest& request, std::vector<LeaseGpu> gpus, std::optional<RequestId> waited) {
+  const auto refuse = [](Error error) {
+    return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
+  };
+  auto id = parts_.store.next_lease_id();
+  if (!id) {
+    store_error_ = id.error();
+    return refuse(std::move(id).error().context("cannot make a lease"));
+  }
+
+  LeaseEntry entry(parts_.processes);
+  entry.lease.id = *id;
+  entry.lease.uid = request.uid;
+  entry.lease.since = parts_.wall_clock();
+  entry.lease.kind = request.kind;
+  if (request.lasts) entry.lease.ends = entry.lease.since + *request.lasts;
+  entry.lease.gpus = std::move(gpus);
+  entry.lease.priority = request.priority;
+  entry.lease.quantum = request.quantum;
+  entry.lease.as_name = request.as_name;
+  entry.ticket = request.ticket;
+  entry.lease.note = request.note;
+  entry.lease.command = request.command;
+  entry.token = parts_.make_token();
+  // A reservation is held by nobody but the clock.
+  if (request.kind != LeaseKind::kReservation) {
+    auto holder =
+        track(parts_.processes, request.process, [this, id = *id] { on_holder_death(id); });
+    if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
+    entry.holder = std::move(*holder);
+  }
+  if (request.automatic) {
+    auto main = track(parts_.processes, request.process, nullptr);
+    if (!main) return refuse(std::move(main).error().context("cannot follow the caller"));
+    entry.main = std::move(*main);
+    entry.automatic = true;
+    entry.members.add(request.process);
+    ++membership_changes_;
+  }
+  for (LeaseListener* const listener : listeners_) {
+    if (auto admitted = listener->check_new(entry.lease); !admitted) {
+      return refuse(admitted.error());
+    }
+  }
+  auto saved = waited
+                   ? parts_.store.grant_request(*waited, row_of(entry, parts_.processes.boot_id()))
+                   : save(entry);
+  if (!saved) {
+    if (entry.lease.swap()) tell(entry, true);  // out of the turns again
+    return refuse(std::move(saved).error().context("cannot store the lease"));
+  }
+  parts_.grants.open(entry.lease);
+  const auto [it, added] = entries_.emplace(*id, std::move(entry));
+  arm_expiry(it->second);
+  log::info("lease made", {{"lease", to_string(*id)}, {"uid", request.uid}});
+  tell(it->second, false);
+  return &it->second;
+}
+
+Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bool subreaper) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.cause) {
+    return fail(Code::kGone, to_string(id) + " has ended");
+  }
+  LeaseEntry& entry = it->second;
+  // Who did not hear the answer of the last daemon asks the next one.
+  if (entry.main && entry.main->pid() == pid) return entry.members.own_cgroup();
+  if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
+  if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is a reservation");
+  GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
+  // Of a holder that lives the number is its own, so it is that of the child's parent.
+  const bool is_child = child.parent == entry.holder->pid() && entry.holder->alive();
+  if (!is_child || child.uid != entry.lease.uid) {
+    return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(TrackedProcess main, track(parts_.processes, child.id(), [this, id] {
+                             end(id, EndCause::kFinished, kCommandEnded);
+                           }));
+  // With the pid, since another daemon may have a lease of this number.
+  auto cgroup = parts_.processes.make_child_cgroup(
+      pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), pid));
+  if (!cgroup) {
+    log::debug("no cgroup for a lease, following its processes by pidfd",
+               {{"lease", to_string(id)}, {"error", cgroup.error().message}});
+  }
+  entry.main = std::move(main);
+  entry.subreaper = subreaper;
+  const auto reaper = subreaper ? std::optional(entry.holder->id) : std::nullopt;
+  entry.members.set_root(child.id(), cgroup.value_or(""), reaper);
+  ++membership_changes_;
+  GPUROTA_TRY(save(entry));
+  tell(entry, false);
+  if (!cgroup) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(*cgroup));
+}
+
+Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
+                                                               const CommandStart& start) {
+  LeaseEntry* const entry = find_entry(id);
+  if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
+  return commands_.start(*entry, start);
+}
+
+Result<void> LeaseManager::change(Lease changed) {
+  LeaseEntry* const entry = find_entry(changed.id);
+  if (!entry || entry->cause) return fail(Code::kGone, to_string(changed.id) + " has ended");
+  std::swap(entry->lease, changed);
+  if (auto saved = save(*entry); !saved) {
+    std::swap(entry->lease, changed);
+    return saved;
+  }
+  parts_.grants.open(entry->lease);
+  arm_expiry(*entry);
+  tell(*entry, false);
+  return {};
+}
+
+void LeaseManager::abandon(LeaseId id) {
+  const LeaseEntry* entry = find(id);
+  if (entry && entry->holder && !entry->main)
+    end(id, EndCause::kLost, "the connection closed before its start");
+}
+
+void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  // Who asks again after its end could not be written asks for that.
+  if (it->second.cause && !heard_of_end(id)) (void)save_end(id);
+  if (it->second.cause) return;
+  LeaseEntry& entry = it->second;
+  entry.cause = cause;
+  entry.reason = reason;
+  entry.lease.state = LeaseState::kEnding;
+  log::info("lease ends", {{"lease", to_string(id)},
+                           {"uid", entry.lease.uid},
+                           {"cause", name_of(cause)},
+                           {"reason", reason}});
+  if (auto saved = save_end(id); !saved) {
+    log::error("cannot store that a lease ends, ending it anyway",
+               {{"lease", to_string(id)}, {"error", saved.error().message}});
+  }
+  watch_endings(entry);
+  tell(entry, false);
+}
+
+// One that is gone is removed from the store by itself.
+Result<void> LeaseManager::save_end(LeaseId id) {
+  const auto it = entries_.find(id);
+  return unstored_ends_.note(id.value, it == entries_.end() ? Result<void>() : save(it->second));
+}
+
+Result<void> LeaseManager::heard_of_end(LeaseId id) const {
+  return unstored_ends_.heard_of(id.value, "the end of " + to_string(id));
+}
+
+void LeaseManager::watch_endings(LeaseEntry& entry) {
+  const TimePoint now = parts_.loop.now();
+  Duration grace = parts_.config.grace;
+  for (const LeaseListener* const listener : listeners_) {
+    grace = listener->grace_of(entry).value_or(grace);
+  }
+  entry.kill_at = now + grace;
+  entry.give_up_at = entry.kill_at + kMemoryPatience;
+  entry.expiry.reset();
+  entry.members.ask_to_end();
+  const LeaseId id = entry.lease.id;
+  // What a reservation only covers ends with its time, not when its user gives it back.
+  if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
+  for (const auto& [pid, command] : entry.commands) commands_.stop(id, pid, "its lease is over");
+  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
+  auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
+                                     [this, id] { step_ending(id); });
+  if (timer) entry.timer = std::move(*timer);
+}
+
+void LeaseManager::step_ending(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  LeaseEntry& entry = it->second;
+  const TimePoint now = parts_.loop.now();
+  const bool living = is_alive(entry);
+  if (living && now >= entry.kill_at) {
+    if (!entry.killed) {
+      log::warn("killing processes that did not end with their lease",
+                {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
+    }
+    entry.killed = true;
+    entry.members.kill();
+    if (entry.cause == EndCause::kExpired) entry.covered.kill();
+  }
+  if (!living) {
+    if (memory_is_back(entry)) return finish(id);
+    if (now >= entry.give_up_at) {
+      log::error("the driver still counts memory of an ended lease, giving up on it",
+                 {{"lease", to_string(id)}});
+      return finish(id);
+    }
+    for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
+  }
+  auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
+                                     [this, id] { step_ending(id); });
+  if (timer) entry.timer = std::move(*timer);
+}
+
+bool LeaseManager::holds_memory(LeaseId id) const {
+  return parts_.grants.has_dead(id) ||
+         std::any_of(listeners_.begin(), listeners_.end(),
+                     [&](const LeaseListener* each) { return each->holds_memory(id); });
+}
+
+bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
+  // Nobody looks at a GPU that is lost, and nobody is given it before it is found again.
+  const bool any_is_there =
+      std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
+                  [&](const LeaseGpu& share) { return parts_.gpus.find(share.uuid) != nullptr; });
+  if (!any_is_there) return true;
+  if (holds_memory(entry.lease.id)) return false;
+  if (entry.lease.kind != LeaseKind::kFiller) return true;
+  if (!entry.empty_since) entry.empty_since = parts_.loop.now();
+  return has_returned(parts_.gpus, entry.lease, *entry.empty_since, parts_.loop.now());
+}
+
+void LeaseManager::check_endings() {
+  std::vector<LeaseId> ending, expired;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.cause) ending.push_back(id);
+    if (entry.lease.state == LeaseState::kExpired) expired.push_back(id);
+  }
+  for (const LeaseId id : ending) step_ending(id);
+  for (const LeaseId id : expired) on_expiry(id);
+}
+
+void LeaseManager::finish(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (auto removed = parts_.store.remove_lease(id); !removed) {
+    unremoved_.insert(id);
+    log::error("cannot remove an ended lease from the store, trying again",
+               {{"lease", to_string(id)}, {"error", removed.error().message}});
+  }
+  it->second.members.clean_up();
+  parts_.grants.close(id);
+  const LeaseEntry entry = std::move(it->second);
+  entries_.erase(it);
+  parts_.states.remember_use(entry.lease, parts_.wall_clock());
+  log::info("lease gone", {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
+  tell(entry, true);
+}
+
+void LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.members.contains(process)) return;
+  it->second.members.add(process);
+  ++membership_changes_;
+}
+
+void LeaseManager::follow_processes() {
+  for (auto& [id, entry] : entries_) {
+    if (entry.main && entry.members.cgroup().empty()) entry.members.refresh();
+    for (auto& [pid, command] : entry.commands) {
+      if (command.members.cgroup().empty()) command.members.refresh();
+    }
+  }
+}
+
+void LeaseManager::check_store() {
+  while (!unremoved_.empty() && parts_.store.remove_lease(*unremoved_.begin())) {
+    unremoved_.erase(unremoved_.begin());
+  }
+  unstored_ends_.write_again([this](std::uint64_t id) { return save_end(LeaseId{id}); });
+  const auto saved = parts_.states.try_store();
+  if (!saved) return;
+  store_error_ = *saved ? std::nullopt : std::optional(saved->error());
+}
+
+void LeaseManager::arm_expiry(LeaseEntry& entry) {
+  entry.expiry.reset();
+  if (!entry.lease.ends || entry.cause || entry.lease.state == LeaseState::kExpired) return;
+  const Duration left = *entry.lease.ends - parts_.wall_clock();
+  // After a restart nobody can tell yet who uses what.
+  const Duration least = std::max(settled_at_ - parts_.loop.now(), Duration(0));
+  const Duration wait = std::max(std::clamp(left, Duration(0), kLongestTimer), least);
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSafety,
+                                     [this, id = entry.lease.id] { on_expiry(id); });
+  if (timer) entry.expiry = std::move(*timer);
+}
+
+void LeaseManager::on_expiry(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.cause || !it->second.lease.ends) return;
+  LeaseEntry& entry = it->second;
+  const auto this_timer = std::move(entry.expiry);
+  if (parts_.wall_clock() < *entry.lease.ends) return arm_expiry(entry);
+  const bool used = !entry.members.list().empty() || !entry.commands.empty() ||
+                    !entry.covered.list().empty() || holds_memory(id);
+  const bool lives_on = entry.lease.kind == LeaseKind::kReservation && used &&
+                        parts_.config.expired_reservation != config::Expired::kStop;
+  if (!lives_on) {
+    return end(id, EndCause::kExpired,
+               entry.lease.kind == LeaseKind::kReservation ? "its time is over"
+                                                           : "its time limit is over");
+  }
+  if (entry.lease.state == LeaseState::kExpired) return;
+  entry.lease.state = LeaseState::kExpired;
+  log::warn("a reservation is over but its GPUs are still in use", {{"lease", to_string(id)}});
+  tell(entry, false);
+}
+
+void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
+  if (const auto it = entries_.find(id); it != entries_.end()) it->second.covered.add(process);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,128 @@
+// The leases: made, kept, ended. State thread only.
+//
+// A lease is in the store before its user hears of it, and leaves the store after its memory is back,
+// so neither a kill -9 of the daemon nor one of the program loses or doubles anything.
+//
+//   acquire ──► active ──► ending ──────────────────► gone
+//               start   │   command ended, released,    no process lives and NVML counts no memory
+//               update  │   holder died, time over      of it any more
+//                       └► expired ─► (active | ending)
+//                          a reservation whose time is over while its programs hold memory: it is
+//                          visible, and lives on as the site's policy says
+//
+// A run lease has one command; a reservation any number (lease_commands.h), and it covers what else its
+// user runs on its GPUs.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/gpus/gpu_states.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/gpus/samples.h"
+#include "daemon/leases/lease_commands.h"
+#include "daemon/leases/lease_entry.h"
+#include "daemon/leases/unstored.h"
+#include "lease/grant_book.h"
+#include "lease/request_queue.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+#include "ports/store.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class LeaseManager final : private CommandHost {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Store& store;
+    ports::Processes& processes;
+    const GpuTable& gpus;
+    GpuStates& states;
+    lease::GrantBook& grants;
+    const config::Config& config;
+    std::function<WallTime()> wall_clock;
+    std::function<std::string()> make_token;
+    Samples& samples;  // of the GPUs of a lease that ends
+  };
+
+  explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
+
+  // Hears of everything from now on, after those who were added before; it outlives this.
+  void add_listener(LeaseListener& listener) { listeners_.push_back(&listener); }
+  // Takes up what the last daemon left: leases whose command or holder still runs go on, the others end. First, and once.
+  Result<void> restore();
+
+  // With these GPUs, chosen rightly, by Queue alone; for a request that waited, which is then no more.
+  tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
+                                                       std::vector<LeaseGpu> gpus,
+                                                       std::optional<RequestId> waited);
+  // `pid` must be a child of the holder, of the lease's user, and not have executed anything yet. Returns the cgroup, if there is one.
+  Result<std::optional<std::string>> start(LeaseId id, pid_t pid, bool subreaper);
+  // One more command under a reservation; `caller` holds it.
+  Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
+  // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
+  void end(LeaseId id, EndCause cause, const std::string& reason);
+  // Whether the store knows that it ends; an error if not: who is killed before there is room leaves it to the next daemon.
+  Result<void> heard_of_end(LeaseId id) const;
+  // It is like this from now on: limits, note, end, turns, all allowed (lease_update.h).
+  Result<void> change(Lease changed);
+  // The connection that acquired it closed before start: nobody will start it.
+  void abandon(LeaseId id);
+
+  // A process of the lease has died: an automatic lease ends with the last one.
+  void on_process_death(LeaseId id);
+  // A tenant was believed to belong to the lease.
+  void add_process(LeaseId id, const ports::ProcessId& process);
+  // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
+  void check_endings();
+  // This reservation has this process, which its user started elsewhere.
+  void cover(LeaseId id, const ports::ProcessId& process);
+  // Call now and then: follows descendants where there is no cgroup.
+  void follow_processes();
+
+  const std::map<LeaseId, LeaseEntry>& entries() const { return entries_; }
+  const LeaseEntry* find(LeaseId id) const;
+  // Why nothing could be stored when that was last tried.
+  const std::optional<Error>& store_error() const { return store_error_; }
+  // Asks the store by writing what it has already, and takes out of it what could not be before.
+  void check_store();
+
+  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at its descendants.
+  std::uint64_t membership_changes() const { return membership_changes_; }
+
+ private:
+  LeaseEntry* find_entry(LeaseId id) override;
+  Result<void> save(const LeaseEntry& entry) override;
+  void on_members_change() override { ++membership_changes_; }
+  void on_command_time_over(const ports::ProcessId& holder, const std::string& why) override;
+  void tell(const LeaseEntry& entry, bool gone) override;
+  void on_holder_death(LeaseId id);
+  Result<void> save_end(LeaseId id);
+  Result<void> restore_one(const ports::StoredLease& stored, const std::string& boot_id);
+  void watch_endings(LeaseEntry& entry);
+  void step_ending(LeaseId id);
+  void finish(LeaseId id);
+  bool holds_memory(LeaseId id) const;
+  bool memory_is_back(LeaseEntry& entry) const;
+  void arm_expiry(LeaseEntry& entry);
+  void on_expiry(LeaseId id);
+
+  Parts parts_;
+  std::vector<LeaseListener*> listeners_;
+  LeaseCommands commands_{{parts_.loop, parts_.processes, parts_.config, parts_.wall_clock, *this}};
+  std::optional<Error> store_error_;
+  std::map<LeaseId, LeaseEntry> entries_;
+  std::uint64_t membership_changes_ = 1;
+  Unstored unstored_ends_{"lease"};
+  std::set<LeaseId> unremoved_;  // gone, but still in the store: a reservation would come back
+  TimePoint settled_at_{};       // after a restart: from when on it is known who uses what
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,434 @@
+#include "daemon/leases/lease_manager.h"
+
+#include "base/log.h"
+#include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
+#include "testing/memory_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using testing::MemoryStore;
+using ::testing::Pair;
+
+class LeaseManagerTest : public FakeWorldTest, public LeaseListener {
+ protected:
+  LeaseManagerTest() { restart(); }
+
+  // A new daemon on the same store and the same processes.
+  void restart() {
+    world.reset();
+    grants.emplace();
+    world.emplace(loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); });
+    manager = &world->leases;
+    manager->add_listener(*this);
+    ASSERT_TRUE(manager->restore());
+  }
+
+  void on_lease_change(const LeaseEntry& entry, bool gone) override {
+    if (gone) last_gone = entry.lease.id;
+  }
+  bool holds_memory(LeaseId) const override { return memory_is_held; }
+
+  tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
+    AcquireRequest request;
+    request.uid = 1000;
+    request.process = processes.id_of(pid);
+    if (memory) request.placement.memory = SizeSpec{*memory, 0};
+    return world->queue.acquire(request);
+  }
+
+  MemoryStore store;
+  std::optional<lease::GrantBook> grants;
+  std::optional<LeaseWorld> world;
+  LeaseManager* manager = nullptr;
+  bool memory_is_held = false;
+  LeaseId last_gone;
+};
+
+TEST_F(LeaseManagerTest, ALeaseIsStoredBeforeItsUserHearsOfIt) {
+  const pid_t cli = processes.spawn();
+  const auto lease = acquire(gib(8), cli);
+  ASSERT_TRUE(lease);
+  EXPECT_THAT(store.leases(), Contains(Pair((*lease)->lease.id, ::testing::_)));
+  EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
+}
+
+TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
+  const pid_t cli = processes.spawn();
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  const auto refused = acquire(gib(8), cli);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("disk full"));
+  EXPECT_TRUE(manager->entries().empty());
+  ASSERT_TRUE(manager->store_error()) << "it is told, as gpurota-web's readyz";
+  manager->check_store();
+  EXPECT_TRUE(manager->store_error());
+  store.set_failure(std::nullopt);
+  manager->check_store();
+  EXPECT_FALSE(manager->store_error()) << "there is room again";
+}
+
+TEST_F(LeaseManagerTest, OneThatEndedWhileTheDiskWasFullIsOutOfTheStoreWhenThereIsRoom) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  manager->end(id, EndCause::kReleased, "it was released");
+  loop.advance(50ms);
+  EXPECT_EQ(manager->find(id), nullptr);
+  manager->check_store();
+  EXPECT_THAT(store.leases(), Contains(Pair(id, ::testing::_)));
+  store.set_failure(std::nullopt);
+  manager->check_store();
+  EXPECT_TRUE(store.leases().empty()) << "a reservation would come back with the next daemon";
+}
+
+TEST_F(LeaseManagerTest, ItEndsWithItsCommandAndTakesTheLeftoversWithIt) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  const pid_t background = processes.spawn({.parent = command});
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_FALSE(processes.alive(background));
+  EXPECT_TRUE(processes.alive(cli));
+  EXPECT_EQ(last_gone, id);
+  EXPECT_TRUE(store.leases().empty());
+}
+
+TEST_F(LeaseManagerTest, WhatDoesNotEndIsKilledAfterTheGrace) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli, .stubborn = true});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager->end(id, EndCause::kReleased, "test");
+  loop.advance(config.grace - 100ms);
+  EXPECT_TRUE(processes.alive(command));
+  EXPECT_THAT(processes.signals(), Contains(Pair(command, SIGTERM)));
+  loop.advance(200ms);
+  EXPECT_FALSE(processes.alive(command));
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  memory_is_held = true;
+  processes.die(command);
+  loop.advance(4700ms);
+  EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
+  memory_is_held = false;
+  manager->check_endings();
+  EXPECT_TRUE(manager->entries().empty());
+}
+
+// Whoever comes next takes all of the GPU: what the filler allocated after the last look, or what the
+// driver has unlisted and not yet taken back, would make its first allocation fail.
+TEST_F(LeaseManagerTest, AFillerIsGoneWhenALaterLookShowsThatItsMemoryIsBack) {
+  AcquireRequest request;
+  request.uid = 1000;
+  request.process = processes.id_of(processes.spawn());
+  request.kind = LeaseKind::kFiller;
+  const LeaseId id = (*world->queue.acquire(request))->lease.id;
+  const pid_t command = processes.spawn({.parent = request.process.pid});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager->end(id, EndCause::kReleased, "somebody needs its GPU");
+  loop.advance(100ms);
+  EXPECT_FALSE(processes.alive(command));
+  EXPECT_TRUE(manager->find(id)) << "nobody has looked since";
+  GpuEntry* const gpu = gpus.find(kGpu);
+  gpu->taken = loop.now();
+  gpu->sample.used = gib(20);
+  loop.advance(50ms);
+  EXPECT_TRUE(manager->find(id)) << "20 GiB are still on their way";
+  gpu->sample.used = mib(300);
+  loop.advance(50ms);
+  EXPECT_FALSE(manager->find(id));
+  EXPECT_EQ(world->states.of(kGpu).idle_since, WallTime()) << "for others it was idle";
+}
+
+TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
+  config.max_leases_per_user = 1;
+  AcquireRequest request;
+  request.uid = 1000;
+  request.process = processes.id_of(processes.spawn());
+  request.kind = LeaseKind::kFiller;
+  const LeaseId filler = (*world->queue.acquire(request))->lease.id;
+  request.kind = LeaseKind::kRun;
+  EXPECT_TRUE(world->allowances.check(request, false, {}));
+  config.filler.count_against_limits = true;
+  EXPECT_FALSE(world->allowances.check(request, false, {}));
+  EXPECT_TRUE(manager->find(filler));
+}
+
+TEST_F(LeaseManagerTest, TheDeathOfTheHolderEndsItsCommand) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  processes.die(cli);
+  loop.advance(50ms);
+  EXPECT_FALSE(processes.alive(command));
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) {
+  processes.set_cgroups_available(false);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  const auto cgroup = manager->start(id, command, true);
+  ASSERT_TRUE(cgroup);
+  EXPECT_FALSE(*cgroup);
+  const pid_t stray = processes.spawn({.parent = cli});  // what a subreaper collects
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_FALSE(processes.alive(stray));
+}
+
+TEST_F(LeaseManagerTest, WhatTheHolderSaidOfItselfOutlivesTheDaemon) {
+  processes.set_cgroups_available(false);
+  for (const bool subreaper : {true, false}) {
+    const pid_t cli = processes.spawn();
+    const LeaseId id = (*acquire(gib(1), cli))->lease.id;
+    ASSERT_TRUE(manager->start(id, processes.spawn({.parent = cli}), subreaper));
+    restart();
+    const pid_t other = processes.spawn({.parent = cli});  // a subreaper has no children of its own
+    manager->end(id, EndCause::kReleased, "");
+    loop.advance(50ms);
+    EXPECT_EQ(processes.alive(other), !subreaper);
+  }
+}
+
+TEST_F(LeaseManagerTest, OnlyAChildOfTheHolderCanBeStarted) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  EXPECT_EQ(manager->start(id, processes.spawn(), false).error().code, Code::kDenied);
+  EXPECT_EQ(manager->start(id, processes.spawn({.uid = 0, .parent = cli}), false).error().code,
+            Code::kDenied);
+  const pid_t command = processes.spawn({.parent = cli});
+  const auto started = manager->start(id, command, false);
+  ASSERT_TRUE(started);
+  const auto again = manager->start(id, command, false);
+  ASSERT_TRUE(again) << "who did not hear the answer asks again";
+  EXPECT_EQ(*again, *started);
+  EXPECT_EQ(manager->start(id, processes.spawn({.parent = cli}), false).error().code,
+            Code::kInvalid);
+}
+
+TEST_F(LeaseManagerTest, ARestartLosesNothing) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  restart();
+  ASSERT_TRUE(manager->find(id));
+  EXPECT_FALSE(manager->find(id)->cause);
+  EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
+  EXPECT_TRUE(grants->find(id, kGpu));
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, ADaemonThatCanLookAtNobodyDoesNotBeginAndTakesNobodyForDead) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager.reset();
+  processes.set_short(true);
+  manager.emplace(parts());
+  const auto restored = manager->restore();
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, Code::kLimit);
+  processes.set_short(false);
+  restart();
+  ASSERT_TRUE(manager->find(id));
+  EXPECT_FALSE(manager->find(id)->cause);
+  EXPECT_TRUE(processes.alive(command));
+}
+
+TEST_F(LeaseManagerTest, ALeaseIsNotOverWhileNobodyCanTellWhetherItsProcessesAre) {
+  for (const bool cgroups : {true, false}) {
+    processes.set_cgroups_available(cgroups);
+    const pid_t cli = processes.spawn();
+    const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+    const pid_t command = processes.spawn({.parent = cli});
+    ASSERT_TRUE(manager->start(id, command, true));
+    const pid_t stray = processes.spawn({.parent = cgroups ? command : cli, .stubborn = true});
+    processes.set_short(true);
+    processes.die(command);
+    loop.advance(50ms);
+    EXPECT_NE(last_gone, id);
+    processes.set_short(false);
+    loop.advance(config.grace + 100ms);
+    EXPECT_FALSE(processes.alive(stray));
+    EXPECT_EQ(last_gone, id);
+  }
+}
+
+TEST_F(LeaseManagerTest, WhatDiedWhileTheDaemonWasAwayIsReleased) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager.reset();
+  const ports::ProcessId old = processes.id_of(command);
+  processes.die(command);
+  const pid_t reused = processes.spawn({.pid = command});
+  ASSERT_NE(processes.id_of(reused), old);
+  restart();
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+  EXPECT_TRUE(processes.alive(reused)) << "a stranger with the old pid was ended";
+}
+
+TEST_F(LeaseManagerTest, AfterARebootNothingOfTheOldLeasesIsTouched) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  processes.set_boot_id("another");
+  restart();
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+  EXPECT_TRUE(processes.alive(command));
+}
+
+TEST_F(LeaseManagerTest, ALimitCanBeChangedWhileItRuns) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  ASSERT_TRUE(world->updates.update(id, {SizeSpec{gib(4), 0}, std::nullopt, "smaller"}));
+  EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
+  EXPECT_EQ(store.leases().at(id).note, "smaller");
+  EXPECT_EQ(world->updates.update(id, {SizeSpec{gib(25), 0}, {}, {}}).error().code, Code::kLimit);
+  EXPECT_EQ(world->updates.update(id, {{}, SizeSpec{gib(5), 0}, {}}).error().code, Code::kInvalid);
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  EXPECT_FALSE(world->updates.update(id, {SizeSpec{gib(2), 0}, {}, {}}));
+  EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
+}
+
+TEST_F(LeaseManagerTest, AnExclusiveLeaseHasNoLimitToChange) {
+  const LeaseId id = (*acquire(std::nullopt, processes.spawn()))->lease.id;
+  EXPECT_EQ(world->updates.update(id, {SizeSpec{gib(4), 0}, {}, {}}).error().code, Code::kInvalid);
+}
+
+TEST_F(LeaseManagerTest, ANewPriorityIsStoredAndBoundedUnlessAnAdministratorGivesIt) {
+  const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
+  UpdateRequest request;
+  request.priority = 5;
+  const auto refused = world->updates.update(id, request);
+  EXPECT_EQ(refused.error().code, Code::kLimit) << "the default allows 0";
+  EXPECT_THAT(refused.error().message, HasSubstr("priorities up to 0"));
+  request.beyond_limits = true;
+  ASSERT_TRUE(world->updates.update(id, request));
+  EXPECT_EQ(store.leases().at(id).priority, 5);
+  request.beyond_limits = false;
+  request.priority = 3;
+  EXPECT_TRUE(world->updates.update(id, request)) << "less than an administrator has given";
+  request.priority = -10;
+  EXPECT_TRUE(world->updates.update(id, request));
+  restart();
+  EXPECT_EQ(manager->find(id)->lease.priority, -10);
+}
+
+TEST_F(LeaseManagerTest, OnlyALeaseThatTakesTurnsHasAQuantum) {
+  const LeaseId slice = (*acquire(gib(8), processes.spawn()))->lease.id;
+  UpdateRequest request;
+  request.quantum = 2000ms;
+  EXPECT_EQ(world->updates.update(slice, request).error().code, Code::kInvalid);
+  AcquireRequest swap;
+  swap.uid = 1000;
+  swap.process = processes.id_of(processes.spawn());
+  swap.placement.swap = true;
+  swap.quantum = 5000ms;
+  const auto made = world->queue.acquire(swap);
+  ASSERT_TRUE(made) << made.error().error.message;
+  const LeaseId id = (*made)->lease.id;
+  restart();
+  EXPECT_EQ(manager->find(id)->lease.quantum, 5000ms);
+  ASSERT_TRUE(world->updates.update(id, request));
+  EXPECT_EQ(store.leases().at(id).quantum, 2000ms);
+}
+
+TEST_F(LeaseManagerTest, WhereSoftLimitsMoveMemoryOutASliceCanHaveNone) {
+  config.soft_limit.policy = config::SoftLimit::Policy::kEvict;
+  const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
+  const auto refused = world->updates.update(id, {{}, SizeSpec{gib(4), 0}, {}});
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("which a slice does not allow"));
+  config.soft_limit.policy = config::SoftLimit::Policy::kThrottle;
+  EXPECT_TRUE(world->updates.update(id, {{}, SizeSpec{gib(4), 0}, {}}));
+}
+
+TEST_F(LeaseManagerTest, OneUserCannotTakeAllLeases) {
+  config.max_leases_per_user = 2;
+  const pid_t cli = processes.spawn();
+  EXPECT_TRUE(acquire(gib(1), cli));
+  EXPECT_TRUE(acquire(gib(1), cli));
+  EXPECT_EQ(acquire(gib(1), cli).error().error.code, Code::kLimit);
+}
+
+TEST_F(LeaseManagerTest, ALeaseThatIsNeverStartedEndsWithItsConnection) {
+  const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
+  manager->abandon(id);
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, RefusalsSayWhoHasTheMemory) {
+  processes.set_user(1000, "alice\x1b[31m");
+  ASSERT_TRUE(acquire(gib(20), processes.spawn()));
+  const auto refused = acquire(gib(8), processes.spawn());
+  EXPECT_EQ(refused.error().error.code, Code::kNoGpu);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("4 GiB left"));
+  EXPECT_THAT(refused.error().error.message, HasSubstr("alice"));
+  EXPECT_THAT(refused.error().error.message, ::testing::Not(HasSubstr("\x1b")));
+}
+
+TEST_F(LeaseManagerTest, AnEndThatCouldNotBeStoredIsSaidUntilItIs) {
+  memory_is_held = true;  // it is not gone yet
+  const pid_t cli = processes.spawn();
+  const auto lease = acquire(gib(8), cli);
+  ASSERT_TRUE(lease);
+  const LeaseId id = (*lease)->lease.id;
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  manager->end(id, EndCause::kReleased, "it was released");
+  const auto heard = manager->heard_of_end(id);
+  ASSERT_FALSE(heard);
+  EXPECT_THAT(heard.error().message,
+              HasSubstr("the change is in effect, but not stored: disk full"));
+  manager->end(id, EndCause::kReleased, "again");
+  EXPECT_FALSE(manager->heard_of_end(id)) << "whoever asks again is told the same";
+  manager->check_store();
+  EXPECT_FALSE(manager->heard_of_end(id));
+  EXPECT_FALSE(store.leases().at(id).ending);
+  store.set_failure(std::nullopt);
+  manager->check_store();
+  EXPECT_TRUE(manager->heard_of_end(id));
+  EXPECT_TRUE(store.leases().at(id).ending) << "a daemon that is killed now leaves an ending lease";
+}
+
+TEST_F(LeaseManagerTest, AnEndThatWasStoredNeedsNoMore) {
+  const pid_t cli = processes.spawn();
+  const auto lease = acquire(gib(8), cli);
+  ASSERT_TRUE(lease);
+  const LeaseId id = (*lease)->lease.id;
+  manager->end(id, EndCause::kReleased, "it was released");
+  EXPECT_TRUE(manager->heard_of_end(id));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

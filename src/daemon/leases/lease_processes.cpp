@@ -1,0 +1,128 @@
+#include "daemon/leases/lease_processes.h"
+
+#include "base/log.h"
+
+#include <csignal>
+#include <unordered_map>
+
+namespace gpurota::daemon {
+
+void LeaseProcesses::set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
+                              const std::optional<ports::ProcessId>& reaper) {
+  follow_ = true;
+  cgroup_ = std::move(cgroup);
+  reaper_.reset();
+  if (reaper) {
+    if (auto tracked = track(processes_, *reaper, nullptr)) reaper_ = std::move(*tracked);
+  }
+  if (root) see(*root);
+}
+
+void LeaseProcesses::add(const ports::ProcessId& process) { see(process); }
+
+void LeaseProcesses::see(const ports::ProcessId& process) {
+  const auto it = seen_.find(process.pid);
+  if (it != seen_.end() && it->second.alive()) return;
+  if (auto tracked = track(processes_, process, nullptr)) {
+    seen_.insert_or_assign(process.pid, std::move(*tracked));
+  } else {
+    miss_unless_gone(tracked.error());
+  }
+}
+
+void LeaseProcesses::miss_unless_gone(const Error& why) {
+  missed_ |= why.code != Code::kGone && why.code != Code::kDenied && why.code != Code::kNotFound;
+}
+
+bool LeaseProcesses::all_ended() {
+  refresh();
+  return seen_.empty() && !missed_;
+}
+
+void LeaseProcesses::refresh() {
+  missed_ = false;
+  std::erase_if(seen_, [](const auto& entry) { return !entry.second.alive(); });
+  if (!cgroup_.empty()) return see_members();
+  if (follow_) see_descendants();
+}
+
+// A number that a cgroup lists may be a stranger's by the time it is looked up: who was found is in it still, or is not meant.
+void LeaseProcesses::see_members() {
+  const auto members = processes_.cgroup_members(cgroup_);
+  if (!members) return miss_unless_gone(members.error());
+  for (const pid_t pid : *members) {
+    if (seen_.contains(pid)) continue;
+    const auto info = processes_.read_info(pid);
+    if (!info) miss_unless_gone(info.error());
+    if (!info || info->zombie || !ports::is_in_cgroup(processes_.cgroup_of(pid), cgroup_)) continue;
+    see(info->id());
+  }
+}
+
+// Of a parent that lives on after the look the number was its own all the time: so its children are.
+void LeaseProcesses::see_descendants() {
+  std::unordered_multimap<pid_t, ports::ProcessId> children;
+  const auto all = processes_.read_all();
+  if (!all) return miss_unless_gone(all.error());
+  for (const ports::ProcessInfo& process : *all) {
+    if (!process.zombie) children.emplace(process.parent, process.id());
+  }
+  std::vector<pid_t> open;
+  for (const auto& [pid, tracked] : seen_) {
+    if (tracked.alive()) open.push_back(pid);
+  }
+  if (reaper_ && reaper_->alive()) open.push_back(reaper_->pid());
+  while (!open.empty()) {
+    const pid_t parent = open.back();
+    open.pop_back();
+    const auto [first, last] = children.equal_range(parent);
+    for (auto it = first; it != last; ++it) {
+      if (seen_.contains(it->second.pid)) continue;
+      see(it->second);
+      const auto found = seen_.find(it->second.pid);
+      if (found != seen_.end() && found->second.alive()) open.push_back(found->first);
+    }
+  }
+}
+
+std::vector<pid_t> LeaseProcesses::list() {
+  refresh();
+  std::vector<pid_t> pids;
+  for (const auto& [pid, tracked] : seen_) pids.push_back(pid);
+  return pids;
+}
+
+void LeaseProcesses::signal_all(int signal) {
+  for (const auto& [pid, tracked] : seen_) {
+    if (auto sent = tracked.handle->send_signal(signal); !sent) {
+      log::warn("cannot signal a process of a lease, ignoring",
+                {{"pid", pid}, {"error", sent.error().message}});
+    }
+  }
+}
+
+void LeaseProcesses::ask_to_end() {
+  refresh();
+  signal_all(SIGTERM);
+  signal_all(SIGCONT);
+}
+
+void LeaseProcesses::kill() {
+  if (!cgroup_.empty()) {
+    if (auto killed = processes_.kill_cgroup(cgroup_); !killed) {
+      log::warn("cannot kill a lease's cgroup, killing one by one",
+                {{"error", killed.error().message}});
+    }
+  }
+  refresh();
+  signal_all(SIGKILL);
+}
+
+void LeaseProcesses::clean_up() {
+  if (cgroup_.empty()) return;
+  if (auto removed = processes_.remove_cgroup(cgroup_); !removed) {
+    log::warn("cannot remove a lease's cgroup, ignoring", {{"error", removed.error().message}});
+  }
+}
+
+}  // namespace gpurota::daemon

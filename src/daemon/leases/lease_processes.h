@@ -1,0 +1,65 @@
+// The processes of one lease: who they are and how they are ended. State thread only.
+//
+// With a cgroup v2 they are its members: nothing escapes it. Without one they are the command's
+// descendants, each held by a pidfd from when it was first seen, and the children that a subreaper
+// (gpurota run is one) has collected. Without a root they are those that were added, and no others.
+#pragma once
+
+#include "daemon/leases/tracked_process.h"
+#include "ports/processes.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class LeaseProcesses {
+ public:
+  explicit LeaseProcesses(ports::Processes& processes) : processes_(processes) {}
+
+  // `root` is the command's first process, if it lives. `cgroup` is empty where there is none; `reaper` is then
+  // the subreaper whose children all belong to the lease, if there is one.
+  void set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
+                const std::optional<ports::ProcessId>& reaper);
+  // A process that said so itself and was believed (a tenant).
+  void add(const ports::ProcessId& process);
+
+  const std::string& cgroup() const { return cgroup_; }
+  std::optional<std::string> own_cgroup() const {
+    return cgroup_.empty() ? std::nullopt : std::optional(cgroup_);
+  }
+  bool contains(const ports::ProcessId& process) const {
+    const auto it = seen_.find(process.pid);
+    return it != seen_.end() && it->second.id == process;
+  }
+
+  // Looks again; call now and then while there is no cgroup, so that nobody leaves unseen.
+  void refresh();
+  // Living ones, as of now, that could be looked at.
+  std::vector<pid_t> list();
+  // Looks again. False also where it cannot be told: who cannot be looked at may live.
+  bool all_ended();
+  // SIGTERM and SIGCONT, so that the stopped ones get it too. Those of the holder are spared.
+  void ask_to_end();
+  void kill();
+  // After the last has ended.
+  void clean_up();
+
+ private:
+  void see(const ports::ProcessId& process);
+  void miss_unless_gone(const Error& why);
+  void see_members();
+  void see_descendants();
+  void signal_all(int signal);
+
+  ports::Processes& processes_;
+  std::string cgroup_;
+  bool follow_ = false;  // descendants: there is a root
+  bool missed_ = false;  // somebody may live whom the last look could not see
+  std::optional<TrackedProcess> reaper_;
+  std::map<pid_t, TrackedProcess> seen_;
+};
+
+}  // namespace gpurota::daemon

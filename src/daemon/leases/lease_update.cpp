@@ -1,0 +1,104 @@
+#include "daemon/leases/lease_update.h"
+
+#include "daemon/leases/turn_wishes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+Result<void> change_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeSpec& memory,
+                          const std::string& name) {
+  const Bytes limit = memory.of(room.info.memory);
+  const Bytes most = gpu.swap ? room.swap_capacity - room.reserved - room.unreserved_use
+                              : room.capacity - (room.reserved - *gpu.limit) - room.swap_needed -
+                                    room.unreserved_use;
+  if (limit > most && limit > *gpu.limit) {
+    return fail(Code::kLimit,
+                fmt::format("{} is more than GPU {} has left: at most {} is available",
+                            to_string(limit), name, to_string(most)));
+  }
+  if (limit < *gpu.limit) gpu.highest_limit = std::max(gpu.highest_limit, *gpu.limit);
+  gpu.limit = limit;
+  if (gpu.soft_limit && *gpu.soft_limit > limit) gpu.soft_limit = limit;
+  return {};
+}
+
+Result<void> change_soft_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeSpec& soft) {
+  gpu.soft_limit = soft.of(room.info.memory);
+  if (*gpu.soft_limit <= *gpu.limit) return {};
+  return fail(Code::kInvalid, fmt::format("the soft limit {} is above the limit {}",
+                                          to_string(*gpu.soft_limit), to_string(*gpu.limit)));
+}
+
+}  // namespace
+
+Result<void> LeaseUpdates::change_gpus(const UpdateRequest& request, Lease& lease) const {
+  if (!request.memory && !request.soft_limit) return {};
+  if (lease.exclusive()) {
+    return fail(Code::kInvalid,
+                to_string(lease.id) + " has its GPUs exclusively: there is no limit to change");
+  }
+  if (request.memory && !lease.oversize().is_zero()) {
+    return fail(Code::kInvalid,
+                to_string(lease.id) +
+                    " is oversize: its limit cannot change, since host memory is reserved for it");
+  }
+  if (request.soft_limit) GPUROTA_TRY(check_soft_limit(parts_.config.soft_limit, lease.swap()));
+  const std::vector<lease::GpuRoom> now = parts_.rooms.list();
+  for (LeaseGpu& gpu : lease.gpus) {
+    const auto room = std::find_if(
+        now.begin(), now.end(), [&](const lease::GpuRoom& r) { return r.info.uuid == gpu.uuid; });
+    if (room == now.end()) continue;
+    if (request.memory) {
+      GPUROTA_TRY(change_limit(gpu, *room, *request.memory, lease::name_of(*room, now)));
+    }
+    if (request.soft_limit) GPUROTA_TRY(change_soft_limit(gpu, *room, *request.soft_limit));
+  }
+  return {};
+}
+
+Result<void> LeaseUpdates::change_turns(const UpdateRequest& request, Lease& lease) const {
+  if (request.quantum) {
+    if (!lease.swap()) {
+      return fail(
+          Code::kInvalid,
+          to_string(lease.id) + " takes no turns: only leases made with --swap have a quantum");
+    }
+    lease.quantum = request.quantum;
+  }
+  if (!request.priority) return {};
+  // One that an administrator has given may be lowered a little, too.
+  const UserLimits limits = parts_.allowances.limits_of(lease.uid);
+  const int most = std::max(limits.priority.value_or(0), lease.priority);
+  if (*request.priority > most && !request.beyond_limits) {
+    return fail(Code::kLimit,
+                fmt::format("the site allows you priorities up to {}, {} was asked for: ask for "
+                            "less, or ask your administrator",
+                            most, *request.priority));
+  }
+  lease.priority = *request.priority;
+  return {};
+}
+
+Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) const {
+  const LeaseEntry* const entry = parts_.leases.find(id);
+  if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
+  Lease changed = entry->lease;
+  GPUROTA_TRY(change_gpus(request, changed));
+  GPUROTA_TRY(change_turns(request, changed));
+  if (request.note) changed.note = *request.note;
+  if (request.lasts) {
+    changed.ends = parts_.wall_clock() + *request.lasts;
+    if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;
+  }
+  if (!request.beyond_limits) {
+    const lease::Holding waiting = parts_.queue.held_by(entry->lease.uid);
+    GPUROTA_TRY(parts_.allowances.check_more(entry->lease, changed, waiting));
+  }
+  return parts_.leases.change(std::move(changed));
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,452 @@
+#include "daemon/leases/queue.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/leases/request_rows.h"
+#include "daemon/leases/user_allowance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// Carrying out a decision makes another one necessary, but not without end.
+constexpr int kMostRounds = 20;
+// Clients try to reach a daemon several times a second; who is not back by then does not wait any
+// more, or is stopped.
+constexpr Duration kComeBackWithin = std::chrono::seconds(10);
+// Not in the queue, but decided on with those who are.
+constexpr RequestId kNewcomer{UINT64_MAX};
+
+tl::unexpected<lease::Refusal> refuse(Error error) {
+  return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
+}
+
+}  // namespace
+
+const QueueEntry* Queue::find(RequestId id) const {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const QueueEntry& entry) { return entry.id == id; });
+  return it == entries_.end() ? nullptr : &*it;
+}
+
+QueueEntry Queue::take(RequestId id) {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const QueueEntry& entry) { return entry.id == id; });
+  QueueEntry entry = std::move(*it);
+  entries_.erase(it);
+  return entry;
+}
+
+Result<void> Queue::restore() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredRequest> requests,
+                           parts_.store.load_requests());
+  for (const ports::StoredRequest& stored : requests) GPUROTA_TRY(restore_one(stored));
+  if (entries_.empty()) return {};
+  auto timer = parts_.loop.add_timer(
+      parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
+        std::vector<RequestId> missing;
+        for (const QueueEntry& entry : entries_) {
+          if (!entry.here) missing.push_back(entry.id);
+        }
+        for (const RequestId id : missing) {
+          leave(id, Error{Code::kGone, 0, "it did not come back after a restart of gpurotad"});
+        }
+      });
+  if (timer) come_back_ = std::move(*timer);
+  poke();
+  return {};
+}
+
+// An error where it cannot be told whether its process lives.
+Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
+  const RequestId id = stored.id;
+  const auto drop = [&](const char* why) -> Result<void> {
+    log::info("request is dropped", {{"request", to_string(id)}, {"reason", why}});
+    if (auto removed = parts_.store.remove_request(id); !removed) {
+      log::error("cannot remove a request from the store, ignoring",
+                 {{"request", to_string(id)}, {"error", removed.error().message}});
+    }
+    return {};
+  };
+  if (stored.boot_id != parts_.processes.boot_id()) return drop("the machine was restarted");
+  GPUROTA_ASSIGN_OR_RETURN(auto holder,
+                           unless_gone(track(parts_.processes, stored.holder, [this, id] {
+                             leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
+                           })));
+  if (!holder) return drop("the process that waited ended while the daemon was away");
+  QueueEntry entry;
+  entry.id = id;
+  entry.since = stored.since;
+  entry.here = false;
+  entry.holder = std::move(*holder);
+  entry.asked = asked_of(stored);
+  log::info("request restored", {{"request", to_string(id)}});
+  entries_.push_back(std::move(entry));
+  return {};
+}
+
+std::optional<RequestId> Queue::held_for(const GpuUuid& gpu) const {
+  const auto it = held_.find(gpu);
+  return it == held_.end() ? std::nullopt : std::optional(it->second);
+}
+
+const QueueEntry* Queue::first_planned_on(const std::vector<LeaseGpu>& gpus) const {
+  for (const QueueEntry& entry : entries_) {
+    const auto& planned = entry.waiting.planned;
+    const bool here = std::any_of(gpus.begin(), gpus.end(), [&](const LeaseGpu& gpu) {
+      return std::find(planned.begin(), planned.end(), gpu.uuid) != planned.end();
+    });
+    if (here) return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) const {
+  const auto request_of = [this](RequestId id, const AcquireRequest& asked) {
+    lease::Request request;
+    request.id = id;
+    request.kind = asked.kind;
+    request.user = parts_.processes.user_name(asked.uid);
+    request.placement = asked.placement;
+    request.placement.preferred = parts_.states.last_gpus(asked.uid);
+    request.lasts = asked.lasts;
+    // What is not enforced is no promise to others.
+    const bool enforced = parts_.config.expired_reservation != config::Expired::kKeep;
+    if (asked.kind == LeaseKind::kReservation && !enforced) request.lasts.reset();
+    return request;
+  };
+  std::vector<lease::Request> requests;
+  for (const QueueEntry& entry : entries_) {
+    requests.push_back(request_of(entry.id, entry.asked));
+    requests.back().keeps = entry.keeping.keeps();
+  }
+  if (newcomer) requests.push_back(request_of(kNewcomer, *newcomer));
+  return requests;
+}
+
+lease::QueueDecision Queue::decide(const std::vector<lease::Request>& requests) const {
+  return lease::decide(
+      {requests, parts_.rooms.list(), parts_.rooms.occupants(), parts_.rooms.topology()},
+      parts_.wall_clock());
+}
+
+tl::expected<const LeaseEntry*, lease::Refusal> Queue::acquire(const AcquireRequest& request) {
+  const auto within = parts_.allowances.check(request, false, held_by(request.uid));
+  if (!within) return refuse(within.error());
+  Answer answer = ask(request);
+  if (answer.refusal) return tl::unexpected(std::move(*answer.refusal));
+  return make(request, std::move(answer.gpus));
+}
+
+tl::expected<const LeaseEntry*, lease::Refusal> Queue::make(const AcquireRequest& request,
+                                                            std::vector<LeaseGpu> gpus) {
+  if (auto counted = parts_.allowances.count_new(request); !counted) {
+    return refuse(counted.error());
+  }
+  return parts_.leases.make(request, std::move(gpus), std::nullopt);
+}
+
+bool Queue::make_way(const AcquireRequest& asked) {
+  settle();
+  const lease::QueueDecision decision = decide(requests(&asked));
+  for (const lease::Waiting& waiting : decision.waiting) {
+    if (waiting.request != kNewcomer || !waiting.way_made) continue;
+    const std::string user = display_text(parts_.processes.user_name(asked.uid), 32);
+    for (const LeaseId id : decision.evict) {
+      parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
+    }
+    for (const LeaseId id : decision.move_out) move_out(id, user + " needs its GPU");
+    return true;
+  }
+  return false;
+}
+
+Queue::Answer Queue::ask(const AcquireRequest& asked) {
+  settle();
+  lease::QueueDecision decision = decide(requests(&asked));
+  for (lease::Grant& grant : decision.grants) {
+    if (grant.request == kNewcomer) return {std::move(grant.gpus), {}, false};
+  }
+  // Why not: the machine's state tells more than the queue, unless it is the queue.
+  auto rooms = parts_.rooms.list();
+  const lease::Waiting* waiting = nullptr;
+  for (const lease::Waiting& each : decision.waiting) {
+    if (each.request == kNewcomer) waiting = &each;
+  }
+  for (lease::GpuRoom& room : rooms) {
+    if (waiting && waiting->kept.contains(room.info.uuid)) {
+      room.kept_for = waiting->kept.at(room.info.uuid);
+    }
+  }
+  const bool way_is_made = waiting && waiting->way_made;
+  auto placed = lease::place(asked.placement, rooms, parts_.rooms.topology());
+  if (!placed) return {{}, std::move(placed).error(), way_is_made};
+  lease::Refusal refusal{{Code::kNoGpu, 0, "the free GPUs are kept for requests that came first"},
+                         0,
+                         static_cast<int>(rooms.size())};
+  if (waiting) {
+    const lease::Reason reason = lease::waiting_reason(*waiting);
+    refusal.free = waiting->free;
+    refusal.error.message = reason.text + (reason.next.empty() ? "" : ": " + reason.next);
+  }
+  return {{}, std::move(refusal), way_is_made};
+}
+
+std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
+  if (request.ticket.empty()) return std::nullopt;
+  for (const auto& [id, lease] : parts_.leases.entries()) {
+    if (lease.ticket == request.ticket && lease.lease.uid == request.uid) return Place{&lease, {}};
+  }
+  for (QueueEntry& entry : entries_) {
+    if (entry.asked.ticket == request.ticket && entry.asked.uid == request.uid) {
+      entry.here = true;
+      return Place{nullptr, &entry};
+    }
+  }
+  return std::nullopt;
+}
+
+tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& request) {
+  if (auto place = known(request)) return *place;
+  const auto check = [&](bool waits) {
+    return parts_.allowances.check(request, waits, held_by(request.uid));
+  };
+  if (auto within = check(false); !within) return refuse(within.error());
+  Answer answer = ask(request);
+  if (!answer.refusal) {
+    auto made = make(request, std::move(answer.gpus));
+    if (!made) return tl::unexpected(std::move(made).error());
+    return Place{*made, nullptr};
+  }
+  const bool may_wait =
+      answer.refusal->error.code == Code::kNoGpu && (!request.at_once || answer.way_is_made);
+  if (!may_wait) return tl::unexpected(std::move(*answer.refusal));
+  if (auto within = check(!request.at_once); !within) return refuse(within.error());
+  return add(request);
+}
+
+lease::Holding Queue::held_by(uid_t uid) const {
+  lease::Holding held;
+  for (const QueueEntry& entry : entries_) {
+    if (entry.asked.uid != uid) continue;
+    const lease::Asking asked = asking_of(entry.asked.placement, parts_.gpus);
+    held.gpus += asked.gpus;
+    held.memory += asked.memory;
+    if (entry.asked.lasts) held.promised += gpu_time_of(*entry.asked.lasts, *asked.parts);
+    ++held.waiting;
+  }
+  return held;
+}
+
+tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& request) {
+  if (auto counted = parts_.allowances.count_new(request); !counted) return refuse(counted.error());
+  const auto id = parts_.store.next_request_id();
+  if (!id) {
+    parts_.leases.check_store();
+    return refuse(Error(id.error()).context("cannot queue the request"));
+  }
+  QueueEntry entry;
+  entry.id = *id;
+  entry.asked = request;
+  entry.since = parts_.wall_clock();
+  auto holder = track(parts_.processes, request.process, [this, id = *id] {
+    leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
+  });
+  if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
+  entry.holder = std::move(*holder);
+  // One that does not wait does not wait for another daemon either.
+  if (auto saved = request.at_once
+                       ? Result<void>()
+                       : parts_.store.save_request(row_of(entry, parts_.processes.boot_id()));
+      !saved) {
+    return refuse(std::move(saved).error().context("cannot store the request"));
+  }
+  entries_.push_back(std::move(entry));
+  log::info("request waits", {{"request", to_string(*id)}, {"uid", request.uid}});
+  settle();
+  if (const QueueEntry* waiting = find(*id)) return Place{nullptr, waiting};
+  // It has been served meanwhile, or refused.
+  if (auto place = known(request)) return *place;
+  return refuse({Code::kNoGpu, 0, "the request was dropped as soon as it was made"});
+}
+
+void Queue::leave(RequestId id, const Error& why) {
+  if (!find(id)) return;
+  const QueueEntry entry = take(id);
+  log::info("request leaves the queue",
+            {{"request", to_string(id)}, {"uid", entry.asked.uid}, {"reason", why.message}});
+  if (auto removed = parts_.store.remove_request(id); !removed) {
+    log::error("cannot remove a request from the store, the next start will",
+               {{"request", to_string(id)}, {"error", removed.error().message}});
+  }
+  for (RequestListener* const listener : listeners_) listener->on_request_gone(entry, why);
+  poke();
+}
+
+void Queue::poke() {
+  if (poked_ || (entries_.empty() && held_.empty())) return;
+  poked_ = true;
+  parts_.loop.post([this] {
+    poked_ = false;
+    settle();
+  });
+}
+
+void Queue::settle() {
+  settle_now();
+  for (RequestListener* const listener : listeners_) listener->on_settled();
+}
+
+void Queue::settle_now() {
+  if (entries_.empty()) {
+    held_.clear();
+    return;
+  }
+  for (int round = 0; round < kMostRounds; ++round) {
+    const lease::QueueDecision decision = decide(requests());
+    if (carry_out(decision)) continue;
+    remember(decision);
+    if (look_at_keeping()) continue;
+    return decide_again_in_time();
+  }
+  log::warn("the queue has not settled, continuing later");
+  poke();
+}
+
+// Whether it made a difference, so that it has to be decided anew.
+bool Queue::carry_out(const lease::QueueDecision& decision) {
+  for (const auto& [id, error] : decision.impossible) leave(id, error);
+  for (const lease::Grant& each : decision.grants) grant(each);
+  for (const LeaseId id : decision.evict) {
+    parts_.leases.end(id, EndCause::kReleased, who_needs(id, decision) + " needs its GPU");
+  }
+  for (const LeaseId id : decision.move_out) {
+    move_out(id, who_needs(id, decision) + " needs its GPU");
+  }
+  for (const lease::Waiting& waiting : decision.waiting) {
+    if (waiting.planned.empty()) continue;
+    const QueueEntry* entry = find(waiting.request);
+    if (!entry) continue;
+    const std::string user = display_text(parts_.processes.user_name(entry->asked.uid), 32);
+    yield_expired(waiting.planned, fmt::format("{} ({})", user, to_string(entry->id)));
+  }
+  return !decision.grants.empty() || !decision.impossible.empty();
+}
+
+void Queue::yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom) {
+  if (parts_.config.expired_reservation != config::Expired::kYield) return;
+  std::vector<LeaseId> yielding;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const bool there = std::any_of(
+        gpus.begin(), gpus.end(),
+        [&lease = entry.lease](const auto& gpu) { return lease.find_gpu(gpu) != nullptr; });
+    if (there && entry.lease.state == LeaseState::kExpired) yielding.push_back(id);
+  }
+  for (const LeaseId id : yielding) {
+    parts_.leases.end(id, EndCause::kExpired,
+                      "its time was over, and " + to_whom + " waits for its GPUs");
+  }
+}
+
+void Queue::grant(const lease::Grant& grant) {
+  if (!find(grant.request)) return;
+  const QueueEntry entry = take(grant.request);
+  const auto made = parts_.leases.make(entry.asked, grant.gpus, entry.id);
+  if (made) {
+    log::info("request is served", {{"request", to_string(entry.id)},
+                                    {"uid", entry.asked.uid},
+                                    {"lease", to_string((*made)->lease.id)}});
+    for (RequestListener* const each : listeners_) each->on_request_granted(entry, **made);
+    return;
+  }
+  log::error("a request cannot be served",
+             {{"request", to_string(entry.id)}, {"error", made.error().error.message}});
+  (void)parts_.store.remove_request(entry.id);
+  for (RequestListener* const listener : listeners_) {
+    listener->on_request_gone(entry, made.error().error);
+  }
+}
+
+void Queue::move_out(LeaseId filler, const std::string& why) {
+  if (fillers_) return fillers_->move_out(filler, why);
+  parts_.leases.end(filler, EndCause::kReleased, why);
+}
+
+// Whom the filler makes way for.
+std::string Queue::who_needs(LeaseId filler, const lease::QueueDecision& decision) const {
+  const LeaseEntry* const lease = parts_.leases.find(filler);
+  for (const lease::Waiting& waiting : decision.waiting) {
+    const QueueEntry* const entry = waiting.way_made ? find(waiting.request) : nullptr;
+    if (!entry || !lease) continue;
+    for (const GpuUuid& gpu : waiting.planned) {
+      if (!lease->lease.find_gpu(gpu)) continue;
+      const std::string user = display_text(parts_.processes.user_name(entry->asked.uid), 32);
+      return fmt::format("{} ({})", user, to_string(entry->id));
+    }
+  }
+  return "somebody";
+}
+
+// Whether something is kept that was not, or the other way round.
+bool Queue::look_at_keeping() {
+  bool changed = false;
+  for (QueueEntry& entry : entries_) {
+    const bool before = entry.keeping.keeps();
+    const bool some_free = entry.waiting.free > 0 && !entry.waiting.way_made;
+    entry.keeping.look(some_free, parts_.config.keep_free_gpus, parts_.loop.now());
+    changed = changed || entry.keeping.keeps() != before;
+  }
+  return changed;
+}
+
+void Queue::decide_again_in_time() {
+  keep_timer_.reset();
+  std::optional<TimePoint> first;
+  for (const QueueEntry& entry : entries_) {
+    const auto at = entry.keeping.changes_at(parts_.config.keep_free_gpus);
+    if (at && (!first || *at < *first)) first = at;
+  }
+  if (!first) return;
+  auto timer = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });
+  if (timer) keep_timer_ = std::move(*timer);
+}
+
+// Those who wait for nothing but fillers, and would now have to wait for somebody else.
+void Queue::drop_impatient(const lease::QueueDecision& decision) {
+  for (const lease::Waiting& waiting : decision.waiting) {
+    const QueueEntry* const entry = find(waiting.request);
+    if (!entry || !entry->asked.at_once || waiting.way_made) continue;
+    const lease::Reason reason = lease::waiting_reason(waiting);
+    leave(waiting.request,
+          Error{Code::kNoGpu, 0, reason.text + (reason.next.empty() ? "" : ": " + reason.next)});
+  }
+}
+
+void Queue::remember(const lease::QueueDecision& decision) {
+  held_ = decision.held;
+  drop_impatient(decision);
+  // By id: those who are told may leave.
+  std::vector<RequestId> changed;
+  for (const lease::Waiting& waiting : decision.waiting) {
+    const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const QueueEntry& entry) {
+      return entry.id == waiting.request;
+    });
+    if (it == entries_.end()) continue;
+    const lease::Reason reason = lease::waiting_reason(waiting);
+    if (reason != it->reason || waiting.position != it->waiting.position) {
+      changed.push_back(it->id);
+    }
+    it->reason = reason;
+    it->waiting = waiting;
+  }
+  for (const RequestId id : changed) {
+    for (RequestListener* const listener : listeners_) {
+      if (const QueueEntry* entry = find(id)) listener->on_request(*entry);
+    }
+  }
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,44 @@
+#include "daemon/leases/turn_wishes.h"
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr int kMostPriority = 100;
+// As long as a turn from measured costs ever is (sched::Settings::most_quantum).
+constexpr std::chrono::minutes kMostQuantum{5};
+
+}  // namespace
+
+Result<int> read_priority(std::optional<int> said) {
+  const int priority = said.value_or(0);
+  if (priority < -kMostPriority || priority > kMostPriority) {
+    return fail(Code::kInvalid, "a priority is a number from -100 to 100");
+  }
+  return priority;
+}
+
+Result<std::optional<std::chrono::milliseconds>> read_quantum(
+    const std::optional<std::string>& said, bool administrator) {
+  using Quantum = std::optional<std::chrono::milliseconds>;
+  if (!said) return Quantum();
+  const auto quantum = config::parse_quantum(*said);
+  if (!quantum) return fail(Code::kInvalid, "quantum: " + quantum.error().message);
+  if (*quantum > kMostQuantum && !administrator) {
+    return fail(
+        Code::kLimit,
+        "the turns of a lease last 5 min at most, since others wait for them: ask for less, "
+        "or for \"auto\" (administrators may set up to 1 h)");
+  }
+  return Quantum(*quantum);
+}
+
+Result<void> check_soft_limit(const config::SoftLimit& site, bool swap) {
+  if (swap || site.policy != config::SoftLimit::Policy::kEvict) return {};
+  return fail(
+      Code::kInvalid,
+      "the site moves memory above a soft limit to host memory ([soft_limit] policy = \"evict\"), "
+      "which a slice does not allow: leave out --soft-limit, or take turns with "
+      "--swap");
+}
+
+}  // namespace gpurota::daemon

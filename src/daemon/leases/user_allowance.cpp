@@ -1,0 +1,85 @@
+#include "daemon/leases/user_allowance.h"
+
+#include "daemon/leases/lease_manager.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+Bytes size_of(const GpuTable& gpus, const GpuUuid& uuid) {
+  const GpuEntry* gpu = gpus.find(uuid);
+  return gpu ? gpu->info.memory : Bytes();
+}
+
+// As the report counts: a slice is its part of a GPU.
+double part_of(Bytes share, Bytes gpu) {
+  if (gpu.is_zero()) return 1;
+  return std::min(1.0, static_cast<double>(share.count()) / static_cast<double>(gpu.count()));
+}
+
+Bytes largest(const GpuTable& gpus) {
+  Bytes most;
+  for (const GpuEntry& gpu : gpus.entries()) most = std::max(most, gpu.info.memory);
+  return most;
+}
+
+}  // namespace
+
+lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
+                          const GpuTable& gpus, WallTime now, WallTime from, bool fillers) {
+  lease::Holding held;
+  for (const auto& [id, entry] : entries) {
+    if (entry.lease.uid != uid) continue;
+    if (entry.lease.kind == LeaseKind::kFiller && !fillers) continue;
+    held.gpus += static_cast<int>(entry.lease.gpus.size());
+    for (const LeaseGpu& share : entry.lease.gpus) {
+      held.memory += share.limit.value_or(size_of(gpus, share.uuid));
+    }
+    // A clock that was set back makes no negative use.
+    const auto so_far = std::max(now - std::max(entry.lease.since, from), WallTime::duration(0));
+    held.gpu_time += std::chrono::duration_cast<std::chrono::seconds>(so_far) *
+                     static_cast<std::int64_t>(entry.lease.gpus.size());
+    if (entry.lease.ends && !entry.cause) {
+      const auto left = std::max(*entry.lease.ends - now, WallTime::duration(0));
+      held.promised += gpu_time_of(left, parts_of(entry.lease, gpus));
+    }
+  }
+  return held;
+}
+
+double parts_of(const Lease& lease, const GpuTable& gpus) {
+  double parts = 0;
+  for (const LeaseGpu& share : lease.gpus) {
+    const Bytes size = size_of(gpus, share.uuid);
+    parts += part_of(share.limit.value_or(size), size);
+  }
+  return parts;
+}
+
+std::chrono::seconds gpu_time_of(WallTime::duration time, double parts) {
+  const auto seconds = std::chrono::duration<double>(time).count() * parts;
+  return std::chrono::seconds(static_cast<std::int64_t>(seconds));
+}
+
+lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus) {
+  lease::Asking asked;
+  std::vector<Bytes> sizes;
+  for (const GpuUuid& uuid : request.gpus) sizes.push_back(size_of(gpus, uuid));
+  if (request.gpus.empty()) {
+    // No machine has more: what is beyond is refused for that, and not for a limit.
+    const auto count = std::clamp(request.count, 0, kMaxLeaseGpus);
+    sizes.assign(static_cast<std::size_t>(count), largest(gpus));
+  }
+  asked.gpus = static_cast<int>(sizes.size());
+  asked.parts = 0;
+  for (const Bytes size : sizes) {
+    Bytes share = request.memory ? request.memory->of(size) : size;
+    if (request.oversize) share = std::min(share, size);  // the rest is host memory
+    asked.memory += share;
+    *asked.parts += part_of(share, size);
+  }
+  return asked;
+}
+
+}  // namespace gpurota::daemon

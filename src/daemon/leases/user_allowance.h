@@ -1,0 +1,27 @@
+// What a user has and asks for, counted from the leases: the input of lease/allowance.h. State thread
+// only; decides nothing.
+#pragma once
+
+#include "daemon/gpus/gpu_table.h"
+#include "lease/allowance.h"
+#include "lease/placement.h"
+
+#include <map>
+
+namespace gpurota::daemon {
+
+struct LeaseEntry;
+
+// All leases of `uid`, those that are ending included: they still hold what they held. `gpu_time` is
+// what they have used since `from`. Without fillers unless `fillers`.
+lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
+                          const GpuTable& gpus, WallTime now, WallTime from, bool fillers = false);
+
+// How much of GPUs a lease has, a slice as its part of one; and so much of them for some time.
+double parts_of(const Lease& lease, const GpuTable& gpus);
+std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
+
+// Before it is known which GPUs it gets: where that matters, the largest of the machine.
+lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
+
+}  // namespace gpurota::daemon

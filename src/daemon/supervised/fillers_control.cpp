@@ -1,0 +1,236 @@
+// What users do with fillers, and what a daemon does with those that the last one left: the other half
+// of fillers.cpp.
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/supervised/fillers.h"
+#include "daemon/supervised/keeper_owner.h"
+#include "jobs/log_ring.h"
+#include "keeper/leftovers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace gpurota::daemon {
+
+Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
+  if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
+    return fail(Code::kUnavailable, "this daemon has no fillers: gpurota-keeper is not installed");
+  }
+  GPUROTA_TRY(check_keeper_owner(parts_.processes, parts_.own_uid, uid, "filler"));
+  GPUROTA_TRY(jobs::check_spec(spec));
+  std::size_t count = 0;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.uid != uid) continue;
+    ++count;
+    if (entry.spec.name != spec.name) continue;
+    return fail(Code::kInvalid,
+                entry.removed
+                    ? fmt::format("{} is just being removed: try again", spec.name)
+                    : fmt::format("there is a filler {0} already: 'gpurota filler remove {0}' "
+                                  "removes it",
+                                  spec.name));
+  }
+  if (count >= kMostFillers) {
+    return fail(
+        Code::kLimit,
+        fmt::format("you have {} fillers already, which is the most a user can have", count));
+  }
+  return check_log(uid);
+}
+
+Result<void> Fillers::check_log(uid_t uid) const {
+  const std::uint64_t most = parts_.budgets.most(uid, Budget::kJobLogs);
+  const std::uint64_t bytes = parts_.budgets.used(uid, Budget::kJobLogs) + jobs::kLogBound.count();
+  if (bytes <= most) return {};
+  return fail(Code::kLimit,
+              fmt::format("the output of your jobs and fillers could take {}, and the site allows "
+                          "{} for each user (job_log_size_per_user): remove some of them",
+                          to_string(Bytes(bytes)), to_string(Bytes(most))));
+}
+
+void Fillers::count_logs(FillerEntry& entry) const {
+  const std::uint64_t places = std::max<std::size_t>(1, entry.places.size());
+  entry.log = parts_.budgets.charge(entry.uid, Budget::kJobLogs, places * jobs::kLogBound.count());
+}
+
+Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes) {
+  GPUROTA_TRY(check_new(uid, spec));
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_filler_id());
+  FillerEntry entry;
+  entry.id = id;
+  entry.uid = uid;
+  entry.user = parts_.processes.user_name(uid);
+  entry.spec = std::move(spec);
+  entry.wishes = std::move(wishes);
+  GPUROTA_TRY(save(entry));
+  const auto [it, added] = entries_.emplace(id, std::move(entry));
+  count_logs(it->second);
+  log::info("filler added", {{"name", it->second.spec.name}, {"uid", uid}});
+  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
+  return &it->second;
+}
+
+Result<void> Fillers::control(std::uint64_t id, What what) {
+  FillerEntry& entry = entries_.at(id);
+  const bool leaves = what != What::kResume;
+  if (what == What::kRemove) {
+    entry.removed = true;
+  } else {
+    entry.paused = leaves;
+  }
+  if (what == What::kResume) {
+    entry.failures = 0;
+    entry.problem.clear();
+    entry.retry_at.reset();
+  }
+  const std::string name = entry.spec.name;
+  save_or_say(entry);
+  for (auto& [gpu, spot] : spots_) {
+    if (spot.filler != id) continue;
+    if (!leaves) {
+      if (spot.moved_out) spot.stop_stay(parts_.loop.now());
+      continue;
+    }
+    const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
+    const char* const reason = entry.removed ? "it is being removed" : "it is paused";
+    // A GPU that it keeps from others while it is paused it has.
+    if (spot.moved_out && !spot.stays_from) spot.stays_from = parts_.loop.now();
+    if (spot.turns.dismiss(why)) {
+      yield(gpu, reason);
+    } else if (entry.removed && (spot.moved_out || spot.eviction)) {
+      leave(gpu, reason);
+    }
+  }
+  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
+  (void)drop_if_removed(id);
+  return unstored_.heard_of(id, name);
+}
+
+void Fillers::save_or_say(const FillerEntry& entry) {
+  unstored_.note_or_say(entry.id, entry.spec.name, save(entry));
+}
+
+void Fillers::store_again() {
+  unstored_.write_again([this](std::uint64_t id) -> Result<void> {
+    GPUROTA_TRY(unstored_.note(id, save(entries_.at(id))));
+    return drop_if_removed(id);
+  });
+}
+
+Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const {
+  const FillerEntry& entry = entries_.at(id);
+  std::string text;
+  for (std::size_t i = 0; i < entry.places.size(); ++i) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        const jobs::LogPart part,
+        launcher_.read_log(files_of(entry, i), std::nullopt, most / entry.places.size()));
+    if (entry.places.size() > 1) text += fmt::format("==> {} <==\n", gpu_name(entry.places[i]));
+    text += part.text;
+  }
+  return text;
+}
+
+Result<void> Fillers::save(const FillerEntry& entry) const {
+  ports::StoredFiller row;
+  row.id = entry.id;
+  row.uid = entry.uid;
+  row.user = entry.user;
+  row.spec = encode(entry.spec);
+  row.gpus = entry.wishes.gpus;
+  row.instances = entry.wishes.instances;
+  row.memory = entry.wishes.memory;
+  row.idle_after = entry.wishes.idle_after;
+  row.grace = entry.wishes.grace;
+  row.state = entry.removed ? "removed" : entry.paused ? "paused" : "active";
+  row.places = entry.places;
+  row.evicts = entry.wishes.on_yield == filler::OnYield::kEvict;
+  for (const auto& [gpu, spot] : spots_) {
+    if (spot.filler == entry.id && (spot.moved_out || spot.eviction)) row.out.push_back(gpu);
+  }
+  return parts_.store->save_filler(row);
+}
+
+Result<void> Fillers::restore() {
+  if (parts_.store == nullptr) return {};
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredFiller> fillers,
+                           parts_.store->load_fillers());
+  std::set<std::uint64_t> known;
+  for (const ports::StoredFiller& stored : fillers) known.insert(stored.id);
+  keeper::remove_leftovers(parts_.directory, launcher_, [&known](std::uint64_t files) {
+    return known.contains(files / kMostPlaces);
+  });
+  for (const ports::StoredFiller& stored : fillers) GPUROTA_TRY(take_up(stored));
+  return {};
+}
+
+Result<void> Fillers::take_up(const ports::StoredFiller& stored) {
+  auto spec = jobs::decode_spec(stored.spec);
+  if (!spec) {
+    log::error("a stored filler cannot be read, ignoring it", {{"id", stored.id}});
+    return {};
+  }
+  FillerEntry entry;
+  entry.id = stored.id;
+  entry.uid = stored.uid;
+  entry.user = stored.user;
+  entry.spec = std::move(*spec);
+  entry.wishes = {stored.gpus, stored.instances, stored.memory, stored.idle_after, stored.grace};
+  if (stored.evicts) entry.wishes.on_yield = filler::OnYield::kEvict;
+  entry.paused = stored.state == "paused";
+  entry.removed = stored.state == "removed";
+  entry.places = stored.places;
+  const auto [it, added] = entries_.emplace(stored.id, std::move(entry));
+  count_logs(it->second);
+  GPUROTA_TRY(find_running(it->second, stored.out));
+  (void)drop_if_removed(stored.id);
+  return {};
+}
+
+// A keeper holds the lock of its directory: the kernel tells which process that is, and none is left
+// after a reboot.
+Result<void> Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) {
+  for (std::size_t i = 0; i < entry.places.size(); ++i) {
+    const GpuUuid gpu = entry.places[i];
+    GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(files_of(entry, i), gpu));
+    if (!keeper) continue;
+    FillerSpot& spot = spots_[gpu];
+    spot.keeper = std::move(*keeper);
+    cgroups_.take_up(spot.keeper->pid());
+    spot.filler = entry.id;
+    spot.since = entry.last_start = parts_.loop.now();
+    spot.stays_from = spot.since;
+    spot.may_lack_lease = true;
+    spot.turns.on_found(parts_.loop.now());
+    parts_.samples.glimpse(gpu, filler::kSampleEvery);
+    log::info("filler restored", {{"name", entry.spec.name}, {"gpu", gpu.value}});
+    take_up_lease(entry, gpu, std::find(out.begin(), out.end(), gpu) != out.end());
+  }
+  return {};
+}
+
+void Fillers::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out) {
+  FillerSpot& spot = spots_[gpu];
+  bool ending = false;
+  for (const auto& [id, lease] : parts_.leases.entries()) {
+    if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
+    if (!is_kept_by(lease, spot)) continue;
+    spot.lease = id;
+    spot.may_lack_lease = false;
+    ending = lease.cause.has_value();
+  }
+  const bool stays_out = was_out && !ending && swap_lease_of(spot);
+  filler::Sight wanted;
+  wanted.wanted = ending || stays_out;
+  if (wanted.wanted) (void)spot.turns.look(wanted, parts_.loop.now());
+  spot.told_to_end = ending;
+  // Out, or on its way there: it is seen to once more.
+  if (stays_out) evict(gpu);
+  if (!entry.paused && !entry.removed) return;
+  const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
+  const bool leaves = spot.turns.dismiss(why) || (stays_out && entry.removed);
+  if (leaves) yield(gpu, "it was leaving when the daemon stopped");
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,495 @@
+#include "daemon/tenants/swap_tenants.h"
+
+#include "base/log.h"
+#include "daemon/tenants/limit_keeper.h"
+#include "daemon/tenants/swap_terms.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// A program with more threads that wait for memory at once is not served better.
+constexpr std::size_t kMostQuestions = 4096;
+// Of messages that its socket had no room for: a tenant that reads nothing any more.
+constexpr std::size_t kMostOutbox = 4096;
+
+std::uint32_t wire_status(sched::GrowAnswer answer) {
+  switch (answer) {
+    case sched::GrowAnswer::kGranted:
+      return GPUROTA_OK;
+    case sched::GrowAnswer::kRefusedLimit:
+      return GPUROTA_REFUSED_LIMIT;
+    case sched::GrowAnswer::kRefusedCapacity:
+      return GPUROTA_REFUSED_CAPACITY;
+    case sched::GrowAnswer::kRefusedHost:
+      return GPUROTA_REFUSED_HOST;
+    case sched::GrowAnswer::kRefusedTurnsOff:
+      return GPUROTA_REFUSED_TURNS_OFF;
+  }
+  return GPUROTA_REFUSED_LIMIT;
+}
+
+}  // namespace
+
+SwapTenants::SwapTenants(Parts parts)
+    : parts_(std::move(parts)),
+      measures_(parts_.turns, parts_.grants),
+      reach_({parts_.loop, parts_.processes, parts_.turns, parts_.config}, tenants_) {
+  parts_.turns.set_carrier(*this);
+}
+
+pid_t SwapTenants::pid_of(TenantId id) const {
+  const Tenant* tenant = find(id);
+  return tenant ? tenant->pid : 0;
+}
+
+bool SwapTenants::has_rdma_device(TenantId id) const {
+  const Tenant* tenant = find(id);
+  return tenant && tenant->rdma;
+}
+
+SwapTenants::Owner SwapTenants::find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const {
+  Owner found;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->dead || tenant->uid != uid) continue;
+    if (!std::equal(key.begin(), key.end(), tenant->key.begin())) continue;
+    if (tenant->connected) return {id, false};
+    found.away = true;
+  }
+  return found;
+}
+
+void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid,
+                      const std::vector<lease::HeldMemory>& held) {
+  auto tenant = std::make_unique<Tenant>();
+  tenant->id = id;
+  tenant->lease = lease.id;
+  tenant->uid = lease.uid;
+  tenant->pid = pid;
+  tenant->makes_way = lease.kind == LeaseKind::kFiller;
+  for (const LeaseGpu& gpu : lease.gpus) {
+    Memory memory;
+    memory.gpu = gpu.uuid;
+    memory.take_terms(gpu);
+    for (const lease::HeldMemory& said : held) {
+      if (said.gpu != gpu.uuid) continue;
+      memory.wired_before = said.granted;
+      memory.contexts = said.contexts;
+    }
+    tenant->memory.push_back(std::move(memory));
+  }
+  tenants_[id] = std::move(tenant);
+}
+
+bool SwapTenants::take(TenantId id, const TenantMessage& message) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return false;
+  const bool first = std::holds_alternative<gpurota_msg_swap_here>(message);
+  if (first == tenant->here) return false;  // once, and before everything else
+  tenant->asked.reset();
+  const bool good = std::visit(
+      [&]<class Message>(const Message& m) {
+        if constexpr (requires { this->on(*tenant, m); }) return on(*tenant, m);
+        return false;
+      },
+      message);
+  if (Tenant* const left = find(id)) reach_.expect(*left);
+  if (!good) {
+    const auto type = std::visit([](const auto& m) { return m.header.type; }, message);
+    log::warn("a tenant sent a message that is not allowed now",
+              {{"pid", pid_of(id)}, {"type", type}});
+  }
+  return good;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
+  if (message.slots != tenant.memory.size()) return false;
+  sched::AddTenant event;
+  event.tenant = tenant.id;
+  event.lease = tenant.lease;
+  event.gate_open = message.gate_open != 0;
+  // What it was before: the same process on an earlier connection.
+  for (auto& [id, old] : tenants_) {
+    const bool same = old->pid == tenant.pid && old->lease == tenant.lease && id != tenant.id;
+    if (same && old->here && !old->dead) event.replaces = id;
+  }
+  for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
+    Memory& memory = tenant.memory[slot];
+    const gpurota_swap_memory& said = message.memory[slot];
+    // No more than its lease may have, or might before its limit was lowered, with what others of it have: a
+    // lower limit bounds what comes next, and what of it is out must come back.
+    sched::Holding others = parts_.turns.holding(tenant.lease, memory.gpu);
+    if (const Tenant* old = find(event.replaces)) {
+      if (const sched::Holding* was = measures_.holding(*old, memory).if_there()) {
+        others.movable -= was->movable;
+        others.wired -= was->wired;
+        others.hosted -= was->hosted;
+      }
+    }
+    Bytes left = memory.most - others.movable - others.wired;
+    // What moves first: of contexts it says what it was once told, which may be more than they take, and
+    // memory that is out must not be forgotten for that.
+    const Bytes movable = std::min(Bytes(said.movable_bytes), left);
+    left -= movable;
+    const Bytes wired = std::min(Bytes(said.wired_bytes), left);
+    const Bytes resident = std::min(Bytes(said.resident_bytes), movable);
+    const Bytes hosted =
+        std::min(Bytes(message.hosted_bytes[slot]), memory.oversize - others.hosted);
+    event.memory.push_back({memory.gpu, movable, resident, wired, hosted});
+    // What its contexts really take the last daemon knew, or would have heard in a message that was lost.
+    const Bytes of_contexts = memory.contexts > 0 ? wired - memory.wired_before : Bytes();
+    if (of_contexts.is_zero()) continue;
+    memory.unmeasured = of_contexts;
+    memory.context_since = parts_.loop.now();
+    memory.came_back = true;
+  }
+  std::copy(std::begin(message.key), std::end(message.key), tenant.key.begin());
+  tenant.here = true;
+  const TenantId replaced = event.replaces;
+  parts_.turns.becomes_tenant(tenant.pid);
+  parts_.turns.feed(event);
+  if (const Tenant* old = find(replaced)) {
+    if (old->connected) hang_up_soon(replaced, "it has connected again");
+    tenants_.erase(replaced);
+  }
+  update_terms();
+  return true;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
+  if (message.slot >= tenant.memory.size() || tenant.questions.size() >= kMostQuestions) {
+    return false;
+  }
+  Memory& memory = tenant.memory[message.slot];
+  Question question{message.slot, message.kind, Bytes(message.bytes)};
+  if (message.kind == GPUROTA_SWAP_CONTEXT) {
+    question.bytes = parts_.grants.context_reserve(memory.gpu);
+  }
+  const std::uint32_t seq = message.header.seq;
+  if (!tenant.questions.emplace(seq, question).second) return false;
+  const bool hosted = message.kind == GPUROTA_SWAP_HOSTED;
+  const bool wired = message.kind != GPUROTA_SWAP_MOVABLE && !hosted;
+  const sched::Grow growth{tenant.id, memory.gpu, seq, question.bytes, wired, hosted};
+  const Duration delay = delay_of(tenant, memory, question);
+  if (delay > Duration::zero()) {
+    auto timer =
+        parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kSchedule, [this, growth] {
+          Tenant* const asks = find(growth.tenant);
+          if (!asks) return;
+          const auto running_timer = asks->delayed.extract(growth.seq);  // this very callback's
+          parts_.turns.feed(growth);
+        });
+    if (timer) {
+      tenant.delayed[seq] = std::move(*timer);
+      return true;
+    }
+  }
+  parts_.turns.feed(growth);
+  return true;
+}
+
+// Growth above a soft limit takes its time, where the site wants it so.
+Duration SwapTenants::delay_of(const Tenant& tenant, const Memory& memory,
+                               const Question& question) const {
+  const bool is_hosted = question.kind == GPUROTA_SWAP_HOSTED;
+  if (!memory.soft_limit || question.kind == GPUROTA_SWAP_CONTEXT || is_hosted) return {};
+  const Bytes charged = parts_.turns.charge(tenant.lease, memory.gpu).first;
+  if (charged + question.bytes <= *memory.soft_limit) return {};
+  return LimitKeeper::throttle(parts_.config);
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
+  if (message.slot >= tenant.memory.size()) return false;
+  parts_.turns.feed(sched::Shrink{tenant.id, tenant.memory[message.slot].gpu,
+                                  Bytes(message.resident_bytes), Bytes(message.out_bytes),
+                                  Bytes(message.wired_bytes), Bytes(message.hosted_bytes)});
+  return true;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_status& message) {
+  if (message.gate_seq > tenant.gate_sent) return false;
+  tenant.gate_seen = message.gate_seq;
+  parts_.turns.feed(sched::TenantStatus{tenant.id, message.gate_seq, message.busy != 0,
+                                        message.waiting, message.ready});
+  return true;
+}
+
+bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
+  if (message.slot >= tenant.memory.size()) return false;
+  Memory& memory = tenant.memory[message.slot];
+  Bytes& ordered = memory.ordered[message.direction];
+  const Bytes bytes(message.bytes), returned(message.returned);
+  Bytes& excess = memory.excess[message.direction];
+  excess += bytes + returned - ordered;
+  if (excess > memory.slack[message.direction]) {
+    log::warn("a tenant moved memory without an order",
+              {{"pid", tenant.pid},
+               {"direction", message.direction == GPUROTA_SWAP_EVICT ? "out" : "in"},
+               {"bytes", bytes.count()},
+               {"returned", returned.count()},
+               {"ordered", ordered.count()}});
+    return false;
+  }
+  ordered -= bytes + returned;
+  tenant.rdma = message.failed == GPUROTA_SWAP_RDMA;
+  tenant.moving.reset();
+  if (tenant.moves()) tenant.moving = parts_.loop.now();
+  if (message.direction == GPUROTA_SWAP_EVICT) {
+    const Bytes clean(std::uint64_t{message.clean_pages} * GPUROTA_CLEAN_PAGE);
+    parts_.turns.feed(sched::Evicted{tenant.id, memory.gpu, bytes, returned, message.failed != 0,
+                                     std::min(clean, bytes)});
+  } else {
+    parts_.turns.feed(sched::Restored{tenant.id, memory.gpu, bytes, returned, message.failed != 0});
+  }
+  return true;
+}
+
+void SwapTenants::carry_out(const sched::Actions& actions) {
+  for (const sched::Action& action : actions) {
+    if (const auto* gate = std::get_if<sched::SetGate>(&action)) {
+      carry_out(*gate);
+    } else if (const auto* evict = std::get_if<sched::Evict>(&action)) {
+      order(evict->tenant, evict->gpu, GPUROTA_SWAP_EVICT, evict->bytes);
+    } else if (const auto* restore = std::get_if<sched::Restore>(&action)) {
+      order(restore->tenant, restore->gpu, GPUROTA_SWAP_RESTORE, restore->bytes);
+    } else if (const auto* answer = std::get_if<sched::AnswerGrow>(&action)) {
+      carry_out(*answer);
+    }
+  }
+}
+
+void SwapTenants::carry_out(const sched::SetGate& action) {
+  Tenant* const tenant = find(action.tenant);
+  if (!tenant) return;
+  auto message = make_message<gpurota_msg_swap_gate>(GPUROTA_MSG_SWAP_GATE, action.seq);
+  message.order = action.order == sched::GateOrder::kOpen    ? GPUROTA_GATE_OPEN
+                  : action.order == sched::GateOrder::kClose ? GPUROTA_GATE_CLOSE
+                                                             : GPUROTA_GATE_LET_ONE_THROUGH;
+  tenant->gate_sent = action.seq;
+  send(*tenant, message);
+  reach_.expect(*tenant);
+}
+
+void SwapTenants::order(TenantId id, const GpuUuid& gpu, std::uint32_t direction, Bytes bytes) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return;
+  for (std::uint32_t slot = 0; slot < tenant->memory.size(); ++slot) {
+    if (tenant->memory[slot].gpu != gpu) continue;
+    auto message = make_message<gpurota_msg_swap_move>(GPUROTA_MSG_SWAP_MOVE, 0);
+    message.slot = slot;
+    message.direction = direction;
+    message.bytes = bytes.count();
+    if (!tenant->moving) tenant->moving = parts_.loop.now();
+    tenant->memory[slot].allow(direction, bytes);
+    send(*tenant, message);
+    reach_.expect(*tenant);
+    return;
+  }
+}
+
+void SwapTenants::carry_out(const sched::AnswerGrow& action) {
+  Tenant* const tenant = find(action.tenant);
+  if (!tenant) return;
+  const auto asked = tenant->questions.find(action.seq);
+  if (asked == tenant->questions.end()) return;
+  const Question question = asked->second;
+  tenant->questions.erase(asked);
+  auto message = make_message<gpurota_msg_swap_grown>(GPUROTA_MSG_SWAP_GROWN, action.seq);
+  message.slot = question.slot;
+  message.status = wire_status(action.answer);
+  if (action.answer == sched::GrowAnswer::kGranted) {
+    message.bytes = question.bytes.count();
+    if (question.kind == GPUROTA_SWAP_CONTEXT) {
+      tenant->memory[question.slot].unmeasured += question.bytes;
+      tenant->memory[question.slot].context_since.reset();
+    }
+  } else if (!action.to_host.is_zero()) {
+    message.status = GPUROTA_REFUSED_TO_HOST;
+    message.bytes = action.to_host.count();
+  } else {
+    parts_.records.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
+  }
+  send(*tenant, message);
+}
+
+template <class Message>
+void SwapTenants::send(Tenant& tenant, const Message& message) {
+  if (!tenant.connected) return;
+  const auto bytes = std::as_bytes(std::span(&message, 1));
+  using Sent = SwapWire::Sent;
+  Sent sent = Sent::kFull;
+  if (tenant.outbox.empty()) sent = wire_->send(tenant.id, bytes);
+  if (sent == Sent::kGone) return hang_up_soon(tenant.id, "");
+  if (sent == Sent::kDone) return;
+  if (tenant.outbox.size() >= kMostOutbox) return hang_up_soon(tenant.id, "it reads nothing");
+  tenant.outbox.emplace_back(bytes.begin(), bytes.end());
+  wire_->wait_writable(tenant.id, true);
+}
+
+void SwapTenants::on_writable(TenantId id) {
+  Tenant* const tenant = find(id);
+  while (tenant && !tenant->outbox.empty()) {
+    using Sent = SwapWire::Sent;
+    const Sent sent = wire_->send(id, tenant->outbox.front());
+    if (sent == Sent::kFull) return;
+    if (sent == Sent::kGone) return hang_up_soon(id, "");
+    tenant->outbox.pop_front();
+  }
+  if (tenant) wire_->wait_writable(id, false);
+}
+
+// Not at once: whoever sends may be in the middle of a decision of several steps.
+void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
+  parts_.loop.post([this, id, why] { wire_->hang_up(id, why); });
+}
+
+void SwapTenants::update_terms() {
+  const SwapTerms terms({parts_.turns, parts_.config, parts_.users}, tenants_);
+  const TimePoint now = parts_.loop.now();
+  for (const auto& [id, tenant] : tenants_) {
+    if (!tenant->here || !tenant->connected) continue;
+    const gpurota_msg_swap_terms said = terms.of(*tenant, now);
+    if (tenant->terms && is_same(*tenant->terms, said)) continue;
+    tenant->terms = said;
+    send(*tenant, said);
+  }
+}
+
+void SwapTenants::on_disconnect(TenantId id) {
+  Tenant* const tenant = find(id);
+  if (!tenant || !tenant->connected) return;
+  tenant->connected = false;
+  tenant->outbox.clear();
+  tenant->questions.clear();
+  tenant->delayed.clear();
+  tenant->asked.reset();
+  tenant->moving.reset();
+  if (!tenant->here) {
+    tenants_.erase(id);
+  } else if (!tenant->dead) {
+    parts_.turns.feed(sched::Reachable{id, false});
+  }
+  update_terms();
+}
+
+void SwapTenants::on_lease_change(const Lease& lease) {
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease.id) continue;
+    for (Memory& memory : tenant->memory) {
+      const LeaseGpu* share = lease.find_gpu(memory.gpu);
+      if (!share) continue;
+      memory.take_terms(*share);
+    }
+  }
+  update_terms();
+}
+
+SwapTenants::Figures SwapTenants::figures(LeaseId lease, const GpuUuid& gpu) const {
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease) continue;
+    for (const Memory& memory : tenant->memory) {
+      if (memory.gpu != gpu) continue;
+      const sched::Holding held = parts_.turns.holding(lease, gpu);
+      const Bytes taken = held.movable + held.wired + held.wired_unbacked + held.beside;
+      return {memory.limit + memory.oversize,
+              (memory.limit - taken) + (memory.oversize - held.hosted)};
+    }
+  }
+  return {};
+}
+
+void SwapTenants::on_lease_gone(LeaseId lease) {
+  std::erase_if(tenants_, [&](const auto& entry) { return entry.second->lease == lease; });
+  update_terms();
+}
+
+void SwapTenants::before_look(const GpuUuid& gpu) {
+  for (const auto& [id, tenant] : tenants_) measures_.before_look(*tenant, gpu);
+}
+
+void SwapTenants::on_death(pid_t pid) {
+  std::vector<TenantId> ids;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->pid == pid && !tenant->dead) ids.push_back(id);
+  }
+  // An earlier connection of the process may be what turns know of it.
+  for (const TenantId id : ids) {
+    Tenant& tenant = *tenants_.at(id);
+    if (!tenant.here) {
+      tenants_.erase(id);
+      continue;
+    }
+    tenant.dead = true;
+    tenant.connected = false;
+    tenant.died = parts_.loop.now();
+    tenant.questions.clear();
+    tenant.delayed.clear();
+    tenant.outbox.clear();
+    tenant.asked.reset();
+    tenant.moving.reset();
+    for (const Memory& memory : tenant.memory) parts_.samples.look_soon(memory.gpu);
+    parts_.turns.feed(sched::TenantDied{id});
+  }
+  update_terms();
+}
+
+void SwapTenants::on_contexts(TenantId id, const GpuUuid& gpu, int contexts) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return;
+  for (Memory& memory : tenant->memory) {
+    if (memory.gpu != gpu) continue;
+    memory.contexts = contexts;
+    memory.context_since = parts_.loop.now();
+  }
+}
+
+void SwapTenants::after_look(const GpuSample& sample, TimePoint taken) {
+  std::vector<TenantId> gone;
+  std::vector<TenantId> ids;
+  for (const auto& [id, tenant] : tenants_) ids.push_back(id);
+  for (const TenantId id : ids) {
+    Tenant* const tenant = find(id);
+    if (!tenant) continue;
+    for (Memory& memory : tenant->memory) {
+      if (memory.gpu == sample.uuid) measures_.measure(*tenant, memory, sample, taken);
+    }
+    const bool listed = std::any_of(tenant->memory.begin(), tenant->memory.end(),
+                                    [](const Memory& memory) { return memory.listed; });
+    if (tenant->dead && !listed) gone.push_back(id);
+  }
+  for (const TenantId id : gone) {
+    tenants_.erase(id);
+    parts_.turns.feed(sched::RemoveTenant{id});
+  }
+  update_terms();
+}
+
+bool SwapTenants::counts(pid_t pid) const {
+  return std::any_of(tenants_.begin(), tenants_.end(),
+                     [&](const auto& entry) { return entry.second->pid == pid; });
+}
+
+bool SwapTenants::is_about_to_tell(pid_t pid) const {
+  bool told = false;
+  for (const auto& [id, tenant] : tenants_) told |= tenant->pid == pid && tenant->here;
+  return counts(pid) && !told;
+}
+
+bool SwapTenants::has_dead(LeaseId lease) const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    return entry.second->lease == lease && entry.second->dead;
+  });
+}
+
+bool SwapTenants::expects_look(const GpuUuid& gpu) const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    return std::any_of(entry.second->memory.begin(), entry.second->memory.end(),
+                       [&](const Memory& memory) {
+                         const bool context = memory.context_since && !memory.unmeasured.is_zero();
+                         return memory.gpu == gpu && (entry.second->dead || context);
+                       });
+  });
+}
+
+}  // namespace gpurota::daemon

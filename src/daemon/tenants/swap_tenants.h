@@ -1,0 +1,136 @@
+// The tenants of swap leases: abi/wire_swap.h on one side, the events and actions of sched/turns.h on the
+// other. State thread only; TenantServer owns the sockets and calls in with what comes over them.
+//
+// Nothing a tenant says is believed further than it can be: sizes are cut to its lease's limit, reports of
+// moves to what was ordered, answers to what was asked. What breaks these rules ends the connection,
+// and the process is counted with what it was last known to have until the driver no longer lists it.
+//
+//   welcome ──► here (SWAP_HERE) ──► disconnected ──► superseded by the same process, or dead
+//                  └ stopped ◄► answers (looked at while an order of ours is not carried out)
+//   dead ──► gone: no GPU lists the process any more
+#pragma once
+
+#include "abi/wire.h"
+#include "core/gpu.h"
+#include "daemon/gpus/samples.h"
+#include "daemon/tenants/swap_measures.h"
+#include "daemon/tenants/swap_reach.h"
+#include "daemon/tenants/swap_tenant.h"
+#include "daemon/tenants/tenant_messages.h"
+#include "daemon/tenants/tenant_records.h"
+#include "daemon/tenants/turn_keeper.h"
+#include "lease/grant_book.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// The sockets that orders to tenants go over.
+class SwapWire {
+ public:
+  enum class Sent { kDone, kFull, kGone };
+  virtual ~SwapWire() = default;
+  virtual Sent send(TenantId id, std::span<const std::byte> packet) = 0;
+  // Whether on_writable() is to be called when there is room.
+  virtual void wait_writable(TenantId id, bool wait) = 0;
+  virtual void hang_up(TenantId id, const std::string& why) = 0;
+};
+
+class SwapTenants final : public TurnCarrier {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    TurnKeeper& turns;
+    lease::GrantBook& grants;  // for what contexts cost
+    const config::Config& config;
+    const Users& users;
+    Samples& samples;
+    TenantRecords& records;
+  };
+
+  explicit SwapTenants(Parts parts);
+  // Before the first tenant is added. It outlives this.
+  void set_wire(SwapWire& wire) { wire_ = &wire; }
+
+  // Its HELLO was good, and says what it holds.
+  void add(TenantId id, const Lease& lease, pid_t pid, const std::vector<lease::HeldMemory>& held);
+  // One message from its event socket. False: it breaks the protocol.
+  bool take(TenantId id, const TenantMessage& message);
+  void on_writable(TenantId id);
+  void on_disconnect(TenantId id);
+  void on_death(pid_t pid);
+  // It has said on the call socket how many contexts it has now.
+  void on_contexts(TenantId id, const GpuUuid& gpu, int contexts);
+  void carry_out(const sched::Actions& actions) override;
+  void on_lease_change(const Lease& lease);
+  void on_lease_gone(LeaseId lease);
+  // The limits of a lease have changed, or the configuration.
+  void update_terms();
+
+  void before_look(const GpuUuid& gpu);
+  void after_look(const GpuSample& sample, TimePoint taken);
+
+  // What a process of the lease sees as the size of the GPU, and what of that is left.
+  struct Figures {
+    Bytes limit, available;
+  };
+  Figures figures(LeaseId lease, const GpuUuid& gpu) const;
+  bool has_dead(LeaseId lease) const;
+  // Something on this GPU waits for the next look.
+  bool expects_look(const GpuUuid& gpu) const;
+  pid_t pid_of(TenantId id) const override;
+  bool has_rdma_device(TenantId id) const override;
+  // The process of the user's that has said this key (gpurota_msg_swap_here). `away`: it lives, and its connection
+  // has ended.
+  struct Owner {
+    std::optional<TenantId> tenant;
+    bool away = false;
+  };
+  Owner find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const;
+  // The process is counted by turns, or about to say what it has.
+  bool counts(pid_t pid) const;
+  // It has connected and not yet said what it has.
+  bool is_about_to_tell(pid_t pid) const;
+
+ private:
+  using Memory = SwapMemory;
+  using Question = SwapQuestion;
+  using Tenant = SwapTenant;
+
+  Tenant* find(TenantId id) {
+    const auto it = tenants_.find(id);
+    return it == tenants_.end() ? nullptr : it->second.get();
+  }
+  const Tenant* find(TenantId id) const { return const_cast<SwapTenants*>(this)->find(id); }
+  bool on(Tenant& tenant, const gpurota_msg_swap_here& message);
+  bool on(Tenant& tenant, const gpurota_msg_swap_grow& message);
+  bool on(Tenant& tenant, const gpurota_msg_swap_shrink& message);
+  bool on(Tenant& tenant, const gpurota_msg_swap_status& message);
+  bool on(Tenant& tenant, const gpurota_msg_swap_moved& message);
+
+  Duration delay_of(const Tenant& tenant, const Memory& memory, const Question& question) const;
+  void carry_out(const sched::SetGate& action);
+  void order(TenantId id, const GpuUuid& gpu, std::uint32_t direction, Bytes bytes);
+  void carry_out(const sched::AnswerGrow& action);
+  template <class Message>
+  void send(Tenant& tenant, const Message& message);
+  void hang_up_soon(TenantId id, const std::string& why);
+
+  Parts parts_;
+  SwapWire* wire_ = nullptr;
+  SwapTenantMap tenants_;
+  SwapMeasures measures_;
+  SwapReach reach_;
+};
+
+}  // namespace gpurota::daemon

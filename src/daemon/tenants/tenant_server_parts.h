@@ -1,0 +1,86 @@
+// What TenantServer keeps of each connection and each process; only its two .cpp files include it.
+#pragma once
+
+#include "daemon/tenants/swap_tenants.h"
+#include "daemon/tenants/tenant_server.h"
+#include "ipc/packet.h"
+
+#include <span>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// What a tenant counts as against the user of its lease.
+struct TenantServer::Place {
+  UserBudgets::Held tenant;
+  UserBudgets::Held event;  // its descriptor
+};
+
+// One CALL connection. It becomes a tenant's with a good HELLO. Only end_ended_sessions() destroys one.
+struct TenantSession {
+  UserBudgets::Held descriptor;
+  Fd fd;  // empty: it has ended
+  ipc::Peer peer;
+  ports::EventLoop::SourcePtr source;
+  ports::EventLoop::SourcePtr hello_deadline;
+  ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
+  TenantServer::Tenant* tenant = nullptr;
+  bool queued = false;  // waits for its turn
+  // Its lease, said when the disk has the changes up to `upto`.
+  struct Unsaid {
+    std::uint64_t upto = 0;
+    gpurota_msg_lease answer;
+  };
+  std::optional<Unsaid> unsaid;
+};
+
+struct TenantServer::Tenant {
+  TenantId id;
+  LeaseId lease;
+  Place place;
+  std::vector<GpuUuid> slots;  // as laid out in its page
+  TrackedProcess process;
+  std::optional<sys::SharedPage> page;  // always set once it is in the map
+  uid_t user = 0;                       // its process's
+  bool event_queued = false;
+  Fd event;
+  ports::EventLoop::SourcePtr event_source;
+  Session* session = nullptr;  // null: disconnected
+  bool dead = false;
+  bool swap = false;               // of a swap lease
+  Bytes last_asked;                // by its last GROW
+  std::vector<Bytes> used_before;  // by slot, before the look that is under way
+
+  // CONTEXTS that wait for a look begun after them.
+  struct Awaiting {
+    std::uint32_t slot = 0;
+    std::uint32_t seq = 0;
+    TimePoint since{};
+  };
+  std::vector<Awaiting> awaiting;
+
+  // A QUERY that waits for what was said on the event socket before it.
+  struct Asked {
+    std::uint32_t slot = 0;
+    std::uint32_t seq = 0;
+    int patience = 0;  // messages that it still waits for
+  };
+  std::optional<Asked> asked;
+
+  gpurota_page& shared() const { return **page; }
+  std::optional<std::size_t> slot_of(const GpuUuid& gpu) const {
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      if (slots[slot] == gpu) return slot;
+    }
+    return std::nullopt;
+  }
+};
+
+// False if the peer is gone or does not read.
+template <class Message>
+bool send_message(int fd, const Message& message, std::span<const int> fds = {}) {
+  const auto sent = ipc::send_packet(fd, std::as_bytes(std::span(&message, 1)), fds);
+  return sent && *sent == ipc::IoState::kDone;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,336 @@
+#include "daemon/tenants/turn_keeper.h"
+
+#include "base/log.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/lease_manager.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+// A move that fails is tried again every second: it is said so often.
+constexpr Duration kSayAgain = std::chrono::minutes(1);
+
+Bytes machine_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || size <= 0) return {};
+  return Bytes(static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size));
+}
+
+sched::TurnsMode mode_of(config::Turns::Mode mode) {
+  switch (mode) {
+    case config::Turns::Mode::kAuto:
+      return sched::TurnsMode::kAuto;
+    case config::Turns::Mode::kOn:
+      return sched::TurnsMode::kOn;
+    case config::Turns::Mode::kOff:
+      return sched::TurnsMode::kOff;
+  }
+  return sched::TurnsMode::kAuto;
+}
+
+}  // namespace
+
+Bytes TurnKeeper::host_budget() const {
+  return parts_.config.turns.host_budget.of(machine_memory());
+}
+
+Bytes TurnKeeper::pinned_budget() const { return parts_.config.turns.pinned.of(host_budget()); }
+
+sched::Settings TurnKeeper::settings() const {
+  const config::Turns& site = parts_.config.turns;
+  sched::Settings settings;
+  settings.host_budget = host_budget();
+  settings.moving_share = site.moving_percent / 100.0;
+  settings.priority_share = site.priority_percent / 100.0;
+  settings.idle_release = site.idle_release;
+  settings.yield_deadline = site.yield_deadline;
+  settings.stop_at_deadline = site.stop_at_deadline;
+  settings.stopped_deadline = site.stopped_deadline;
+  return settings;
+}
+
+sched::LeaseTerms TurnKeeper::terms_of(const Lease& lease) const {
+  sched::LeaseTerms terms;
+  terms.id = lease.id;
+  using Policy = config::SoftLimit::Policy;
+  const Policy policy = parts_.config.soft_limit.policy;
+  const bool gives_way = policy == Policy::kEvict || policy == Policy::kStop;
+  for (const LeaseGpu& gpu : lease.gpus) {
+    terms.gpus.push_back({gpu.uuid, gpu.limit.value_or(Bytes())});
+    if (gives_way) terms.gpus.back().soft_limit = gpu.soft_limit;
+    terms.gpus.back().oversize = gpu.oversize;
+  }
+  terms.priority = lease.priority;
+  if (lease.quantum) terms.quantum = *lease.quantum;
+  const int weight = parts_.users.limits_of(lease.uid).weight.value_or(100);
+  terms.weight = static_cast<unsigned>(std::max(weight, 1));
+  return terms;
+}
+
+Bytes TurnKeeper::slices(const GpuUuid& gpu) const {
+  Bytes sum;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const LeaseGpu* share = entry.lease.find_gpu(gpu);
+    if (share && !share->swap) sum += share->limit.value_or(Bytes());
+  }
+  return sum;
+}
+
+sched::GpuSettings TurnKeeper::for_turns(const GpuInfo& gpu, const GpuSettings& settings) const {
+  sched::GpuSettings turns;
+  turns.uuid = gpu.uuid;
+  turns.capacity = std::min(settings.turn_capacity, settings.capacity - slices(gpu.uuid));
+  turns.mode = mode_of(settings.mode);
+  if (settings.quantum) turns.quantum = *settings.quantum;
+  return turns;
+}
+
+void TurnKeeper::refresh() {
+  turns_.set(settings());
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (entry.lease.swap()) turns_.update_lease(terms_of(entry.lease));
+  }
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    const GpuUuid& uuid = gpu.info.uuid;
+    sched::GpuSettings wanted =
+        for_turns(gpu.info, settings_of(gpu.info, parts_.config.turns, parts_.states.of(uuid)));
+    const auto known = applied_.find(uuid);
+    if (known != applied_.end() && known->second == wanted) continue;
+    if (const auto set = turns_.set_gpu(wanted); !set) {
+      // It was promised to slices, or the site wants it so: it holds for what comes next.
+      if (wanted.mode == sched::TurnsMode::kOff && known != applied_.end()) {
+        wanted.mode = known->second.mode;
+      }
+      log::warn("the swap leases on a GPU do not fit its settings",
+                {{"gpu", gpu.info.index}, {"error", set.error().message}});
+      (void)turns_.set_gpu(wanted, true);
+    }
+    applied_[uuid] = wanted;
+  }
+  feed(sched::Tick{});
+}
+
+Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) const {
+  const Bytes promised = slices(gpu.uuid);
+  const Bytes needed = need(gpu.uuid).most;
+  const GpuSettings before = settings_of(gpu, parts_.config.turns, parts_.states.of(gpu.uuid));
+  // What does not fit already is no reason against anything else that is set.
+  if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
+    return fail(
+        Code::kLimit,
+        fmt::format("GPU {} cannot be set to {}: {} is promised to slices and {} needed for "
+                    "turns; end one of its leases first",
+                    gpu.index, to_string(settings.capacity), to_string(promised),
+                    to_string(needed)));
+  }
+  sched::Turns trial = turns_;
+  return trial.set_gpu(for_turns(gpu, settings));
+}
+
+Result<void> TurnKeeper::check_new(const Lease& lease) {
+  if (!lease.swap()) return {};
+  refresh();
+  GPUROTA_TRY(check_pinned(lease));
+  return turns_.add_lease(terms_of(lease));
+}
+
+Bytes TurnKeeper::oversize_of(uid_t uid) const {
+  Bytes sum;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (entry.lease.uid == uid) sum += entry.lease.oversize();
+  }
+  return sum;
+}
+
+// All of it is pinned, by the driver.
+Result<void> TurnKeeper::check_pinned(const Lease& lease) const {
+  const Bytes wanted = lease.oversize();
+  if (wanted.is_zero()) return {};
+  const Bytes user = parts_.users.limits_of(lease.uid).pinned.value_or(UserLimits::kUnlimitedBytes);
+  const Bytes left = pinned_budget() - turns_.residency().oversize();
+  const Bytes of_user = user - oversize_of(lease.uid);
+  if (wanted <= std::min(left, of_user)) return {};
+  return fail(
+      Code::kLimit,
+      fmt::format("{} of pinned host memory is needed, and {} is available now ({}); ask for less",
+                  to_string(wanted), to_string(std::min(left, of_user)),
+                  of_user < left ? "your limit of 'pinned'" : "[turns] pinned"));
+}
+
+void TurnKeeper::restore(TimePoint until) {
+  refresh();
+  bool any = false;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (!entry.lease.swap()) continue;
+    turns_.restore_lease(terms_of(entry.lease));
+    any = true;
+  }
+  if (any) turns_.hold_until(until);
+  schedule();
+}
+
+void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
+  const Lease& lease = entry.lease;
+  if (lease.exclusive()) return;
+  if (!lease.swap()) return refresh();
+  if (!gone) {
+    turns_.update_lease(terms_of(lease));
+    return feed(sched::Tick{});
+  }
+  std::erase_if(told_, [&](const auto& told) { return std::get<LeaseId>(told.first) == lease.id; });
+  take(turns_.remove_lease(lease.id, parts_.loop.now()));
+}
+
+void TurnKeeper::feed(const sched::Event& event) { take(turns_.handle(event, parts_.loop.now())); }
+
+void TurnKeeper::set_aside(LeaseId lease, bool aside) {
+  take(turns_.set_aside(lease, aside, parts_.loop.now()));
+}
+
+Bytes TurnKeeper::Outsiders::all() const {
+  Bytes sum = unreserved;
+  for (const auto& [pid, bytes] : of_leases) sum += bytes;
+  return sum;
+}
+
+void TurnKeeper::set_outsiders(const GpuUuid& gpu, Outsiders outsiders) {
+  Outsiders& known = outsiders_[gpu];
+  if (known == outsiders) return;
+  known = std::move(outsiders);
+  turns_.set_outsiders(gpu, known.all());
+  feed(sched::Tick{});
+}
+
+void TurnKeeper::becomes_tenant(pid_t pid) {
+  for (auto& [gpu, outsiders] : outsiders_) {
+    if (outsiders.of_leases.erase(pid) != 0) turns_.set_outsiders(gpu, outsiders.all());
+  }
+}
+
+void TurnKeeper::take(const sched::Actions& actions) {
+  ++changes_;
+  if (carrier_ && !actions.empty()) carrier_->carry_out(actions);
+  for (const sched::Action& action : actions) {
+    if (const auto* trouble = std::get_if<sched::ReportTrouble>(&action)) report(*trouble);
+  }
+  schedule();
+  for (TurnListener* const listener : listeners_) listener->on_turns_change();
+}
+
+void TurnKeeper::schedule() {
+  timer_.reset();
+  const auto when = turns_.next_deadline();
+  if (!when) return;
+  auto timer =
+      parts_.loop.add_timer(*when, ports::Urgency::kSchedule, [this] { feed(sched::Tick{}); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid) const {
+  std::string lease = to_string(trouble.lease);
+  const std::string process = pid > 0 ? fmt::format("process {}", pid) : "a process";
+  switch (trouble.trouble) {
+    case sched::Trouble::kNotYielding:
+      return fmt::format(
+          "{} does not give its turn back: its work did not end, or its memory did not move, "
+          "within {} s",
+          lease, parts_.config.turns.yield_deadline.count() / 1000);
+    case sched::Trouble::kUnreachable:
+      return fmt::format("{} holds what others wait for, and {} of it is stopped", lease, process);
+    case sched::Trouble::kMoveFailed:
+      if (carrier_ && carrier_->has_rdma_device(trouble.tenant)) {
+        return fmt::format(
+            "memory of {} does not move: {} has an RDMA device open (InfiniBand, GPUDirect "
+            "Storage, "
+            "gdrcopy) that may have registered it; a slice or a whole GPU is the right lease for "
+            "it",
+            lease, process);
+      }
+      return fmt::format(
+          "memory of {} could not be moved; it stays where it was and is tried again", lease);
+    case sched::Trouble::kNoRoom:
+      return fmt::format(
+          "{} waits: the memory on its GPU that cannot be moved (contexts, programs that take no "
+          "turns) has grown, and it no longer fits; it continues when there is less of that "
+          "(gpurota ps shows who holds what)",
+          lease);
+    case sched::Trouble::kOverCapacity:
+      return fmt::format(
+          "programs hold more on {} than was granted; leases that take turns there have less room "
+          "meanwhile (gpurota ps shows who holds what)",
+          parts_.gpus.name_of(trouble.gpu));
+  }
+  return lease;
+}
+
+void TurnKeeper::report(const sched::ReportTrouble& trouble) {
+  const TimePoint now = parts_.loop.now();
+  const auto [told, fresh] = told_.try_emplace({trouble.trouble, trouble.lease, trouble.gpu}, now);
+  if (!fresh && now < told->second + kSayAgain && !trouble.stop) return;
+  told->second = now;
+  const pid_t pid = pid_of(trouble.tenant);
+  const std::string message = describe(trouble, pid);
+  const LeaseEntry* const entry = parts_.leases.find(trouble.lease);
+  log::warn("turns are in trouble", {{"message", message}});
+  Recorder::Event event;
+  event.type = proto::EventType::kTurnTrouble;
+  event.message = message;
+  if (entry) {
+    event.lease = trouble.lease;
+    event.uid = entry->lease.uid;
+    parts_.owners.tell_owner(trouble.lease, message);
+  }
+  if (trouble.trouble == sched::Trouble::kOverCapacity) event.gpu = trouble.gpu;
+  if (pid > 0) event.pids = {pid};
+  parts_.recorder.record(std::move(event));
+  if (!trouble.stop || !entry) return;
+  // Not from within what may just be walking through the leases.
+  const char* const why = trouble.trouble == sched::Trouble::kUnreachable
+                              ? "others needed its memory, and one of its processes stayed stopped"
+                              : "it did not give its turn back in time";
+  parts_.loop.post(
+      [this, lease = trouble.lease, why] { parts_.leases.end(lease, EndCause::kReleased, why); });
+}
+
+TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
+  const sched::Residency& memory = turns_.residency();
+  const auto slot = memory.slot_of(gpu);
+  if (!slot) return {};
+  Bytes most, of_fillers;
+  bool any = false;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (!entry.lease.swap() || !entry.lease.find_gpu(gpu)) continue;
+    const sched::Holding held = memory.of_lease(id, *slot);
+    if (entry.lease.kind == LeaseKind::kFiller) {
+      of_fillers += held.wired + held.wired_unbacked + held.beside;
+      continue;
+    }
+    any = true;
+    most = std::max(most, held.movable);
+  }
+  if (!any) return {};
+  // What is used without a lease is nobody's here: placement counts it by itself.
+  const auto outsiders = outsiders_.find(gpu);
+  const Bytes unreserved = outsiders == outsiders_.end() ? Bytes() : outsiders->second.unreserved;
+  const Bytes wired = memory.wired(*slot) - unreserved - of_fillers;
+  return {most + wired, wired};
+}
+
+sched::Holding TurnKeeper::holding(LeaseId lease, const GpuUuid& gpu) const {
+  const auto slot = turns_.residency().slot_of(gpu);
+  return slot ? turns_.residency().of_lease(lease, *slot) : sched::Holding();
+}
+
+std::pair<Bytes, Bytes> TurnKeeper::charge(LeaseId lease, const GpuUuid& gpu) const {
+  const sched::Holding held = holding(lease, gpu);
+  const Bytes granted = held.movable + held.wired + held.wired_unbacked;
+  return {granted + held.beside, granted};
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,133 @@
+// Whose turn it is on each GPU: the scheduler of sched/turns.h with what it needs of the daemon around
+// it: settings, leases, the clock, and who is told of troubles. State thread only.
+//
+// Events come from SwapTenants, which carries the actions out. This is also the one place that knows
+// what slices leave of a GPU for turns, and what turns leave for slices. Nothing that turns know is
+// stored: the leases are, and tenants say what they have when they connect to a new daemon.
+#pragma once
+
+#include "config/config.h"
+#include "core/lease.h"
+#include "core/user_limits.h"
+#include "daemon/gpus/gpu_settings.h"
+#include "daemon/gpus/gpu_states.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/lease_entry.h"
+#include "daemon/leases/owners.h"
+#include "daemon/users/users.h"
+#include "ports/event_loop.h"
+#include "sched/turns.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class LeaseManager;
+class Recorder;
+
+// Who talks to the tenants.
+class TurnCarrier {
+ public:
+  virtual ~TurnCarrier() = default;
+  virtual void carry_out(const sched::Actions& actions) = 0;
+  virtual pid_t pid_of(TenantId id) const = 0;
+  // Its memory may be registered with a device: it does not move.
+  virtual bool has_rdma_device(TenantId id) const = 0;
+};
+
+// Hears when turns have changed.
+class TurnListener {
+ public:
+  virtual ~TurnListener() = default;
+  virtual void on_turns_change() = 0;
+};
+
+class TurnKeeper final : public LeaseListener, public TurnNeeds {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    const config::Config& config;
+    const GpuTable& gpus;
+    const GpuStates& states;
+    LeaseManager& leases;
+    Recorder& recorder;
+    const Users& users;
+    Owners& owners;
+  };
+
+  explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}
+  // Until it is called nothing is carried out. It outlives this.
+  void set_carrier(TurnCarrier& carrier) { carrier_ = &carrier; }
+
+  // What holds for each GPU now. After GPUs were found, the configuration was read, a GPU was set, or
+  // a slice was made or has gone.
+  void refresh();
+  // Whether these settings could hold for the GPU with what is there; changes nothing.
+  Result<void> check(const GpuInfo& gpu, const GpuSettings& settings) const;
+
+  // A new lease; one that takes turns is refused if it could never be resident beside what others cannot move, or if host memory
+  // has no room for what of it is to lie there.
+  Result<void> check_new(const Lease& lease) override;
+  // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
+  void restore(TimePoint until);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+
+  // A filler that is moved out of its GPU, and back: sched/turns.h.
+  void set_aside(LeaseId lease, bool aside);
+  void add_listener(TurnListener& listener) { listeners_.push_back(&listener); }
+
+  void feed(const sched::Event& event);
+  // Held on the GPU by whom turns do not know.
+  struct Outsiders {
+    std::map<pid_t, Bytes> of_leases;  // of processes of swap leases that are no tenants
+    Bytes unreserved;                  // of such of no lease
+
+    Bytes all() const;
+    bool operator==(const Outsiders&) const = default;
+  };
+  void set_outsiders(const GpuUuid& gpu, Outsiders outsiders);
+  // It is about to say what it has: the last look counts the same a second time. Before it is fed.
+  void becomes_tenant(pid_t pid);
+  void report(const sched::ReportTrouble& trouble);
+
+  // What turns need of a GPU. Fillers need none: what of them stays is counted where they are placed.
+  Need need(const GpuUuid& gpu) const override;
+  sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
+  // What counts against the lease's limit there, moved out or not, and what of it was granted.
+  std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
+  pid_t pid_of(TenantId id) const { return carrier_ ? carrier_->pid_of(id) : 0; }
+  const sched::Turns& turns() const { return turns_; }
+  // Grows with whatever may have changed.
+  std::uint64_t changes() const { return changes_; }
+  Bytes host_budget() const;
+  Bytes pinned_budget() const;
+  // What oversize leases of a user may have in host memory.
+  Bytes oversize_of(uid_t uid) const;
+
+ private:
+  sched::LeaseTerms terms_of(const Lease& lease) const;
+  sched::Settings settings() const;
+  Result<void> check_pinned(const Lease& lease) const;
+  Bytes slices(const GpuUuid& gpu) const;
+  sched::GpuSettings for_turns(const GpuInfo& gpu, const GpuSettings& settings) const;
+  void take(const sched::Actions& actions);
+  void schedule();
+  std::string describe(const sched::ReportTrouble& trouble, pid_t pid) const;
+
+  Parts parts_;
+  TurnCarrier* carrier_ = nullptr;
+  std::vector<TurnListener*> listeners_;
+  sched::Turns turns_;
+  std::uint64_t changes_ = 0;
+  ports::EventLoop::SourcePtr timer_;
+  std::map<GpuUuid, sched::GpuSettings> applied_;
+  std::map<GpuUuid, Outsiders> outsiders_;  // of the last look
+  std::map<std::tuple<sched::Trouble, LeaseId, GpuUuid>, TimePoint> told_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,161 @@
+#include "daemon/users/user_budgets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace gpurota::daemon {
+namespace {
+
+// Of the descriptors: for root and the daemon itself, and beside that for those who hold leases.
+constexpr std::uint64_t kPartOfDaemon = 8;
+constexpr std::uint64_t kPartOfHolders = 8;
+// In which the budget of new leases is whole again.
+constexpr std::chrono::duration<double> kRefill = std::chrono::hours(1);
+// Of those who have spent nothing any more; more are forgotten.
+constexpr std::size_t kMostKept = 64;
+
+}  // namespace
+
+const char* to_string(Budget budget) {
+  switch (budget) {
+    case Budget::kDescriptors:
+      return "descriptors";
+    case Budget::kTenants:
+      return "programs under limits";
+    case Budget::kUnread:
+      return "answers not read";
+    case Budget::kUnserved:
+      return "calls not served";
+    case Budget::kJobLogs:
+      return "output of jobs and fillers";
+    case Budget::kNewLeases:
+      return "new leases";
+  }
+  return "";
+}
+
+UserBudgets::Held& UserBudgets::Held::operator=(Held&& other) noexcept {
+  if (this == &other) return *this;
+  set(0);
+  used_ = std::move(other.used_);
+  key_ = other.key_;
+  amount_ = std::exchange(other.amount_, 0);
+  return *this;
+}
+
+void UserBudgets::Held::set(std::uint64_t amount) {
+  if (!used_ || amount == amount_) return;
+  std::uint64_t& used = (*used_)[key_];
+  used = used - amount_ + amount;
+  amount_ = amount;
+  if (used == 0) used_->erase(key_);
+}
+
+UserBudgets::UserBudgets(Parts parts) : parts_(std::move(parts)) {}
+
+std::uint64_t UserBudgets::used(uid_t user, Budget budget) const {
+  if (budget == Budget::kNewLeases) {
+    const auto at = spent_.find(user);
+    return at == spent_.end() ? 0 : static_cast<std::uint64_t>(std::ceil(spent(at->second)));
+  }
+  const auto it = used_->find({budget, user});
+  return it == used_->end() ? 0 : it->second;
+}
+
+std::uint64_t UserBudgets::left_of_descriptors(uid_t user) const {
+  std::uint64_t taken = 0;
+  const auto end = used_->lower_bound({Budget::kTenants, 0});
+  for (auto it = used_->lower_bound({Budget::kDescriptors, 0}); it != end; ++it) {
+    taken += it->second;
+  }
+  const auto left = [&](std::uint64_t reserve) {
+    return parts_.descriptors - std::min(parts_.descriptors, taken + reserve);
+  };
+  if (is_trusted(user)) return left(0);
+  const std::uint64_t daemon = parts_.descriptors / kPartOfDaemon;
+  const bool holder = parts_.holds_lease && parts_.holds_lease(user);
+  return left(holder ? daemon : daemon + parts_.descriptors / kPartOfHolders);
+}
+
+std::uint64_t UserBudgets::most(uid_t user, Budget budget) const {
+  if (budget == Budget::kTenants) {
+    return static_cast<std::uint64_t>(parts_.config.max_tenants_per_user);
+  }
+  if (budget == Budget::kNewLeases) {
+    return static_cast<std::uint64_t>(parts_.config.max_new_leases_per_hour);
+  }
+  if (budget == Budget::kJobLogs) return parts_.config.job_log_size_per_user.count();
+  if (budget == Budget::kUnread || budget == Budget::kUnserved)
+    return parts_.config.unread_size_per_user.count();
+  const std::uint64_t own = used(user, budget), left = left_of_descriptors(user);
+  // Half of what is or could be theirs. Root and the daemon's own user are who would have to mend it: all of that.
+  return is_trusted(user) ? own + left : (own + left) / 2;
+}
+
+Result<UserBudgets::Held> UserBudgets::take(uid_t user, Budget budget, std::uint64_t amount) {
+  const std::uint64_t own = used(user, budget), most_now = most(user, budget);
+  if (own + amount <= most_now) return charge(user, budget, amount);
+  if (budget == Budget::kDescriptors) {
+    return fail(Code::kLimit,
+                fmt::format("the connections and programs of user {} hold {} of gpurotad's {} "
+                            "descriptors, and nobody may hold more than are left: end some of them",
+                            user, own, parts_.descriptors));
+  }
+  return fail(
+      Code::kLimit,
+      fmt::format("user {} has {} {}, and the site allows {} for each (max_tenants_per_user)", user,
+                  own, to_string(budget), most_now));
+}
+
+UserBudgets::Held UserBudgets::charge(uid_t user, Budget budget, std::uint64_t amount) {
+  Held held;
+  held.used_ = used_;
+  held.key_ = {budget, user};
+  held.set(amount);
+  return held;
+}
+
+double UserBudgets::spent(const Spent& spent) const {
+  const std::chrono::duration<double> passed = now() - spent.at;
+  return std::max(0.0, spent.leases - parts_.config.max_new_leases_per_hour * (passed / kRefill));
+}
+
+Result<void> UserBudgets::spend_lease(uid_t user) {
+  if (is_trusted(user)) return {};
+  const int most = parts_.config.max_new_leases_per_hour;
+  const double before = spent_.contains(user) ? spent(spent_[user]) : 0;
+  constexpr double kRounding = 1e-6;
+  if (before + 1 > most + kRounding) {
+    const double wait = (before + 1 - most) * kRefill.count() / most;
+    return fail(
+        Code::kLimit,
+        fmt::format("you have made {} leases or requests within an hour, and the site allows no "
+                    "more just now (max_new_leases_per_hour): wait {} s for the next, or run many "
+                    "short programs under one lease (gpurota reserve, then gpurota run --lease)",
+                    static_cast<int>(std::ceil(before)), static_cast<int>(std::ceil(wait))));
+  }
+  if (spent_.size() > kMostKept) {
+    std::erase_if(spent_, [this](const auto& entry) { return spent(entry.second) <= 0; });
+  }
+  spent_[user] = {before + 1, now()};
+  return {};
+}
+
+std::optional<uid_t> UserBudgets::first(Budget budget) const {
+  if (budget == Budget::kNewLeases) {
+    const auto most = std::max_element(
+        spent_.begin(), spent_.end(),
+        [this](const auto& a, const auto& b) { return spent(a.second) < spent(b.second); });
+    return most == spent_.end() ? std::nullopt : std::optional(most->first);
+  }
+  const auto end = used_->upper_bound({budget, static_cast<uid_t>(-1)});
+  const auto begin = used_->lower_bound({budget, 0});
+  const auto most = std::max_element(
+      begin, end, [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == end ? std::nullopt : std::optional(most->first.second);
+}
+
+}  // namespace gpurota::daemon

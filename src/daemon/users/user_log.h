@@ -1,0 +1,38 @@
+// What users can make the daemon log, kept short: of one user's lines of a kind the first twenty in ten seconds are written, the others
+// counted and told as a number. Filters log::write for as long as it lives; there is one at a time. The filter runs on
+// whatever thread logs.
+#pragma once
+
+#include "base/log.h"
+#include "daemon/users/repeats.h"
+
+#include <functional>
+#include <mutex>
+
+namespace gpurota::daemon {
+
+class UserLog {
+ public:
+  // Of a user's, and of those that name no user (`uid`), as what several did.
+  static constexpr std::uint64_t kMostTold = 20;
+  static constexpr std::uint64_t kMostToldOfNobody = 200;
+
+  // `now` is asked on any thread.
+  explicit UserLog(std::function<TimePoint()> now);
+  ~UserLog();
+  UserLog(const UserLog&) = delete;
+  UserLog& operator=(const UserLog&) = delete;
+
+  // Writes what was counted, once its time is up. Call now and then.
+  void tell_counts();
+
+ private:
+  bool is_written(std::string_view message, const log::Fields& fields);
+
+  std::function<TimePoint()> now_;
+  std::mutex mutex_;
+  Repeats lines_;
+  bool telling_ = false;
+};
+
+}  // namespace gpurota::daemon

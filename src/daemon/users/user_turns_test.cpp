@@ -1,0 +1,69 @@
+#include "daemon/users/user_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr uid_t kMallory = 1000, kAlice = 1001;
+
+class UserTurnsTest : public ::testing::Test {
+ protected:
+  // What is ready comes up in the order of its numbers, as in a round of the loop: those of `user` from `from` on.
+  void come(uid_t user, int from, int count) {
+    for (int key = from; key < from + count; ++key) {
+      if (turns.goes_first(user, now)) {
+        served.push_back(key);
+      } else {
+        turns.add(user, key);
+      }
+    }
+  }
+  void serve(int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto turn = turns.next();
+      if (!turn) return;
+      served.push_back(turn->key);
+      turns.charge(turn->user, std::chrono::microseconds(20));
+    }
+  }
+
+  UserTurns<int> turns;
+  std::vector<int> served;
+  TimePoint now{std::chrono::hours(1)};
+};
+
+TEST_F(UserTurnsTest, WhoSendsFromManyProgramsDelaysAnotherByAFew) {
+  come(kMallory, 0, 250);
+  come(kAlice, 1000, 1);
+  EXPECT_EQ(served.size(), std::size_t{UserTurns<int>::kAtOnce + 1});
+  EXPECT_EQ(served.back(), 1000);
+}
+
+TEST_F(UserTurnsTest, WhenBothSendManyTheirTurnsAlternate) {
+  come(kMallory, 0, 250);
+  come(kAlice, 1000, 10);
+  served.clear();
+  serve(12);
+  EXPECT_EQ(std::count_if(served.begin(), served.end(), [](int key) { return key >= 1000; }), 6);
+}
+
+TEST_F(UserTurnsTest, WhoSendsNowAndThenNeverWaits) {
+  for (int i = 0; i < 100; ++i) {
+    come(kMallory, 1000 * i, 50);
+    come(kAlice, -1 - i, 1);
+    now += UserTurns<int>::kWindow;
+  }
+  EXPECT_EQ(std::count_if(served.begin(), served.end(), [](int key) { return key < 0; }), 100);
+}
+
+TEST_F(UserTurnsTest, NothingThatWaitedIsLost) {
+  come(kMallory, 0, 250);
+  while (!turns.empty()) serve(1);
+  EXPECT_EQ(served.size(), 250u);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,183 @@
+#include "daemon/users/users.h"
+
+#include "base/log.h"
+#include "lease/allowance.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// An administrator who mistypes a name waits so long, and everybody with them.
+constexpr std::chrono::milliseconds kMoment{250};
+
+}  // namespace
+
+Users::Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
+             const config::Config& config, uid_t daemon_user, std::function<void()> on_late)
+    : loop_(loop),
+      accounts_(std::move(accounts)),
+      config_(config),
+      daemon_user_(daemon_user),
+      on_late_(std::move(on_late)) {
+  if (accounts_) worker_ = std::make_unique<sys::Worker>(loop_, "accounts");
+}
+
+Result<gid_t> Users::read_socket_group(ports::Accounts& accounts, const std::string& name) {
+  auto group = accounts.read_gid(name);
+  if (group || group.error().code != Code::kNotFound) return group;
+  return fail(Code::kInvalid, group.error().message +
+                                  ": make it with groupadd, or change `group` in the "
+                                  "configuration");
+}
+
+Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
+  Names names;
+  // The id, or a sentence about a name that nobody has.
+  const auto keep = [&](const auto& id, auto adopt) {
+    if (id) {
+      adopt(*id);
+    } else {
+      names.unknown.push_back(id.error().message);
+    }
+  };
+  names.rules.everyone = named.rules.everyone;
+  for (const auto& [name, limits] : named.rules.users) {
+    keep(accounts.read_uid(name),
+         [&, &user = limits](uid_t uid) { names.rules.users[uid] = user; });
+  }
+  for (const auto& [name, limits] : named.rules.groups) {
+    keep(accounts.read_gid(name),
+         [&, &group = limits](gid_t gid) { names.rules.groups[gid] = group; });
+  }
+  for (const std::string& user : named.automatic) {
+    if (user.front() != '@') continue;
+    keep(accounts.read_gid(user.substr(1)), [&](gid_t gid) { names.automatic.insert(gid); });
+  }
+  if (!named.admin_group.empty()) {
+    keep(accounts.read_gid(named.admin_group), [&](gid_t gid) { names.administrators = gid; });
+  }
+  if (!named.socket_group.empty()) {
+    names.socket_group = read_socket_group(accounts, named.socket_group);
+  }
+  return names;
+}
+
+void Users::adopt(Names names) {
+  names_ = std::move(names);
+  for (const std::string& problem : names_.unknown) {
+    log::warn("unknown user or group in the configuration; its settings are ignored",
+              {{"error", problem}});
+  }
+}
+
+bool Users::resolve(std::chrono::milliseconds patience) {
+  if (!accounts_) {
+    names_ = {};
+    names_.rules.everyone = config_.limits.everyone;
+    return true;
+  }
+  const std::uint64_t question = ++asked_;
+  waits_ = true;
+  const Named named{config_.limits, config_.admin_group, config_.automatic.users, config_.group};
+  const bool answered = worker_->run_and_wait(
+      patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
+      [this, question](Names names) {
+        if (question != asked_) return;  // of a configuration that holds no longer
+        adopt(std::move(names));
+        if (!waits_ && on_late_) on_late_();
+      });
+  waits_ = false;
+  if (answered) return true;
+  names_.rules.everyone = config_.limits.everyone;  // this names nobody
+  log::warn(
+      "the account database does not answer; settings for named users and groups take effect once "
+      "it does");
+  return false;
+}
+
+void Users::greet(uid_t uid, const std::vector<gid_t>& groups) {
+  ask_if_old(uid, meet(uid, groups));
+}
+
+std::optional<std::vector<std::string>> Users::group_names(uid_t uid) {
+  if (!accounts_) return std::vector<std::string>();
+  User& user = meet(uid, {});
+  ask_if_old(uid, user);
+  return user.group_names;
+}
+
+Users::User& Users::meet(uid_t uid, const std::vector<gid_t>& groups) {
+  auto it = users_.find(uid);
+  if (it == users_.end()) {
+    if (users_.size() >= kMostUsers) forget_oldest();
+    it = users_.emplace(uid, User{}).first;
+  }
+  it->second.seen = loop_.now();
+  if (!it->second.read) it->second.groups.insert(groups.begin(), groups.end());
+  return it->second;
+}
+
+void Users::ask_if_old(uid_t uid, User& user) {
+  if (user.asking || (user.read && loop_.now() - *user.read < kFresh)) return;
+  user.asking = true;
+  ask(uid);
+}
+
+void Users::ask(uid_t uid) {
+  if (!accounts_) return;
+  worker_->run([accounts = accounts_, uid] { return accounts->read_account(uid); },
+               [this, uid](Result<ports::Account> account) {
+                 const auto it = users_.find(uid);
+                 if (it == users_.end()) return;
+                 User& user = it->second;
+                 user.asking = false;
+                 user.read = loop_.now();
+                 if (account) {
+                   user.groups.clear();
+                   user.group_names.emplace();
+                   for (ports::Group& group : account->groups) {
+                     user.groups.insert(group.gid);
+                     user.group_names->push_back(std::move(group.name));
+                   }
+                 } else if (account.error().code == Code::kNotFound) {
+                   user.group_names.emplace();  // what the kernel told holds, without names
+                 }                              // else what is known goes on to hold
+               });
+}
+
+void Users::forget_oldest() {
+  const auto oldest =
+      std::min_element(users_.begin(), users_.end(),
+                       [](const auto& a, const auto& b) { return a.second.seen < b.second.seen; });
+  users_.erase(oldest);
+}
+
+const std::set<gid_t>& Users::groups_of(uid_t uid) const {
+  static const std::set<gid_t> kNone;
+  const auto it = users_.find(uid);
+  return it == users_.end() ? kNone : it->second.groups;
+}
+
+bool Users::is_administrator(uid_t uid) const {
+  if (uid == 0 || uid == daemon_user_) return true;
+  return names_.administrators && groups_of(uid).contains(*names_.administrators);
+}
+
+bool Users::may_exist(const std::string& name) {
+  if (!accounts_ || owes_answer_) return true;
+  const auto exists = std::make_shared<bool>(true);
+  owes_answer_ = !worker_->run_and_wait(
+      kMoment, [accounts = accounts_, name] { return accounts->read_uid(name); },
+      [this, exists](const Result<uid_t>& uid) {
+        *exists = uid || uid.error().code != Code::kNotFound;
+        owes_answer_ = false;
+      });
+  return *exists;
+}
+
+UserLimits Users::limits_of(uid_t uid) const {
+  return lease::limits_of(names_.rules, uid, groups_of(uid));
+}
+
+}  // namespace gpurota::daemon

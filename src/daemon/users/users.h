@@ -1,0 +1,120 @@
+// Who the users are: whose groups they are in, who administers, which limits hold for whom. State
+// thread only; what may block (a name service) is done by a worker, never here.
+//
+// The groups of a user are those of the account database, read when they first connect and again
+// when that is old. Until the first answer is there, the groups that the kernel told of the
+// connection stand in for them. Bounded: who has not come for longest is forgotten.
+#pragma once
+
+#include "base/result.h"
+#include "config/config.h"
+#include "core/time.h"
+#include "core/user_limits.h"
+#include "ports/accounts.h"
+#include "ports/event_loop.h"
+#include "sys/worker.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+// The groups that users are in.
+class UserGroups {
+ public:
+  virtual ~UserGroups() = default;
+  // By name, the primary one first. Nothing while they are not known.
+  virtual std::optional<std::vector<std::string>> group_names(uid_t uid) = 0;
+};
+
+class Users final : public UserGroups {
+ public:
+  static constexpr std::size_t kMostUsers = 4096;
+  static constexpr Duration kFresh = std::chrono::minutes(1);
+
+  // Without `accounts` only what the kernel tells is known, and no rule for a name holds. Shared: a question that hangs
+  // outlives this.
+  Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
+        const config::Config& config, uid_t daemon_user, std::function<void()> on_late = {});
+
+  // The group of the sockets (`group`). kInvalid says what to do about one that is not there.
+  static Result<gid_t> read_socket_group(ports::Accounts& accounts, const std::string& name);
+  // As resolve() found it; empty: the configuration names none.
+  const std::optional<Result<gid_t>>& socket_group() const { return names_.socket_group; }
+
+  // Looks up the names of the configuration, and waits so long for them. False: they come when they come, `on_late` is
+  // called then, and the old ones hold until then.
+  bool resolve(std::chrono::milliseconds patience);
+
+  // A user has connected; `groups` are the supplementary ones the kernel told.
+  void greet(uid_t uid, const std::vector<gid_t>& groups);
+
+  // Root, the daemon's own user and members of admin_group.
+  bool is_administrator(uid_t uid) const;
+  // False if the account database says within a moment that it has no such name. It is not waited for while it owes
+  // such an answer.
+  bool may_exist(const std::string& name);
+  UserLimits limits_of(uid_t uid) const;
+  // The groups of automatic.users.
+  const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
+  // By name, the primary one first; for any user, connected or not. Nothing until the account database
+  // has answered, which this asks.
+  std::optional<std::vector<std::string>> group_names(uid_t uid) override;
+  std::size_t known_users() const { return users_.size(); }
+
+ private:
+  struct Names {
+    ResolvedRules rules;
+    std::optional<gid_t> administrators;
+    std::set<gid_t> automatic;
+    std::optional<Result<gid_t>> socket_group;
+    std::vector<std::string> unknown;  // a sentence for each name that nobody has
+  };
+  struct User {
+    std::set<gid_t> groups;
+    std::optional<std::vector<std::string>> group_names;
+    std::optional<TimePoint> read;  // when the database answered last
+    TimePoint seen{};
+    bool asking = false;
+  };
+
+  // What of the configuration names users and groups.
+  struct Named {
+    LimitRules rules;
+    std::string admin_group;
+    std::vector<std::string> automatic;
+    std::string socket_group;
+  };
+  static Names look_up(ports::Accounts& accounts, const Named& named);
+  void adopt(Names names);
+  // The entry for a user; a new one if there is none.
+  User& meet(uid_t uid, const std::vector<gid_t>& groups);
+  void ask_if_old(uid_t uid, User& user);
+  void ask(uid_t uid);
+  void forget_oldest();
+  const std::set<gid_t>& groups_of(uid_t uid) const;
+
+  ports::EventLoop& loop_;
+  std::shared_ptr<ports::Accounts> accounts_;
+  const config::Config& config_;
+  uid_t daemon_user_;
+  std::function<void()> on_late_;
+  Names names_;
+  std::uint64_t asked_ = 0;   // how often resolve() has asked
+  bool waits_ = false;        // resolve() is not over
+  bool owes_answer_ = false;  // may_exist() has waited in vain
+  std::map<uid_t, User> users_;
+  std::unique_ptr<sys::Worker> worker_;  // uses accounts_
+};
+
+}  // namespace gpurota::daemon

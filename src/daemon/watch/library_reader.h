@@ -1,0 +1,61 @@
+// What libgpurota does in processes that it should limit and that are no tenants: read from their /proc by
+// workers, one for each user, as a process can make whoever reads it wait (sys/process_image.h,
+// sys/user_workers.h). State thread only.
+#pragma once
+
+#include "ports/event_loop.h"
+#include "sys/process_image.h"
+#include "sys/user_workers.h"
+#include "watch/finding.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace gpurota::daemon {
+
+// What libgpurota does in processes that have a limit and are no tenants, as far as it is known.
+class Libraries {
+ public:
+  virtual ~Libraries() = default;
+  // `asks`: a library without a lease in its environment asks for the one that this process is in (an automatic lease).
+  virtual watch::Library state_of(const watch::SeenProcess& process, bool asks) = 0;
+};
+
+class LibraryReader final : public Libraries {
+ public:
+  // Runs on a worker, and may outlive us there.
+  using Read = std::function<std::optional<sys::ProcessImage>(pid_t, std::uint64_t start_ticks)>;
+
+  // `tenant_socket` is what our programs are told (GPUROTA_SOCKET).
+  LibraryReader(ports::EventLoop& loop, std::string tenant_socket,
+                Read read = sys::read_process_image);
+
+  // What was read last, if that is not too long ago; on the way reads it again.
+  watch::Library state_of(const watch::SeenProcess& process, bool asks) override;
+  // The processes that NVML lists now; the others are forgotten, and workers with nothing to do.
+  void keep_only(const std::set<pid_t>& listed);
+
+ private:
+  struct Known {
+    std::uint64_t start_ticks = 0;
+    bool reading = false;
+    std::optional<TimePoint> asked;
+    std::optional<sys::ProcessImage> image;
+    TimePoint taken{};  // when the reading of `image` was asked for
+  };
+
+  void read(pid_t pid, uid_t uid, Known& known);
+  void take(pid_t pid, std::uint64_t start_ticks, std::optional<sys::ProcessImage> image);
+  watch::Library judge(const sys::ProcessImage& image, bool in_lease, bool asks) const;
+
+  ports::EventLoop& loop_;
+  const std::string tenant_socket_;
+  const Read read_;
+  std::map<pid_t, Known> known_;
+  sys::UserWorkers workers_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,420 @@
+#include "daemon/watch/watch_keeper.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "lease/allowance.h"
+#include "watch/classify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// For command lines that are being read; without them an event is told all the same.
+constexpr Duration kCommandPatience = std::chrono::milliseconds(100);
+
+watch::Action action_of(config::WatchAction action) {
+  switch (action) {
+    case config::WatchAction::kReport:
+      return watch::Action::kReport;
+    case config::WatchAction::kNotify:
+      return watch::Action::kNotify;
+    case config::WatchAction::kStop:
+      return watch::Action::kStop;
+  }
+  return watch::Action::kReport;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// A job that nobody watches is not left to go on like that.
+bool ends_jobs(const watch::Finding& finding) {
+  if (finding.kind == watch::FindingKind::kNotLimited) {
+    return finding.action == watch::Action::kStop;
+  }
+  return finding.kind == watch::FindingKind::kOverLimit &&
+         std::any_of(finding.processes.begin(), finding.processes.end(),
+                     [](const watch::SeenProcess& each) { return !each.tenant; });
+}
+
+// For the owner.
+std::string pids_of(const watch::Finding& finding) {
+  std::string text;
+  for (const watch::SeenProcess& process : finding.processes) {
+    if (text.size() > 100) break;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", process.pid);
+  }
+  return fmt::format(" (process {})", text);
+}
+
+std::string count_of(std::size_t processes) {
+  return fmt::format("{} process{}", processes, processes == 1 ? "" : "es");
+}
+
+}  // namespace
+
+watch::Look WatchKeeper::look_at(const GpuSample& sample) {
+  watch::Look look;
+  look.gpu = sample.uuid;
+  look.used = sample.used;
+  for (const GpuProcess& process : sample.processes) {
+    const Attribution::Owner& owner = parts_.attribution.owner_of(process.pid);
+    watch::SeenProcess seen;
+    seen.pid = process.pid;
+    seen.start_ticks = owner.start_ticks;
+    seen.uid = owner.uid;
+    seen.gone = owner.gone;
+    seen.used = process.used;
+    seen.graphics = process.graphics;
+    seen.container = owner.container;
+    seen.executable = owner.executable;
+    const auto tenant = parts_.tenants.lease_of(process.pid);
+    seen.tenant = tenant.has_value();
+    seen.lease = tenant ? tenant : owner.lease;
+    if (seen.lease && !parts_.leases.find(*seen.lease)) seen.lease.reset();
+    look.processes.push_back(std::move(seen));
+  }
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const LeaseGpu* share = entry.lease.find_gpu(sample.uuid);
+    if (!share) continue;
+    watch::SeenLease seen;
+    seen.id = id;
+    seen.uid = entry.lease.uid;
+    seen.limit = share->limit;
+    seen.gpus = static_cast<int>(entry.lease.gpus.size());
+    seen.ending = entry.cause.has_value();
+    seen.takes_all_of_user = find_reservation(parts_.leases, entry.lease.uid, sample.uuid) == id;
+    seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
+    seen.filler = entry.lease.kind == LeaseKind::kFiller;
+    look.leases.push_back(seen);
+  }
+  ask_for_libraries(look);
+  return look;
+}
+
+void WatchKeeper::on_lease_change(const LeaseEntry& entry, bool) {
+  for (const LeaseGpu& share : entry.lease.gpus) {
+    const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
+    if (!gpu || gpu->sample.processes.empty()) continue;
+    parts_.states.set_unreserved(share.uuid, unreserved(look_at(gpu->sample)));
+  }
+}
+
+watch::Library WatchKeeper::library_of(const watch::SeenProcess& process) const {
+  const LeaseEntry* const entry = process.lease ? parts_.leases.find(*process.lease) : nullptr;
+  return parts_.libraries->state_of(process, entry && entry->automatic);
+}
+
+void WatchKeeper::ask_for_libraries(watch::Look& look) {
+  std::map<pid_t, watch::Library>& known = libraries_[look.gpu];
+  known.clear();
+  if (!parts_.libraries) return;
+  const TimePoint now = parts_.loop.now();
+  if (!settled_) settled_ = now + parts_.config.reconnect_grace;
+  for (watch::SeenProcess& process : look.processes) {
+    const watch::SeenLease* const lease = watch::owning_lease(process, look);
+    const bool limited = lease && lease->limit && !process.tenant;
+    if (!limited || process.gone || process.graphics || process.start_ticks == 0) continue;
+    process.library = library_of(process);
+    if (process.library == watch::Library::kSilent && now < *settled_) {
+      process.library = watch::Library::kUnknown;
+    }
+    known[process.pid] = process.library;
+  }
+}
+
+watch::Library WatchKeeper::library_of(const GpuUuid& gpu, pid_t pid) const {
+  const auto known = libraries_.find(gpu);
+  if (known == libraries_.end()) return watch::Library::kNotAsked;
+  const auto process = known->second.find(pid);
+  return process == known->second.end() ? watch::Library::kNotAsked : process->second;
+}
+
+GpuStates::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
+  const GpuEntry* const gpu = parts_.gpus.find(look.gpu);
+  // What runs on its instances the driver lists here a second time.
+  if (gpu && gpu->info.mig_enabled) return {};
+  const watch::Policy rules = policy();
+  GpuStates::Unreserved sums;
+  for (const watch::SeenProcess& process : look.processes) {
+    if (watch::is_ignored(process, rules) || watch::covering_lease(process, look)) continue;
+    const Bytes used = process.used.value_or(Bytes());
+    sums.all += used;
+    if (process.uid) sums.by_user[*process.uid] += used;
+  }
+  return sums;
+}
+
+bool WatchKeeper::has_foreign(const watch::Look& look) const {
+  const watch::Policy rules = policy();
+  return std::any_of(look.processes.begin(), look.processes.end(), [&](const auto& process) {
+    return !process.gone && !watch::is_ignored(process, rules) &&
+           !watch::owning_lease(process, look);
+  });
+}
+
+watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid_t> uid) const {
+  const config::Watch& site = parts_.config.watch;
+  if (uid && !site.rules.empty()) {
+    const std::string name = parts_.processes.user_name(*uid);
+    const auto groups = parts_.groups.group_names(*uid);
+    for (const config::WatchRule& rule : site.rules) {
+      if (!rule.finding.empty() && rule.finding != watch::to_string(kind)) continue;
+      const bool named = contains(rule.users, name) || contains(rule.users, std::to_string(*uid));
+      // A rule that may be theirs: nobody is stopped before it is known.
+      if (!named && !groups) return watch::Action::kReport;
+      const bool member =
+          groups && std::any_of(groups->begin(), groups->end(), [&](const std::string& group) {
+            return contains(rule.groups, group);
+          });
+      if (named || member) return action_of(rule.action);
+    }
+  }
+  switch (kind) {
+    case watch::FindingKind::kUnreservedUse:
+      return action_of(site.unreserved_use);
+    case watch::FindingKind::kForeignUse:
+      return action_of(site.foreign_use);
+    case watch::FindingKind::kOverLimit:
+      return action_of(site.over_limit);
+    case watch::FindingKind::kUnused:
+      return action_of(site.unused);
+    case watch::FindingKind::kNotLimited:
+      return action_of(site.not_limited);
+  }
+  return watch::Action::kReport;
+}
+
+watch::Policy WatchKeeper::policy() const {
+  const config::Watch& site = parts_.config.watch;
+  watch::Policy policy;
+  policy.threshold = parts_.config.unreserved_threshold;
+  policy.unused_after = site.unused_after;
+  policy.unused_grace = site.unused_grace;
+  policy.stop_grace = site.stop_grace;
+  for (const config::WatchIgnore& each : site.ignore) {
+    policy.ignored.push_back({each.uid, each.executable});
+  }
+  policy.action = [this](watch::FindingKind kind, std::optional<uid_t> uid) {
+    return action_for(kind, uid);
+  };
+  return policy;
+}
+
+void WatchKeeper::on_look(const watch::Look& look) {
+  tell_begun();
+  for (const watch::Step& step : watcher_.decide(look, policy(), parts_.loop.now())) {
+    switch (step.what) {
+      case watch::Step::What::kBegun:
+        begun(step.finding);
+        break;
+      case watch::Step::What::kEnded:
+        ended(step.finding);
+        break;
+      case watch::Step::What::kTerminate:
+      case watch::Step::What::kKill:
+        stop(step);
+        break;
+      case watch::Step::What::kRelease:
+        parts_.enforcement.release(*step.finding.lease, "it was reserved and not used");
+        break;
+    }
+  }
+}
+
+std::string WatchKeeper::user(std::optional<uid_t> uid) const {
+  return uid ? display_text(parts_.processes.user_name(*uid), 32) : "an unknown user";
+}
+
+std::string WatchKeeper::describe(const watch::Finding& finding) const {
+  const std::string where = "GPU " + parts_.gpus.name_of(finding.gpu);
+  const std::string who =
+      finding.processes.empty()
+          ? "no visible process"
+          : fmt::format("{} of {}", count_of(finding.processes.size()), user(finding.uid));
+  std::string text;
+  const LeaseEntry* lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  switch (finding.kind) {
+    case watch::FindingKind::kUnreservedUse:
+      text =
+          fmt::format("{} on {} in use without a lease by {}", to_string(finding.used), where, who);
+      break;
+    case watch::FindingKind::kForeignUse:
+      text = fmt::format("{} on {}, which {} of {} has exclusively, in use by {}",
+                         to_string(finding.used), where, to_string(*finding.lease),
+                         lease ? user(lease->lease.uid) : "nobody", who);
+      break;
+    case watch::FindingKind::kOverLimit: {
+      const LeaseGpu* share = lease ? lease->lease.find_gpu(finding.gpu) : nullptr;
+      text = fmt::format("{} uses {} of {}, its limit is {}", to_string(*finding.lease),
+                         to_string(finding.used), where,
+                         share && share->limit ? to_string(*share->limit) : "less");
+      break;
+    }
+    case watch::FindingKind::kUnused: {
+      auto idle = std::chrono::ceil<std::chrono::seconds>(parts_.loop.now() - finding.since);
+      if (idle >= std::chrono::minutes(1)) idle -= idle % std::chrono::minutes(1);
+      text = fmt::format("{} of {} has {} and has not used it for {}", to_string(*finding.lease),
+                         user(finding.uid), where, lease::duration_text(idle));
+      break;
+    }
+    case watch::FindingKind::kNotLimited:
+      text = fmt::format(
+          "{} on {} in use under {} by {} without a limit: libgpurota is loaded there but does not "
+          "limit it; please report this, with what GPUROTA_DEBUG=1 prints",
+          to_string(finding.used), where, to_string(*finding.lease), who);
+      break;
+  }
+  if (finding.container && !watch::is_of_its_lease(finding.kind)) {
+    text +=
+        "; it runs in a container: what a container engine starts is not in the lease of the "
+        "command that asked for it";
+    if (finding.perhaps_of) text += fmt::format(", perhaps {}", to_string(*finding.perhaps_of));
+  }
+  return text;
+}
+
+std::string WatchKeeper::commands_of(const watch::Finding& finding) const {
+  std::string text;
+  for (const watch::SeenProcess& process : finding.processes) {
+    if (text.size() > 400) break;
+    const auto command = parts_.processes.command_of(process.pid);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", process.pid,
+                        command ? display_command(*command, 120) : "gone, hidden or not readable");
+  }
+  return text;
+}
+
+Recorder::Event WatchKeeper::event_of(const watch::Finding& finding, proto::EventType type,
+                                      std::string message) const {
+  Recorder::Event event;
+  event.type = type;
+  event.lease = finding.lease;
+  event.gpu = finding.gpu;
+  event.uid = finding.uid;
+  event.finding = watch::to_string(finding.kind);
+  event.bytes = finding.used;
+  event.message = std::move(message);
+  for (const watch::SeenProcess& process : finding.processes) {
+    if (event.pids.size() < 64) event.pids.push_back(process.pid);
+  }
+  return event;
+}
+
+void WatchKeeper::begun(const watch::Finding& finding) {
+  const std::string message = describe(finding);
+  log::warn("the watch found " + std::string(watch::to_string(finding.kind)),
+            {{"what", message}, {"action", watch::to_string(finding.action)}});
+  untold_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
+  // What ends a job must not be told after its end.
+  const bool later = telling_ || (is_being_read(finding) && tell_soon());
+  if (ends_jobs(finding) || !later) tell_begun();
+  if (finding.action >= watch::Action::kNotify) tell_those_concerned(finding, message);
+  if (finding.kind == watch::FindingKind::kNotLimited) ++times_not_limited_;
+  if (ends_jobs(finding)) parts_.enforcement.on_over_limit(*finding.lease, message);
+}
+
+// Whose processes have just come: how they were called is part of the event.
+bool WatchKeeper::is_being_read(const watch::Finding& finding) const {
+  return std::any_of(finding.processes.begin(), finding.processes.end(), [&](const auto& each) {
+    const auto command = parts_.processes.command_of(each.pid);
+    return !command && command.error().code == Code::kUnavailable;
+  });
+}
+
+bool WatchKeeper::tell_soon() {
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPatience,
+                                     ports::Urgency::kHousekeeping, [this] { tell_begun(); });
+  if (!timer) return false;
+  telling_ = std::move(*timer);
+  return true;
+}
+
+void WatchKeeper::tell_begun() {
+  telling_.reset();
+  for (Untold& each : std::exchange(untold_, {})) {
+    each.event.detail = commands_of(each.finding);
+    parts_.recorder.record(std::move(each.event));
+  }
+}
+
+void WatchKeeper::ended(const watch::Finding& finding) {
+  parts_.recorder.record(
+      event_of(finding, proto::EventType::kFindingEnded,
+               fmt::format("{} of GPU {} on account of {} is over", watch::to_string(finding.kind),
+                           parts_.gpus.name_of(finding.gpu), user(finding.uid))));
+}
+
+// Those whose lease is concerned, and those on whose account it is if they have a lease anywhere.
+void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std::string& message) {
+  std::string text = message;
+  if (finding.kind == watch::FindingKind::kNotLimited) text += pids_of(finding);
+  if (finding.action == watch::Action::kStop) {
+    text += finding.kind == watch::FindingKind::kUnused ? "; it will be released unless it is used"
+                                                        : "; it is being stopped";
+  }
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (finding.lease == id || (finding.uid && entry.lease.uid == *finding.uid)) {
+      parts_.owners.tell_owner(id, text);
+    }
+  }
+}
+
+bool WatchKeeper::is_still_silent(const watch::Finding& finding,
+                                  const watch::SeenProcess& process) {
+  if (!parts_.libraries || parts_.tenants.lease_of(process.pid)) return false;
+  std::optional<LeaseId> lease = parts_.attribution.owner_of(process.pid).lease;
+  if (!lease && process.uid) lease = find_reservation(parts_.leases, *process.uid, finding.gpu);
+  return lease == finding.lease && library_of(process) == watch::Library::kSilent;
+}
+
+bool WatchKeeper::may_stop(const watch::Finding& finding, const watch::SeenProcess& process) {
+  std::optional<LeaseId> lease = parts_.tenants.lease_of(process.pid);
+  if (!lease) lease = parts_.attribution.owner_of(process.pid).lease;
+  const LeaseEntry* entry = lease ? parts_.leases.find(*lease) : nullptr;
+  if (finding.kind == watch::FindingKind::kOverLimit) return lease == finding.lease;
+  if (finding.kind == watch::FindingKind::kNotLimited) return is_still_silent(finding, process);
+  return !entry || !entry->lease.find_gpu(finding.gpu);
+}
+
+void WatchKeeper::stop(const watch::Step& step) {
+  const bool kill = step.what == watch::Step::What::kKill;
+  Recorder::Event event = event_of(step.finding, proto::EventType::kProcessStopped, "");
+  event.pids.clear();
+  for (const watch::SeenProcess& process : step.targets) {
+    if (!may_stop(step.finding, process)) continue;
+    const auto handle = parts_.processes.open({process.pid, process.start_ticks});
+    if (!handle) continue;  // gone meanwhile
+    auto sent = (*handle)->send_signal(kill ? SIGKILL : SIGTERM);
+    // A stopped one would not hear it.
+    if (sent && !kill) sent = (*handle)->send_signal(SIGCONT);
+    if (!sent) {
+      log::error("cannot stop a process, leaving it",
+                 {{"pid", process.pid}, {"error", sent.error().message}});
+      continue;
+    }
+    event.pids.push_back(process.pid);
+    AuditRecord record;
+    record.uid = process.uid;
+    record.pid = process.pid;
+    record.lease = step.finding.lease;
+    record.operation = kill ? "killed" : "terminated";
+    record.bytes = process.used;
+    parts_.recorder.audit(record);
+  }
+  if (event.pids.empty()) return;
+  event.message =
+      fmt::format("{} was sent to {} of {}: {}", kill ? "SIGKILL" : "SIGTERM",
+                  count_of(event.pids.size()), user(step.finding.uid), describe(step.finding));
+  log::warn("the watch stops processes", {{"what", event.message}});
+  parts_.recorder.record(std::move(event));
+  parts_.samples.look_soon(step.finding.gpu);
+}
+
+}  // namespace gpurota::daemon

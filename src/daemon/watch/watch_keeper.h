@@ -1,0 +1,120 @@
+// Feeds the watch from the looks at the GPUs, and carries out what it decides. State thread only.
+//
+// A process is signalled through a pidfd that was checked against its start time, and only if it is in
+// no lease at that moment (or in the one that is over its limit): what has changed since the look wins.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/gpus/gpu_states.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/gpus/samples.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/attribution.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_members.h"
+#include "daemon/leases/owners.h"
+#include "daemon/tenants/tenant_server.h"
+#include "daemon/users/users.h"
+#include "daemon/watch/library_reader.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+#include "watch/watcher.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// What becomes of leases that the watch has found something about.
+class LeaseEnforcement {
+ public:
+  virtual ~LeaseEnforcement() = default;
+  virtual void release(LeaseId lease, const std::string& reason) = 0;
+  // Processes that dodge the library hold more than their lease may: ends it, if it is a job's.
+  virtual void on_over_limit(LeaseId lease, const std::string& what) = 0;
+};
+
+class WatchKeeper final : public LeaseListener {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    const config::Config& config;
+    const GpuTable& gpus;
+    const LeaseManager& leases;
+    Attribution& attribution;
+    Recorder& recorder;
+    GpuStates& states;
+    const TenantLeases& tenants;
+    Owners& owners;
+    LeaseEnforcement& enforcement;
+    Samples& samples;
+    UserGroups& groups;
+    Libraries* libraries = nullptr;  // null: nobody reads them
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit WatchKeeper(Parts parts) : parts_(std::move(parts)) {}
+
+  // What a good sample shows, with whose each process is.
+  watch::Look look_at(const GpuSample& sample);
+  void on_look(const watch::Look& look);
+  // What a lease covers is unreserved use without it, and the other way round: known before the GPU is
+  // given to anybody, not at the next look.
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+
+  std::vector<watch::Finding> open() const { return watcher_.open(); }
+  // When that was, for people.
+  WallTime wall_time(TimePoint when) const {
+    return parts_.wall_clock() -
+           std::chrono::duration_cast<std::chrono::milliseconds>(parts_.loop.now() - when);
+  }
+  // As the last look at the GPU showed it.
+  watch::Library library_of(const GpuUuid& gpu, pid_t pid) const;
+  // How often a limit was found not to hold since the daemon has started.
+  int times_not_limited() const { return times_not_limited_; }
+  bool has_open(const GpuUuid& gpu) const { return watcher_.has_open(gpu); }
+  // Held by processes that no lease covers and that are not ignored.
+  GpuStates::Unreserved unreserved(const watch::Look& look) const;
+  // Whether anything computes there that is in no lease of this GPU and is not ignored.
+  bool has_foreign(const watch::Look& look) const;
+
+ private:
+  watch::Library library_of(const watch::SeenProcess& process) const;
+  void ask_for_libraries(watch::Look& look);
+  watch::Policy policy() const;
+  watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;
+  // Events of findings that wait, for a moment and in their order, for the command lines of those processes.
+  struct Untold {
+    watch::Finding finding;
+    Recorder::Event event;
+  };
+  void begun(const watch::Finding& finding);
+  bool is_being_read(const watch::Finding& finding) const;
+  bool tell_soon();
+  void tell_begun();
+  void ended(const watch::Finding& finding);
+  void stop(const watch::Step& step);
+  bool is_still_silent(const watch::Finding& finding, const watch::SeenProcess& process);
+  bool may_stop(const watch::Finding& finding, const watch::SeenProcess& process);
+  void tell_those_concerned(const watch::Finding& finding, const std::string& message);
+  Recorder::Event event_of(const watch::Finding& finding, proto::EventType type,
+                           std::string message) const;
+  std::string user(std::optional<uid_t> uid) const;
+  std::string commands_of(const watch::Finding& finding) const;
+  std::string describe(const watch::Finding& finding) const;
+
+  Parts parts_;
+  watch::Watcher watcher_;
+  // Programs that held memory under the last daemon have come back by then. Empty: no look yet.
+  std::optional<TimePoint> settled_;
+  std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
+  int times_not_limited_ = 0;
+  std::vector<Untold> untold_;
+  ports::EventLoop::SourcePtr telling_;  // no later than then
+};
+
+}  // namespace gpurota::daemon

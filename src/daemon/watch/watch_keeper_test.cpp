@@ -1,0 +1,411 @@
+// The watch on fake processes and a fake store: what is told, to whom, and who is signalled.
+#include "daemon/watch/watch_keeper.h"
+
+#include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
+#include "testing/memory_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::MemoryStore;
+using ::testing::Not;
+using ::testing::Pair;
+
+class WatchKeeperTest : public FakeWorldTest,
+                        public TenantLeases,
+                        public Owners,
+                        public LeaseEnforcement,
+                        public UserGroups,
+                        public Libraries {
+ protected:
+  WatchKeeperTest()
+      : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }}),
+        world(loop, store, processes, gpus, grants, config, [] { return WallTime(1s); }),
+        attribution(processes, world.members),
+        keeper({.loop = loop,
+                .processes = processes,
+                .config = config,
+                .gpus = gpus,
+                .leases = leases,
+                .attribution = attribution,
+                .recorder = recorder,
+                .states = world.states,
+                .tenants = *this,
+                .owners = *this,
+                .enforcement = *this,
+                .samples = world.samples,
+                .groups = *this,
+                .libraries = this,
+                .wall_clock = [] { return WallTime(1h); }}) {
+    processes.set_user(1000, "alice");
+    processes.set_user(1001, "bob\x1b[31m");
+    sample.uuid = kGpu;
+    EXPECT_TRUE(recorder.start({}));
+  }
+
+  std::optional<LeaseId> lease_of(pid_t pid) const override {
+    const auto tenant = tenants.find(pid);
+    return tenant == tenants.end() ? std::nullopt : std::optional(tenant->second);
+  }
+  void tell_owner(LeaseId lease, const std::string& text) override { notices[lease] += text; }
+  void release(LeaseId lease, const std::string&) override { released.push_back(lease); }
+  void on_over_limit(LeaseId lease, const std::string&) override { jobs_ended.push_back(lease); }
+  std::optional<std::vector<std::string>> group_names(uid_t uid) override { return groups[uid]; }
+  watch::Library state_of(const watch::SeenProcess& process, bool) override {
+    return libraries[process.pid];
+  }
+
+  LeaseId lease_of(uid_t uid, std::optional<Bytes> memory, std::vector<std::string> command) {
+    AcquireRequest request;
+    request.uid = uid;
+    request.process = processes.id_of(processes.spawn({.uid = uid}));
+    if (memory) request.placement.memory = SizeSpec{*memory, 0};
+    request.command = std::move(command);
+    const LeaseId id = (*world.queue.acquire(request))->lease.id;
+    EXPECT_TRUE(
+        leases.start(id, processes.spawn({.uid = uid, .parent = request.process.pid}), false));
+    return id;
+  }
+  void use(pid_t pid, Bytes used) {
+    std::erase_if(sample.processes, [&](const GpuProcess& p) { return p.pid == pid; });
+    sample.processes.push_back({pid, used, false});
+  }
+  void look(Duration later = 250ms) {
+    loop.advance(later);
+    sample.used = Bytes();
+    for (const GpuProcess& process : sample.processes) sample.used += *process.used;
+    keeper.on_look(keeper.look_at(sample));
+  }
+  std::vector<ports::StoredEvent> events(proto::EventType type) const {
+    std::vector<ports::StoredEvent> found;
+    for (const auto& [id, event] : recorder.events().events()) {
+      if (event.type == proto::to_string(type)) found.push_back(event);
+    }
+    return found;
+  }
+
+  MemoryStore store;
+  lease::GrantBook grants;
+  Recorder recorder;
+  LeaseWorld world;
+  LeaseManager& leases = world.leases;
+  Attribution attribution;
+  WatchKeeper keeper;
+  GpuSample sample;
+  std::map<LeaseId, std::string> notices;
+  std::vector<LeaseId> released;
+  std::vector<LeaseId> jobs_ended;
+  std::map<pid_t, LeaseId> tenants;
+  std::map<pid_t, watch::Library> libraries;
+  std::map<uid_t, std::optional<std::vector<std::string>>> groups;  // none: not known yet
+};
+
+TEST_F(WatchKeeperTest, UnreservedUseIsAnEventWithOwnerPidAndCommand) {
+  const pid_t pid = processes.spawn({.uid = 1001, .command = {"python", "steal\x1b.py"}});
+  use(pid, gib(3));
+  look();
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].uid, 1001u);
+  EXPECT_EQ(begun[0].finding, "unreserved_use");
+  EXPECT_EQ(begun[0].pids, std::vector<pid_t>{pid});
+  EXPECT_THAT(begun[0].message, HasSubstr("3 GiB on GPU 0"));
+  EXPECT_THAT(begun[0].message, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(begun[0].message, Not(HasSubstr("python"))) << "commands are for the owner";
+  EXPECT_THAT(begun[0].detail, HasSubstr("python"));
+  EXPECT_THAT(begun[0].detail, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(processes.signals(), IsEmpty());
+}
+
+TEST_F(WatchKeeperTest, AnEventWaitsForACommandThatIsBeingReadButNotForLong) {
+  const pid_t late = processes.spawn({.uid = 1001, .command = {"late"}});
+  processes.set_command_error(late, Code::kUnavailable);
+  use(late, gib(3));
+  look();
+  EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
+  processes.set_command_error(late, std::nullopt);
+  loop.advance(100ms);
+  ASSERT_EQ(events(proto::EventType::kFindingBegun).size(), 1u);
+  EXPECT_THAT(events(proto::EventType::kFindingBegun)[0].detail, HasSubstr("late"));
+}
+
+TEST_F(WatchKeeperTest, AnEventIsToldByTheNextLookAndWithoutACommandThatNobodyCanRead) {
+  const pid_t late = processes.spawn({.uid = 1001, .command = {"late"}});
+  const pid_t stuck = processes.spawn({.uid = 1002, .command = {"stuck"}});
+  processes.set_command_error(late, Code::kUnavailable);
+  processes.set_command_error(stuck, Code::kTimeout);
+  use(late, gib(3));
+  use(stuck, gib(3));
+  look(20ms);
+  EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
+  sample.processes.clear();
+  look(20ms);
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 2u);
+  EXPECT_THAT(begun[1].detail, Not(HasSubstr("stuck")));
+}
+
+TEST_F(WatchKeeperTest, AForeignProcessOnAContainersGpuSaysWhatAContainerIs) {
+  const LeaseId id = lease_of(1000, std::nullopt, {"docker", "run", "image"});
+  const pid_t inside =
+      processes.spawn({.uid = 0, .cgroup = "/sys/fs/cgroup/system.slice/docker-12.scope"});
+  use(inside, gib(2));
+  look();
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].finding, "foreign_use");
+  EXPECT_THAT(begun[0].message, HasSubstr("container"));
+  EXPECT_THAT(begun[0].message, HasSubstr("perhaps " + to_string(id)));
+}
+
+TEST_F(WatchKeeperTest, StopEndsTheForeignProcessAndNothingElse) {
+  config.watch.foreign_use = config::WatchAction::kStop;
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  const pid_t own = leases.find(id)->main->pid();
+  const pid_t foreign = processes.spawn({.uid = 1001});
+  const pid_t bystander = processes.spawn({.uid = 1001});
+  use(own, gib(8));
+  use(foreign, mib(300));
+  look();
+  EXPECT_TRUE(processes.alive(foreign)) << "stopped on the word of one look";
+  look();
+  EXPECT_FALSE(processes.alive(foreign));
+  EXPECT_TRUE(processes.alive(own));
+  EXPECT_TRUE(processes.alive(bystander));
+  for (const auto& [pid, signal] : processes.signals()) EXPECT_EQ(pid, foreign);
+  EXPECT_THAT(notices[id], HasSubstr("being stopped"));
+  EXPECT_EQ(events(proto::EventType::kProcessStopped).size(), 1u);
+}
+
+TEST_F(WatchKeeperTest, WhatDoesNotEndIsKilledAfterTheGrace) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  config.watch.stop_grace = 5s;
+  const pid_t pid = processes.spawn({.uid = 1001, .stubborn = true});
+  use(pid, gib(3));
+  look();
+  look();
+  EXPECT_THAT(processes.signals(), Contains(Pair(pid, SIGTERM)));
+  for (int i = 0; i < 19; ++i) look();
+  EXPECT_TRUE(processes.alive(pid));
+  look();
+  look();
+  EXPECT_FALSE(processes.alive(pid));
+}
+
+// A pid that was used again between the look and the signal.
+TEST_F(WatchKeeperTest, AStrangerWithTheOldPidIsNotStopped) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  const pid_t pid = processes.spawn({.uid = 1001});
+  use(pid, gib(3));
+  look();
+  loop.advance(250ms);
+  const watch::Look seen = keeper.look_at(sample);
+  processes.die(pid);
+  processes.spawn({.uid = 1002, .pid = pid});
+  keeper.on_look(seen);
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(processes.signals(), IsEmpty());
+}
+
+TEST_F(WatchKeeperTest, AProcessThatJoinedALeaseMeanwhileIsNotStopped) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  const LeaseId id = lease_of(1000, gib(8), {"train"});
+  const pid_t pid = processes.spawn({.uid = 1000});
+  use(pid, gib(3));
+  look();
+  loop.advance(250ms);
+  const watch::Look seen = keeper.look_at(sample);
+  leases.add_process(id, processes.id_of(pid));
+  keeper.on_look(seen);
+  EXPECT_TRUE(processes.alive(pid));
+}
+
+TEST_F(WatchKeeperTest, ARuleForAGroupIsStrongerThanTheGeneralOne) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  config.watch.rules = {{"", {}, {"staff"}, config::WatchAction::kReport}};
+  groups[1001] = {{"users", "staff"}};
+  groups[1002] = {{"users"}};
+  const pid_t spared = processes.spawn({.uid = 1001});
+  const pid_t other = processes.spawn({.uid = 1002});
+  use(spared, gib(3));
+  use(other, gib(3));
+  for (int i = 0; i < 4; ++i) look();
+  EXPECT_TRUE(processes.alive(spared));
+  EXPECT_FALSE(processes.alive(other));
+}
+
+TEST_F(WatchKeeperTest, NobodyIsStoppedWhileTheirGroupsAreNotKnown) {
+  config.watch.unreserved_use = config::WatchAction::kStop;
+  config.watch.rules = {{"", {}, {"staff"}, config::WatchAction::kReport}};
+  const pid_t pid = processes.spawn({.uid = 1001});
+  use(pid, gib(3));
+  for (int i = 0; i < 20; ++i) look();
+  EXPECT_TRUE(processes.alive(pid));
+  groups[1001] = {{"users"}};
+  for (int i = 0; i < 4; ++i) look();
+  EXPECT_FALSE(processes.alive(pid));
+}
+
+TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {
+  config.watch.foreign_use = config::WatchAction::kNotify;
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  use(processes.spawn({.uid = 1001, .command = {"secret"}}), gib(1));
+  look();
+  EXPECT_THAT(notices[id], HasSubstr("in use by 1 process of bob"));
+  EXPECT_THAT(notices[id], Not(HasSubstr("secret")));
+}
+
+class NotLimitedTest : public WatchKeeperTest {
+ protected:
+  NotLimitedTest() {
+    id = lease_of(1000, gib(8), {"train"});
+    pid = processes.spawn({.uid = 1000, .parent = leases.find(id)->main->pid()});
+    libraries[pid] = watch::Library::kSilent;
+    use(pid, gib(1));
+    look();
+    loop.advance(config.reconnect_grace);
+  }
+  void look_for(Duration time) {
+    for (Duration passed{}; passed < time; passed += 250ms) look();
+  }
+  bool is_found() const { return !events(proto::EventType::kFindingBegun).empty(); }
+
+  LeaseId id;
+  pid_t pid = 0;
+};
+
+TEST_F(NotLimitedTest, AProgramThatTheLibraryDoesNotHoldIsStoppedByDefaultAndItsOwnerToldWhy) {
+  const pid_t bystander = leases.find(id)->main->pid();
+  look_for(5s);
+  EXPECT_FALSE(processes.alive(pid));
+  EXPECT_TRUE(processes.alive(bystander));
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].finding, "not_limited");
+  EXPECT_EQ(begun[0].lease, id);
+  EXPECT_THAT(begun[0].message, HasSubstr("libgpurota is loaded there but does not limit it"));
+  EXPECT_THAT(begun[0].message, HasSubstr("GPUROTA_DEBUG=1"));
+  EXPECT_THAT(begun[0].message, Not(HasSubstr(std::to_string(pid)))) << "pids are for the owner";
+  EXPECT_THAT(notices[id], HasSubstr(std::to_string(pid)));
+  EXPECT_THAT(notices[id], HasSubstr("being stopped"));
+  EXPECT_EQ(jobs_ended, std::vector<LeaseId>{id});
+  EXPECT_EQ(keeper.times_not_limited(), 1);
+}
+
+TEST_F(NotLimitedTest, WhereTheSiteSaysSoItIsOnlyReported) {
+  config.watch.not_limited = config::WatchAction::kReport;
+  look_for(1min);
+  EXPECT_TRUE(is_found());
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(jobs_ended, IsEmpty());
+  EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kSilent);
+}
+
+TEST_F(NotLimitedTest, ARuleForItsUserHoldsForItToo) {
+  config.watch.rules = {{"not_limited", {"alice"}, {}, config::WatchAction::kNotify}};
+  look_for(1min);
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(notices[id], HasSubstr(std::to_string(pid)));
+}
+
+TEST_F(NotLimitedTest, ATenantIsNotEvenAsked) {
+  tenants.emplace(pid, id);
+  look_for(1min);
+  EXPECT_FALSE(is_found());
+  EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kNotAsked);
+}
+
+TEST_F(NotLimitedTest, WhatBecameATenantBeforeTheSignalIsSpared) {
+  config.watch.not_limited = config::WatchAction::kReport;
+  look_for(5s);
+  config.watch.not_limited = config::WatchAction::kStop;
+  const watch::Look seen = keeper.look_at(sample);
+  tenants.emplace(pid, id);
+  keeper.on_look(seen);
+  EXPECT_TRUE(processes.alive(pid));
+  EXPECT_THAT(processes.signals(), IsEmpty());
+}
+
+TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
+  config.reconnect_grace = 20s;
+  const WatchKeeper::Parts parts{loop,
+                                 processes,
+                                 config,
+                                 gpus,
+                                 leases,
+                                 attribution,
+                                 recorder,
+                                 [](pid_t) { return std::optional<LeaseId>(); },
+                                 [](LeaseId, const std::string&) {},
+                                 [](LeaseId, const std::string&) {},
+                                 [](const GpuUuid&) {},
+                                 [] { return WallTime(1h); },
+                                 [](uid_t) { return std::optional<std::vector<std::string>>(); },
+                                 {},
+                                 [](const watch::SeenProcess&) { return watch::Library::kSilent; }};
+  WatchKeeper fresh(parts);
+  const auto look_at_it = [&](Duration time) {
+    for (Duration passed{}; passed < time; passed += 250ms) {
+      loop.advance(250ms);
+      fresh.on_look(fresh.look_at(sample));
+    }
+  };
+  look_at_it(20s);
+  EXPECT_FALSE(is_found());
+  look_at_it(5s);
+  EXPECT_TRUE(is_found());
+}
+
+TEST_F(WatchKeeperTest, AProgramOnAWholeGpuIsNotAskedForItsLibrary) {
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  const pid_t pid = leases.find(id)->main->pid();
+  libraries[pid] = watch::Library::kSilent;
+  use(pid, gib(1));
+  for (int i = 0; i < 40; ++i) look();
+  EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
+  EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kNotAsked);
+}
+
+TEST_F(WatchKeeperTest, AnUnusedLeaseIsReleasedWhenPolicySaysSo) {
+  config.watch.unused = config::WatchAction::kStop;
+  config.watch.unused_after = 1min;
+  config.watch.unused_grace = 1min;
+  const LeaseId id = lease_of(1000, std::nullopt, {"sleep"});
+  for (int i = 0; i < 10; ++i) look(10s);
+  EXPECT_THAT(notices[id], HasSubstr("will be released"));
+  EXPECT_THAT(released, IsEmpty());
+  for (int i = 0; i < 10; ++i) look(10s);
+  EXPECT_EQ(released, std::vector<LeaseId>{id});
+}
+
+TEST_F(WatchKeeperTest, AShortTimeWithoutUseIsToldInSeconds) {
+  config.watch.unused_after = 20s;
+  lease_of(1000, std::nullopt, {"sleep"});
+  for (int i = 0; i < 5; ++i) look(10s);
+  const auto begun = events(proto::EventType::kFindingBegun);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_THAT(begun[0].message, ::testing::ContainsRegex("not used it for [1-9][0-9]* s$"));
+}
+
+TEST_F(WatchKeeperTest, EachFindingHasOneBeginningAndOneEnd) {
+  const pid_t pid = processes.spawn({.uid = 1001});
+  use(pid, gib(3));
+  for (int i = 0; i < 20; ++i) look();
+  sample.processes.clear();
+  for (int i = 0; i < 20; ++i) look();
+  EXPECT_EQ(events(proto::EventType::kFindingBegun).size(), 1u);
+  EXPECT_EQ(events(proto::EventType::kFindingEnded).size(), 1u);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon
