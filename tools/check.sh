@@ -50,6 +50,7 @@ check() {
   if [ ${#list[@]} -gt 0 ]; then clang-format --dry-run -Werror "${list[@]}" || failed=1; fi
   python3 -B tools/check_layers.py || failed=1
   python3 -B tools/check_sizes.py || failed=1
+  python3 -B tools/check_classes.py || failed=1
   python3 -B tools/check_fields.py || failed=1
   python3 -B tools/check_threads.py || failed=1
   (shell) || failed=1

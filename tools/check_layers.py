@@ -44,7 +44,28 @@ FREE = ("tests", "bench", "demo")
 # Module with sub-folders: its rooms, the lowest first, and the rooms that each may include besides itself. A room may name only
 # rooms above it in this table, so that no include leads back. ROOT: the files beside the rooms. Tests may include all of their module.
 ROOT = "."
-ROOMS = {}
+ROOMS = {
+    "interposer": {
+        "os": [],
+        "driver": ["os"],
+        "account": ["os", "driver"],
+        "gate": ["os", "driver", "account"],
+        "memory": ["os", "driver", "account", "gate"],
+        "swap": ["os", "driver", "account", "gate", "memory"],
+        ROOT: ["os", "driver", "account", "gate", "memory", "swap"],
+    },
+    "daemon": {
+        "users": [],
+        "gpus": [],
+        "leases": ["users", "gpus"],
+        "history": ["users", "gpus", "leases"],
+        "tenants": ["users", "gpus", "leases", "history"],
+        "watch": ["users", "gpus", "leases", "history", "tenants"],
+        "supervised": ["users", "gpus", "leases", "history", "tenants", "watch"],
+        "control": ["users", "gpus", "leases", "history", "tenants", "watch", "supervised"],
+        ROOT: ["users", "gpus", "leases", "history", "tenants", "watch", "supervised", "control"],
+    },
+}
 # What any *_test.cpp or *_test.h may include besides what its module may.
 FOR_TESTS = ["base", "abi", "core", "testing"]
 

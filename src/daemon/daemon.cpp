@@ -2,9 +2,6 @@
 
 #include "base/log.h"
 #include "daemon/leases/context_costs.h"
-#include "lease/gpu_selector.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -14,103 +11,43 @@
 namespace gpurota::daemon {
 namespace {
 
-// How often descendants are followed where there is no cgroup, and a missing driver is looked for.
-constexpr Duration kHousekeepingPeriod = std::chrono::seconds(1);
-constexpr Duration kStorePeriod = std::chrono::seconds(60);
 // A reload waits so long for the account database, so that it holds at once where that answers.
 constexpr std::chrono::milliseconds kReloadPatience{50};
 
 }  // namespace
 
+// Each part knows those above it here, but for those that listen_to_each_other() makes known.
 Daemon::Daemon(World world, config::Config config, Places places)
     : world_(std::move(world)),
-      probe_(world_.make_probe()),
-      discovery_(world_.loop, "driver"),
       config_(std::move(config)),
       places_(std::move(places)),
       log_([] { return std::chrono::steady_clock::now(); }),
       budgets_({config_, world_.descriptors, ::geteuid(),
                 [this](uid_t uid) { return holds_lease(uid); },
                 [this] { return world_.loop.now(); }}),
-      gpus_({}),
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
+      gpus_({}),
+      states_(world_.store, gpus_),
+      finder_(world_.loop, world_.make_probe(), world_.patience, *this),
+      sampler_(world_.loop, world_.make_probe, config_.watch_period),
+      control_({world_.loop, config_, budgets_, world_.durability}),
       recorder_({world_.loop, world_.history, places_.audit_directory, config_, world_.processes,
-                 gpus_, world_.wall_clock, [this] { control_.on_news(); },
-                 [this](uid_t uid) { return users_.group_names(uid); }, places_.event_spill,
+                 gpus_, world_.wall_clock, &control_, &users_, places_.event_spill,
                  world_.durability}),
-      leases_(
-          {.loop = world_.loop,
-           .store = world_.store,
-           .processes = world_.processes,
-           .gpus = gpus_,
-           .grants = grants_,
-           .config = config_,
-           .wall_clock = world_.wall_clock,
-           .make_token = world_.make_token,
-           .on_change = [this](const LeaseEntry& entry,
-                               bool gone) { on_lease_change(entry, gone); },
-           .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-           .holds_memory = [this](LeaseId lease) { return holds_memory(lease); },
-           .limits_of = [this](uid_t uid) { return users_.limits_of(uid); },
-           .waiting = [this](uid_t uid) { return queue_.held_by(uid); },
-           .choose = [this](const AcquireRequest& request) { return queue_.choose(request); },
-           .used = [this](uid_t uid, WallTime from) { return gpu_time_of(uid, from); },
-           .grace_of =
-               [this](const LeaseEntry& entry) {
-                 const bool filler = entry.lease.kind == LeaseKind::kFiller;
-                 return filler ? fillers_.grace_of(entry) : Duration(config_.grace);
-               },
-           .admit_swap = [this](const Lease& lease) { return turns_.admit(lease); },
-           .admit_new = [this](uid_t uid) { return budgets_.spend_lease(uid); },
-           .turns_need =
-               [this](const GpuUuid& gpu) {
-                 const TurnKeeper::Need need = turns_.need(gpu);
-                 return std::pair(need.most, need.wired);
-               },
-           .stay_of = [this](LeaseId lease) { return fillers_.stay_of(lease); },
-           .on_time_over = [this](const ports::ProcessId& holder,
-                                  const std::string& why) { jobs_.on_time_over(holder, why); }}),
-      queue_({.loop = world_.loop,
-              .store = world_.store,
-              .processes = world_.processes,
-              .leases = leases_,
-              .gpus = gpus_,
-              .config = config_,
-              .wall_clock = world_.wall_clock,
-              .on_change =
-                  [this](const QueueEntry& entry) {
-                    recorder_.on_request(entry);
-                    control_.on_request_change(entry);
-                  },
-              .on_granted =
-                  [this](const QueueEntry& entry, const LeaseEntry& lease) {
-                    recorder_.on_request_granted(entry, lease.lease.id);
-                    control_.on_request_granted(entry, lease);
-                  },
-              .on_gone =
-                  [this](const QueueEntry& entry, const Error& why) {
-                    recorder_.on_request_gone(entry, why);
-                    control_.on_request_gone(entry, why);
-                  },
-              .on_settled = [this] { answers_.changed(); },
-              .move_out = [this](LeaseId lease,
-                                 const std::string& why) { fillers_.move_out(lease, why); }}),
-      attribution_(world_.processes, leases_),
-      automatic_({leases_, attribution_, world_.processes, gpus_, config_,
-                  [this]() -> const std::set<gid_t>& { return users_.automatic_groups(); },
-                  [this](const AcquireRequest& request) { return queue_.make_way(request); }}),
-      limits_({leases_, grants_, config_,
-               [this](LeaseId lease, const std::string& text) { notify(lease, text); },
-               [this](LeaseId lease, const GpuUuid& gpu) { return turns_.charge(lease, gpu); }}),
-      turns_({world_.loop, config_, gpus_, leases_, recorder_,
-              [this](uid_t uid) { return users_.limits_of(uid); },
-              [this](LeaseId lease, const std::string& text) { notify(lease, text); }}),
-      swap_({world_.loop, world_.processes, turns_, grants_, config_,
-             [this](uid_t uid) { return users_.limits_of(uid); },
-             [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-             [this](LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
-               record_refusal(lease, pid, gpu, asked);
-             }}),
+      times_(recorder_, config_, world_.wall_clock),
+      leases_({world_.loop, world_.store, world_.processes, gpus_, states_, grants_, config_,
+               world_.wall_clock, world_.make_token, sampler_}),
+      members_(leases_),
+      attribution_(world_.processes, members_),
+      allowances_({leases_, gpus_, config_, users_, budgets_, &times_, world_.wall_clock}),
+      turns_({world_.loop, config_, gpus_, states_, leases_, recorder_, users_, control_}),
+      rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_}),
+      queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, states_, rooms_,
+              allowances_, config_, world_.wall_clock}),
+      updates_({leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
+      automatic_({queue_, leases_, attribution_, world_.processes, gpus_, config_, users_}),
+      records_(leases_, recorder_),
+      swap_({world_.loop, world_.processes, turns_, grants_, config_, users_, sampler_, records_}),
       tenants_({.loop = world_.loop,
                 .processes = world_.processes,
                 .leases = leases_,
@@ -119,56 +56,19 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 .budgets = budgets_,
                 .automatic = automatic_,
                 .swap = swap_,
-                .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-                .owner_of = [this](pid_t pid) { return lease_of_process(pid); },
-                .on_refusal = [this](LeaseId lease, pid_t pid, const GpuUuid& gpu,
-                                     Bytes asked) { record_refusal(lease, pid, gpu, asked); },
-                .on_crowd =
-                    [this](const Lease& lease, pid_t pid, const std::string& why) {
-                      recorder_.on_crowd(lease.id, lease.uid, pid, why);
-                    },
-                .holds_memory = [this](const Lease& lease,
-                                       pid_t pid) { return holds_memory(lease, pid); },
+                .gpus = gpus_,
+                .samples = sampler_,
+                .attribution = attribution_,
+                .records = records_,
                 .durability = world_.durability}),
-      libraries_(world_.loop, places_.tenant_socket),
-      keeper_(
-          {.loop = world_.loop,
-           .processes = world_.processes,
-           .config = config_,
-           .gpus = gpus_,
-           .leases = leases_,
-           .attribution = attribution_,
-           .recorder = recorder_,
-           .tenant_lease = [this](pid_t pid) { return tenants_.lease_of(pid); },
-           .notify = [this](LeaseId lease, const std::string& message) { notify(lease, message); },
-           .release =
-               [this](LeaseId lease, const std::string& reason) {
-                 leases_.end(lease, EndCause::kReleased, reason);
-               },
-           .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-           .wall_clock = world_.wall_clock,
-           .group_names = [this](uid_t uid) { return users_.group_names(uid); },
-           .over_limit = [this](LeaseId lease,
-                                const std::string& what) { stop_job_of(lease, what); },
-           .library = [this](const watch::SeenProcess& process) { return library_of(process); }}),
-      views_({.config = config_,
-              .processes = world_.processes,
-              .gpus = gpus_,
-              .leases = leases_,
-              .queue = queue_,
-              .grants = grants_,
-              .tenants = tenants_,
-              .attribution = attribution_,
-              .is_administrator = [this](uid_t uid) { return users_.is_administrator(uid); },
-              .watch = keeper_,
-              .turns = turns_,
-              .now = [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
+      limits_({leases_, grants_, config_, control_, turns_}),
       jobs_({.loop = world_.loop,
              .processes = world_.processes,
              .supervisor = supervisor_parts(),
              .wall_clock = world_.wall_clock,
              .grace = [this] { return Duration(config_.grace); },
              .directory = places_.jobs}),
+      job_leases_(leases_, jobs_),
       fillers_({.loop = world_.loop,
                 .processes = world_.processes,
                 .supervisor = supervisor_parts(),
@@ -177,76 +77,149 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 .leases = leases_,
                 .turns = turns_,
                 .recorder = recorder_,
-                .poke = [this] { queue_.poke(); },
+                .queue = queue_,
+                .states = states_,
+                .samples = sampler_,
                 .wall_clock = world_.wall_clock,
-                .glimpse = [this](const GpuUuid& gpu,
-                                  Duration period) { sampler_.glimpse(gpu, period); },
-                .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
                 .directory = places_.fillers}),
-      methods_(
-          {.leases = leases_,
-           .queue = queue_,
-           .gpus = gpus_,
-           .views = views_,
-           .tenant_socket = places_.tenant_socket,
-           .preload = places_.preload,
-           .driver = [this] { return driver_; },
-           .driver_error = [this] { return driver_error_; },
-           .doctor = [this](uid_t viewer) { return doctor(viewer); },
-           .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-           .recorder = recorder_,
-           .reload = [this] { return reload(); },
-           .wall_clock = world_.wall_clock,
-           .jobs = &jobs_,
-           .processes = &world_.processes,
-           .health = [this] { return health(); },
-           .fillers = &fillers_,
-           .answers = &answers_,
-           .grant_changes =
-               [this] { return grants_.changes() + turns_.changes() + world_.processes.changes(); },
-           .turns = &turns_,
-           .config = &config_,
-           .may_exist = [this](const std::string& user) { return users_.may_exist(user); }}),
-      control_({world_.loop, config_, budgets_,
-                [this](const Caller& caller, const proto::Call& call) {
-                  return methods_.call(caller, call);
-                },
-                [this](const Caller& caller, const LeaseEntry& entry, bool gone) {
-                  return methods_.describe(caller, entry, gone);
-                },
-                [this](LeaseId lease) { leases_.abandon(lease); },
-                [this](uid_t uid, const std::vector<gid_t>& groups) { users_.greet(uid, groups); },
-                [this](const Caller& caller, const QueueEntry& entry) {
-                  return methods_.waits(caller, entry);
-                },
-                [this](const Caller& caller, const LeaseEntry& lease) {
-                  return methods_.granted(caller, lease);
-                },
-                [this](RequestId request) {
-                  queue_.leave(request, Error{Code::kGone, 0, "its connection was closed"});
-                },
-                world_.durability}),
-      sampler_(world_.loop, world_.make_probe, config_.watch_period,
-               {[this](const GpuUuid& gpu) { tenants_.before_look(gpu); },
-                [this](GpuSample sample, TimePoint taken) { on_sample(std::move(sample), taken); },
-                [this](const GpuUuid& gpu) { return hurried(gpu); },
-                [this](const GpuUuid& gpu) { return period_of(gpu); },
-                [this](const GpuUuid& gpu, const std::vector<pid_t>& pids) {
-                  fillers_.on_glimpse(gpu, pids);
-                }}) {
+      libraries_(world_.loop, places_.tenant_socket),
+      watch_({.loop = world_.loop,
+              .processes = world_.processes,
+              .config = config_,
+              .gpus = gpus_,
+              .leases = leases_,
+              .attribution = attribution_,
+              .recorder = recorder_,
+              .states = states_,
+              .tenants = tenants_,
+              .owners = control_,
+              .enforcement = job_leases_,
+              .samples = sampler_,
+              .groups = users_,
+              .libraries = &libraries_,
+              .wall_clock = world_.wall_clock}),
+      views_({.config = config_,
+              .processes = world_.processes,
+              .gpus = gpus_,
+              .leases = leases_,
+              .queue = queue_,
+              .grants = grants_,
+              .tenants = tenants_,
+              .attribution = attribution_,
+              .users = users_,
+              .watch = watch_,
+              .turns = turns_,
+              .states = states_,
+              .loop = world_.loop,
+              .wall_clock = world_.wall_clock}),
+      looks_({.loop = world_.loop,
+              .processes = world_.processes,
+              .config = config_,
+              .gpus = gpus_,
+              .states = states_,
+              .grants = grants_,
+              .driver = finder_.driver(),
+              .leases = leases_,
+              .queue = queue_,
+              .recorder = recorder_,
+              .turns = turns_,
+              .swap = swap_,
+              .tenants = tenants_,
+              .limits = limits_,
+              .watch = watch_,
+              .fillers = fillers_,
+              .answers = answers_}),
+      health_({.loop = world_.loop,
+               .processes = world_.processes,
+               .config = config_,
+               .driver = finder_.driver(),
+               .gpus = gpus_,
+               .sampler = sampler_,
+               .leases = leases_,
+               .recorder = recorder_,
+               .budgets = budgets_,
+               .automatic = automatic_,
+               .tenants = tenants_,
+               .watch = watch_,
+               .views = views_,
+               .looks = looks_,
+               .preload = places_.preload,
+               .longest_rounds = world_.longest_rounds}),
+      methods_({.leases = leases_,
+                .queue = queue_,
+                .gpus = gpus_,
+                .views = views_,
+                .tenant_socket = places_.tenant_socket,
+                .preload = places_.preload,
+                .driver = finder_.driver(),
+                .self = health_,
+                .reloading = *this,
+                .samples = sampler_,
+                .recorder = recorder_,
+                .states = states_,
+                .rooms = rooms_,
+                .allowances = allowances_,
+                .updates = updates_,
+                .users = users_,
+                .grants = grants_,
+                .wall_clock = world_.wall_clock,
+                .jobs = &jobs_,
+                .processes = &world_.processes,
+                .fillers = &fillers_,
+                .answers = &answers_,
+                .turns = &turns_,
+                .config = &config_}),
+      house_({.loop = world_.loop,
+              .log = log_,
+              .gpus = gpus_,
+              .finder = finder_,
+              .leases = leases_,
+              .attribution = attribution_,
+              .libraries = libraries_,
+              .recorder = recorder_,
+              .jobs = jobs_,
+              .fillers = fillers_,
+              .answers = answers_,
+              .health = health_}) {
+  listen_to_each_other();
   world_.processes.set_admission([this](uid_t uid) -> Result<std::shared_ptr<void>> {
     GPUROTA_ASSIGN_OR_RETURN(UserBudgets::Held held, budgets_.take(uid, Budget::kDescriptors));
     return std::make_shared<UserBudgets::Held>(std::move(held));
   });
 }
 
+void Daemon::listen_to_each_other() {
+  leases_.add_listener(answers_);  // first: whoever is told below may show the lease at once
+  leases_.add_listener(watch_);    // what it covers is no unreserved use, for all who place by that
+  leases_.add_listener(job_leases_);  // a job knows why its run ends before the run's end is seen
+  leases_.add_listener(recorder_);    // before all that record what follows from the change
+  leases_.add_listener(turns_);       // its room is decided on before its tenants are told
+  leases_.add_listener(tenants_);     // their limits, before anybody else is given the memory
+  leases_.add_listener(methods_);  // its end is known to those who ask, before its holders are told
+  leases_.add_listener(limits_);
+  leases_.add_listener(
+      control_);  // the holders: what they ask in reply is answered as things are now
+  leases_.add_listener(fillers_);  // a filler may start, or has gone
+  leases_.add_listener(looks_);    // hears nothing, but says what holds memory
+  leases_.add_listener(queue_);    // last: it gives away what all above have let go
+  queue_.add_listener(recorder_);  // before a client may ask for the event
+  queue_.add_listener(control_);
+  queue_.add_listener(answers_);
+  queue_.set_fillers(fillers_);
+  rooms_.set_fillers(fillers_);
+  sampler_.set_listener(looks_);
+}
+
 Daemon::~Daemon() {
   if (world_.durability) world_.durability->on_news({});
   world_.processes.set_admission({});
-  if (!serves_) return;
+  if (serves_) record(proto::EventType::kDaemonStopped, "gpurotad has stopped");
+}
+
+void Daemon::record(proto::EventType type, const char* message) {
   Recorder::Event event;
-  event.type = proto::EventType::kDaemonStopped;
-  event.message = "gpurotad has stopped";
+  event.type = type;
+  event.message = message;
   recorder_.record(std::move(event));
 }
 
@@ -262,7 +235,7 @@ Result<void> Daemon::ask() {
     return tl::unexpected(group->error());
   }
   log::info("asking the driver for its GPUs");
-  if (!discover(world_.patience)) return fail(Code::kUnavailable, kDriverHangs);
+  if (!finder_.ask()) return fail(Code::kUnavailable, GpuFinder::kDriverHangs);
   return {};
 }
 
@@ -288,46 +261,42 @@ ipc::ListenOptions Daemon::listen_options(int type) const {
 }
 
 Result<void> Daemon::start() {
-  since_ = world_.wall_clock();
+  const WallTime now = world_.wall_clock();
+  health_.on_start(now);
   grants_.set_throttle(LimitKeeper::throttle(config_));
+  GPUROTA_TRY(restore());
+  GPUROTA_TRY(open_sockets());
+  GPUROTA_TRY(jobs_.restore());
+  job_leases_.restore();
+  GPUROTA_TRY(fillers_.restore());
+  house_.run();
+  serves_ = true;
+  record(proto::EventType::kDaemonStarted, "gpurotad has started");
+  return {};
+}
+
+Result<void> Daemon::restore() {
   GPUROTA_TRY(leases_.restore());
-  if (driver_) recall_context_costs(gpus_, leases_, driver_->driver_version, grants_);
+  const DriverState& driver = finder_.driver();
+  if (driver.info) recall_context_costs(gpus_, states_, driver.info->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   if (world_.durability) {
-    world_.durability->on_news([this](const ports::Durability::News& news) {
-      disk_error_ = news.error;
-      recorder_.on_durability(news);
-      control_.on_durability(news);
-      tenants_.on_durability(news);
-    });
+    world_.durability->on_news(
+        [this](const ports::Durability::News& news) { on_durability(news); });
   }
   // Programs that held memory under the last daemon come back within the grace; until then nobody
   // of their lease is granted what they may hold already.
   const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
   for (const auto& [id, entry] : leases_.entries()) grants_.hold_until(id, settled);
   turns_.restore(settled);
+  return {};
+}
+
+Result<void> Daemon::open_sockets() {
   GPUROTA_TRY(tenants_.listen(places_.tenant_socket, listen_options(SOCK_SEQPACKET)));
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
-  GPUROTA_TRY(control_.listen(places_.control_socket, listen_options(SOCK_STREAM)));
-  GPUROTA_TRY(jobs_.restore());
-  for (const auto& [id, entry] : leases_.entries()) {
-    if (entry.lease.kind == LeaseKind::kJob && entry.holder) {
-      jobs_.on_lease_restored(id, entry.holder->id);
-    }
-    for (const auto& [pid, command] : entry.commands) {
-      jobs_.on_lease_restored(id, command.holder.id);
-    }
-    tell_job(entry);
-  }
-  GPUROTA_TRY(fillers_.restore());
-  keep_house();
-  serves_ = true;
-  Recorder::Event event;
-  event.type = proto::EventType::kDaemonStarted;
-  event.message = "gpurotad has started";
-  recorder_.record(std::move(event));
-  return {};
+  return control_.listen(methods_, places_.control_socket, listen_options(SOCK_STREAM));
 }
 
 Result<void> Daemon::reload() {
@@ -352,10 +321,7 @@ Result<void> Daemon::reload() {
   on_rules_change();
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   log::info("the configuration has been read again");
-  Recorder::Event event;
-  event.type = proto::EventType::kConfigReloaded;
-  event.message = "the configuration has been read again";
-  recorder_.record(std::move(event));
+  record(proto::EventType::kConfigReloaded, "the configuration has been read again");
   return {};
 }
 
@@ -366,109 +332,27 @@ void Daemon::on_rules_change() {
   queue_.poke();
 }
 
-void Daemon::notify(LeaseId lease, const std::string& message) {
-  const LeaseEntry* const entry = leases_.find(lease);
-  if (!entry) return;
-  control_.tell_holders(lease, [&](const Caller& caller) {
-    return methods_.describe(caller, *entry, false, message);
-  });
+void Daemon::on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links) {
+  gpus_ = GpuTable(gpus);
+  rooms_.set_topology(Topology(links));
+  answers_.changed();
+  recall_context_costs(gpus_, states_, finder_.driver().info->driver_version, grants_);
+  recorder_.on_gpus_found(leases_.entries());
+  for (const GpuInfo& info : gpus) sampler_.watch(info);
+  turns_.refresh();
+  queue_.poke();
+}
+
+void Daemon::on_durability(const ports::Durability::News& news) {
+  health_.set_disk_error(news.error);
+  recorder_.on_durability(news);
+  control_.on_durability(news);
+  tenants_.on_durability(news);
 }
 
 bool Daemon::holds_lease(uid_t uid) const {
   return std::any_of(leases_.entries().begin(), leases_.entries().end(),
                      [&](const auto& entry) { return entry.second.lease.uid == uid; });
-}
-
-bool Daemon::holds_memory(LeaseId lease) const {
-  if (grants_.has_dead(lease) || swap_.has_dead(lease)) return true;
-  return std::any_of(holders_.begin(), holders_.end(),
-                     [&](const auto& gpu) { return gpu.second.contains(lease); });
-}
-
-void Daemon::tell_job(const LeaseEntry& entry) {
-  const bool reserved = entry.lease.kind == LeaseKind::kReservation;
-  if (entry.lease.kind != LeaseKind::kJob && !reserved) return;
-  // The time of a reservation is not that of what runs under it.
-  const bool taken = entry.cause == EndCause::kReleased;
-  if (taken || (reserved && entry.cause == EndCause::kExpired)) {
-    jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTakenAway, entry.reason);
-  } else if (entry.cause == EndCause::kExpired) {
-    jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTimeOver, entry.reason);
-  }
-}
-
-// A job that nobody watches is not left to go on like that.
-void Daemon::stop_job_of(LeaseId lease, const std::string& what) {
-  const LeaseEntry* const entry = leases_.find(lease);
-  if (!entry || entry->lease.kind != LeaseKind::kJob) return;
-  jobs_.on_lease_ending(lease, Jobs::LeaseEnd::kOverLimit, what);
-  leases_.end(lease, EndCause::kReleased, what);
-}
-
-// What a lease covers is unreserved use without it, and the other way round: known before the GPU is
-// given to anybody, not at the next look.
-void Daemon::recount_unreserved(const Lease& lease) {
-  for (const LeaseGpu& share : lease.gpus) {
-    const GpuEntry* const gpu = gpus_.find(share.uuid);
-    if (!gpu || gpu->sample.processes.empty()) continue;
-    WatchKeeper::Unreserved now = keeper_.unreserved(keeper_.look_at(gpu->sample));
-    leases_.set_unreserved_use(share.uuid, now.all, std::move(now.by_user));
-  }
-}
-
-void Daemon::on_lease_change(const LeaseEntry& entry, bool gone) {
-  answers_.changed();
-  recount_unreserved(entry.lease);
-  tell_job(entry);
-  recorder_.on_lease_change(entry, gone);
-  turns_.on_lease_change(entry, gone);
-  tenants_.on_lease_change(entry, gone);
-  if (gone) {
-    methods_.on_lease_gone(entry);
-    limits_.forget(entry.lease.id);
-  } else {
-    tenants_.carry_out(grants_.recall_excess(entry.lease.id));
-  }
-  control_.on_lease_change(entry, gone);
-  fillers_.on_lease_change(entry, gone);
-  queue_.poke();
-}
-
-void Daemon::keep_house() {
-  log_.tell_counts();
-  answers_.changed();
-  if (driver_error_) discover_again();
-  const TimePoint now = world_.loop.now();
-  // A full disk is known before the next one asks for a lease, and forgotten when there is room.
-  if (leases_.store_error() || now - store_checked_ >= kStorePeriod) {
-    store_checked_ = now;
-    leases_.check_store();
-  }
-  if (!leases_.store_error()) {
-    jobs_.store_again();
-    fillers_.store_again();
-    recorder_.store_again();
-  }
-  leases_.follow_processes();
-  std::set<pid_t> listed;
-  for (const GpuEntry& gpu : gpus_.entries()) {
-    for (const GpuProcess& process : gpu.sample.processes) listed.insert(process.pid);
-  }
-  attribution_.keep_only(listed);
-  libraries_.keep_only(listed);
-  auto timer = world_.loop.add_timer(world_.loop.now() + kHousekeepingPeriod,
-                                     ports::Urgency::kHousekeeping, [this] { keep_house(); });
-  if (timer) housekeeping_ = std::move(*timer);
-}
-
-void Daemon::record_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
-  const LeaseEntry* entry = leases_.find(lease);
-  if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
-}
-
-std::optional<LeaseId> Daemon::lease_of_process(pid_t pid) {
-  if (!world_.processes.read_info(pid)) return std::nullopt;
-  return attribution_.owner_of(pid).lease;
 }
 
 }  // namespace gpurota::daemon

@@ -4,31 +4,15 @@
 #include "config/config.h"
 #include "daemon/control/control_methods.h"
 #include "daemon/control/control_server.h"
-#include "daemon/control/views.h"
-#include "daemon/doctor.h"
-#include "daemon/gpus/gpu_table.h"
+#include "daemon/gpus/gpu_finder.h"
 #include "daemon/gpus/sampler.h"
-#include "daemon/history/recorder.h"
-#include "daemon/history/recovered_memory.h"
-#include "daemon/leases/attribution.h"
-#include "daemon/leases/automatic_leases.h"
-#include "daemon/leases/lease_manager.h"
-#include "daemon/leases/limit_keeper.h"
-#include "daemon/leases/queue.h"
-#include "daemon/supervised/fillers.h"
-#include "daemon/supervised/jobs.h"
-#include "daemon/tenants/swap_tenants.h"
-#include "daemon/tenants/tenant_server.h"
-#include "daemon/tenants/turn_keeper.h"
-#include "daemon/users/user_budgets.h"
-#include "daemon/users/user_log.h"
+#include "daemon/health.h"
+#include "daemon/history/used_gpu_time.h"
+#include "daemon/housekeeping.h"
+#include "daemon/looks.h"
+#include "daemon/supervised/job_leases.h"
 #include "daemon/users/users.h"
-#include "daemon/watch/library_reader.h"
-#include "daemon/watch/watch_keeper.h"
 #include "ipc/unix_socket.h"
-#include "lease/grant_book.h"
-#include "sys/round_times.h"
-#include "sys/worker.h"
 
 #include <chrono>
 #include <functional>
@@ -39,7 +23,7 @@
 
 namespace gpurota::daemon {
 
-class Daemon {
+class Daemon : private GpuFinder::Listener, private Reloading {
  public:
   // The world, as adapters. All must outlive the daemon.
   struct World {
@@ -51,7 +35,7 @@ class Daemon {
     std::function<std::string()> make_token;
     std::shared_ptr<ports::Accounts> accounts;                 // empty: nobody is in any group
     std::function<Result<config::Config>()> load_config = {};  // for reload()
-    ports::History* history = nullptr;  // null: what was is forgotten with the daemon
+    ports::History* history = nullptr;        // null: what was is forgotten with the daemon
     ports::ProgramStore* programs = nullptr;  // null: there are no jobs, no fillers
     ports::Durability* durability =
         nullptr;  // of all three; null: what is stored is on the disk at once
@@ -77,7 +61,7 @@ class Daemon {
   };
 
   Daemon(World world, config::Config config, Places places);
-  ~Daemon();
+  ~Daemon() override;
 
   // Asks for whom the configuration names, and for the GPUs, and waits for both. Nothing has begun that a
   // daemon which is ended meanwhile would leave undone.
@@ -86,101 +70,59 @@ class Daemon {
   Result<void> start();
   // Reads the configuration again and takes it over while everything runs. A bad one changes
   // nothing. What cannot change so is said in the log and waits for a restart.
-  Result<void> reload();
+  Result<void> reload() override;
 
  private:
+  void listen_to_each_other();
+  Result<void> restore();
+  Result<void> open_sockets();
   ipc::ListenOptions listen_options(int type) const;
   Supervisor::Parts supervisor_parts();
   // The configuration, or what is known of those whom it names.
   void on_rules_change();
-  // What the driver says of itself and of the GPUs.
-  struct Machine {
-    ports::DriverInfo driver;
-    std::vector<GpuInfo> gpus;
-    std::vector<GpuLink> links;
-  };
-  static constexpr const char* kDriverHangs =
-      "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on so, see "
-      "the kernel's log (`dmesg`) and reboot";
-  static Result<Machine> ask_driver(ports::GpuProbe& probe);
-  // Asks the driver, unless it is being asked. False: it has not answered within `patience`; it may later.
-  bool discover(std::chrono::milliseconds patience);
-  void discover_again();
-  void on_discovery(Result<Machine> machine);
-  void no_gpus(Error why);
-  void on_sample(GpuSample sample, TimePoint taken);
-  // What the processes of a sample mean: whose they are.
-  struct Shares {
-    std::map<LeaseId, Bytes> outsiders;
-    std::map<LeaseId, Bytes> used;          // by all of a lease's processes
-    std::map<pid_t, Bytes> by_process;      // of leases
-    std::map<pid_t, Bytes> swap_outsiders;  // of `outsiders`, of swap leases
-  };
-  Shares share_out(const watch::Look& look);
-  void record_state(const GpuEntry& gpu, const std::string& error);
-  Duration period_of(const GpuUuid& gpu) const;
-  void notify(LeaseId lease, const std::string& message);
-  bool holds_memory(LeaseId lease) const;
+  void on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links) override;
+  void on_durability(const ports::Durability::News& news);
   bool holds_lease(uid_t uid) const;
-  bool hurried(const GpuUuid& gpu) const;
-  std::optional<bool> holds_memory(const Lease& lease, pid_t pid) const;
-  void recount_unreserved(const Lease& lease);
-  void on_lease_change(const LeaseEntry& entry, bool gone);
-  void tell_job(const LeaseEntry& entry);
-  void stop_job_of(LeaseId lease, const std::string& what);
-  void keep_house();
-  std::vector<proto::Check> doctor(uid_t viewer);
-  // Of each budget, by the user who uses most of it; to others than administrators only what they use.
-  std::vector<Examination::Use> budgets(uid_t viewer);
-  proto::Health::Reply health() const;
-  std::optional<Error> store_error() const {
-    return leases_.store_error() ? leases_.store_error() : disk_error_;
-  }
-  // GPU time of a user since then, ended leases included. Empty: no history is kept.
-  std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from);
-  std::optional<LeaseId> lease_of_process(pid_t pid);
-  watch::Library library_of(const watch::SeenProcess& process);
-  // A tenant of the lease asked for memory, and was refused.
-  void record_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked);
+  void record(proto::EventType type, const char* message);
 
   World world_;
-  std::shared_ptr<ports::GpuProbe> probe_;  // discovery_ alone uses it, and may outlive us
-  sys::Worker discovery_;
   config::Config config_;
-  WallTime since_;
   Places places_;
   UserLog log_;
   UserBudgets budgets_;
-  GpuTable gpus_;
-  lease::GrantBook grants_;
-  std::optional<ports::DriverInfo> driver_;
-  std::optional<Error> driver_error_;
-  std::optional<Error> disk_error_;  // what was stored last may not be on the disk
-  RecoveredMemory recovered_;
-  SharedAnswers answers_;
-  std::map<uid_t, std::chrono::seconds> gpu_times_;  // as last read of the history
-  std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory, by GPU, from the last look
   Users users_;
+  GpuTable gpus_;
+  GpuStates states_;
+  GpuFinder finder_;
+  Sampler sampler_;
+  lease::GrantBook grants_;
+  SharedAnswers answers_;
+  ControlServer control_;
   Recorder recorder_;
+  UsedGpuTime times_;
   LeaseManager leases_;
-  Queue queue_;
+  LeaseMembers members_;
   Attribution attribution_;
-  AutomaticLeases automatic_;
-  LimitKeeper limits_;
+  Allowances allowances_;
   TurnKeeper turns_;
+  GpuRooms rooms_;
+  Queue queue_;
+  LeaseUpdates updates_;
+  AutomaticLeases automatic_;
+  TenantRecords records_;
   SwapTenants swap_;
   TenantServer tenants_;
-  LibraryReader libraries_;
-  WatchKeeper keeper_;
-  Views views_;
+  LimitKeeper limits_;
   Jobs jobs_;
+  JobLeases job_leases_;
   Fillers fillers_;
+  LibraryReader libraries_;
+  WatchKeeper watch_;
+  Views views_;
+  Looks looks_;
+  Health health_;
   ControlMethods methods_;
-  ControlServer control_;
-  Sampler sampler_;
-  ports::EventLoop::SourcePtr housekeeping_;
-  TimePoint store_checked_{};
-  TimePoint driver_asked_{};
+  Housekeeping house_;
   bool serves_ = false;  // start() went well
 };
 

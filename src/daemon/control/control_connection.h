@@ -13,7 +13,7 @@
 
 namespace gpurota::daemon {
 
-struct ControlServer::Connection {
+struct ControlConnection {
   UserBudgets::Held descriptor;
   Fd fd;
   Caller caller;

@@ -22,7 +22,7 @@ void ControlServer::go_on_streaming(Connection& connection) {
   if (connection.stream->over()) connection.stream.reset();
 }
 
-void ControlServer::on_news() {
+void ControlServer::on_event() {
   if (news_posted_) return;
   news_posted_ = true;
   // Not here: this may run inside a call, and several news come together.

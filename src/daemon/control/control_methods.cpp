@@ -84,18 +84,35 @@ Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
       call.params);
 }
 
-std::string ControlMethods::describe(const Caller& caller, const LeaseEntry& entry, bool gone,
-                                     const std::string& notice) const {
+proto::Hold::Reply ControlMethods::last_word(const Caller& caller, const LeaseEntry& entry,
+                                             bool gone) const {
   proto::Hold::Reply reply;
   reply.lease = parts_.views.lease(entry, caller.uid);
   if (gone && entry.cause) reply.ended = ended(*entry.cause);
   if (entry.cause) reply.reason = entry.reason;
-  if (!notice.empty()) reply.notice = notice;
-  return proto::reply_json<proto::Hold>(reply, !gone);
+  return reply;
 }
 
-void ControlMethods::on_lease_gone(const LeaseEntry& entry) {
-  if (!entry.cause) return;
+std::string ControlMethods::describe(const Caller& caller, const LeaseEntry& entry,
+                                     bool gone) const {
+  return proto::reply_json<proto::Hold>(last_word(caller, entry, gone), !gone);
+}
+
+std::string ControlMethods::notice(const Caller& caller, LeaseId lease,
+                                   const std::string& message) const {
+  const LeaseEntry* const entry = parts_.leases.find(lease);
+  if (!entry) return {};
+  proto::Hold::Reply reply = last_word(caller, *entry, false);
+  if (!message.empty()) reply.notice = message;
+  return proto::reply_json<proto::Hold>(reply, true);
+}
+
+std::uint64_t ControlMethods::changes() const {
+  return parts_.grants.changes() + parts_.turns->changes() + parts_.processes->changes();
+}
+
+void ControlMethods::on_lease_change(const LeaseEntry& entry, bool gone) {
+  if (!gone || !entry.cause) return;
   proto::Hold::Reply reply;
   reply.lease.lease_id = entry.lease.id;
   reply.lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
@@ -123,7 +140,7 @@ Outcome ControlMethods::on(const Caller&, const proto::GetInfo&) {
   reply.pid = ::getpid();
   reply.uid = ::geteuid();
   reply.tenant_socket = parts_.tenant_socket;
-  if (const auto driver = parts_.driver()) reply.driver_version = driver->driver_version;
+  if (const auto driver = parts_.driver.info) reply.driver_version = driver->driver_version;
   reply.gpus = static_cast<int>(parts_.gpus.entries().size());
   return replied<proto::GetInfo>(reply);
 }
@@ -305,7 +322,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Update& call) {
   UpdateRequest request{call.memory, call.soft_limit, call.note, *lasts, given};
   if (call.priority) request.priority = *priority;
   request.quantum = *quantum;
-  const auto updated = parts_.leases.update(call.lease_id, request);
+  const auto updated = parts_.updates.update(call.lease_id, request);
   if (!updated) return refused(updated.error());
   return replied<proto::Update>({parts_.views.lease(**entry, caller.uid)});
 }
@@ -314,7 +331,7 @@ template <class Method, class View>
 Outcome ControlMethods::shared(const Caller& caller, SharedAnswers::About about, const View& view) {
   if (!parts_.answers) return replied<Method>(view());
   Outcome outcome;
-  outcome.shared = parts_.answers->get(about, parts_.views.like(caller.uid), parts_.grant_changes(),
+  outcome.shared = parts_.answers->get(about, parts_.views.like(caller.uid), changes(),
                                        [&] { return proto::reply_json<Method>(view()); });
   return outcome;
 }
@@ -337,15 +354,15 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListProcesses& cal
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Doctor&) {
-  return replied<proto::Doctor>({parts_.doctor(caller.uid)});
+  return replied<proto::Doctor>({parts_.self.doctor(caller.uid)});
 }
 
 Outcome ControlMethods::on(const Caller&, const proto::Health&) {
-  return replied<proto::Health>(parts_.health());
+  return replied<proto::Health>(parts_.self.health());
 }
 
 Outcome ControlMethods::on(const Caller&, const proto::Reload&) {
-  if (const auto reloaded = parts_.reload(); !reloaded) return refused(reloaded.error());
+  if (const auto reloaded = parts_.reloading.reload(); !reloaded) return refused(reloaded.error());
   return replied<proto::Reload>({});
 }
 

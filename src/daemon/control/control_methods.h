@@ -5,10 +5,11 @@
 #include "daemon/control/ended_leases.h"
 #include "daemon/control/shared_answers.h"
 #include "daemon/control/views.h"
+#include "daemon/gpus/driver_state.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_update.h"
 #include "daemon/leases/queue.h"
-#include "ports/gpu_probe.h"
 #include "proto/methods.h"
 
 #include <functional>
@@ -25,7 +26,22 @@ struct FillerEntry;
 struct JobEntry;
 struct Meant;
 
-class ControlMethods {
+// What the daemon as a whole answers.
+class DaemonSelf {
+ public:
+  virtual ~DaemonSelf() = default;
+  virtual std::vector<proto::Check> doctor(uid_t viewer) = 0;
+  virtual proto::Health::Reply health() const = 0;
+};
+
+// Reads the configuration again.
+class Reloading {
+ public:
+  virtual ~Reloading() = default;
+  virtual Result<void> reload() = 0;
+};
+
+class ControlMethods final : public CallHandler, public LeaseListener {
  public:
   struct Parts {
     LeaseManager& leases;
@@ -34,39 +50,50 @@ class ControlMethods {
     const Views& views;
     std::string tenant_socket;
     std::string preload;  // libgpurota.so; empty: not installed
-    std::function<std::optional<ports::DriverInfo>()> driver;
-    // Why there are no GPUs, if there are none because of that.
-    std::function<std::optional<Error>()> driver_error;
-    std::function<std::vector<proto::Check>(uid_t viewer)> doctor;
-    std::function<void(const GpuUuid&)> look_soon;  // the caller will ask again
+    const DriverState& driver;
+    DaemonSelf& self;
+    Reloading& reloading;
+    Samples& samples;  // the caller will ask again
     Recorder& recorder;
-    std::function<Result<void>()> reload = {};
+    GpuStates& states;
+    const GpuRooms& rooms;
+    const Allowances& allowances;
+    const LeaseUpdates& updates;
+    Users& users;
+    const lease::GrantBook& grants;
     std::function<WallTime()> wall_clock;
     Jobs* jobs = nullptr;
     ports::Processes* processes = nullptr;
-    std::function<proto::Health::Reply()> health = {};
     Fillers* fillers = nullptr;
-    SharedAnswers* answers = nullptr;  // empty: each answer is made anew
-    std::function<std::uint64_t()> grant_changes =
-        {};  // of the grant book and what else shows; with `answers`
+    SharedAnswers* answers =
+        nullptr;  // empty: each answer is made anew; with `processes` and `turns`
     TurnKeeper* turns = nullptr;
     const config::Config* config = nullptr;
-    std::function<bool(const std::string& user)> may_exist = {};
   };
 
   explicit ControlMethods(Parts parts) : parts_(std::move(parts)) {}
 
-  Outcome call(const Caller& caller, const proto::Call& call);
-  // `notice`: something to say beside it.
-  std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone,
-                       const std::string& notice = {}) const;
-  // Whoever asks after it from now on hears how it ended.
-  void on_lease_gone(const LeaseEntry& entry);
-  // The answers to Enqueue: a lease, at last; and until then how it stands.
-  std::string granted(const Caller& caller, const LeaseEntry& lease) const;
-  std::string waits(const Caller& caller, const QueueEntry& entry) const;
+  Outcome call(const Caller& caller, const proto::Call& call) override;
+  void greet(uid_t user, const std::vector<gid_t>& groups) override {
+    parts_.users.greet(user, groups);
+  }
+  void abandon(LeaseId lease) override { parts_.leases.abandon(lease); }
+  void leave(RequestId request) override {
+    parts_.queue.leave(request, Error{Code::kGone, 0, "its connection was closed"});
+  }
+  std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const override;
+  std::string notice(const Caller& caller, LeaseId lease,
+                     const std::string& message) const override;
+  std::string granted(const Caller& caller, const LeaseEntry& lease) const override;
+  std::string waits(const Caller& caller, const QueueEntry& entry) const override;
+  // Whoever asks after one that is gone from now on hears how it ended.
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
 
  private:
+  // Of what shared answers show beside what their makers are told: grows with each.
+  std::uint64_t changes() const;
+  // What holders are told of their lease.
+  proto::Hold::Reply last_word(const Caller& caller, const LeaseEntry& entry, bool gone) const;
   // The answer `Method` makes of what the views give, or the one that was made before.
   template <class Method, class View>
   Outcome shared(const Caller& caller, SharedAnswers::About about, const View& view);

@@ -9,14 +9,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace gpurota::daemon {
@@ -26,10 +24,6 @@ namespace {
 constexpr std::size_t kMostNews = std::size_t{64} << 10;
 // So long does a reader hold its user's other calls back.
 constexpr Duration kReaderPatience = std::chrono::seconds(10);
-// So long, or so many, are calls served at once; then the loop looks after everything else.
-constexpr Duration kSlice = std::chrono::microseconds(500);
-constexpr int kCallsInASlice = 64;
-
 bool is_read_only(const proto::Call& call) {
   return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
@@ -50,6 +44,7 @@ void turn_away(const Fd& fd, const Error& why) {
 
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
+      turns_(parts_.loop, *this),
       doorman_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
                              [this](uid_t uid) {
                                return std::count_if(
@@ -63,12 +58,10 @@ ControlServer::ControlServer(Parts parts)
                              turn_away}) {}
 ControlServer::~ControlServer() = default;
 
-Result<void> ControlServer::listen(const std::string& path, const ipc::ListenOptions& options) {
-  turns_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!turns_wake_) return fail_errno("cannot make an eventfd", errno);
-  GPUROTA_ASSIGN_OR_RETURN(turns_source_,
-                           parts_.loop.watch_fd(turns_wake_.get(), false, ports::Urgency::kClient,
-                                                [this](unsigned) { serve_turns(); }));
+Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
+                                   const ipc::ListenOptions& options) {
+  calls_ = &calls;
+  GPUROTA_TRY(turns_.start());
   return doorman_.listen(path, options);
 }
 
@@ -81,7 +74,7 @@ void ControlServer::welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held desc
   auto source = parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
                                      [this, &added](unsigned events) { on_ready(added, events); });
   if (!source) return;
-  if (parts_.greet) parts_.greet(peer.uid, peer.groups);
+  calls_->greet(peer.uid, peer.groups);
   added.source = std::move(*source);
   connections_.emplace(&added, std::move(connection));
 }
@@ -118,29 +111,16 @@ void ControlServer::want_turn(Connection& connection) {
                    !connection.waits && connection.unsaid.empty();
   if (connection.queued || !may || !has_work(connection) || held_back(connection)) return;
   connection.queued = true;
-  const std::uint64_t one = 1;
-  if (turns_.empty()) (void)!::write(turns_wake_.get(), &one, sizeof one);
   turns_.add(connection.caller.uid, &connection);
 }
 
-// Called back for as long as somebody waits.
-void ControlServer::serve_turns() {
-  const TimePoint begun = parts_.loop.now();
-  TimePoint at = begun;
-  for (int served = 0; served < kCallsInASlice && at - begun < kSlice; ++served) {
-    const auto turn = turns_.next();
-    if (!turn) break;
-    Connection& connection = *connections_.at(turn->key);
-    connection.queued = false;
-    if (!held_back(connection)) serve_one(connection);
-    const TimePoint done = parts_.loop.now();
-    turns_.charge(turn->user, done - at);
-    at = done;
-    go_on(connection);
-  }
-  std::uint64_t count = 0;
-  if (turns_.empty()) (void)!::read(turns_wake_.get(), &count, sizeof count);
+void ControlServer::serve(const Connection* const& key) {
+  Connection& connection = *connections_.at(key);
+  connection.queued = false;
+  if (!held_back(connection)) serve_one(connection);
 }
+
+void ControlServer::after_turn(const Connection* const& key) { go_on(*connections_.at(key)); }
 
 void ControlServer::read(Connection& connection) {
   std::array<std::byte, 16384> buffer;
@@ -196,7 +176,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     return;
   }
   const std::uint64_t before = made();
-  const auto serve = [&] { return parts_.call(connection.caller, call); };
+  const auto serve = [&] { return calls_->call(connection.caller, call); };
   const Outcome outcome = is_read_only(call) ? look_within_memory(serve) : serve();
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
@@ -378,11 +358,12 @@ void ControlServer::watch(Connection& connection) {
                                   !connection.held_back && !waits);
 }
 
-void ControlServer::tell_holders(LeaseId lease,
-                                 const std::function<std::string(const Caller&)>& describe) {
+void ControlServer::tell_owner(LeaseId lease, const std::string& message) {
   for (const auto& [key, connection] : connections_) {
     if (connection->held != lease) continue;
-    tell(*connection, describe(connection->caller));
+    const std::string text = calls_->notice(connection->caller, lease, message);
+    if (text.empty()) return;
+    tell(*connection, text);
     if (connection->broken) {
       parts_.loop.post([this, key = key] { resume(key); });
     }
@@ -397,14 +378,14 @@ void ControlServer::close(Connection& connection) {
   const uid_t user = connection.caller.uid;
   connections_.erase(&connection);
   go_on_soon(user);
-  if (acquired) parts_.abandon(*acquired);
-  if (waits) parts_.leave(*waits);
+  if (acquired) calls_->abandon(*acquired);
+  if (waits) calls_->leave(*waits);
 }
 
 void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
   for (const auto& [key, connection] : connections_) {
     if (connection->held != entry.lease.id) continue;
-    tell(*connection, parts_.describe(connection->caller, entry, gone));
+    tell(*connection, calls_->describe(connection->caller, entry, gone));
     if (gone) connection->held.reset();
     if (gone || connection->broken) resume_soon(*connection);
   }
@@ -415,11 +396,11 @@ void ControlServer::resume_soon(const Connection& connection) {
   parts_.loop.post([this, key = &connection] { resume(key); });
 }
 
-void ControlServer::on_request_change(const QueueEntry& entry) {
+void ControlServer::on_request(const QueueEntry& entry) {
   for (const auto& [key, connection] : connections_) {
     if (connection->waits != entry.id) continue;
     if (entry.asked.at_once) continue;  // wants one answer
-    tell(*connection, parts_.waits(connection->caller, entry));
+    tell(*connection, calls_->waits(connection->caller, entry));
     if (connection->broken) resume_soon(*connection);
   }
 }
@@ -430,7 +411,7 @@ void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry
     connection->waits.reset();
     if (lease.holder) connection->acquired = lease.lease.id;
     connection->newest.clear();  // how it waited
-    answer_durably(*connection, parts_.granted(connection->caller, lease), made());
+    answer_durably(*connection, calls_->granted(connection->caller, lease), made());
     resume_soon(*connection);
   }
 }

@@ -14,10 +14,13 @@
 #pragma once
 
 #include "config/config.h"
+#include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/owners.h"
 #include "daemon/leases/queue.h"
 #include "daemon/users/doorman.h"
 #include "daemon/users/fair_turns.h"
+#include "daemon/users/served_turns.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "ports/process_id.h"
@@ -25,7 +28,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -72,52 +74,70 @@ struct Outcome {
   std::shared_ptr<const std::string> shared{};
 };
 
-class ControlServer {
+// What calls do, and the texts that connections are told.
+class CallHandler {
+ public:
+  virtual ~CallHandler() = default;
+  virtual Outcome call(const Caller& caller, const proto::Call& call) = 0;
+  // Somebody has connected; `groups` as the kernel tells them.
+  virtual void greet(uid_t user, const std::vector<gid_t>& groups) = 0;
+  // A connection has ended that had acquired this lease and not started it, or waited for this request.
+  virtual void abandon(LeaseId lease) = 0;
+  virtual void leave(RequestId request) = 0;
+  // To the holder of a lease, after a change; and beside that. Empty: the lease is gone.
+  virtual std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const = 0;
+  virtual std::string notice(const Caller& caller, LeaseId lease,
+                             const std::string& message) const = 0;
+  // To who waits: on a change, and the lease at last.
+  virtual std::string waits(const Caller& caller, const QueueEntry& entry) const = 0;
+  virtual std::string granted(const Caller& caller, const LeaseEntry& lease) const = 0;
+};
+
+struct ControlConnection;
+
+class ControlServer final : public LeaseListener,
+                            public RequestListener,
+                            public EventListener,
+                            public Owners,
+                            private TurnClient<const ControlConnection*> {
  public:
   struct Parts {
     ports::EventLoop& loop;
     const config::Config& config;
     UserBudgets& budgets;
-    std::function<Outcome(const Caller&, const proto::Call&)> call;
-    // The text to tell the holder of a lease, for this caller.
-    std::function<std::string(const Caller&, const LeaseEntry&, bool gone)> describe;
-    std::function<void(LeaseId)> abandon;
-    // Somebody has connected; `groups` as the kernel tells them.
-    std::function<void(uid_t, const std::vector<gid_t>& groups)> greet = {};
-    // The same for who waits: the text on a change, that of the lease at last, and if it is left.
-    std::function<std::string(const Caller&, const QueueEntry&)> waits = {};
-    std::function<std::string(const Caller&, const LeaseEntry&)> granted = {};
-    std::function<void(RequestId)> leave = {};
     // Null: what is stored is on the disk at once.
     ports::Durability* durability = nullptr;
   };
 
   explicit ControlServer(Parts parts);
-  ~ControlServer();
+  ~ControlServer() override;
 
-  Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
+  // `calls` outlives the last connection.
+  Result<void> listen(CallHandler& calls, const std::string& path,
+                      const ipc::ListenOptions& options);
   // Tells those who hold it.
-  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
   // Tells those who wait.
-  void on_request_change(const QueueEntry& entry);
-  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
-  void on_request_gone(const QueueEntry& entry, const Error& why);
-  // Says something else to them; `describe` makes the text for a caller.
-  void tell_holders(LeaseId lease, const std::function<std::string(const Caller&)>& describe);
+  void on_request(const QueueEntry& entry) override;
+  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) override;
+  void on_request_gone(const QueueEntry& entry, const Error& why) override;
+  // Says something else to those who hold it.
+  void tell_owner(LeaseId lease, const std::string& message) override;
   // There may be more answers in the streams.
-  void on_news();
+  void on_event() override;
   // Says what was held back until the disk has it, and serves the calls that waited for the store.
   void on_durability(const ports::Durability::News& news);
 
  private:
-  struct Connection;
+  using Connection = ControlConnection;
 
   void welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor);
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
   // Serves its next call in its user's turn, if there is one and it may be served.
   void want_turn(Connection& connection);
-  void serve_turns();
+  void serve(const Connection* const& key) override;
+  void after_turn(const Connection* const& key) override;
   void serve_one(Connection& connection);
   void go_on(Connection& connection);
   void watch(Connection& connection);
@@ -160,10 +180,9 @@ class ControlServer {
   void resume(const Connection* key);
 
   Parts parts_;
+  CallHandler* calls_ = nullptr;  // set before anybody connects
   std::map<const Connection*, std::unique_ptr<Connection>> connections_;
-  FairTurns<const Connection*> turns_;
-  Fd turns_wake_;  // an eventfd: somebody waits for a turn. Served among the connections, as tenants are
-  ports::EventLoop::SourcePtr turns_source_;
+  ServedTurns<const Connection*, FairTurns<const Connection*>> turns_;
   // Those with a long answer; only the first of each user's is being made.
   std::map<uid_t, std::deque<const Connection*>> long_answers_;
   bool news_posted_ = false;

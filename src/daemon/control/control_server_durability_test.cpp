@@ -1,5 +1,6 @@
 // Calls that change the store, with a disk that the test says the word for.
 #include "base/log.h"
+#include "daemon/control/call_handler_test.h"
 #include "daemon/control/control_server.h"
 #include "ipc/unix_socket.h"
 #include "testing/fake_event_loop.h"
@@ -42,14 +43,14 @@ class Disk final : public ports::Durability {
   std::function<void(const News&)> listener_;
 };
 
-class ControlServerDurability : public ::testing::Test {
+class ControlServerDurability : public ::testing::Test, public QuietCalls {
  protected:
   ControlServerDurability() {
     log::set_level(log::Level::kError);
     ipc::ListenOptions options;
     options.type = SOCK_STREAM;
     options.mode = 0600;
-    EXPECT_TRUE(server_.listen(dir_.file("control.sock"), options));
+    EXPECT_TRUE(server_.listen(*this, dir_.file("control.sock"), options));
     disk_.on_news([this](const ports::Durability::News& news) {
       server_.on_durability(news);
       loop_.run_until_idle();
@@ -79,7 +80,7 @@ class ControlServerDurability : public ::testing::Test {
     return text;
   }
   // A Release changes the store; nothing else does.
-  Outcome answer(const proto::Call& call) {
+  Outcome call(const Caller&, const proto::Call& call) override {
     if (std::holds_alternative<proto::Release>(call.params)) disk_.change();
     Outcome outcome;
     outcome.answer = "{\"call\":" + std::to_string(++calls_) + "}";
@@ -93,13 +94,7 @@ class ControlServerDurability : public ::testing::Test {
   int calls_ = 0;
   UserBudgets budgets_{{config_, 1000, 0}};
   ControlServer server_{
-      {.loop = loop_,
-       .config = config_,
-       .budgets = budgets_,
-       .call = [this](const Caller&, const proto::Call& call) { return answer(call); },
-       .describe = {},
-       .abandon = [](LeaseId) {},
-       .durability = &disk_}};
+      {.loop = loop_, .config = config_, .budgets = budgets_, .durability = &disk_}};
 };
 
 TEST_F(ControlServerDurability, AChangeIsAnsweredWhenTheDiskHasIt) {

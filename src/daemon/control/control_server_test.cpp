@@ -1,6 +1,7 @@
 #include "daemon/control/control_server.h"
 
 #include "base/log.h"
+#include "daemon/control/call_handler_test.h"
 #include "ipc/framer.h"
 #include "ipc/unix_socket.h"
 #include "testing/fake_event_loop.h"
@@ -20,14 +21,14 @@ const std::string kHold =
     std::string(R"({"method":"dev.gpurota.Hold","parameters":{"lease_id":"L7"},"more":true})") +
     '\0';
 
-class ControlServerTest : public ::testing::Test {
+class ControlServerTest : public ::testing::Test, public QuietCalls {
  protected:
   ControlServerTest() {
     log::set_level(log::Level::kError);
     ipc::ListenOptions options;
     options.type = SOCK_STREAM;
     options.mode = 0600;
-    const auto listening = server_.listen(dir_.file("control.sock"), options);
+    const auto listening = server_.listen(*this, dir_.file("control.sock"), options);
     EXPECT_TRUE(listening) << listening.error().message;
   }
   ~ControlServerTest() override { log::set_level(log::Level::kInfo); }
@@ -64,7 +65,7 @@ class ControlServerTest : public ::testing::Test {
     std::vector<int>& made_;
     int call_, count_ = 0;
   };
-  Outcome answer(const Caller&) {
+  Outcome call(const Caller&, const proto::Call&) override {
     ++calls_;
     Outcome outcome;
     if (makes_long_) {
@@ -87,13 +88,7 @@ class ControlServerTest : public ::testing::Test {
   std::vector<int> made_;
   std::weak_ptr<LongAnswer> last_long_;
   UserBudgets budgets_{{config_, 1000, 0}};
-  ControlServer server_{
-      {loop_,
-       config_,
-       budgets_,
-       [this](const Caller& caller, const proto::Call&) { return answer(caller); },
-       {},
-       [](LeaseId) {}}};
+  ControlServer server_{{loop_, config_, budgets_}};
 };
 
 TEST_F(ControlServerTest, OneThatSendsManyCallsAtOnceLetsOthersHaveTheirTurn) {
@@ -251,9 +246,7 @@ TEST_F(ControlServerTest, AHolderThatIsBehindHearsOnlyHowThingsStandLast) {
   const Fd holder = connect();
   send(holder, kHold);
   loop_.run_until_idle();
-  const auto say = [&](char what) {
-    server_.tell_holders(LeaseId{7}, [&](const Caller&) { return std::string(50000, what); });
-  };
+  const auto say = [&](char what) { server_.tell_owner(LeaseId{7}, std::string(50000, what)); };
   for (int i = 0; i < 1000; ++i) say('a');
   say('z');
   EXPECT_LE(budgets_.used(::getuid(), Budget::kUnread), 250000u);

@@ -140,7 +140,7 @@ Result<const FillerEntry*> ControlMethods::own_filler(
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
-  if (const auto error = parts_.driver_error()) return refused(*error);
+  if (const auto error = parts_.driver.error) return refused(*error);
   const bool moves = call.on_yield == "evict";
   if ((call.memory || moves) && parts_.preload.empty()) {
     return refused({Code::kUnavailable, 0,
@@ -151,7 +151,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
   }
   auto wishes = wishes_of(call, parts_.gpus);
   if (!wishes) return refused(wishes.error());
-  const auto possible = check_possible(*wishes, parts_.leases.rooms());
+  const auto possible = check_possible(*wishes, parts_.rooms.list());
   if (!possible) return refused(possible.error());
   const auto added = parts_.fillers->add(caller.uid, spec_of_program(call), std::move(*wishes));
   if (!added) return refused(added.error());

@@ -215,7 +215,7 @@ class ReportAnswer final : public LongAnswer {
   proto::Report::Reply reply_;
   ports::UsageBy by_;
   UsageSums sums_;
-  Recorder::UsageReader reader_{recorder_};
+  UsageReader reader_ = recorder_.read_usage();
   Step step_ = Step::kRead;
   Rows rows_;
   Rows::iterator next_;                                                   // to be chosen from

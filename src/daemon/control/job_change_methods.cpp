@@ -156,7 +156,7 @@ Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntr
   }
   GPUROTA_ASSIGN_OR_RETURN(request.quantum,
                            read_quantum(update.quantum, parts_.views.is_administrator(job.uid)));
-  GPUROTA_TRY(parts_.leases.update(*job.lease, request));
+  GPUROTA_TRY(parts_.updates.update(*job.lease, request));
   return all;
 }
 

@@ -86,7 +86,7 @@ Meant ControlMethods::meant(const Caller& caller, const char* what,
           caller.uid,
           parts_.views.user_name(caller.uid),
           parts_.views.is_administrator(caller.uid),
-          parts_.may_exist};
+          [&users = parts_.users](const std::string& who) { return users.may_exist(who); }};
 }
 
 Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std::string& name,

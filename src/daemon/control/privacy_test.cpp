@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/control/control_methods.h"
 #include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "store/sqlite_store.h"
@@ -20,52 +21,93 @@ using ::testing::Not;
 
 constexpr uid_t kAlice = 1000, kBob = 1001, kRoot = 0;
 
-class PrivacyTest : public FakeWorldTest {
+class PrivacyTest : public FakeWorldTest,
+                    public Owners,
+                    public LeaseEnforcement,
+                    public DaemonSelf,
+                    public Reloading {
  protected:
   PrivacyTest()
       : store(*store::SqliteStore::open_in_memory()),
-        recorder(
-            {loop, store.get(), "", config, processes, gpus, [this] { return wall(); }, [] {}}),
-        leases(
-            {loop, *store, processes, gpus, grants, config, [this] { return wall(); },
-             [] { return std::string(32, 'a'); },
-             [this](const LeaseEntry& entry, bool gone) { recorder.on_lease_change(entry, gone); },
-             [](const GpuUuid&) {}, [](LeaseId) { return false; }}),
-        queue({loop, *store, processes, leases, gpus, config, [this] { return wall(); },
-               [](const QueueEntry&) {}, [](const QueueEntry&, const LeaseEntry&) {},
-               [](const QueueEntry&, const Error&) {}}),
-        attribution(processes, leases),
-        automatic({leases, attribution, processes, gpus, config, {}}),
-        turns({loop, config, gpus, leases, recorder, {}, {}}),
-        swap({loop, processes, turns, grants, config, {}, [](const GpuUuid&) {}, {}}),
-        tenants({loop, processes, leases, grants, config, budgets, automatic, swap,
-                 [](const GpuUuid&) {}, [](pid_t) { return std::optional<LeaseId>(); }}),
-        keeper({loop, processes, config, gpus, leases, attribution, recorder,
-                [](pid_t) { return std::optional<LeaseId>(); }, [](LeaseId, const std::string&) {},
-                [](LeaseId, const std::string&) {}, [](const GpuUuid&) {},
-                [this] { return wall(); }, [](uid_t) { return std::vector<std::string>(); }}),
-        views({config, processes, gpus, leases, queue, grants, tenants, attribution,
-               [](uid_t uid) { return uid == kRoot; }, keeper, turns,
-               [this] { return std::pair(loop.now(), wall()); }}),
-        methods({leases,
-                 queue,
-                 gpus,
-                 views,
-                 "",
-                 "/libgpurota.so",
-                 [] { return std::optional<ports::DriverInfo>(); },
-                 [] { return std::optional<Error>(); },
-                 [](uid_t) { return std::vector<proto::Check>(); },
-                 [](const GpuUuid&) {},
-                 recorder,
-                 {},
-                 [this] { return wall(); }}) {
+        recorder({loop, store.get(), "", config, processes, gpus, [this] { return wall(); }}),
+        world(loop, *store, processes, gpus, grants, config, [this] { return wall(); }),
+        attribution(processes, world.members),
+        automatic({queue, leases, attribution, processes, gpus, config, world.users}),
+        turns({loop, config, gpus, world.states, leases, recorder, world.users, *this}),
+        records(leases, recorder),
+        swap({loop, processes, turns, grants, config, world.users, world.samples, records}),
+        tenants({.loop = loop,
+                 .processes = processes,
+                 .leases = leases,
+                 .grants = grants,
+                 .config = config,
+                 .budgets = world.budgets,
+                 .automatic = automatic,
+                 .swap = swap,
+                 .gpus = gpus,
+                 .samples = world.samples,
+                 .attribution = attribution,
+                 .records = records}),
+        keeper({.loop = loop,
+                .processes = processes,
+                .config = config,
+                .gpus = gpus,
+                .leases = leases,
+                .attribution = attribution,
+                .recorder = recorder,
+                .states = world.states,
+                .tenants = tenants,
+                .owners = *this,
+                .enforcement = *this,
+                .samples = world.samples,
+                .groups = world.users,
+                .wall_clock = [this] { return wall(); }}),
+        views({.config = config,
+               .processes = processes,
+               .gpus = gpus,
+               .leases = leases,
+               .queue = queue,
+               .grants = grants,
+               .tenants = tenants,
+               .attribution = attribution,
+               .users = world.users,
+               .watch = keeper,
+               .turns = turns,
+               .states = world.states,
+               .loop = loop,
+               .wall_clock = [this] { return wall(); }}),
+        methods({.leases = leases,
+                 .queue = queue,
+                 .gpus = gpus,
+                 .views = views,
+                 .tenant_socket = "",
+                 .preload = "/libgpurota.so",
+                 .driver = driver,
+                 .self = *this,
+                 .reloading = *this,
+                 .samples = world.samples,
+                 .recorder = recorder,
+                 .states = world.states,
+                 .rooms = world.rooms,
+                 .allowances = world.allowances,
+                 .updates = world.updates,
+                 .users = world.users,
+                 .grants = grants,
+                 .wall_clock = [this] { return wall(); }}) {
+    leases.add_listener(recorder);
     log::set_sink([](log::Level, const std::string&) {});
     processes.set_user(kAlice, "alice");
     EXPECT_TRUE(recorder.start({}));
     make_world();
   }
   ~PrivacyTest() override { log::set_sink({}); }
+
+  void tell_owner(LeaseId, const std::string&) override {}
+  void release(LeaseId, const std::string&) override {}
+  void on_over_limit(LeaseId, const std::string&) override {}
+  std::vector<proto::Check> doctor(uid_t) override { return {}; }
+  proto::Health::Reply health() const override { return {}; }
+  Result<void> reload() override { return {}; }
 
   WallTime wall() const {
     return WallTime(1000h) +
@@ -82,7 +124,7 @@ class PrivacyTest : public FakeWorldTest {
     request.placement.memory = SizeSpec{gib(20), 0};
     request.command = {"secret-command"};
     request.note = "secret-note";
-    id = (*leases.acquire(request))->lease.id;
+    id = (*queue.acquire(request))->lease.id;
     FakeProcesses::Spawn command;
     command.uid = kAlice;
     command.parent = request.process.pid;
@@ -138,11 +180,14 @@ class PrivacyTest : public FakeWorldTest {
   lease::GrantBook grants;
   UserBudgets budgets{{config, 1000, 0}};
   Recorder recorder;
-  LeaseManager leases;
-  Queue queue;
+  LeaseWorld world;
+  LeaseManager& leases = world.leases;
+  Queue& queue = world.queue;
+  DriverState driver;
   Attribution attribution;
   AutomaticLeases automatic;
   TurnKeeper turns;
+  TenantRecords records;
   SwapTenants swap;
   TenantServer tenants;
   WatchKeeper keeper;

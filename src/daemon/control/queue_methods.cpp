@@ -46,7 +46,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
 
 Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wanted,
                             std::string ticket, Waiting waiting) {
-  if (const auto error = parts_.driver_error()) {
+  if (const auto error = parts_.driver.error) {
     return refused_to(caller, refused(*error), error->message);
   }
   auto request = request_of(caller, wanted);
@@ -62,7 +62,7 @@ Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wan
   }
   // It may be that a GPU looks taken only because nobody has looked since.
   if (place || place.error().error.code == Code::kNoGpu) {
-    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
   }
   Outcome outcome;
   if (!place) {
@@ -80,12 +80,12 @@ Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call
   if (owner.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, "only administrators can query other users' limits"});
   }
-  if (parts_.driver_error()) return replied<proto::CheckRequest>({});
+  if (parts_.driver.error) return replied<proto::CheckRequest>({});
   const auto request = request_of(owner, call.request);
   if (!request) return refused(request.error());
-  const auto allowed = parts_.leases.check_ever_allowed(*request);
+  const auto allowed = parts_.allowances.check_ever(*request, parts_.queue.held_by(request->uid));
   if (!allowed) return refused(allowed.error());
-  const auto never = lease::impossible(request->placement, parts_.leases.rooms());
+  const auto never = lease::impossible(request->placement, parts_.rooms.list());
   return never ? refused(never->error) : replied<proto::CheckRequest>({});
 }
 
@@ -133,8 +133,8 @@ Result<void> ControlMethods::set_draining(const Caller& caller,
     gpus.push_back(std::move(uuid));
   }
   for (const GpuUuid& gpu : gpus) {
-    if (!draining && !parts_.leases.gpu_state(gpu).draining) continue;
-    GPUROTA_TRY(parts_.leases.set_draining(gpu, draining, reason));
+    if (!draining && !parts_.states.of(gpu).draining) continue;
+    GPUROTA_TRY(parts_.states.set_draining(gpu, draining, reason));
     Recorder::Event event;
     event.type = draining ? proto::EventType::kGpuDrained : proto::EventType::kGpuUndrained;
     event.gpu = gpu;

@@ -41,7 +41,7 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
     if (!share->oversize.is_zero()) shown.oversize_bytes = share->oversize;
     shown.soft_limit_bytes = share->soft_limit;
   }
-  const auto view = parts_.turns.turns().explain(lease.id, parts_.now().first);
+  const auto view = parts_.turns.turns().explain(lease.id, parts_.loop.now());
   if (!view) return shown;
   shown.phase = to_string(view->phase);
   shown.waits_for = to_string(view->wait);
@@ -63,7 +63,8 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
 
 WallTime Views::wall_time_of(TimePoint moment) const {
   constexpr std::chrono::seconds kSet(1);
-  const auto [now, wall] = parts_.now();
+  const TimePoint now = parts_.loop.now();
+  const WallTime wall = parts_.wall_clock();
   const auto of_boot = [](TimePoint time) {
     return std::chrono::duration_cast<WallTime::duration>(time.time_since_epoch());
   };
@@ -77,7 +78,7 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
   proto::TurnGpu shown;
   shown.index = gpu.info.index;
   shown.uuid = gpu.info.uuid;
-  for (const sched::GpuView& view : parts_.turns.turns().view(parts_.now().first)) {
+  for (const sched::GpuView& view : parts_.turns.turns().view(parts_.loop.now())) {
     if (view.settings.uuid != gpu.info.uuid) continue;
     shown.mode = word(view.settings.mode);
     shown.takes_turns = view.takes_turns;
@@ -136,7 +137,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<GpuUuid> gpus, select(call.gpu_ids));
   std::vector<ports::StoredGpuState> states;
   for (const GpuUuid& uuid : gpus) {
-    ports::StoredGpuState state = parts_.leases.gpu_state(uuid);
+    ports::StoredGpuState state = parts_.states.of(uuid);
     state.uuid = uuid;
     if (call.reset.value_or(false)) {
       state.capacity.reset();
@@ -164,7 +165,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
     states.push_back(std::move(state));
   }
   for (const ports::StoredGpuState& state : states) {
-    GPUROTA_TRY(parts_.leases.set_gpu(state));
+    GPUROTA_TRY(parts_.states.set(state));
     const GpuEntry* const gpu = parts_.gpus.find(state.uuid);
     if (!gpu) continue;
     const GpuInfo& info = gpu->info;

@@ -46,7 +46,7 @@ Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
 std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
   const Attribution::Owner& owner = parts_.attribution.owner_of(pid);
   if (owner.lease || !owner.uid) return owner.lease;
-  return parts_.leases.reservation_for(*owner.uid, gpu);
+  return find_reservation(parts_.leases, *owner.uid, gpu);
 }
 
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
@@ -120,7 +120,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   if (!entry.info.parent.value.empty()) gpu.parent = entry.info.parent;
   gpu.memory_bytes = entry.info.memory;
   gpu.used_bytes = entry.sample.used;
-  gpu.unreserved_bytes = parts_.leases.unreserved_use(entry.info.uuid);
+  gpu.unreserved_bytes = parts_.states.unreserved(entry.info.uuid).all;
   bool taken = false;
   for (const auto& [id, lease] : parts_.leases.entries()) {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
@@ -129,7 +129,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     if (!share->swap) gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
     taken |= lease.lease.kind != LeaseKind::kFiller;
   }
-  const Bytes unreserved = parts_.leases.unreserved_use(entry.info.uuid);
+  const Bytes unreserved = parts_.states.unreserved(entry.info.uuid).all;
   const std::string strangers = strangers_on(entry.info.uuid);
   gpu.unreserved_bytes = unreserved;
   // Fillers go the moment somebody needs it.
@@ -142,7 +142,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   }
   if (entry.info.mig_enabled) gpu.detail = "split into MIG instances; leases use those instead";
   gpu.held_for = parts_.queue.held_for(entry.info.uuid);
-  const ports::StoredGpuState& state = parts_.leases.gpu_state(entry.info.uuid);
+  const ports::StoredGpuState& state = parts_.states.of(entry.info.uuid);
   if (state.draining) {
     gpu.state = proto::GpuState::kDraining;
     gpu.detail = state.drain_reason;

@@ -10,6 +10,7 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/tenants/tenant_server.h"
+#include "daemon/users/users.h"
 #include "daemon/watch/watch_keeper.h"
 #include "lease/grant_book.h"
 #include "proto/methods.h"
@@ -33,15 +34,17 @@ class Views {
     const lease::GrantBook& grants;
     const TenantServer& tenants;
     Attribution& attribution;
-    std::function<bool(uid_t)> is_administrator;
+    const Users& users;
     const WatchKeeper& watch;
     const TurnKeeper& turns;
-    std::function<std::pair<TimePoint, WallTime>()> now;
+    const GpuStates& states;
+    const ports::EventLoop& loop;
+    std::function<WallTime()> wall_clock;
   };
 
   explicit Views(Parts parts) : parts_(std::move(parts)) {}
 
-  bool is_administrator(uid_t viewer) const { return parts_.is_administrator(viewer); }
+  bool is_administrator(uid_t viewer) const { return parts_.users.is_administrator(viewer); }
   // Whether `viewer` may see what is for the owner only. Nobody but administrators owns what has no
   // owner. Every view asks this and nothing else.
   bool sees_all(uid_t viewer, std::optional<uid_t> owner) const {

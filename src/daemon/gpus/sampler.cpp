@@ -17,9 +17,6 @@ constexpr Duration kSettingsPeriod = std::chrono::seconds(2);
 
 }  // namespace
 
-Sampler::Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period, Hooks hooks)
-    : loop_(loop), make_probe_(std::move(make_probe)), period_(period), hooks_(std::move(hooks)) {}
-
 Sampler::~Sampler() {
   for (auto& [uuid, gpu] : gpus_) gpu.worker->ask_to_end();
 }
@@ -46,7 +43,7 @@ void Sampler::look(Watched& gpu) {
   gpu.looking = true;
   gpu.again = false;
   gpu.begun = loop_.now();
-  hooks_.before(gpu.info.uuid);
+  listener_->before_look(gpu.info.uuid);
   const bool settings =
       gpu.settings_read == TimePoint{} || gpu.begun - gpu.settings_read >= kSettingsPeriod;
   if (settings) gpu.settings_read = gpu.begun;
@@ -70,11 +67,11 @@ void Sampler::on_look(Watched& gpu, Look seen) {
   gpu.reported_hang = false;
   const TimePoint taken = gpu.begun;
   if (seen.settings) gpu.settings = std::move(*seen.settings);
-  hooks_.after(std::move(seen.sample), taken);
+  listener_->on_sample(std::move(seen.sample), taken);
   if (gpu.looking) return;  // somebody asked in the hook
   if (gpu.again) return look(gpu);
-  const Duration period = hooks_.period ? hooks_.period(gpu.info.uuid) : period_;
-  const bool hurried = hooks_.hurried(gpu.info.uuid);
+  const Duration period = listener_->period_of(gpu.info.uuid);
+  const bool hurried = listener_->is_hurried(gpu.info.uuid);
   schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period) : period));
 }
 
@@ -94,7 +91,7 @@ void Sampler::glimpse(Watched& gpu) {
     gpu.worker->run([probe = gpu.probe, info = gpu.info] { return probe->read_compute_pids(info); },
                     [this, &gpu](const Result<std::vector<pid_t>>& pids) {
                       gpu.glimpsing = false;
-                      if (pids) hooks_.glimpsed(gpu.info.uuid, *pids);
+                      if (pids) listener_->on_glimpse(gpu.info.uuid, *pids);
                     });
   }
   auto timer = loop_.add_timer(loop_.now() + gpu.glimpse_period, ports::Urgency::kSafety,
@@ -121,7 +118,7 @@ void Sampler::on_timer(Watched& gpu) {
     GpuSample silent;
     silent.uuid = gpu.info.uuid;
     silent.error = "the driver does not answer";
-    hooks_.after(std::move(silent), gpu.begun);
+    listener_->on_sample(std::move(silent), gpu.begun);
   }
   schedule(gpu, loop_.now() + kHangPatience);
 }

@@ -4,6 +4,7 @@
 
 #include "core/gpu.h"
 #include "core/time.h"
+#include "daemon/gpus/samples.h"
 #include "ports/event_loop.h"
 #include "ports/gpu_probe.h"
 #include "sys/worker.h"
@@ -16,31 +17,22 @@
 
 namespace gpurota::daemon {
 
-class Sampler {
+class Sampler final : public Samples {
  public:
-  struct Hooks {
-    std::function<void(const GpuUuid&)> before;             // a look is about to begin
-    std::function<void(GpuSample, TimePoint taken)> after;  // `taken`: when it began
-    // Whether the next look should follow at once: something waits for its result.
-    std::function<bool(const GpuUuid&)> hurried;
-    // Until the next look; empty: the period of the constructor.
-    std::function<Duration(const GpuUuid&)> period = {};
-    // The compute processes that a glimpse showed.
-    std::function<void(const GpuUuid&, const std::vector<pid_t>&)> glimpsed = {};
-  };
-
   // Each GPU is looked at through a probe of its own.
   using MakeProbe = std::function<std::unique_ptr<ports::GpuProbe>()>;
-  Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period, Hooks hooks);
-  ~Sampler();
+  Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period)
+      : loop_(loop), make_probe_(std::move(make_probe)), period_(period) {}
+  ~Sampler() override;
+
+  // Before the first GPU is watched; it outlives this, or nothing is watched any more.
+  void set_listener(SampleListener& listener) { listener_ = &listener; }
 
   void watch(const GpuInfo& gpu);
   // From the next look at each GPU on.
   void set_period(Duration period) { period_ = period; }
-  // Looks as soon as the look under way, if there is one, is over.
-  void look_soon(const GpuUuid& gpu);
-  // Between the looks, glimpses: only which processes compute there, so often. Zero: no more.
-  void glimpse(const GpuUuid& gpu, Duration period);
+  void look_soon(const GpuUuid& gpu) override;
+  void glimpse(const GpuUuid& gpu, Duration period) override;
   // The GPU's settings, at most a few seconds old while it answers.
   std::vector<ports::GpuProbe::Setting> settings(const GpuUuid& gpu) const;
 
@@ -76,7 +68,7 @@ class Sampler {
   ports::EventLoop& loop_;
   MakeProbe make_probe_;
   Duration period_;
-  Hooks hooks_;
+  SampleListener* listener_ = nullptr;
   std::map<GpuUuid, Watched> gpus_;
 };
 

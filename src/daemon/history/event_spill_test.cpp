@@ -58,8 +58,8 @@ TEST(EventSpill, WhateverIsCutOffTheWholeOnesAreRead) {
 class SpilledEventsTest : public FakeWorldTest {
  protected:
   Recorder::Parts parts(ports::History& history, const std::string& spill) {
-    return {loop,  &history, "",   config, processes, gpus, [] { return WallTime(1h); },
-            [] {}, {},       spill};
+    return {loop,    &history, "",   config, processes, gpus, [] { return WallTime(1h); },
+            nullptr, nullptr,  spill};
   }
   static void tell(Recorder& recorder, const std::string& message) {
     Recorder::Event event;

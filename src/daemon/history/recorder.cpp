@@ -13,6 +13,9 @@
 namespace gpurota::daemon {
 namespace {
 
+// What is in the store is as of now.
+constexpr Duration kFresh = std::chrono::milliseconds(500);
+
 // Events are in the store so soon after, and then told to those who follow them.
 constexpr Duration kEventDelay = std::chrono::milliseconds(100);
 constexpr Duration kFlushDelay = std::chrono::milliseconds(500);
@@ -59,7 +62,7 @@ std::string describe_share(const Lease& lease, const GpuTable& gpus) {
 Recorder::Recorder(Parts parts) : parts_(std::move(parts)), events_(kMostEvents) {
   if (!parts_.history) return;
   tidier_.emplace(UsageTidier::Parts{parts_.loop, *parts_.history, parts_.config,
-                                     [this] { return readers(); }});
+                                     [this] { return readers_.upto(); }});
 }
 
 Recorder::~Recorder() {
@@ -67,10 +70,8 @@ Recorder::~Recorder() {
   if (started_) write(true);
 }
 
-Now Recorder::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
-
 std::string Recorder::group_of(uid_t uid) const {
-  const auto groups = parts_.group_names ? parts_.group_names(uid) : std::nullopt;
+  const auto groups = parts_.groups ? parts_.groups->group_names(uid) : std::nullopt;
   return groups && !groups->empty() ? groups->front() : "";
 }
 
@@ -101,7 +102,8 @@ Result<void> Recorder::resume_usage(const std::map<LeaseId, LeaseEntry>& leases)
   for (ports::StoredUsage& each : usage) {
     const auto lease = leases.find(each.lease);
     if (lease != leases.end()) {
-      usage_.resume(each, lease->second.lease, parts_.gpus.infos(), now());
+      usage_.resume(each, lease->second.lease, parts_.gpus.infos(),
+                    Now{parts_.loop.now(), parts_.wall_clock()});
     } else {
       // Ended with the daemon: it is counted as far as it is known.
       each.open = false;
@@ -110,7 +112,8 @@ Result<void> Recorder::resume_usage(const std::map<LeaseId, LeaseEntry>& leases)
   }
   // One that was made a moment before the last daemon was killed is counted from its beginning.
   for (const auto& [id, entry] : leases) {
-    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(), now());
+    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(),
+                  Now{parts_.loop.now(), parts_.wall_clock()});
   }
   return {};
 }
@@ -136,7 +139,7 @@ void Recorder::record(Event event) {
     return schedule(kEventDelay);
   }
   events_.set_stored(events_.last_id());
-  parts_.on_event();
+  if (parts_.listener) parts_.listener->on_event();
 }
 
 void Recorder::keep(ports::StoredEvent event) {
@@ -223,10 +226,11 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (gone) {
     tell(entry, EventType::kLeaseGone, "is gone: " + share + " is free");
     told_.erase(lease.id);
-    usage_.close(lease.id, now());
+    usage_.close(lease.id, Now{parts_.loop.now(), parts_.wall_clock()});
     closed_usage_ = true;
   } else {
-    usage_.update(lease, group_of(lease.uid), parts_.gpus.infos(), now());
+    usage_.update(lease, group_of(lease.uid), parts_.gpus.infos(),
+                  Now{parts_.loop.now(), parts_.wall_clock()});
   }
   if (parts_.history) schedule(kFlushDelay);
 }
@@ -234,7 +238,8 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
 void Recorder::on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases) {
   if (!started_) return;
   for (const auto& [id, entry] : leases) {
-    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(), now());
+    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(),
+                  Now{parts_.loop.now(), parts_.wall_clock()});
   }
 }
 
@@ -248,14 +253,14 @@ void Recorder::on_request(const QueueEntry& entry) {
   record(std::move(event));
 }
 
-void Recorder::on_request_granted(const QueueEntry& entry, LeaseId lease) {
+void Recorder::on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) {
   if (waiting_.erase(entry.id) == 0) return;
   waits_.add(parts_.wall_clock() - entry.since);
   Event event;
   event.type = proto::EventType::kRequestGranted;
-  event.lease = lease;
+  event.lease = lease.lease.id;
   event.uid = entry.asked.uid;
-  event.message = fmt::format("{} has become {}", to_string(entry.id), to_string(lease));
+  event.message = fmt::format("{} has become {}", to_string(entry.id), to_string(lease.lease.id));
   record(std::move(event));
 }
 
@@ -374,7 +379,7 @@ void Recorder::tell_denials() {
 void Recorder::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used) {
   std::set<LeaseId>& before = in_use_[gpu];
   if (before.empty() && used.empty()) return;
-  const Now time = now();
+  const Now time = Now{parts_.loop.now(), parts_.wall_clock()};
   for (const LeaseId lease : before) {
     if (!used.contains(lease)) usage_.on_use(lease, gpu, Bytes(), time);
   }
@@ -410,7 +415,7 @@ void Recorder::store_again() {
 
 void Recorder::write(bool all_usage) {
   if (!parts_.history) return;
-  const Now time = now();
+  const Now time = Now{parts_.loop.now(), parts_.wall_clock()};
   if (all_usage || closed_usage_ || time.mono - usage_written_ >= kUsagePeriod) {
     for (ports::StoredUsage& each : usage_.take(time)) batch_.usage.push_back(std::move(each));
     closed_usage_ = false;
@@ -461,13 +466,26 @@ void Recorder::tell_stored(std::uint64_t upto) {
   for (; !stored_.empty() && stored_.front().change <= upto; stored_.pop_front()) {
     events_.set_stored(stored_.front().last_event);
   }
-  if (events_.stored_id() != before && !closing_) parts_.on_event();
+  if (events_.stored_id() != before && !closing_ && parts_.listener) {
+    parts_.listener->on_event();
+  }
 }
 
 // A follower does not wait for a disk that fails.
 void Recorder::on_durability(const ports::Durability::News& news) {
   tell_stored(news.upto);
   if (!batch_.empty()) schedule(kEventDelay);
+}
+
+// Not for every call: it is a write.
+void Recorder::store_usage() {
+  if (parts_.loop.now() - usage_written_ >= kFresh || closed_usage_) write(true);
+}
+
+Result<std::vector<ports::UsageSum>> Recorder::usage_of(uid_t uid, WallTime since, WallTime until) {
+  if (!parts_.history) return std::vector<ports::UsageSum>();
+  store_usage();
+  return parts_.history->sum_usage_of(uid, since, until);
 }
 
 }  // namespace gpurota::daemon

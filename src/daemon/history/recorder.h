@@ -12,11 +12,13 @@
 #include "daemon/history/event_log.h"
 #include "daemon/history/event_spill.h"
 #include "daemon/history/usage_book.h"
+#include "daemon/history/usage_reader.h"
 #include "daemon/history/usage_tidier.h"
 #include "daemon/history/wait_times.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/users/repeats.h"
+#include "daemon/users/users.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "ports/history.h"
@@ -35,7 +37,14 @@
 
 namespace gpurota::daemon {
 
-class Recorder {
+// Hears of new events, which are there to be read, and stored if they can be.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void on_event() = 0;
+};
+
+class Recorder final : public LeaseListener, public RequestListener {
  public:
   static constexpr std::size_t kMostEvents = 10000;
 
@@ -47,16 +56,15 @@ class Recorder {
     ports::Processes& processes;
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
-    std::function<void()> on_event;  // there are new events to be read, and stored if they can be
-    // Nothing while it is not known.
-    std::function<std::optional<std::vector<std::string>>(uid_t)> group_names = {};
+    EventListener* listener = nullptr;
+    UserGroups* groups = nullptr;  // null: nobody is in any
     std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
     // Null: what is stored is on the disk at once. Else who follows events hears of them when the disk has them.
     const ports::Durability* durability = nullptr;
   };
 
   explicit Recorder(Parts parts);
-  ~Recorder();
+  ~Recorder() override;
 
   // Takes up what the last daemon left. After the leases have been restored.
   Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
@@ -81,12 +89,12 @@ class Recorder {
   void record(Event event);
   void audit(const AuditRecord& record);
 
-  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
   // What part of them each lease has is known now.
   void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
-  void on_request(const QueueEntry& entry);  // it waits; told once
-  void on_request_granted(const QueueEntry& entry, LeaseId lease);
-  void on_request_gone(const QueueEntry& entry, const Error& why);
+  void on_request(const QueueEntry& entry) override;  // it waits; told once
+  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) override;
+  void on_request_gone(const QueueEntry& entry, const Error& why) override;
   // Every call that changes something, and every one that was refused.
   // `error`: the word of the control protocol, or empty.
   void on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
@@ -104,19 +112,7 @@ class Recorder {
   proto::Waits waits() const { return waits_.get(); }
   // What goes on is in the store, as of now or a moment ago; before usage is read.
   void store_usage();
-  // Reads all usage, a piece at a time, as ports::History; nothing if there is none. What changes meanwhile is counted once.
-  class UsageReader {
-   public:
-    explicit UsageReader(Recorder& recorder) : recorder_(recorder) {
-      recorder_.readers_.push_back(upto_);
-    }
-    bool has_begun() const { return *upto_ != LeaseId{}; }
-    Result<std::vector<ports::StoredUsage>> next(std::size_t most);
-
-   private:
-    Recorder& recorder_;
-    std::shared_ptr<LeaseId> upto_ = std::make_shared<LeaseId>();
-  };
+  UsageReader read_usage() { return {parts_.history, readers_}; }
   Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
@@ -134,7 +130,6 @@ class Recorder {
   // What the last daemon could not store any more.
   void take_up_spill();
   Result<void> resume_usage(const std::map<LeaseId, LeaseEntry>& leases);
-  Now now() const;
   void schedule(Duration delay);
   void on_timer();
   void write(bool all_usage);
@@ -142,8 +137,6 @@ class Recorder {
   // Tells followers of the events in changes of the store up to this one.
   void tell_stored(std::uint64_t upto);
   void tell_denials();
-  // Up to where those who read usage have come.
-  std::vector<LeaseId> readers();
   void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
   std::string group_of(uid_t uid) const;
 
@@ -161,7 +154,7 @@ class Recorder {
   std::map<GpuUuid, std::set<LeaseId>> in_use_;
   ports::HistoryBatch batch_;
   std::optional<UsageTidier> tidier_;
-  std::vector<std::weak_ptr<const LeaseId>> readers_;
+  UsageReaders readers_;
   bool started_ = false;  // before it, nothing is news
   bool closed_usage_ = false;
   bool closing_ = false;  // nobody reads any more

@@ -17,7 +17,8 @@ class UsageKillTest : public FakeWorldTest {
     return std::chrono::time_point_cast<WallTime::duration>(WallTime(1000h) + (loop.now() - zero));
   }
   Recorder::Parts parts(FakeHistory& history) {
-    return {loop, &history, "", config, processes, gpus, [this] { return wall(); }, [] {}, {}, {}};
+    return {loop,    &history, "", config, processes, gpus, [this] { return wall(); },
+            nullptr, nullptr,  {}};
   }
   // Half of the GPU, from now on.
   LeaseEntry& make_lease() {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -55,13 +56,14 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
     return answer;
   }
   if (command) request.command = std::move(*command);
-  const auto made = parts_.leases.acquire(request);
+  const auto made = parts_.queue.acquire(request);
   if (made) {
     Answer answer = under(**made, peer);
     answer.made = true;
     return answer;
   }
-  if (parts_.make_way(request)) {
+  // Fillers may be all that is in its way.
+  if (parts_.queue.make_way(request)) {
     Answer answer;
     answer.later = true;
     return answer;
@@ -77,7 +79,7 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
 
 bool AutomaticLeases::is_meant(const ipc::Peer& peer) const {
   const auto& users = parts_.config.automatic.users;
-  const std::set<gid_t>& groups = parts_.groups();
+  const std::set<gid_t>& groups = parts_.users.automatic_groups();
   const std::string uid = std::to_string(peer.uid), name = parts_.processes.user_name(peer.uid);
   return users.empty() ||
          std::any_of(users.begin(), users.end(),

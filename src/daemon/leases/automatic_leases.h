@@ -11,11 +11,11 @@
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/attribution.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue.h"
+#include "daemon/users/users.h"
 #include "ipc/peer.h"
 
-#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 
 namespace gpurota::daemon {
@@ -23,14 +23,13 @@ namespace gpurota::daemon {
 class AutomaticLeases {
  public:
   struct Parts {
-    LeaseManager& leases;
+    Queue& queue;
+    const LeaseManager& leases;
     Attribution& attribution;
     ports::Processes& processes;
     const GpuTable& gpus;
     const config::Config& config;
-    std::function<const std::set<gid_t>&()> groups;  // of the policy
-    // Whether fillers are all that is in its way; then they are told to go.
-    std::function<bool(const AcquireRequest&)> make_way;
+    const Users& users;
   };
 
   explicit AutomaticLeases(Parts parts) : parts_(std::move(parts)) {}

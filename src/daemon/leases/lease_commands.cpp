@@ -1,7 +1,7 @@
 #include "daemon/leases/lease_commands.h"
 
 #include "base/log.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_entry.h"
 
 #include <fmt/format.h>
 
@@ -16,13 +16,16 @@ constexpr Duration kCommandPace = std::chrono::milliseconds(10);
 
 }  // namespace
 
-Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
-                                                               const CommandStart& start) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.cause) {
-    return fail(Code::kGone, to_string(id) + " has ended");
-  }
-  LeaseEntry& entry = it->second;
+LeaseCommand* LeaseCommands::find(LeaseId lease, pid_t pid) {
+  LeaseEntry* const entry = parts_.host.find_entry(lease);
+  if (!entry) return nullptr;
+  const auto it = entry->commands.find(pid);
+  return it == entry->commands.end() ? nullptr : &it->second;
+}
+
+Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
+                                                        const CommandStart& start) {
+  const LeaseId id = entry.lease.id;
   if (entry.lease.state == LeaseState::kExpired) {
     return fail(Code::kGone,
                 fmt::format("the time of {0} is over: 'gpurota update {0} --for 1h' gives "
@@ -49,7 +52,7 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
       start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
   const auto reaper = start.subreaper ? std::optional(start.caller) : std::nullopt;
   command.members.set_root(child.id(), cgroup.value_or(""), reaper);
-  ++membership_changes_;
+  parts_.host.on_members_change();
   if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
   const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
   if (!fresh) {
@@ -59,21 +62,21 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
             "processes that process {} of {} left behind are still being stopped: try again",
             start.pid, to_string(id)));
   }
-  if (auto saved = save(entry); !saved) {
+  if (auto saved = parts_.host.save(entry); !saved) {
     entry.commands.erase(added);
     return tl::unexpected<Error>(std::move(saved).error());
   }
-  follow_command(id, added->second);
-  parts_.on_change(entry, false);
+  follow(id, added->second);
+  parts_.host.tell(entry, false);
   if (!cgroup) return std::optional<std::string>();
   return std::optional<std::string>(std::move(*cgroup));
 }
 
-void LeaseManager::follow_command(LeaseId id, LeaseCommand& command) {
+void LeaseCommands::follow(LeaseId id, LeaseCommand& command) {
   const pid_t pid = command.main.pid();
   const auto on_death = [&](TrackedProcess& process, const char* why) {
-    auto death = parts_.processes.on_death(*process.handle,
-                                           [this, id, pid, why] { stop_command(id, pid, why); });
+    auto death =
+        parts_.processes.on_death(*process.handle, [this, id, pid, why] { stop(id, pid, why); });
     if (death) process.death = std::move(*death);
   };
   on_death(command.main, "it has ended");
@@ -82,56 +85,50 @@ void LeaseManager::follow_command(LeaseId id, LeaseCommand& command) {
   const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
   auto timer = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
                                      [this, id, pid, holder = command.holder.id] {
-                                       if (parts_.on_time_over)
-                                         parts_.on_time_over(holder, kTimeOver);
-                                       stop_command(id, pid, kTimeOver);
+                                       parts_.host.on_command_time_over(holder, kTimeOver);
+                                       stop(id, pid, kTimeOver);
                                      });
   if (timer) command.expiry = std::move(*timer);
 }
 
-void LeaseManager::stop_command(LeaseId id, pid_t pid, const std::string& why) {
-  const auto entry = entries_.find(id);
-  if (entry == entries_.end()) return;
-  const auto it = entry->second.commands.find(pid);
-  if (it == entry->second.commands.end() || it->second.ending) return;
-  LeaseCommand& command = it->second;
-  log::info(
-      "command ends",
-      {{"lease", to_string(id)}, {"uid", entry->second.lease.uid}, {"pid", pid}, {"reason", why}});
-  command.ending = true;
-  command.kill_at = parts_.loop.now() + parts_.config.grace;
-  command.members.ask_to_end();
+void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
+  LeaseCommand* const command = find(id, pid);
+  if (!command || command->ending) return;
+  log::info("command ends", {{"lease", to_string(id)},
+                             {"uid", parts_.host.find_entry(id)->lease.uid},
+                             {"pid", pid},
+                             {"reason", why}});
+  command->ending = true;
+  command->kill_at = parts_.loop.now() + parts_.config.grace;
+  command->members.ask_to_end();
   // Not here: this may be the callback of one of its own watches.
   auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
-                                     [this, id, pid] { step_command(id, pid); });
-  if (timer) command.timer = std::move(*timer);
+                                     [this, id, pid] { step(id, pid); });
+  if (timer) command->timer = std::move(*timer);
 }
 
-void LeaseManager::step_command(LeaseId id, pid_t pid) {
-  const auto entry = entries_.find(id);
-  if (entry == entries_.end()) return;
-  const auto it = entry->second.commands.find(pid);
-  if (it == entry->second.commands.end()) return;
-  LeaseCommand& command = it->second;
-  const bool living = !command.members.all_ended();
-  if (living) {
-    if (parts_.loop.now() >= command.kill_at) command.members.kill();
+void LeaseCommands::step(LeaseId id, pid_t pid) {
+  LeaseCommand* const command = find(id, pid);
+  if (!command) return;
+  if (!command->members.all_ended()) {
+    if (parts_.loop.now() >= command->kill_at) command->members.kill();
     auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
-                                       [this, id, pid] { step_command(id, pid); });
-    if (timer) command.timer = std::move(*timer);
+                                       [this, id, pid] { step(id, pid); });
+    if (timer) command->timer = std::move(*timer);
     return;
   }
-  command.members.clean_up();
-  const auto running_timer = std::move(command.timer);  // this very callback's
-  entry->second.commands.erase(it);
-  if (auto saved = save(entry->second); !saved) {
+  command->members.clean_up();
+  const auto running_timer = std::move(command->timer);  // this very callback's
+  LeaseEntry& entry = *parts_.host.find_entry(id);
+  entry.commands.erase(pid);
+  if (auto saved = parts_.host.save(entry); !saved) {
     log::error("cannot store that a command has ended, the next start will see it",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
-  parts_.on_change(entry->second, false);
+  parts_.host.tell(entry, false);
 }
 
-Result<void> LeaseManager::restore_commands(LeaseEntry& entry, const ports::StoredLease& stored) {
+Result<void> LeaseCommands::restore(LeaseEntry& entry, const ports::StoredLease& stored) {
   const LeaseId id = entry.lease.id;
   for (const ports::StoredCommand& row : stored.commands) {
     LeaseCommand command(parts_.processes);
@@ -148,12 +145,11 @@ Result<void> LeaseManager::restore_commands(LeaseEntry& entry, const ports::Stor
     if (holder) command.holder = std::move(*holder);
     const auto [added, fresh] = entry.commands.emplace(row.main.pid, std::move(command));
     if (whole) {
-      follow_command(id, added->second);
+      follow(id, added->second);
     } else {
       // Once the lease is among the others.
-      parts_.loop.post([this, id, pid = row.main.pid] {
-        stop_command(id, pid, "it ended while the daemon was away");
-      });
+      parts_.loop.post(
+          [this, id, pid = row.main.pid] { stop(id, pid, "it ended while the daemon was away"); });
     }
   }
   return {};

@@ -1,19 +1,25 @@
 // Commands that run under a reservation (`gpurota run --lease`): each has its own first process, its
 // own gpurota run that holds it, and its own end; the reservation goes on without it. State thread
-// only; LeaseManager drives them (lease_commands.cpp).
+// only; LeaseManager calls it.
 #pragma once
 
+#include "base/result.h"
+#include "config/config.h"
 #include "core/time.h"
 #include "daemon/leases/lease_processes.h"
 #include "daemon/leases/tracked_process.h"
 #include "ports/store.h"
 
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include <sys/types.h>
 
 namespace gpurota::daemon {
+
+struct LeaseEntry;
 
 // So many at once under one reservation.
 constexpr std::size_t kMaxCommandsPerLease = 256;
@@ -38,6 +44,50 @@ struct LeaseCommand {
   ports::EventLoop::SourcePtr expiry;
 
   ports::StoredCommand stored() const { return {holder.id, main.id, members.cgroup(), ends}; }
+};
+
+// The leases that commands run under.
+class CommandHost {
+ public:
+  virtual ~CommandHost() = default;
+  // Null: gone.
+  virtual LeaseEntry* find_entry(LeaseId id) = 0;
+  virtual Result<void> save(const LeaseEntry& entry) = 0;
+  // A process or a control group has come to a lease.
+  virtual void on_members_change() = 0;
+  // To all whom the change concerns.
+  virtual void tell(const LeaseEntry& entry, bool gone) = 0;
+  // `holder` has started the command.
+  virtual void on_command_time_over(const ports::ProcessId& holder, const std::string& why) = 0;
+};
+
+class LeaseCommands {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    const config::Config& config;
+    std::function<WallTime()> wall_clock;
+    CommandHost& host;
+  };
+
+  explicit LeaseCommands(Parts parts) : parts_(std::move(parts)) {}
+
+  // One more; `start.caller` holds it. The cgroup, if there is one.
+  Result<std::optional<std::string>> start(LeaseEntry& entry, const CommandStart& start);
+  // SIGTERM, after the grace SIGKILL; again while it ends: nothing.
+  void stop(LeaseId lease, pid_t pid, const std::string& why);
+  // Takes up what the last daemon left under this lease, which need not be among the host's yet. An error where it cannot be told
+  // who lives.
+  Result<void> restore(LeaseEntry& entry, const ports::StoredLease& stored);
+
+ private:
+  LeaseCommand* find(LeaseId lease, pid_t pid);
+  void follow(LeaseId lease, LeaseCommand& command);
+  void step(LeaseId lease, pid_t pid);
+
+  Parts parts_;
 };
 
 }  // namespace gpurota::daemon

@@ -1,7 +1,8 @@
 #include "daemon/leases/lease_manager.h"
 
 #include "base/log.h"
-#include "base/text.h"
+#include "daemon/leases/lease_rows.h"
+#include "daemon/leases/unlisted_memory.h"
 
 #include <fmt/format.h>
 
@@ -17,10 +18,6 @@ constexpr Duration kEndingPace = std::chrono::milliseconds(10);
 // driver took 4.7 s when a forked child lived on (measured), so this is several times that.
 constexpr Duration kMemoryPatience = std::chrono::seconds(60);
 
-// What a driver keeps for itself, and how long more than that is taken for memory on its way back.
-constexpr Bytes kUnlistedNoise = gib(1);
-constexpr Duration kUnlistedPatience = std::chrono::seconds(2);
-
 const char* name_of(EndCause cause) {
   switch (cause) {
     case EndCause::kFinished:
@@ -35,9 +32,15 @@ const char* name_of(EndCause cause) {
   return "";
 }
 
-std::optional<ports::ProcessId> stored(const std::optional<TrackedProcess>& process) {
-  if (!process) return std::nullopt;
-  return process->id;
+// The wall clock may be set meanwhile, so a far end is looked at again now and then.
+constexpr Duration kLongestTimer = std::chrono::minutes(1);
+
+constexpr const char* kCommandEnded = "its command has ended";
+constexpr const char* kHolderGone = "the process that held it is gone";
+
+bool is_alive(LeaseEntry& entry) {
+  if (!entry.members.all_ended() || !entry.commands.empty()) return true;
+  return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
 }
 
 }  // namespace
@@ -47,46 +50,29 @@ const LeaseEntry* LeaseManager::find(LeaseId id) const {
   return it == entries_.end() ? nullptr : &it->second;
 }
 
+LeaseEntry* LeaseManager::find_entry(LeaseId id) {
+  const auto it = entries_.find(id);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+void LeaseManager::tell(const LeaseEntry& entry, bool gone) {
+  for (LeaseListener* const listener : listeners_) listener->on_lease_change(entry, gone);
+}
+
+void LeaseManager::on_command_time_over(const ports::ProcessId& holder, const std::string& why) {
+  for (LeaseListener* const listener : listeners_) listener->on_time_over(holder, why);
+}
+
 Result<void> LeaseManager::save(const LeaseEntry& entry) {
-  auto saved = parts_.store.save_lease(row_of(entry));
+  auto saved = parts_.store.save_lease(row_of(entry, parts_.processes.boot_id()));
   store_error_ = saved ? std::nullopt : std::optional(saved.error());
   return saved;
 }
 
-ports::StoredLease LeaseManager::row_of(const LeaseEntry& entry) const {
-  ports::StoredLease row;
-  row.id = entry.lease.id;
-  row.uid = entry.lease.uid;
-  row.kind = to_string(entry.lease.kind);
-  row.ends = entry.lease.ends;
-  row.as_name = entry.lease.as_name;
-  row.ticket = entry.ticket;
-  for (const auto& [pid, command] : entry.commands) row.commands.push_back(command.stored());
-  row.token = entry.token;
-  row.since = entry.lease.since;
-  row.note = entry.lease.note;
-  row.command = entry.lease.command;
-  for (const LeaseGpu& gpu : entry.lease.gpus) {
-    row.gpus.push_back(
-        {gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize, gpu.highest_limit});
-  }
-  row.priority = entry.lease.priority;
-  row.quantum = entry.lease.quantum;
-  row.holder = stored(entry.holder);
-  row.main = stored(entry.main);
-  row.cgroup = entry.members.cgroup();
-  row.subreaper = entry.subreaper;
-  row.boot_id = parts_.processes.boot_id();
-  row.ending = entry.cause.has_value();
-  return row;
-}
-
-std::function<void()> LeaseManager::on_main_death(LeaseId id) {
-  return [this, id] { end(id, EndCause::kFinished, "its command has ended"); };
-}
-
-std::function<void()> LeaseManager::on_holder_death(LeaseId id) {
-  return [this, id] { end(id, EndCause::kLost, "the process that held it is gone"); };
+void LeaseManager::on_holder_death(LeaseId id) {
+  const LeaseEntry* const entry = find(id);
+  if (entry && entry->automatic) return on_process_death(id);
+  end(id, EndCause::kLost, kHolderGone);
 }
 
 void LeaseManager::on_process_death(LeaseId id) {
@@ -97,15 +83,74 @@ void LeaseManager::on_process_death(LeaseId id) {
   }
 }
 
-tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::acquire(
-    const AcquireRequest& request) {
-  const auto refuse = [](Error error) {
-    return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
+Result<void> LeaseManager::restore() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredLease> leases,
+                           parts_.store.load_leases());
+  GPUROTA_TRY(parts_.states.restore());
+  settled_at_ = parts_.loop.now() +
+                std::max<Duration>(parts_.config.reconnect_grace, std::chrono::seconds(1));
+  const std::string boot_id = parts_.processes.boot_id();
+  for (const ports::StoredLease& stored : leases) GPUROTA_TRY(restore_one(stored, boot_id));
+  return {};
+}
+
+// An error where it cannot be told who of it lives: nobody is taken for dead by that.
+Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
+                                       const std::string& boot_id) {
+  LeaseEntry entry(parts_.processes);
+  entry.lease = lease_of(stored);
+  entry.ticket = stored.ticket;
+  entry.token = stored.token;
+  // Pids and cgroups of another boot mean nothing.
+  const bool same_boot = stored.boot_id == boot_id;
+  using Found = Result<std::optional<TrackedProcess>>;
+  const auto find = [&](const std::optional<ports::ProcessId>& process,
+                        std::function<void()> on_death) -> Found {
+    if (!process || !same_boot) return std::nullopt;
+    return unless_gone(track(parts_.processes, *process, std::move(on_death)));
   };
-  if (auto within = check_user_limit(request, false); !within) return refuse(within.error());
-  auto gpus = parts_.choose ? parts_.choose(request) : lease::place(request.placement, rooms());
-  if (!gpus) return tl::unexpected(std::move(gpus).error());
-  return make(request, std::move(*gpus), std::nullopt);
+  const LeaseId id = stored.id;
+  // Only a lease that its processes hold has one process for both.
+  entry.automatic = stored.main && stored.main == stored.holder;
+  GPUROTA_ASSIGN_OR_RETURN(entry.holder, find(stored.holder, [this, id] { on_holder_death(id); }));
+  std::function<void()> on_main_death;
+  if (!entry.automatic) {
+    on_main_death = [this, id] { end(id, EndCause::kFinished, kCommandEnded); };
+  }
+  GPUROTA_ASSIGN_OR_RETURN(entry.main, find(stored.main, std::move(on_main_death)));
+  entry.subreaper = stored.subreaper;
+  const auto id_of = [](const std::optional<TrackedProcess>& process) {
+    return process ? std::optional(process->id) : std::nullopt;
+  };
+  const auto reaper = entry.subreaper && stored.cgroup.empty() ? id_of(entry.holder) : std::nullopt;
+  if (entry.automatic) {
+    if (entry.main) entry.members.add(entry.main->id);
+  } else if (same_boot && (entry.main || !stored.cgroup.empty())) {
+    entry.members.set_root(id_of(entry.main), stored.cgroup, reaper);
+  }
+  const bool holder = entry.holder.has_value();
+  const bool main = entry.main.has_value();
+  if (entry.automatic && !main && same_boot) {
+    // Children of the one that asked may live, and come back within the grace.
+    auto timer =
+        parts_.loop.add_timer(parts_.loop.now() + parts_.config.reconnect_grace,
+                              ports::Urgency::kSafety, [this, id] { on_process_death(id); });
+    if (timer) entry.timer = std::move(*timer);
+  }
+  const bool waits = entry.timer != nullptr || entry.lease.kind == LeaseKind::kReservation;
+  if (same_boot) GPUROTA_TRY(commands_.restore(entry, stored));
+  parts_.grants.open(entry.lease);
+  const auto [added, fresh] = entries_.emplace(id, std::move(entry));
+  arm_expiry(added->second);
+  log::info("lease restored", {{"lease", to_string(id)}, {"running", main}});
+  if (stored.ending) {
+    end(id, EndCause::kReleased, "it was ending when the daemon stopped");
+  } else if (!main && !waits && (stored.main || !holder)) {
+    end(id, EndCause::kFinished, "its command ended while the daemon was away");
+  } else if (main && !holder) {
+    end(id, EndCause::kLost, "the process that held it ended while the daemon was away");
+  }
+  return {};
 }
 
 tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
@@ -113,10 +158,6 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   const auto refuse = [](Error error) {
     return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
   };
-  // Who waited was counted then.
-  if (!waited) {
-    if (auto counted = count_new(request); !counted) return refuse(counted.error());
-  }
   auto id = parts_.store.next_lease_id();
   if (!id) {
     store_error_ = id.error();
@@ -139,9 +180,8 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.token = parts_.make_token();
   // A reservation is held by nobody but the clock.
   if (request.kind != LeaseKind::kReservation) {
-    auto holder = track(
-        parts_.processes, request.process,
-        request.automatic ? [this, id = *id] { on_process_death(id); } : on_holder_death(*id));
+    auto holder =
+        track(parts_.processes, request.process, [this, id = *id] { on_holder_death(id); });
     if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
     entry.holder = std::move(*holder);
   }
@@ -153,19 +193,23 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     entry.members.add(request.process);
     ++membership_changes_;
   }
-  if (entry.lease.swap() && parts_.admit_swap) {
-    if (auto admitted = parts_.admit_swap(entry.lease); !admitted) return refuse(admitted.error());
+  for (LeaseListener* const listener : listeners_) {
+    if (auto admitted = listener->check_new(entry.lease); !admitted) {
+      return refuse(admitted.error());
+    }
   }
-  auto saved = waited ? parts_.store.grant_request(*waited, row_of(entry)) : save(entry);
+  auto saved = waited
+                   ? parts_.store.grant_request(*waited, row_of(entry, parts_.processes.boot_id()))
+                   : save(entry);
   if (!saved) {
-    if (entry.lease.swap()) parts_.on_change(entry, true);  // out of the turns again
+    if (entry.lease.swap()) tell(entry, true);  // out of the turns again
     return refuse(std::move(saved).error().context("cannot store the lease"));
   }
   parts_.grants.open(entry.lease);
   const auto [it, added] = entries_.emplace(*id, std::move(entry));
   arm_expiry(it->second);
   log::info("lease made", {{"lease", to_string(*id)}, {"uid", request.uid}});
-  parts_.on_change(it->second, false);
+  tell(it->second, false);
   return &it->second;
 }
 
@@ -185,8 +229,9 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
   if (!is_child || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
   }
-  GPUROTA_ASSIGN_OR_RETURN(TrackedProcess main,
-                           track(parts_.processes, child.id(), on_main_death(id)));
+  GPUROTA_ASSIGN_OR_RETURN(TrackedProcess main, track(parts_.processes, child.id(), [this, id] {
+                             end(id, EndCause::kFinished, kCommandEnded);
+                           }));
   // With the pid, since another daemon may have a lease of this number.
   auto cgroup = parts_.processes.make_child_cgroup(
       pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), pid));
@@ -200,9 +245,30 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
   entry.members.set_root(child.id(), cgroup.value_or(""), reaper);
   ++membership_changes_;
   GPUROTA_TRY(save(entry));
-  parts_.on_change(entry, false);
+  tell(entry, false);
   if (!cgroup) return std::optional<std::string>();
   return std::optional<std::string>(std::move(*cgroup));
+}
+
+Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
+                                                               const CommandStart& start) {
+  LeaseEntry* const entry = find_entry(id);
+  if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
+  return commands_.start(*entry, start);
+}
+
+Result<void> LeaseManager::change(Lease changed) {
+  LeaseEntry* const entry = find_entry(changed.id);
+  if (!entry || entry->cause) return fail(Code::kGone, to_string(changed.id) + " has ended");
+  std::swap(entry->lease, changed);
+  if (auto saved = save(*entry); !saved) {
+    std::swap(entry->lease, changed);
+    return saved;
+  }
+  parts_.grants.open(entry->lease);
+  arm_expiry(*entry);
+  tell(*entry, false);
+  return {};
 }
 
 void LeaseManager::abandon(LeaseId id) {
@@ -230,7 +296,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
   watch_endings(entry);
-  parts_.on_change(entry, false);
+  tell(entry, false);
 }
 
 // One that is gone is removed from the store by itself.
@@ -245,15 +311,19 @@ Result<void> LeaseManager::heard_of_end(LeaseId id) const {
 
 void LeaseManager::watch_endings(LeaseEntry& entry) {
   const TimePoint now = parts_.loop.now();
-  entry.kill_at = now + (parts_.grace_of ? parts_.grace_of(entry) : Duration(parts_.config.grace));
+  Duration grace = parts_.config.grace;
+  for (const LeaseListener* const listener : listeners_) {
+    grace = listener->grace_of(entry).value_or(grace);
+  }
+  entry.kill_at = now + grace;
   entry.give_up_at = entry.kill_at + kMemoryPatience;
   entry.expiry.reset();
   entry.members.ask_to_end();
   const LeaseId id = entry.lease.id;
   // What a reservation only covers ends with its time, not when its user gives it back.
   if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
-  for (const auto& [pid, command] : entry.commands) stop_command(id, pid, "its lease is over");
-  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.look_soon(gpu.uuid);
+  for (const auto& [pid, command] : entry.commands) commands_.stop(id, pid, "its lease is over");
+  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
   auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
                                      [this, id] { step_ending(id); });
   if (timer) entry.timer = std::move(*timer);
@@ -281,41 +351,29 @@ void LeaseManager::step_ending(LeaseId id) {
                  {{"lease", to_string(id)}});
       return finish(id);
     }
-    for (const LeaseGpu& gpu : entry.lease.gpus) parts_.look_soon(gpu.uuid);
+    for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
   }
   auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
                                      [this, id] { step_ending(id); });
   if (timer) entry.timer = std::move(*timer);
 }
 
-// Somebody may wait for what a filler held, and will take all of it: its last processes may have
-// allocated after the last look, and the driver may list them no more before it has taken it back.
+bool LeaseManager::holds_memory(LeaseId id) const {
+  return parts_.grants.has_dead(id) ||
+         std::any_of(listeners_.begin(), listeners_.end(),
+                     [&](const LeaseListener* each) { return each->holds_memory(id); });
+}
+
 bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
   // Nobody looks at a GPU that is lost, and nobody is given it before it is found again.
   const bool any_is_there =
       std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
                   [&](const LeaseGpu& share) { return parts_.gpus.find(share.uuid) != nullptr; });
   if (!any_is_there) return true;
-  if (parts_.holds_memory(entry.lease.id)) return false;
+  if (holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
   if (!entry.empty_since) entry.empty_since = parts_.loop.now();
-  return std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
-    const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
-    if (!gpu || !gpu->sample.error.empty()) return true;
-    if (gpu->taken < *entry.empty_since) return false;
-    Bytes listed;
-    for (const GpuProcess& process : gpu->sample.processes) {
-      if (!process.used) return true;
-      listed += *process.used;
-    }
-    return gpu->sample.used - listed <= kUnlistedNoise ||
-           parts_.loop.now() - *entry.empty_since >= kUnlistedPatience;
-  });
-}
-
-bool LeaseManager::is_alive(LeaseEntry& entry) const {
-  if (!entry.members.all_ended() || !entry.commands.empty()) return true;
-  return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
+  return has_returned(parts_.gpus, entry.lease, *entry.empty_since, parts_.loop.now());
 }
 
 void LeaseManager::check_endings() {
@@ -339,9 +397,9 @@ void LeaseManager::finish(LeaseId id) {
   parts_.grants.close(id);
   const LeaseEntry entry = std::move(it->second);
   entries_.erase(it);
-  remember_use(entry);
+  parts_.states.remember_use(entry.lease, parts_.wall_clock());
   log::info("lease gone", {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
-  parts_.on_change(entry, true);
+  tell(entry, true);
 }
 
 void LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
@@ -358,6 +416,53 @@ void LeaseManager::follow_processes() {
       if (command.members.cgroup().empty()) command.members.refresh();
     }
   }
+}
+
+void LeaseManager::check_store() {
+  while (!unremoved_.empty() && parts_.store.remove_lease(*unremoved_.begin())) {
+    unremoved_.erase(unremoved_.begin());
+  }
+  unstored_ends_.write_again([this](std::uint64_t id) { return save_end(LeaseId{id}); });
+  const auto saved = parts_.states.try_store();
+  if (!saved) return;
+  store_error_ = *saved ? std::nullopt : std::optional(saved->error());
+}
+
+void LeaseManager::arm_expiry(LeaseEntry& entry) {
+  entry.expiry.reset();
+  if (!entry.lease.ends || entry.cause || entry.lease.state == LeaseState::kExpired) return;
+  const Duration left = *entry.lease.ends - parts_.wall_clock();
+  // After a restart nobody can tell yet who uses what.
+  const Duration least = std::max(settled_at_ - parts_.loop.now(), Duration(0));
+  const Duration wait = std::max(std::clamp(left, Duration(0), kLongestTimer), least);
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSafety,
+                                     [this, id = entry.lease.id] { on_expiry(id); });
+  if (timer) entry.expiry = std::move(*timer);
+}
+
+void LeaseManager::on_expiry(LeaseId id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.cause || !it->second.lease.ends) return;
+  LeaseEntry& entry = it->second;
+  const auto this_timer = std::move(entry.expiry);
+  if (parts_.wall_clock() < *entry.lease.ends) return arm_expiry(entry);
+  const bool used = !entry.members.list().empty() || !entry.commands.empty() ||
+                    !entry.covered.list().empty() || holds_memory(id);
+  const bool lives_on = entry.lease.kind == LeaseKind::kReservation && used &&
+                        parts_.config.expired_reservation != config::Expired::kStop;
+  if (!lives_on) {
+    return end(id, EndCause::kExpired,
+               entry.lease.kind == LeaseKind::kReservation ? "its time is over"
+                                                           : "its time limit is over");
+  }
+  if (entry.lease.state == LeaseState::kExpired) return;
+  entry.lease.state = LeaseState::kExpired;
+  log::warn("a reservation is over but its GPUs are still in use", {{"lease", to_string(id)}});
+  tell(entry, false);
+}
+
+void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
+  if (const auto it = entries_.find(id); it != entries_.end()) it->second.covered.add(process);
 }
 
 }  // namespace gpurota::daemon

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
 #include "testing/memory_store.h"
 
 #include <gmock/gmock.h>
@@ -18,46 +19,38 @@ using ::testing::HasSubstr;
 using testing::MemoryStore;
 using ::testing::Pair;
 
-class LeaseManagerTest : public FakeWorldTest {
+class LeaseManagerTest : public FakeWorldTest, public LeaseListener {
  protected:
   LeaseManagerTest() { restart(); }
 
   // A new daemon on the same store and the same processes.
   void restart() {
-    manager.reset();
-    manager.emplace(parts());
+    world.reset();
+    grants.emplace();
+    world.emplace(loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); });
+    manager = &world->leases;
+    manager->add_listener(*this);
     ASSERT_TRUE(manager->restore());
   }
 
-  LeaseManager::Parts parts() {
-    grants.emplace();
-    return {loop,
-            store,
-            processes,
-            gpus,
-            *grants,
-            config,
-            [] { return WallTime(1s); },
-            [] { return std::string(32, 'a'); },
-            [this](const LeaseEntry& entry, bool gone) {
-              if (gone) last_gone = entry.lease.id;
-            },
-            [](const GpuUuid&) {},
-            [this](LeaseId) { return holds_memory; }};
+  void on_lease_change(const LeaseEntry& entry, bool gone) override {
+    if (gone) last_gone = entry.lease.id;
   }
+  bool holds_memory(LeaseId) const override { return memory_is_held; }
 
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
     AcquireRequest request;
     request.uid = 1000;
     request.process = processes.id_of(pid);
     if (memory) request.placement.memory = SizeSpec{*memory, 0};
-    return manager->acquire(request);
+    return world->queue.acquire(request);
   }
 
   MemoryStore store;
   std::optional<lease::GrantBook> grants;
-  std::optional<LeaseManager> manager;
-  bool holds_memory = false;
+  std::optional<LeaseWorld> world;
+  LeaseManager* manager = nullptr;
+  bool memory_is_held = false;
   LeaseId last_gone;
 };
 
@@ -66,7 +59,7 @@ TEST_F(LeaseManagerTest, ALeaseIsStoredBeforeItsUserHearsOfIt) {
   const auto lease = acquire(gib(8), cli);
   ASSERT_TRUE(lease);
   EXPECT_THAT(store.leases(), Contains(Pair((*lease)->lease.id, ::testing::_)));
-  EXPECT_EQ(manager->rooms().front().reserved, gib(8));
+  EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
 }
 
 TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
@@ -131,11 +124,11 @@ TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
   ASSERT_TRUE(manager->start(id, command, false));
-  holds_memory = true;
+  memory_is_held = true;
   processes.die(command);
   loop.advance(4700ms);
-  EXPECT_EQ(manager->rooms().front().reserved, gib(8));
-  holds_memory = false;
+  EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
+  memory_is_held = false;
   manager->check_endings();
   EXPECT_TRUE(manager->entries().empty());
 }
@@ -147,7 +140,7 @@ TEST_F(LeaseManagerTest, AFillerIsGoneWhenALaterLookShowsThatItsMemoryIsBack) {
   request.uid = 1000;
   request.process = processes.id_of(processes.spawn());
   request.kind = LeaseKind::kFiller;
-  const LeaseId id = (*manager->acquire(request))->lease.id;
+  const LeaseId id = (*world->queue.acquire(request))->lease.id;
   const pid_t command = processes.spawn({.parent = request.process.pid});
   ASSERT_TRUE(manager->start(id, command, false));
   manager->end(id, EndCause::kReleased, "somebody needs its GPU");
@@ -162,7 +155,7 @@ TEST_F(LeaseManagerTest, AFillerIsGoneWhenALaterLookShowsThatItsMemoryIsBack) {
   gpu->sample.used = mib(300);
   loop.advance(50ms);
   EXPECT_FALSE(manager->find(id));
-  EXPECT_EQ(manager->gpu_state(kGpu).idle_since, WallTime()) << "for others it was idle";
+  EXPECT_EQ(world->states.of(kGpu).idle_since, WallTime()) << "for others it was idle";
 }
 
 TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
@@ -171,11 +164,11 @@ TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
   request.uid = 1000;
   request.process = processes.id_of(processes.spawn());
   request.kind = LeaseKind::kFiller;
-  const LeaseId filler = (*manager->acquire(request))->lease.id;
+  const LeaseId filler = (*world->queue.acquire(request))->lease.id;
   request.kind = LeaseKind::kRun;
-  EXPECT_TRUE(manager->check_user_limit(request, false));
+  EXPECT_TRUE(world->allowances.check(request, false, {}));
   config.filler.count_against_limits = true;
-  EXPECT_FALSE(manager->check_user_limit(request, false));
+  EXPECT_FALSE(world->allowances.check(request, false, {}));
   EXPECT_TRUE(manager->find(filler));
 }
 
@@ -242,7 +235,7 @@ TEST_F(LeaseManagerTest, ARestartLosesNothing) {
   restart();
   ASSERT_TRUE(manager->find(id));
   EXPECT_FALSE(manager->find(id)->cause);
-  EXPECT_EQ(manager->rooms().front().reserved, gib(8));
+  EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
   EXPECT_TRUE(grants->find(id, kGpu));
   processes.die(command);
   loop.advance(50ms);
@@ -317,36 +310,36 @@ TEST_F(LeaseManagerTest, AfterARebootNothingOfTheOldLeasesIsTouched) {
 TEST_F(LeaseManagerTest, ALimitCanBeChangedWhileItRuns) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
-  ASSERT_TRUE(manager->update(id, {SizeSpec{gib(4), 0}, std::nullopt, "smaller"}));
+  ASSERT_TRUE(world->updates.update(id, {SizeSpec{gib(4), 0}, std::nullopt, "smaller"}));
   EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
   EXPECT_EQ(store.leases().at(id).note, "smaller");
-  EXPECT_EQ(manager->update(id, {SizeSpec{gib(25), 0}, {}, {}}).error().code, Code::kLimit);
-  EXPECT_EQ(manager->update(id, {{}, SizeSpec{gib(5), 0}, {}}).error().code, Code::kInvalid);
+  EXPECT_EQ(world->updates.update(id, {SizeSpec{gib(25), 0}, {}, {}}).error().code, Code::kLimit);
+  EXPECT_EQ(world->updates.update(id, {{}, SizeSpec{gib(5), 0}, {}}).error().code, Code::kInvalid);
   store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
-  EXPECT_FALSE(manager->update(id, {SizeSpec{gib(2), 0}, {}, {}}));
+  EXPECT_FALSE(world->updates.update(id, {SizeSpec{gib(2), 0}, {}, {}}));
   EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
 }
 
 TEST_F(LeaseManagerTest, AnExclusiveLeaseHasNoLimitToChange) {
   const LeaseId id = (*acquire(std::nullopt, processes.spawn()))->lease.id;
-  EXPECT_EQ(manager->update(id, {SizeSpec{gib(4), 0}, {}, {}}).error().code, Code::kInvalid);
+  EXPECT_EQ(world->updates.update(id, {SizeSpec{gib(4), 0}, {}, {}}).error().code, Code::kInvalid);
 }
 
 TEST_F(LeaseManagerTest, ANewPriorityIsStoredAndBoundedUnlessAnAdministratorGivesIt) {
   const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
   UpdateRequest request;
   request.priority = 5;
-  const auto refused = manager->update(id, request);
+  const auto refused = world->updates.update(id, request);
   EXPECT_EQ(refused.error().code, Code::kLimit) << "the default allows 0";
   EXPECT_THAT(refused.error().message, HasSubstr("priorities up to 0"));
   request.beyond_limits = true;
-  ASSERT_TRUE(manager->update(id, request));
+  ASSERT_TRUE(world->updates.update(id, request));
   EXPECT_EQ(store.leases().at(id).priority, 5);
   request.beyond_limits = false;
   request.priority = 3;
-  EXPECT_TRUE(manager->update(id, request)) << "less than an administrator has given";
+  EXPECT_TRUE(world->updates.update(id, request)) << "less than an administrator has given";
   request.priority = -10;
-  EXPECT_TRUE(manager->update(id, request));
+  EXPECT_TRUE(world->updates.update(id, request));
   restart();
   EXPECT_EQ(manager->find(id)->lease.priority, -10);
 }
@@ -355,29 +348,29 @@ TEST_F(LeaseManagerTest, OnlyALeaseThatTakesTurnsHasAQuantum) {
   const LeaseId slice = (*acquire(gib(8), processes.spawn()))->lease.id;
   UpdateRequest request;
   request.quantum = 2000ms;
-  EXPECT_EQ(manager->update(slice, request).error().code, Code::kInvalid);
+  EXPECT_EQ(world->updates.update(slice, request).error().code, Code::kInvalid);
   AcquireRequest swap;
   swap.uid = 1000;
   swap.process = processes.id_of(processes.spawn());
   swap.placement.swap = true;
   swap.quantum = 5000ms;
-  const auto made = manager->acquire(swap);
+  const auto made = world->queue.acquire(swap);
   ASSERT_TRUE(made) << made.error().error.message;
   const LeaseId id = (*made)->lease.id;
   restart();
   EXPECT_EQ(manager->find(id)->lease.quantum, 5000ms);
-  ASSERT_TRUE(manager->update(id, request));
+  ASSERT_TRUE(world->updates.update(id, request));
   EXPECT_EQ(store.leases().at(id).quantum, 2000ms);
 }
 
 TEST_F(LeaseManagerTest, WhereSoftLimitsMoveMemoryOutASliceCanHaveNone) {
   config.soft_limit.policy = config::SoftLimit::Policy::kEvict;
   const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
-  const auto refused = manager->update(id, {{}, SizeSpec{gib(4), 0}, {}});
+  const auto refused = world->updates.update(id, {{}, SizeSpec{gib(4), 0}, {}});
   EXPECT_EQ(refused.error().code, Code::kInvalid);
   EXPECT_THAT(refused.error().message, HasSubstr("which a slice does not allow"));
   config.soft_limit.policy = config::SoftLimit::Policy::kThrottle;
-  EXPECT_TRUE(manager->update(id, {{}, SizeSpec{gib(4), 0}, {}}));
+  EXPECT_TRUE(world->updates.update(id, {{}, SizeSpec{gib(4), 0}, {}}));
 }
 
 TEST_F(LeaseManagerTest, OneUserCannotTakeAllLeases) {
@@ -406,7 +399,7 @@ TEST_F(LeaseManagerTest, RefusalsSayWhoHasTheMemory) {
 }
 
 TEST_F(LeaseManagerTest, AnEndThatCouldNotBeStoredIsSaidUntilItIs) {
-  holds_memory = true;  // it is not gone yet
+  memory_is_held = true;  // it is not gone yet
   const pid_t cli = processes.spawn();
   const auto lease = acquire(gib(8), cli);
   ASSERT_TRUE(lease);

@@ -1,5 +1,5 @@
-// A lease is changed while it lives: another part of lease_manager.cpp.
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_update.h"
+
 #include "daemon/leases/turn_wishes.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ Result<void> change_soft_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const 
 
 }  // namespace
 
-Result<void> LeaseManager::change_gpus(const UpdateRequest& request, Lease& lease) const {
+Result<void> LeaseUpdates::change_gpus(const UpdateRequest& request, Lease& lease) const {
   if (!request.memory && !request.soft_limit) return {};
   if (lease.exclusive()) {
     return fail(Code::kInvalid,
@@ -47,7 +47,7 @@ Result<void> LeaseManager::change_gpus(const UpdateRequest& request, Lease& leas
                     " is oversize: its limit cannot change, since host memory is reserved for it");
   }
   if (request.soft_limit) GPUROTA_TRY(check_soft_limit(parts_.config.soft_limit, lease.swap()));
-  const std::vector<lease::GpuRoom> now = rooms();
+  const std::vector<lease::GpuRoom> now = parts_.rooms.list();
   for (LeaseGpu& gpu : lease.gpus) {
     const auto room = std::find_if(
         now.begin(), now.end(), [&](const lease::GpuRoom& r) { return r.info.uuid == gpu.uuid; });
@@ -60,7 +60,7 @@ Result<void> LeaseManager::change_gpus(const UpdateRequest& request, Lease& leas
   return {};
 }
 
-Result<void> LeaseManager::change_turns(const UpdateRequest& request, Lease& lease) const {
+Result<void> LeaseUpdates::change_turns(const UpdateRequest& request, Lease& lease) const {
   if (request.quantum) {
     if (!lease.swap()) {
       return fail(
@@ -71,7 +71,7 @@ Result<void> LeaseManager::change_turns(const UpdateRequest& request, Lease& lea
   }
   if (!request.priority) return {};
   // One that an administrator has given may be lowered a little, too.
-  const UserLimits limits = parts_.limits_of ? parts_.limits_of(lease.uid) : default_limits();
+  const UserLimits limits = parts_.allowances.limits_of(lease.uid);
   const int most = std::max(limits.priority.value_or(0), lease.priority);
   if (*request.priority > most && !request.beyond_limits) {
     return fail(Code::kLimit,
@@ -83,13 +83,10 @@ Result<void> LeaseManager::change_turns(const UpdateRequest& request, Lease& lea
   return {};
 }
 
-Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.cause) {
-    return fail(Code::kGone, to_string(id) + " has ended");
-  }
-  LeaseEntry& entry = it->second;
-  Lease changed = entry.lease;
+Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) const {
+  const LeaseEntry* const entry = parts_.leases.find(id);
+  if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
+  Lease changed = entry->lease;
   GPUROTA_TRY(change_gpus(request, changed));
   GPUROTA_TRY(change_turns(request, changed));
   if (request.note) changed.note = *request.note;
@@ -97,16 +94,11 @@ Result<void> LeaseManager::update(LeaseId id, const UpdateRequest& request) {
     changed.ends = parts_.wall_clock() + *request.lasts;
     if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;
   }
-  if (!request.beyond_limits) GPUROTA_TRY(check_more(entry.lease, changed));
-  std::swap(entry.lease, changed);
-  if (auto saved = save(entry); !saved) {
-    std::swap(entry.lease, changed);
-    return saved;
+  if (!request.beyond_limits) {
+    const lease::Holding waiting = parts_.queue.held_by(entry->lease.uid);
+    GPUROTA_TRY(parts_.allowances.check_more(entry->lease, changed, waiting));
   }
-  parts_.grants.open(entry.lease);
-  arm_expiry(entry);
-  parts_.on_change(entry, false);
-  return {};
+  return parts_.leases.change(std::move(changed));
 }
 
 }  // namespace gpurota::daemon

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/leases/request_rows.h"
 #include "daemon/leases/user_allowance.h"
 
 #include <fmt/format.h>
@@ -13,6 +14,9 @@ namespace {
 
 // Carrying out a decision makes another one necessary, but not without end.
 constexpr int kMostRounds = 20;
+// Clients try to reach a daemon several times a second; who is not back by then does not wait any
+// more, or is stopped.
+constexpr Duration kComeBackWithin = std::chrono::seconds(10);
 // Not in the queue, but decided on with those who are.
 constexpr RequestId kNewcomer{UINT64_MAX};
 
@@ -36,6 +40,54 @@ QueueEntry Queue::take(RequestId id) {
   return entry;
 }
 
+Result<void> Queue::restore() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredRequest> requests,
+                           parts_.store.load_requests());
+  for (const ports::StoredRequest& stored : requests) GPUROTA_TRY(restore_one(stored));
+  if (entries_.empty()) return {};
+  auto timer = parts_.loop.add_timer(
+      parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
+        std::vector<RequestId> missing;
+        for (const QueueEntry& entry : entries_) {
+          if (!entry.here) missing.push_back(entry.id);
+        }
+        for (const RequestId id : missing) {
+          leave(id, Error{Code::kGone, 0, "it did not come back after a restart of gpurotad"});
+        }
+      });
+  if (timer) come_back_ = std::move(*timer);
+  poke();
+  return {};
+}
+
+// An error where it cannot be told whether its process lives.
+Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
+  const RequestId id = stored.id;
+  const auto drop = [&](const char* why) -> Result<void> {
+    log::info("request is dropped", {{"request", to_string(id)}, {"reason", why}});
+    if (auto removed = parts_.store.remove_request(id); !removed) {
+      log::error("cannot remove a request from the store, ignoring",
+                 {{"request", to_string(id)}, {"error", removed.error().message}});
+    }
+    return {};
+  };
+  if (stored.boot_id != parts_.processes.boot_id()) return drop("the machine was restarted");
+  GPUROTA_ASSIGN_OR_RETURN(auto holder,
+                           unless_gone(track(parts_.processes, stored.holder, [this, id] {
+                             leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
+                           })));
+  if (!holder) return drop("the process that waited ended while the daemon was away");
+  QueueEntry entry;
+  entry.id = id;
+  entry.since = stored.since;
+  entry.here = false;
+  entry.holder = std::move(*holder);
+  entry.asked = asked_of(stored);
+  log::info("request restored", {{"request", to_string(id)}});
+  entries_.push_back(std::move(entry));
+  return {};
+}
+
 std::optional<RequestId> Queue::held_for(const GpuUuid& gpu) const {
   const auto it = held_.find(gpu);
   return it == held_.end() ? std::nullopt : std::optional(it->second);
@@ -52,46 +104,54 @@ const QueueEntry* Queue::first_planned_on(const std::vector<LeaseGpu>& gpus) con
   return nullptr;
 }
 
-lease::Request Queue::request_of(RequestId id, const AcquireRequest& asked) const {
-  lease::Request request;
-  request.id = id;
-  request.kind = asked.kind;
-  request.user = parts_.processes.user_name(asked.uid);
-  request.placement = asked.placement;
-  request.placement.preferred = parts_.leases.last_gpus(asked.uid);
-  request.lasts = asked.lasts;
-  // What is not enforced is no promise to others.
-  if (asked.kind == LeaseKind::kReservation && !parts_.leases.ends_are_enforced()) {
-    request.lasts.reset();
-  }
-  return request;
-}
-
-std::vector<lease::Request> Queue::requests() const {
+std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) const {
+  const auto request_of = [this](RequestId id, const AcquireRequest& asked) {
+    lease::Request request;
+    request.id = id;
+    request.kind = asked.kind;
+    request.user = parts_.processes.user_name(asked.uid);
+    request.placement = asked.placement;
+    request.placement.preferred = parts_.states.last_gpus(asked.uid);
+    request.lasts = asked.lasts;
+    // What is not enforced is no promise to others.
+    const bool enforced = parts_.config.expired_reservation != config::Expired::kKeep;
+    if (asked.kind == LeaseKind::kReservation && !enforced) request.lasts.reset();
+    return request;
+  };
   std::vector<lease::Request> requests;
   for (const QueueEntry& entry : entries_) {
     requests.push_back(request_of(entry.id, entry.asked));
     requests.back().keeps = entry.keeping.keeps();
   }
+  if (newcomer) requests.push_back(request_of(kNewcomer, *newcomer));
   return requests;
 }
 
 lease::QueueDecision Queue::decide(const std::vector<lease::Request>& requests) const {
-  return lease::decide({requests, parts_.leases.rooms(), parts_.leases.occupants(), topology_},
-                       parts_.wall_clock());
+  return lease::decide(
+      {requests, parts_.rooms.list(), parts_.rooms.occupants(), parts_.rooms.topology()},
+      parts_.wall_clock());
 }
 
-tl::expected<std::vector<LeaseGpu>, lease::Refusal> Queue::choose(const AcquireRequest& asked) {
-  Answer answer = ask(asked);
+tl::expected<const LeaseEntry*, lease::Refusal> Queue::acquire(const AcquireRequest& request) {
+  const auto within = parts_.allowances.check(request, false, held_by(request.uid));
+  if (!within) return refuse(within.error());
+  Answer answer = ask(request);
   if (answer.refusal) return tl::unexpected(std::move(*answer.refusal));
-  return std::move(answer.gpus);
+  return make(request, std::move(answer.gpus));
+}
+
+tl::expected<const LeaseEntry*, lease::Refusal> Queue::make(const AcquireRequest& request,
+                                                            std::vector<LeaseGpu> gpus) {
+  if (auto counted = parts_.allowances.count_new(request); !counted) {
+    return refuse(counted.error());
+  }
+  return parts_.leases.make(request, std::move(gpus), std::nullopt);
 }
 
 bool Queue::make_way(const AcquireRequest& asked) {
   settle();
-  std::vector<lease::Request> all = requests();
-  all.push_back(request_of(kNewcomer, asked));
-  const lease::QueueDecision decision = decide(all);
+  const lease::QueueDecision decision = decide(requests(&asked));
   for (const lease::Waiting& waiting : decision.waiting) {
     if (waiting.request != kNewcomer || !waiting.way_made) continue;
     const std::string user = display_text(parts_.processes.user_name(asked.uid), 32);
@@ -106,14 +166,12 @@ bool Queue::make_way(const AcquireRequest& asked) {
 
 Queue::Answer Queue::ask(const AcquireRequest& asked) {
   settle();
-  std::vector<lease::Request> all = requests();
-  all.push_back(request_of(kNewcomer, asked));
-  lease::QueueDecision decision = decide(all);
+  lease::QueueDecision decision = decide(requests(&asked));
   for (lease::Grant& grant : decision.grants) {
     if (grant.request == kNewcomer) return {std::move(grant.gpus), {}, false};
   }
   // Why not: the machine's state tells more than the queue, unless it is the queue.
-  auto rooms = parts_.leases.rooms();
+  auto rooms = parts_.rooms.list();
   const lease::Waiting* waiting = nullptr;
   for (const lease::Waiting& each : decision.waiting) {
     if (each.request == kNewcomer) waiting = &each;
@@ -124,7 +182,7 @@ Queue::Answer Queue::ask(const AcquireRequest& asked) {
     }
   }
   const bool way_is_made = waiting && waiting->way_made;
-  auto placed = lease::place(asked.placement, rooms, topology_);
+  auto placed = lease::place(asked.placement, rooms, parts_.rooms.topology());
   if (!placed) return {{}, std::move(placed).error(), way_is_made};
   lease::Refusal refusal{{Code::kNoGpu, 0, "the free GPUs are kept for requests that came first"},
                          0,
@@ -153,21 +211,20 @@ std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
 
 tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& request) {
   if (auto place = known(request)) return *place;
-  if (auto within = parts_.leases.check_user_limit(request, false); !within) {
-    return refuse(within.error());
-  }
+  const auto check = [&](bool waits) {
+    return parts_.allowances.check(request, waits, held_by(request.uid));
+  };
+  if (auto within = check(false); !within) return refuse(within.error());
   Answer answer = ask(request);
   if (!answer.refusal) {
-    auto made = parts_.leases.make(request, std::move(answer.gpus), std::nullopt);
+    auto made = make(request, std::move(answer.gpus));
     if (!made) return tl::unexpected(std::move(made).error());
     return Place{*made, nullptr};
   }
   const bool may_wait =
       answer.refusal->error.code == Code::kNoGpu && (!request.at_once || answer.way_is_made);
   if (!may_wait) return tl::unexpected(std::move(*answer.refusal));
-  if (auto within = parts_.leases.check_user_limit(request, !request.at_once); !within) {
-    return refuse(within.error());
-  }
+  if (auto within = check(!request.at_once); !within) return refuse(within.error());
   return add(request);
 }
 
@@ -185,7 +242,7 @@ lease::Holding Queue::held_by(uid_t uid) const {
 }
 
 tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& request) {
-  if (auto counted = parts_.leases.count_new(request); !counted) return refuse(counted.error());
+  if (auto counted = parts_.allowances.count_new(request); !counted) return refuse(counted.error());
   const auto id = parts_.store.next_request_id();
   if (!id) {
     parts_.leases.check_store();
@@ -200,30 +257,11 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   });
   if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
   entry.holder = std::move(*holder);
-  ports::StoredRequest row;
-  row.id = *id;
-  row.uid = request.uid;
-  row.kind = to_string(request.kind);
-  row.ticket = request.ticket;
-  row.since = entry.since;
-  row.count = request.placement.count;
-  row.gpus = request.placement.gpus;
-  row.memory = request.placement.memory;
-  row.soft_limit = request.placement.soft_limit;
-  row.lasts = request.lasts;
-  row.threshold = request.placement.threshold;
-  row.take_over = request.placement.take_over.has_value();
-  row.as_name = request.as_name;
-  row.note = request.note;
-  row.command = request.command;
-  row.holder = entry.holder.id;
-  row.boot_id = parts_.processes.boot_id();
-  row.swap = request.placement.swap;
-  row.oversize = request.placement.oversize;
-  row.priority = request.priority;
-  row.quantum = request.quantum;
   // One that does not wait does not wait for another daemon either.
-  if (auto saved = request.at_once ? Result<void>() : parts_.store.save_request(row); !saved) {
+  if (auto saved = request.at_once
+                       ? Result<void>()
+                       : parts_.store.save_request(row_of(entry, parts_.processes.boot_id()));
+      !saved) {
     return refuse(std::move(saved).error().context("cannot store the request"));
   }
   entries_.push_back(std::move(entry));
@@ -244,7 +282,7 @@ void Queue::leave(RequestId id, const Error& why) {
     log::error("cannot remove a request from the store, the next start will",
                {{"request", to_string(id)}, {"error", removed.error().message}});
   }
-  parts_.on_gone(entry, why);
+  for (RequestListener* const listener : listeners_) listener->on_request_gone(entry, why);
   poke();
 }
 
@@ -259,7 +297,7 @@ void Queue::poke() {
 
 void Queue::settle() {
   settle_now();
-  if (parts_.on_settled) parts_.on_settled();
+  for (RequestListener* const listener : listeners_) listener->on_settled();
 }
 
 void Queue::settle_now() {
@@ -293,10 +331,24 @@ bool Queue::carry_out(const lease::QueueDecision& decision) {
     const QueueEntry* entry = find(waiting.request);
     if (!entry) continue;
     const std::string user = display_text(parts_.processes.user_name(entry->asked.uid), 32);
-    parts_.leases.yield_expired(waiting.planned,
-                                fmt::format("{} ({})", user, to_string(entry->id)));
+    yield_expired(waiting.planned, fmt::format("{} ({})", user, to_string(entry->id)));
   }
   return !decision.grants.empty() || !decision.impossible.empty();
+}
+
+void Queue::yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom) {
+  if (parts_.config.expired_reservation != config::Expired::kYield) return;
+  std::vector<LeaseId> yielding;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const bool there = std::any_of(
+        gpus.begin(), gpus.end(),
+        [&lease = entry.lease](const auto& gpu) { return lease.find_gpu(gpu) != nullptr; });
+    if (there && entry.lease.state == LeaseState::kExpired) yielding.push_back(id);
+  }
+  for (const LeaseId id : yielding) {
+    parts_.leases.end(id, EndCause::kExpired,
+                      "its time was over, and " + to_whom + " waits for its GPUs");
+  }
 }
 
 void Queue::grant(const lease::Grant& grant) {
@@ -307,16 +359,19 @@ void Queue::grant(const lease::Grant& grant) {
     log::info("request is served", {{"request", to_string(entry.id)},
                                     {"uid", entry.asked.uid},
                                     {"lease", to_string((*made)->lease.id)}});
-    return parts_.on_granted(entry, **made);
+    for (RequestListener* const each : listeners_) each->on_request_granted(entry, **made);
+    return;
   }
   log::error("a request cannot be served",
              {{"request", to_string(entry.id)}, {"error", made.error().error.message}});
   (void)parts_.store.remove_request(entry.id);
-  parts_.on_gone(entry, made.error().error);
+  for (RequestListener* const listener : listeners_) {
+    listener->on_request_gone(entry, made.error().error);
+  }
 }
 
 void Queue::move_out(LeaseId filler, const std::string& why) {
-  if (parts_.move_out) return parts_.move_out(filler, why);
+  if (fillers_) return fillers_->move_out(filler, why);
   parts_.leases.end(filler, EndCause::kReleased, why);
 }
 
@@ -388,7 +443,9 @@ void Queue::remember(const lease::QueueDecision& decision) {
     it->waiting = waiting;
   }
   for (const RequestId id : changed) {
-    if (const QueueEntry* entry = find(id)) parts_.on_change(*entry);
+    for (RequestListener* const listener : listeners_) {
+      if (const QueueEntry* entry = find(id)) listener->on_request(*entry);
+    }
   }
 }
 

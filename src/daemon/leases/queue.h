@@ -1,5 +1,6 @@
-// Those who wait for a lease: taken in, kept, told, served. State thread only.
+// Who gets a lease: the one way from a request to a lease, at once or after a wait. State thread only.
 //
+// A request is checked (allowances.h), placed or queued, and made a lease by LeaseManager, which knows nothing of requests.
 // What happens is decided by lease/request_queue.h; here it is carried out. A request is in the store
 // before its user hears of it, and becomes its lease in one transaction, so that a kill -9 loses no
 // place in the queue and makes no second lease. It ends at once with the process that waits, or its
@@ -7,7 +8,8 @@
 // made meanwhile.
 #pragma once
 
-#include "core/topology.h"
+#include "daemon/leases/allowances.h"
+#include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_manager.h"
 #include "lease/keeping.h"
 #include "lease/request_queue.h"
@@ -31,29 +33,41 @@ struct QueueEntry {
   bool here = true;  // its client is connected; after a restart not yet
 };
 
-class Queue {
+// Whom requests concern. Queue calls all of them in the order in which they were added.
+class RequestListener {
  public:
+  virtual ~RequestListener() = default;
+  // A request waits, or what it waits for has changed.
+  virtual void on_request(const QueueEntry&) {}
+  // It is no more: it has become this lease, or it ended for this reason.
+  virtual void on_request_granted(const QueueEntry&, const LeaseEntry&) {}
+  virtual void on_request_gone(const QueueEntry&, const Error&) {}
+  // What is held for whom may have changed.
+  virtual void on_settled() {}
+};
+
+class Queue final : public LeaseListener {
+ public:
+  // All outlive it.
   struct Parts {
     ports::EventLoop& loop;
     ports::Store& store;
     ports::Processes& processes;
     LeaseManager& leases;
     const GpuTable& gpus;
+    const GpuStates& states;
+    const GpuRooms& rooms;
+    const Allowances& allowances;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
-    // A request waits, or what it waits for has changed.
-    std::function<void(const QueueEntry&)> on_change;
-    // It is no more: it has become this lease, or it ended for this reason.
-    std::function<void(const QueueEntry&, const LeaseEntry&)> on_granted;
-    std::function<void(const QueueEntry&, const Error&)> on_gone;
-    // What is held for whom may have changed.
-    std::function<void()> on_settled = {};
-    // A filler in the way of somebody who fits beside what of it stays.
-    std::function<void(LeaseId, const std::string& why)> move_out = {};
   };
 
   explicit Queue(Parts parts) : parts_(std::move(parts)) {}
 
+  // Hears of everything from now on, after those who were added before; it outlives this.
+  void add_listener(RequestListener& listener) { listeners_.push_back(&listener); }
+  // Until it is called, fillers in the way of somebody can only end. They outlive this.
+  void set_fillers(MovableFillers& fillers) { fillers_ = &fillers; }
   // After that of the leases.
   Result<void> restore();
 
@@ -64,9 +78,8 @@ class Queue {
   };
   // The same user with the same ticket gets what they have already.
   tl::expected<Place, lease::Refusal> enqueue(const AcquireRequest& request);
-  // For a lease that is wanted now or not at all; nobody who waits is passed. It does not wait for
-  // fillers either.
-  tl::expected<std::vector<LeaseGpu>, lease::Refusal> choose(const AcquireRequest& request);
+  // A lease now or not at all; nobody who waits is passed. It does not wait for fillers either.
+  tl::expected<const LeaseEntry*, lease::Refusal> acquire(const AcquireRequest& request);
 
   // For one that asks again by itself. True if fillers are all that is in its way: they are told to go.
   bool make_way(const AcquireRequest& request);
@@ -84,7 +97,8 @@ class Queue {
   lease::Holding held_by(uid_t uid) const;
   // The first who will start on one of these GPUs.
   const QueueEntry* first_planned_on(const std::vector<LeaseGpu>& gpus) const;
-  void set_topology(Topology topology) { topology_ = std::move(topology); }
+  // Each change may be what somebody waits for.
+  void on_lease_change(const LeaseEntry&, bool) override { poke(); }
 
  private:
   struct Answer {
@@ -93,16 +107,21 @@ class Queue {
     bool way_is_made = false;  // fillers are all that is in its way
   };
   Answer ask(const AcquireRequest& request);
+  // Within the user's allowance by now; who has waited was counted then.
+  tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
+                                                       std::vector<LeaseGpu> gpus);
   std::string who_needs(LeaseId filler, const lease::QueueDecision& decision) const;
   void move_out(LeaseId filler, const std::string& why);
   void drop_impatient(const lease::QueueDecision& decision);
-  lease::Request request_of(RequestId id, const AcquireRequest& asked) const;
-  std::vector<lease::Request> requests() const;
+  // With the newcomer, who is in the queue no more than that, at their end.
+  std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
   lease::QueueDecision decide(const std::vector<lease::Request>& requests) const;
   std::optional<Place> known(const AcquireRequest& request);
   tl::expected<Place, lease::Refusal> add(const AcquireRequest& request);
   void settle_now();
   bool carry_out(const lease::QueueDecision& decision);
+  // Ends the reservations there whose time is over, if the policy is that they yield.
+  void yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom);
   void grant(const lease::Grant& grant);
   void remember(const lease::QueueDecision& decision);
   bool look_at_keeping();
@@ -111,7 +130,8 @@ class Queue {
   QueueEntry take(RequestId id);
 
   Parts parts_;
-  Topology topology_;
+  std::vector<RequestListener*> listeners_;
+  MovableFillers* fillers_ = nullptr;
   std::vector<QueueEntry> entries_;  // in the order they came
   std::map<GpuUuid, RequestId> held_;
   bool poked_ = false;

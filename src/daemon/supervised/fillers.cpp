@@ -42,7 +42,7 @@ bool FillerWishes::may_use(const GpuUuid& gpu) const {
 Fillers::Fillers(Parts parts)
     : parts_(std::move(parts)),
       supervisor_(parts_.supervisor, ports::ProgramKind::kFiller, parts_.directory, *this) {
-  parts_.turns.on_news([this] { look_at_evictions(); });
+  parts_.turns.add_listener(*this);
 }
 
 WallTime Fillers::wall_time(TimePoint when) const {
@@ -90,7 +90,8 @@ bool Fillers::is_of_interest(const GpuUuid& gpu) const {
   });
 }
 
-Duration Fillers::grace_of(const LeaseEntry& entry) const {
+std::optional<Duration> Fillers::grace_of(const LeaseEntry& entry) const {
+  if (entry.lease.kind != LeaseKind::kFiller) return std::nullopt;
   const Duration usual = FillerWishes().grace;
   if (entry.lease.gpus.empty()) return usual;
   const auto spot = spots_.find(entry.lease.gpus.front().uuid);
@@ -103,7 +104,7 @@ filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
   filler::Sight sight;
   const GpuEntry* const entry = parts_.gpus.find(gpu);
   sight.in_service = entry && entry->sample.error.empty() && !entry->info.mig_enabled &&
-                     !parts_.leases.gpu_state(gpu).draining;
+                     !parts_.states.of(gpu).draining;
   sight.foreign = foreign;
   sight.load_percent = entry ? entry->sample.load_percent.value_or(0) : 0;
   const auto spot = spots_.find(gpu);
@@ -149,7 +150,7 @@ void Fillers::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
     return std::none_of(known.begin(), known.end(),
                         [&](const GpuProcess& process) { return process.pid == pid; });
   });
-  if (news) parts_.look_soon(gpu);
+  if (news) parts_.samples.look_soon(gpu);
 }
 
 void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
@@ -157,7 +158,7 @@ void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
   spot.turns.set_rules(rules_for(gpu));
   if (spot.turns.look(sight, parts_.loop.now())) {
     yield(gpu, reason_of(spot.turns.why()));
-  } else if (spot.moved_out && parts_.leases.gpu_state(gpu).draining) {
+  } else if (spot.moved_out && parts_.states.of(gpu).draining) {
     leave(gpu, reason_of(filler::Why::kOutOfService));
   } else if (sight.in_service && stay_is_over(gpu)) {
     if (spot.moved_out ? spot.turns.state() == filler::State::kFree
@@ -258,7 +259,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   const LeaseId id = entry.lease.id;
   const auto it = spots_.find(gpu);
   const bool away = gone || (it != spots_.end() && it->second.moved_out);
-  parts_.glimpse(gpu, away ? Duration(0) : filler::kSampleEvery);
+  parts_.samples.glimpse(gpu, away ? Duration(0) : filler::kSampleEvery);
   if (it == spots_.end()) return;
   FillerSpot& spot = it->second;
   if (!spot.lease && !gone && is_kept_by(entry, spot)) {
@@ -353,7 +354,7 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   spot.look_timer.reset();
   spot.eviction.reset();
   spot.moved_out = spot.told_to_end = false;
-  parts_.glimpse(gpu, Duration(0));
+  parts_.samples.glimpse(gpu, Duration(0));
   const auto it = entries_.find(id);
   if (it != entries_.end() && (was_out || it->second.removed)) supervisor_.settle(it->second);
 }

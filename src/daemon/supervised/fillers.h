@@ -14,6 +14,7 @@
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue.h"
 #include "daemon/supervised/supervisor.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "filler/choice.h"
@@ -81,7 +82,10 @@ struct FillerSpot {
   }
 };
 
-class Fillers final : Supervisor::Policy {
+class Fillers final : public LeaseListener,
+                      public MovableFillers,
+                      public TurnListener,
+                      Supervisor::Policy {
  public:
   // Of one user.
   static constexpr std::size_t kMostFillers = 32;
@@ -95,10 +99,10 @@ class Fillers final : Supervisor::Policy {
     LeaseManager& leases;
     TurnKeeper& turns;
     Recorder& recorder;
-    std::function<void()> poke;  // the queue: who waits may be served now
+    Queue& queue;
+    const GpuStates& states;
+    Samples& samples;
     std::function<WallTime()> wall_clock;
-    std::function<void(const GpuUuid&, Duration)> glimpse;  // look so often who computes there
-    std::function<void(const GpuUuid&)> look_soon;
     std::string directory;  // of their files
   };
 
@@ -121,16 +125,17 @@ class Fillers final : Supervisor::Policy {
   void on_failed_look(const GpuUuid& gpu);
   // Which processes compute there now: an unknown one is looked at.
   void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids);
-  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_turns_change() override { look_at_evictions(); }
 
   // Somebody needs the GPU of this filler, and fits beside what stays of it.
-  void move_out(LeaseId lease, const std::string& why);
-  std::optional<LeaseManager::Parts::Stay> stay_of(LeaseId lease) const;
+  void move_out(LeaseId lease, const std::string& why) override;
+  std::optional<Stay> stay_of(LeaseId lease) const override;
   // A look at this GPU is all that an eviction waits for.
   bool expects_look(const GpuUuid& gpu) const;
 
   // From TERM to KILL of a lease of kind filler.
-  Duration grace_of(const LeaseEntry& entry) const;
+  std::optional<Duration> grace_of(const LeaseEntry& entry) const override;
   // Whether a filler may go on this GPU some day, so that it is looked at often enough.
   bool is_of_interest(const GpuUuid& gpu) const;
 

@@ -68,7 +68,7 @@ void Fillers::start_one(const GpuUuid& gpu) {
     return;
   }
   spot.turns.on_started(now);
-  parts_.glimpse(gpu, filler::kSampleEvery);
+  parts_.samples.glimpse(gpu, filler::kSampleEvery);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
   record(proto::EventType::kFillerStarted, entry, gpu,
          fmt::format("starts on {}: nobody has used it for {} s", gpu_name(gpu), seconds));

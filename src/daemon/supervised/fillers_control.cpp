@@ -56,7 +56,7 @@ Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWis
   const auto [it, added] = entries_.emplace(id, std::move(entry));
   count_logs(it->second);
   log::info("filler added", {{"name", it->second.spec.name}, {"uid", uid}});
-  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
   return &it->second;
 }
 
@@ -93,7 +93,7 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
       leave(gpu, reason);
     }
   }
-  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.look_soon(gpu.info.uuid);
+  for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
   return supervisor_.check_stored(id, name);
 }
 
@@ -177,7 +177,7 @@ Result<void> Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid
     spot.stays_from = spot.since;
     spot.may_lack_lease = true;
     spot.turns.on_found(parts_.loop.now());
-    parts_.glimpse(gpu, filler::kSampleEvery);
+    parts_.samples.glimpse(gpu, filler::kSampleEvery);
     log::info("filler restored", {{"name", entry.spec.name}, {"gpu", gpu.value}});
     take_up_lease(entry, gpu, std::find(out.begin(), out.end(), gpu) != out.end());
   }

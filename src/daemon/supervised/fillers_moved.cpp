@@ -104,7 +104,7 @@ void Fillers::step_eviction(const GpuUuid& gpu) {
     case filler::Eviction::Step::kGoing:
       break;
   }
-  if (spot.eviction->wants_look()) parts_.look_soon(gpu);
+  if (spot.eviction->wants_look()) parts_.samples.look_soon(gpu);
   auto timer = parts_.loop.add_timer(spot.eviction->next(), ports::Urgency::kSafety,
                                      [this, gpu] { step_eviction(gpu); });
   if (timer) spot.look_timer = std::move(*timer);
@@ -120,10 +120,10 @@ void Fillers::finish_eviction(const GpuUuid& gpu) {
   spot.turns.on_moved_out(parts_.loop.now());
   // `look_timer` may be what has called.
   parts_.loop.post([this, gpu] { spots_[gpu].look_timer.reset(); });
-  parts_.glimpse(gpu, Duration(0));
+  parts_.samples.glimpse(gpu, Duration(0));
   log::info("a filler has been moved to host memory",
             {{"gpu", gpu_name(gpu)}, {"stays", to_string(spot.stays)}});
-  parts_.poke();
+  parts_.queue.poke();
 }
 
 void Fillers::bring_back(const GpuUuid& gpu) {
@@ -140,15 +140,14 @@ void Fillers::bring_back(const GpuUuid& gpu) {
   if (!spot.stays_from) spot.stays_from = now;
   supervisor_.settle(entry);
   spot.turns.on_started(now);
-  parts_.glimpse(gpu, filler::kSampleEvery);
+  parts_.samples.glimpse(gpu, filler::kSampleEvery);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
   record(proto::EventType::kFillerResumed, entry, gpu,
          fmt::format("continues on {}: nobody has used it for {} s", gpu_name(gpu), seconds));
   parts_.turns.set_aside(*spot.lease, false);
 }
 
-std::optional<LeaseManager::Parts::Stay> Fillers::stay_of(LeaseId lease) const {
-  using Stay = LeaseManager::Parts::Stay;
+std::optional<MovableFillers::Stay> Fillers::stay_of(LeaseId lease) const {
   for (const auto& [gpu, spot] : spots_) {
     if (spot.lease != lease || spot.told_to_end || !swap_lease_of(spot)) continue;
     if (spot.moved_out) return Stay{spot.stays, true};

@@ -1,10 +1,10 @@
 #include "daemon/tenants/swap_tenants.h"
 
 #include "base/log.h"
-#include "daemon/leases/limit_keeper.h"
+#include "daemon/tenants/limit_keeper.h"
+#include "daemon/tenants/swap_terms.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace gpurota::daemon {
 namespace {
@@ -13,12 +13,6 @@ namespace {
 constexpr std::size_t kMostQuestions = 4096;
 // Of messages that its socket had no room for: a tenant that reads nothing any more.
 constexpr std::size_t kMostOutbox = 4096;
-
-// Of what a library moves at a time.
-constexpr Bytes kLargestBlock = mib(64);
-// What a tenant may keep is told in such steps, so that not every allocation of anybody's changes it.
-constexpr Bytes kKeptStep = mib(256);
-constexpr Bytes kLeastKept = mib(32);
 
 std::uint32_t wire_status(sched::GrowAnswer answer) {
   switch (answer) {
@@ -38,20 +32,11 @@ std::uint32_t wire_status(sched::GrowAnswer answer) {
 
 }  // namespace
 
-SwapTenants::SwapTenants(Parts parts) : parts_(std::move(parts)) {
-  parts_.turns.set_carrier({[this](const sched::Actions& actions) { carry_out(actions); },
-                            [this](TenantId id) { return pid_of(id); },
-                            [this](TenantId id) { return has_rdma_device(id); }});
-}
-
-SwapTenants::Tenant* SwapTenants::find(TenantId id) {
-  const auto it = tenants_.find(id);
-  return it == tenants_.end() ? nullptr : it->second.get();
-}
-
-const SwapTenants::Tenant* SwapTenants::find(TenantId id) const {
-  const auto it = tenants_.find(id);
-  return it == tenants_.end() ? nullptr : it->second.get();
+SwapTenants::SwapTenants(Parts parts)
+    : parts_(std::move(parts)),
+      measures_(parts_.turns, parts_.grants),
+      reach_({parts_.loop, parts_.processes, parts_.turns, parts_.config}, tenants_) {
+  parts_.turns.set_carrier(*this);
 }
 
 pid_t SwapTenants::pid_of(TenantId id) const {
@@ -109,7 +94,7 @@ bool SwapTenants::take(TenantId id, const TenantMessage& message) {
         return false;
       },
       message);
-  if (Tenant* const left = find(id)) expect(*left);
+  if (Tenant* const left = find(id)) reach_.expect(*left);
   if (!good) {
     const auto type = std::visit([](const auto& m) { return m.header.type; }, message);
     log::warn("a tenant sent a message that is not allowed now",
@@ -136,7 +121,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
     // lower limit bounds what comes next, and what of it is out must come back.
     sched::Holding others = parts_.turns.holding(tenant.lease, memory.gpu);
     if (const Tenant* old = find(event.replaces)) {
-      if (const sched::Holding* was = holding(*old, memory).if_there()) {
+      if (const sched::Holding* was = measures_.holding(*old, memory).if_there()) {
         others.movable -= was->movable;
         others.wired -= was->wired;
         others.hosted -= was->hosted;
@@ -249,7 +234,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   ordered -= bytes + returned;
   tenant.rdma = message.failed == GPUROTA_SWAP_RDMA;
   tenant.moving.reset();
-  if (moves(tenant)) tenant.moving = parts_.loop.now();
+  if (tenant.moves()) tenant.moving = parts_.loop.now();
   if (message.direction == GPUROTA_SWAP_EVICT) {
     const Bytes clean(std::uint64_t{message.clean_pages} * GPUROTA_CLEAN_PAGE);
     parts_.turns.feed(sched::Evicted{tenant.id, memory.gpu, bytes, returned, message.failed != 0,
@@ -283,25 +268,7 @@ void SwapTenants::carry_out(const sched::SetGate& action) {
                                                              : GPUROTA_GATE_LET_ONE_THROUGH;
   tenant->gate_sent = action.seq;
   send(*tenant, message);
-  expect(*tenant);
-}
-
-void SwapTenants::Memory::take_terms(const LeaseGpu& share) {
-  limit = share.limit.value_or(Bytes());
-  soft_limit = share.soft_limit;
-  oversize = share.oversize;
-  most = std::max(limit, share.highest_limit);
-}
-
-// Blocks move whole, and a tenant takes orders one by one or several together: what it moves may be up
-// to one block more for each of them; one for the last of the orders that came before.
-void SwapTenants::Memory::allow(std::uint32_t direction, Bytes bytes) {
-  if (ordered[direction].is_zero()) {
-    excess[direction] = Bytes();
-    slack[direction] = kLargestBlock;
-  }
-  slack[direction] += kLargestBlock;
-  ordered[direction] += bytes;
+  reach_.expect(*tenant);
 }
 
 void SwapTenants::order(TenantId id, const GpuUuid& gpu, std::uint32_t direction, Bytes bytes) {
@@ -316,7 +283,7 @@ void SwapTenants::order(TenantId id, const GpuUuid& gpu, std::uint32_t direction
     if (!tenant->moving) tenant->moving = parts_.loop.now();
     tenant->memory[slot].allow(direction, bytes);
     send(*tenant, message);
-    expect(*tenant);
+    reach_.expect(*tenant);
     return;
   }
 }
@@ -340,8 +307,8 @@ void SwapTenants::carry_out(const sched::AnswerGrow& action) {
   } else if (!action.to_host.is_zero()) {
     message.status = GPUROTA_REFUSED_TO_HOST;
     message.bytes = action.to_host.count();
-  } else if (parts_.on_refusal) {
-    parts_.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
+  } else {
+    parts_.records.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
   }
   send(*tenant, message);
 }
@@ -350,89 +317,42 @@ template <class Message>
 void SwapTenants::send(Tenant& tenant, const Message& message) {
   if (!tenant.connected) return;
   const auto bytes = std::as_bytes(std::span(&message, 1));
+  using Sent = SwapWire::Sent;
   Sent sent = Sent::kFull;
-  if (tenant.outbox.empty()) sent = wire_.send(tenant.id, bytes);
+  if (tenant.outbox.empty()) sent = wire_->send(tenant.id, bytes);
   if (sent == Sent::kGone) return hang_up_soon(tenant.id, "");
   if (sent == Sent::kDone) return;
   if (tenant.outbox.size() >= kMostOutbox) return hang_up_soon(tenant.id, "it reads nothing");
   tenant.outbox.emplace_back(bytes.begin(), bytes.end());
-  wire_.wait_writable(tenant.id, true);
+  wire_->wait_writable(tenant.id, true);
 }
 
 void SwapTenants::on_writable(TenantId id) {
   Tenant* const tenant = find(id);
   while (tenant && !tenant->outbox.empty()) {
-    const Sent sent = wire_.send(id, tenant->outbox.front());
+    using Sent = SwapWire::Sent;
+    const Sent sent = wire_->send(id, tenant->outbox.front());
     if (sent == Sent::kFull) return;
     if (sent == Sent::kGone) return hang_up_soon(id, "");
     tenant->outbox.pop_front();
   }
-  if (tenant) wire_.wait_writable(id, false);
+  if (tenant) wire_->wait_writable(id, false);
 }
 
 // Not at once: whoever sends may be in the middle of a decision of several steps.
 void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
-  parts_.loop.post([this, id, why] { wire_.hang_up(id, why); });
-}
-
-// While nothing of it is out: its part of what is reserved for its lease, and of what is reserved for nobody. It is a cache:
-// nobody is refused anything for it.
-std::map<LeaseId, Bytes> SwapTenants::what_tenants_may_keep(int connected) const {
-  std::map<LeaseId, std::uint64_t> tenants;
-  for (const auto& [id, tenant] : tenants_) {
-    if (tenant->here && tenant->connected) ++tenants[tenant->lease];
-  }
-  std::map<LeaseId, Bytes> reserved = parts_.turns.turns().residency().host_reserved_by_lease();
-  Bytes spare = parts_.turns.host_budget() - parts_.turns.turns().residency().oversize();
-  for (const auto& [lease, bytes] : reserved) spare -= bytes;
-  std::map<LeaseId, Bytes> keeps;
-  for (const auto& [lease, count] : tenants) {
-    const std::uint64_t bytes =
-        reserved[lease].count() / count + spare.count() / static_cast<std::uint64_t>(connected);
-    keeps[lease] = std::max(Bytes(bytes - bytes % kKeptStep.count()), kLeastKept);
-  }
-  return keeps;
+  parts_.loop.post([this, id, why] { wire_->hang_up(id, why); });
 }
 
 void SwapTenants::update_terms() {
-  int connected = 0;
-  std::map<uid_t, int> of_user;
+  const SwapTerms terms({parts_.turns, parts_.config, parts_.users}, tenants_);
+  const TimePoint now = parts_.loop.now();
   for (const auto& [id, tenant] : tenants_) {
     if (!tenant->here || !tenant->connected) continue;
-    ++connected;
-    ++of_user[tenant->uid];
-  }
-  const std::map<LeaseId, Bytes> keeps = what_tenants_may_keep(connected);
-  for (const auto& [id, tenant] : tenants_) {
-    if (!tenant->here || !tenant->connected) continue;
-    Bytes limits;
-    for (const Memory& memory : tenant->memory) limits += memory.most;
-    const Bytes user =
-        parts_.limits_of
-            ? parts_.limits_of(tenant->uid).pinned.value_or(UserLimits::kUnlimitedBytes)
-            : UserLimits::kUnlimitedBytes;
-    const auto share = [](Bytes whole, int parts) {
-      return Bytes(whole.count() / static_cast<std::uint64_t>(parts));
-    };
-    auto terms = make_message<gpurota_msg_swap_terms>(GPUROTA_MSG_SWAP_TERMS, 0);
-    // What oversize leases have is neither theirs to evict to, nor others'.
-    const Bytes oversize = parts_.turns.turns().residency().oversize();
-    const Bytes host = std::min(parts_.turns.host_budget() - oversize, limits);
-    terms.host_bytes = host.count();
-    terms.pinned_bytes =
-        std::min({host, share(parts_.turns.pinned_budget() - oversize, connected),
-                  share(user - parts_.turns.oversize_of(tenant->uid), of_user[tenant->uid])})
-            .count();
-    terms.kept_bytes = keeps.at(tenant->lease).count();
-    terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
-    const auto turn = parts_.turns.turns().explain(tenant->lease, parts_.loop.now());
-    terms.takes_turns = tenant->makes_way || (turn && turn->takes_turns) ? 1 : 0;
-    const auto said = [](const gpurota_msg_swap_terms& t) {
-      return std::tie(t.host_bytes, t.pinned_bytes, t.kept_bytes, t.copy_all, t.takes_turns);
-    };
-    if (tenant->terms && said(*tenant->terms) == said(terms)) continue;
-    tenant->terms = terms;
-    send(*tenant, terms);
+    const gpurota_msg_swap_terms said = terms.of(*tenant, now);
+    if (tenant->terms && is_same(*tenant->terms, said)) continue;
+    tenant->terms = said;
+    send(*tenant, said);
   }
 }
 
@@ -482,6 +402,94 @@ SwapTenants::Figures SwapTenants::figures(LeaseId lease, const GpuUuid& gpu) con
 void SwapTenants::on_lease_gone(LeaseId lease) {
   std::erase_if(tenants_, [&](const auto& entry) { return entry.second->lease == lease; });
   update_terms();
+}
+
+void SwapTenants::before_look(const GpuUuid& gpu) {
+  for (const auto& [id, tenant] : tenants_) measures_.before_look(*tenant, gpu);
+}
+
+void SwapTenants::on_death(pid_t pid) {
+  std::vector<TenantId> ids;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->pid == pid && !tenant->dead) ids.push_back(id);
+  }
+  // An earlier connection of the process may be what turns know of it.
+  for (const TenantId id : ids) {
+    Tenant& tenant = *tenants_.at(id);
+    if (!tenant.here) {
+      tenants_.erase(id);
+      continue;
+    }
+    tenant.dead = true;
+    tenant.connected = false;
+    tenant.died = parts_.loop.now();
+    tenant.questions.clear();
+    tenant.delayed.clear();
+    tenant.outbox.clear();
+    tenant.asked.reset();
+    tenant.moving.reset();
+    for (const Memory& memory : tenant.memory) parts_.samples.look_soon(memory.gpu);
+    parts_.turns.feed(sched::TenantDied{id});
+  }
+  update_terms();
+}
+
+void SwapTenants::on_contexts(TenantId id, const GpuUuid& gpu, int contexts) {
+  Tenant* const tenant = find(id);
+  if (!tenant) return;
+  for (Memory& memory : tenant->memory) {
+    if (memory.gpu != gpu) continue;
+    memory.contexts = contexts;
+    memory.context_since = parts_.loop.now();
+  }
+}
+
+void SwapTenants::after_look(const GpuSample& sample, TimePoint taken) {
+  std::vector<TenantId> gone;
+  std::vector<TenantId> ids;
+  for (const auto& [id, tenant] : tenants_) ids.push_back(id);
+  for (const TenantId id : ids) {
+    Tenant* const tenant = find(id);
+    if (!tenant) continue;
+    for (Memory& memory : tenant->memory) {
+      if (memory.gpu == sample.uuid) measures_.measure(*tenant, memory, sample, taken);
+    }
+    const bool listed = std::any_of(tenant->memory.begin(), tenant->memory.end(),
+                                    [](const Memory& memory) { return memory.listed; });
+    if (tenant->dead && !listed) gone.push_back(id);
+  }
+  for (const TenantId id : gone) {
+    tenants_.erase(id);
+    parts_.turns.feed(sched::RemoveTenant{id});
+  }
+  update_terms();
+}
+
+bool SwapTenants::counts(pid_t pid) const {
+  return std::any_of(tenants_.begin(), tenants_.end(),
+                     [&](const auto& entry) { return entry.second->pid == pid; });
+}
+
+bool SwapTenants::is_about_to_tell(pid_t pid) const {
+  bool told = false;
+  for (const auto& [id, tenant] : tenants_) told |= tenant->pid == pid && tenant->here;
+  return counts(pid) && !told;
+}
+
+bool SwapTenants::has_dead(LeaseId lease) const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    return entry.second->lease == lease && entry.second->dead;
+  });
+}
+
+bool SwapTenants::expects_look(const GpuUuid& gpu) const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    return std::any_of(entry.second->memory.begin(), entry.second->memory.end(),
+                       [&](const Memory& memory) {
+                         const bool context = memory.context_since && !memory.unmeasured.is_zero();
+                         return memory.gpu == gpu && (entry.second->dead || context);
+                       });
+  });
 }
 
 }  // namespace gpurota::daemon

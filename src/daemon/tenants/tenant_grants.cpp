@@ -154,12 +154,18 @@ bool TenantServer::query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) 
   return send_message(tenant.session->fd.get(), info);
 }
 
+// By what the kernel says.
+std::optional<LeaseId> TenantServer::owner_of(pid_t pid) {
+  if (!parts_.processes.read_info(pid)) return std::nullopt;
+  return parts_.attribution.owner_of(pid).lease;
+}
+
 bool TenantServer::members(Tenant& tenant, const gpurota_msg_processes& message) {
   auto answer = make_message<gpurota_msg_processes>(GPUROTA_MSG_MEMBERS, message.header.seq);
   for (std::uint32_t i = 0; i < message.count; ++i) {
     const pid_t pid = message.pid[i];
     if (pid <= 0) continue;
-    if (lease_of(pid) != tenant.lease && parts_.owner_of(pid) != tenant.lease) continue;
+    if (lease_of(pid) != tenant.lease && owner_of(pid) != tenant.lease) continue;
     answer.pid[answer.count++] = pid;
   }
   return send_message(tenant.session->fd.get(), answer);
@@ -206,7 +212,7 @@ bool TenantServer::contexts(Tenant& tenant, const gpurota_msg_contexts& message)
   if (tenant.swap) parts_.swap.on_contexts(tenant.id, gpu, count);
   if (tenant.awaiting.size() >= GPUROTA_SLOTS) return false;
   tenant.awaiting.push_back({message.slot, message.header.seq, now});
-  parts_.look_soon(gpu);
+  parts_.samples.look_soon(gpu);
   return true;
 }
 
@@ -241,8 +247,8 @@ void TenantServer::carry_out(const lease::AddressedGrantActions& actions) {
       if (tenant->session && !send_message(tenant->session->fd.get(), grown)) {
         end_session(*tenant->session, kDoesNotRead);
       }
-      if (reply->status == lease::GrantStatus::kRefused && parts_.on_refusal) {
-        parts_.on_refusal(tenant->lease, tenant->process.pid(), gpu, tenant->last_asked);
+      if (reply->status == lease::GrantStatus::kRefused) {
+        parts_.records.on_refusal(tenant->lease, tenant->process.pid(), gpu, tenant->last_asked);
       }
     } else if (tenant->event) {
       auto recall = make_message<gpurota_msg_recall>(GPUROTA_MSG_RECALL,
@@ -273,7 +279,7 @@ void TenantServer::on_death(TenantId id) {
   const LeaseId lease = tenant->lease;
   if (tenant->swap) parts_.swap.on_death(tenant->process.pid());
   carry_out(parts_.grants.mark_dead(id, parts_.loop.now()));
-  for (const GpuUuid& gpu : tenant->slots) parts_.look_soon(gpu);
+  for (const GpuUuid& gpu : tenant->slots) parts_.samples.look_soon(gpu);
   forget_settled();
   parts_.leases.on_process_death(lease);
 }
@@ -364,7 +370,8 @@ void TenantServer::publish_all(LeaseId lease) {
 void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (!gone) {
     parts_.swap.on_lease_change(entry.lease);
-    return publish_all(entry.lease.id);
+    publish_all(entry.lease.id);
+    return carry_out(parts_.grants.recall_excess(entry.lease.id));
   }
   parts_.swap.on_lease_gone(entry.lease.id);
   for (auto left = tenants_of(entry.lease.id); const auto& [id, tenant] : left) {

@@ -33,10 +33,28 @@ bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS])
   return difference == 0;
 }
 
+// Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
+std::optional<bool> lists(const GpuTable& gpus, const Lease& lease, pid_t pid) {
+  bool looked = true;
+  for (const LeaseGpu& share : lease.gpus) {
+    const GpuEntry* const entry = gpus.find(share.uuid);
+    if (!entry || entry->taken == TimePoint{}) {
+      looked = false;
+      continue;
+    }
+    const auto& seen = entry->sample.processes;
+    if (std::any_of(seen.begin(), seen.end(), [&](const auto& p) { return p.pid == pid; })) {
+      return true;
+    }
+  }
+  return looked ? std::optional(false) : std::nullopt;
+}
+
 }  // namespace
 
 TenantServer::TenantServer(Parts parts)
     : parts_(std::move(parts)),
+      turns_(parts_.loop, *this),
       since_(parts_.loop.now()),
       doorman_(parts_.loop, {"tenant", [this] { return parts_.config.max_connections_per_user; },
                              [this](uid_t uid) {
@@ -48,23 +66,22 @@ TenantServer::TenantServer(Parts parts)
                              [this](Fd fd, ipc::Peer peer, UserBudgets::Held held) {
                                welcome(std::move(fd), std::move(peer), std::move(held));
                              }}) {
-  parts_.swap.set_wire({[this](TenantId id, std::span<const std::byte> packet) {
-                          const Tenant* tenant = find(id);
-                          if (!tenant || !tenant->event) return SwapTenants::Sent::kGone;
-                          const auto sent = ipc::send_packet(tenant->event.get(), packet);
-                          if (!sent || *sent == ipc::IoState::kClosed)
-                            return SwapTenants::Sent::kGone;
-                          return *sent == ipc::IoState::kDone ? SwapTenants::Sent::kDone
-                                                              : SwapTenants::Sent::kFull;
-                        },
-                        [this](TenantId id, bool wait) {
-                          const Tenant* tenant = find(id);
-                          if (tenant && tenant->event_source)
-                            tenant->event_source->set_writable(wait);
-                        },
-                        [this](TenantId id, const std::string& why) { hang_up(id, why); }});
+  parts_.swap.set_wire(*this);
 }
 TenantServer::~TenantServer() = default;
+
+SwapWire::Sent TenantServer::send(TenantId id, std::span<const std::byte> packet) {
+  const Tenant* const tenant = find(id);
+  if (!tenant || !tenant->event) return Sent::kGone;
+  const auto sent = ipc::send_packet(tenant->event.get(), packet);
+  if (!sent || *sent == ipc::IoState::kClosed) return Sent::kGone;
+  return *sent == ipc::IoState::kDone ? Sent::kDone : Sent::kFull;
+}
+
+void TenantServer::wait_writable(TenantId id, bool wait) {
+  const Tenant* const tenant = find(id);
+  if (tenant && tenant->event_source) tenant->event_source->set_writable(wait);
+}
 
 TenantServer::Tenant* TenantServer::find(TenantId id) const {
   const auto it = tenants_.find(id);
@@ -174,8 +191,7 @@ bool TenantServer::comes_back(const Lease& lease, const gpurota_msg_hello& hello
     if (tenant->session) return false;
     known = true;
   }
-  if (known || !parts_.holds_memory) return known;
-  return parts_.holds_memory(lease, process.pid).value_or(hello.held_count != 0);
+  return known || lists(parts_.gpus, lease, process.pid).value_or(hello.held_count != 0);
 }
 
 // The dead whose memory is not back yet take nobody's place, up to a bound of their own; nor does what
@@ -204,9 +220,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   auto added = place ? add_tenant(session, message, *entry, std::move(*place))
                      : tl::unexpected(std::move(place).error());
   if (!added && added.error().code == Code::kLimit) {
-    if (parts_.on_crowd) {
-      parts_.on_crowd(entry->lease, session.peer.process.pid, added.error().message);
-    }
+    parts_.records.on_crowd(entry->lease, session.peer.process.pid, added.error().message);
     return refuse(session, seq, GPUROTA_REFUSED_BUSY);
   }
   if (!added) {

@@ -13,16 +13,17 @@
 #include "daemon/leases/automatic_leases.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/tracked_process.h"
+#include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_messages.h"
 #include "daemon/tenants/tenant_page.h"
 #include "daemon/users/doorman.h"
+#include "daemon/users/served_turns.h"
 #include "daemon/users/user_turns.h"
 #include "lease/grant_book.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
 #include "sys/shared_page.h"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,10 +33,29 @@
 
 namespace gpurota::daemon {
 
-class SwapTenants;
-
-class TenantServer {
+// The leases of processes that are connected through libgpurota.
+class TenantLeases {
  public:
+  virtual ~TenantLeases() = default;
+  virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
+};
+
+struct TenantSession;
+
+// Whose message is read next: a connection's, or that of a tenant's event socket.
+struct TenantTurn {
+  const TenantSession* session = nullptr;
+  TenantId tenant{};
+  bool operator==(const TenantTurn&) const = default;
+};
+
+class TenantServer final : public LeaseListener,
+                           public TenantLeases,
+                           private SwapWire,
+                           private TurnClient<TenantTurn> {
+ public:
+  struct Tenant;  // only its .cpp files know more
+
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
@@ -45,29 +65,24 @@ class TenantServer {
     UserBudgets& budgets;
     AutomaticLeases& automatic;
     SwapTenants& swap;
-    // Something happened that only a look at this GPU can tell more of.
-    std::function<void(const GpuUuid&)> look_soon;
-    // Whose a process is, by what the kernel says.
-    std::function<std::optional<LeaseId>(pid_t)> owner_of;
-    // A process was refused memory: how much it asked for.
-    std::function<void(LeaseId, pid_t, const GpuUuid&, Bytes asked)> on_refusal = {};
-    // A process was refused, as its lease or the lease's user has as many as may be; `why` is what they have.
-    std::function<void(const Lease&, pid_t, const std::string& why)> on_crowd = {};
-    // Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
-    std::function<std::optional<bool>(const Lease&, pid_t)> holds_memory = {};
+    const GpuTable& gpus;
+    Samples& samples;
+    Attribution& attribution;
+    TenantRecords& records;
     // Null: what is stored is on the disk at once.
     const ports::Durability* durability = nullptr;
   };
 
   explicit TenantServer(Parts parts);
-  ~TenantServer();
+  ~TenantServer() override;
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
 
   // Says to tenants what the grant book decided.
   void carry_out(const lease::AddressedGrantActions& actions);
   // A lease has changed or is gone: the pages, and the connections.
-  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  bool holds_memory(LeaseId lease) const override { return parts_.swap.has_dead(lease); }
   // Before a look at `gpu`: remembers what the tenants say they use.
   void before_look(const GpuUuid& gpu);
   // After it: feeds the grant book. `outsiders` by lease: held by processes that are no tenants.
@@ -80,15 +95,14 @@ class TenantServer {
   // Tells programs of leases that the disk has now.
   void on_durability(const ports::Durability::News& news);
 
-  std::optional<LeaseId> lease_of(pid_t pid) const;
+  std::optional<LeaseId> lease_of(pid_t pid) const override;
   // What the process says of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
   // The slack that others of the lease hold and the lease could call back; of nobody: all have.
   Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
 
  private:
-  struct Session;
-  struct Tenant;
+  using Session = TenantSession;
 
   void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
   void on_session(Session& session, unsigned events);
@@ -96,20 +110,15 @@ class TenantServer {
   // One message.
   void read_session(Session& session);
   void read_event(TenantId id);
-  // A connection, or a tenant's event socket.
-  struct Turn {
-    const Session* session = nullptr;
-    TenantId tenant{};
-    bool operator==(const Turn&) const = default;
-  };
   void want_turn(Session& session);
   void want_turn(Tenant& tenant);
-  void add_turn(uid_t user, Turn turn);
-  void serve_turns();
+  void serve(const TenantTurn& turn) override;
   void serve_session(Session& session);
   void serve_event(TenantId id);
   bool take_event(Tenant& tenant, const TenantMessage& message);
-  void hang_up(TenantId id, const std::string& why);
+  Sent send(TenantId id, std::span<const std::byte> packet) override;
+  void wait_writable(TenantId id, bool wait) override;
+  void hang_up(TenantId id, const std::string& why) override;
   // False if the connection is to be ended.
   bool handle(Session& session, const TenantMessage& message);
   void hello(Session& session, const gpurota_msg_hello& hello);
@@ -133,6 +142,7 @@ class TenantServer {
   bool ask(Tenant& tenant, const gpurota_msg_query& message);
   void answer_asked(TenantId id);
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
+  std::optional<LeaseId> owner_of(pid_t pid);
   bool members(Tenant& tenant, const gpurota_msg_processes& message);
   bool open(Tenant& tenant, const gpurota_msg_open& message);
   std::uint32_t bring_together(Tenant& opener, const gpurota_msg_open& message, Fd* end);
@@ -167,9 +177,7 @@ class TenantServer {
   std::map<LeaseId, std::map<TenantId, Tenant*>> of_lease_;
   std::multimap<pid_t, Tenant*> of_process_;  // the dead included
   std::set<TenantId> dead_;
-  UserTurns<Turn> turns_;
-  Fd turns_wake_;  // an eventfd: somebody waits for a turn
-  ports::EventLoop::SourcePtr turns_source_;
+  ServedTurns<TenantTurn, UserTurns<TenantTurn>> turns_;
   std::uint64_t last_id_ = 0;
   const TimePoint since_;
   Doorman doorman_;

@@ -17,14 +17,14 @@ struct TenantServer::Place {
 };
 
 // One CALL connection. It becomes a tenant's with a good HELLO. Only end_ended_sessions() destroys one.
-struct TenantServer::Session {
+struct TenantSession {
   UserBudgets::Held descriptor;
   Fd fd;  // empty: it has ended
   ipc::Peer peer;
   ports::EventLoop::SourcePtr source;
   ports::EventLoop::SourcePtr hello_deadline;
   ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
-  Tenant* tenant = nullptr;
+  TenantServer::Tenant* tenant = nullptr;
   bool queued = false;  // waits for its turn
   // Its lease, said when the disk has the changes up to `upto`.
   struct Unsaid {

@@ -2,20 +2,10 @@
 #include "daemon/tenants/tenant_server_parts.h"
 #include "ipc/packet.h"
 
-#include <array>
-#include <cerrno>
-#include <cstdint>
-
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace gpurota::daemon {
 namespace {
-
-// So long, or so many, are served at once; then the loop looks after everything else.
-constexpr Duration kSlice = std::chrono::microseconds(500);
-constexpr int kMostInASlice = 64;
 
 bool has_gone(unsigned events) { return (events & (EPOLLHUP | EPOLLERR)) != 0; }
 
@@ -28,17 +18,13 @@ void pause(ports::EventLoop::SourcePtr& source, bool gone) {
 }  // namespace
 
 Result<void> TenantServer::listen(const std::string& path, const ipc::ListenOptions& options) {
-  turns_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!turns_wake_) return fail_errno("cannot make an eventfd", errno);
-  GPUROTA_ASSIGN_OR_RETURN(turns_source_,
-                           parts_.loop.watch_fd(turns_wake_.get(), false, ports::Urgency::kClient,
-                                                [this](unsigned) { serve_turns(); }));
+  GPUROTA_TRY(turns_.start());
   return doorman_.listen(path, options);
 }
 
 void TenantServer::on_session(Session& session, unsigned events) {
   if (!session.fd) return;
-  if (!session.queued && turns_.goes_first(session.peer.uid, parts_.loop.now())) {
+  if (!session.queued && turns_.turns().goes_first(session.peer.uid, parts_.loop.now())) {
     return read_session(session);
   }
   pause(session.source, has_gone(events));
@@ -50,7 +36,7 @@ void TenantServer::on_event_socket(TenantId id, unsigned events) {
   if (!tenant) return;
   if ((events & EPOLLOUT) != 0) parts_.swap.on_writable(id);
   if ((events & ~unsigned{EPOLLOUT}) == 0 || !find(id) || !tenant->event) return;
-  if (!tenant->event_queued && turns_.goes_first(tenant->user, parts_.loop.now())) {
+  if (!tenant->event_queued && turns_.turns().goes_first(tenant->user, parts_.loop.now())) {
     return read_event(id);
   }
   pause(tenant->event_source, has_gone(events));
@@ -59,38 +45,20 @@ void TenantServer::on_event_socket(TenantId id, unsigned events) {
 
 void TenantServer::want_turn(Session& session) {
   if (std::exchange(session.queued, true)) return;
-  add_turn(session.peer.uid, {&session, {}});
+  turns_.add(session.peer.uid, {&session, {}});
 }
 
 void TenantServer::want_turn(Tenant& tenant) {
   if (std::exchange(tenant.event_queued, true)) return;
-  add_turn(tenant.user, {nullptr, tenant.id});
+  turns_.add(tenant.user, {nullptr, tenant.id});
 }
 
-void TenantServer::add_turn(uid_t user, Turn turn) {
-  const std::uint64_t one = 1;
-  if (turns_.empty()) (void)!::write(turns_wake_.get(), &one, sizeof one);
-  turns_.add(user, turn);
-}
-
-// Called back for as long as somebody waits.
-void TenantServer::serve_turns() {
-  const TimePoint begun = parts_.loop.now();
-  TimePoint at = begun;
-  for (int served = 0; served < kMostInASlice && at - begun < kSlice; ++served) {
-    const auto turn = turns_.next();
-    if (!turn) break;
-    if (turn->key.session) {
-      serve_session(*sessions_.at(turn->key.session));
-    } else {
-      serve_event(turn->key.tenant);
-    }
-    const TimePoint done = parts_.loop.now();
-    turns_.charge(turn->user, done - at);
-    at = done;
+void TenantServer::serve(const TenantTurn& turn) {
+  if (turn.session) {
+    serve_session(*sessions_.at(turn.session));
+  } else {
+    serve_event(turn.tenant);
   }
-  std::uint64_t count = 0;
-  if (turns_.empty()) (void)!::read(turns_wake_.get(), &count, sizeof count);
 }
 
 void TenantServer::serve_session(Session& session) {

@@ -68,7 +68,7 @@ sched::LeaseTerms TurnKeeper::terms_of(const Lease& lease) const {
   }
   terms.priority = lease.priority;
   if (lease.quantum) terms.quantum = *lease.quantum;
-  const int weight = parts_.limits_of ? parts_.limits_of(lease.uid).weight.value_or(100) : 100;
+  const int weight = parts_.users.limits_of(lease.uid).weight.value_or(100);
   terms.weight = static_cast<unsigned>(std::max(weight, 1));
   return terms;
 }
@@ -98,8 +98,8 @@ void TurnKeeper::refresh() {
   }
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     const GpuUuid& uuid = gpu.info.uuid;
-    sched::GpuSettings wanted = for_turns(
-        gpu.info, settings_of(gpu.info, parts_.config.turns, parts_.leases.gpu_state(uuid)));
+    sched::GpuSettings wanted =
+        for_turns(gpu.info, settings_of(gpu.info, parts_.config.turns, parts_.states.of(uuid)));
     const auto known = applied_.find(uuid);
     if (known != applied_.end() && known->second == wanted) continue;
     if (const auto set = turns_.set_gpu(wanted); !set) {
@@ -119,8 +119,7 @@ void TurnKeeper::refresh() {
 Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) const {
   const Bytes promised = slices(gpu.uuid);
   const Bytes needed = need(gpu.uuid).most;
-  const GpuSettings before =
-      settings_of(gpu, parts_.config.turns, parts_.leases.gpu_state(gpu.uuid));
+  const GpuSettings before = settings_of(gpu, parts_.config.turns, parts_.states.of(gpu.uuid));
   // What does not fit already is no reason against anything else that is set.
   if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
     return fail(
@@ -134,7 +133,8 @@ Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) 
   return trial.set_gpu(for_turns(gpu, settings));
 }
 
-Result<void> TurnKeeper::admit(const Lease& lease) {
+Result<void> TurnKeeper::check_new(const Lease& lease) {
+  if (!lease.swap()) return {};
   refresh();
   GPUROTA_TRY(check_pinned(lease));
   return turns_.add_lease(terms_of(lease));
@@ -152,9 +152,7 @@ Bytes TurnKeeper::oversize_of(uid_t uid) const {
 Result<void> TurnKeeper::check_pinned(const Lease& lease) const {
   const Bytes wanted = lease.oversize();
   if (wanted.is_zero()) return {};
-  const Bytes user = parts_.limits_of
-                         ? parts_.limits_of(lease.uid).pinned.value_or(UserLimits::kUnlimitedBytes)
-                         : UserLimits::kUnlimitedBytes;
+  const Bytes user = parts_.users.limits_of(lease.uid).pinned.value_or(UserLimits::kUnlimitedBytes);
   const Bytes left = pinned_budget() - turns_.residency().oversize();
   const Bytes of_user = user - oversize_of(lease.uid);
   if (wanted <= std::min(left, of_user)) return {};
@@ -217,12 +215,12 @@ void TurnKeeper::becomes_tenant(pid_t pid) {
 
 void TurnKeeper::take(const sched::Actions& actions) {
   ++changes_;
-  if (carrier_.carry_out && !actions.empty()) carrier_.carry_out(actions);
+  if (carrier_ && !actions.empty()) carrier_->carry_out(actions);
   for (const sched::Action& action : actions) {
     if (const auto* trouble = std::get_if<sched::ReportTrouble>(&action)) report(*trouble);
   }
   schedule();
-  if (news_) news_();
+  for (TurnListener* const listener : listeners_) listener->on_turns_change();
 }
 
 void TurnKeeper::schedule() {
@@ -246,7 +244,7 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
     case sched::Trouble::kUnreachable:
       return fmt::format("{} holds what others wait for, and {} of it is stopped", lease, process);
     case sched::Trouble::kMoveFailed:
-      if (carrier_.has_rdma_device && carrier_.has_rdma_device(trouble.tenant)) {
+      if (carrier_ && carrier_->has_rdma_device(trouble.tenant)) {
         return fmt::format(
             "memory of {} does not move: {} has an RDMA device open (InfiniBand, GPUDirect "
             "Storage, "
@@ -276,7 +274,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   const auto [told, fresh] = told_.try_emplace({trouble.trouble, trouble.lease, trouble.gpu}, now);
   if (!fresh && now < told->second + kSayAgain && !trouble.stop) return;
   told->second = now;
-  const pid_t pid = carrier_.pid_of ? carrier_.pid_of(trouble.tenant) : 0;
+  const pid_t pid = pid_of(trouble.tenant);
   const std::string message = describe(trouble, pid);
   const LeaseEntry* const entry = parts_.leases.find(trouble.lease);
   log::warn("turns are in trouble", {{"message", message}});
@@ -286,7 +284,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   if (entry) {
     event.lease = trouble.lease;
     event.uid = entry->lease.uid;
-    if (parts_.tell_owner) parts_.tell_owner(trouble.lease, message);
+    parts_.owners.tell_owner(trouble.lease, message);
   }
   if (trouble.trouble == sched::Trouble::kOverCapacity) event.gpu = trouble.gpu;
   if (pid > 0) event.pids = {pid};

@@ -10,11 +10,15 @@
 #include "core/lease.h"
 #include "core/user_limits.h"
 #include "daemon/gpus/gpu_settings.h"
+#include "daemon/gpus/gpu_states.h"
 #include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/lease_entry.h"
+#include "daemon/leases/owners.h"
+#include "daemon/users/users.h"
 #include "ports/event_loop.h"
 #include "sched/turns.h"
 
-#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -25,29 +29,40 @@ namespace gpurota::daemon {
 
 class LeaseManager;
 class Recorder;
-struct LeaseEntry;
 
-class TurnKeeper {
+// Who talks to the tenants.
+class TurnCarrier {
+ public:
+  virtual ~TurnCarrier() = default;
+  virtual void carry_out(const sched::Actions& actions) = 0;
+  virtual pid_t pid_of(TenantId id) const = 0;
+  // Its memory may be registered with a device: it does not move.
+  virtual bool has_rdma_device(TenantId id) const = 0;
+};
+
+// Hears when turns have changed.
+class TurnListener {
+ public:
+  virtual ~TurnListener() = default;
+  virtual void on_turns_change() = 0;
+};
+
+class TurnKeeper final : public LeaseListener, public TurnNeeds {
  public:
   struct Parts {
     ports::EventLoop& loop;
     const config::Config& config;
     const GpuTable& gpus;
+    const GpuStates& states;
     LeaseManager& leases;
     Recorder& recorder;
-    std::function<UserLimits(uid_t)> limits_of;
-    std::function<void(LeaseId, const std::string&)> tell_owner;
-  };
-  // Who talks to the tenants.
-  struct Carrier {
-    std::function<void(const sched::Actions&)> carry_out;
-    std::function<pid_t(TenantId)> pid_of;
-    // Its memory may be registered with a device: it does not move.
-    std::function<bool(TenantId)> has_rdma_device;
+    const Users& users;
+    Owners& owners;
   };
 
   explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}
-  void set_carrier(Carrier carrier) { carrier_ = std::move(carrier); }
+  // Until it is called nothing is carried out. It outlives this.
+  void set_carrier(TurnCarrier& carrier) { carrier_ = &carrier; }
 
   // What holds for each GPU now. After GPUs were found, the configuration was read, a GPU was set, or
   // a slice was made or has gone.
@@ -55,16 +70,16 @@ class TurnKeeper {
   // Whether these settings could hold for the GPU with what is there; changes nothing.
   Result<void> check(const GpuInfo& gpu, const GpuSettings& settings) const;
 
-  // A new swap lease. Refused if it could never be resident beside what others cannot move, or if host memory
+  // A new lease; one that takes turns is refused if it could never be resident beside what others cannot move, or if host memory
   // has no room for what of it is to lie there.
-  Result<void> admit(const Lease& lease);
+  Result<void> check_new(const Lease& lease) override;
   // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
   void restore(TimePoint until);
-  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
 
-  // A filler that is moved out of its GPU, and back: sched/turns.h. `on_news` whenever turns have changed.
+  // A filler that is moved out of its GPU, and back: sched/turns.h.
   void set_aside(LeaseId lease, bool aside);
-  void on_news(std::function<void()> news) { news_ = std::move(news); }
+  void add_listener(TurnListener& listener) { listeners_.push_back(&listener); }
 
   void feed(const sched::Event& event);
   // Held on the GPU by whom turns do not know.
@@ -81,15 +96,11 @@ class TurnKeeper {
   void report(const sched::ReportTrouble& trouble);
 
   // What turns need of a GPU. Fillers need none: what of them stays is counted where they are placed.
-  struct Need {
-    Bytes most;   // of one lease that has its turn, with what all cannot move
-    Bytes wired;  // what cannot be moved
-  };
-  Need need(const GpuUuid& gpu) const;
+  Need need(const GpuUuid& gpu) const override;
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
   // What counts against the lease's limit there, moved out or not, and what of it was granted.
   std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
-  pid_t pid_of(TenantId id) const { return carrier_.pid_of ? carrier_.pid_of(id) : 0; }
+  pid_t pid_of(TenantId id) const { return carrier_ ? carrier_->pid_of(id) : 0; }
   const sched::Turns& turns() const { return turns_; }
   // Grows with whatever may have changed.
   std::uint64_t changes() const { return changes_; }
@@ -109,8 +120,8 @@ class TurnKeeper {
   std::string describe(const sched::ReportTrouble& trouble, pid_t pid) const;
 
   Parts parts_;
-  Carrier carrier_;
-  std::function<void()> news_;
+  TurnCarrier* carrier_ = nullptr;
+  std::vector<TurnListener*> listeners_;
   sched::Turns turns_;
   std::uint64_t changes_ = 0;
   ports::EventLoop::SourcePtr timer_;

@@ -29,7 +29,15 @@
 
 namespace gpurota::daemon {
 
-class Users {
+// The groups that users are in.
+class UserGroups {
+ public:
+  virtual ~UserGroups() = default;
+  // By name, the primary one first. Nothing while they are not known.
+  virtual std::optional<std::vector<std::string>> group_names(uid_t uid) = 0;
+};
+
+class Users final : public UserGroups {
  public:
   static constexpr std::size_t kMostUsers = 4096;
   static constexpr Duration kFresh = std::chrono::minutes(1);
@@ -61,7 +69,7 @@ class Users {
   const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
   // By name, the primary one first; for any user, connected or not. Nothing until the account database
   // has answered, which this asks.
-  std::optional<std::vector<std::string>> group_names(uid_t uid);
+  std::optional<std::vector<std::string>> group_names(uid_t uid) override;
   std::size_t known_users() const { return users_.size(); }
 
  private:

@@ -18,11 +18,12 @@ LibraryReader::LibraryReader(ports::EventLoop& loop, std::string tenant_socket, 
 
 watch::Library LibraryReader::state_of(const watch::SeenProcess& process, bool asks) {
   if (!process.uid || process.start_ticks == 0) return watch::Library::kUnknown;
-  Known& known = known_[process.pid];
-  if (known.start_ticks != process.start_ticks) {
-    known = Known();
-    known.start_ticks = process.start_ticks;
+  const auto before = known_.find(process.pid);
+  if (before != known_.end() && before->second.start_ticks != process.start_ticks) {
+    known_.erase(before);
   }
+  Known& known = known_[process.pid];
+  known.start_ticks = process.start_ticks;
   const TimePoint now = loop_.now();
   const bool old = !known.asked || now - *known.asked >= kReadAgain;
   if (!known.reading && old) read(process.pid, *process.uid, known);

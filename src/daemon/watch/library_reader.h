@@ -16,7 +16,15 @@
 
 namespace gpurota::daemon {
 
-class LibraryReader {
+// What libgpurota does in processes that have a limit and are no tenants, as far as it is known.
+class Libraries {
+ public:
+  virtual ~Libraries() = default;
+  // `asks`: a library without a lease in its environment asks for the one that this process is in (an automatic lease).
+  virtual watch::Library state_of(const watch::SeenProcess& process, bool asks) = 0;
+};
+
+class LibraryReader final : public Libraries {
  public:
   // Runs on a worker, and may outlive us there.
   using Read = std::function<std::optional<sys::ProcessImage>(pid_t, std::uint64_t start_ticks)>;
@@ -25,9 +33,8 @@ class LibraryReader {
   LibraryReader(ports::EventLoop& loop, std::string tenant_socket,
                 Read read = sys::read_process_image);
 
-  // What was read last, if that is not too long ago; on the way reads it again. `asks`: a library
-  // without a lease in its environment asks for the one that this process is in (an automatic lease).
-  watch::Library state_of(const watch::SeenProcess& process, bool asks);
+  // What was read last, if that is not too long ago; on the way reads it again.
+  watch::Library state_of(const watch::SeenProcess& process, bool asks) override;
   // The processes that NVML lists now; the others are forgotten, and workers with nothing to do.
   void keep_only(const std::set<pid_t>& listed);
 

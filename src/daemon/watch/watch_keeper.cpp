@@ -74,7 +74,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.graphics = process.graphics;
     seen.container = owner.container;
     seen.executable = owner.executable;
-    const auto tenant = parts_.tenant_lease(process.pid);
+    const auto tenant = parts_.tenants.lease_of(process.pid);
     seen.tenant = tenant.has_value();
     seen.lease = tenant ? tenant : owner.lease;
     if (seen.lease && !parts_.leases.find(*seen.lease)) seen.lease.reset();
@@ -89,7 +89,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.limit = share->limit;
     seen.gpus = static_cast<int>(entry.lease.gpus.size());
     seen.ending = entry.cause.has_value();
-    seen.takes_all_of_user = parts_.leases.reservation_for(entry.lease.uid, sample.uuid) == id;
+    seen.takes_all_of_user = find_reservation(parts_.leases, entry.lease.uid, sample.uuid) == id;
     seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
     seen.filler = entry.lease.kind == LeaseKind::kFiller;
     look.leases.push_back(seen);
@@ -98,17 +98,30 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
   return look;
 }
 
+void WatchKeeper::on_lease_change(const LeaseEntry& entry, bool) {
+  for (const LeaseGpu& share : entry.lease.gpus) {
+    const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
+    if (!gpu || gpu->sample.processes.empty()) continue;
+    parts_.states.set_unreserved(share.uuid, unreserved(look_at(gpu->sample)));
+  }
+}
+
+watch::Library WatchKeeper::library_of(const watch::SeenProcess& process) const {
+  const LeaseEntry* const entry = process.lease ? parts_.leases.find(*process.lease) : nullptr;
+  return parts_.libraries->state_of(process, entry && entry->automatic);
+}
+
 void WatchKeeper::ask_for_libraries(watch::Look& look) {
   std::map<pid_t, watch::Library>& known = libraries_[look.gpu];
   known.clear();
-  if (!parts_.library) return;
+  if (!parts_.libraries) return;
   const TimePoint now = parts_.loop.now();
   if (!settled_) settled_ = now + parts_.config.reconnect_grace;
   for (watch::SeenProcess& process : look.processes) {
     const watch::SeenLease* const lease = watch::owning_lease(process, look);
     const bool limited = lease && lease->limit && !process.tenant;
     if (!limited || process.gone || process.graphics || process.start_ticks == 0) continue;
-    process.library = parts_.library(process);
+    process.library = library_of(process);
     if (process.library == watch::Library::kSilent && now < *settled_) {
       process.library = watch::Library::kUnknown;
     }
@@ -123,12 +136,12 @@ watch::Library WatchKeeper::library_of(const GpuUuid& gpu, pid_t pid) const {
   return process == known->second.end() ? watch::Library::kNotAsked : process->second;
 }
 
-WatchKeeper::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
+GpuStates::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
   const GpuEntry* const gpu = parts_.gpus.find(look.gpu);
   // What runs on its instances the driver lists here a second time.
   if (gpu && gpu->info.mig_enabled) return {};
   const watch::Policy rules = policy();
-  Unreserved sums;
+  GpuStates::Unreserved sums;
   for (const watch::SeenProcess& process : look.processes) {
     if (watch::is_ignored(process, rules) || watch::covering_lease(process, look)) continue;
     const Bytes used = process.used.value_or(Bytes());
@@ -150,7 +163,7 @@ watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid
   const config::Watch& site = parts_.config.watch;
   if (uid && !site.rules.empty()) {
     const std::string name = parts_.processes.user_name(*uid);
-    const auto groups = parts_.group_names(*uid);
+    const auto groups = parts_.groups.group_names(*uid);
     for (const config::WatchRule& rule : site.rules) {
       if (!rule.finding.empty() && rule.finding != watch::to_string(kind)) continue;
       const bool named = contains(rule.users, name) || contains(rule.users, std::to_string(*uid));
@@ -209,7 +222,7 @@ void WatchKeeper::on_look(const watch::Look& look) {
         stop(step);
         break;
       case watch::Step::What::kRelease:
-        parts_.release(*step.finding.lease, "it was reserved and not used");
+        parts_.enforcement.release(*step.finding.lease, "it was reserved and not used");
         break;
     }
   }
@@ -304,7 +317,7 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   if (ends_jobs(finding) || !later) tell_begun();
   if (finding.action >= watch::Action::kNotify) tell_those_concerned(finding, message);
   if (finding.kind == watch::FindingKind::kNotLimited) ++times_not_limited_;
-  if (ends_jobs(finding) && parts_.over_limit) parts_.over_limit(*finding.lease, message);
+  if (ends_jobs(finding)) parts_.enforcement.on_over_limit(*finding.lease, message);
 }
 
 // Whose processes have just come: how they were called is part of the event.
@@ -348,21 +361,21 @@ void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std:
   }
   for (const auto& [id, entry] : parts_.leases.entries()) {
     if (finding.lease == id || (finding.uid && entry.lease.uid == *finding.uid)) {
-      parts_.notify(id, text);
+      parts_.owners.tell_owner(id, text);
     }
   }
 }
 
 bool WatchKeeper::is_still_silent(const watch::Finding& finding,
                                   const watch::SeenProcess& process) {
-  if (!parts_.library || parts_.tenant_lease(process.pid)) return false;
+  if (!parts_.libraries || parts_.tenants.lease_of(process.pid)) return false;
   std::optional<LeaseId> lease = parts_.attribution.owner_of(process.pid).lease;
-  if (!lease && process.uid) lease = parts_.leases.reservation_for(*process.uid, finding.gpu);
-  return lease == finding.lease && parts_.library(process) == watch::Library::kSilent;
+  if (!lease && process.uid) lease = find_reservation(parts_.leases, *process.uid, finding.gpu);
+  return lease == finding.lease && library_of(process) == watch::Library::kSilent;
 }
 
 bool WatchKeeper::may_stop(const watch::Finding& finding, const watch::SeenProcess& process) {
-  std::optional<LeaseId> lease = parts_.tenant_lease(process.pid);
+  std::optional<LeaseId> lease = parts_.tenants.lease_of(process.pid);
   if (!lease) lease = parts_.attribution.owner_of(process.pid).lease;
   const LeaseEntry* entry = lease ? parts_.leases.find(*lease) : nullptr;
   if (finding.kind == watch::FindingKind::kOverLimit) return lease == finding.lease;
@@ -401,7 +414,7 @@ void WatchKeeper::stop(const watch::Step& step) {
                   count_of(event.pids.size()), user(step.finding.uid), describe(step.finding));
   log::warn("the watch stops processes", {{"what", event.message}});
   parts_.recorder.record(std::move(event));
-  parts_.look_soon(step.finding.gpu);
+  parts_.samples.look_soon(step.finding.gpu);
 }
 
 }  // namespace gpurota::daemon

@@ -5,10 +5,17 @@
 #pragma once
 
 #include "config/config.h"
+#include "daemon/gpus/gpu_states.h"
 #include "daemon/gpus/gpu_table.h"
+#include "daemon/gpus/samples.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/attribution.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_members.h"
+#include "daemon/leases/owners.h"
+#include "daemon/tenants/tenant_server.h"
+#include "daemon/users/users.h"
+#include "daemon/watch/library_reader.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
 #include "watch/watcher.h"
@@ -21,7 +28,16 @@
 
 namespace gpurota::daemon {
 
-class WatchKeeper {
+// What becomes of leases that the watch has found something about.
+class LeaseEnforcement {
+ public:
+  virtual ~LeaseEnforcement() = default;
+  virtual void release(LeaseId lease, const std::string& reason) = 0;
+  // Processes that dodge the library hold more than their lease may: ends it, if it is a job's.
+  virtual void on_over_limit(LeaseId lease, const std::string& what) = 0;
+};
+
+class WatchKeeper final : public LeaseListener {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -31,19 +47,14 @@ class WatchKeeper {
     const LeaseManager& leases;
     Attribution& attribution;
     Recorder& recorder;
-    // The lease of a process that is connected through libgpurota.
-    std::function<std::optional<LeaseId>(pid_t)> tenant_lease;
-    // Says a line to whoever holds the lease.
-    std::function<void(LeaseId, const std::string&)> notify;
-    std::function<void(LeaseId, const std::string& reason)> release;
-    std::function<void(const GpuUuid&)> look_soon;
+    GpuStates& states;
+    const TenantLeases& tenants;
+    Owners& owners;
+    LeaseEnforcement& enforcement;
+    Samples& samples;
+    UserGroups& groups;
+    Libraries* libraries = nullptr;  // null: nobody reads them
     std::function<WallTime()> wall_clock;
-    // Nothing while it is not known.
-    std::function<std::optional<std::vector<std::string>>(uid_t)> group_names;
-    // Processes that dodge the library hold more than their lease may.
-    std::function<void(LeaseId, const std::string& what)> over_limit = {};
-    // What libgpurota does in a process that has a limit and is no tenant, as far as it is known.
-    std::function<watch::Library(const watch::SeenProcess&)> library = {};
   };
 
   explicit WatchKeeper(Parts parts) : parts_(std::move(parts)) {}
@@ -51,6 +62,9 @@ class WatchKeeper {
   // What a good sample shows, with whose each process is.
   watch::Look look_at(const GpuSample& sample);
   void on_look(const watch::Look& look);
+  // What a lease covers is unreserved use without it, and the other way round: known before the GPU is
+  // given to anybody, not at the next look.
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
 
   std::vector<watch::Finding> open() const { return watcher_.open(); }
   // When that was, for people.
@@ -64,15 +78,12 @@ class WatchKeeper {
   int times_not_limited() const { return times_not_limited_; }
   bool has_open(const GpuUuid& gpu) const { return watcher_.has_open(gpu); }
   // Held by processes that no lease covers and that are not ignored.
-  struct Unreserved {
-    Bytes all;
-    std::map<uid_t, Bytes> by_user;
-  };
-  Unreserved unreserved(const watch::Look& look) const;
+  GpuStates::Unreserved unreserved(const watch::Look& look) const;
   // Whether anything computes there that is in no lease of this GPU and is not ignored.
   bool has_foreign(const watch::Look& look) const;
 
  private:
+  watch::Library library_of(const watch::SeenProcess& process) const;
   void ask_for_libraries(watch::Look& look);
   watch::Policy policy() const;
   watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;

@@ -2,6 +2,7 @@
 #include "daemon/watch/watch_keeper.h"
 
 #include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
 #include "testing/memory_store.h"
 
 #include <gmock/gmock.h>
@@ -20,29 +21,48 @@ using testing::MemoryStore;
 using ::testing::Not;
 using ::testing::Pair;
 
-class WatchKeeperTest : public FakeWorldTest {
+class WatchKeeperTest : public FakeWorldTest,
+                        public TenantLeases,
+                        public Owners,
+                        public LeaseEnforcement,
+                        public UserGroups,
+                        public Libraries {
  protected:
   WatchKeeperTest()
-      : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }, [] {}}),
-        leases({loop, store, processes, gpus, grants, config, [] { return WallTime(1s); },
-                [] { return std::string(32, 'a'); }, [](const LeaseEntry&, bool) {},
-                [](const GpuUuid&) {}, [](LeaseId) { return false; }}),
-        attribution(processes, leases),
-        keeper({loop, processes, config, gpus, leases, attribution, recorder,
-                [this](pid_t pid) {
-                  const auto tenant = tenants.find(pid);
-                  return tenant == tenants.end() ? std::nullopt : std::optional(tenant->second);
-                },
-                [this](LeaseId lease, const std::string& text) { notices[lease] += text; },
-                [this](LeaseId lease, const std::string&) { released.push_back(lease); },
-                [](const GpuUuid&) {}, [] { return WallTime(1h); },
-                [this](uid_t uid) { return groups[uid]; },
-                [this](LeaseId lease, const std::string&) { jobs_ended.push_back(lease); },
-                [this](const watch::SeenProcess& process) { return libraries[process.pid]; }}) {
+      : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }}),
+        world(loop, store, processes, gpus, grants, config, [] { return WallTime(1s); }),
+        attribution(processes, world.members),
+        keeper({.loop = loop,
+                .processes = processes,
+                .config = config,
+                .gpus = gpus,
+                .leases = leases,
+                .attribution = attribution,
+                .recorder = recorder,
+                .states = world.states,
+                .tenants = *this,
+                .owners = *this,
+                .enforcement = *this,
+                .samples = world.samples,
+                .groups = *this,
+                .libraries = this,
+                .wall_clock = [] { return WallTime(1h); }}) {
     processes.set_user(1000, "alice");
     processes.set_user(1001, "bob\x1b[31m");
     sample.uuid = kGpu;
     EXPECT_TRUE(recorder.start({}));
+  }
+
+  std::optional<LeaseId> lease_of(pid_t pid) const override {
+    const auto tenant = tenants.find(pid);
+    return tenant == tenants.end() ? std::nullopt : std::optional(tenant->second);
+  }
+  void tell_owner(LeaseId lease, const std::string& text) override { notices[lease] += text; }
+  void release(LeaseId lease, const std::string&) override { released.push_back(lease); }
+  void on_over_limit(LeaseId lease, const std::string&) override { jobs_ended.push_back(lease); }
+  std::optional<std::vector<std::string>> group_names(uid_t uid) override { return groups[uid]; }
+  watch::Library state_of(const watch::SeenProcess& process, bool) override {
+    return libraries[process.pid];
   }
 
   LeaseId lease_of(uid_t uid, std::optional<Bytes> memory, std::vector<std::string> command) {
@@ -51,7 +71,7 @@ class WatchKeeperTest : public FakeWorldTest {
     request.process = processes.id_of(processes.spawn({.uid = uid}));
     if (memory) request.placement.memory = SizeSpec{*memory, 0};
     request.command = std::move(command);
-    const LeaseId id = (*leases.acquire(request))->lease.id;
+    const LeaseId id = (*world.queue.acquire(request))->lease.id;
     EXPECT_TRUE(
         leases.start(id, processes.spawn({.uid = uid, .parent = request.process.pid}), false));
     return id;
@@ -77,7 +97,8 @@ class WatchKeeperTest : public FakeWorldTest {
   MemoryStore store;
   lease::GrantBook grants;
   Recorder recorder;
-  LeaseManager leases;
+  LeaseWorld world;
+  LeaseManager& leases = world.leases;
   Attribution attribution;
   WatchKeeper keeper;
   GpuSample sample;

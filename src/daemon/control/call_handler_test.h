@@ -1,0 +1,24 @@
+// A handler of calls that tells nobody anything, for tests of the control socket: they say what a call is answered. One thread.
+#pragma once
+
+#include "daemon/control/control_server.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class QuietCalls : public CallHandler {
+ public:
+  void greet(uid_t, const std::vector<gid_t>&) override {}
+  void abandon(LeaseId) override {}
+  void leave(RequestId) override {}
+  std::string describe(const Caller&, const LeaseEntry&, bool) const override { return {}; }
+  std::string notice(const Caller&, LeaseId, const std::string& message) const override {
+    return message;
+  }
+  std::string waits(const Caller&, const QueueEntry&) const override { return {}; }
+  std::string granted(const Caller&, const LeaseEntry&) const override { return {}; }
+};
+
+}  // namespace gpurota::daemon

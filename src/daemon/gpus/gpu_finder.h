@@ -1,0 +1,62 @@
+// Finds the GPUs of the machine: asks the driver on a worker, and again every second until it answers. State thread only.
+#pragma once
+
+#include "core/gpu.h"
+#include "daemon/gpus/driver_state.h"
+#include "ports/event_loop.h"
+#include "sys/worker.h"
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class GpuFinder {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void on_gpus_found(const std::vector<GpuInfo>& gpus,
+                               const std::vector<GpuLink>& links) = 0;
+  };
+  static constexpr const char* kDriverHangs =
+      "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on so, see "
+      "the kernel's log (`dmesg`) and reboot";
+
+  // The worker alone uses the probe, which may outlive us. `patience`: of ask(), and then it is said that the driver hangs.
+  GpuFinder(ports::EventLoop& loop, std::shared_ptr<ports::GpuProbe> probe,
+            std::chrono::milliseconds patience, Listener& listener)
+      : loop_(loop),
+        patience_(patience),
+        listener_(listener),
+        probe_(std::move(probe)),
+        worker_(loop, "driver") {}
+
+  // Asks, and waits. False: the driver has not answered within the patience; it may later.
+  bool ask() { return ask(patience_); }
+  // While it has not answered well: asks again, unless it is being asked.
+  void ask_again();
+  const DriverState& driver() const { return driver_; }
+
+ private:
+  struct Machine {
+    ports::DriverInfo driver;
+    std::vector<GpuInfo> gpus;
+    std::vector<GpuLink> links;
+  };
+  static Result<Machine> read(ports::GpuProbe& probe);
+  bool ask(std::chrono::milliseconds patience);
+  void on_answer(Result<Machine> machine);
+  void no_gpus(Error why);
+
+  ports::EventLoop& loop_;
+  std::chrono::milliseconds patience_;
+  Listener& listener_;
+  std::shared_ptr<ports::GpuProbe> probe_;
+  sys::Worker worker_;
+  DriverState driver_;
+  TimePoint asked_{};
+};
+
+}  // namespace gpurota::daemon

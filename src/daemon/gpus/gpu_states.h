@@ -1,0 +1,57 @@
+// What is known of each GPU beside what the driver says: what an administrator has set, who left it last, what a context takes
+// there (all of it stored), and what was used there without a lease at the last look. State thread only.
+#pragma once
+
+#include "base/result.h"
+#include "core/lease.h"
+#include "core/time.h"
+#include "daemon/gpus/gpu_table.h"
+#include "ports/store.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class GpuStates {
+ public:
+  // Both outlive it.
+  GpuStates(ports::Store& store, GpuTable& gpus) : store_(store), gpus_(gpus) {}
+
+  // What the last daemon stored.
+  Result<void> restore();
+  // Writes what is stored already: whether the store has room. Nothing while there is nothing to write.
+  std::optional<Result<void>> try_store();
+
+  const ports::StoredGpuState& of(const GpuUuid& gpu) const;
+  // No new lease gets a draining GPU. Stored.
+  Result<void> set_draining(const GpuUuid& gpu, bool draining, const std::string& reason);
+  // What an administrator has set for it. Stored.
+  Result<void> set(const ports::StoredGpuState& state);
+  // What a context takes there with this driver. Stored, if it is new.
+  void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
+  // The lease is gone from its GPUs. Stored; a filler leaves no trace.
+  void remember_use(const Lease& lease, WallTime now);
+  // Whole GPUs that the user had last.
+  std::vector<GpuUuid> last_gpus(uid_t uid) const;
+
+  // Bytes that processes of no lease hold on a GPU, from the last look.
+  struct Unreserved {
+    Bytes all;
+    std::map<uid_t, Bytes> by_user;
+  };
+  void set_unreserved(const GpuUuid& gpu, Unreserved use) { unreserved_[gpu] = std::move(use); }
+  const Unreserved& unreserved(const GpuUuid& gpu) const;
+
+ private:
+  ports::Store& store_;
+  GpuTable& gpus_;
+  std::map<GpuUuid, ports::StoredGpuState> states_;
+  std::map<GpuUuid, Unreserved> unreserved_;
+};
+
+}  // namespace gpurota::daemon

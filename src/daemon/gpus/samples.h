@@ -1,0 +1,37 @@
+// Who looks at the GPUs, for those who want to know more of one soon, and those whom a look concerns. State thread only.
+#pragma once
+
+#include "core/gpu.h"
+#include "core/time.h"
+
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class Samples {
+ public:
+  virtual ~Samples() = default;
+  // Looks as soon as the look under way, if there is one, is over.
+  virtual void look_soon(const GpuUuid& gpu) = 0;
+  // Between the looks, glimpses: only which processes compute there, so often. Zero: no more.
+  virtual void glimpse(const GpuUuid& gpu, Duration period) = 0;
+};
+
+class SampleListener {
+ public:
+  virtual ~SampleListener() = default;
+  // A look is about to begin.
+  virtual void before_look(const GpuUuid& gpu) = 0;
+  // `taken`: when it began.
+  virtual void on_sample(GpuSample sample, TimePoint taken) = 0;
+  // The compute processes that a glimpse showed.
+  virtual void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) = 0;
+  // Whether the next look should follow at once: something waits for its result.
+  virtual bool is_hurried(const GpuUuid& gpu) const = 0;
+  // Until the next look.
+  virtual Duration period_of(const GpuUuid& gpu) const = 0;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,80 @@
+#include "daemon/health.h"
+
+#include <chrono>
+#include <set>
+
+namespace gpurota::daemon {
+
+void Health::check_store(Duration period) {
+  const TimePoint now = parts_.loop.now();
+  if (now - store_checked_ < period) return;
+  store_checked_ = now;
+  parts_.leases.check_store();
+}
+
+std::optional<Error> Health::store_error() const {
+  return parts_.leases.store_error() ? parts_.leases.store_error() : disk_error_;
+}
+
+proto::Health::Reply Health::health() const {
+  proto::Health::Reply reply;
+  reply.since = since_;
+  if (parts_.driver.error) reply.driver_error = parts_.driver.error->message;
+  if (const auto error = store_error()) reply.store_error = error->message;
+  for (const auto& [type, count] : parts_.recorder.counts()) reply.events.push_back({type, count});
+  reply.waits = parts_.recorder.waits();
+  reply.recovered_bytes = parts_.looks.recovered();
+  if (parts_.longest_rounds) {
+    using std::chrono::microseconds;
+    const sys::LongestRounds longest = parts_.longest_rounds();
+    reply.loop_longest_us = std::chrono::ceil<microseconds>(longest.since_start).count();
+    reply.loop_longest_minute_us = std::chrono::ceil<microseconds>(longest.last_minute).count();
+  }
+  return reply;
+}
+
+std::vector<Examination::Use> Health::budgets(uid_t viewer) {
+  std::vector<Examination::Use> uses;
+  const bool all = parts_.views.sees_all(viewer, std::nullopt);
+  for (const Budget budget : kBudgets) {
+    const auto user = all ? parts_.budgets.first(budget) : std::optional(viewer);
+    const std::uint64_t used = user ? parts_.budgets.used(*user, budget) : 0;
+    if (used == 0) continue;
+    const bool bytes =
+        budget == Budget::kUnread || budget == Budget::kUnserved || budget == Budget::kJobLogs;
+    uses.push_back({to_string(budget), parts_.processes.user_name(*user), used,
+                    parts_.budgets.most(*user, budget), bytes});
+  }
+  return uses;
+}
+
+std::vector<proto::Check> Health::doctor(uid_t viewer) {
+  Examination machine;
+  machine.budgets = budgets(viewer);
+  std::set<pid_t> counted;  // a process may be on several GPUs
+  machine.driver = parts_.driver.info;
+  machine.driver_error = parts_.driver.error;
+  // Tried now, but nobody makes us write all the time.
+  check_store(std::chrono::seconds(1));
+  machine.store_error = store_error();
+  machine.automatic = parts_.automatic.describe();
+  machine.group = parts_.config.group;
+  machine.preload = parts_.preload;
+  machine.times_not_limited = parts_.watch.times_not_limited();
+  if (parts_.longest_rounds) machine.rounds = parts_.longest_rounds();
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    machine.gpus.push_back({gpu.info, parts_.gpus.name_of(gpu.info.uuid), gpu.sample,
+                            parts_.sampler.settings(gpu.info.uuid)});
+    for (const GpuProcess& process : gpu.sample.processes) {
+      const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
+      if (use && counted.insert(process.pid).second) {
+        machine.unhooked += use->unhooked;
+        machine.unhooked_names.insert(use->unhooked_names.begin(), use->unhooked_names.end());
+      }
+    }
+  }
+  read_machine(machine, parts_.processes);
+  return examine(machine);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,71 @@
+// What the daemon says of itself: its health, and what `doctor` examines. State thread only.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/control/control_methods.h"
+#include "daemon/control/views.h"
+#include "daemon/doctor.h"
+#include "daemon/gpus/driver_state.h"
+#include "daemon/gpus/sampler.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/automatic_leases.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/looks.h"
+#include "daemon/tenants/tenant_server.h"
+#include "daemon/users/user_budgets.h"
+#include "daemon/watch/watch_keeper.h"
+#include "sys/round_times.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class Health final : public DaemonSelf {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    const config::Config& config;
+    const DriverState& driver;
+    const GpuTable& gpus;
+    const Sampler& sampler;
+    LeaseManager& leases;
+    const Recorder& recorder;
+    const UserBudgets& budgets;
+    const AutomaticLeases& automatic;
+    const TenantServer& tenants;
+    const WatchKeeper& watch;
+    const Views& views;
+    const Looks& looks;
+    std::string preload;                                 // libgpurota.so; empty: not found
+    std::function<sys::LongestRounds()> longest_rounds;  // of the loop; empty: not told
+  };
+
+  explicit Health(Parts parts) : parts_(std::move(parts)) {}
+
+  void on_start(WallTime now) { since_ = now; }
+  // A full disk is known before the next one asks for a lease, and forgotten when there is room: asks the store, unless it was asked
+  // since less than `period`.
+  void check_store(Duration period);
+  // What was stored last may not be on the disk.
+  void set_disk_error(const std::optional<Error>& error) { disk_error_ = error; }
+
+  std::vector<proto::Check> doctor(uid_t viewer) override;
+  proto::Health::Reply health() const override;
+
+ private:
+  std::optional<Error> store_error() const;
+  // Of each budget, by the user who uses most of it; to others than administrators only what they use.
+  std::vector<Examination::Use> budgets(uid_t viewer);
+
+  Parts parts_;
+  WallTime since_{};
+  TimePoint store_checked_{};
+  std::optional<Error> disk_error_;
+};
+
+}  // namespace gpurota::daemon

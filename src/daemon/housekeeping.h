@@ -1,0 +1,48 @@
+// What the daemon does every second: looks for a driver that was missing, tries the store again, follows descendants where there is
+// no cgroup, forgets who is gone. State thread only.
+#pragma once
+
+#include "daemon/control/shared_answers.h"
+#include "daemon/gpus/gpu_finder.h"
+#include "daemon/health.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/attribution.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/supervised/fillers.h"
+#include "daemon/supervised/jobs.h"
+#include "daemon/users/user_log.h"
+#include "daemon/watch/library_reader.h"
+
+namespace gpurota::daemon {
+
+class Housekeeping {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    UserLog& log;
+    const GpuTable& gpus;
+    GpuFinder& finder;
+    LeaseManager& leases;
+    Attribution& attribution;
+    LibraryReader& libraries;
+    Recorder& recorder;
+    Jobs& jobs;
+    Fillers& fillers;
+    SharedAnswers& answers;
+    Health& health;
+  };
+
+  explicit Housekeeping(Parts parts) : parts_(std::move(parts)) {}
+
+  // Now, and from now on.
+  void run();
+
+ private:
+  void store_again();
+
+  Parts parts_;
+  ports::EventLoop::SourcePtr timer_;
+};
+
+}  // namespace gpurota::daemon

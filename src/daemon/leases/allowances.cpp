@@ -1,0 +1,99 @@
+#include "daemon/leases/allowances.h"
+
+#include "daemon/leases/user_allowance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+
+lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
+                                   const lease::Holding& waiting) const {
+  const bool fillers = parts_.config.filler.count_against_limits;
+  const WallTime now = parts_.wall_clock();
+  const WallTime from = now - parts_.config.hours_window;
+  lease::Holding held = holding_of(uid, parts_.leases.entries(), parts_.gpus, now, from, fillers);
+  if (parts_.times && limits.hours != UserLimits::kUnlimited) {
+    held.gpu_time = parts_.times->gpu_time_of(uid, from).value_or(held.gpu_time);
+  }
+  held.gpus += waiting.gpus;
+  held.memory += waiting.memory;
+  held.promised += waiting.promised;
+  held.waiting += waiting.waiting;
+  return held;
+}
+
+Result<void> Allowances::check(const AcquireRequest& request, bool waits,
+                               const lease::Holding& waiting) const {
+  const uid_t uid = request.uid;
+  // There is at most one on a GPU, and it goes when anybody else needs that.
+  const bool fillers = parts_.config.filler.count_against_limits;
+  if (request.kind == LeaseKind::kFiller && !fillers) return {};
+  const UserLimits limits = parts_.users.limits_of(uid);
+  const lease::Holding held = held_by(uid, limits, waiting);
+  const auto& entries = parts_.leases.entries();
+  const auto count = std::count_if(entries.begin(), entries.end(), [&](const auto& e) {
+    return e.second.lease.uid == uid && (fillers || e.second.lease.kind != LeaseKind::kFiller);
+  });
+  if (count + held.waiting >= parts_.config.max_leases_per_user) {
+    return fail(Code::kLimit, fmt::format("you have {} leases and requests, the site allows no "
+                                          "more: end one with gpurota release",
+                                          count + held.waiting));
+  }
+  lease::Asking asked = asking(request);
+  asked.waits = waits;
+  return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
+}
+
+// Those of fillers come and go by what others do.
+Result<void> Allowances::count_new(const AcquireRequest& request) const {
+  if (request.kind == LeaseKind::kFiller) return {};
+  return parts_.budgets.spend_lease(request.uid);
+}
+
+Result<void> Allowances::check_ever(const AcquireRequest& request,
+                                    const lease::Holding& waiting) const {
+  const UserLimits limits = parts_.users.limits_of(request.uid);
+  const lease::Asking asked = asking(request);
+  const auto window = parts_.config.hours_window;
+  if (lease::check_allowance(limits, {}, asked, window)) return {};
+  // With what they have in it, as they would hear it.
+  return lease::check_allowance(limits, held_by(request.uid, limits, waiting), asked, window);
+}
+
+lease::Asking Allowances::asking(const AcquireRequest& request) const {
+  lease::Asking asked = asking_of(request.placement, parts_.gpus);
+  asked.priority = request.priority;
+  if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
+  return asked;
+}
+
+// Only what grows is asked for: what there is stays, whatever the limits are by now.
+Result<void> Allowances::check_more(const Lease& lease, const Lease& changed,
+                                    const lease::Holding& waiting) const {
+  const bool fillers = parts_.config.filler.count_against_limits;
+  if (lease.kind == LeaseKind::kFiller && !fillers) return {};
+  const UserLimits limits = parts_.users.limits_of(lease.uid);
+  const lease::Holding held = held_by(lease.uid, limits, waiting);
+  UserLimits within;  // what does not grow is not asked about
+  lease::Asking asked;
+  for (std::size_t i = 0; i < lease.gpus.size(); ++i) {
+    const auto before = lease.gpus[i].limit, after = changed.gpus[i].limit;
+    if (before && after && *after > *before) asked.memory += *after - *before;
+  }
+  if (!asked.memory.is_zero()) within.memory = limits.memory;
+  if (changed.ends && lease.ends && *changed.ends > *lease.ends) {
+    const WallTime from = std::max(*lease.ends, parts_.wall_clock());
+    const auto more = std::max(*changed.ends - from, WallTime::duration(0));
+    asked.duration = std::chrono::ceil<std::chrono::seconds>(*changed.ends - lease.since);
+    asked.added = std::chrono::ceil<std::chrono::seconds>(more);
+    asked.parts = parts_of(changed, parts_.gpus);
+    within.duration = limits.duration;
+    within.hours = limits.hours;
+  }
+  return lease::check_allowance(lease::with_all_else_unlimited(within), held, asked,
+                                parts_.config.hours_window);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,60 @@
+// What the site allows a user, asked before a lease is made and before one is given more. State thread only; changes nothing but
+// the budget of new leases.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/users/user_budgets.h"
+#include "daemon/users/users.h"
+#include "lease/allowance.h"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+namespace gpurota::daemon {
+
+// GPU time of users, ended leases included.
+class GpuTimes {
+ public:
+  virtual ~GpuTimes() = default;
+  // Since then; nothing: no history is kept.
+  virtual std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from) = 0;
+};
+
+class Allowances {
+ public:
+  // All outlive it.
+  struct Parts {
+    const LeaseManager& leases;
+    const GpuTable& gpus;
+    const config::Config& config;
+    const Users& users;
+    UserBudgets& budgets;
+    GpuTimes* times = nullptr;  // null: only what the current leases have had counts
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit Allowances(Parts parts) : parts_(std::move(parts)) {}
+
+  // `waiting` below: what the user asks for in the queue already.
+  // Whether the user may have this too, by what they have and wait for.
+  Result<void> check(const AcquireRequest& request, bool waits,
+                     const lease::Holding& waiting) const;
+  // The same if they had nothing and waited for nothing.
+  Result<void> check_ever(const AcquireRequest& request, const lease::Holding& waiting) const;
+  // Whether a lease of theirs may be changed to this.
+  Result<void> check_more(const Lease& lease, const Lease& changed,
+                          const lease::Holding& waiting) const;
+  // One more lease, or request: not too many in an hour.
+  Result<void> count_new(const AcquireRequest& request) const;
+  UserLimits limits_of(uid_t uid) const { return parts_.users.limits_of(uid); }
+
+ private:
+  lease::Holding held_by(uid_t uid, const UserLimits& limits, const lease::Holding& waiting) const;
+  lease::Asking asking(const AcquireRequest& request) const;
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,80 @@
+// How much room there is on each GPU: what its leases come to, with what turns need and what stays of fillers. State thread only.
+#pragma once
+
+#include "config/config.h"
+#include "core/topology.h"
+#include "daemon/gpus/gpu_states.h"
+#include "daemon/gpus/gpu_table.h"
+#include "lease/grant_book.h"
+#include "lease/placement.h"
+#include "lease/request_queue.h"
+#include "ports/processes.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class LeaseManager;
+struct LeaseEntry;
+
+// What the leases that take turns need of a GPU together. Fillers need none: what of them stays is counted by itself.
+class TurnNeeds {
+ public:
+  struct Need {
+    Bytes most;   // of one lease that has its turn, with what all cannot move
+    Bytes wired;  // what cannot be moved
+  };
+  virtual ~TurnNeeds() = default;
+  virtual Need need(const GpuUuid& gpu) const = 0;
+};
+
+// Fillers that can be moved out of their GPUs.
+class MovableFillers {
+ public:
+  struct Stay {
+    Bytes stays;
+    bool moved_out = false;
+  };
+  virtual ~MovableFillers() = default;
+  // What of it stays on the GPU; nothing: it can only end.
+  virtual std::optional<Stay> stay_of(LeaseId lease) const = 0;
+  // Somebody needs the GPU of this filler, and fits beside what stays of it.
+  virtual void move_out(LeaseId lease, const std::string& why) = 0;
+};
+
+class GpuRooms {
+ public:
+  // All outlive it.
+  struct Parts {
+    const LeaseManager& leases;
+    const GpuTable& gpus;
+    const GpuStates& states;
+    const lease::GrantBook& grants;
+    ports::Processes& processes;
+    const config::Config& config;
+    const TurnNeeds& turns;
+  };
+
+  explicit GpuRooms(Parts parts) : parts_(std::move(parts)) {}
+  // Until it is called no filler can be moved. They outlive this.
+  void set_fillers(const MovableFillers& fillers) { fillers_ = &fillers; }
+
+  void set_topology(Topology topology) { topology_ = std::move(topology); }
+  const Topology& topology() const { return topology_; }
+
+  // The GPUs as placement sees them, and the leases as the queue does.
+  std::vector<lease::GpuRoom> list() const;
+  std::vector<lease::Occupant> occupants() const;
+
+ private:
+  std::optional<MovableFillers::Stay> stay_of(LeaseId lease) const;
+  void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
+
+  Parts parts_;
+  const MovableFillers* fillers_ = nullptr;
+  Topology topology_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,79 @@
+// A lease as the daemon keeps it, what is asked for to get one, and who hears what happens to it. State thread only.
+#pragma once
+
+#include "core/lease.h"
+#include "daemon/leases/lease_commands.h"
+#include "daemon/leases/lease_processes.h"
+#include "daemon/leases/tracked_process.h"
+#include "lease/placement.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+enum class EndCause { kFinished, kReleased, kLost, kExpired };
+
+struct LeaseEntry {
+  explicit LeaseEntry(ports::Processes& processes) : members(processes), covered(processes) {}
+
+  Lease lease;
+  std::string token;                     // GPUROTA_TOKEN_CHARS hex digits
+  std::optional<TrackedProcess> holder;  // who asked: gpurota run
+  std::optional<TrackedProcess> main;    // the command's first process; set by start
+  // Held by the processes that use it, not by a command: automatic_leases.h. `main` is its holder.
+  bool automatic = false;
+  bool subreaper = false;  // the holder collects what loses its parent
+  LeaseProcesses members;
+  LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
+  std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
+  std::string ticket;             // of the request it was made for; empty: none waited for it
+  std::optional<EndCause> cause;  // set while ending
+  std::string reason;             // for people
+  TimePoint kill_at{};
+  TimePoint give_up_at{};  // no longer wait for NVML
+  bool killed = false;
+  std::optional<TimePoint> empty_since;  // its last process has ended
+  ports::EventLoop::SourcePtr timer;
+  ports::EventLoop::SourcePtr expiry;  // at lease.ends
+};
+
+struct AcquireRequest {
+  uid_t uid = 0;
+  ports::ProcessId process{};  // becomes the holder
+  bool automatic = false;      // it is also the lease's first process; nobody will call start
+  lease::PlacementRequest placement;
+  std::string note;
+  std::vector<std::string> command;
+  LeaseKind kind = LeaseKind::kRun;
+  std::optional<std::chrono::milliseconds> lasts{};  // enforced, from when it is made
+  std::string as_name{};
+  std::string ticket{};
+  bool at_once = false;  // waits for nothing but fillers that make way
+  int priority = 0;
+  std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
+};
+
+// Whom leases concern. LeaseManager calls all of them in the order in which they were added.
+class LeaseListener {
+ public:
+  virtual ~LeaseListener() = default;
+  // After any change of a lease; `gone` with the last one.
+  virtual void on_lease_change(const LeaseEntry& entry, bool gone) = 0;
+
+  // A lease is about to be made: an error refuses it. If it is not made after all, on_lease_change says that it is gone.
+  virtual Result<void> check_new(const Lease&) { return {}; }
+  // Whether something of the lease, which has no process any more, still holds GPU memory: it is not gone until nobody says so.
+  virtual bool holds_memory(LeaseId) const { return false; }
+  // From SIGTERM to SIGKILL when the lease ends; nothing: as the configuration says.
+  virtual std::optional<Duration> grace_of(const LeaseEntry&) const { return std::nullopt; }
+  // The time of a command under a reservation is over; `holder` has started it.
+  virtual void on_time_over(const ports::ProcessId& /*holder*/, const std::string& /*why*/) {}
+};
+
+}  // namespace gpurota::daemon

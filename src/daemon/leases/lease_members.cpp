@@ -1,0 +1,36 @@
+#include "daemon/leases/lease_members.h"
+
+namespace gpurota::daemon {
+
+std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) const {
+  for (const auto& [id, entry] : leases_.entries()) {
+    if (ports::is_in_cgroup(cgroup, entry.members.cgroup())) return id;
+    for (const auto& [pid, command] : entry.commands) {
+      if (ports::is_in_cgroup(cgroup, command.members.cgroup())) return id;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& process) const {
+  for (const auto& [id, entry] : leases_.entries()) {
+    if (entry.members.contains(process)) return id;
+    for (const auto& [main, command] : entry.commands) {
+      if (command.members.contains(process)) return id;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu) {
+  for (const auto& [id, entry] : leases.entries()) {
+    const bool given_back = entry.cause && entry.cause != EndCause::kExpired;
+    if (entry.lease.kind == LeaseKind::kReservation && entry.lease.uid == uid && !given_back &&
+        entry.lease.find_gpu(gpu)) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpurota::daemon

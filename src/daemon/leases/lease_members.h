@@ -1,0 +1,28 @@
+// Which lease a process is in, by what the leases know. State thread only.
+#pragma once
+
+#include "daemon/leases/attribution.h"
+#include "daemon/leases/lease_manager.h"
+
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+class LeaseMembers final : public LeaseRoots {
+ public:
+  // They outlive it.
+  explicit LeaseMembers(const LeaseManager& leases) : leases_(leases) {}
+
+  std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
+  std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override;
+  std::uint64_t membership_changes() const override { return leases_.membership_changes(); }
+
+ private:
+  const LeaseManager& leases_;
+};
+
+// The reservation that a process of this user on this GPU is in, if it is in no other lease.
+std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu);
+
+}  // namespace gpurota::daemon

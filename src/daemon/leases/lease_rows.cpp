@@ -1,0 +1,60 @@
+#include "daemon/leases/lease_rows.h"
+
+namespace gpurota::daemon {
+namespace {
+
+std::optional<ports::ProcessId> stored(const std::optional<TrackedProcess>& process) {
+  if (!process) return std::nullopt;
+  return process->id;
+}
+
+}  // namespace
+
+ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
+  ports::StoredLease row;
+  row.id = entry.lease.id;
+  row.uid = entry.lease.uid;
+  row.kind = to_string(entry.lease.kind);
+  row.ends = entry.lease.ends;
+  row.as_name = entry.lease.as_name;
+  row.ticket = entry.ticket;
+  for (const auto& [pid, command] : entry.commands) row.commands.push_back(command.stored());
+  row.token = entry.token;
+  row.since = entry.lease.since;
+  row.note = entry.lease.note;
+  row.command = entry.lease.command;
+  for (const LeaseGpu& gpu : entry.lease.gpus) {
+    row.gpus.push_back(
+        {gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize, gpu.highest_limit});
+  }
+  row.priority = entry.lease.priority;
+  row.quantum = entry.lease.quantum;
+  row.holder = stored(entry.holder);
+  row.main = stored(entry.main);
+  row.cgroup = entry.members.cgroup();
+  row.subreaper = entry.subreaper;
+  row.boot_id = boot_id;
+  row.ending = entry.cause.has_value();
+  return row;
+}
+
+Lease lease_of(const ports::StoredLease& stored) {
+  Lease lease;
+  lease.id = stored.id;
+  lease.uid = stored.uid;
+  lease.kind = parse_lease_kind(stored.kind).value_or(LeaseKind::kRun);
+  lease.since = stored.since;
+  lease.ends = stored.ends;
+  lease.as_name = stored.as_name;
+  lease.note = stored.note;
+  lease.command = stored.command;
+  for (const ports::StoredGpu& gpu : stored.gpus) {
+    lease.gpus.push_back(
+        {gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize, gpu.highest_limit});
+  }
+  lease.priority = stored.priority;
+  lease.quantum = stored.quantum;
+  return lease;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,51 @@
+// Changes of a lease while it lives, within what its GPUs and its user's limits allow. State thread only.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/leases/allowances.h"
+#include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue.h"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+struct UpdateRequest {
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;
+  std::optional<std::chrono::milliseconds> lasts{};  // from now on
+  bool beyond_limits = false;  // an administrator gives more than the site allows the user
+  std::optional<int> priority{};
+  std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
+};
+
+class LeaseUpdates {
+ public:
+  // All outlive it.
+  struct Parts {
+    LeaseManager& leases;
+    const Queue& queue;
+    const GpuRooms& rooms;
+    const Allowances& allowances;
+    const config::Config& config;
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit LeaseUpdates(Parts parts) : parts_(std::move(parts)) {}
+
+  // All of it or nothing. kGone: it has ended; kLimit: there is no more, or the user may not have it.
+  Result<void> update(LeaseId id, const UpdateRequest& request) const;
+
+ private:
+  Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;
+  Result<void> change_turns(const UpdateRequest& request, Lease& lease) const;
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,120 @@
+#include "daemon/looks.h"
+
+#include "base/log.h"
+#include "daemon/leases/context_costs.h"
+#include "watch/classify.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+
+Looks::Shares Looks::share_out(const watch::Look& look) {
+  Shares shares;
+  for (const watch::SeenProcess& process : look.processes) {
+    const watch::SeenLease* lease = watch::owning_lease(process, look);
+    if (!lease) continue;
+    shares.used[lease->id] += process.used.value_or(Bytes());
+    shares.by_process[process.pid] = process.used.value_or(Bytes());
+    if (!process.tenant || parts_.swap.is_about_to_tell(process.pid)) {
+      shares.outsiders[lease->id] += process.used.value_or(Bytes());
+      const LeaseEntry* entry = parts_.leases.find(lease->id);
+      if (entry && entry->lease.swap())
+        shares.swap_outsiders[process.pid] += process.used.value_or(Bytes());
+    }
+    // What its user started elsewhere is in a reservation too.
+    if (!process.lease && !process.gone)
+      parts_.leases.cover(lease->id, {process.pid, process.start_ticks});
+  }
+  return shares;
+}
+
+void Looks::record_state(const GpuEntry& gpu, const std::string& error) {
+  const std::string name = parts_.gpus.name_of(gpu.info.uuid);
+  log::warn(error.empty() ? "GPU answers again" : "GPU in error",
+            {{"gpu", name}, {"error", error}});
+  Recorder::Event event;
+  event.type = error.empty() ? proto::EventType::kGpuRecovered : proto::EventType::kGpuError;
+  event.gpu = gpu.info.uuid;
+  event.message = "GPU " + name + (error.empty() ? " answers again" : " is in error: " + error);
+  parts_.recorder.record(std::move(event));
+}
+
+Duration Looks::period_of(const GpuUuid& gpu) const {
+  const GpuEntry* const entry = parts_.gpus.find(gpu);
+  const auto& leases = parts_.leases.entries();
+  const bool busy = !entry || !entry->sample.processes.empty() || !entry->sample.error.empty() ||
+                    parts_.watch.has_open(gpu) || parts_.fillers.is_of_interest(gpu) ||
+                    std::any_of(leases.begin(), leases.end(), [&](const auto& each) {
+                      return each.second.lease.find_gpu(gpu) != nullptr;
+                    });
+  // Nothing there: a look now and then finds what comes.
+  const std::chrono::milliseconds period = parts_.config.watch_period;
+  return busy ? period : std::max(period, parts_.config.watch.idle_period);
+}
+
+// The rest of what is known keeps the last good look.
+void Looks::on_error(GpuEntry& entry, const std::string& error) {
+  entry.sample.error = error;
+  parts_.tenants.after_failed_look(entry.info.uuid);
+  parts_.fillers.on_failed_look(entry.info.uuid);
+}
+
+void Looks::on_sample(GpuSample sample, TimePoint taken) {
+  GpuEntry* const entry = parts_.gpus.find(sample.uuid);
+  if (!entry) return;
+  parts_.answers.changed();
+  if (sample.error != entry->sample.error) {
+    record_state(*entry, sample.error);
+    parts_.queue.poke();
+  }
+  if (!sample.error.empty()) return on_error(*entry, sample.error);
+  entry->sample = std::move(sample);
+  entry->taken = taken;
+  // They are read while nobody asks, so that they are known when somebody does.
+  for (const GpuProcess& each : entry->sample.processes) {
+    (void)parts_.processes.command_of(each.pid);
+  }
+  const watch::Look look = parts_.watch.look_at(entry->sample);
+  Shares shares = share_out(look);
+  recovered_.on_look(entry->sample, std::move(shares.by_process));
+  const GpuUuid gpu = entry->info.uuid;
+  const GpuStates::Unreserved unreserved = parts_.watch.unreserved(look);
+  // Whoever waits may have waited for just that.
+  if (unreserved.all != parts_.states.unreserved(gpu).all) parts_.queue.poke();
+  parts_.states.set_unreserved(gpu, unreserved);
+  std::set<LeaseId>& holders = holders_[gpu];
+  holders.clear();
+  for (const auto& [lease, used] : shares.used) holders.insert(lease);
+  parts_.tenants.after_look(entry->sample, taken, shares.outsiders);
+  remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
+  parts_.turns.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});
+  parts_.limits.after_look(gpu, parts_.loop.now());
+  parts_.recorder.on_use(gpu, shares.used);
+  // The parents of MIG instances list the processes of all of them: those are looked at there.
+  if (!entry->info.mig_enabled) parts_.watch.on_look(look);
+  // Last: what is found is told of leases that are still there.
+  parts_.leases.check_endings();
+  parts_.fillers.on_look(gpu, parts_.watch.has_foreign(look), shares.used);
+}
+
+bool Looks::is_hurried(const GpuUuid& gpu) const {
+  if (parts_.grants.expects_measurement(gpu) || parts_.swap.expects_look(gpu) ||
+      parts_.fillers.expects_look(gpu)) {
+    return true;
+  }
+  const auto& entries = parts_.leases.entries();
+  return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+    return entry.second.cause && entry.second.lease.find_gpu(gpu);
+  });
+}
+
+void Looks::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
+  parts_.fillers.on_glimpse(gpu, pids);
+}
+
+bool Looks::holds_memory(LeaseId lease) const {
+  return std::any_of(holders_.begin(), holders_.end(),
+                     [&](const auto& gpu) { return gpu.second.contains(lease); });
+}
+
+}  // namespace gpurota::daemon

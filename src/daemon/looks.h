@@ -1,0 +1,80 @@
+// What a look at a GPU means to everybody: whose the processes are that it shows, and in which order the parts of the daemon hear
+// of it. State thread only.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/control/shared_answers.h"
+#include "daemon/gpus/driver_state.h"
+#include "daemon/gpus/samples.h"
+#include "daemon/history/recorder.h"
+#include "daemon/history/recovered_memory.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue.h"
+#include "daemon/supervised/fillers.h"
+#include "daemon/tenants/limit_keeper.h"
+#include "daemon/tenants/swap_tenants.h"
+#include "daemon/tenants/tenant_server.h"
+#include "daemon/tenants/turn_keeper.h"
+#include "daemon/watch/watch_keeper.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace gpurota::daemon {
+
+class Looks final : public SampleListener, public LeaseListener {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    const config::Config& config;
+    GpuTable& gpus;
+    GpuStates& states;
+    lease::GrantBook& grants;
+    const DriverState& driver;
+    LeaseManager& leases;
+    Queue& queue;
+    Recorder& recorder;
+    TurnKeeper& turns;
+    SwapTenants& swap;
+    TenantServer& tenants;
+    LimitKeeper& limits;
+    WatchKeeper& watch;
+    Fillers& fillers;
+    SharedAnswers& answers;
+  };
+
+  explicit Looks(Parts parts) : parts_(std::move(parts)) {}
+
+  void before_look(const GpuUuid& gpu) override { parts_.tenants.before_look(gpu); }
+  void on_sample(GpuSample sample, TimePoint taken) override;
+  void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) override;
+  bool is_hurried(const GpuUuid& gpu) const override;
+  Duration period_of(const GpuUuid& gpu) const override;
+
+  void on_lease_change(const LeaseEntry&, bool) override {}
+  // By the last look at each GPU.
+  bool holds_memory(LeaseId lease) const override;
+  // That has come back from the processes of leases since the daemon started.
+  Bytes recovered() const { return recovered_.total(); }
+
+ private:
+  // What the processes of a sample mean: whose they are.
+  struct Shares {
+    std::map<LeaseId, Bytes> outsiders;
+    std::map<LeaseId, Bytes> used;          // by all of a lease's processes
+    std::map<pid_t, Bytes> by_process;      // of leases
+    std::map<pid_t, Bytes> swap_outsiders;  // of `outsiders`, of swap leases
+  };
+  Shares share_out(const watch::Look& look);
+  void on_error(GpuEntry& entry, const std::string& error);
+  void record_state(const GpuEntry& gpu, const std::string& error);
+
+  Parts parts_;
+  RecoveredMemory recovered_;
+  std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,44 @@
+#include "daemon/supervised/job_leases.h"
+
+namespace gpurota::daemon {
+
+void JobLeases::restore() {
+  for (const auto& [id, entry] : leases_.entries()) {
+    if (entry.lease.kind == LeaseKind::kJob && entry.holder) {
+      jobs_.on_lease_restored(id, entry.holder->id);
+    }
+    for (const auto& [pid, command] : entry.commands) {
+      jobs_.on_lease_restored(id, command.holder.id);
+    }
+    on_lease_change(entry, false);
+  }
+}
+
+void JobLeases::on_lease_change(const LeaseEntry& entry, bool) {
+  const bool reserved = entry.lease.kind == LeaseKind::kReservation;
+  if (entry.lease.kind != LeaseKind::kJob && !reserved) return;
+  // The time of a reservation is not that of what runs under it.
+  const bool taken = entry.cause == EndCause::kReleased;
+  if (taken || (reserved && entry.cause == EndCause::kExpired)) {
+    jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTakenAway, entry.reason);
+  } else if (entry.cause == EndCause::kExpired) {
+    jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTimeOver, entry.reason);
+  }
+}
+
+void JobLeases::on_time_over(const ports::ProcessId& holder, const std::string& why) {
+  jobs_.on_time_over(holder, why);
+}
+
+void JobLeases::release(LeaseId lease, const std::string& reason) {
+  leases_.end(lease, EndCause::kReleased, reason);
+}
+
+void JobLeases::on_over_limit(LeaseId lease, const std::string& what) {
+  const LeaseEntry* const entry = leases_.find(lease);
+  if (!entry || entry->lease.kind != LeaseKind::kJob) return;
+  jobs_.on_lease_ending(lease, Jobs::LeaseEnd::kOverLimit, what);
+  leases_.end(lease, EndCause::kReleased, what);
+}
+
+}  // namespace gpurota::daemon

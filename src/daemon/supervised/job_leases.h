@@ -1,0 +1,30 @@
+// What happens to the leases of jobs, told to the jobs. State thread only.
+#pragma once
+
+#include "daemon/leases/lease_manager.h"
+#include "daemon/supervised/jobs.h"
+#include "daemon/watch/watch_keeper.h"
+
+#include <string>
+
+namespace gpurota::daemon {
+
+class JobLeases final : public LeaseListener, public LeaseEnforcement {
+ public:
+  // Both outlive it.
+  JobLeases(LeaseManager& leases, Jobs& jobs) : leases_(leases), jobs_(jobs) {}
+
+  // The leases that the last daemon left. After both have been restored.
+  void restore();
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_time_over(const ports::ProcessId& holder, const std::string& why) override;
+  void release(LeaseId lease, const std::string& reason) override;
+  // A job that nobody watches is not left to go on like that.
+  void on_over_limit(LeaseId lease, const std::string& what) override;
+
+ private:
+  LeaseManager& leases_;
+  Jobs& jobs_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,38 @@
+// Carries out what lease/limit_policy.h decides about leases above their soft limit, or above a hard
+// limit that was lowered: after each look at a GPU. State thread only.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/owners.h"
+#include "daemon/tenants/turn_keeper.h"
+#include "lease/grant_book.h"
+#include "lease/limit_policy.h"
+
+namespace gpurota::daemon {
+
+class LimitKeeper final : public LeaseListener {
+ public:
+  struct Parts {
+    LeaseManager& leases;
+    const lease::GrantBook& grants;
+    const config::Config& config;
+    Owners& owners;
+    const TurnKeeper& turns;  // what swap leases have
+  };
+
+  explicit LimitKeeper(Parts parts) : parts_(std::move(parts)) {}
+
+  void after_look(const GpuUuid& gpu, TimePoint now);
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  // How long each grant above a soft limit is to take.
+  static Duration throttle(const config::Config& config);
+
+ private:
+  void warn(const GpuUuid& gpu, const lease::LimitAction& action) const;
+
+  Parts parts_;
+  lease::LimitPolicy policy_;
+};
+
+}  // namespace gpurota::daemon

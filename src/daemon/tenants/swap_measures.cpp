@@ -1,0 +1,99 @@
+#include "daemon/tenants/swap_measures.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// What is held beside is believed when so many looks agree: 1 s at the default period.
+constexpr std::size_t kAgreeingLooks = 4;
+
+}  // namespace
+
+Maybe<const sched::Holding> SwapMeasures::holding(const SwapTenant& tenant,
+                                                  const SwapMemory& memory) const {
+  const sched::Residency& all = turns_.turns().residency();
+  const auto slot = all.slot_of(memory.gpu);
+  return slot ? all.find(tenant.id, *slot) : Maybe<const sched::Holding>();
+}
+
+// What turns take it to hold, while nothing of it is on its way.
+std::optional<Bytes> SwapMeasures::told(const SwapTenant& tenant, const SwapMemory& memory) const {
+  const sched::Holding* held = holding(tenant, memory).if_there();
+  if (!held || !held->coming.is_zero() || !held->leaving.is_zero()) return std::nullopt;
+  return held->resident + held->wired;
+}
+
+void SwapMeasures::before_look(SwapTenant& tenant, const GpuUuid& gpu) const {
+  for (SwapMemory& memory : tenant.memory) {
+    if (memory.gpu == gpu) memory.told_before = told(tenant, memory);
+  }
+}
+
+void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
+                           TimePoint taken) {
+  std::optional<Bytes> held;
+  bool listed = false;
+  for (const GpuProcess& process : sample.processes) {
+    if (process.pid != tenant.pid) continue;
+    listed = true;
+    held = process.used;
+  }
+  if (tenant.dead) {
+    if (taken >= tenant.died) memory.listed = listed;
+    return;
+  }
+  if (!tenant.here || !held) return;
+  // Only while it is at rest: what is in motion is counted as if it were there already.
+  const auto now = told(tenant, memory);
+  if (!now || !memory.told_before) return;
+  const bool waits = memory.context_since && !memory.unmeasured.is_zero() && !memory.came_back;
+  if (waits && taken >= *memory.context_since) {
+    measure_context(tenant, memory, *held);
+    return;
+  }
+  const Bytes told_most = std::max(*now, *memory.told_before);
+  const Bytes contexts = memory.came_back ? memory.unmeasured : Bytes();
+  std::deque<Bytes>& looks = memory.beside;
+  looks.push_back(*held + contexts - told_most);
+  if (looks.size() > kAgreeingLooks) looks.pop_front();
+  if (looks.size() < kAgreeingLooks) return;
+  // It goes on meanwhile: what it is just allocating is granted and not held yet.
+  if (memory.came_back) {
+    return settle_contexts(tenant, memory, *std::max_element(looks.begin(), looks.end()));
+  }
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  if (!books) return;
+  const Bytes known = books->beside;
+  const Bytes least = *std::min_element(looks.begin(), looks.end());
+  const Bytes most = *std::max_element(looks.begin(), looks.end());
+  const Bytes settled = std::clamp(known, least, most);
+  if (settled != known) turns_.feed(sched::Measured{tenant.id, memory.gpu, settled});
+}
+
+// A context was granted what one may take; this is what it takes. The program waits meanwhile.
+void SwapMeasures::measure_context(SwapTenant& tenant, SwapMemory& memory, Bytes held) {
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  if (!books) return;
+  const Bytes takes = held - (books->resident + books->wired - memory.unmeasured);
+  if (memory.contexts == 1 && !takes.is_zero()) {
+    grants_.learn_context_cost(memory.gpu, takes);
+  }
+  settle_contexts(tenant, memory, takes);
+}
+
+void SwapMeasures::settle_contexts(SwapTenant& tenant, SwapMemory& memory, Bytes takes) {
+  const Bytes granted = memory.unmeasured;
+  memory.unmeasured = Bytes();
+  memory.context_since.reset();
+  memory.came_back = false;
+  memory.beside.clear();
+  if (takes.is_zero()) return;
+  if (takes < granted) {
+    turns_.feed(sched::Shrink{tenant.id, memory.gpu, {}, {}, granted - takes});
+  } else if (takes > granted) {
+    turns_.feed(sched::Measured{tenant.id, memory.gpu, takes - granted});
+  }
+}
+
+}  // namespace gpurota::daemon

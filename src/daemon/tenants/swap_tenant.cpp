@@ -1,0 +1,37 @@
+#include "daemon/tenants/swap_tenant.h"
+
+#include <algorithm>
+
+namespace gpurota::daemon {
+namespace {
+
+// Of what a library moves at a time.
+constexpr Bytes kLargestBlock = mib(64);
+
+}  // namespace
+
+bool SwapTenant::moves() const {
+  return std::any_of(memory.begin(), memory.end(), [](const SwapMemory& m) {
+    return !m.ordered[0].is_zero() || !m.ordered[1].is_zero();
+  });
+}
+
+void SwapMemory::take_terms(const LeaseGpu& share) {
+  limit = share.limit.value_or(Bytes());
+  soft_limit = share.soft_limit;
+  oversize = share.oversize;
+  most = std::max(limit, share.highest_limit);
+}
+
+// Blocks move whole, and a tenant takes orders one by one or several together: what it moves may be up
+// to one block more for each of them; one for the last of the orders that came before.
+void SwapMemory::allow(std::uint32_t direction, Bytes bytes) {
+  if (ordered[direction].is_zero()) {
+    excess[direction] = Bytes();
+    slack[direction] = kLargestBlock;
+  }
+  slack[direction] += kLargestBlock;
+  ordered[direction] += bytes;
+}
+
+}  // namespace gpurota::daemon

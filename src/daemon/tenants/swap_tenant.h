@@ -1,0 +1,79 @@
+// What is kept of a tenant of a swap lease. Plain data; state thread only.
+#pragma once
+
+#include "abi/wire.h"
+#include "core/gpu.h"
+#include "core/lease.h"
+#include "ports/event_loop.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+// On one GPU.
+struct SwapMemory {
+  GpuUuid gpu;
+  Bytes limit;
+  std::optional<Bytes> soft_limit;
+  Bytes oversize;                // beside the limit, in host memory
+  Bytes most;                    // the limit, or what it was before it was lowered
+  std::array<Bytes, 2> ordered;  // by direction: and not yet reported
+  std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
+  std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
+  Bytes unmeasured;              // granted for contexts that no look has shown yet
+  std::optional<TimePoint> context_since;  // it was created before
+  int contexts = 0;
+  Bytes wired_before;      // of HELLO: what it was granted to hold for good, beside contexts
+  bool came_back = false;  // it says of contexts what it was once told
+  std::optional<Bytes> told_before;  // before the look that is under way; empty: in motion
+  std::deque<Bytes> beside;          // the last looks at it while it was at rest
+  bool listed = true;                // by the last look since it died
+
+  // From now on it may move so much more.
+  void take_terms(const LeaseGpu& share);
+  void allow(std::uint32_t direction, Bytes bytes);
+};
+struct SwapQuestion {
+  std::uint32_t slot = 0;
+  std::uint32_t kind = 0;
+  Bytes bytes;
+};
+struct SwapTenant {
+  TenantId id;
+  LeaseId lease;
+  uid_t uid = 0;
+  pid_t pid = 0;
+  std::array<std::uint64_t, 2> key{};
+  bool makes_way = false;          // a filler, which is moved out for whoever comes
+  std::vector<SwapMemory> memory;  // by slot
+  std::map<std::uint32_t, SwapQuestion> questions;
+  std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // questions, by their soft limit
+  std::deque<std::vector<std::byte>> outbox;                     // the socket was full
+  std::uint32_t gate_sent = 0, gate_seen = 0;
+  std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
+  std::optional<gpurota_msg_swap_terms> terms;
+  bool here = false;  // turns know it
+  bool connected = true;
+  bool stopped = false;
+  bool rdma = false;   // the last order was not carried out as it has such a device open
+  bool stuck = false;  // has moved nothing of what was ordered for longer than it may
+  std::optional<TimePoint> moving;  // something is ordered, and since then it has not got on
+  bool dead = false;
+  TimePoint died{};
+
+  // Something is ordered and not yet reported.
+  bool moves() const;
+};
+
+using SwapTenantMap = std::map<TenantId, std::unique_ptr<SwapTenant>>;
+
+}  // namespace gpurota::daemon

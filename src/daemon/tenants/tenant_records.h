@@ -1,0 +1,32 @@
+// What tenants were refused, for the record. State thread only.
+#pragma once
+
+#include "daemon/history/recorder.h"
+#include "daemon/leases/lease_manager.h"
+
+#include <string>
+
+namespace gpurota::daemon {
+
+class TenantRecords {
+ public:
+  // Both outlive it.
+  TenantRecords(const LeaseManager& leases, Recorder& recorder)
+      : leases_(leases), recorder_(recorder) {}
+
+  // A tenant of the lease asked for memory, and was refused.
+  void on_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
+    const LeaseEntry* const entry = leases_.find(lease);
+    if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
+  }
+  // A process was refused, as its lease or the lease's user has as many as may be; `why` is what they have.
+  void on_crowd(const Lease& lease, pid_t pid, const std::string& why) {
+    recorder_.on_crowd(lease.id, lease.uid, pid, why);
+  }
+
+ private:
+  const LeaseManager& leases_;
+  Recorder& recorder_;
+};
+
+}  // namespace gpurota::daemon
