@@ -15,33 +15,6 @@ namespace {
 
 constexpr std::array kActions = {"add", "list", "logs", "pause", "resume", "remove"};
 
-// What the options write into, as it was typed.
-struct Typed {
-  std::optional<std::string> user, lines, instances, memory, idle_after, grace;
-  Words gpu_ids;
-  bool help = false;
-};
-
-std::vector<Option> options_of(const std::string& action, FillerOptions& filler, Typed& typed) {
-  std::vector<Option> known = {{'h', "--help", &typed.help}};
-  if (action == "add") {
-    known.insert(known.end(), {{'i', "--gpu-ids", nullptr, nullptr, &typed.gpu_ids},
-                               {'\0', "--instances", nullptr, &typed.instances},
-                               {'m', "--memory", nullptr, &typed.memory},
-                               {'\0', "--idle-after", nullptr, &typed.idle_after},
-                               {'\0', "--grace", nullptr, &typed.grace},
-                               {'\0', "--on-yield", nullptr, &filler.on_yield},
-                               {'\0', "--workdir", nullptr, &filler.workdir},
-                               {'\0', "--env", nullptr, nullptr, &filler.variables},
-                               {'\0', "--env-file", nullptr, nullptr, &filler.variable_files}});
-    return known;
-  }
-  known.push_back({'\0', "--user", nullptr, &filler.user});
-  if (action == "list") known.push_back({'\0', "--json", &filler.json});
-  if (action == "logs") known.push_back({'n', "--lines", nullptr, &typed.lines});
-  return known;
-}
-
 Result<void> check_add(const FillerOptions& filler) {
   if (filler.name.empty() || filler.command.empty()) {
     return fail(Code::kInvalid,
@@ -73,8 +46,8 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   const bool add = filler.action == "add";
   const auto dashes = add ? std::find(words.begin(), words.end(), "--") : words.end();
   if (dashes != words.end()) filler.command.assign(dashes + 1, words.end());
-  Typed typed;
-  OptionParser parser(options_of(filler.action, filler, typed), "filler");
+  Raw typed;
+  OptionParser parser(action_options("filler " + filler.action, typed), "filler");
   GPUROTA_ASSIGN_OR_RETURN(const Words rest, parser.parse(Words(words.begin() + 1, dashes), false));
   if (typed.help) return Parsed();
   if (!rest.empty()) filler.name = rest[0];
@@ -88,6 +61,12 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   GPUROTA_ASSIGN_OR_RETURN(filler.lines, number_of("--lines", typed.lines, 10'000'000));
   GPUROTA_ASSIGN_OR_RETURN(filler.idle_after, time_of("--idle-after", typed.idle_after));
   GPUROTA_ASSIGN_OR_RETURN(filler.grace, time_of("--grace", typed.grace));
+  filler.user = typed.user;
+  filler.json = typed.json;
+  filler.on_yield = typed.on_yield;
+  filler.workdir = typed.workdir;
+  filler.variables = typed.env;
+  filler.variable_files = typed.env_file;
   if (add) {
     GPUROTA_TRY(check_add(filler));
   } else if (filler.name.empty() && filler.action != "list") {

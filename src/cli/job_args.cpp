@@ -69,7 +69,7 @@ Result<void> check_definition(const JobOptions& job, bool dashes) {
 // Whether the value of this option of `gpurota run` is the next word: that is no name of a job.
 bool has_value_behind(const std::string& word) {
   Raw raw;
-  const std::vector<Option> known = run_option_table(raw);
+  const std::vector<Option> known = options_of("run", raw);
   return std::any_of(known.begin(), known.end(), [&word](const Option& option) {
     const bool is_letter = word.size() == 2 && option.letter != '\0' && word[1] == option.letter;
     return option.takes_value() && (option.name == word || is_letter);
@@ -114,19 +114,6 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
   return std::optional(std::move(job));
 }
 
-std::vector<Option> options_of(JobOptions& job, std::optional<std::string>& lines, bool& help) {
-  const std::string& action = job.action;
-  std::vector<Option> known = {{'h', "--help", &help}};
-  if (action != "apply") known.push_back({'\0', "--user", nullptr, &job.user});
-  if (action == "list" || action == "show") known.push_back({'\0', "--json", &job.json});
-  if (action == "remove") known.push_back({'\0', "--force", &job.force});
-  if (action == "export") known.push_back({'\0', "--with-secrets", &job.secrets});
-  if (action == "logs") {
-    known.insert(known.end(), {{'f', "--follow", &job.follow}, {'n', "--lines", nullptr, &lines}});
-  }
-  return known;
-}
-
 }  // namespace
 
 Result<std::optional<JobOptions>> parse_job(const Words& words) {
@@ -141,12 +128,17 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   }
   const Words rest(words.begin() + 1, words.end());
   if (job.action == "add" || job.action == "update") return parse_definition(job.action, rest);
-  std::optional<std::string> lines;
-  bool help = false;
-  GPUROTA_ASSIGN_OR_RETURN(const Words names,
-                           OptionParser(options_of(job, lines, help), "job").parse(rest, false));
-  if (help) return std::optional<JobOptions>();
-  GPUROTA_ASSIGN_OR_RETURN(job.lines, number_of("--lines", lines, 10'000'000));
+  Raw raw;
+  GPUROTA_ASSIGN_OR_RETURN(
+      const Words names,
+      OptionParser(action_options("job " + job.action, raw), "job").parse(rest, false));
+  if (raw.help) return std::optional<JobOptions>();
+  GPUROTA_ASSIGN_OR_RETURN(job.lines, number_of("--lines", raw.lines, 10'000'000));
+  job.user = raw.user;
+  job.json = raw.json;
+  job.force = raw.force;
+  job.secrets = raw.with_secrets;
+  job.follow = raw.follow;
   if (names.size() > 1) {
     return fail(Code::kInvalid, fmt::format("unexpected '{}'", display_text(names[1], 60)));
   }
@@ -162,7 +154,7 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
 
 Result<std::vector<RunWord>> split_run_words(const Words& options) {
   Raw raw;
-  const std::vector<Option> known = run_option_table(raw);
+  const std::vector<Option> known = options_of("run", raw);
   std::vector<RunWord> out;
   for (std::size_t at = 0; at < options.size(); ++at) {
     const std::string& word = options[at];
