@@ -250,26 +250,19 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
       "--help' explains them)");
 }
 
-Result<Arguments> parse_job_command(Raw& raw, const Words& words, std::size_t at) {
+// `gpurota job` and `gpurota filler`.
+template <class Options>
+Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_t at,
+                                        Result<std::optional<Options>> (*parse)(const Words&)) {
+  const std::string& command = words[at];
   const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
   // What stands in front of the command is for all of them.
-  GPUROTA_TRY(OptionParser(options_of_every_command(raw), "job")
+  GPUROTA_TRY(OptionParser(options_of_every_command(raw), command)
                   .parse(Words(words.begin(), behind), false));
-  if (raw.help) return finish(raw, HelpOptions{"job"});
-  GPUROTA_ASSIGN_OR_RETURN(auto job, parse_job(Words(behind + 1, words.end())));
-  if (!job) return finish(raw, HelpOptions{"job"});
-  if (job->action == "add") GPUROTA_TRY(parse_run_words(job->run_options));
-  return finish(raw, std::move(*job));
-}
-
-Result<Arguments> parse_filler_command(Raw& raw, const Words& words, std::size_t at) {
-  const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
-  GPUROTA_TRY(OptionParser(options_of_every_command(raw), "filler")
-                  .parse(Words(words.begin(), behind), false));
-  if (raw.help) return finish(raw, HelpOptions{"filler"});
-  GPUROTA_ASSIGN_OR_RETURN(auto filler, parse_filler(Words(behind + 1, words.end())));
-  if (!filler) return finish(raw, HelpOptions{"filler"});
-  return finish(raw, std::move(*filler));
+  if (raw.help) return finish(raw, HelpOptions{command});
+  GPUROTA_ASSIGN_OR_RETURN(auto program, parse(Words(behind + 1, words.end())));
+  if (!program) return finish(raw, HelpOptions{command});
+  return finish(raw, std::move(*program));
 }
 
 // A word that is no command: a slip of the finger, or a program whose 'run --' was left out.
@@ -320,8 +313,8 @@ Result<Arguments> parse(const Words& words) {
   if (name == "burn")
     return finish(
         raw, BurnOptions{Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end())});
-  if (name == "job") return parse_job_command(raw, words, at);
-  if (name == "filler") return parse_filler_command(raw, words, at);
+  if (name == "job") return parse_program_command(raw, words, at, parse_job);
+  if (name == "filler") return parse_program_command(raw, words, at, parse_filler);
   if (name == "help") return parse_help(raw, at + 1 < words.size() ? words[at + 1] : "");
   if (name == "__complete") {
     return finish(raw, CompleteOptions{at + 1 < words.size() ? words[at + 1] : ""});

@@ -279,7 +279,7 @@ TEST(CommandTable, EveryOptionOfAnActionIsTaken) {
                                         std::string(action.name.substr(space + 1)), "web",
                                         std::string(option.name)};
       if (option.flag == nullptr) words.emplace_back("no such value");
-      words.insert(words.end(), {"--", "true"});
+      if (action.name.ends_with(" add")) words.insert(words.end(), {"--", "true"});
       const auto parsed = parse_arguments(words);
       if (parsed) continue;  // else because of the value, or of what is missing beside it
       EXPECT_EQ(parsed.error().message.find("there is no option"), std::string::npos)

@@ -1,7 +1,7 @@
 #include "cli/job_args.h"
 
 #include "base/text.h"
-#include "cli/option_parser.h"
+#include "cli/args.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,10 @@
 namespace gpurota::cli {
 namespace {
 
-using Words = std::vector<std::string>;
-
-constexpr std::array kActions = {"add",  "list",    "show",   "logs",   "update", "start",
-                                 "stop", "restart", "remove", "export", "apply"};
+const Vocabulary& vocabulary() {
+  static const Vocabulary words{"job", "web --memory 8G -- python serve.py"};
+  return words;
+}
 
 // Takes options that begin with `--` out of words; `take` gets the name and how to get its value.
 class Taker {
@@ -40,22 +40,11 @@ class Taker {
 
 std::string name_of(const std::string& word) { return word.substr(0, word.find('=')); }
 
-Result<void> check_definition(const JobOptions& job, bool dashes) {
+Result<void> check_job(const JobOptions& job, bool dashes) {
   const bool update = job.action == "update";
-  if (job.name.empty() || (!update && job.command.empty())) {
-    return fail(Code::kInvalid,
-                fmt::format("write the name of the job first and its command last, after '--':\n  "
-                            "gpurota job {} web --memory 8G -- python serve.py",
-                            job.action));
-  }
+  GPUROTA_TRY(check_definition(vocabulary(), job, update));
   if (dashes && job.command.empty()) {
     return fail(Code::kInvalid, "there is no command after '--'");
-  }
-  for (const std::string& variable : job.variables) {
-    if (variable.find('=') == std::string::npos) continue;
-    return fail(Code::kInvalid,
-                "--env takes only the name of a variable; its value comes from your environment, "
-                "since everybody can read the command line. Or use --env-file");
   }
   const bool nothing = job.run_options.empty() && job.command.empty() && !job.workdir &&
                        !job.restart && !job.output && job.variables.empty() &&
@@ -63,6 +52,7 @@ Result<void> check_definition(const JobOptions& job, bool dashes) {
   if (update && nothing) {
     return fail(Code::kInvalid, "nothing to change: give options, or a command after '--'");
   }
+  if (!update) GPUROTA_TRY(parse_run_words(job.run_options));
   return {};
 }
 
@@ -110,45 +100,29 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
       if (const std::string* value = taker.next()) job.run_options.push_back(*value);
     }
   }
-  GPUROTA_TRY(check_definition(job, dashes != words.end()));
+  GPUROTA_TRY(check_job(job, dashes != words.end()));
   return std::optional(std::move(job));
 }
 
 }  // namespace
 
 Result<std::optional<JobOptions>> parse_job(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") return std::optional<JobOptions>();
-  JobOptions job;
-  job.action = words[0];
-  if (std::find(kActions.begin(), kActions.end(), job.action) == kActions.end()) {
-    return fail(Code::kInvalid,
-                fmt::format("there is no command 'job {}': use add, list, show, logs, update, "
-                            "start, stop, restart, remove, export or apply",
-                            display_text(job.action, 40)));
-  }
+  GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action(vocabulary(), words));
+  if (!action) return std::optional<JobOptions>();
   const Words rest(words.begin() + 1, words.end());
-  if (job.action == "add" || job.action == "update") return parse_definition(job.action, rest);
-  Raw raw;
-  GPUROTA_ASSIGN_OR_RETURN(
-      const Words names,
-      OptionParser(action_options("job " + job.action, raw), "job").parse(rest, false));
-  if (raw.help) return std::optional<JobOptions>();
-  GPUROTA_ASSIGN_OR_RETURN(job.lines, number_of("--lines", raw.lines, 10'000'000));
-  job.user = raw.user;
-  job.json = raw.json;
-  job.force = raw.force;
-  job.secrets = raw.with_secrets;
-  job.follow = raw.follow;
-  if (names.size() > 1) {
-    return fail(Code::kInvalid, fmt::format("unexpected '{}'", display_text(names[1], 60)));
-  }
-  if (!names.empty()) job.name = names[0];
+  if (*action == "add" || *action == "update") return parse_definition(*action, rest);
+  JobOptions job;
+  job.action = *action;
+  Raw typed;
+  GPUROTA_TRY(parse_named(vocabulary(), rest, typed, job));
+  if (typed.help) return std::optional<JobOptions>();
+  job.force = typed.force;
+  job.secrets = typed.with_secrets;
+  job.follow = typed.follow;
   if (job.name.empty() && job.action == "apply") {
     return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
   }
-  if (job.name.empty() && job.action != "list" && job.action != "export") {
-    return fail(Code::kInvalid, "which job? 'gpurota job list' shows them");
-  }
+  if (job.action != "list" && job.action != "export") GPUROTA_TRY(check_name(vocabulary(), job));
   return std::optional(std::move(job));
 }
 

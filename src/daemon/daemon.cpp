@@ -164,22 +164,15 @@ Daemon::Daemon(World world, config::Config config, Places places)
               .turns = turns_,
               .now = [this] { return std::pair(world_.loop.now(), world_.wall_clock()); }}),
       jobs_({.loop = world_.loop,
-             .store = world_.jobs,
              .processes = world_.processes,
+             .supervisor = supervisor_parts(),
              .wall_clock = world_.wall_clock,
              .grace = [this] { return Duration(config_.grace); },
-             .directory = places_.jobs,
-             .keeper = places_.keeper,
-             .systemd_run = places_.systemd_run,
-             .gpurota = places_.gpurota,
-             .runtime_dir = places_.runtime_dir,
-             .own_uid = ::geteuid(),
-             .budgets = budgets_}),
+             .directory = places_.jobs}),
       fillers_({.loop = world_.loop,
-                .store = world_.fillers,
                 .processes = world_.processes,
+                .supervisor = supervisor_parts(),
                 .config = config_,
-                .budgets = budgets_,
                 .gpus = gpus_,
                 .leases = leases_,
                 .turns = turns_,
@@ -189,12 +182,7 @@ Daemon::Daemon(World world, config::Config config, Places places)
                 .glimpse = [this](const GpuUuid& gpu,
                                   Duration period) { sampler_.glimpse(gpu, period); },
                 .look_soon = [this](const GpuUuid& gpu) { sampler_.look_soon(gpu); },
-                .directory = places_.fillers,
-                .keeper = places_.keeper,
-                .gpurota = places_.gpurota,
-                .runtime_dir = places_.runtime_dir,
-                .own_uid = ::geteuid(),
-                .systemd_run = places_.systemd_run}),
+                .directory = places_.fillers}),
       methods_(
           {.leases = leases_,
            .queue = queue_,
@@ -276,6 +264,18 @@ Result<void> Daemon::ask() {
   log::info("asking the driver for its GPUs");
   if (!discover(world_.patience)) return fail(Code::kUnavailable, kDriverHangs);
   return {};
+}
+
+Supervisor::Parts Daemon::supervisor_parts() {
+  return {.loop = world_.loop,
+          .processes = world_.processes,
+          .budgets = budgets_,
+          .store = world_.programs,
+          .keeper = places_.keeper,
+          .systemd_run = places_.systemd_run,
+          .gpurota = places_.gpurota,
+          .runtime_dir = places_.runtime_dir,
+          .own_uid = ::geteuid()};
 }
 
 ipc::ListenOptions Daemon::listen_options(int type) const {

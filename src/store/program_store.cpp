@@ -1,8 +1,44 @@
-// Fillers: another part of sqlite_store.cpp.
+// Jobs and fillers: another part of sqlite_store.cpp.
 #include "store/columns.h"
 #include "store/sqlite_store.h"
 
+#include <fmt/format.h>
+
 namespace gpurota::store {
+
+Result<std::vector<ports::StoredJob>> SqliteStore::load_jobs() {
+  GPUROTA_ASSIGN_OR_RETURN(auto rows,
+                           database_.prepare("SELECT id, uid, user, spec, state, boot_id FROM job"
+                                             " ORDER BY id"));
+  std::vector<ports::StoredJob> jobs;
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return jobs;
+    ports::StoredJob job;
+    job.id = from_integer(rows.integer(0));
+    job.uid = static_cast<uid_t>(rows.integer(1));
+    job.user = rows.bytes(2);
+    job.spec = rows.bytes(3);
+    job.state = rows.bytes(4);
+    job.boot_id = rows.bytes(5);
+    jobs.push_back(std::move(job));
+  }
+}
+
+Result<void> SqliteStore::save_job(const ports::StoredJob& job) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto statement,
+      database_.prepare("INSERT OR REPLACE INTO job (id, uid, user, spec, state, boot_id)"
+                        " VALUES (?, ?, ?, ?, ?, ?)"));
+  statement.bind(to_integer(job.id)).bind(job.uid).bind_blob(job.user).bind_blob(job.spec);
+  return statement.bind_blob(job.state).bind_text(job.boot_id).run();
+}
+
+Result<void> SqliteStore::save_jobs(const std::vector<ports::StoredJob>& jobs) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  for (const ports::StoredJob& job : jobs) GPUROTA_TRY(save_job(job));
+  return transaction.commit();
+}
 
 Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
   GPUROTA_ASSIGN_OR_RETURN(
@@ -51,11 +87,14 @@ Result<void> SqliteStore::save_filler(const ports::StoredFiller& filler) {
   return statement.bind(filler.evicts ? 1 : 0).bind_text(join_gpus(filler.out)).run();
 }
 
-Result<void> SqliteStore::remove_filler(std::uint64_t id) {
-  GPUROTA_ASSIGN_OR_RETURN(auto statement, database_.prepare("DELETE FROM filler WHERE id = ?"));
-  return statement.bind(to_integer(id)).run();
+Result<void> SqliteStore::remove_program(ports::ProgramKind kind, std::uint64_t id) {
+  const std::string statement = fmt::format("DELETE FROM {} WHERE id = ?", to_string(kind));
+  GPUROTA_ASSIGN_OR_RETURN(auto row, database_.prepare(statement.c_str()));
+  return row.bind(to_integer(id)).run();
 }
 
-Result<std::uint64_t> SqliteStore::next_filler_id() { return next_of("filler"); }
+Result<std::uint64_t> SqliteStore::next_program_id(ports::ProgramKind kind) {
+  return next_of(to_string(kind));
+}
 
 }  // namespace gpurota::store

@@ -1,0 +1,182 @@
+// Keepers are stood in for by a process that holds a run's lock, and by one that ends at once.
+#include "daemon/supervisor.h"
+
+#include "daemon/fake_world_test.h"
+#include "store/sqlite_store.h"
+#include "testing/temp_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kRun = 7;
+constexpr uid_t kAlice = 1000;
+
+class SupervisorTest : public FakeWorldTest, public Supervisor::Policy {
+ protected:
+  SupervisorTest() {
+    entry.id = 1;
+    entry.uid = kAlice;
+    entry.user = "alice";
+    entry.spec.name = "web";
+    entry.spec.command = {"true"};
+    processes.set_user(kAlice, "alice");
+    (void)::mkdir(dir.file("jobs").c_str(), 0700);
+    (void)::mkdir(dir.file("jobs/7").c_str(), 0700);
+  }
+  ~SupervisorTest() override { end_holder(); }
+
+  void on_handed_over(std::uint64_t run) override { handed_over.push_back(run); }
+  void on_over(std::uint64_t run) override { over.push_back(run); }
+  Result<void> store(std::uint64_t id) override {
+    stored.push_back(id);
+    return disk_is_full ? fail(Code::kIo, "the disk is full") : Result<void>();
+  }
+
+  // A process of this number now holds the lock of the run.
+  void hold_lock() {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    holder = ::fork();
+    if (holder == 0) {
+      const int fd = ::open(dir.file("jobs/7/lock").c_str(), O_RDWR | O_CREAT, 0600);
+      struct flock lock = {};
+      lock.l_type = F_WRLCK;
+      (void)::fcntl(fd, F_SETLK, &lock);
+      (void)!::write(ready[1], "1", 1);
+      for (;;) ::pause();
+    }
+    char there = 0;
+    ASSERT_EQ(::read(ready[0], &there, 1), 1);
+    for (const int fd : ready) (void)::close(fd);
+  }
+  void end_holder() {
+    if (holder <= 0) return;
+    (void)::kill(holder, SIGKILL);
+    (void)::waitpid(holder, nullptr, 0);
+    holder = 0;
+  }
+  void spawn_holder() {
+    testing::FakeProcesses::Spawn spawn;
+    spawn.pid = holder;
+    (void)processes.spawn(spawn);
+  }
+
+  testing::TempDir dir;
+  UserBudgets budgets{{config, 800, 0, [](uid_t) { return false; }, [this] { return loop.now(); }}};
+  std::unique_ptr<store::SqliteStore> programs = std::move(*store::SqliteStore::open_in_memory());
+  Supervised entry;
+  std::vector<std::uint64_t> handed_over, over, stored;
+  bool disk_is_full = false;
+  pid_t holder = 0;
+  Supervisor supervisor{
+      {loop, processes, budgets, programs.get(), "/bin/true", "", "/bin/true", dir.path(), 0},
+      ports::ProgramKind::kJob,
+      dir.file("jobs"),
+      *this};
+};
+
+TEST_F(SupervisorTest, TakesUpWhoeverHoldsTheLockAndHearsOfItsEnd) {
+  hold_lock();
+  spawn_holder();
+  ASSERT_TRUE(*supervisor.take_up(kRun));
+  EXPECT_TRUE(supervisor.is_on(kRun));
+  EXPECT_TRUE(supervisor.is_kept_by(kRun, holder));
+  EXPECT_FALSE(supervisor.is_kept_by(kRun, holder + 1));
+  supervisor.end(kRun);
+  EXPECT_THAT(processes.signals(), ElementsAre(std::pair(holder, SIGTERM)));
+  end_holder();
+  loop.run_until_idle();
+  EXPECT_THAT(over, ElementsAre(kRun));
+  EXPECT_FALSE(supervisor.is_on(kRun));
+}
+
+TEST_F(SupervisorTest, AKeeperThatHasNotComeToItsLockWillNotRun) {
+  testing::write_file(dir.file("jobs/7/orders"), "TOKEN");
+  EXPECT_FALSE(*supervisor.take_up(kRun));
+  EXPECT_NE(::access(dir.file("jobs/7/orders").c_str(), F_OK), 0);
+  EXPECT_FALSE(supervisor.is_on(kRun));
+}
+
+TEST_F(SupervisorTest, WhatCannotBeLookedAtMayLive) {
+  hold_lock();
+  processes.set_short(true);
+  EXPECT_FALSE(supervisor.take_up(kRun)) << "it must not be started a second time";
+  ASSERT_TRUE(supervisor.launch(kRun, entry, entry.spec));
+  loop.run_until_idle();
+  EXPECT_TRUE(supervisor.is_on(kRun));
+  EXPECT_THAT(over, IsEmpty());
+  processes.set_short(false);
+  spawn_holder();
+  loop.advance(kLookAgain);
+  EXPECT_THAT(handed_over, ElementsAre(kRun));
+  EXPECT_TRUE(supervisor.is_kept_by(kRun, holder));
+  EXPECT_THAT(over, IsEmpty());
+}
+
+TEST_F(SupervisorTest, AKeeperThatCannotBeWatchedIsEnded) {
+  ASSERT_TRUE(supervisor.launch(kRun, entry, entry.spec));
+  EXPECT_TRUE(supervisor.is_on(kRun));
+  loop.run_until_idle();
+  EXPECT_THAT(over, ElementsAre(kRun));
+  EXPECT_FALSE(supervisor.is_on(kRun));
+}
+
+TEST_F(SupervisorTest, WhatCannotBeStoredIsStoredLater) {
+  disk_is_full = true;
+  supervisor.settle(entry);
+  EXPECT_THAT(supervisor.check_stored(1, "web").error().message, HasSubstr("not stored"));
+  supervisor.store_again();
+  disk_is_full = false;
+  supervisor.store_again();
+  supervisor.store_again();
+  EXPECT_TRUE(supervisor.check_stored(1, "web"));
+  EXPECT_THAT(stored, ElementsAre(1, 1, 1));
+}
+
+TEST_F(SupervisorTest, WhatIsRemovedLeavesNothing) {
+  ASSERT_EQ(*supervisor.next_id(), 1U);
+  ASSERT_TRUE(programs->save_job({{1, kAlice, "alice", encode(entry.spec)}, "", "boot"}));
+  testing::write_file(dir.file("jobs/7/orders"), "TOKEN");
+  ASSERT_TRUE(supervisor.remove(entry, {kRun}));
+  EXPECT_TRUE(programs->load_jobs()->empty());
+  EXPECT_NE(::access(dir.file("jobs/7").c_str(), F_OK), 0);
+}
+
+TEST_F(SupervisorTest, CountsTheLogsOfAUserTogether) {
+  config.job_log_size_per_user = mib(40);
+  EXPECT_TRUE(supervisor.check_logs(kAlice, 0, mib(32).count()));
+  supervisor.count_logs(entry, 2);
+  const auto more = supervisor.check_logs(kAlice, 0, mib(16).count());
+  ASSERT_FALSE(more);
+  EXPECT_THAT(more.error().message, HasSubstr("job_log_size_per_user"));
+  EXPECT_TRUE(supervisor.check_logs(kAlice, mib(16).count(), mib(16).count()));
+  config.job_log_size_per_user = mib(8);
+  EXPECT_TRUE(supervisor.check_logs(kAlice, mib(16).count(), mib(16).count())) << "it is no more";
+}
+
+TEST_F(SupervisorTest, WithoutAKeeperNothingIsRun) {
+  Supervisor bare{{loop, processes, budgets, programs.get(), "", "", "/bin/true", dir.path(), 0},
+                  ports::ProgramKind::kFiller,
+                  dir.file("fillers"),
+                  *this};
+  EXPECT_THAT(bare.check_owner(kAlice).error().message, HasSubstr("no fillers: gpurota-keeper"));
+  EXPECT_TRUE(supervisor.check_owner(kAlice));
+  EXPECT_EQ(supervisor.check_owner(kAlice + 1).error().code, Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon
