@@ -6,28 +6,8 @@ namespace gpurota::cli {
 namespace {
 
 const Vocabulary& vocabulary() {
-  static const Vocabulary words{"filler",
-                                {"add", "list", "logs", "pause", "resume", "remove"},
-                                "fold --memory 88% -- ./fold"};
+  static const Vocabulary words{"filler", "fold --memory 88% -- ./fold"};
   return words;
-}
-
-// What the options of add write into, as it was typed.
-struct Typed {
-  std::optional<std::string> instances, memory, idle_after, grace;
-  Words gpu_ids;
-};
-
-std::vector<Option> options_of_add(FillerOptions& filler, Typed& typed) {
-  return {{'i', "--gpu-ids", nullptr, nullptr, &typed.gpu_ids},
-          {'\0', "--instances", nullptr, &typed.instances},
-          {'m', "--memory", nullptr, &typed.memory},
-          {'\0', "--idle-after", nullptr, &typed.idle_after},
-          {'\0', "--grace", nullptr, &typed.grace},
-          {'\0', "--on-yield", nullptr, &filler.on_yield},
-          {'\0', "--workdir", nullptr, &filler.workdir},
-          {'\0', "--env", nullptr, nullptr, &filler.variables},
-          {'\0', "--env-file", nullptr, nullptr, &filler.variable_files}};
 }
 
 }  // namespace
@@ -41,12 +21,10 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   const bool add = filler.action == "add";
   const auto dashes = add ? std::find(words.begin(), words.end(), "--") : words.end();
   if (dashes != words.end()) filler.command.assign(dashes + 1, words.end());
-  Typed typed;
-  GPUROTA_ASSIGN_OR_RETURN(
-      const bool named,
-      parse_named(vocabulary(), Words(words.begin() + 1, dashes),
-                  add ? options_of_add(filler, typed) : std::vector<Option>(), filler));
-  if (!named) return Parsed();
+  Raw typed;
+  GPUROTA_TRY(parse_named(vocabulary(), Words(words.begin() + 1, dashes), typed, filler));
+  if (typed.help) return Parsed();
+  filler.on_yield = typed.on_yield;
   GPUROTA_ASSIGN_OR_RETURN(filler.gpu_ids, split_ids(typed.gpu_ids));
   GPUROTA_ASSIGN_OR_RETURN(filler.memory, size_of("--memory", typed.memory));
   GPUROTA_ASSIGN_OR_RETURN(filler.instances, number_of("--instances", typed.instances, 1024));

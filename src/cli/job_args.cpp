@@ -12,10 +12,7 @@ namespace gpurota::cli {
 namespace {
 
 const Vocabulary& vocabulary() {
-  static const Vocabulary words{"job",
-                                {"add", "list", "show", "logs", "update", "start", "stop",
-                                 "restart", "remove", "export", "apply"},
-                                "web --memory 8G -- python serve.py"};
+  static const Vocabulary words{"job", "web --memory 8G -- python serve.py"};
   return words;
 }
 
@@ -62,7 +59,7 @@ Result<void> check_job(const JobOptions& job, bool dashes) {
 // Whether the value of this option of `gpurota run` is the next word: that is no name of a job.
 bool has_value_behind(const std::string& word) {
   Raw raw;
-  const std::vector<Option> known = run_option_table(raw);
+  const std::vector<Option> known = options_of("run", raw);
   return std::any_of(known.begin(), known.end(), [&word](const Option& option) {
     const bool is_letter = word.size() == 2 && option.letter != '\0' && word[1] == option.letter;
     return option.takes_value() && (option.name == word || is_letter);
@@ -116,12 +113,12 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   if (*action == "add" || *action == "update") return parse_definition(*action, rest);
   JobOptions job;
   job.action = *action;
-  std::vector<Option> own;
-  if (job.action == "remove") own.push_back({'\0', "--force", &job.force});
-  if (job.action == "export") own.push_back({'\0', "--with-secrets", &job.secrets});
-  if (job.action == "logs") own.push_back({'f', "--follow", &job.follow});
-  GPUROTA_ASSIGN_OR_RETURN(const bool named, parse_named(vocabulary(), rest, std::move(own), job));
-  if (!named) return std::optional<JobOptions>();
+  Raw typed;
+  GPUROTA_TRY(parse_named(vocabulary(), rest, typed, job));
+  if (typed.help) return std::optional<JobOptions>();
+  job.force = typed.force;
+  job.secrets = typed.with_secrets;
+  job.follow = typed.follow;
   if (job.name.empty() && job.action == "apply") {
     return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
   }
@@ -131,7 +128,7 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
 
 Result<std::vector<RunWord>> split_run_words(const Words& options) {
   Raw raw;
-  const std::vector<Option> known = run_option_table(raw);
+  const std::vector<Option> known = options_of("run", raw);
   std::vector<RunWord> out;
   for (std::size_t at = 0; at < options.size(); ++at) {
     const std::string& word = options[at];

@@ -1,6 +1,7 @@
 #include "cli/program_args.h"
 
 #include "base/text.h"
+#include "cli/command_table.h"
 
 #include <fmt/format.h>
 
@@ -18,38 +19,45 @@ std::string listed(const Words& words) {
   return text;
 }
 
+Words actions_of(const std::string& command) {
+  Words actions;
+  for (const CommandRow& row : all_commands()) {
+    if (row.name.starts_with(command + " ")) {
+      actions.emplace_back(row.name.substr(command.size() + 1));
+    }
+  }
+  return actions;
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, const Words& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") return std::nullopt;
-  const auto& known = vocabulary.actions;
+  const Words known = actions_of(vocabulary.what);
   if (std::find(known.begin(), known.end(), words[0]) != known.end()) return words[0];
   return fail(Code::kInvalid, fmt::format("there is no command '{} {}': use {}", vocabulary.what,
                                           display_text(words[0], 40), listed(known)));
 }
 
-Result<bool> parse_named(const Vocabulary& vocabulary, const Words& words, std::vector<Option> own,
+Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
                          ProgramOptions& program) {
   const std::string& action = program.action;
-  bool help = false;
-  std::optional<std::string> lines;
-  own.push_back({'h', "--help", &help});
-  if (action != "add" && action != "apply") {
-    own.push_back({'\0', "--user", nullptr, &program.user});
-  }
-  if (action == "list" || action == "show") own.push_back({'\0', "--json", &program.json});
-  if (action == "logs") own.push_back({'n', "--lines", nullptr, &lines});
-  OptionParser parser(std::move(own), vocabulary.what);
+  OptionParser parser(action_options(vocabulary.what + " " + action, typed), vocabulary.what);
   GPUROTA_ASSIGN_OR_RETURN(const Words names, parser.parse(words, false));
-  if (help) return false;
-  GPUROTA_ASSIGN_OR_RETURN(program.lines, number_of("--lines", lines, 10'000'000));
+  if (typed.help) return {};
+  GPUROTA_ASSIGN_OR_RETURN(program.lines, number_of("--lines", typed.lines, 10'000'000));
+  program.user = typed.user;
+  program.json = typed.json;
+  program.workdir = typed.workdir;
+  program.variables = typed.env;
+  program.variable_files = typed.env_file;
   if (names.size() > 1) {
     return fail(Code::kInvalid,
                 fmt::format("unexpected '{}'{}", display_text(names[1], 60),
                             action == "add" ? ": the command comes last, after '--'" : ""));
   }
   if (!names.empty()) program.name = names[0];
-  return true;
+  return {};
 }
 
 Result<void> check_name(const Vocabulary& vocabulary, const ProgramOptions& program) {

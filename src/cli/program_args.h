@@ -23,18 +23,17 @@ struct ProgramOptions {
   std::vector<std::string> variables, variable_files;
 };
 
-// The words of one of the two.
+// The words of one of the two; its actions and their options are in the table of commands.
 struct Vocabulary {
-  std::string what;                  // "job"
-  std::vector<std::string> actions;  // in the order in which they are listed
-  std::string example;               // of a definition: "web --memory 8G -- python serve.py"
+  std::string what;     // "job"
+  std::string example;  // of a definition: "web --memory 8G -- python serve.py"
 };
 
 // The first word, one of the actions. Nothing: help is wanted.
 Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, const Words& words);
-// `words` behind the action, up to `--`: at most one name, and options, those that programs share and `own`. False: help is
-// wanted.
-Result<bool> parse_named(const Vocabulary& vocabulary, const Words& words, std::vector<Option> own,
+// `words` behind the action, up to `--`: at most one name, and the action's options. What was typed is in `typed`, and
+// what programs share in `program`, too.
+Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
                          ProgramOptions& program);
 // Of an action that is about one program.
 Result<void> check_name(const Vocabulary& vocabulary, const ProgramOptions& program);
