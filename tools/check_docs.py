@@ -139,9 +139,9 @@ def check_exit_codes(root):
     """All of `run`, and the one of `reserve` on which scripts try again."""
     codes = dict(re.findall(r"int kExit(\w+) = (\d+);", read(root, "src/cli/exit_codes.h")))
     of_run = {code for name, code in codes.items() if name not in ("Ok", "Failed")}
-    told = [("src/cli/help.cpp", "exit status: the program's own", ')"', r" +(\d+)   \w", of_run),
-            ("src/cli/queue_help.cpp", "exit status:", ')help"', r" +(\d+)   \w", {codes.get("NoGpu")}),
-            ("man/gpurota.1", ".SH EXIT STATUS", ".SH ", r"^\.B (\d+)$", of_run)]
+    told = [("src/cli/commands.toml", "[commands.run]", "[commands.", r"\[(\d+), ", of_run),
+            ("src/cli/commands.toml", "[commands.reserve]", "[commands.", r"\[(\d+), ", {codes.get("NoGpu")}),
+            ("man/gpurota.1.in", ".SH EXIT STATUS", ".SH ", r"^\.B (\d+)$", of_run)]
     for path, begin, end, form, there in told:
         known = set(re.findall(form, between(read(root, path), begin, end), re.MULTILINE))
         for code in sorted(known ^ there, key=str):
@@ -212,7 +212,7 @@ def user_texts(root):
     for path in sorted(documents(root)):
         if path == "README.md" or (path.startswith("docs/") and not path.startswith(NOT_FOR_USERS)):
             yield path, read(root, path)
-    for folder, plain_of, suffix in (("man", plain_of_man, (".1", ".5", ".8")), ("src/cli", plain_of_code, (".cpp", ".h"))):
+    for folder, plain_of, suffix in (("man", plain_of_man, (".1", ".1.in", ".5", ".8")), ("src/cli", plain_of_code, (".cpp", ".h", ".toml"))):
         for path, _, names in sorted(os.walk(os.path.join(root, folder))):
             for name in sorted(names):
                 if name.endswith(suffix) and not name.endswith("_test.cpp"):

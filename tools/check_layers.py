@@ -45,6 +45,15 @@ FREE = ("tests", "bench", "demo")
 # rooms above it in this table, so that no include leads back. ROOT: the files beside the rooms. Tests may include all of their module.
 ROOT = "."
 ROOMS = {
+    "interposer": {
+        "os": [],
+        "driver": ["os"],
+        "account": ["os", "driver"],
+        "gate": ["os", "driver", "account"],
+        "memory": ["os", "driver", "account", "gate"],
+        "swap": ["os", "driver", "account", "gate", "memory"],
+        ROOT: ["os", "driver", "account", "gate", "memory", "swap"],
+    },
     "daemon": {
         "users": [],
         "gpus": [],

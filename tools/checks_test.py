@@ -14,6 +14,7 @@ import check_fields  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
 import check_threads  # noqa: E402
+import check_walks  # noqa: E402
 import list_skips  # noqa: E402
 
 
@@ -211,6 +212,49 @@ class LayerTable(Tree):
 
     def test_refuses_a_row_that_cannot_be_read(self):
         self.assertIn("cannot read", self.problems(lambda rows: rows.update({"a b": "base"}))[0])
+
+
+class Walks(Tree):
+    STEPS = ("| 1 | – | `src/a.cpp` | `begin` | – | starts |", "| 2 | 1 | `src/b.cpp` | `B::go_on` | `go_on` | goes on |",
+             "| 3 | 1 | `src/c.cpp` | `take` | `kMessage` | hears |")
+
+    def problems(self, *steps, most=3):
+        self.write("src/a.cpp", "int begin(int a,\n          int b) {\n  b_.go_on();\n  send(kMessage);\n}\n")
+        self.write("src/b.cpp", "void B::go_on() const {\n}\n// void spoken() {\n")
+        self.write("src/c.cpp", "int take();\nint take() {\n  if (kMessage) other();\n}\n")
+        self.write("ARCHITECTURE.md", "# A\n\n### W\n\n| Step |\n|---|\n%s\n\n## B\n" % "\n".join(steps or self.STEPS))
+        with unittest.mock.patch.object(check_walks, "WALKS", {"W": most}):
+            return check_walks.check_tree(self.root)
+
+    def assert_refused(self, text, *steps, **most):
+        problems = self.problems(*steps, **most)
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn(text, problems[0])
+
+    def test_takes_a_walk_that_is_true(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_refuses_functions_and_files_that_are_not_there(self):
+        first, second, third = self.STEPS
+        self.assert_refused("src/b.cpp does not define B::go_off", first, second.replace("`B::go_on`", "`B::go_off`"), third)
+        self.assert_refused("src/b.cpp does not define spoken", first, second.replace("`B::go_on`", "`spoken`"), third)
+        self.assert_refused("src/c.cpp does not define other", first, second, third.replace("`take`", "`other`"))
+        self.assert_refused("src/d.cpp is not there", first, second, third.replace("c.cpp", "d.cpp"))
+
+    def test_refuses_steps_that_have_nothing_to_do_with_each_other(self):
+        first, second, third = self.STEPS
+        self.assert_refused("step 2 has no kMessage", first, second, third.replace("| 3 | 1 |", "| 3 | 2 |"))
+        self.assert_refused("src/c.cpp has no go_on", first, second, third.replace("`kMessage`", "`go_on`"))
+        self.assert_refused("not both", first, second, third.replace("`kMessage`", "–"))
+
+    def test_refuses_a_way_back(self):
+        first, second, third = self.STEPS
+        self.assert_refused("not before it", first, second.replace("| 2 | 1 |", "| 2 | 3 |"), third)
+        self.assert_refused("there twice", first, second, "| 3 | 1 | `src/b.cpp` | `B::go_on` | `go_on` | again |")
+
+    def test_refuses_a_walk_that_is_too_long_or_cannot_be_read(self):
+        self.assert_refused("has 3 steps, not 2 to 2", most=2)
+        self.assert_refused("cannot be read", *self.STEPS[:2], "| 3 | `src/c.cpp` |")
 
 
 class Words(Tree):

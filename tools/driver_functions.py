@@ -3,7 +3,7 @@
 
     driver_functions.py interposer TSV OUTPUT.h    what libgpurota hooks and calls, and all names
     driver_functions.py gated TSV FOLDER           gated_functions.h and gated_hooks.inc, of the types in
-                                                   src/interposer/gated_functions.txt
+                                                   src/interposer/gate/gated_functions.txt
     driver_functions.py simulator TSV FOLDER       stubs.c, table.c and libcuda.exports of libcuda.so.1
 
 CMake runs it; other scripts import it. The columns are explained at the top of the list itself.
@@ -123,10 +123,10 @@ def gated_hook(row, types):
 
 def write_gated(rows, out):
     out.mkdir(parents=True, exist_ok=True)
-    source = pathlib.Path(__file__).parent.parent / "src/interposer/gated_functions.txt"
+    source = pathlib.Path(__file__).parent.parent / "src/interposer/gate/gated_functions.txt"
     gated = read_gated(rows, source)
     by_name = {row.symbol: row for row in rows}
-    note = "// Made from src/interposer/gated_functions.txt by tools/driver_functions.py.\n"
+    note = "// Made from src/interposer/gate/gated_functions.txt by tools/driver_functions.py.\n"
     (out / "gated_functions.h").write_text(note + "#pragma once\n\nextern \"C\" {\n" + "".join(
         f"GPUROTA_API CUresult {symbol}({', '.join(types)});\n" for symbol, types in gated) + "}\n")
     (out / "gated_hooks.inc").write_text(

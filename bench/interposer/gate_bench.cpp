@@ -1,5 +1,5 @@
 // What the gate costs a call while it is open: the mark, the look, the unmark.
-#include "interposer/gate.h"
+#include "interposer/gate/gate.h"
 
 #include <benchmark/benchmark.h>
 

@@ -2,10 +2,10 @@
 //
 // So the figures are our own cost alone. bench/gpu/overhead.cpp measures the whole on a real driver.
 #include "abi/page.h"
-#include "interposer/config.h"
-#include "interposer/driver.h"
-#include "interposer/ledger.h"
-#include "interposer/state.h"
+#include "interposer/account/ledger.h"
+#include "interposer/account/state.h"
+#include "interposer/driver/driver.h"
+#include "interposer/os/config.h"
 
 #include <benchmark/benchmark.h>
 
@@ -110,13 +110,13 @@ BENCHMARK(BM_AllocAsyncAndFreeAsync)->ThreadRange(1, 2);
 // Through our hook: 0: of a slice, 1: of a swap lease whose gate is open; 2: without the hook.
 void BM_Launch(benchmark::State& bench) {
   set_up();
-  state().swap.on.store(bench.range(0) == 1 ? 1 : 0);
+  state().swaps.store(bench.range(0) == 1 ? 1 : 0);
   auto* function = bench.range(0) == 2 ? &launch : &cuLaunchKernel;
   benchmark::DoNotOptimize(function);
   for (auto _ : bench) {
     benchmark::DoNotOptimize(function(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
   }
-  state().swap.on.store(0);
+  state().swaps.store(0);
 }
 BENCHMARK(BM_Launch)->Arg(2)->Arg(0)->Arg(1);
 

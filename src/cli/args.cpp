@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/command_names.h"
+#include "cli/command_table.h"
 #include "cli/exit_codes.h"
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
@@ -65,7 +66,7 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   run.quantum = raw.quantum;
   GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
-  run.as_name = raw.as_name;
+  run.as_name = raw.as_;
   run.nonblock = raw.nonblock;
   if (raw.nonblock && raw.wait) {
     return fail(Code::kInvalid, "--nonblock and --wait exclude each other: give one of them");
@@ -79,11 +80,11 @@ namespace {
 Result<RunOptions> run_options(const Raw& raw, Words command) {
   RunOptions run;
   GPUROTA_TRY(read_wishes(raw, run));
-  GPUROTA_ASSIGN_OR_RETURN(run.lasts, time_of("--timeout", raw.time));
+  GPUROTA_ASSIGN_OR_RETURN(run.lasts, time_of("--timeout", raw.timeout));
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
-        raw.nonblock || raw.as_name || raw.filler || raw.memory_threshold || raw.swap ||
-        raw.oversize || raw.priority || raw.quantum) {
+        raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
+        raw.priority || raw.quantum) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout can be combined with it");
@@ -120,20 +121,6 @@ Arguments finish(const Raw& raw, Command command) {
   return {raw.runtime_dir, raw.verbose, std::move(command)};
 }
 
-}  // namespace
-
-std::vector<Option> run_option_table(Raw& raw) {
-  std::vector<Option> known = common_options(raw);
-  const std::vector<Option> of_lease = lease_options(raw);
-  known.insert(known.end(), of_lease.begin(), of_lease.end());
-  known.push_back({'t', "--timeout", nullptr, &raw.time});
-  known.push_back({'\0', "--lease", nullptr, &raw.lease});
-  known.push_back({'\0', "--filler", &raw.filler});
-  return known;
-}
-
-namespace {
-
 Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
   const auto dashes =
       std::find(words.begin() + static_cast<std::ptrdiff_t>(run_at), words.end(), "--");
@@ -142,7 +129,7 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
   Words options = before;
   options.erase(options.begin() + static_cast<std::ptrdiff_t>(run_at));
   GPUROTA_ASSIGN_OR_RETURN(const Words rest,
-                           OptionParser(run_option_table(raw), "run").parse(options, true));
+                           OptionParser(options_of("run", raw), "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
   GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
@@ -150,46 +137,10 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
 }
 
 // Options and positional words of every other command.
-Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words, std::size_t most) {
-  std::vector<Option> known = common_options(raw);
-  if (name == "status" || name == "ps" || name == "doctor" || name == "events" ||
-      name == "report") {
-    known.push_back({'\0', "--json", &raw.json});
-  }
-  if (name == "status") {
-    known.push_back({'s', "--summary", &raw.summary});
-    known.push_back({'w', "--watch", &raw.watch});
-    known.push_back({'\0', "--memory-threshold", nullptr, &raw.memory_threshold});
-  }
-  if (name == "events") {
-    known.push_back({'f', "--follow", &raw.follow});
-    known.push_back({'\0', "--lease", nullptr, &raw.lease});
-  }
-  if (name == "report") {
-    known.push_back({'d', "--days", nullptr, &raw.days});
-    known.push_back({'\0', "--by", nullptr, &raw.by});
-    known.push_back({'\0', "--csv", &raw.csv});
-  }
-  if (name == "events" || name == "report") {
-    known.push_back({'\0', "--since", nullptr, &raw.since});
-  }
-  if (name == "release") {
-    known.push_back({'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids});
-    known.push_back({'a', "--all", &raw.all});
-    known.push_back({'\0', "--all-users", &raw.all_users});
-    known.push_back({'y', "--yes", &raw.yes});
-  }
-  if (name == "update") {
-    known.push_back({'m', "--memory", nullptr, &raw.memory});
-    known.push_back({'\0', "--soft-limit", nullptr, &raw.soft_limit});
-    known.push_back({'\0', "--note", nullptr, &raw.note});
-    known.push_back({'\0', "--for", nullptr, &raw.time});
-    known.push_back({'\0', "--priority", nullptr, &raw.priority});
-    known.push_back({'\0', "--quantum", nullptr, &raw.quantum});
-  }
-  add_queue_options(name, raw, known);
-  add_turns_options(name, raw, known);
-  GPUROTA_ASSIGN_OR_RETURN(raw.positional, OptionParser(known, name).parse(words, false));
+Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words) {
+  GPUROTA_ASSIGN_OR_RETURN(raw.positional,
+                           OptionParser(options_of(name, raw), name).parse(words, false));
+  const std::size_t most = find_command(name)->most_words;
   if (raw.positional.size() > most) {
     return fail(Code::kInvalid, fmt::format("unexpected '{}' (see 'gpurota {} --help')",
                                             display_text(raw.positional[most], 60), name));
@@ -233,7 +184,7 @@ Result<Command> update_command(const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(update.memory, size_of("--memory", raw.memory));
   GPUROTA_ASSIGN_OR_RETURN(update.soft_limit, size_of("--soft-limit", raw.soft_limit));
   update.note = raw.note;
-  GPUROTA_ASSIGN_OR_RETURN(update.lasts, time_of("--for", raw.time));
+  GPUROTA_ASSIGN_OR_RETURN(update.lasts, time_of("--for", raw.for_));
   GPUROTA_ASSIGN_OR_RETURN(update.priority, priority_of(raw.priority));
   update.quantum = raw.quantum;
   if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.priority &&
@@ -258,10 +209,7 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
 }
 
 Result<Command> simple_command(Raw& raw, const std::string& name, const Words& words) {
-  const bool many = name == "release" || name == "cancel" || name == "drain" || name == "undrain";
-  const bool one = name == "update" || name == "ps" || name == "explain";
-  const std::size_t most = many ? 256 : one ? 1 : 0;
-  GPUROTA_TRY(parse_simple(raw, name, words, most));
+  GPUROTA_TRY(parse_simple(raw, name, words));
   if (raw.help) return HelpOptions{name};
   if (is_queue_command(name)) return queue_command(name, raw);
   if (name == "turns" || name == "set") return turns_command(name, raw);
@@ -292,9 +240,7 @@ std::size_t command_at(const Words& words) {
 }
 
 Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
-  std::vector<Option> known = common_options(raw);
-  known.push_back({'V', "--version", &raw.version});
-  GPUROTA_TRY(OptionParser(known, "").parse(words, false));
+  GPUROTA_TRY(OptionParser(options_of("", raw), "").parse(words, false));
   if (raw.version) return finish(raw, VersionOptions{true});
   if (raw.help) return finish(raw, HelpOptions{});
   return fail(
@@ -304,25 +250,19 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
       "--help' explains them)");
 }
 
-Result<Arguments> parse_job_command(Raw& raw, const Words& words, std::size_t at) {
+// `gpurota job` and `gpurota filler`.
+template <class Options>
+Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_t at,
+                                        Result<std::optional<Options>> (*parse)(const Words&)) {
+  const std::string& command = words[at];
   const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
   // What stands in front of the command is for all of them.
-  GPUROTA_TRY(OptionParser(common_options(raw), "job").parse(Words(words.begin(), behind), false));
-  if (raw.help) return finish(raw, HelpOptions{"job"});
-  GPUROTA_ASSIGN_OR_RETURN(auto job, parse_job(Words(behind + 1, words.end())));
-  if (!job) return finish(raw, HelpOptions{"job"});
-  if (job->action == "add") GPUROTA_TRY(parse_run_words(job->run_options));
-  return finish(raw, std::move(*job));
-}
-
-Result<Arguments> parse_filler_command(Raw& raw, const Words& words, std::size_t at) {
-  const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
-  GPUROTA_TRY(
-      OptionParser(common_options(raw), "filler").parse(Words(words.begin(), behind), false));
-  if (raw.help) return finish(raw, HelpOptions{"filler"});
-  GPUROTA_ASSIGN_OR_RETURN(auto filler, parse_filler(Words(behind + 1, words.end())));
-  if (!filler) return finish(raw, HelpOptions{"filler"});
-  return finish(raw, std::move(*filler));
+  GPUROTA_TRY(OptionParser(options_of_every_command(raw), command)
+                  .parse(Words(words.begin(), behind), false));
+  if (raw.help) return finish(raw, HelpOptions{command});
+  GPUROTA_ASSIGN_OR_RETURN(auto program, parse(Words(behind + 1, words.end())));
+  if (!program) return finish(raw, HelpOptions{command});
+  return finish(raw, std::move(*program));
 }
 
 // A word that is no command: a slip of the finger, or a program whose 'run --' was left out.
@@ -331,7 +271,8 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
   const Words before(words.begin(), begin);
   Raw raw;
-  if (const auto known = OptionParser(common_options(raw), "").parse(before, false); !known) {
+  if (const auto known = OptionParser(options_of_every_command(raw), "").parse(before, false);
+      !known) {
     return fail(Code::kInvalid,
                 known.error().message +
                     "; the options of a command come after its name:\n  gpurota run "
@@ -372,8 +313,8 @@ Result<Arguments> parse(const Words& words) {
   if (name == "burn")
     return finish(
         raw, BurnOptions{Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end())});
-  if (name == "job") return parse_job_command(raw, words, at);
-  if (name == "filler") return parse_filler_command(raw, words, at);
+  if (name == "job") return parse_program_command(raw, words, at, parse_job);
+  if (name == "filler") return parse_program_command(raw, words, at, parse_filler);
   if (name == "help") return parse_help(raw, at + 1 < words.size() ? words[at + 1] : "");
   if (name == "__complete") {
     return finish(raw, CompleteOptions{at + 1 < words.size() ? words[at + 1] : ""});

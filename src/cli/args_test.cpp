@@ -1,8 +1,8 @@
 #include "cli/args.h"
 
 #include "base/text.h"
+#include "cli/command_table.h"
 #include "cli/exit_codes.h"
-#include "cli/help.h"
 
 #include <gtest/gtest.h>
 
@@ -252,15 +252,50 @@ TEST(Arguments, TurnsAreShownAndSet) {
 }
 
 TEST(Help, FitsATerminalAndExplainsEveryCommand) {
-  for (const char* topic :
-       {"", "run", "status", "ps", "release", "update", "version", "doctor", "turns", "set"}) {
+  std::vector<std::string_view> topics = {""};
+  for (const CommandRow& command : all_commands()) {
+    if (!command.help.empty()) topics.push_back(command.name);
+  }
+  EXPECT_GT(topics.size(), 20u);
+  for (const std::string_view topic : topics) {
     const std::string_view text = help_text(topic);
     EXPECT_NE(text.find("usage: gpurota"), std::string_view::npos) << topic;
     EXPECT_EQ(text.back(), '\n');
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = text.find('\n', at);
-      EXPECT_LE(display_width(text.substr(at, end - at)), 100u) << text.substr(at, end - at);
+      EXPECT_LE(display_width(text.substr(at, end - at)), 79u) << text.substr(at, end - at);
       at = end + 1;
+    }
+  }
+}
+
+// The actions of job and filler are parsed by code of their own, which must know what the table says.
+TEST(CommandTable, EveryOptionOfAnActionIsTaken) {
+  for (const CommandRow& action : all_commands()) {
+    const auto space = action.name.find(' ');
+    if (space == std::string_view::npos) continue;
+    for (const OptionRow& option : action.options) {
+      std::vector<std::string> words = {std::string(action.name.substr(0, space)),
+                                        std::string(action.name.substr(space + 1)), "web",
+                                        std::string(option.name)};
+      if (option.flag == nullptr) words.emplace_back("no such value");
+      if (action.name.ends_with(" add")) words.insert(words.end(), {"--", "true"});
+      const auto parsed = parse_arguments(words);
+      if (parsed) continue;  // else because of the value, or of what is missing beside it
+      EXPECT_EQ(parsed.error().message.find("there is no option"), std::string::npos)
+          << action.name << ": " << parsed.error().message;
+      EXPECT_EQ(parsed.error().message.find("is not an option"), std::string::npos)
+          << action.name << ": " << parsed.error().message;
+    }
+  }
+}
+
+TEST(CommandTable, HelpNamesEveryOption) {
+  for (const CommandRow& command : all_commands()) {
+    for (const OptionRow& option : command.options) {
+      if (command.help.empty()) continue;
+      EXPECT_NE(command.help.find(option.name), std::string_view::npos)
+          << command.name << " " << option.name;
     }
   }
 }

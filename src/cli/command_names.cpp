@@ -1,5 +1,7 @@
 #include "cli/command_names.h"
 
+#include "cli/command_table.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -7,11 +9,6 @@
 
 namespace gpurota::cli {
 namespace {
-
-constexpr std::array<std::string_view, 22> kNames = {
-    "run",    "reserve", "status", "queue",   "cancel", "explain", "ps",    "release",
-    "update", "events",  "report", "version", "turns",  "set",     "drain", "undrain",
-    "doctor", "reload",  "help",   "job",     "filler", "burn"};
 
 std::string lower(std::string_view word) {
   std::string low(word);
@@ -105,14 +102,16 @@ std::string_view nearest_option(std::string_view option,
 }
 
 bool is_command(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return name.find(' ') == std::string_view::npos && find_command(name) != nullptr;
 }
 
 std::string nearest_command(std::string_view word) {
   if (word.size() > 16) return {};
   const std::string low = lower(word);
   std::string found;
-  for (const std::string_view name : kNames) {
+  for (const CommandRow& command : all_commands()) {
+    const std::string_view name = command.name;
+    if (name.find(' ') != std::string_view::npos) continue;
     // In a short word each letter counts: "ls" is not "ps".
     const std::size_t most = name.size() < 4 ? 0 : name.size() < 6 ? 1 : 2;
     if (slips(low, name) > most) continue;

@@ -1,8 +1,9 @@
-// The command line of `gpurota filler` as data; see args.h. Parsing touches nothing.
+// The command line of `gpurota filler` as data; see program_args.h.
 #pragma once
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "cli/program_args.h"
 
 #include <chrono>
 #include <optional>
@@ -11,20 +12,14 @@
 
 namespace gpurota::cli {
 
-struct FillerOptions {
-  std::string action;  // add, list, logs, pause, resume, remove
-  std::string name;    // empty: list
-  std::optional<std::string> user;
-  bool json = false;
-  std::optional<int> lines;  // of logs
+// Actions: add, list, logs, pause, resume, remove.
+struct FillerOptions : ProgramOptions {
   // Of add:
-  std::vector<std::string> command;
   std::vector<std::string> gpu_ids;
   std::optional<int> instances;
   std::optional<SizeSpec> memory;
   std::optional<std::chrono::seconds> idle_after, grace;
-  std::optional<std::string> on_yield, workdir;
-  std::vector<std::string> variables, variable_files;
+  std::optional<std::string> on_yield;
 };
 
 // `words`: those behind `filler`. Nothing: its help is wanted.

@@ -2,8 +2,6 @@
 #include "cli/command_parts.h"
 #include "cli/job_update.h"
 #include "cli/job_view.h"
-#include "cli/output.h"
-#include "proto/codec.h"
 
 #include <fmt/format.h>
 
@@ -23,19 +21,12 @@ std::vector<std::string> names_in(const std::vector<std::string>& after) {
 
 Result<proto::AddJob> add_call(const JobOptions& options) {
   proto::AddJob call;
-  call.name = options.name;
-  call.command = options.command;
   call.options = options.run_options;
   call.restart = options.restart;
   call.output = options.output;
   if (!options.after.empty()) call.after = names_in(options.after);
-  GPUROTA_ASSIGN_OR_RETURN(call.workdir, absolute_workdir(options.workdir));
-  GPUROTA_ASSIGN_OR_RETURN(call.environment,
-                           read_variables(options.variable_files, options.variables));
-  GPUROTA_TRY(check_text(call.command));
+  GPUROTA_TRY(define(call, options));
   GPUROTA_TRY(check_text(call.options));
-  GPUROTA_TRY(check_text(call.environment));
-  GPUROTA_TRY(check_text(std::vector<std::string>{*call.workdir}));
   return call;
 }
 
@@ -106,15 +97,10 @@ int update(const Context& context, const JobOptions& options) {
 }
 
 int list(const Context& context, const JobOptions& options) {
-  proto::ListJobs call;
-  call.user = options.user;
-  if (!options.name.empty()) call.name = options.name;
-  const auto reply = ask_daemon(context, call);
-  if (!reply) return failed(reply.error());
-  if (options.json) return shown(proto::document_json<proto::ListJobs>(*reply));
-  const Look look{terminal_width(), wants_colour()};
-  if (options.action == "show") return shown(job_text(reply->jobs.at(0)));
-  return shown(jobs_text(reply->jobs, look));
+  return list_programs<proto::ListJobs>(context, options, [&options](const auto& reply) {
+    if (options.action == "show") return job_text(reply.jobs.at(0));
+    return jobs_text(reply.jobs, Look{terminal_width(), wants_colour()});
+  });
 }
 
 }  // namespace
@@ -128,8 +114,7 @@ int job(const Context& context, const JobOptions& options) {
   if (options.action == "apply") return job_apply(context, options);
   proto::ControlJob call{options.name, options.user, options.action, {}};
   if (options.force) call.force = true;
-  const auto reply = ask_daemon(context, call);
-  return reply ? 0 : failed(reply.error());
+  return control_program(context, call);
 }
 
 }  // namespace gpurota::cli

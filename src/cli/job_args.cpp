@@ -1,7 +1,7 @@
 #include "cli/job_args.h"
 
 #include "base/text.h"
-#include "cli/option_parser.h"
+#include "cli/args.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,10 @@
 namespace gpurota::cli {
 namespace {
 
-using Words = std::vector<std::string>;
-
-constexpr std::array kActions = {"add",  "list",    "show",   "logs",   "update", "start",
-                                 "stop", "restart", "remove", "export", "apply"};
+const Vocabulary& vocabulary() {
+  static const Vocabulary words{"job", "web --memory 8G -- python serve.py"};
+  return words;
+}
 
 // Takes options that begin with `--` out of words; `take` gets the name and how to get its value.
 class Taker {
@@ -40,22 +40,11 @@ class Taker {
 
 std::string name_of(const std::string& word) { return word.substr(0, word.find('=')); }
 
-Result<void> check_definition(const JobOptions& job, bool dashes) {
+Result<void> check_job(const JobOptions& job, bool dashes) {
   const bool update = job.action == "update";
-  if (job.name.empty() || (!update && job.command.empty())) {
-    return fail(Code::kInvalid,
-                fmt::format("write the name of the job first and its command last, after '--':\n  "
-                            "gpurota job {} web --memory 8G -- python serve.py",
-                            job.action));
-  }
+  GPUROTA_TRY(check_definition(vocabulary(), job, update));
   if (dashes && job.command.empty()) {
     return fail(Code::kInvalid, "there is no command after '--'");
-  }
-  for (const std::string& variable : job.variables) {
-    if (variable.find('=') == std::string::npos) continue;
-    return fail(Code::kInvalid,
-                "--env takes only the name of a variable; its value comes from your environment, "
-                "since everybody can read the command line. Or use --env-file");
   }
   const bool nothing = job.run_options.empty() && job.command.empty() && !job.workdir &&
                        !job.restart && !job.output && job.variables.empty() &&
@@ -63,13 +52,14 @@ Result<void> check_definition(const JobOptions& job, bool dashes) {
   if (update && nothing) {
     return fail(Code::kInvalid, "nothing to change: give options, or a command after '--'");
   }
+  if (!update) GPUROTA_TRY(parse_run_words(job.run_options));
   return {};
 }
 
 // Whether the value of this option of `gpurota run` is the next word: that is no name of a job.
 bool has_value_behind(const std::string& word) {
   Raw raw;
-  const std::vector<Option> known = run_option_table(raw);
+  const std::vector<Option> known = options_of("run", raw);
   return std::any_of(known.begin(), known.end(), [&word](const Option& option) {
     const bool is_letter = word.size() == 2 && option.letter != '\0' && word[1] == option.letter;
     return option.takes_value() && (option.name == word || is_letter);
@@ -110,59 +100,35 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
       if (const std::string* value = taker.next()) job.run_options.push_back(*value);
     }
   }
-  GPUROTA_TRY(check_definition(job, dashes != words.end()));
+  GPUROTA_TRY(check_job(job, dashes != words.end()));
   return std::optional(std::move(job));
-}
-
-std::vector<Option> options_of(JobOptions& job, std::optional<std::string>& lines, bool& help) {
-  const std::string& action = job.action;
-  std::vector<Option> known = {{'h', "--help", &help}};
-  if (action != "apply") known.push_back({'\0', "--user", nullptr, &job.user});
-  if (action == "list" || action == "show") known.push_back({'\0', "--json", &job.json});
-  if (action == "remove") known.push_back({'\0', "--force", &job.force});
-  if (action == "export") known.push_back({'\0', "--with-secrets", &job.secrets});
-  if (action == "logs") {
-    known.insert(known.end(), {{'f', "--follow", &job.follow}, {'n', "--lines", nullptr, &lines}});
-  }
-  return known;
 }
 
 }  // namespace
 
 Result<std::optional<JobOptions>> parse_job(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") return std::optional<JobOptions>();
-  JobOptions job;
-  job.action = words[0];
-  if (std::find(kActions.begin(), kActions.end(), job.action) == kActions.end()) {
-    return fail(Code::kInvalid,
-                fmt::format("there is no command 'job {}': use add, list, show, logs, update, "
-                            "start, stop, restart, remove, export or apply",
-                            display_text(job.action, 40)));
-  }
+  GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action(vocabulary(), words));
+  if (!action) return std::optional<JobOptions>();
   const Words rest(words.begin() + 1, words.end());
-  if (job.action == "add" || job.action == "update") return parse_definition(job.action, rest);
-  std::optional<std::string> lines;
-  bool help = false;
-  GPUROTA_ASSIGN_OR_RETURN(const Words names,
-                           OptionParser(options_of(job, lines, help), "job").parse(rest, false));
-  if (help) return std::optional<JobOptions>();
-  GPUROTA_ASSIGN_OR_RETURN(job.lines, number_of("--lines", lines, 10'000'000));
-  if (names.size() > 1) {
-    return fail(Code::kInvalid, fmt::format("unexpected '{}'", display_text(names[1], 60)));
-  }
-  if (!names.empty()) job.name = names[0];
+  if (*action == "add" || *action == "update") return parse_definition(*action, rest);
+  JobOptions job;
+  job.action = *action;
+  Raw typed;
+  GPUROTA_TRY(parse_named(vocabulary(), rest, typed, job));
+  if (typed.help) return std::optional<JobOptions>();
+  job.force = typed.force;
+  job.secrets = typed.with_secrets;
+  job.follow = typed.follow;
   if (job.name.empty() && job.action == "apply") {
     return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
   }
-  if (job.name.empty() && job.action != "list" && job.action != "export") {
-    return fail(Code::kInvalid, "which job? 'gpurota job list' shows them");
-  }
+  if (job.action != "list" && job.action != "export") GPUROTA_TRY(check_name(vocabulary(), job));
   return std::optional(std::move(job));
 }
 
 Result<std::vector<RunWord>> split_run_words(const Words& options) {
   Raw raw;
-  const std::vector<Option> known = run_option_table(raw);
+  const std::vector<Option> known = options_of("run", raw);
   std::vector<RunWord> out;
   for (std::size_t at = 0; at < options.size(); ++at) {
     const std::string& word = options[at];

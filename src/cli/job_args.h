@@ -1,8 +1,8 @@
-// The command line of `gpurota job` as data; see args.h. Parsing touches nothing: variables and files
-// that are named are read by whoever carries the command out.
+// The command line of `gpurota job` as data; see program_args.h.
 #pragma once
 
 #include "base/result.h"
+#include "cli/program_args.h"
 
 #include <optional>
 #include <string>
@@ -10,24 +10,18 @@
 
 namespace gpurota::cli {
 
-struct JobOptions {
-  std::string action;  // add, list, show, logs, update, start, stop, restart, remove, export, apply
-  std::string name;    // empty: list, export; of apply the file
-  std::optional<std::string> user;
-  bool json = false;
+// Actions: add, list, show, logs, update, start, stop, restart, remove, export, apply. The name of apply is the file.
+struct JobOptions : ProgramOptions {
   bool force = false;
-  bool secrets = false;      // of export
-  bool follow = false;       // of logs
-  std::optional<int> lines;  // of logs
+  bool secrets = false;  // of export
+  bool follow = false;   // of logs
   // Of add and update:
   std::vector<std::string> run_options;  // as they were given
-  std::vector<std::string> command;
-  std::optional<std::string> workdir, restart, output;
-  std::vector<std::string> variables, variable_files, after;
+  std::optional<std::string> restart, output;
+  std::vector<std::string> after;
 };
 
-// `words`: those behind `job`. Nothing: its help is wanted. Whether `gpurota run` knows the options of
-// `add` is for parse_arguments.
+// `words`: those behind `job`. Nothing: its help is wanted.
 Result<std::optional<JobOptions>> parse_job(const std::vector<std::string>& words);
 
 // One option of `gpurota run` as words: {"--memory", "8G"}, whatever it was written like.

@@ -1,7 +1,6 @@
 // `gpurota job logs`: what a job has printed, and with -f what it prints from now on.
 #include "base/text.h"
 #include "cli/command_parts.h"
-#include "cli/output.h"
 
 #include <fmt/format.h>
 
@@ -93,13 +92,7 @@ int job_logs(const Context& context, const JobOptions& options) {
   if (!connection) return failed(connection.error());
   const auto all = read_all(*connection, options);
   if (!all) return failed(all.error());
-  if (all->text.empty() && !options.follow) {
-    complain(fmt::format("no output yet: 'gpurota job show {}' shows its state",
-                         display_text(options.name, 64)));
-  }
-  std::string_view text = all->text;
-  if (options.lines) text = last_lines(text, *options.lines);
-  const int code = shown(printable_log(text, options.user));
+  const int code = show_log(options, all->text, options.follow ? nullptr : "gpurota job show");
   if (code != 0 || !options.follow) return code;
   const auto followed = Follower(context, options).follow(all->cursor);
   return followed ? 0 : failed(followed.error());

@@ -1,9 +1,9 @@
 // gpurota: parses its command line and calls the command.
 #include "base/standard_streams.h"
 #include "cli/args.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/help.h"
 #include "cli/output.h"
 
 #include <clocale>

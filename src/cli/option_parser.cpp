@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/command_names.h"
+#include "cli/command_table.h"
 #include "cli/time_text.h"
 #include "proto/text_forms.h"
 
@@ -17,26 +18,35 @@ void Option::set(const std::string& text) const {
   if (values != nullptr) values->push_back(text);
 }
 
-std::vector<Option> common_options(Raw& raw) {
-  return {{'h', "--help", &raw.help},
-          {'v', "--verbose", &raw.verbose},
-          {'\0', "--runtime-dir", nullptr, &raw.runtime_dir}};
+namespace {
+
+void append(std::span<const OptionRow> rows, Raw& raw, std::vector<Option>& options) {
+  for (const OptionRow& row : rows) {
+    options.push_back({row.letter, row.name, row.flag != nullptr ? &(raw.*row.flag) : nullptr,
+                       row.value != nullptr ? &(raw.*row.value) : nullptr,
+                       row.values != nullptr ? &(raw.*row.values) : nullptr});
+  }
 }
 
-std::vector<Option> lease_options(Raw& raw) {
-  return {{'g', "--gpus", nullptr, &raw.gpus},
-          {'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids},
-          {'m', "--memory", nullptr, &raw.memory},
-          {'\0', "--soft-limit", nullptr, &raw.soft_limit},
-          {'\0', "--note", nullptr, &raw.note},
-          {'\0', "--as", nullptr, &raw.as_name},
-          {'w', "--wait", nullptr, &raw.wait},
-          {'\0', "--nonblock", &raw.nonblock},
-          {'\0', "--swap", &raw.swap},
-          {'\0', "--oversize", &raw.oversize},
-          {'\0', "--priority", nullptr, &raw.priority},
-          {'\0', "--quantum", nullptr, &raw.quantum},
-          {'\0', "--memory-threshold", nullptr, &raw.memory_threshold}};
+}  // namespace
+
+std::vector<Option> options_of_every_command(Raw& raw) {
+  std::vector<Option> options;
+  append(cli::options_of_every_command(), raw, options);
+  return options;
+}
+
+std::vector<Option> action_options(std::string_view action, Raw& raw) {
+  std::vector<Option> options = {{'h', "--help", &raw.help}};
+  if (const CommandRow* const row = find_command(action)) append(row->options, raw, options);
+  return options;
+}
+
+std::vector<Option> options_of(std::string_view command, Raw& raw) {
+  std::vector<Option> options = options_of_every_command(raw);
+  if (command.empty()) append(options_without_command(), raw, options);
+  if (const CommandRow* const row = find_command(command)) append(row->options, raw, options);
+  return options;
 }
 
 Result<Words> OptionParser::parse(const Words& words, bool stop_at_word) {

@@ -1,10 +1,10 @@
-// Options of one command: which there are, what each writes into, and going through the words. Pure;
-// for args.cpp and queue_args.cpp.
+// Going through the words of a command line with the options that its command has. Pure.
 #pragma once
 
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "cli/raw.h"
 
 #include <chrono>
 #include <optional>
@@ -15,19 +15,6 @@
 namespace gpurota::cli {
 
 using Words = std::vector<std::string>;
-
-// What the options write into, as it was typed.
-struct Raw {
-  std::optional<std::string> runtime_dir, memory, soft_limit, note, gpus;
-  std::optional<std::string> since, days, by, as_name, lease, reason, time, wait;
-  std::optional<std::string> memory_threshold, priority, capacity, quantum, turns;
-  Words gpu_ids, positional;
-  bool summary = false, watch = false, follow = false, csv = false;
-  bool verbose = false, json = false, all = false, help = false, version = false;
-  bool filler = false;
-  bool nonblock = false, force = false, is_short = false, all_users = false, yes = false;
-  bool swap = false, oversize = false, reset = false;
-};
 
 struct Option {
   char letter;  // '\0': none
@@ -40,11 +27,13 @@ struct Option {
   void set(const std::string& text) const;
 };
 
-std::vector<Option> common_options(Raw& raw);
-// What a lease is asked for with, by run and by reserve.
-std::vector<Option> lease_options(Raw& raw);
-// All those of `gpurota run` (args.cpp).
-std::vector<Option> run_option_table(Raw& raw);
+// Those of a command of command_table.h ("run", "job list") and of every command, writing into `raw`; of an empty name
+// those that stand without a command. The rows' names outlive everything; `raw` must outlive the options.
+std::vector<Option> options_of(std::string_view command, Raw& raw);
+// Of an action ("job list") and --help: the options of every command stand before the command there.
+std::vector<Option> action_options(std::string_view action, Raw& raw);
+// Those of every command alone.
+std::vector<Option> options_of_every_command(Raw& raw);
 
 // Goes through words in order.
 class OptionParser {

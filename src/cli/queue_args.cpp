@@ -25,9 +25,9 @@ Result<RequestId> request_of(const std::string& text) {
 Result<Command> reserve_command(const Raw& raw) {
   ReserveOptions reserve;
   GPUROTA_TRY(read_wishes(raw, reserve));
-  GPUROTA_ASSIGN_OR_RETURN(reserve.lasts, time_of("--for", raw.time));
+  GPUROTA_ASSIGN_OR_RETURN(reserve.lasts, time_of("--for", raw.for_));
   reserve.take_over = raw.force;
-  reserve.is_short = raw.is_short;
+  reserve.is_short = raw.short_;
   return reserve;
 }
 
@@ -80,17 +80,6 @@ Result<Command> drain_command(const std::string& name, const Raw& raw) {
 bool is_queue_command(const std::string& name) {
   return name == "reserve" || name == "queue" || name == "cancel" || name == "explain" ||
          name == "drain" || name == "undrain";
-}
-
-void add_queue_options(const std::string& name, Raw& raw, std::vector<Option>& known) {
-  if (name == "queue") known.push_back({'\0', "--json", &raw.json});
-  if (name == "drain") known.push_back({'\0', "--reason", nullptr, &raw.reason});
-  if (name != "reserve") return;
-  const std::vector<Option> of_lease = lease_options(raw);
-  known.insert(known.end(), of_lease.begin(), of_lease.end());
-  known.insert(known.end(), {{'\0', "--for", nullptr, &raw.time},
-                             {'f', "--force", &raw.force},
-                             {'s', "--short", &raw.is_short}});
 }
 
 Result<Command> queue_command(const std::string& name, const Raw& raw) {

@@ -7,8 +7,6 @@
 namespace gpurota::cli {
 
 bool is_queue_command(const std::string& name);
-// Their options; none for other commands.
-void add_queue_options(const std::string& name, Raw& raw, std::vector<Option>& known);
 Result<Command> queue_command(const std::string& name, const Raw& raw);
 
 // What the options of a lease say, but for how long (args.cpp).

@@ -14,17 +14,6 @@ constexpr int kMost = 100;
 
 }  // namespace
 
-void add_turns_options(const std::string& name, Raw& raw, std::vector<Option>& known) {
-  if (name != "turns" && name != "set") return;
-  known.push_back({'i', "--gpu-ids", nullptr, nullptr, &raw.gpu_ids});
-  if (name == "turns") known.push_back({'\0', "--json", &raw.json});
-  if (name != "set") return;
-  known.insert(known.end(), {{'\0', "--capacity", nullptr, &raw.capacity},
-                             {'\0', "--quantum", nullptr, &raw.quantum},
-                             {'\0', "--turns", nullptr, &raw.turns},
-                             {'\0', "--reset", &raw.reset}});
-}
-
 Result<Command> turns_command(const std::string& name, const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(Words gpu_ids, split_ids(raw.gpu_ids));
   if (name == "turns") return TurnsOptions{raw.json, std::move(gpu_ids)};

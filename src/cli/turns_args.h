@@ -7,8 +7,6 @@
 
 namespace gpurota::cli {
 
-// Their options; none for other commands.
-void add_turns_options(const std::string& name, Raw& raw, std::vector<Option>& known);
 Result<Command> turns_command(const std::string& name, const Raw& raw);
 
 // "high", "normal", "low", or a number from -100 to 100.

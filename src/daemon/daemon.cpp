@@ -107,25 +107,18 @@ TenantServer::Parts Daemon::tenants_parts() {
 
 Jobs::Parts Daemon::jobs_parts() {
   return {.loop = world_.loop,
-          .store = world_.jobs,
           .processes = world_.processes,
+          .supervisor = supervisor_parts(),
           .wall_clock = world_.wall_clock,
           .grace = [this] { return Duration(config_.grace); },
-          .directory = places_.jobs,
-          .keeper = places_.keeper,
-          .systemd_run = places_.systemd_run,
-          .gpurota = places_.gpurota,
-          .runtime_dir = places_.runtime_dir,
-          .own_uid = ::geteuid(),
-          .budgets = budgets_};
+          .directory = places_.jobs};
 }
 
 Fillers::Parts Daemon::fillers_parts() {
   return {.loop = world_.loop,
-          .store = world_.fillers,
           .processes = world_.processes,
+          .supervisor = supervisor_parts(),
           .config = config_,
-          .budgets = budgets_,
           .gpus = gpus_,
           .leases = leases_,
           .turns = turns_,
@@ -134,12 +127,7 @@ Fillers::Parts Daemon::fillers_parts() {
           .states = states_,
           .samples = sampler_,
           .wall_clock = world_.wall_clock,
-          .directory = places_.fillers,
-          .keeper = places_.keeper,
-          .gpurota = places_.gpurota,
-          .runtime_dir = places_.runtime_dir,
-          .own_uid = ::geteuid(),
-          .systemd_run = places_.systemd_run};
+          .directory = places_.fillers};
 }
 
 WatchKeeper::Parts Daemon::watch_parts() {
@@ -285,6 +273,18 @@ Result<void> Daemon::ask() {
   log::info("asking the driver for its GPUs");
   if (!finder_.ask()) return fail(Code::kUnavailable, GpuFinder::kDriverHangs);
   return {};
+}
+
+Supervisor::Parts Daemon::supervisor_parts() {
+  return {.loop = world_.loop,
+          .processes = world_.processes,
+          .budgets = budgets_,
+          .store = world_.programs,
+          .keeper = places_.keeper,
+          .systemd_run = places_.systemd_run,
+          .gpurota = places_.gpurota,
+          .runtime_dir = places_.runtime_dir,
+          .own_uid = ::geteuid()};
 }
 
 ipc::ListenOptions Daemon::listen_options(int type) const {

@@ -35,11 +35,10 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     std::function<std::string()> make_token;
     std::shared_ptr<ports::Accounts> accounts;                 // empty: nobody is in any group
     std::function<Result<config::Config>()> load_config = {};  // for reload()
-    ports::History* history = nullptr;  // null: what was is forgotten with the daemon
-    ports::JobStore* jobs = nullptr;    // null: there are no jobs
-    ports::FillerStore* fillers = nullptr;
+    ports::History* history = nullptr;        // null: what was is forgotten with the daemon
+    ports::ProgramStore* programs = nullptr;  // null: there are no jobs, no fillers
     ports::Durability* durability =
-        nullptr;  // of all four; null: what is stored is on the disk at once
+        nullptr;  // of all three; null: what is stored is on the disk at once
     std::function<sys::LongestRounds()> longest_rounds = {};  // of the loop; empty: not told
     // ask() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
     // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
@@ -88,6 +87,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Result<void> restore();
   Result<void> open_sockets();
   ipc::ListenOptions listen_options(int type) const;
+  Supervisor::Parts supervisor_parts();
   // The configuration, or what is known of those whom it names.
   void on_rules_change();
   void on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links) override;

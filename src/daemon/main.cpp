@@ -185,8 +185,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
       std::make_shared<sys::SystemAccounts>(),
       [&] { return load_config(options, paths); }};
   world.history = &store;
-  world.jobs = &store;
-  world.fillers = &store;
+  world.programs = &store;
   world.durability = &store;
   world.descriptors = read_descriptor_limit();
   world.longest_rounds = [&loop = *loop] { return loop.longest_rounds(); };

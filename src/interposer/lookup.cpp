@@ -3,13 +3,13 @@
 //
 // The rule: ask the real one first, then replace by the *pointer* that came back. Versions, stream
 // flags and wrappers of other libraries are then right by construction.
-#include "interposer/config.h"
-#include "interposer/debug.h"
-#include "interposer/driver.h"
-#include "interposer/elf_symbols.h"
-#include "interposer/nvml.h"
-#include "interposer/state.h"
-#include "interposer/sys.h"
+#include "interposer/account/nvml.h"
+#include "interposer/account/state.h"
+#include "interposer/driver/driver.h"
+#include "interposer/os/config.h"
+#include "interposer/os/debug.h"
+#include "interposer/os/elf_symbols.h"
+#include "interposer/os/sys.h"
 
 #include <cstring>
 

@@ -52,6 +52,31 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   EXPECT_EQ(read->history, state.history);
 }
 
+// Byte for byte what a version before this one has stored: it must be read for as long as there are such stores.
+TEST(Record, OfAnEarlierVersionIsRead) {
+  using namespace std::string_literals;
+  const auto spec = decode_spec(
+      "name\0web\0option\0--memory\0option\0008G\0argument\0python\0argument\0serve.py\0"
+      "workdir\0/srv\0restart\0on-failure\0variable\0TOKEN=a=b\0after\0db\0"s);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->name, "web");
+  EXPECT_EQ(spec->options, (std::vector<std::string>{"--memory", "8G"}));
+  EXPECT_EQ(spec->command, (std::vector<std::string>{"python", "serve.py"}));
+  EXPECT_EQ(spec->workdir, "/srv");
+  EXPECT_EQ(spec->restart, RestartPolicy::kOnFailure);
+  EXPECT_EQ(spec->environment.at(0).second, "a=b");
+  EXPECT_EQ(spec->after, std::vector<std::string>{"db"});
+  EXPECT_EQ(spec->output, Output::kFile);
+  const auto state = decode_state(
+      "phase\0running\0failures\0002\0running_since_ns\000123000000000\0started_ms\0001700000000123\0"
+      "end_detail\0\0start_again\0000\0end\000- 5000 cannot-start 0 no a.out\0"s);
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_EQ(state->phase, Phase::kRunning);
+  EXPECT_EQ(state->failures, 2);
+  EXPECT_FALSE(state->asking);
+  EXPECT_EQ(state->history.at(0).detail, "no a.out");
+}
+
 TEST(Record, OfOrdersAndReportsIsReadAsItWasWritten) {
   const KeeperOrders orders{1000, "alice", "/usr/bin/gpurota", "/run/gpurota", full()};
   EXPECT_EQ(*decode_orders(encode(orders)), orders);

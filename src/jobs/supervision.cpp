@@ -93,19 +93,6 @@ Actions Supervision::on_lease(Moment now) {
   return {Action::kSpawn};
 }
 
-Actions Supervision::on_request_impossible(Moment now, std::string why) {
-  if (state_.phase != Phase::kWaiting) return {};
-  remember(RunEnd{std::nullopt, now.wall, EndReason::kCannotStart, 0, std::move(why)});
-  // To try again would change nothing.
-  settle(Phase::kFailed);
-  return {};
-}
-
-Actions Supervision::on_request_gone(Moment) {
-  if (state_.phase == Phase::kWaiting) settle(Phase::kStopped);
-  return {};
-}
-
 Actions Supervision::on_cannot_start(Moment now, std::string why) {
   if (state_.phase != Phase::kRunning && state_.phase != Phase::kStopping) return {};
   return ended(now, RunEnd{std::nullopt, now.wall, EndReason::kCannotStart, 0, std::move(why)});

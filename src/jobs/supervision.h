@@ -69,10 +69,6 @@ class Supervision {
   Actions remove(Moment now);
 
   Actions on_lease(Moment now);
-  // It can never have one: a sentence why.
-  Actions on_request_impossible(Moment now, std::string why);
-  // The request was taken out of the queue by its owner or an administrator.
-  Actions on_request_gone(Moment now);
   Actions on_cannot_start(Moment now, std::string why);
   // The run is over: all its processes have ended. `signalled`: `code` is a signal.
   Actions on_exit(Moment now, int code, bool signalled);

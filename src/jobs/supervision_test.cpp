@@ -209,15 +209,6 @@ TEST(Supervision, ACommandThatIsNotThereIsTriedAgainOnlyIfAskedTo) {
   EXPECT_EQ(again.state().phase, Phase::kBackingOff);
 }
 
-TEST(Supervision, ARequestThatCanNeverBeFilledFails) {
-  Clock clock;
-  Supervision job({RestartPolicy::kAlways});
-  (void)job.start(clock.now);
-  EXPECT_THAT(job.on_request_impossible(clock.now, "no GPU 7"), IsEmpty());
-  EXPECT_EQ(job.state().phase, Phase::kFailed);
-  EXPECT_EQ(job.state().history[0].reason, EndReason::kCannotStart);
-}
-
 TEST(Supervision, AtBootStartsWhatRanAndWhatWaited) {
   Clock clock;
   Supervision ran = running(clock, {});

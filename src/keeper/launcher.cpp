@@ -1,5 +1,6 @@
 #include "keeper/launcher.h"
 
+#include "base/log.h"
 #include "base/program_signals.h"
 #include "base/read_all.h"
 #include "base/text.h"
@@ -8,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -195,6 +198,25 @@ Result<void> Launcher::forget(std::uint64_t job) {
   }
   if (::rmdir(place.c_str()) != 0) return fail_errno("cannot remove " + place, errno);
   return {};
+}
+
+void Launcher::remove_leftovers(const std::function<bool(std::uint64_t job)>& known) {
+  std::vector<std::uint64_t> unknown;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory_, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename();
+    std::uint64_t job = 0;
+    const auto [behind, wrong] = std::from_chars(name.data(), name.data() + name.size(), job);
+    if (wrong != std::errc() || behind != name.data() + name.size() || known(job)) continue;
+    const auto holder = find_holder(job);
+    if (holder && !*holder) unknown.push_back(job);
+  }
+  for (const std::uint64_t job : unknown) {
+    if (const auto gone = forget(job); !gone) {
+      log::warn("cannot remove what a job left", {{"error", gone.error().message}});
+    }
+  }
 }
 
 }  // namespace gpurota::keeper

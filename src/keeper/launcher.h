@@ -59,6 +59,9 @@ class Launcher {
   std::string last_line(std::uint64_t job) const;
   // Everything of a job that does not run.
   Result<void> forget(std::uint64_t job);
+  // For a daemon that starts: everything of those that are not `known` and have no keeper. The last one was killed between
+  // forgetting a job and removing what it had, the values of its variables among it. What is no directory of a job stays.
+  void remove_leftovers(const std::function<bool(std::uint64_t job)>& known);
 
  private:
   std::string place_of(std::uint64_t job) const;

@@ -3,7 +3,6 @@
 
 #include "base/fd.h"
 #include "base/program_signals.h"
-#include "keeper/leftovers.h"
 #include "testing/temp_dir.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +64,7 @@ TEST_F(LauncherTest, WhatNobodyKnowsAndNobodyUsesIsRemoved) {
     ASSERT_EQ(::mkdir(dir_.file(name).c_str(), 0700), 0);
     gpurota::testing::write_file(dir_.file(name) + "/orders", "TOKEN");
   }
-  remove_leftovers(dir_.file("jobs"), launcher_, [](std::uint64_t job) { return job == 9; });
+  launcher_.remove_leftovers([](std::uint64_t job) { return job == 9; });
   const auto is_there = [this](const char* name) {
     return ::access(dir_.file(name).c_str(), F_OK) == 0;
   };

@@ -7,9 +7,8 @@
 #pragma once
 
 #include "base/fd.h"
-#include "ports/filler_store.h"
 #include "ports/history.h"
-#include "ports/job_store.h"
+#include "ports/program_store.h"
 #include "ports/store.h"
 #include "store/database.h"
 #include "store/log_file.h"
@@ -22,8 +21,7 @@ namespace gpurota::store {
 
 class SqliteStore final : public ports::Store,
                           public ports::History,
-                          public ports::JobStore,
-                          public ports::FillerStore {
+                          public ports::ProgramStore {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
   // wrote it; kDenied if others could write to it; kIo if the database is damaged, or there was one that is
@@ -64,13 +62,10 @@ class SqliteStore final : public ports::Store,
   Result<std::vector<ports::StoredJob>> load_jobs() override;
   Result<void> save_job(const ports::StoredJob& job) override;
   Result<void> save_jobs(const std::vector<ports::StoredJob>& jobs) override;
-  Result<void> remove_job(std::uint64_t id) override;
-  Result<std::uint64_t> next_job_id() override;
-
   Result<std::vector<ports::StoredFiller>> load_fillers() override;
   Result<void> save_filler(const ports::StoredFiller& filler) override;
-  Result<void> remove_filler(std::uint64_t id) override;
-  Result<std::uint64_t> next_filler_id() override;
+  Result<void> remove_program(ports::ProgramKind kind, std::uint64_t id) override;
+  Result<std::uint64_t> next_program_id(ports::ProgramKind kind) override;
 
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override;

@@ -32,7 +32,7 @@ done
 failed=0
 echo "libgpurota.so from outside"
 python3 -B "$(dirname "$0")/library_test.py" "$folder/libgpurota.so" "$(dirname "$0")/../../src/abi/driver_functions.tsv" \
-  "$(dirname "$0")/../../src/interposer/nvml.h" || failed=1
+  "$(dirname "$0")/../../src/interposer/account/nvml.h" || failed=1
 for level in O0 O2; do
   for lease in "" L1; do
     echo "dlsym for others, $level, lease '$lease': $("$qemu" -L "$root" -E "GPUROTA_LEASE=$lease" \

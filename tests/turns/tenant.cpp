@@ -1,7 +1,7 @@
 // A tenant: a thread that is the program, and one that does for it what libgpurota's helper will do.
 //
 // The program fills its buffers with numbers of its own, reads them back, and knows what must be there.
-#include "interposer/gate.h"
+#include "interposer/gate/gate.h"
 #include "interposer/swap/mover.h"
 #include "tests/turns/driver.h"
 #include "tests/turns/message.h"

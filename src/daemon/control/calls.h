@@ -92,4 +92,21 @@ Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
   return tl::unexpected(not_found(meant));
 }
 
+// Of a list: the one with that name, or all that the caller sees; `show` says whether an entry of these is shown.
+template <class Entries, class Show>
+Result<void> for_all_meant(const Entries& entries, const Meant& meant, const Show& show) {
+  if (!meant.name.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(const auto* const entry, find_meant(entries, meant));
+    (void)show(*entry);
+    return {};
+  }
+  bool found = false;
+  for (const auto& [id, entry] : entries) {
+    if (entry.uid != meant.caller && !meant.administrator) continue;
+    if (meant.user && !is_user(entry.user, entry.uid, *meant.user)) continue;
+    found |= show(entry);
+  }
+  return check_meant(meant, found);
+}
+
 }  // namespace gpurota::daemon

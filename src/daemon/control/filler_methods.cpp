@@ -2,6 +2,7 @@
 // administrators see all, and say whose they mean.
 #include "daemon/control/calls.h"
 #include "daemon/control/control_methods.h"
+#include "daemon/control/program_calls.h"
 #include "daemon/supervised/fillers.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
@@ -15,17 +16,6 @@ namespace {
 
 constexpr std::int64_t kMostIdleSeconds = std::int64_t{7} * 86400;
 constexpr std::int64_t kMostGraceSeconds = 60;
-
-jobs::JobSpec spec_of(const proto::AddFiller& call) {
-  jobs::JobSpec spec;
-  spec.name = call.name;
-  spec.command = call.command;
-  spec.workdir = call.workdir.value_or("");
-  for (const proto::Variable& variable : call.environment) {
-    spec.environment.emplace_back(variable.name, variable.value);
-  }
-  return spec;
-}
 
 Result<std::chrono::seconds> seconds_within(const char* what, std::optional<std::int64_t> given,
                                             std::chrono::milliseconds usual, std::int64_t most) {
@@ -121,12 +111,7 @@ proto::FillerPlace ControlMethods::describe_place(const FillerEntry& filler,
 
 proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
   proto::Filler shown;
-  shown.name = filler.spec.name;
-  shown.uid = filler.uid;
-  shown.user = filler.user;
-  shown.command = filler.spec.command;
-  shown.workdir = filler.spec.workdir;
-  for (const auto& [name, value] : filler.spec.environment) shown.variables.push_back(name);
+  describe_program(filler, shown);
   if (!filler.wishes.gpus.empty()) shown.gpu_ids = filler.wishes.gpus;
   shown.instances = filler.wishes.instances;
   shown.memory = filler.wishes.memory;
@@ -168,26 +153,20 @@ Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
   if (!wishes) return refused(wishes.error());
   const auto possible = check_possible(*wishes, parts_.rooms.list());
   if (!possible) return refused(possible.error());
-  const auto added = parts_.fillers->add(caller.uid, spec_of(call), std::move(*wishes));
+  const auto added = parts_.fillers->add(caller.uid, spec_of_program(call), std::move(*wishes));
   if (!added) return refused(added.error());
   return replied<proto::AddFiller>({describe_filler(**added)});
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::ListFillers& call) {
-  if (call.name) {
-    const auto filler = own_filler(caller, *call.name, call.user);
-    if (!filler) return refused(filler.error());
-    return replied<proto::ListFillers>({{describe_filler(**filler)}});
-  }
-  const bool administrator = parts_.views.is_administrator(caller.uid);
   proto::ListFillers::Reply reply;
-  for (const auto& [id, filler] : parts_.fillers->entries()) {
-    if (filler.removed || (filler.uid != caller.uid && !administrator)) continue;
-    if (call.user && !is_user(filler.user, filler.uid, *call.user)) continue;
-    reply.fillers.push_back(describe_filler(filler));
-  }
-  const auto may = check_meant(meant(caller, "filler", {}, call.user), !reply.fillers.empty());
-  if (!may) return refused(may.error());
+  const auto listed =
+      for_all_meant(parts_.fillers->entries(), meant(caller, "filler", call.name, call.user),
+                    [&](const FillerEntry& filler) {
+                      if (!filler.removed) reply.fillers.push_back(describe_filler(filler));
+                      return !filler.removed;
+                    });
+  if (!listed) return refused(listed.error());
   return replied<proto::ListFillers>(reply);
 }
 
@@ -210,8 +189,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ControlFiller& cal
 Outcome ControlMethods::on(const Caller& caller, const proto::ReadFillerLog& call) {
   const auto filler = own_filler(caller, call.name, call.user);
   if (!filler) return refused(filler.error());
-  const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
-  const auto text = parts_.fillers->read_log((*filler)->id, std::min(most, kMostLogBytes));
+  const auto text = parts_.fillers->read_log((*filler)->id, log_bytes(call.bytes));
   if (!text) return refused(text.error());
   return replied<proto::ReadFillerLog>({*text});
 }

@@ -1,8 +1,8 @@
 // The calls that change jobs, and write them out: part of job_methods.cpp.
 #include "daemon/control/calls.h"
 #include "daemon/control/control_methods.h"
+#include "daemon/control/program_calls.h"
 #include "daemon/leases/turn_wishes.h"
-#include "daemon/supervised/job_output.h"
 #include "daemon/supervised/jobs.h"
 #include "proto/codec.h"
 
@@ -28,12 +28,6 @@ void set_value(Environment& environment, const std::string& name, const std::str
     return;
   }
   environment.emplace_back(name, value);
-}
-
-Result<jobs::RestartPolicy> restart_of(const std::string& word) {
-  const auto restart = jobs::parse_restart_policy(word);
-  if (restart) return *restart;
-  return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
 }
 
 Result<jobs::JobSpec> changed(jobs::JobSpec spec, const proto::UpdateJob& call) {

@@ -2,7 +2,7 @@
 // administrators see all, and say whose they mean.
 #include "daemon/control/calls.h"
 #include "daemon/control/control_methods.h"
-#include "daemon/supervised/job_output.h"
+#include "daemon/control/program_calls.h"
 #include "daemon/supervised/jobs.h"
 #include "proto/codec.h"
 
@@ -21,24 +21,22 @@ Result<jobs::Output> output_of(const std::optional<std::string>& word) {
   return *output;
 }
 
+Result<jobs::RestartPolicy> restart_of(const std::string& word) {
+  const auto restart = jobs::parse_restart_policy(word);
+  if (restart) return *restart;
+  return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
+}
+
 namespace {
 
 std::optional<std::string> text_or_nothing(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-Result<jobs::JobSpec> spec_of(const proto::AddJob& call) {
-  jobs::JobSpec spec;
-  spec.name = call.name;
+Result<jobs::JobSpec> job_spec_of(const proto::AddJob& call) {
+  jobs::JobSpec spec = spec_of_program(call);
   spec.options = call.options;
-  spec.command = call.command;
-  spec.workdir = call.workdir.value_or("");
-  for (const proto::Variable& variable : call.environment) {
-    spec.environment.emplace_back(variable.name, variable.value);
-  }
-  const auto restart = jobs::parse_restart_policy(call.restart.value_or("no"));
-  if (!restart) return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
-  spec.restart = *restart;
+  GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(call.restart.value_or("no")));
   spec.after = call.after.value_or(std::vector<std::string>());
   GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(call.output));
   return spec;
@@ -49,16 +47,11 @@ Result<jobs::JobSpec> spec_of(const proto::AddJob& call) {
 proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   const jobs::JobState& state = job.life.state();
   proto::Job shown;
-  shown.name = job.spec.name;
-  shown.uid = job.uid;
-  shown.user = job.user;
+  describe_program(job, shown);
   shown.state = jobs::to_string(state.phase);
   shown.detail = text_or_nothing(state.end_detail);
   if (state.phase == jobs::Phase::kRunning && state.asking) shown.detail = "it is just starting";
-  shown.command = job.spec.command;
   shown.options = job.spec.options;
-  shown.workdir = job.spec.workdir;
-  for (const auto& [name, value] : job.spec.environment) shown.variables.push_back(name);
   shown.restart = jobs::to_string(job.spec.restart);
   shown.output = jobs::to_string(job.spec.output);
   shown.after = job.spec.after;
@@ -102,7 +95,7 @@ Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std:
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {
-  auto spec = spec_of(call);
+  auto spec = job_spec_of(call);
   if (!spec) return refused(spec.error());
   const auto added = parts_.jobs->add(caller.uid, std::move(*spec));
   if (!added) return refused(added.error());
@@ -110,21 +103,15 @@ Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::ListJobs& call) {
-  const bool administrator = parts_.views.is_administrator(caller.uid);
-  if (call.name) {
-    const auto job = own_job(caller, *call.name, call.user);
-    if (!job) return refused(job.error());
-    return replied<proto::ListJobs>({{describe_job(**job)}});
-  }
   proto::ListJobs::Reply reply;
-  for (const auto& [id, job] : parts_.jobs->entries()) {
-    if (job.is_removed() && !job.keeper) continue;  // but for the store it is gone
-    if (job.uid != caller.uid && !administrator) continue;
-    if (call.user && !is_user(job.user, job.uid, *call.user)) continue;
-    reply.jobs.push_back(describe_job(job));
-  }
-  const auto may = check_meant(meant(caller, "job", {}, call.user), !reply.jobs.empty());
-  if (!may) return refused(may.error());
+  const auto listed = for_all_meant(
+      parts_.jobs->entries(), meant(caller, "job", call.name, call.user), [&](const JobEntry& job) {
+        // But for the store it is gone.
+        if (job.is_removed() && !parts_.jobs->is_on(job)) return false;
+        reply.jobs.push_back(describe_job(job));
+        return true;
+      });
+  if (!listed) return refused(listed.error());
   return replied<proto::ListJobs>(reply);
 }
 
@@ -154,12 +141,11 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ReadJobLog& call) 
                     fmt::format("its output goes to the journal: journalctl -t {} _UID={}",
                                 keeper::journal_name((*job)->spec.name), (*job)->uid)});
   }
-  const auto most = static_cast<std::size_t>(std::max(call.bytes.value_or(1 << 20), 0));
   std::optional<jobs::LogCursor> from;
   if (call.cursor && !(from = jobs::parse_log_cursor(*call.cursor))) {
     return refused({Code::kInvalid, 0, "this is not a valid position in a log"});
   }
-  const auto part = parts_.jobs->read_log((*job)->id, from, std::min(most, kMostLogBytes));
+  const auto part = parts_.jobs->read_log((*job)->id, from, log_bytes(call.bytes));
   if (!part) return refused(part.error());
   return replied<proto::ReadJobLog>({part->text, to_string(part->next), part->missed});
 }

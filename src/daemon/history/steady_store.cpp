@@ -35,18 +35,19 @@ Result<void> SteadyStore::change(Call call, const Arguments&... arguments) {
 }
 
 // What is given while the database is not ours is what it will give when it is asked afterwards.
-template <class Id>
-Result<Id> SteadyStore::next(Result<Id> (SqliteStore::*call)(), std::uint64_t& last) {
+template <class Id, class... Arguments>
+Result<Id> SteadyStore::next(std::uint64_t& last, Result<Id> (SqliteStore::*call)(Arguments...),
+                             Arguments... arguments) {
   if (settling_) {
-    kept_.push_back([this, call]() -> Result<void> {
-      GPUROTA_TRY((store_.*call)());
+    kept_.push_back([this, call, arguments...]() -> Result<void> {
+      GPUROTA_TRY((store_.*call)(arguments...));
       return {};
     });
     on_change();
     return Id{++last};
   }
   GPUROTA_TRY(catch_up());
-  auto id = (store_.*call)();
+  auto id = (store_.*call)(arguments...);
   if (id) on_change();
   return id;
 }
@@ -138,7 +139,7 @@ Result<void> SteadyStore::remove_lease(LeaseId id) {
   return change(&SqliteStore::remove_lease, id);
 }
 Result<LeaseId> SteadyStore::next_lease_id() {
-  return next(&SqliteStore::next_lease_id, numbers_.lease);
+  return next(numbers_.lease, &SqliteStore::next_lease_id);
 }
 Result<std::vector<ports::StoredRequest>> SteadyStore::load_requests() {
   return store_.load_requests();
@@ -150,7 +151,7 @@ Result<void> SteadyStore::remove_request(RequestId id) {
   return change(&SqliteStore::remove_request, id);
 }
 Result<RequestId> SteadyStore::next_request_id() {
-  return next(&SqliteStore::next_request_id, numbers_.request);
+  return next(numbers_.request, &SqliteStore::next_request_id);
 }
 Result<void> SteadyStore::grant_request(RequestId id, const ports::StoredLease& lease) {
   return change(&SqliteStore::grant_request, id, lease);
@@ -165,21 +166,15 @@ Result<void> SteadyStore::save_job(const ports::StoredJob& job) {
 Result<void> SteadyStore::save_jobs(const std::vector<ports::StoredJob>& jobs) {
   return change(&SqliteStore::save_jobs, jobs);
 }
-Result<void> SteadyStore::remove_job(std::uint64_t id) {
-  return change(&SqliteStore::remove_job, id);
-}
-Result<std::uint64_t> SteadyStore::next_job_id() {
-  return next(&SqliteStore::next_job_id, numbers_.job);
-}
-
 Result<void> SteadyStore::save_filler(const ports::StoredFiller& filler) {
   return change(&SqliteStore::save_filler, filler);
 }
-Result<void> SteadyStore::remove_filler(std::uint64_t id) {
-  return change(&SqliteStore::remove_filler, id);
+Result<void> SteadyStore::remove_program(ports::ProgramKind kind, std::uint64_t id) {
+  return change(&SqliteStore::remove_program, kind, id);
 }
-Result<std::uint64_t> SteadyStore::next_filler_id() {
-  return next(&SqliteStore::next_filler_id, numbers_.filler);
+Result<std::uint64_t> SteadyStore::next_program_id(ports::ProgramKind kind) {
+  std::uint64_t& last = kind == ports::ProgramKind::kJob ? numbers_.job : numbers_.filler;
+  return next(last, &SqliteStore::next_program_id, kind);
 }
 
 Result<void> SteadyStore::save(const ports::HistoryBatch& batch) {

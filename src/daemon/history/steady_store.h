@@ -26,8 +26,7 @@ namespace gpurota::daemon {
 
 class SteadyStore final : public ports::Store,
                           public ports::History,
-                          public ports::JobStore,
-                          public ports::FillerStore,
+                          public ports::ProgramStore,
                           public ports::Durability {
  public:
   // Both must outlive it. From here on nothing else uses `store`.
@@ -60,13 +59,10 @@ class SteadyStore final : public ports::Store,
   Result<std::vector<ports::StoredJob>> load_jobs() override { return store_.load_jobs(); }
   Result<void> save_job(const ports::StoredJob& job) override;
   Result<void> save_jobs(const std::vector<ports::StoredJob>& jobs) override;
-  Result<void> remove_job(std::uint64_t id) override;
-  Result<std::uint64_t> next_job_id() override;
-
   Result<std::vector<ports::StoredFiller>> load_fillers() override { return store_.load_fillers(); }
   Result<void> save_filler(const ports::StoredFiller& filler) override;
-  Result<void> remove_filler(std::uint64_t id) override;
-  Result<std::uint64_t> next_filler_id() override;
+  Result<void> remove_program(ports::ProgramKind kind, std::uint64_t id) override;
+  Result<std::uint64_t> next_program_id(ports::ProgramKind kind) override;
 
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override { return store_.load_events(); }
@@ -82,8 +78,9 @@ class SteadyStore final : public ports::Store,
  private:
   template <class Call, class... Arguments>
   Result<void> change(Call call, const Arguments&... arguments);
-  template <class Id>
-  Result<Id> next(Result<Id> (store::SqliteStore::*call)(), std::uint64_t& last);
+  template <class Id, class... Arguments>
+  Result<Id> next(std::uint64_t& last, Result<Id> (store::SqliteStore::*call)(Arguments...),
+                  Arguments... arguments);
   Result<void> check_open() const;
   void on_change();
   // Writes what was kept while the database was not ours.

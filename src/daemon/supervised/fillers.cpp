@@ -7,15 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 
 namespace gpurota::daemon {
 namespace {
-
-// One that was on for so long was no false start: failures are counted anew.
-constexpr Duration kGoodRun = std::chrono::minutes(10);
-// What the keeper and its `gpurota run` need beside the grace of the program itself.
-constexpr Duration kKeeperGrace = std::chrono::seconds(2);
 
 std::string reason_of(filler::Why why) {
   switch (why) {
@@ -47,7 +41,7 @@ bool FillerWishes::may_use(const GpuUuid& gpu) const {
 
 Fillers::Fillers(Parts parts)
     : parts_(std::move(parts)),
-      launcher_(parts_.directory, parts_.keeper, parts_.systemd_run, "filler") {
+      supervisor_(parts_.supervisor, ports::ProgramKind::kFiller, parts_.directory, *this) {
   parts_.turns.add_listener(*this);
 }
 
@@ -176,11 +170,15 @@ void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
   }
 }
 
-std::uint64_t Fillers::files_of(const FillerEntry& entry, std::size_t place) {
+std::uint64_t Fillers::run_at(const FillerEntry& entry, std::size_t place) {
   return entry.id * kMostPlaces + place;
 }
 
-Result<std::uint64_t> Fillers::number_of(FillerEntry& entry, const GpuUuid& gpu) {
+const GpuUuid& Fillers::gpu_of(std::uint64_t run) const {
+  return entries_.at(run / kMostPlaces).places.at(run % kMostPlaces);
+}
+
+Result<std::uint64_t> Fillers::run_on(FillerEntry& entry, const GpuUuid& gpu) {
   const auto at = std::find(entry.places.begin(), entry.places.end(), gpu);
   const auto place = static_cast<std::size_t>(at - entry.places.begin());
   if (at == entry.places.end()) {
@@ -195,11 +193,11 @@ Result<std::uint64_t> Fillers::number_of(FillerEntry& entry, const GpuUuid& gpu)
     }
     count_logs(entry);
   }
-  return files_of(entry, place);
+  return run_at(entry, place);
 }
 
 Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
-  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, number_of(entry, gpu));
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t run, run_on(entry, gpu));
   jobs::JobSpec spec = entry.spec;
   spec.options = {"--filler", "--nonblock", "--gpu-ids", gpu.value};
   if (entry.wishes.on_yield == filler::OnYield::kEvict) spec.options.emplace_back("--swap");
@@ -209,30 +207,14 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
     spec.options.push_back(memory.percent != 0 ? fmt::format("{}%", memory.percent)
                                                : std::to_string(memory.bytes.count()));
   }
-  GPUROTA_ASSIGN_OR_RETURN(
-      const pid_t pid,
-      launcher_.start(
-          number, {entry.uid, entry.user, parts_.gpurota, parts_.runtime_dir, std::move(spec)},
-          [&](pid_t keeper) { cgroups_.make(keeper, fmt::format("filler-{}", number)); }));
+  GPUROTA_TRY(supervisor_.launch(run, entry, spec));
   FillerSpot& spot = spots_[gpu];
   spot.filler = entry.id;
+  spot.run = run;
   spot.since = entry.last_start = parts_.loop.now();
   spot.stayed = Duration(0);
   spot.may_lack_lease = false;
   spot.stays_from = spot.since;
-  auto keeper = track_number(parts_.processes, pid, [this, gpu] { on_keeper_death(gpu); });
-  if (keeper) {
-    spot.keeper = std::move(*keeper);
-  } else {
-    // As a job's keeper that cannot be watched.
-    log::warn("a filler's keeper cannot be watched, ending it",
-              {{"name", entry.spec.name}, {"error", keeper.error().message}});
-    (void)::kill(pid, SIGKILL);
-    parts_.loop.post([this, gpu, pid] {
-      launcher_.collect(pid);
-      on_keeper_death(gpu);
-    });
-  }
   return {};
 }
 
@@ -252,24 +234,23 @@ void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
          fmt::format("leaves {}: {}", gpu_name(gpu), reason));
   if (spot.lease) {
     parts_.leases.end(*spot.lease, EndCause::kReleased, reason);
-  } else if (spot.keeper) {
-    (void)spot.keeper->handle->send_signal(SIGTERM);
+  } else {
+    supervisor_.end(spot.run);
   }
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + it->second.wishes.grace + kKeeperGrace,
-                                     ports::Urgency::kSafety, [this, gpu] {
-                                       FillerSpot& late = spots_[gpu];
-                                       const auto this_timer = std::move(late.kill_timer);
-                                       if (late.keeper) {
-                                         (void)late.keeper->handle->send_signal(SIGQUIT);
-                                       }
-                                     });
+  const Duration grace = it->second.wishes.grace + Supervisor::kKeeperGrace;
+  auto timer =
+      parts_.loop.add_timer(parts_.loop.now() + grace, ports::Urgency::kSafety, [this, gpu] {
+        FillerSpot& late = spots_[gpu];
+        const auto this_timer = std::move(late.kill_timer);
+        supervisor_.kill(late.run);
+      });
   if (timer) spot.kill_timer = std::move(*timer);
 }
 
 bool Fillers::is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const {
-  if (!spot.keeper || !lease.holder) return false;
+  if (!spot.filler || !lease.holder) return false;
   const auto info = parts_.processes.read_info(lease.holder->pid());
-  return info && info->parent == spot.keeper->pid();
+  return info && supervisor_.is_kept_by(spot.run, info->parent);
 }
 
 void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
@@ -310,64 +291,26 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   leave(gpu, entry.reason + (way.because.empty() ? "" : ", and " + way.because));
 }
 
-// The lock tells who keeps it. Nobody: nothing.
-Result<std::optional<TrackedProcess>> Fillers::find_keeper(std::uint64_t files,
-                                                           const GpuUuid& gpu) {
-  GPUROTA_ASSIGN_OR_RETURN(const auto holder, launcher_.find_holder(files));
-  if (!holder) return std::nullopt;
-  GPUROTA_ASSIGN_OR_RETURN(
-      auto keeper,
-      unless_gone(track_number(parts_.processes, *holder, [this, gpu] { on_keeper_death(gpu); })));
-  if (!keeper || !launcher_.is_held_by(files, *holder)) return std::nullopt;
-  return keeper;
-}
-
-Result<bool> Fillers::hand_over(const GpuUuid& gpu) {
-  FillerSpot& spot = spots_[gpu];
-  const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
-  if (it == entries_.end()) return false;
-  const auto number = number_of(it->second, gpu);
-  if (!number) return false;
-  GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(*number, gpu));
-  if (!keeper) return false;
-  spot.keeper = std::move(*keeper);
+void Fillers::on_handed_over(std::uint64_t run) {
+  const FillerSpot& spot = spots_[gpu_of(run)];
   // It may have its lease already, or may have had to leave.
   for (const auto& [id, lease] : parts_.leases.entries()) on_lease_change(lease, false);
-  if (spot.turns.state() == filler::State::kLeaving && !spot.lease) {
-    (void)spot.keeper->handle->send_signal(SIGTERM);
-  }
-  return true;
+  if (spot.turns.state() == filler::State::kLeaving && !spot.lease) supervisor_.end(run);
 }
 
-void Fillers::on_keeper_death(const GpuUuid& gpu) {
-  FillerSpot& spot = spots_[gpu];
-  if (spot.keeper) {
-    launcher_.collect(spot.keeper->pid());
-    cgroups_.on_end(spot.keeper->pid());
-  }
-  spot.keeper.reset();
-  const auto handed_over = hand_over(gpu);
-  // It may live, and nobody can look at it now.
-  if (!handed_over) return look_again(gpu);
-  if (*handed_over) return;
-  const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
+void Fillers::on_over(std::uint64_t run) {
+  const GpuUuid gpu = gpu_of(run);
+  const FillerSpot& spot = spots_[gpu];
   const bool was_on = spot.turns.state() == filler::State::kOn || spot.eviction || spot.moved_out;
-  if (it != entries_.end() && was_on && !spot.told_to_end) {
-    if (const auto number = number_of(it->second, gpu)) ended_by_itself(it->second, gpu, *number);
-  }
+  if (was_on && spot.filler && !spot.told_to_end) ended_by_itself(entries_.at(*spot.filler), gpu);
   settle_spot(gpu);
 }
 
-void Fillers::look_again(const GpuUuid& gpu) {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
-                                     [this, gpu] { on_keeper_death(gpu); });
-  if (timer) spots_[gpu].look_again = std::move(*timer);
-}
-
-void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number) {
+void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
   constexpr int kNoGpuLeft = 75;  // `gpurota run --nonblock`: somebody was quicker
   const TimePoint now = parts_.loop.now();
-  const auto report = launcher_.read_report(number);
+  const std::uint64_t run = spots_[gpu].run;
+  const auto report = supervisor_.files().read_report(run);
   std::string how = "its keeper left no report";
   bool failed = true, raced = false;
   if (report && !report->cannot_start.empty()) {
@@ -380,10 +323,11 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
     failed = report->signalled || (report->code != 0 && !raced);
     // `gpurota run` has not come to the command: what it said is why.
     const bool refused = !report->signalled && report->code == jobs::kRunFailed;
-    if (const std::string why = launcher_.last_line(number); refused && !why.empty()) how = why;
+    const std::string why = refused ? supervisor_.files().last_line(run) : "";
+    if (!why.empty()) how = why;
   }
   // One that ends well, but soon, is not started all the time either.
-  const Duration good = failed ? kGoodRun : filler::Rules{}.good_stay;
+  const Duration good = failed ? jobs::Supervision::kGoodRun : filler::Rules{}.good_stay;
   const bool brief = now - spots_[gpu].since < good;
   if (!brief) entry.failures = 0;
   if (failed || (brief && !raced)) entry.retry_at = now + jobs::back_off(++entry.failures);
@@ -392,17 +336,16 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint6
   // Its owner is told what was not there.
   const bool no_command =
       report && !report->signalled && (report->code == 126 || report->code == 127);
-  if (const std::string why = launcher_.last_line(number); no_command && !why.empty()) {
-    entry.problem += ": " + why;
-  }
+  const std::string said = no_command ? supervisor_.files().last_line(run) : "";
+  if (!said.empty()) entry.problem += ": " + said;
   record(proto::EventType::kFillerEnded, entry, gpu,
          fmt::format("has ended on {} by itself: {}", gpu_name(gpu), display_text(how, 200)));
 }
 
-// Off the GPU: no keeper, no lease.
+// Off the GPU: no run, no lease.
 void Fillers::settle_spot(const GpuUuid& gpu) {
   FillerSpot& spot = spots_[gpu];
-  if (!spot.filler || spot.keeper || spot.lease) return;
+  if (!spot.filler || supervisor_.is_on(spot.run) || spot.lease) return;
   const std::uint64_t id = *spot.filler;
   const bool was_out = spot.moved_out || spot.eviction;
   spot.turns.on_gone(parts_.loop.now(), spot.turns.state() == filler::State::kLeaving);
@@ -413,28 +356,25 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   spot.moved_out = spot.told_to_end = false;
   parts_.samples.glimpse(gpu, Duration(0));
   const auto it = entries_.find(id);
-  if (was_out && it != entries_.end()) save_or_say(it->second);
-  (void)drop_if_removed(id);
+  if (it != entries_.end() && (was_out || it->second.removed)) supervisor_.settle(it->second);
 }
 
-Result<void> Fillers::drop_if_removed(std::uint64_t id) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || !it->second.removed) return {};
-  for (const auto& [gpu, spot] : spots_) {
-    if (spot.filler == id) return {};
+bool Fillers::is_on(const FillerEntry& entry) const {
+  for (std::size_t i = 0; i < entry.places.size(); ++i) {
+    const auto spot = spots_.find(entry.places[i]);
+    if (supervisor_.is_on(run_at(entry, i))) return true;
+    if (spot != spots_.end() && spot->second.filler == entry.id) return true;
   }
-  // One that the store still has would come back with the next daemon.
-  if (auto removed = unstored_.note(id, parts_.store->remove_filler(id)); !removed) {
-    log::error("cannot remove a filler from the store", {{"error", removed.error().message}});
-    return removed;
-  }
-  for (std::size_t i = 0; i < it->second.places.size(); ++i) {
-    if (auto gone = launcher_.forget(files_of(it->second, i)); !gone) {
-      log::warn("cannot remove what a filler left", {{"error", gone.error().message}});
-    }
-  }
-  log::info("filler removed", {{"name", it->second.spec.name}, {"uid", it->second.uid}});
-  entries_.erase(it);
+  return false;
+}
+
+Result<void> Fillers::store(std::uint64_t id) {
+  const FillerEntry& entry = entries_.at(id);
+  if (!entry.removed || is_on(entry)) return save(entry);
+  std::vector<std::uint64_t> runs;
+  for (std::size_t i = 0; i < entry.places.size(); ++i) runs.push_back(run_at(entry, i));
+  GPUROTA_TRY(supervisor_.remove(entry, runs));
+  entries_.erase(id);
   return {};
 }
 

@@ -1,33 +1,25 @@
-// The fillers: programs that use GPUs which nobody needs. When one may be on a GPU, and which, is decided
-// by src/filler; here it is carried out. State thread only.
+// The fillers: programs that use GPUs which nobody needs, a policy over the supervisor, which runs them. When one may be
+// on a GPU, and which, is decided by src/filler; here it is carried out. State thread only.
 //
-// A filler on a GPU is a keeper (src/keeper), which executes `gpurota run --filler` as its owner: a lease of
-// kind filler, one to a GPU. It leaves when
+// A filler on a GPU is a run of `gpurota run --filler` as its owner: a lease of kind filler, one to a GPU. It leaves when
 //   somebody's turn for the GPU has come: the queue ends its lease, or tells us to move it out, and the
 //     newcomer is served when the driver counts no memory of it any more (lease_manager.cpp);
 //   anything else is on the GPU: seen within kSampleEvery, and then it leaves by our own order;
 //   it is paused or removed.
 // One whose owner wants it so has a swap lease, and leaves by being put aside: its memory goes to host memory, and
 // comes back when nobody needs the GPU (fillers_moved.cpp). Where that cannot be it ends.
-// Keepers and leases outlive the daemon; the next one finds both (fillers_restore.cpp).
+// Keepers and leases outlive the daemon; the next one finds both (fillers_control.cpp).
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
-#include "daemon/leases/tracked_process.h"
-#include "daemon/leases/unstored.h"
-#include "daemon/supervised/keeper_cgroups.h"
+#include "daemon/supervised/supervisor.h"
 #include "daemon/tenants/turn_keeper.h"
-#include "daemon/users/user_budgets.h"
 #include "filler/choice.h"
 #include "filler/turn_taking.h"
 #include "filler/yielding.h"
-#include "jobs/record.h"
-#include "keeper/launcher.h"
-#include "ports/event_loop.h"
-#include "ports/filler_store.h"
 #include "watch/finding.h"
 
 #include <functional>
@@ -50,16 +42,11 @@ struct FillerWishes {
   bool may_use(const GpuUuid& gpu) const;
 };
 
-struct FillerEntry {
-  std::uint64_t id = 0;
-  uid_t uid = 0;
-  std::string user;
-  jobs::JobSpec spec;
+struct FillerEntry : Supervised {
   FillerWishes wishes;
   bool paused = false;
   bool removed = false;         // goes as soon as it is on no GPU any more
-  std::vector<GpuUuid> places;  // where it has ever been: their positions name its files
-  UserBudgets::Held log;        // of the disk, what its output on all of them may take
+  std::vector<GpuUuid> places;  // where it has ever been: their positions number its runs
   int failures = 0;             // soon or badly ended by itself, in a row
   std::optional<TimePoint> retry_at;
   std::string problem;    // how it last ended by itself, if not well
@@ -72,9 +59,9 @@ struct FillerEntry {
 // One GPU.
 struct FillerSpot {
   filler::TurnTaking turns{filler::Rules{}};
-  std::optional<std::uint64_t> filler;   // which is on, or on its way out
-  std::optional<TrackedProcess> keeper;  // of it, until it ends
-  std::optional<LeaseId> lease;          // of it, until the memory is back
+  std::optional<std::uint64_t> filler;  // which is on, or on its way out
+  std::uint64_t run = 0;                // of it here
+  std::optional<LeaseId> lease;         // of it, until the memory is back
   TimePoint since{};
   Duration stayed{};  // until it was last moved out for somebody
   // And since: it is on, or its owner has paused it. Empty: it is out for somebody.
@@ -86,7 +73,6 @@ struct FillerSpot {
   bool moved_out = false;                    // it is out
   Bytes stays;                               // of what is out, on the GPU
   std::optional<Bytes> counted;              // of its lease there, by the last look
-  ports::EventLoop::SourcePtr look_again;    // whether its keeper lives could not be told
   ports::EventLoop::SourcePtr look_timer;    // of the eviction
 
   // It is out for somebody from now on.
@@ -96,17 +82,19 @@ struct FillerSpot {
   }
 };
 
-class Fillers final : public LeaseListener, public MovableFillers, public TurnListener {
+class Fillers final : public LeaseListener,
+                      public MovableFillers,
+                      public TurnListener,
+                      Supervisor::Policy {
  public:
   // Of one user.
   static constexpr std::size_t kMostFillers = 32;
 
   struct Parts {
     ports::EventLoop& loop;
-    ports::FillerStore* store = nullptr;  // null: there are none
     ports::Processes& processes;
+    Supervisor::Parts supervisor;
     const config::Config& config;
-    UserBudgets& budgets;
     const GpuTable& gpus;
     LeaseManager& leases;
     TurnKeeper& turns;
@@ -115,12 +103,7 @@ class Fillers final : public LeaseListener, public MovableFillers, public TurnLi
     const GpuStates& states;
     Samples& samples;
     std::function<WallTime()> wall_clock;
-    std::string directory;    // of their files
-    std::string keeper;       // gpurota-keeper; empty: not installed
-    std::string gpurota;      // empty: not installed
-    std::string runtime_dir;  // where `gpurota run` finds us
-    uid_t own_uid = 0;
-    std::string systemd_run{};  // empty: keepers are our children
+    std::string directory;  // of their files
   };
 
   explicit Fillers(Parts parts);
@@ -132,7 +115,7 @@ class Fillers final : public LeaseListener, public MovableFillers, public TurnLi
   enum class What { kPause, kResume, kRemove };
   Result<void> control(std::uint64_t id, What what);
   // What could not be stored (the disk was full) is, if it can be now.
-  void store_again();
+  void store_again() { supervisor_.store_again(); }
   // At most so many bytes of each GPU's, with a line above each if there are several.
   Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
 
@@ -161,6 +144,9 @@ class Fillers final : public LeaseListener, public MovableFillers, public TurnLi
   WallTime wall_time(TimePoint when) const;
 
  private:
+  void on_handed_over(std::uint64_t run) override;
+  void on_over(std::uint64_t run) override;
+  Result<void> store(std::uint64_t id) override;
   void evaluate(const GpuUuid& gpu, const filler::Sight& sight);
   // It has been there for long enough, and another one waits for the GPU.
   bool stay_is_over(const GpuUuid& gpu) const;
@@ -185,15 +171,10 @@ class Fillers final : public LeaseListener, public MovableFillers, public TurnLi
   void look_at_evictions();
   // Whether it has its lease, and that can be put aside.
   const LeaseEntry* swap_lease_of(const FillerSpot& spot) const;
-  void on_keeper_death(const GpuUuid& gpu);
-  // The keeper that systemd was asked for goes on where the one who asked has ended.
-  Result<std::optional<TrackedProcess>> find_keeper(std::uint64_t files, const GpuUuid& gpu);
-  Result<bool> hand_over(const GpuUuid& gpu);
-  void look_again(const GpuUuid& gpu);
-  void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu, std::uint64_t number);
+  void ended_by_itself(FillerEntry& entry, const GpuUuid& gpu);
   void settle_spot(const GpuUuid& gpu);
-  // With success also if it stays.
-  Result<void> drop_if_removed(std::uint64_t id);
+  // Somewhere; or its memory is not back yet.
+  bool is_on(const FillerEntry& entry) const;
   bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
   Result<void> take_up(const ports::StoredFiller& stored);
   Result<void> find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);
@@ -201,22 +182,20 @@ class Fillers final : public LeaseListener, public MovableFillers, public TurnLi
   Result<void> check_new(uid_t uid, const jobs::JobSpec& spec) const;
   // Whether there may be the output of one more place; and counts those there are, one at the least.
   Result<void> check_log(uid_t uid) const;
-  void count_logs(FillerEntry& entry) const;
+  void count_logs(FillerEntry& entry);
   Result<void> save(const FillerEntry& entry) const;
-  void save_or_say(const FillerEntry& entry);
   void record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
               const std::string& what);
   std::string gpu_name(const GpuUuid& gpu) const;
-  // Names the files of a filler on one GPU, for the launcher.
+  // The run of a filler on one GPU.
   static constexpr std::size_t kMostPlaces = 1024;
-  static std::uint64_t files_of(const FillerEntry& entry, std::size_t place);
-  Result<std::uint64_t> number_of(FillerEntry& entry, const GpuUuid& gpu);
+  static std::uint64_t run_at(const FillerEntry& entry, std::size_t place);
+  Result<std::uint64_t> run_on(FillerEntry& entry, const GpuUuid& gpu);
+  const GpuUuid& gpu_of(std::uint64_t run) const;
 
   Parts parts_;
-  keeper::Launcher launcher_;
-  KeeperCgroups cgroups_{parts_.loop, parts_.processes};
+  Supervisor supervisor_;
   std::map<std::uint64_t, FillerEntry> entries_;
-  Unstored unstored_{"filler"};
   std::map<GpuUuid, FillerSpot> spots_;
   bool looking_ = false;  // look_at_evictions() is about to run
 };

@@ -3,9 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/supervised/fillers.h"
-#include "daemon/supervised/keeper_owner.h"
 #include "jobs/log_ring.h"
-#include "keeper/leftovers.h"
 
 #include <fmt/format.h>
 
@@ -15,10 +13,7 @@
 namespace gpurota::daemon {
 
 Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
-  if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
-    return fail(Code::kUnavailable, "this daemon has no fillers: gpurota-keeper is not installed");
-  }
-  GPUROTA_TRY(check_keeper_owner(parts_.processes, parts_.own_uid, uid, "filler"));
+  GPUROTA_TRY(supervisor_.check_owner(uid));
   GPUROTA_TRY(jobs::check_spec(spec));
   std::size_t count = 0;
   for (const auto& [id, entry] : entries_) {
@@ -41,23 +36,16 @@ Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
 }
 
 Result<void> Fillers::check_log(uid_t uid) const {
-  const std::uint64_t most = parts_.budgets.most(uid, Budget::kJobLogs);
-  const std::uint64_t bytes = parts_.budgets.used(uid, Budget::kJobLogs) + jobs::kLogBound.count();
-  if (bytes <= most) return {};
-  return fail(Code::kLimit,
-              fmt::format("the output of your jobs and fillers could take {}, and the site allows "
-                          "{} for each user (job_log_size_per_user): remove some of them",
-                          to_string(Bytes(bytes)), to_string(Bytes(most))));
+  return supervisor_.check_logs(uid, 0, jobs::kLogBound.count());
 }
 
-void Fillers::count_logs(FillerEntry& entry) const {
-  const std::uint64_t places = std::max<std::size_t>(1, entry.places.size());
-  entry.log = parts_.budgets.charge(entry.uid, Budget::kJobLogs, places * jobs::kLogBound.count());
+void Fillers::count_logs(FillerEntry& entry) {
+  supervisor_.count_logs(entry, std::max<std::size_t>(1, entry.places.size()));
 }
 
 Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes) {
   GPUROTA_TRY(check_new(uid, spec));
-  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_filler_id());
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, supervisor_.next_id());
   FillerEntry entry;
   entry.id = id;
   entry.uid = uid;
@@ -75,7 +63,8 @@ Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWis
 Result<void> Fillers::control(std::uint64_t id, What what) {
   FillerEntry& entry = entries_.at(id);
   const bool leaves = what != What::kResume;
-  if (what == What::kRemove) {
+  const bool removed = what == What::kRemove;
+  if (removed) {
     entry.removed = true;
   } else {
     entry.paused = leaves;
@@ -86,37 +75,26 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
     entry.retry_at.reset();
   }
   const std::string name = entry.spec.name;
-  save_or_say(entry);
+  // It is gone then, if it is removed and was nowhere.
+  supervisor_.settle(entry);
   for (auto& [gpu, spot] : spots_) {
     if (spot.filler != id) continue;
     if (!leaves) {
       if (spot.moved_out) spot.stop_stay(parts_.loop.now());
       continue;
     }
-    const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
-    const char* const reason = entry.removed ? "it is being removed" : "it is paused";
+    const auto why = removed ? filler::Why::kRemoved : filler::Why::kPaused;
+    const char* const reason = removed ? "it is being removed" : "it is paused";
     // A GPU that it keeps from others while it is paused it has.
     if (spot.moved_out && !spot.stays_from) spot.stays_from = parts_.loop.now();
     if (spot.turns.dismiss(why)) {
       yield(gpu, reason);
-    } else if (entry.removed && (spot.moved_out || spot.eviction)) {
+    } else if (removed && (spot.moved_out || spot.eviction)) {
       leave(gpu, reason);
     }
   }
   for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
-  (void)drop_if_removed(id);
-  return unstored_.heard_of(id, name);
-}
-
-void Fillers::save_or_say(const FillerEntry& entry) {
-  unstored_.note_or_say(entry.id, entry.spec.name, save(entry));
-}
-
-void Fillers::store_again() {
-  unstored_.write_again([this](std::uint64_t id) -> Result<void> {
-    GPUROTA_TRY(unstored_.note(id, save(entries_.at(id))));
-    return drop_if_removed(id);
-  });
+  return supervisor_.check_stored(id, name);
 }
 
 Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const {
@@ -125,7 +103,7 @@ Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const 
   for (std::size_t i = 0; i < entry.places.size(); ++i) {
     GPUROTA_ASSIGN_OR_RETURN(
         const jobs::LogPart part,
-        launcher_.read_log(files_of(entry, i), std::nullopt, most / entry.places.size()));
+        supervisor_.files().read_log(run_at(entry, i), std::nullopt, most / entry.places.size()));
     if (entry.places.size() > 1) text += fmt::format("==> {} <==\n", gpu_name(entry.places[i]));
     text += part.text;
   }
@@ -149,18 +127,17 @@ Result<void> Fillers::save(const FillerEntry& entry) const {
   for (const auto& [gpu, spot] : spots_) {
     if (spot.filler == entry.id && (spot.moved_out || spot.eviction)) row.out.push_back(gpu);
   }
-  return parts_.store->save_filler(row);
+  return supervisor_.store()->save_filler(row);
 }
 
 Result<void> Fillers::restore() {
-  if (parts_.store == nullptr) return {};
+  if (supervisor_.store() == nullptr) return {};
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredFiller> fillers,
-                           parts_.store->load_fillers());
+                           supervisor_.store()->load_fillers());
   std::set<std::uint64_t> known;
   for (const ports::StoredFiller& stored : fillers) known.insert(stored.id);
-  keeper::remove_leftovers(parts_.directory, launcher_, [&known](std::uint64_t files) {
-    return known.contains(files / kMostPlaces);
-  });
+  supervisor_.files().remove_leftovers(
+      [&known](std::uint64_t run) { return known.contains(run / kMostPlaces); });
   for (const ports::StoredFiller& stored : fillers) GPUROTA_TRY(take_up(stored));
   return {};
 }
@@ -184,21 +161,18 @@ Result<void> Fillers::take_up(const ports::StoredFiller& stored) {
   const auto [it, added] = entries_.emplace(stored.id, std::move(entry));
   count_logs(it->second);
   GPUROTA_TRY(find_running(it->second, stored.out));
-  (void)drop_if_removed(stored.id);
+  if (it->second.removed) supervisor_.settle(it->second);
   return {};
 }
 
-// A keeper holds the lock of its directory: the kernel tells which process that is, and none is left
-// after a reboot.
 Result<void> Fillers::find_running(FillerEntry& entry, const std::vector<GpuUuid>& out) {
   for (std::size_t i = 0; i < entry.places.size(); ++i) {
     const GpuUuid gpu = entry.places[i];
-    GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(files_of(entry, i), gpu));
-    if (!keeper) continue;
+    GPUROTA_ASSIGN_OR_RETURN(const bool on, supervisor_.take_up(run_at(entry, i)));
+    if (!on) continue;
     FillerSpot& spot = spots_[gpu];
-    spot.keeper = std::move(*keeper);
-    cgroups_.take_up(spot.keeper->pid());
     spot.filler = entry.id;
+    spot.run = run_at(entry, i);
     spot.since = entry.last_start = parts_.loop.now();
     spot.stays_from = spot.since;
     spot.may_lack_lease = true;

@@ -53,7 +53,7 @@ void Fillers::evict(const GpuUuid& gpu) {
   filler::Eviction::Rules rules;
   rules.drain = entry.wishes.grace;
   spot.eviction.emplace(rules, parts_.loop.now());
-  save_or_say(entry);
+  supervisor_.settle(entry);
   parts_.turns.set_aside(*spot.lease, true);
   look_at_evictions();
 }
@@ -138,7 +138,7 @@ void Fillers::bring_back(const GpuUuid& gpu) {
   spot.moved_out = false;
   spot.since = now;
   if (!spot.stays_from) spot.stays_from = now;
-  save_or_say(entry);
+  supervisor_.settle(entry);
   spot.turns.on_started(now);
   parts_.samples.glimpse(gpu, filler::kSampleEvery);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();

@@ -2,20 +2,15 @@
 
 #include "base/log.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <csignal>
-
 namespace gpurota::daemon {
 Jobs::Jobs(Parts parts)
-    : parts_(std::move(parts)), launcher_(parts_.directory, parts_.keeper, parts_.systemd_run) {}
+    : parts_(std::move(parts)),
+      supervisor_(parts_.supervisor, ports::ProgramKind::kJob, parts_.directory, *this) {}
 
 jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
 jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
-  // TERM reaches the command through two processes, and `gpurota run` has a grace of its own.
-  return {spec.restart, parts_.grace() + std::chrono::seconds(2)};
+  return {spec.restart, parts_.grace() + Supervisor::kKeeperGrace};
 }
 
 const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
@@ -27,19 +22,16 @@ const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
 
 Result<jobs::LogPart> Jobs::read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
                                      std::size_t most) const {
-  return launcher_.read_log(id, from, most);
+  return supervisor_.files().read_log(id, from, most);
 }
 
 const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
   const auto info = parts_.processes.read_info(run.pid);
   if (!info || info->id() != run || info->parent <= 1) return nullptr;
   for (const auto& [id, job] : entries_) {
-    if (!job.keeper) continue;
     // The keeper collects what loses its parent in the run: those are no runs.
     if (job.runner && *job.runner != run) continue;
-    if (job.keeper->pid() == info->parent && job.keeper->alive()) return &job;
-    // We may hear of the keeper after it has begun.
-    if (job.starting && launcher_.is_held_by(id, info->parent)) return &job;
+    if (supervisor_.is_kept_by(id, info->parent)) return &job;
   }
   return nullptr;
 }
@@ -80,7 +72,7 @@ void Jobs::on_time_over(const ports::ProcessId& run, const std::string& why) {
 void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) {
   std::vector<std::uint64_t> ids;
   for (const auto& [id, job] : entries_) {
-    if (job.lease == lease && job.keeper) ids.push_back(id);
+    if (job.lease == lease && is_on(job)) ids.push_back(id);
   }
   for (const std::uint64_t id : ids) {
     jobs::Supervision& life = entries_.at(id).life;
@@ -119,7 +111,7 @@ Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
   }
   const std::string name = job.spec.name;
   settle(id);
-  return unstored_.heard_of(id, name);
+  return supervisor_.check_stored(id, name);
 }
 
 void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
@@ -129,11 +121,10 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
         launch(job);
         break;
       case jobs::Action::kTerminate:
-        if (job.keeper) (void)job.keeper->handle->send_signal(SIGTERM);
+        supervisor_.end(job.id);
         break;
       case jobs::Action::kKill:
-        // The keeper kills the run and lives to report it.
-        if (job.keeper) (void)job.keeper->handle->send_signal(SIGQUIT);
+        supervisor_.kill(job.id);
         break;
       // The keeper's `gpurota run` asks for the lease, and gives it back.
       case jobs::Action::kCancelRequest:
@@ -147,62 +138,24 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
   job.adopted = false;
-  job.starting = !parts_.systemd_run.empty();
   // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that there
   // was none; what the last run left is not this one's.
-  launcher_.clear(job.id);
-  save_or_say(job);
-  const auto pid =
-      launcher_.start(job.id, {job.uid, job.user, parts_.gpurota, parts_.runtime_dir, job.spec},
-                      [&](pid_t keeper) { cgroups_.make(keeper, fmt::format("job-{}", job.id)); });
-  if (!pid) {
-    carry_out(job, job.life.on_cannot_start(now(), pid.error().message));
+  supervisor_.files().clear(job.id);
+  supervisor_.settle(job);
+  if (const auto launched = supervisor_.launch(job.id, job, job.spec); !launched) {
+    carry_out(job, job.life.on_cannot_start(now(), launched.error().message));
     return;
   }
   log::info("job started", {{"job", job.spec.name}, {"uid", job.uid}});
-  const std::uint64_t id = job.id;
-  auto keeper = track_number(parts_.processes, *pid, [this, id] { on_keeper_death(id); });
-  if (keeper) {
-    job.keeper = std::move(*keeper);
-  } else {
-    // Nobody would hear of its end. Our child, not collected yet: the number is its own.
-    log::warn("a job's keeper cannot be watched, ending it",
-              {{"job", job.spec.name}, {"error", keeper.error().message}});
-    (void)::kill(*pid, SIGKILL);
-    parts_.loop.post([this, id, keeper = *pid] {
-      launcher_.collect(keeper);
-      on_keeper_death(id);
-    });
-  }
 }
 
-// The lock tells who keeps it. Nobody: nothing.
-Result<std::optional<TrackedProcess>> Jobs::find_keeper(std::uint64_t id) {
-  GPUROTA_ASSIGN_OR_RETURN(const auto holder, launcher_.find_holder(id));
-  if (!holder) return std::nullopt;
-  GPUROTA_ASSIGN_OR_RETURN(
-      auto keeper,
-      unless_gone(track_number(parts_.processes, *holder, [this, id] { on_keeper_death(id); })));
-  if (!keeper || !launcher_.is_held_by(id, *holder)) return std::nullopt;
-  return keeper;
-}
-
-// The keeper that systemd was asked for goes on where the one who asked has ended.
-Result<bool> Jobs::hand_over(JobEntry& job) {
-  const std::uint64_t id = job.id;
-  GPUROTA_ASSIGN_OR_RETURN(auto keeper, find_keeper(id));
-  if (!keeper) return false;
-  job.keeper = std::move(*keeper);
-  job.starting = false;
-  // What the other one was told meanwhile, this one has not heard.
-  if (job.life.state().phase == jobs::Phase::kStopping) {
-    (void)job.keeper->handle->send_signal(SIGTERM);
-  }
-  return true;
+void Jobs::on_handed_over(std::uint64_t id) {
+  if (entries_.at(id).life.state().phase == jobs::Phase::kStopping) supervisor_.end(id);
+  settle(id);
 }
 
 jobs::Actions Jobs::outcome(JobEntry& job) {
-  const auto report = launcher_.read_report(job.id);
+  const auto report = supervisor_.files().read_report(job.id);
   const bool stopping = job.life.state().phase == jobs::Phase::kStopping;
   // On a full disk there is no report either.
   if (!report && !stopping && !job.refusal.empty()) {
@@ -221,26 +174,14 @@ jobs::Actions Jobs::outcome(JobEntry& job) {
   // `gpurota run` has not come to the command: what it said is why.
   if (failed && (asking || !job.refusal.empty())) {
     return job.life.on_cannot_start(
-        now(), job.refusal.empty() ? launcher_.last_line(job.id) : job.refusal);
+        now(), job.refusal.empty() ? supervisor_.files().last_line(job.id) : job.refusal);
   }
   return job.life.on_exit(now(), report->code, report->signalled);
 }
 
-void Jobs::on_keeper_death(std::uint64_t id) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end()) return;
-  JobEntry& job = it->second;
-  if (job.keeper) {
-    launcher_.collect(job.keeper->pid());
-    cgroups_.on_end(job.keeper->pid());
-  }
-  job.keeper.reset();
-  const auto handed_over = hand_over(job);
-  // It may live, and nobody can look at it now.
-  if (!handed_over) return look_again(job);
-  if (*handed_over) return settle(id);
+void Jobs::on_over(std::uint64_t id) {
+  JobEntry& job = entries_.at(id);
   const jobs::Actions actions = outcome(job);
-  job.starting = false;
   job.lease.reset();
   job.runner.reset();
   job.refusal.clear();
@@ -252,12 +193,6 @@ void Jobs::on_keeper_death(std::uint64_t id) {
                             : jobs::to_string(job.life.state().history.back().reason)}});
   carry_out(job, actions);
   settle(id);
-}
-
-void Jobs::look_again(JobEntry& job) {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
-                                     [this, id = job.id] { on_keeper_death(id); });
-  if (timer) job.look_again = std::move(*timer);
 }
 
 void Jobs::arm(JobEntry& job) {
@@ -276,55 +211,22 @@ void Jobs::arm(JobEntry& job) {
 }
 
 void Jobs::settle(std::uint64_t id) {
-  const auto it = entries_.find(id);
-  JobEntry& job = it->second;
-  if (job.is_removed() && !job.keeper) {
-    job.timer.reset();
-    if (auto removed = forget(id); !removed) {
-      log::error("cannot remove a job from the store", {{"error", removed.error().message}});
-    }
-    return;
-  }
-  save_or_say(job);
-  arm(job);
+  supervisor_.settle(entries_.at(id));
+  if (const auto it = entries_.find(id); it != entries_.end()) arm(it->second);
 }
 
-// One that the store still has would come back with the next daemon.
-Result<void> Jobs::forget(std::uint64_t id) {
-  GPUROTA_TRY(unstored_.note(id, parts_.store->remove_job(id)));
-  if (auto gone = launcher_.forget(id); !gone) {
-    log::warn("cannot remove what a job left", {{"error", gone.error().message}});
-  }
+Result<void> Jobs::store(std::uint64_t id) {
   const JobEntry& job = entries_.at(id);
-  log::info("job removed", {{"job", job.spec.name}, {"uid", job.uid}});
+  if (!job.is_removed() || is_on(job)) return supervisor_.store()->save_job(row_of(job));
+  GPUROTA_TRY(supervisor_.remove(job, {id}));
   entries_.erase(id);
   return {};
 }
 
-void Jobs::store_again() {
-  unstored_.write_again([this](std::uint64_t id) {
-    const JobEntry& job = entries_.at(id);
-    const bool gone = job.is_removed() && !job.keeper;
-    return gone ? forget(id) : unstored_.note(id, save(job));
-  });
-}
-
 ports::StoredJob Jobs::row_of(const JobEntry& job) const {
-  ports::StoredJob row{job.id,
-                       job.uid,
-                       job.user,
-                       encode(job.spec),
-                       encode(job.life.state()),
-                       {},
-                       parts_.processes.boot_id()};
-  if (job.keeper) row.keeper = job.keeper->id;
-  return row;
-}
-
-Result<void> Jobs::save(const JobEntry& job) const { return parts_.store->save_job(row_of(job)); }
-
-void Jobs::save_or_say(const JobEntry& job) {
-  unstored_.note_or_say(job.id, job.spec.name, save(job));
+  return {{job.id, job.uid, job.user, encode(job.spec)},
+          encode(job.life.state()),
+          parts_.processes.boot_id()};
 }
 
 }  // namespace gpurota::daemon

@@ -1,23 +1,11 @@
-// The jobs: commands that the daemon looks after. What happens when is decided by jobs/supervision.h;
-// here it is carried out. State thread only.
-//
-// A run is a keeper (src/keeper), which executes `gpurota run` as the job's owner: it waits in the queue
-// and holds its lease like anybody's. A keeper outlives the daemon; the next one finds it by the
-// lock that it holds, and never starts a second. Every change is in the store before it is seen.
+// The jobs: commands that the daemon looks after, a policy over the supervisor, which runs them. What happens when is
+// decided by jobs/supervision.h; here it is carried out. Every change is in the store before it is seen. State thread only.
 //
 // jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
 
-#include "daemon/leases/tracked_process.h"
-#include "daemon/leases/unstored.h"
-#include "daemon/supervised/keeper_cgroups.h"
-#include "daemon/users/user_budgets.h"
-#include "jobs/record.h"
+#include "daemon/supervised/supervisor.h"
 #include "jobs/supervision.h"
-#include "keeper/launcher.h"
-#include "ports/event_loop.h"
-#include "ports/job_store.h"
-#include "ports/processes.h"
 
 #include <functional>
 #include <map>
@@ -27,27 +15,20 @@
 
 namespace gpurota::daemon {
 
-struct JobEntry {
-  std::uint64_t id = 0;
-  uid_t uid = 0;
-  std::string user;
-  jobs::JobSpec spec;
+// Its id is the number of its run.
+struct JobEntry : Supervised {
   jobs::Supervision life;
-  std::optional<TrackedProcess> keeper{};  // of the run that is on, or who asks for one
-  bool starting = false;                   // it is that
   std::optional<ports::ProcessId>
       runner{};                    // the `gpurota run` of the run, once it has come to its lease
   bool adopted = false;            // the run is one that an earlier daemon started
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
-  ports::EventLoop::SourcePtr look_again{};  // whether its keeper lives could not be told
-  UserBudgets::Held log{};                   // what its output may take
 
   bool is_removed() const { return life.state().removed; }
 };
 
-class Jobs {
+class Jobs final : Supervisor::Policy {
  public:
   // Of one user.
   static constexpr std::size_t kMostJobs = 256;
@@ -55,17 +36,11 @@ class Jobs {
 
   struct Parts {
     ports::EventLoop& loop;
-    ports::JobStore* store = nullptr;  // null: there are no jobs
     ports::Processes& processes;
+    Supervisor::Parts supervisor;
     std::function<WallTime()> wall_clock;
     std::function<Duration()> grace;
-    std::string directory;    // of the jobs' files
-    std::string keeper;       // gpurota-keeper; empty: not installed
-    std::string systemd_run;  // empty: keepers are our children
-    std::string gpurota;      // empty: not installed
-    std::string runtime_dir;  // where `gpurota run` finds us
-    uid_t own_uid = 0;        // ours: root's daemon runs jobs of everybody
-    UserBudgets& budgets;
+    std::string directory;  // of the jobs' files
   };
 
   explicit Jobs(Parts parts);
@@ -90,10 +65,11 @@ class Jobs {
   Result<void> control(std::uint64_t id, What what, bool force);
 
   // What could not be stored (the disk was full) is, if it can be now.
-  void store_again();
+  void store_again() { supervisor_.store_again(); }
 
   const std::map<std::uint64_t, JobEntry>& entries() const { return entries_; }
   const JobEntry* find(uid_t uid, const std::string& name) const;
+  bool is_on(const JobEntry& job) const { return supervisor_.is_on(job.id); }
   Result<jobs::LogPart> read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
                                  std::size_t most) const;
 
@@ -115,39 +91,33 @@ class Jobs {
  private:
   jobs::Moment now() const;
   jobs::Policy policy_of(const jobs::JobSpec& spec) const;
+  void on_handed_over(std::uint64_t id) override;
+  void on_over(std::uint64_t id) override;
+  Result<void> store(std::uint64_t id) override;
   JobEntry* entry_of(const ports::ProcessId& run);
   Result<void> check_jobs_of(uid_t uid) const;
   // That the user may have these beside their others.
   Result<void> check_together(uid_t uid, const std::vector<Wanted>& wanted) const;
   Result<void> check_logs(uid_t uid, const std::vector<Wanted>& wanted) const;
-  void count_log(JobEntry& job) const;
+  void count_log(JobEntry& job);
   Result<void> check_after(uid_t uid, const std::vector<Wanted>& wanted) const;
   std::vector<std::uint64_t> started_after(const JobEntry& job) const;
   Result<void> check_removal(const JobEntry& job) const;
   // What is started after it names it no more.
   Result<void> unname(const JobEntry& job);
-  JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) const;
+  JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec);
   ports::StoredJob row_of(const JobEntry& job) const;
-  Result<std::optional<TrackedProcess>> find_keeper(std::uint64_t id);
-  Result<bool> hand_over(JobEntry& job);
-  void look_again(JobEntry& job);
   jobs::Actions outcome(JobEntry& job);
   Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
   void start_after_boot(const std::vector<std::uint64_t>& rebooted);
   void carry_out(JobEntry& job, const jobs::Actions& actions);
   void launch(JobEntry& job);
-  void on_keeper_death(std::uint64_t id);
   void arm(JobEntry& job);
-  Result<void> save(const JobEntry& job) const;
-  void save_or_say(const JobEntry& job);
-  Result<void> forget(std::uint64_t id);
   void settle(std::uint64_t id);  // after any change
 
   Parts parts_;
-  keeper::Launcher launcher_;
-  KeeperCgroups cgroups_{parts_.loop, parts_.processes};
+  Supervisor supervisor_;
   std::map<std::uint64_t, JobEntry> entries_;
-  Unstored unstored_{"job"};
 };
 
 }  // namespace gpurota::daemon

@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/supervised/jobs.h"
-#include "daemon/supervised/keeper_owner.h"
 #include "jobs/log_ring.h"
 #include "jobs/start_order.h"
 
@@ -13,12 +12,7 @@
 
 namespace gpurota::daemon {
 
-Result<void> Jobs::check_jobs_of(uid_t uid) const {
-  if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
-    return fail(Code::kUnavailable, "this daemon has no jobs: gpurota-keeper is not installed");
-  }
-  return check_keeper_owner(parts_.processes, parts_.own_uid, uid, "job");
-}
+Result<void> Jobs::check_jobs_of(uid_t uid) const { return supervisor_.check_owner(uid); }
 
 Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) const {
   std::set<std::string> names;
@@ -66,28 +60,18 @@ Result<void> Jobs::check_together(uid_t uid, const std::vector<Wanted>& wanted) 
   return {};
 }
 
-// Who has more already, as the site has come to allow less, keeps it.
 Result<void> Jobs::check_logs(uid_t uid, const std::vector<Wanted>& wanted) const {
-  const std::uint64_t used = parts_.budgets.used(uid, Budget::kJobLogs);
-  const std::uint64_t most = parts_.budgets.most(uid, Budget::kJobLogs);
-  std::uint64_t bytes = used;
+  std::uint64_t freed = 0, added = 0;
   for (const Wanted& each : wanted) {
     const JobEntry* const job = find(uid, each.spec.name);
-    if (job != nullptr) bytes -= job->log.amount();
-    if (each.spec.output == jobs::Output::kFile) bytes += jobs::kLogBound.count();
+    if (job != nullptr) freed += job->log.amount();
+    if (each.spec.output == jobs::Output::kFile) added += jobs::kLogBound.count();
   }
-  if (bytes <= std::max(used, most)) return {};
-  return fail(
-      Code::kLimit,
-      fmt::format("the output of your jobs and fillers could take {}, and the site allows {} "
-                  "for each user (job_log_size_per_user): remove some, or send their output to the "
-                  "journal (--output journal)",
-                  to_string(Bytes(bytes)), to_string(Bytes(most))));
+  return supervisor_.check_logs(uid, freed, added);
 }
 
-void Jobs::count_log(JobEntry& job) const {
-  const bool file = job.spec.output == jobs::Output::kFile;
-  job.log = parts_.budgets.charge(job.uid, Budget::kJobLogs, file ? jobs::kLogBound.count() : 0);
+void Jobs::count_log(JobEntry& job) {
+  supervisor_.count_logs(job, job.spec.output == jobs::Output::kFile ? 1 : 0);
 }
 
 Result<void> Jobs::check_after(uid_t uid, const std::vector<Wanted>& wanted) const {
@@ -121,7 +105,7 @@ std::vector<std::uint64_t> Jobs::started_after(const JobEntry& job) const {
 
 Result<void> Jobs::check_removal(const JobEntry& job) const {
   const std::string& name = job.spec.name;
-  if (job.keeper) {
+  if (is_on(job)) {
     return fail(Code::kInvalid, fmt::format("{0} runs: 'gpurota job remove --force {0}' stops it "
                                             "and removes it",
                                             name));
@@ -149,14 +133,14 @@ Result<void> Jobs::unname(const JobEntry& job) {
     rows.push_back(row_of(other));
     rows.back().spec = encode(spec);
   }
-  GPUROTA_TRY(parts_.store->save_jobs(rows));
+  GPUROTA_TRY(supervisor_.store()->save_jobs(rows));
   for (std::size_t i = 0; i < ids.size(); ++i) entries_.at(ids[i]).spec = std::move(specs[i]);
   return {};
 }
 
-JobEntry Jobs::make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) const {
+JobEntry Jobs::make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) {
   const jobs::Policy policy = policy_of(spec);
-  JobEntry job{id, uid, parts_.processes.user_name(uid), std::move(spec),
+  JobEntry job{{id, uid, parts_.processes.user_name(uid), std::move(spec)},
                jobs::Supervision(policy)};
   count_log(job);
   return job;
@@ -170,9 +154,9 @@ Result<const JobEntry*> Jobs::add(uid_t uid, jobs::JobSpec spec) {
                                             spec.name));
   }
   GPUROTA_TRY(check_together(uid, {{spec, true}}));
-  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_job_id());
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, supervisor_.next_id());
   JobEntry job = make_entry(id, uid, std::move(spec));
-  GPUROTA_TRY(parts_.store->save_job(row_of(job)));
+  GPUROTA_TRY(supervisor_.store()->save_job(row_of(job)));
   const auto [it, added] = entries_.emplace(id, std::move(job));
   log::info("job added", {{"job", it->second.spec.name}, {"uid", uid}});
   carry_out(it->second, it->second.life.start(now()));
@@ -185,7 +169,7 @@ Result<void> Jobs::change(std::uint64_t id, jobs::JobSpec spec) {
   GPUROTA_TRY(check_together(job.uid, {{spec, true}}));
   ports::StoredJob row = row_of(job);
   row.spec = encode(spec);
-  GPUROTA_TRY(parts_.store->save_job(row));
+  GPUROTA_TRY(supervisor_.store()->save_job(row));
   job.spec = std::move(spec);
   count_log(job);
   job.life.set_policy(policy_of(job.spec));
@@ -209,14 +193,14 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<Wanted> wan
                                                : Change::kChanged);
     if (changes.back() == Change::kUnchanged) continue;
     if (job == nullptr) {
-      GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, parts_.store->next_job_id());
+      GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, supervisor_.next_id());
       added.push_back(make_entry(id, uid, each.spec));
       job = &added.back();
     }
     rows.push_back(row_of(*job));
     rows.back().spec = encode(each.spec);
   }
-  GPUROTA_TRY(parts_.store->save_jobs(rows));
+  GPUROTA_TRY(supervisor_.store()->save_jobs(rows));
   for (JobEntry& job : added) {
     const std::uint64_t id = job.id;
     entries_.emplace(id, std::move(job));

@@ -1,11 +1,11 @@
 // What a program is told of memory that moves: from our tables, so that it need not be there. As of memory that
 // cuMemAlloc gave, or that it mapped itself.
-#include "interposer/debug.h"
-#include "interposer/device.h"
-#include "interposer/driver.h"
-#include "interposer/opened.h"
-#include "interposer/swap/grants.h"
+#include "interposer/account/device.h"
+#include "interposer/driver/driver.h"
+#include "interposer/swap/allocations.h"
 #include "interposer/swap/memory.h"
+#include "interposer/swap/opened.h"
+#include "interposer/swap/tenant.h"
 #include "interposer/swap/virtual.h"
 
 namespace gpurota::interposer {
@@ -56,7 +56,7 @@ bool find_allocated(State& s, uint64_t address, Known* out) {
   SwapBacking backing;
   if (!swap_find(s, address, &found)) return false;
   const Allocation& a = found.allocation;
-  SwapDevice& device = s.swap.devices[a.slot];
+  SwapDevice& device = swap_of(s).devices[a.slot];
   if (!device.space.find_backing(found.base, &backing)) return false;
   *out = {.base = found.base,
           .size = a.size,
@@ -73,7 +73,7 @@ bool find_mapped(State& s, uint64_t address, Known* out) {
   if (!virtual_find(s, address, &found)) return false;
   *out = {.base = found.mapping.address,
           .size = found.mapping.size,
-          .device = s.swap.devices[found.slot].device,
+          .device = swap_of(s).devices[found.slot].device,
           .access = most_access(found.access),
           .traits = found.traits,
           .mapping = found.mapping};

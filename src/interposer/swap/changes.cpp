@@ -12,7 +12,6 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr uint32_t kPiecesPerUnit = kUnitBytes / kPieceBytes;
-constexpr uint64_t kWordsPerPiece = kPieceBytes / sizeof(uint64_t);
 // Looked at by the host, of each batch; half of them of what seems not to have changed.
 constexpr int kLooks = 4;
 // Of a block all of which changes each time, 31 of 32 evictions or so go by without a look.

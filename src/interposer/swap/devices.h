@@ -1,10 +1,10 @@
-// The GPUs of a swap tenant, and the driver as swap memory uses it there (SwapCalls, driver_calls.cpp).
+// The GPUs of a swap tenant, and the driver as swap memory uses it there (SwapCalls, driver_calls.h).
 //
 // Our copies run in a non-blocking stream of our own in a context of the program's, on any thread, in relaxed
 // capture mode: nothing here ends a capture of the program's, waits for its work, or is waited for by it.
 #pragma once
 
-#include "interposer/state.h"
+#include "interposer/swap/tenant.h"
 
 namespace gpurota::interposer {
 
@@ -22,17 +22,5 @@ CUresult give_all_access(State& s, CUdevice device, uint64_t address, uint64_t s
 
 // The context is gone, and with it what we had there.
 void forget_device_context(State& s, CUcontext context);
-
-// While it lives, `context` is current on this thread.
-class InContext {
- public:
-  explicit InContext(CUcontext context);
-  ~InContext();
-  InContext(const InContext&) = delete;
-  InContext& operator=(const InContext&) = delete;
-
- private:
-  bool pushed_ = false;
-};
 
 }  // namespace gpurota::interposer

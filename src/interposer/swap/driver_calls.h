@@ -2,7 +2,7 @@
 // on a fake that fails at any of them.
 //
 // Copies are only begun by copy_out and copy_in; wait ends all that were begun before the fence. The real
-// ones (driver_calls.cpp) run on the helper thread's own stream, in relaxed capture mode. Every call may fail at
+// ones (devices.cpp) run on the helper thread's own stream, in relaxed capture mode. Every call may fail at
 // any time with anything; nothing here is called with a lock of ours held, except where it says so.
 #pragma once
 

@@ -1,55 +1,15 @@
 #include "interposer/swap/grants.h"
 
 #include "abi/wire.h"
-#include "interposer/config.h"
-#include "interposer/debug.h"
-#include "interposer/swap/memory.h"
+#include "interposer/os/config.h"
+#include "interposer/os/socket.h"
 
 namespace gpurota::interposer {
 namespace {
 
 constexpr int64_t kSendMs = 1000;
-constexpr int64_t kAbsenceLookMs = 100;  // at whether the daemon has been away too long
-constexpr int64_t kMoverMs = 10000;
-constexpr int64_t kEndsMs = 200;  // ends follow each other in a program of many threads
 
 void take_off(uint64_t* from, uint64_t bytes) { *from -= bytes < *from ? bytes : *from; }
-
-bool send_ask(Swap& swap, const SwapAsk& ask) {
-  gpurota_msg_swap_grow question{};
-  question.slot = ask.slot;
-  question.kind = ask.kind;
-  question.bytes = ask.bytes;
-  return swap_send(swap, &question, sizeof(question), GPUROTA_MSG_SWAP_GROW, ask.seq);
-}
-
-// More at once than there are threads that wait: the next waits for one of them.
-SwapAsk* take_ask(Swap& swap) {
-  for (;;) {
-    for (SwapAsk& ask : swap.asks) {
-      uint32_t free = kAskFree;
-      if (ask.state.compare_exchange_strong(free, kAskTaken)) return &ask;
-    }
-    sleep_ms(1);
-  }
-}
-
-bool refused_to_host(const SwapAsk& ask) { return ask.status == GPUROTA_REFUSED_TO_HOST; }
-
-Answer wait_for_answer(State& s, SwapAsk* ask) {
-  for (;;) {
-    const timespec wait = to_timespec(kAbsenceLookMs);
-    futex_wait(&ask->state, kAskWaits, &wait);
-    if (ask->state.load(std::memory_order_acquire) == kAskAnswered) {
-      return ask->status == GPUROTA_OK ? Answer::kYes : Answer::kNo;
-    }
-    if (!swap_gone(s)) continue;
-    Lock lock(s.swap.books_mutex);
-    if (ask->state.load() != kAskWaits) continue;
-    ask->state.store(kAskTaken);
-    return s.link.lease_refused || s.link.crowded ? Answer::kNo : Answer::kAway;
-  }
-}
 
 }  // namespace
 
@@ -72,61 +32,18 @@ bool swap_send(Swap& swap, void* message, size_t size, uint16_t type, uint32_t s
   return false;
 }
 
+bool swap_send_ask(Swap& swap, const SwapAsk& ask) {
+  gpurota_msg_swap_grow question{};
+  question.slot = ask.slot;
+  question.kind = ask.kind;
+  question.bytes = ask.bytes;
+  return swap_send(swap, &question, sizeof(question), GPUROTA_MSG_SWAP_GROW, ask.seq);
+}
+
 bool swap_gone(const State& s) {
-  if (!s.swap.worker_started || s.link.lease_refused || s.link.crowded) return true;
-  const int64_t since = s.swap.away_since.load();
+  if (!swap_of(s).worker_started || s.link.lease_refused || s.link.crowded) return true;
+  const int64_t since = swap_of(s).away_since.load();
   return since != 0 && now_ms() - since >= config().wait_ms;
-}
-
-namespace {
-
-// What others end at this moment; and a move that is under way ends what was freed meanwhile, and tells.
-void wait_for_ends(const Swap& swap, int slot) {
-  const int64_t deadline = now_ms() + kEndsMs;
-  while (swap.ends_under_way.load() != 0 && now_ms() < deadline) sleep_ms(1);
-  const int64_t moved = now_ms() + kMoverMs;
-  while (swap.devices[slot].space.ending_bytes() != 0 && now_ms() < moved) sleep_ms(1);
-}
-
-Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
-  SwapAsk* ask = take_ask(s.swap);
-  {
-    Lock lock(s.swap.books_mutex);
-    ask->seq = ++s.swap.ask_seq;
-    ask->slot = static_cast<uint32_t>(slot);
-    ask->kind = kind;
-    ask->bytes = bytes;
-    ask->granted = 0;
-    ask->state.store(kAskWaits);
-    send_ask(s.swap, *ask);  // what could not be said is said again after the next SWAP_HERE
-  }
-  const Answer answer = wait_for_answer(s, ask);
-  const bool of_use = answer == Answer::kYes || (answer == Answer::kNo && refused_to_host(*ask));
-  if (granted != nullptr) *granted = of_use ? ask->granted : 0;
-  if (answer != Answer::kYes) {
-    GPUROTA_DEBUG("slot %d: %llu bytes are refused (status %u)", slot,
-                  static_cast<unsigned long long>(bytes), ask->status);
-  }
-  ask->state.store(kAskFree, std::memory_order_release);
-  s.mirror(slot);
-  return answer;
-}
-
-}  // namespace
-
-// A refusal is believed if nothing was given back since before it was asked for. What was freed in stream order and is
-// done counts until somebody looks, and what was freed while it moved until the mover has ended it.
-Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
-  State& s = state();
-  ErrnoGuard guard;
-  for (int round = 1;; ++round) {
-    const uint64_t before = s.swap.given_back.load();
-    const Answer answer = ask(s, slot, kind, bytes, granted);
-    if (answer != Answer::kNo || round == kTriesForRoom) return answer;
-    swap_end_freed_soon(s);
-    wait_for_ends(s.swap, slot);
-    if (s.swap.given_back.load() == before) return answer;
-  }
 }
 
 namespace {
@@ -155,12 +72,12 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
   if (resident == 0 && out == 0 && wired == 0 && hosted == 0) return;
   State& s = state();
   {
-    Lock lock(s.swap.books_mutex);
-    s.swap.given_back.fetch_add(1);
-    SwapBooks& books = s.swap.books[slot];
+    Lock lock(swap_of(s).books_mutex);
+    swap_of(s).given_back.fetch_add(1);
+    SwapBooks& books = s.books[slot];
     const uint64_t parked = out < books.parked ? out : books.parked;
     books.parked -= parked;
-    tell_shrink(s.swap, slot, resident, out - parked, wired, hosted);
+    tell_shrink(swap_of(s), slot, resident, out - parked, wired, hosted);
   }
   s.mirror(slot);
 }
@@ -170,8 +87,8 @@ void swap_context_returned(int slot, uint32_t left) {
   State& s = state();
   uint64_t bytes = 0;
   {
-    Lock lock(s.swap.books_mutex);
-    SwapBooks& books = s.swap.books[slot];
+    Lock lock(swap_of(s).books_mutex);
+    SwapBooks& books = s.books[slot];
     bytes = books.contexts / (left + 1);
     books.contexts -= bytes;
   }
@@ -181,17 +98,17 @@ void swap_context_returned(int slot, uint32_t left) {
 void swap_park(int slot) {
   State& s = state();
   {
-    Lock lock(s.swap.books_mutex);
-    SwapBooks& books = s.swap.books[slot];
+    Lock lock(swap_of(s).books_mutex);
+    SwapBooks& books = s.books[slot];
     const uint64_t out = books.out;
-    tell_shrink(s.swap, slot, 0, out, 0, 0);
+    tell_shrink(swap_of(s), slot, 0, out, 0, 0);
     books.parked += out;
   }
   s.mirror(slot);
 }
 
 void swap_unpark(State& s) {
-  Swap& swap = s.swap;
+  Swap& swap = swap_of(s);
   uint64_t parked = 0;
   {
     Lock lock(swap.books_mutex);
@@ -212,15 +129,15 @@ void swap_unpark(State& s) {
 }
 
 uint64_t swap_parked(int slot) {
-  Swap& swap = state().swap;
+  Swap& swap = swap_of(state());
   Lock lock(swap.books_mutex);
   return swap.books[slot].parked;
 }
 
 void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean) {
   State& s = state();
-  Lock lock(s.swap.books_mutex);
-  SwapBooks& books = s.swap.books[slot];
+  Lock lock(swap_of(s).books_mutex);
+  SwapBooks& books = s.books[slot];
   if (direction == GPUROTA_SWAP_EVICT) {
     books.out += bytes;
   } else {
@@ -231,36 +148,36 @@ void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint
   message.direction = direction;
   message.clean_pages = static_cast<uint32_t>(clean / GPUROTA_CLEAN_PAGE);
   message.bytes = bytes;
-  swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
+  swap_send(swap_of(s), &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
 }
 
 void swap_order_ended(int slot, gpurota_swap_direction direction, uint32_t failed,
                       uint64_t returned) {
   if (failed == 0 && returned == 0) return;
   State& s = state();
-  Lock lock(s.swap.books_mutex);
+  Lock lock(swap_of(s).books_mutex);
   gpurota_msg_swap_moved message{};
   message.slot = static_cast<uint32_t>(slot);
   message.direction = direction;
   message.failed = failed;
   message.returned = returned;
-  swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
+  swap_send(swap_of(s), &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
 }
 
 bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready) {
   State& s = state();
-  Lock lock(s.swap.books_mutex);
+  Lock lock(swap_of(s).books_mutex);
   gpurota_msg_swap_status message{};
   message.gate_seq = gate_seq;
   message.busy = busy ? 1 : 0;
   message.waiting = waiting;
   message.ready = ready;
-  return swap_send(s.swap, &message, sizeof(message), GPUROTA_MSG_SWAP_STATUS, 0);
+  return swap_send(swap_of(s), &message, sizeof(message), GPUROTA_MSG_SWAP_STATUS, 0);
 }
 
 void swap_say_here() {
   State& s = state();
-  Swap& swap = s.swap;
+  Swap& swap = swap_of(s);
   Lock lock(swap.books_mutex);
   if (!swap.hello_due || swap.event_fd == 0) return;
   swap.hello_due = false;
@@ -277,7 +194,7 @@ void swap_say_here() {
   here.key[1] = swap.shares.key[1];
   if (!swap_send(swap, &here, sizeof(here), GPUROTA_MSG_SWAP_HERE, 0)) return;
   for (const SwapAsk& ask : swap.asks) {
-    if (ask.state.load() == kAskWaits && !send_ask(swap, ask)) return;
+    if (ask.state.load() == kAskWaits && !swap_send_ask(swap, ask)) return;
   }
   swap.away_since.store(0);
   swap.gate.set_refusing(false);
@@ -285,28 +202,29 @@ void swap_say_here() {
 
 void swap_connected(State& s, int fd, uint64_t inode) {
   {
-    Lock lock(s.swap.gate_mutex);  // an order to open that was not carried out is no order any more
-    if (s.swap.gate.state() != GateState::kOpen) s.swap.open_wanted = false;
+    Lock lock(
+        swap_of(s).gate_mutex);  // an order to open that was not carried out is no order any more
+    if (swap_of(s).gate.state() != GateState::kOpen) swap_of(s).open_wanted = false;
   }
-  Lock lock(s.swap.books_mutex);
-  s.swap.event_fd = fd + 1;
-  s.swap.event_inode = inode;
-  s.swap.connected = false;
-  s.swap.hello_due = true;
-  for (SwapDevice& device : s.swap.devices) {
+  Lock lock(swap_of(s).books_mutex);
+  swap_of(s).event_fd = fd + 1;
+  swap_of(s).event_inode = inode;
+  swap_of(s).connected = false;
+  swap_of(s).hello_due = true;
+  for (SwapDevice& device : swap_of(s).devices) {
     device.evict.store(0);  // orders of the last daemon's
     device.restore.store(0);
   }
-  s.swap.gate_seq.store(0);
-  s.swap.gate.poke();
+  swap_of(s).gate_seq.store(0);
+  swap_of(s).gate.poke();
 }
 
 void swap_lost(State& s) {
-  Lock lock(s.swap.books_mutex);
-  s.swap.connected = false;
-  s.swap.event_fd = 0;
-  s.swap.hello_due = false;
-  if (s.swap.away_since.load() == 0) s.swap.away_since.store(now_ms());
+  Lock lock(swap_of(s).books_mutex);
+  swap_of(s).connected = false;
+  swap_of(s).event_fd = 0;
+  swap_of(s).hello_due = false;
+  if (swap_of(s).away_since.load() == 0) swap_of(s).away_since.store(now_ms());
 }
 
 }  // namespace gpurota::interposer

@@ -1,48 +1,27 @@
-// What a swap tenant says to the daemon, and waits for (abi/wire_swap.h), and the books that both keep.
+// What a swap tenant says to the daemon (abi/wire_swap.h), and the books that both keep.
 //
 // Every change of the books and the message that tells it are one step under Swap::books_mutex, so that what
 // SWAP_HERE says to the next daemon is what the last one knew. While no daemon is there the books change all
 // the same. Any thread.
 #pragma once
 
-#include "interposer/link.h"
-#include "interposer/state.h"
+#include "interposer/swap/tenant.h"
 
 #include <cstdint>
 
 namespace gpurota::interposer {
 
-// Others may take what was given back, again and again.
-constexpr int kTriesForRoom = 16;
-
-// Whether this process is a swap tenant. What every launch pays who is not: two loads.
-inline bool swapping() {
-  const State* s = g_state.load(std::memory_order_acquire);
-  return s != nullptr && s->swap.on.load(std::memory_order_relaxed) != 0;
-}
-
-// Asks for memory and waits, for a turn if need be; while the daemon is away no longer than GPUROTA_WAIT_MS,
-// counted from when it was missed. `granted` (may be nullptr): what a context is taken for; of a kNo, how much
-// may be asked for as GPUROTA_SWAP_HOSTED, so that the rest fits.
-Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
 // Memory was freed, or what was granted is not needed.
 void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint64_t hosted = 0);
 
-// Room for an allocation.
-struct SwapRoom {
-  uint64_t movable;
-  uint64_t hosted;  // in host memory, for good (oversize.cpp)
-};
-// For `bytes` in whole pages. `split`: some of it here and some there will do.
-bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out);
 // A context that was granted is not there, or not any more; `left`: contexts that are.
 void swap_context_returned(int slot, uint32_t left);
 
 // All that is out of a GPU leaves the books: no context lives, so nobody can use it, nor bring it back. With
-// Swap::contexts_mutex held.
+// GatePart::contexts_mutex held.
 void swap_park(int slot);
 // A context lives again. What was parked is told to the daemon by a new connection, and comes back with a turn;
-// until then the gate is away. With Swap::contexts_mutex held.
+// until then the gate is away. With GatePart::contexts_mutex held.
 void swap_unpark(State& s);
 uint64_t swap_parked(int slot);
 
@@ -65,6 +44,7 @@ void swap_connected(State& s, int fd, uint64_t inode);
 void swap_lost(State& s);
 
 // With Swap::books_mutex held.
+bool swap_send_ask(Swap& swap, const SwapAsk& ask);
 bool swap_send(Swap& swap, void* message, size_t size, uint16_t type, uint32_t seq);
 void swap_lose(Swap& swap);
 

@@ -21,6 +21,7 @@ inline HashSum operator+(const HashSum& x, const HashSum& y) { return {x.a + y.a
 
 // What one group of kHashThreads threads hashes; the kernel writes one sum for each.
 inline constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
+inline constexpr uint64_t kWordsPerPiece = kPieceBytes / sizeof(uint64_t);
 inline constexpr unsigned kHashThreads = 256;
 inline constexpr char kHashKernel[] = "gpurota_hash";
 

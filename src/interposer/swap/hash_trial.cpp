@@ -5,7 +5,6 @@ namespace {
 
 constexpr int kChanges = 32;
 constexpr uint32_t kSizes[] = {1, 3, kTrialPieces};
-constexpr uint64_t kWordsPerPiece = kPieceBytes / sizeof(uint64_t);
 constexpr HashSum kNotWritten = {~uint64_t{0}, 0x5aa5};
 
 uint64_t next_random(uint64_t* x) {

@@ -1,9 +1,10 @@
 #include "interposer/swap/hasher.h"
 
-#include "interposer/debug.h"
-#include "interposer/own_calls.h"
-#include "interposer/swap/devices.h"
+#include "interposer/account/device.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/os/debug.h"
 #include "interposer/swap/hash_trial.h"
+#include "interposer/swap/tenant.h"
 
 #include <interposer/hash_ptx.h>  // generated from hash.ptx
 
@@ -39,11 +40,11 @@ bool try_out(State& s, SwapDevice& device) {
   trial.self = &device;
   trial.memory = reinterpret_cast<uint64_t*>(hasher.memory + kSumsBytes);
   trial.sums = reinterpret_cast<HashSum*>(hasher.memory);
-  trial.seed = seed_of(s.swap);
+  trial.seed = seed_of(swap_of(s));
   trial.run = [](void* self, uint32_t pieces) {
     SwapDevice& d = device_of(self);
     uint64_t token = 0;
-    return launch(d, d.hasher.at + kSumsBytes, pieces, d.hasher.at, state().swap.hash_seed) ==
+    return launch(d, d.hasher.at + kSumsBytes, pieces, d.hasher.at, swap_of(state()).hash_seed) ==
                CUDA_SUCCESS &&
            d.calls.fence(&d, &token) == CUDA_SUCCESS && d.calls.wait(&d, token) == CUDA_SUCCESS;
   };
@@ -88,7 +89,7 @@ void prepare(State& s, SwapDevice& device) {
                                          : "not to be had",
                 static_cast<long long>(now_ms() - begun), result);
   if (right) {
-    device.space.set_hash_seed(seed_of(s.swap));
+    device.space.set_hash_seed(seed_of(swap_of(s)));
     hasher.context = device.context;
     return;
   }
@@ -97,14 +98,14 @@ void prepare(State& s, SwapDevice& device) {
   hasher.function = nullptr;
   ++hasher.failures;
   if (result != CUDA_SUCCESS && hasher.failures < kMostFailures) return;
-  s.swap.hash_off.store(1);
+  swap_of(s).hash_off.store(1);
   GPUROTA_DEBUG("memory is not hashed: all of it is copied %s", "at each eviction");
 }
 
 }  // namespace
 
 void prepare_hashing(State& s) {
-  Swap& swap = s.swap;
+  Swap& swap = swap_of(s);
   if (swap.drained.load() == 0 || swap.hash_off.load() != 0 || swap.copy_all.load() != 0) return;
   for (const SwapDevice& device : swap.devices) {
     if (device.evict.load() != 0 || device.restore.load() != 0) return;
@@ -125,7 +126,7 @@ void forget_hasher(SwapDevice& device) {
 
 HashSum* hash_sums(void* self) {
   const SwapDevice& device = device_of(self);
-  const Swap& swap = state().swap;
+  const Swap& swap = swap_of(state());
   const bool can = device.hasher.context != nullptr && device.hasher.context == device.context;
   if (!can || swap.hash_off.load() != 0 || swap.copy_all.load() != 0) return nullptr;
   return reinterpret_cast<HashSum*>(device.hasher.memory);
@@ -139,7 +140,7 @@ CUresult begin_hash(void* self, uint64_t address, uint64_t size, uint64_t seed, 
 }
 
 void distrust_hash(void*) {
-  if (state().swap.hash_off.exchange(1) != 0) return;
+  if (swap_of(state()).hash_off.exchange(1) != 0) return;
   GPUROTA_DEBUG("the GPU's hash of memory is wrong: all of it is copied %s", "from now on");
 }
 

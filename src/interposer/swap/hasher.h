@@ -16,16 +16,6 @@ namespace gpurota::interposer {
 struct State;
 struct SwapDevice;
 
-// All zero: nothing is loaded.
-struct SwapHasher {
-  CUcontext context;  // where `function` is
-  CUmodule module;
-  CUfunction function;
-  uint32_t failures;  // to load it
-  char* memory;       // pinned: room for kHashSums sums, and what the kernel is tried out on
-  CUdeviceptr at;     // the same, as kernels see it
-};
-
 // Loads it where it is missing; the worker's, at any time: it looks whether this is one to do so.
 void prepare_hashing(State& s);
 

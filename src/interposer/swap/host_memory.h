@@ -6,8 +6,8 @@
 // ring (mover.cpp). Any thread: an evicted block may be freed by the program.
 #pragma once
 
+#include "interposer/os/table.h"
 #include "interposer/swap/driver_calls.h"
-#include "interposer/swap/table.h"
 
 #include <cstdint>
 

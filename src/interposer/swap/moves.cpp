@@ -1,10 +1,10 @@
 // Orders to move, and host memory to move to: what of the worker's work changes where memory is.
-#include "interposer/debug.h"
-#include "interposer/device.h"
-#include "interposer/own_calls.h"
+#include "interposer/account/device.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/os/debug.h"
 #include "interposer/swap/devices.h"
+#include "interposer/swap/freed.h"
 #include "interposer/swap/grants.h"
-#include "interposer/swap/memory.h"
 #include "interposer/swap/mover.h"
 #include "interposer/swap/rdma.h"
 #include "interposer/swap/worker_parts.h"
@@ -112,7 +112,7 @@ void end_moving(Worker& w) {
 // What cuMemAlloc gave goes with its context; what the program mapped itself stays, and needs another.
 bool is_being_freed(Worker& w, CUresult no_stream) {
   return no_stream == CUDA_ERROR_INVALID_CONTEXT &&
-         w.s.vmm.moving.load(std::memory_order_relaxed) == 0;
+         memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0;
 }
 
 // The driver ends as the program does, and its memory goes with it: nothing of that is a failure, whatever the call is that
@@ -172,7 +172,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
 
 // What the program mapped itself outlives its contexts. The room is not needed until there is one again.
 bool park(Worker& w, int slot) {
-  if (any_context() || w.s.vmm.moving.load(std::memory_order_relaxed) == 0) return false;
+  if (any_context() || memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0) return false;
   GPUROTA_DEBUG("slot %d: no context is left: what is out stays there until there is one", slot);
   swap_park(slot);
   return true;

@@ -1,9 +1,9 @@
 #include "interposer/swap/orders.h"
 
 #include "abi/wire.h"
-#include "interposer/debug.h"
-#include "interposer/swap/grants.h"
+#include "interposer/os/debug.h"
 #include "interposer/swap/share.h"
+#include "interposer/swap/tenant.h"
 
 #include <cstring>
 
@@ -31,14 +31,14 @@ void on_terms(Swap& swap, const gpurota_msg_swap_terms& terms) {
 
 // Books the grant in the same step in which the daemon's word of it arrives.
 bool on_grown(State& s, const gpurota_msg_swap_grown& answer) {
-  Lock lock(s.swap.books_mutex);
-  for (SwapAsk& ask : s.swap.asks) {
+  Lock lock(swap_of(s).books_mutex);
+  for (SwapAsk& ask : swap_of(s).asks) {
     if (ask.state.load() != kAskWaits || ask.seq != answer.header.seq) continue;
     const bool context = ask.kind == GPUROTA_SWAP_CONTEXT;
     if (answer.slot != ask.slot || answer.bytes >= kSaneBytes) return false;
     if (answer.status == GPUROTA_OK) {
       if (!context && answer.bytes != ask.bytes) return false;
-      SwapBooks& books = s.swap.books[ask.slot];
+      SwapBooks& books = s.books[ask.slot];
       (ask.kind == GPUROTA_SWAP_MOVABLE  ? books.movable
        : ask.kind == GPUROTA_SWAP_HOSTED ? books.hosted
                                          : books.wired) += answer.bytes;
@@ -55,7 +55,7 @@ bool on_grown(State& s, const gpurota_msg_swap_grown& answer) {
 
 // Opening is the worker's: it sees whether all memory is there.
 bool on_gate(State& s, const gpurota_msg_swap_gate& message) {
-  Swap& swap = s.swap;
+  Swap& swap = swap_of(s);
   {
     Lock lock(swap.gate_mutex);
     switch (message.order) {
@@ -85,10 +85,10 @@ bool on_gate(State& s, const gpurota_msg_swap_gate& message) {
 
 bool on_move(State& s, const gpurota_msg_swap_move& message) {
   if (message.slot >= s.link.slot_count || message.bytes >= kSaneBytes) return false;
-  SwapDevice& device = s.swap.devices[message.slot];
+  SwapDevice& device = swap_of(s).devices[message.slot];
   (message.direction == GPUROTA_SWAP_EVICT ? device.evict : device.restore)
       .fetch_add(message.bytes);
-  s.swap.gate.poke();
+  swap_of(s).gate.poke();
   return true;
 }
 
@@ -101,7 +101,7 @@ bool take_swap_order(State& s, const void* packet, long size, Descriptors* fds) 
     case GPUROTA_MSG_SWAP_TERMS: {
       gpurota_msg_swap_terms terms;
       if (!parse(packet, size, &terms, GPUROTA_SWAP_TERMS_LEAST)) return false;
-      on_terms(s.swap, terms);
+      on_terms(swap_of(s), terms);
       return true;
     }
     case GPUROTA_MSG_SWAP_GROWN: {

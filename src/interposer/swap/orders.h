@@ -1,7 +1,8 @@
 // The daemon's messages to a swap tenant, as the helper thread takes them. Calls no CUDA function.
 #pragma once
 
-#include "interposer/socket.h"
+#include "interposer/account/state.h"
+#include "interposer/os/socket.h"
 
 namespace gpurota::interposer {
 

@@ -1,7 +1,9 @@
 // Room for allocations of an oversize lease: what its GPU has no room for lies in host memory, where GPUs use it in
 // place. It is never moved, so turns have nothing to do with it (docs/design/oversize.md).
-#include "interposer/debug.h"
+#include "interposer/os/debug.h"
 #include "interposer/swap/grants.h"
+#include "interposer/swap/grow.h"
+#include "interposer/swap/room.h"
 
 namespace gpurota::interposer {
 namespace {

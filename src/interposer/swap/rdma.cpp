@@ -1,6 +1,6 @@
 #include "interposer/swap/rdma.h"
 
-#include "interposer/sys.h"
+#include "interposer/os/sys.h"
 
 #include <cstring>
 

@@ -1,13 +1,20 @@
 // Room for memory that moves, and the memory made in it, as one step.
 #pragma once
 
-#include "interposer/gated.h"
+#include "interposer/gate/gated.h"
 #include "interposer/swap/grants.h"
 
 #include <cstdint>
 
 namespace gpurota::interposer {
 
+// Room for an allocation.
+struct SwapRoom {
+  uint64_t movable;
+  uint64_t hosted;  // in host memory, for good (oversize.cpp)
+};
+// For `bytes` in whole pages. `split`: some of it here and some there will do.
+bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out);
 // Asks for room and, inside the gate, has `make(room, &kept)` make what it is for; `kept`: it needs the room. Room
 // that no memory is in yet cannot be evicted, and the daemon would wait for it: so nobody stands at the gate with
 // it, and what cannot be made at once is asked for again when memory is back. `refused()`: there is no room.

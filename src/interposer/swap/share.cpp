@@ -1,11 +1,10 @@
 #include "interposer/swap/share.h"
 
-#include "interposer/debug.h"
-#include "interposer/own_calls.h"
-#include "interposer/socket.h"
-#include "interposer/swap/devices.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/os/debug.h"
+#include "interposer/os/socket.h"
+#include "interposer/swap/allocations.h"
 #include "interposer/swap/grants.h"
-#include "interposer/swap/memory.h"
 
 #include <cstring>
 
@@ -19,9 +18,9 @@ static_assert(sizeof(SharedHandle) <= sizeof(CUipcMemHandle), "it stands in for 
 
 bool can_share(const State& s, int slot) {
   const char* why = nullptr;
-  if (s.swap.devices[slot].calls.traits == 0) {
+  if (swap_of(s).devices[slot].calls.traits == 0) {
     why = "this driver makes no memory that can be both moved and shared";
-  } else if (s.swap.shares.key[0] == 0) {
+  } else if (swap_of(s).shares.key[0] == 0) {
     why = "the kernel gave no random numbers";
   } else if ((s.link.daemon_features & GPUROTA_FEATURE_OPEN) == 0) {
     why = "the daemon is older than this library";
@@ -52,13 +51,13 @@ bool next_question(SwapShares& shares, SharedQuestion* out) {
 // Descriptors of some blocks. With SwapShares::mutex held: a free of theirs waits.
 uint32_t describe(State& s, const gpurota_shared_name& name, gpurota_msg_shared* out,
                   Descriptors* fds) {
-  SharedMemory* memory = s.swap.shares.memory.find(name.address);
+  SharedMemory* memory = swap_of(s).shares.memory.find(name.address);
   SwapFound found;
   SwapBacking backing{};
   if (memory == nullptr || memory->number != name.number || !swap_find(s, name.address, &found)) {
     return GPUROTA_REFUSED_LEASE;
   }
-  SwapSpace& space = s.swap.devices[memory->slot].space;
+  SwapSpace& space = swap_of(s).devices[memory->slot].space;
   if (!space.find_backing(found.base, &backing)) return GPUROTA_REFUSED_LEASE;
   uint64_t handles[Descriptors::kMost];
   out->count = space.handles(found.base, out->first_block, Descriptors::kMost, handles);
@@ -88,7 +87,7 @@ void answer(State& s, const SharedQuestion& question) {
     message.first_block += message.count;
     Descriptors fds;
     {
-      Lock lock(s.swap.shares.mutex);
+      Lock lock(swap_of(s).shares.mutex);
       message.status = describe(s, question.name, &message, &fds);
     }
     if (message.status != GPUROTA_OK) {
@@ -114,9 +113,9 @@ bool swap_share(State& s, uint64_t address, CUipcMemHandle* out, CUresult* resul
   if (*result != CUDA_SUCCESS) return true;
   SharedHandle handle{};
   memcpy(handle.beginning, kSharedHandle, sizeof(kSharedHandle));
-  handle.name = {{s.swap.shares.key[0], s.swap.shares.key[1]},
+  handle.name = {{swap_of(s).shares.key[0], swap_of(s).shares.key[1]},
                  found.base,
-                 number_of(s.swap.shares, found.base, slot)};
+                 number_of(swap_of(s).shares, found.base, slot)};
   if (handle.name.number == 0) {
     *result = CUDA_ERROR_OUT_OF_MEMORY;
     return true;
@@ -127,7 +126,7 @@ bool swap_share(State& s, uint64_t address, CUipcMemHandle* out, CUresult* resul
 }
 
 void swap_unshare(State& s, uint64_t address) {
-  SwapShares& shares = s.swap.shares;
+  SwapShares& shares = swap_of(s).shares;
   if (shares.count.load(std::memory_order_acquire) == 0) return;
   SharedMemory gone{};
   Lock lock(shares.mutex);
@@ -136,14 +135,14 @@ void swap_unshare(State& s, uint64_t address) {
 }
 
 void take_open(State& s, const gpurota_shared_name& name, int fd) {
-  SwapShares& shares = s.swap.shares;
+  SwapShares& shares = swap_of(s).shares;
   SharedQuestion question{name, {}};
   if (fd < 0 || !adopt_socket(fd, &question.socket)) return;
   {
     Lock lock(shares.asked_mutex);
     if (shares.asked < kSwapOpens) {
       shares.questions[shares.asked++] = question;
-      s.swap.gate.poke();
+      swap_of(s).gate.poke();
       return;
     }
   }
@@ -153,11 +152,11 @@ void take_open(State& s, const gpurota_shared_name& name, int fd) {
 void answer_opens(State& s) {
   SharedQuestion question;
   for (int i = 0; i < kMostAnswersAtOnce; ++i) {
-    if (!next_question(s.swap.shares, &question)) return;
+    if (!next_question(swap_of(s).shares, &question)) return;
     answer(s, question);
     close_socket(&question.socket);
   }
-  s.swap.gate.poke();  // there may be more
+  swap_of(s).gate.poke();  // there may be more
 }
 
 }  // namespace gpurota::interposer

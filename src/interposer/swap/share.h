@@ -4,7 +4,7 @@
 // What is shared stays on the GPU from then on, and counts as wired.
 #pragma once
 
-#include "interposer/state.h"
+#include "interposer/swap/tenant.h"
 
 namespace gpurota::interposer {
 

@@ -8,17 +8,16 @@
 // Whoever calls has already waited for what may still use the memory, as the driver's own free does.
 #pragma once
 
+#include "interposer/driver/page_bytes.h"
+#include "interposer/os/table.h"
+#include "interposer/os/va_map.h"
 #include "interposer/swap/driver_calls.h"
 #include "interposer/swap/host_memory.h"
-#include "interposer/swap/table.h"
-#include "interposer/va_map.h"
 
 #include <cstdint>
 
 namespace gpurota::interposer {
 
-// How finely the driver maps: every size is rounded up to it.
-inline constexpr uint64_t kPageBytes = uint64_t{2} << 20;
 inline constexpr uint64_t kMostBlock = uint64_t{64} << 20;
 // Smaller ones share a page; as the driver does.
 inline constexpr uint64_t kSmall = uint64_t{1} << 20;

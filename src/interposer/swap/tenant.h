@@ -1,16 +1,17 @@
-// What a process is as a tenant of a swap lease (docs/design/turns.md): its memory that moves, its gate, and
-// the books that it shares with the daemon. A part of State, so wiped in a forked child.
+// What a process is as a tenant of a swap lease (docs/design/turns.md): its memory that moves, and
+// what it says to the daemon. The swap room's part of the tenant's state (driver/driver_part.h), and so the whole of it.
 //
-// Three kinds of threads meet here. The program's allocate, free and stand at the gate. The helper (helper.cpp)
+// Three kinds of threads meet here. The program's allocate, free and stand at the gate. The helper (account/helper.cpp)
 // takes the daemon's messages and calls no CUDA function. The worker (worker.cpp) looks what is in
 // flight, moves memory, and is the only one that says SWAP_HERE and SWAP_STATUS.
 #pragma once
 
 #include "abi/wire.h"
-#include "interposer/gate.h"
-#include "interposer/swap/hasher.h"
+#include "interposer/memory/memory_part.h"
+#include "interposer/os/table.h"
+#include "interposer/os/va_map.h"
+#include "interposer/swap/opened_memory.h"
 #include "interposer/swap/space.h"
-#include "interposer/va_map.h"
 
 #include <atomic>
 #include <cstdint>
@@ -19,6 +20,17 @@ namespace gpurota::interposer {
 
 inline constexpr uint32_t kSwapFences = 64;  // more than blocks are ever under way
 inline constexpr uint32_t kSwapAsks = 512;
+
+// The hashing kernel in a context of the program's (hasher.h).
+// All zero: nothing is loaded.
+struct SwapHasher {
+  CUcontext context;  // where `function` is
+  CUmodule module;
+  CUfunction function;
+  uint32_t failures;  // to load it
+  char* memory;       // pinned: room for kHashSums sums, and what the kernel is tried out on
+  CUdeviceptr at;     // the same, as kernels see it
+};
 
 // Memory that moves, of one GPU of the lease.
 struct SwapDevice {
@@ -37,16 +49,6 @@ struct SwapDevice {
   std::atomic<uint64_t> restore;  // room that was told of since the worker last looked
 };
 
-// What the daemon has in its books of this process and one GPU.
-struct SwapBooks {
-  uint64_t movable;   // granted and not returned; here or out
-  uint64_t out;       // of these, as told
-  uint64_t wired;     // contexts included
-  uint64_t contexts;  // bytes, of `wired`
-  uint64_t hosted;    // in host memory for good; of nothing above
-  uint64_t parked;    // out, and of nothing above: no context lives that it could be used in
-};
-
 // A question for memory. Its thread owns it until it is free again.
 struct SwapAsk {
   std::atomic<uint32_t> state;  // futex; kAskFree, …
@@ -61,30 +63,6 @@ inline constexpr uint32_t kAskFree = 0;
 inline constexpr uint32_t kAskTaken = 1;
 inline constexpr uint32_t kAskWaits = 2;
 inline constexpr uint32_t kAskAnswered = 3;
-
-// A stream of the program's.
-struct KnownStream {
-  CUcontext context;
-  int32_t slot;  // below zero: of no GPU of the lease
-  bool capturing;
-};
-
-// Work in a stream that cannot be asked by us: one that was destroyed before its work was done, or the
-// default stream of a thread.
-struct KnownEvent {
-  CUevent event;  // nullptr: still to be made, when nothing captures
-  CUcontext context;
-  int32_t slot;
-  int32_t tid;  // of whose default stream it is; 0: of a stream that is gone
-};
-
-struct SwapStreams {
-  Mutex
-      mutex;  // held while streams are asked: they must not be destroyed, or begin to capture, meanwhile
-  std::atomic<uint32_t> captures;
-  VaMap<KnownStream> streams;  // by handle
-  VaMap<KnownEvent> events;    // by a hash of what it is of
-};
 
 // Memory that was freed in stream order: its stream may have it again at once, everybody else once `event`
 // is done.
@@ -123,13 +101,8 @@ struct SwapShares {
   uint32_t asked;
 };
 
-struct Swap {
-  std::atomic<uint32_t> on;  // the lease is a swap lease: from the first WELCOME on, for life
-  Gate gate;
-  std::atomic<uint32_t>
-      standing[GPUROTA_SLOTS];  // submissions at the gate, by where they want to go
+struct Swap : MemoryPart {
   SwapDevice devices[GPUROTA_SLOTS];
-  SwapStreams streams;
   SwapShares shares;
 
   Mutex
@@ -139,7 +112,6 @@ struct Swap {
   int event_fd;  // + 1; the helper's
   uint64_t event_inode;
   uint32_t ask_seq;
-  SwapBooks books[GPUROTA_SLOTS];
   std::atomic<uint64_t> given_back;  // counts what gave room back, or will
   SwapAsk asks[kSwapAsks];
 
@@ -161,8 +133,6 @@ struct Swap {
   std::atomic<uint32_t> gate_seq;      // of the last order
   std::atomic<int64_t> last_close_ms;  // when a turn was last taken away; 0: never
 
-  // Held while contexts are used from the worker: they are not destroyed meanwhile.
-  Mutex contexts_mutex;
   bool worker_started;
 
   Mutex freed_mutex;
@@ -170,6 +140,10 @@ struct Swap {
   std::atomic<uint32_t> freed_count;
   std::atomic<uint32_t> ends_under_way;  // threads that end what was freed
   std::atomic<uint64_t> freed_last;      // FreedLater::number
+  OpenedMemory opened;
 };
+
+inline Swap& swap_of(State& s) { return static_cast<Swap&>(s); }
+inline const Swap& swap_of(const State& s) { return static_cast<const Swap&>(s); }
 
 }  // namespace gpurota::interposer

@@ -1,7 +1,7 @@
 #include "interposer/swap/touch.h"
 
-#include "interposer/sys.h"
-#include "interposer/threads.h"
+#include "interposer/os/sys.h"
+#include "interposer/os/threads.h"
 
 namespace gpurota::interposer {
 namespace {

@@ -1,6 +1,6 @@
 #include "interposer/swap/touch.h"
 
-#include "interposer/sys.h"
+#include "interposer/os/sys.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 #include "interposer/swap/virtual.h"
 
-#include "interposer/debug.h"
-#include "interposer/gated.h"
-#include "interposer/ledger.h"
-#include "interposer/own_calls.h"
+#include "interposer/account/headroom.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/gate/gated.h"
+#include "interposer/memory/vmm.h"
+#include "interposer/os/debug.h"
+#include "interposer/swap/allocations.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
-#include "interposer/swap/memory.h"
 #include "interposer/swap/room.h"
-#include "interposer/vmm.h"
 
 namespace gpurota::interposer {
 namespace {
@@ -36,8 +36,8 @@ uint32_t traits_of(const CUmemAllocationProp& prop) {
 
 // What copies need: any context on the GPU. nullptr: there is none.
 SwapDevice* device_for(State& s, int slot) {
-  if (s.swap.devices[slot].ready.load(std::memory_order_acquire) == 0) {
-    Lock lock(s.swap.contexts_mutex);
+  if (swap_of(s).devices[slot].ready.load(std::memory_order_acquire) == 0) {
+    Lock lock(swap_of(s).contexts_mutex);
     if (have_stream(s, slot) != CUDA_SUCCESS) return nullptr;
   }
   return swap_device(s, slot, nullptr);
@@ -63,7 +63,7 @@ bool add_handle(Vmm& v, const Physical& made, CUmemGenericAllocationHandle* out)
 void end_memory(State& s, const Physical& gone) {
   SwapFreed freed{};
   const RelaxedCapture relaxed;
-  s.swap.devices[gone.slot].space.free(gone.home, &freed);
+  swap_of(s).devices[gone.slot].space.free(gone.home, &freed);
   swap_shrink(gone.slot, freed.released, freed.dropped, freed.wired, freed.hosted);
 }
 
@@ -103,10 +103,10 @@ void forget_mapping(Vmm& v, const AddressRange& at) {
 void drop_mapping(State& s, uint64_t id) {
   int64_t credits[GPUROTA_SLOTS] = {};
   {
-    Lock lock(s.vmm.mutex);
-    Physical* p = s.vmm.physicals.find(id);
+    Lock lock(memory_of(s).vmm.mutex);
+    Physical* p = memory_of(s).vmm.physicals.find(id);
     if (p != nullptr) --p->mappings;
-    vmm_drop_if_dead(s.vmm, id, credits);
+    vmm_drop_if_dead(memory_of(s).vmm, id, credits);
   }
   put_all(credits);
 }
@@ -133,7 +133,7 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
     return paged;
   };
   *result = swap_make(slot, size, false, make, [&] { return refuse(slot, size); });
-  if (*result == CUDA_SUCCESS && add_handle(s.vmm, made, out)) {
+  if (*result == CUDA_SUCCESS && add_handle(memory_of(s).vmm, made, out)) {
     count(&s.slots[slot].allocations);
   } else if (*result == CUDA_SUCCESS) {
     end_memory(s, made);
@@ -152,24 +152,24 @@ CUresult virtual_map(State& s, const AddressRange& at, uint64_t offset,
   Physical memory{};
   uint64_t id = 0;
   {
-    Lock lock(s.vmm.mutex);
-    Physical* p = physical_of(s.vmm, handle, &id);
+    Lock lock(memory_of(s).vmm.mutex);
+    Physical* p = physical_of(memory_of(s).vmm, handle, &id);
     if (p == nullptr || offset > p->size || at.size > p->size - offset) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     ++p->mappings;
     memory = *p;
   }
-  SwapSpace& space = s.swap.devices[memory.slot].space;
+  SwapSpace& space = swap_of(s).devices[memory.slot].space;
   CUresult result = kNotLet;
   {
     const GatePass pass(GateClass::kResidency, nullptr, false);
     if (!pass.refused()) result = space.map_alias(memory.home, offset, at.address, at.size);
   }
   if (result == CUDA_SUCCESS) {
-    Lock lock(s.vmm.mutex);
-    if (note_mapping(s.vmm, at, {at.size, id, offset, 0})) return result;
-    forget_mapping(s.vmm, at);
+    Lock lock(memory_of(s).vmm.mutex);
+    if (note_mapping(memory_of(s).vmm, at, {at.size, id, offset, 0})) return result;
+    forget_mapping(memory_of(s).vmm, at);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -179,77 +179,17 @@ CUresult virtual_map(State& s, const AddressRange& at, uint64_t offset,
   return result;
 }
 
-bool virtual_find(State& s, uint64_t address, VirtualFound* out) {
-  Vmm& v = s.vmm;
-  if (v.page_count.load(std::memory_order_relaxed) == 0) return false;
-  Lock lock(v.mutex);
-  const uint64_t* key = v.pages.find(address / kPageBytes);
-  const Mapping* mapping = key != nullptr ? v.mappings.find(*key) : nullptr;
-  const Physical* p = mapping != nullptr ? v.physicals.find(mapping->physical) : nullptr;
-  if (p == nullptr) return false;
-  *out = {{*key, mapping->size},
-          mapping->offset,
-          mapping->access,
-          mapping->physical,
-          p->home,
-          p->traits,
-          p->slot};
-  return true;
-}
-
-uint64_t virtual_next(State& s, uint64_t address, uint64_t end) {
-  Vmm& v = s.vmm;
-  if (v.page_count.load(std::memory_order_relaxed) == 0) return end;
-  Lock lock(v.mutex);
-  for (uint64_t at = address; at < end; at = (at / kPageBytes + 1) * kPageBytes) {
-    if (const uint64_t* key = v.pages.find(at / kPageBytes)) return *key > at ? *key : at;
-  }
-  return end;
-}
-
-bool virtual_any(State& s, const AddressRange& range) {
-  const uint64_t end = range.address + range.size;
-  return end > range.address && virtual_next(s, range.address, end) != end;
-}
-
-bool virtual_cuts(State& s, const AddressRange& range) {
-  VirtualFound found;
-  const uint64_t end = range.address + range.size;
-  if (virtual_find(s, range.address, &found) && found.mapping.address != range.address) return true;
-  return virtual_find(s, end - 1, &found) && found.mapping.address + found.mapping.size > end;
-}
-
-CUresult virtual_unmap_one(State& s, const VirtualFound& found) {
+CUresult virtual_unmap(State& s, const VirtualFound& found) {
   const AddressRange& at = found.mapping;
-  const CUresult result =
-      s.swap.devices[found.slot].space.unmap_alias(found.home, found.offset, at.address, at.size);
+  const CUresult result = swap_of(s).devices[found.slot].space.unmap_alias(found.home, found.offset,
+                                                                           at.address, at.size);
   if (result != CUDA_SUCCESS) return result;
   {
-    Lock lock(s.vmm.mutex);
-    forget_mapping(s.vmm, at);
+    Lock lock(memory_of(s).vmm.mutex);
+    forget_mapping(memory_of(s).vmm, at);
   }
   drop_mapping(s, found.physical);
   return result;
-}
-
-bool virtual_retain(State& s, uint64_t address, CUmemGenericAllocationHandle* out,
-                    CUresult* result) {
-  VirtualFound found;
-  if (!virtual_find(s, address, &found)) return false;
-  *result = out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-  if (out == nullptr) return true;
-  Lock lock(s.vmm.mutex);
-  Physical* p = s.vmm.physicals.find(found.physical);
-  HandleRef* known = p != nullptr ? s.vmm.handles.put(kVirtualHandle | found.physical) : nullptr;
-  if (known == nullptr) {
-    *result = CUDA_ERROR_OUT_OF_MEMORY;
-    return true;
-  }
-  known->physical = found.physical;
-  ++known->count;
-  ++p->handles;
-  *out = kVirtualHandle | found.physical;
-  return true;
 }
 
 CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAccessDesc* list,
@@ -279,12 +219,12 @@ CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAcce
     VirtualFound found;
     if (!virtual_find(s, at, &found)) break;
     {
-      Lock lock(s.vmm.mutex);
-      Mapping* mapping = s.vmm.mappings.find(found.mapping.address);
+      Lock lock(memory_of(s).vmm.mutex);
+      Mapping* mapping = memory_of(s).vmm.mappings.find(found.mapping.address);
       if (mapping != nullptr) mapping->access = (mapping->access & ~mask) | value;
     }
-    s.swap.devices[found.slot].space.note_access(found.home, found.offset, found.mapping.address,
-                                                 found.mapping.size, mask, value);
+    swap_of(s).devices[found.slot].space.note_access(
+        found.home, found.offset, found.mapping.address, found.mapping.size, mask, value);
     at = virtual_next(s, found.mapping.address + found.mapping.size, end);
   }
   return result;
@@ -293,13 +233,13 @@ CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAcce
 CUresult virtual_properties(State& s, CUmemGenericAllocationHandle handle,
                             CUmemAllocationProp* out) {
   uint64_t id = 0;
-  Lock lock(s.vmm.mutex);
-  const Physical* p = physical_of(s.vmm, handle, &id);
+  Lock lock(memory_of(s).vmm.mutex);
+  const Physical* p = physical_of(memory_of(s).vmm, handle, &id);
   if (p == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *out = {};
   out->type = CU_MEM_ALLOCATION_TYPE_PINNED;
   out->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(p->traits & kHandleTypes);
-  out->location = {CU_MEM_LOCATION_TYPE_DEVICE, s.swap.devices[p->slot].device};
+  out->location = {CU_MEM_LOCATION_TYPE_DEVICE, swap_of(s).devices[p->slot].device};
   out->allocFlags.gpuDirectRDMACapable = (p->traits & kRdmaCapable) != 0 ? 1 : 0;
   return CUDA_SUCCESS;
 }
@@ -309,8 +249,8 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
   Physical memory{};
   uint64_t id = 0;
   {
-    Lock lock(s.vmm.mutex);
-    Physical* p = physical_of(s.vmm, handle, &id);
+    Lock lock(memory_of(s).vmm.mutex);
+    Physical* p = physical_of(memory_of(s).vmm, handle, &id);
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     memory = *p;
     ++p->mappings;  // it does not end meanwhile
@@ -318,7 +258,8 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
   CUresult result = swap_wire(s, memory.slot, memory.home);
   if (result == CUDA_SUCCESS) {
     uint64_t handles[2];  // what is one handle for the program has to be one at the driver
-    const uint32_t count = s.swap.devices[memory.slot].space.handles(memory.home, 0, 2, handles);
+    const uint32_t count =
+        swap_of(s).devices[memory.slot].space.handles(memory.home, 0, 2, handles);
     if (count != 1) {
       result = CUDA_ERROR_NOT_SUPPORTED;
     } else {
@@ -353,24 +294,17 @@ CUresult virtual_wire_range(State& s, const AddressRange& range) {
   return CUDA_SUCCESS;
 }
 
-void virtual_mark_ended(Vmm& v, uint64_t id) {
-  Physical* p = v.physicals.find(id);
-  if (p == nullptr) return;
-  p->next_ended = v.ended.load(std::memory_order_relaxed);
-  v.ended.store(id, std::memory_order_release);
-}
-
 void virtual_end(State& s) {
-  while (s.vmm.ended.load(std::memory_order_acquire) != 0) {
+  while (memory_of(s).vmm.ended.load(std::memory_order_acquire) != 0) {
     Physical gone{};
     {
-      Lock lock(s.vmm.mutex);
-      const uint64_t id = s.vmm.ended.load();
-      if (id == 0 || !s.vmm.physicals.take(id, &gone)) return;
-      s.vmm.ended.store(gone.next_ended);
+      Lock lock(memory_of(s).vmm.mutex);
+      const uint64_t id = memory_of(s).vmm.ended.load();
+      if (id == 0 || !memory_of(s).vmm.physicals.take(id, &gone)) return;
+      memory_of(s).vmm.ended.store(gone.next_ended);
     }
     end_memory(s, gone);
-    s.vmm.moving.fetch_sub(1, std::memory_order_relaxed);
+    memory_of(s).vmm.moving.fetch_sub(1, std::memory_order_relaxed);
     s.mirror(gone.slot);
   }
 }

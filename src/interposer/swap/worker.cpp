@@ -1,16 +1,16 @@
 #include "interposer/swap/worker.h"
 
-#include "interposer/debug.h"
-#include "interposer/own_calls.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/gate/streams.h"
+#include "interposer/os/debug.h"
+#include "interposer/os/threads.h"
 #include "interposer/swap/devices.h"
+#include "interposer/swap/freed.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/hasher.h"
-#include "interposer/swap/memory.h"
 #include "interposer/swap/mover.h"
 #include "interposer/swap/share.h"
-#include "interposer/swap/streams.h"
 #include "interposer/swap/worker_parts.h"
-#include "interposer/threads.h"
 
 #include <sys/prctl.h>
 
@@ -127,14 +127,14 @@ bool look(Worker& w) {
 void* run(void* argument) {
   State& s = *static_cast<State*>(argument);
   ::syscall(SYS_prctl, PR_SET_NAME, "gpurota-swap", 0, 0, 0);
-  Worker w{s, s.swap};
+  Worker w{s, swap_of(s)};
   for (;;) {
-    const uint32_t seen = s.swap.gate.changes().load();
+    const uint32_t seen = swap_of(s).gate.changes().load();
     begin_connection(w);
     refuse_if_gone(w);
     correct_books(w);
     const timespec wait = pause(w, look(w));
-    futex_wait(&s.swap.gate.changes(), seen, &wait);
+    futex_wait(&swap_of(s).gate.changes(), seen, &wait);
   }
   return nullptr;
 }
@@ -164,20 +164,20 @@ void tell(Worker& w, uint32_t seq) {
 }
 
 bool begin_swapping(State& s) {
-  if (s.swap.on.load() != 0) return true;
-  s.swap.gate.set(GateState::kShut);
-  s.swap.away_since.store(now_ms());
+  if (s.swaps.load() != 0) return true;
+  swap_of(s).gate.set(GateState::kShut);
+  swap_of(s).away_since.store(now_ms());
   ErrnoGuard guard;
-  uint64_t(&key)[2] = s.swap.shares.key;
+  uint64_t(&key)[2] = swap_of(s).shares.key;
   if (::syscall(SYS_getrandom, key, sizeof(key), 0) != static_cast<long>(sizeof(key))) {
     key[0] = key[1] = 0;
   }
-  s.swap.worker_started = start_thread(run, &s);
-  if (!s.swap.worker_started) {
+  swap_of(s).worker_started = start_thread(run, &s);
+  if (!swap_of(s).worker_started) {
     GPUROTA_DEBUG("no thread for the swap lease: %s", "it cannot be used");
     return false;
   }
-  s.swap.on.store(1, std::memory_order_release);
+  s.swaps.store(1, std::memory_order_release);
   return true;
 }
 

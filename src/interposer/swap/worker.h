@@ -3,7 +3,7 @@
 // mode; none that waits for work of the program's.
 #pragma once
 
-#include "interposer/state.h"
+#include "interposer/account/state.h"
 
 namespace gpurota::interposer {
 
@@ -11,7 +11,7 @@ namespace gpurota::interposer {
 // Link::mutex held. False: no thread to be had; the lease cannot be used.
 bool begin_swapping(State& s);
 
-// A context is gone, or emptied: what was known in it is no more. With Swap::contexts_mutex held.
+// A context is gone, or emptied: what was known in it is no more. With GatePart::contexts_mutex held.
 void swap_forget_context(CUcontext context);
 
 }  // namespace gpurota::interposer

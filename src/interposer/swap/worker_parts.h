@@ -2,7 +2,7 @@
 // which carries out orders to move and has host memory ready. The worker's thread only.
 #pragma once
 
-#include "interposer/state.h"
+#include "interposer/swap/tenant.h"
 
 namespace gpurota::interposer {
 

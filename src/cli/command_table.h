@@ -1,0 +1,40 @@
+// The commands of gpurota as rows: made from commands.toml by tools/command_line.py. Any thread.
+#pragma once
+
+#include "cli/raw.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpurota::cli {
+
+struct OptionRow {
+  char letter;            // '\0': none
+  std::string_view name;  // "--memory"
+  bool Raw::*flag;        // one of the three
+  std::optional<std::string> Raw::*value;
+  std::vector<std::string> Raw::*values;
+};
+
+struct CommandRow {
+  std::string_view name;   // "run", "job", "job add"
+  std::size_t most_words;  // that are no options
+  std::span<const OptionRow> options;
+  std::string_view help;  // empty: of an action, or of a command that has it elsewhere
+};
+
+std::span<const CommandRow> all_commands();
+std::span<const OptionRow> options_of_every_command();
+std::span<const OptionRow> options_without_command();
+std::string_view general_help();
+
+// Null: there is none. "job add" is one, too.
+const CommandRow* find_command(std::string_view name);
+// Of a command; else the general one.
+std::string_view help_text(std::string_view topic);
+
+}  // namespace gpurota::cli

@@ -1,0 +1,52 @@
+// What the calls about jobs and those about fillers share: how a program is told and shown. State thread only.
+#pragma once
+
+#include "base/result.h"
+#include "daemon/control/calls.h"
+#include "daemon/supervised/supervisor.h"
+#include "jobs/job.h"
+#include "keeper/journal.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+// Where the output of a job goes. Not told: a file. kUnavailable: the journal, where none runs. Defined in job_methods.cpp,
+// as restart_of().
+Result<jobs::Output> output_of(const std::optional<std::string>& word);
+Result<jobs::RestartPolicy> restart_of(const std::string& word);
+
+// `Call`: AddJob or AddFiller.
+template <class Call>
+jobs::JobSpec spec_of_program(const Call& call) {
+  jobs::JobSpec spec;
+  spec.name = call.name;
+  spec.command = call.command;
+  spec.workdir = call.workdir.value_or("");
+  for (const proto::Variable& variable : call.environment) {
+    spec.environment.emplace_back(variable.name, variable.value);
+  }
+  return spec;
+}
+
+// `Shown`: Job or Filler. Of variables the names only.
+template <class Shown>
+void describe_program(const Supervised& program, Shown& shown) {
+  shown.name = program.spec.name;
+  shown.uid = program.uid;
+  shown.user = program.user;
+  shown.command = program.spec.command;
+  shown.workdir = program.spec.workdir;
+  for (const auto& [name, value] : program.spec.environment) shown.variables.push_back(name);
+}
+
+// How many bytes of a log an answer has, when so many are asked for.
+inline std::size_t log_bytes(std::optional<int> asked) {
+  const auto most = static_cast<std::size_t>(std::max(asked.value_or(1 << 20), 0));
+  return std::min(most, kMostLogBytes);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,135 @@
+#include "interposer/account/automatic.h"
+
+#include "abi/wire.h"
+#include "interposer/account/link.h"
+#include "interposer/account/state.h"
+#include "interposer/driver/driver.h"
+#include "interposer/os/config.h"
+#include "interposer/os/debug.h"
+#include "interposer/os/socket.h"
+#include "interposer/os/sys.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES=";
+constexpr const char* kOrder = "CUDA_DEVICE_ORDER=";
+constexpr int64_t kAnswerMs = 5000;
+
+// A program that was told to use no GPU needs no lease.
+bool wants_none() {
+  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return false;
+  while (*visible == ' ') ++visible;
+  return *visible == '\0' || *visible == '-';
+}
+
+bool begins(const char* text, const char* prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+// The driver reads its variables when it is initialised, children inherit them. The new list is in
+// memory of our own, since a library must not call the program's malloc; as with setenv, a thread that
+// reads the environment meanwhile is the program's own risk.
+bool show_only(const char* gpus) {
+  size_t count = 0;
+  while (environ != nullptr && environ[count] != nullptr) ++count;
+  const size_t list_bytes = (count + 3) * sizeof(char*);
+  const size_t order_bytes = strlen(kOrder) + sizeof("PCI_BUS_ID");
+  const size_t visible_bytes = strlen(kVisible) + strlen(gpus) + 1;
+  char* memory = static_cast<char*>(map_memory(list_bytes + order_bytes + visible_bytes, 0));
+  if (memory == nullptr) return false;
+  char** list = reinterpret_cast<char**>(memory);
+  char* order = memory + list_bytes;
+  char* visible = order + order_bytes;
+  memcpy(order, kOrder, strlen(kOrder));
+  memcpy(order + strlen(kOrder), "PCI_BUS_ID", sizeof("PCI_BUS_ID"));
+  memcpy(visible, kVisible, strlen(kVisible));
+  memcpy(visible + strlen(kVisible), gpus, strlen(gpus) + 1);
+  size_t kept = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!begins(environ[i], kVisible) && !begins(environ[i], kOrder)) list[kept++] = environ[i];
+  }
+  list[kept++] = order;
+  list[kept++] = visible;
+  list[kept] = nullptr;
+  __atomic_store_n(&environ, list, __ATOMIC_RELEASE);
+  return true;
+}
+
+// One attempt; false if there is no daemon that answers.
+bool ask(gpurota_msg_lease* answer) {
+  const int fd = connect_to(config().socket_path);
+  Socket call;
+  if (fd < 0 || !adopt_socket(fd, &call)) return false;
+  gpurota_msg_automatic question{};
+  question.header = {GPUROTA_MSG_AUTOMATIC, sizeof(question), 1};
+  question.magic = GPUROTA_WIRE_MAGIC;
+  question.version = GPUROTA_WIRE_VERSION;
+  alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
+  Descriptors unexpected;
+  const int64_t deadline = now_ms() + kAnswerMs;
+  long n = -1;
+  if (send_packet(call, &question, sizeof(question), deadline)) {
+    n = receive_packet(call, buffer, sizeof(buffer), &unexpected, deadline);
+  }
+  close_socket(&call);
+  if (n < static_cast<long>(sizeof(*answer))) return false;
+  memcpy(answer, buffer, sizeof(*answer));
+  return answer->header.type == GPUROTA_MSG_LEASE && answer->header.seq == question.header.seq &&
+         memchr(answer->visible, 0, sizeof(answer->visible)) != nullptr;
+}
+
+bool ask_patiently(gpurota_msg_lease* answer) {
+  const int64_t deadline = now_ms() + config().wait_ms;
+  while (!ask(answer)) {
+    if (now_ms() >= deadline) return false;
+    sleep_ms(kRetryMs);
+  }
+  return true;
+}
+
+bool take_answer(const gpurota_msg_lease& answer) {
+  if (answer.status != GPUROTA_OK && answer.status != GPUROTA_UNMANAGED) {
+    GPUROTA_DEBUG("no lease for this program (status %u): it has no GPU", answer.status);
+    return false;
+  }
+  if (answer.visible[0] != '\0' && !show_only(answer.visible)) return false;
+  if (answer.status == GPUROTA_UNMANAGED) {
+    GPUROTA_DEBUG("this program needs no lease%s", "");
+    go_without_lease();
+    return true;
+  }
+  take_lease(answer.lease, answer.token);
+  GPUROTA_DEBUG("got lease L%llu on GPU %s", static_cast<unsigned long long>(answer.lease),
+                answer.visible);
+  return true;
+}
+
+}  // namespace
+
+// A refused program may ask again by another cuInit.
+bool may_initialise() {
+  if (!lease_pending() || wants_none()) return true;
+  ErrnoGuard guard;
+  Lock lock(state().link.mutex);
+  if (!lease_pending()) return true;
+  gpurota_msg_lease answer;
+  if (ask_patiently(&answer)) return take_answer(answer);
+  GPUROTA_DEBUG("the site gives leases, but no daemon answers at %s: this program has no GPU",
+                config().socket_path);
+  return false;
+}
+
+}  // namespace gpurota::interposer
+
+CUresult cuInit(unsigned int flags) {
+  GPUROTA_ENTER(cuInit, flags);
+  if (!gpurota::interposer::may_initialise()) return CUDA_ERROR_NO_DEVICE;
+  return real(flags);
+}

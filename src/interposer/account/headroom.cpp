@@ -1,0 +1,61 @@
+#include "interposer/account/headroom.h"
+
+#include "interposer/os/debug.h"
+
+namespace gpurota::interposer {
+
+// Who finds too little finds the flight for which it was taken.
+bool take(State& s, int slot, int64_t bytes) {
+  std::atomic<int64_t>& headroom = s.slots[slot].headroom;
+  int64_t now = headroom.load();
+  while (now >= bytes) {
+    if (headroom.compare_exchange_weak(now, now - bytes)) return true;
+  }
+  return false;
+}
+
+void credit_headroom(State& s, int slot, int64_t bytes) {
+  Slot& ledger = s.slots[slot];
+  ledger.headroom.fetch_add(bytes);
+  if (bytes > 0 && ledger.asking.load() != 0) ledger.freed.fetch_add(1);
+}
+
+int64_t take_above(State& s, int slot, int64_t keep) {
+  std::atomic<int64_t>& headroom = s.slots[slot].headroom;
+  int64_t now = headroom.load(std::memory_order_relaxed);
+  while (now > keep) {
+    if (!headroom.compare_exchange_weak(now, keep, std::memory_order_relaxed)) continue;
+    s.slots[slot].granted.fetch_sub(now - keep, std::memory_order_relaxed);
+    return now - keep;
+  }
+  return 0;
+}
+
+int64_t surrender(State& s, int slot) { return take_above(s, slot, 0); }
+
+void receive_grant(State& s, int slot, int64_t granted, int64_t used) {
+  s.slots[slot].granted.fetch_add(granted, std::memory_order_relaxed);
+  s.slots[slot].headroom.fetch_add(granted - used, std::memory_order_relaxed);
+}
+
+bool beyond_limit(const State& s, int slot, int64_t bytes) {
+  const gpurota_page* page = s.page.load(std::memory_order_acquire);
+  if (page == nullptr) return false;
+  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
+  return limit != 0 && bytes > 0 && static_cast<uint64_t>(bytes) > limit;
+}
+
+bool above_limit(const State& s, int slot) {
+  return beyond_limit(s, slot, s.slots[slot].granted.load(std::memory_order_relaxed));
+}
+
+CUresult refuse(int slot, uint64_t bytes) {
+  State& s = state();
+  s.slots[slot].refusals.fetch_add(1, std::memory_order_relaxed);
+  s.mirror(slot);
+  GPUROTA_DEBUG("slot %d: an allocation of %llu bytes is refused: the lease's limit", slot,
+                static_cast<unsigned long long>(bytes));
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+}  // namespace gpurota::interposer

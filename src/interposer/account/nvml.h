@@ -1,0 +1,75 @@
+// NVML as programs call it: nvidia-smi, pynvml, frameworks that size themselves from it. Our functions
+// show them the lease's memory and its processes instead of the GPU's; all else is NVML's own.
+//
+// NVML needs no CUDA, so a program may come here that never calls cuInit: it becomes a tenant then, at
+// once or not at all (a daemon that is away is no reason to keep nvidia-smi waiting). Any thread.
+#pragma once
+
+#include "abi/nvml_abi.h"
+#include "interposer/driver/driver_functions.h"
+#include "interposer/os/config.h"
+
+#define GPUROTA_NVML_FUNCTIONS(X)               \
+  X(nvmlDeviceGetMemoryInfo)                    \
+  X(nvmlDeviceGetMemoryInfo_v2)                 \
+  X(nvmlDeviceGetComputeRunningProcesses)       \
+  X(nvmlDeviceGetComputeRunningProcesses_v2)    \
+  X(nvmlDeviceGetComputeRunningProcesses_v3)    \
+  X(nvmlDeviceGetGraphicsRunningProcesses)      \
+  X(nvmlDeviceGetGraphicsRunningProcesses_v2)   \
+  X(nvmlDeviceGetGraphicsRunningProcesses_v3)   \
+  X(nvmlDeviceGetMPSComputeRunningProcesses)    \
+  X(nvmlDeviceGetMPSComputeRunningProcesses_v2) \
+  X(nvmlDeviceGetMPSComputeRunningProcesses_v3) \
+  X(nvmlDeviceGetRunningProcessDetailList)
+
+#define GPUROTA_NVML_API extern "C" GPUROTA_API nvmlReturn_t
+
+GPUROTA_NVML_API nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* out);
+GPUROTA_NVML_API nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* out);
+#define GPUROTA_NVML_LISTS(kind)                                                                  \
+  GPUROTA_NVML_API nvmlDeviceGet##kind##RunningProcesses(nvmlDevice_t device, unsigned* count,    \
+                                                         nvmlProcessInfo_v1_t* out);              \
+  GPUROTA_NVML_API nvmlDeviceGet##kind##RunningProcesses_v2(nvmlDevice_t device, unsigned* count, \
+                                                            nvmlProcessInfo_v2_t* out);           \
+  GPUROTA_NVML_API nvmlDeviceGet##kind##RunningProcesses_v3(nvmlDevice_t device, unsigned* count, \
+                                                            nvmlProcessInfo_v2_t* out)
+GPUROTA_NVML_LISTS(Compute);
+GPUROTA_NVML_LISTS(Graphics);
+GPUROTA_NVML_LISTS(MPSCompute);
+#undef GPUROTA_NVML_LISTS
+GPUROTA_NVML_API nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
+                                                       nvmlProcessDetailList_v1_t* list);
+
+namespace gpurota::interposer {
+
+enum NvmlFn : int {
+#define GPUROTA_FN(symbol) kFn_##symbol,
+  GPUROTA_NVML_FUNCTIONS(GPUROTA_FN)
+#undef GPUROTA_FN
+      kFn_nvmlDeviceGetUUID,  // only called
+  kNvmlFnCount,
+  kNvmlHookCount = kFn_nvmlDeviceGetUUID
+};
+
+// NVML's own function; nullptr while the program has not loaded NVML, or if it does not have this one.
+void* nvml_function(NvmlFn id);
+
+// For dlsym: the hook with this name, -1 if there is none, and where it is.
+int nvml_hook_by_name(const char* name);
+void* nvml_hook_address(int id);
+
+// The slot of the lease that is this GPU; -1: none, or there is nobody to ask.
+int slot_of_nvml_device(nvmlDevice_t device);
+
+}  // namespace gpurota::interposer
+
+#define GPUROTA_NVML_REAL(symbol)         \
+  (reinterpret_cast<decltype(&::symbol)>( \
+      ::gpurota::interposer::nvml_function(::gpurota::interposer::kFn_##symbol)))
+
+// Opens a hook, as GPUROTA_ENTER does for the driver's.
+#define GPUROTA_NVML_ENTER(symbol, ...)                      \
+  const auto real = GPUROTA_NVML_REAL(symbol);               \
+  if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND; \
+  if (!::gpurota::interposer::active()) return real(__VA_ARGS__)

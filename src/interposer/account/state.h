@@ -1,0 +1,105 @@
+// What this process has of its lease: the connection, the ledger, the contexts. The account room's part of the
+// tenant's state (driver/driver_part.h).
+#pragma once
+
+#include "abi/cuda_abi.h"
+#include "abi/page.h"
+#include "interposer/driver/driver_part.h"
+#include "interposer/os/sys.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// One GPU of the lease.
+struct Slot {
+  std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
+  std::atomic<int64_t> granted;   // what the daemon has granted and not got back
+  alignas(64) std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
+  std::atomic<uint32_t> asking, freed;  // refusals under way; changes with what is put back then
+  std::atomic<uint64_t> allocations, refusals;
+  std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
+  std::atomic<uint32_t> contexts;       // live contexts that were reserved for
+  std::atomic<uint32_t> primary_maker;  // of the primary context (memory/contexts.cpp)
+  // memory/pool_charge.cpp; 0: not known yet. memory/graph_memory.cpp; + 1: whose graphs have memory here.
+  std::atomic<uint32_t> pool_unit_log2, graph_unit_log2;
+  std::atomic<int32_t> graph_device;
+  std::atomic<CUmemoryPool> current_pool;
+  uint8_t uuid[GPUROTA_UUID_BYTES];
+};
+
+// What the daemon has in its books of this process and one GPU, in a swap lease. With Swap::books_mutex held.
+struct SwapBooks {
+  uint64_t movable;   // granted and not returned; here or out
+  uint64_t out;       // of these, as told
+  uint64_t wired;     // contexts included
+  uint64_t contexts;  // bytes, of `wired`
+  uint64_t hosted;    // in host memory for good; of nothing above
+  uint64_t parked;    // out, and of nothing above: no context lives that it could be used in
+};
+
+struct Link {
+  Mutex mutex;  // held during a call to the daemon
+  Socket call;
+  uint32_t sequence, slot_count;
+  uint64_t daemon_features;  // GPUROTA_FEATURE_…
+  bool helper_started;
+  bool lease_refused;                // the daemon said so: the helper no longer tries to come back
+  bool crowded;                      // it said last that the lease has as many processes as it may
+  int64_t away_since;                // ms; 0: not away
+  std::atomic<int> next_event;       // event socket for the helper thread to take over, +1
+  std::atomic<uint32_t> event_turn;  // futex: next_event has changed
+  std::atomic<uint64_t> event_inode;
+  std::atomic<int> event_fd;  // the helper's, +1; for others to shut down
+  Mutex recall_mutex;         // held while a RECALL is answered, and while HELLO says what is held
+  uint64_t recall_inode;  // the event socket whose recalls are answered; 0: a HELLO is under way
+};
+
+struct ContextEntry {
+  std::atomic<CUcontext> context;  // nullptr: free
+  std::atomic<uint32_t> serial;
+  std::atomic<int32_t> slot;  // -1: a GPU that is not of the lease
+  CUgreenCtx green;           // it is the view of this green context; nullptr: of none
+  uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
+  CUdevice device;
+  std::atomic<CUcontext> aside;  // being destroyed: not found, and perhaps another's handle
+  bool primary, charged;         // charged: counted in Slot::contexts
+};
+
+inline constexpr size_t kContexts = 256;
+
+struct Contexts {
+  Mutex mutex;
+  std::atomic<uint32_t> last_serial;
+  std::atomic<uint32_t> used;  // entries [0, used) have been in use
+  ContextEntry entries[kContexts];
+};
+
+inline constexpr size_t kDevices = 64;
+
+struct State : DriverPart {
+  std::atomic<uint32_t> attached;
+  std::atomic<gpurota_page*> page;
+  std::atomic<int32_t> device_count;           // of the program; 0: not asked yet
+  std::atomic<int32_t> device_slot[kDevices];  // 0: not asked, -1: not of the lease, else slot + 1
+  Link link;
+  Slot slots[GPUROTA_SLOTS];
+  SwapBooks books[GPUROTA_SLOTS];
+  Contexts contexts;
+
+  uint64_t used(int slot, int64_t granted, int64_t headroom) const;  // as the page shows it
+  void mirror(int slot);  // shows the ledger of one GPU in the page; a hint
+  void count_unhooked(const char* name);
+  void mirror_unhooked();
+};
+
+inline State& state() { return static_cast<State&>(driver_part()); }
+
+// For figures that are only shown: an increment that another thread's overtakes may be lost.
+inline void count(std::atomic<uint64_t>* counter) {
+  counter->store(counter->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,70 @@
+// What a swap lease does otherwise: the one way from the rooms below to swap/, which fills it in.
+//
+// Called where swapping() is true, unless it says otherwise: a process whose memory does not move pays that question and nothing
+// more. Filled in when the library is linked, as another library's constructor may call the hooks before ours have run. Each entry
+// says what it does and returns where swap/ declares the function of its name (register.cpp has both).
+#pragma once
+
+#include "abi/cuda_abi.h"
+#include "abi/wire.h"
+#include "interposer/account/answer.h"
+#include "interposer/account/state.h"
+#include "interposer/os/socket.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+struct AddressRange;
+struct Place;
+struct VirtualFound;
+
+struct SwapTable {
+  // The connection. `begin` makes it a swap lease, with Link::mutex held; the others are the helper's.
+  bool (*begin)(State& s);
+  void (*connected)(State& s, int fd, uint64_t inode);
+  void (*lost)(State& s);
+  bool (*take_order)(State& s, const void* packet, long size, Descriptors* fds);
+
+  // Memory that does not move, and contexts.
+  Answer (*grow)(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
+  void (*shrink)(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint64_t hosted);
+
+  // Contexts. The first three with GatePart::contexts_mutex held; `free_context` in every lease.
+  void (*unpark)(State& s);
+  void (*forget_events)(State& s);
+  void (*forget_context)(CUcontext context);
+  void (*free_context)(State& s, uint32_t serial);
+  void (*context_returned)(int slot, uint32_t left);
+
+  // Memory that moves, as cuMemAlloc and its like give it.
+  CUresult (*allocate)(const Place& place, uint64_t size, CUdeviceptr* out);
+  CUresult (*allocate_pitch)(const Place& place, uint64_t width, uint64_t height, unsigned element,
+                             CUdeviceptr* out, size_t* pitch);
+  CUresult (*allocate_async)(const Place& place, uint64_t size, CUstream stream, bool per_thread,
+                             uint16_t pool, CUdeviceptr* out);
+  bool (*free)(State& s, uint64_t address, CUresult* result);
+  bool (*free_async)(State& s, uint64_t address, CUstream stream, bool per_thread,
+                     CUresult* result);
+  bool (*end_freed_if_idle)(State& s);
+  bool (*moves)(State& s, uint64_t address);
+  // With KnownStreams::mutex held.
+  void (*stream_gone)(State& s, uint64_t key);
+
+  // Memory that moves, as the program maps it itself. For handles and mappings that are known to be of such.
+  bool (*virtual_create)(const CUmemAllocationProp& prop, int slot, uint64_t size,
+                         unsigned long long flags, CUmemGenericAllocationHandle* out,
+                         CUresult* result);
+  CUresult (*virtual_map)(State& s, const AddressRange& at, uint64_t offset,
+                          CUmemGenericAllocationHandle handle, unsigned long long flags);
+  CUresult (*virtual_unmap)(State& s, const VirtualFound& found);
+  CUresult (*virtual_wire)(State& s, CUmemGenericAllocationHandle handle,
+                           CUmemGenericAllocationHandle* out);
+  CUresult (*virtual_wire_range)(State& s, const AddressRange& range);
+  void (*virtual_end)(State& s);
+};
+
+extern const SwapTable g_swap;
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,23 @@
+// The gate of this process: the gate room's part of the tenant's state (driver/driver_part.h). Only a swap lease uses it.
+#pragma once
+
+#include "interposer/account/state.h"
+#include "interposer/gate/gate.h"
+#include "interposer/os/sys.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+struct GatePart : State {
+  Gate gate;
+  // Submissions at the gate, by where they want to go.
+  std::atomic<uint32_t> standing[GPUROTA_SLOTS];
+  // Held while contexts are used from the worker: they are not destroyed meanwhile.
+  Mutex contexts_mutex;
+};
+
+inline GatePart& gate_of(State& s) { return static_cast<GatePart&>(s); }
+
+}  // namespace gpurota::interposer

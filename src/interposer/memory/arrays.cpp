@@ -1,0 +1,208 @@
+// Arrays and mipmapped arrays: memory that the driver lays out as it likes.
+//
+// What an array takes is asked of the driver: the same array with deferred mapping has no memory, and
+// tells how much it would have. Where that cannot be asked, the most that the layout can need is
+// charged. In whole 2 MiB, as nothing tells which arrays share a step.
+#include "interposer/account/device.h"
+#include "interposer/account/ledger.h"
+#include "interposer/driver/driver.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/memory/linear.h"
+#include "interposer/memory/reserve.h"
+#include "interposer/memory/vmm.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// Bytes of an element of the formats that have one size; block-compressed and planar ones have less
+// than the last line says.
+uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  const uint64_t channels = shape.NumChannels < 4 ? shape.NumChannels : 4;
+  switch (shape.Format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return channels;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      return 2 * channels;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+      return 4 * channels;
+    default:
+      return 16;
+  }
+}
+
+uint64_t up_to(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Blocks of a layout are a power of two long, and no longer than they have to be.
+uint64_t in_blocks(uint64_t value, uint64_t smallest, uint64_t largest) {
+  uint64_t block = smallest;
+  while (block < value && block < largest) block *= 2;
+  return up_to(value, block);
+}
+
+// Rows in 512 bytes, up to 128 rows and 32 slices to a block.
+uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  const uint64_t height = shape.Height != 0 ? in_blocks(shape.Height, 8, 128) : 1;
+  const bool layered = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0;
+  const uint64_t depth =
+      shape.Depth == 0 ? 1 : (layered ? shape.Depth : in_blocks(shape.Depth, 1, 32));
+  uint64_t bytes = 0;
+  if (__builtin_mul_overflow(shape.Width, element_bytes(shape), &bytes) || bytes >> 62 != 0 ||
+      __builtin_mul_overflow(up_to(bytes, 512), height, &bytes) ||
+      __builtin_mul_overflow(bytes, depth, &bytes)) {
+    return UINT64_MAX;
+  }
+  return bytes;
+}
+
+uint64_t halved(size_t value) { return value > 1 ? value / 2 : value; }
+
+uint64_t most_bytes(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned levels) {
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < levels && i < 64; ++i) {
+    if (__builtin_add_overflow(sum, level_bytes(shape), &sum)) return UINT64_MAX;
+    shape.Width = halved(shape.Width);
+    shape.Height = halved(shape.Height);
+    if ((shape.Flags & CUDA_ARRAY3D_LAYERED) == 0) shape.Depth = halved(shape.Depth);
+  }
+  return sum;
+}
+
+// The driver's own figure; 0 if it has none.
+uint64_t asked_array(CUDA_ARRAY3D_DESCRIPTOR shape, CUdevice device) {
+  if (!GPUROTA_HAS(cuArrayGetMemoryRequirements)) return 0;
+  const RelaxedCapture relaxed;
+  shape.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+  CUarray array = nullptr;
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  if (GPUROTA_OWN(cuArray3DCreate_v2)(relaxed, &array, &shape) != CUDA_SUCCESS) return 0;
+  const CUresult result = GPUROTA_OWN(cuArrayGetMemoryRequirements)(&needs, array, device);
+  GPUROTA_OWN(cuArrayDestroy)(relaxed, array);
+  return result == CUDA_SUCCESS ? needs.size : 0;
+}
+
+uint64_t asked_mipmap(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned levels, CUdevice device) {
+  if (!GPUROTA_HAS(cuMipmappedArrayGetMemoryRequirements)) return 0;
+  const RelaxedCapture relaxed;
+  shape.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+  CUmipmappedArray array = nullptr;
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  if (GPUROTA_OWN(cuMipmappedArrayCreate)(relaxed, &array, &shape, levels) != CUDA_SUCCESS) {
+    return 0;
+  }
+  const CUresult result = GPUROTA_OWN(cuMipmappedArrayGetMemoryRequirements)(&needs, array, device);
+  GPUROTA_OWN(cuMipmappedArrayDestroy)(relaxed, array);
+  return result == CUDA_SUCCESS ? needs.size : 0;
+}
+
+CUdevice current_device() {
+  CUdevice device = 0;
+  GPUROTA_OWN(cuCtxGetDevice)(&device);
+  return device;
+}
+
+// `levels` 0: not a mipmapped array. `call` makes it, and fills in its handle.
+template <typename Handle, typename Call>
+CUresult create(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels, Call call) {
+  // Its memory comes with cuMemMapArrayAsync and is charged as that of a handle.
+  constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+  const Place place = current_place();
+  if ((shape.Flags & kWithoutMemory) != 0 || place.kind == Place::Kind::kNoContext) return call();
+  if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t bytes = levels == 0 ? asked_array(shape, current_device())
+                               : asked_mipmap(shape, levels, current_device());
+  if (bytes == 0) bytes = most_bytes(shape, levels == 0 ? 1 : levels);
+  const int64_t charge = most_for(bytes);
+  if (!reserve(place.slot, charge)) return refuse(place.slot, bytes);
+  const CUresult result = call();
+  if (result != CUDA_SUCCESS) {
+    put(place.slot, charge);
+    return result;
+  }
+  State& s = state();
+  count(&s.slots[place.slot].allocations);
+  remember(s, reinterpret_cast<uint64_t>(*out),
+           {static_cast<uint64_t>(charge), place.context, kArray, static_cast<uint8_t>(place.slot),
+            false});
+  return CUDA_SUCCESS;
+}
+
+template <typename Handle, typename Real>
+CUresult destroy(Handle array, Real real) {
+  State& s = state();
+  const auto key = reinterpret_cast<uint64_t>(array);
+  Allocation allocation{};
+  const bool known = forget(s, key, &allocation);
+  const CUresult result = real(array);
+  if (result == CUDA_SUCCESS) {
+    if (known) credit(s, key, allocation);
+    int64_t credits[GPUROTA_SLOTS] = {};
+    vmm_owner_gone(s, key, credits);
+    put_all(credits);
+  } else if (known) {
+    remember(s, key, allocation);
+  }
+  return result;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR widened(const CUDA_ARRAY_DESCRIPTOR& shape) {
+  return {shape.Width, shape.Height, 0, shape.Format, shape.NumChannels, 0};
+}
+
+CUDA_ARRAY3D_DESCRIPTOR widened(const CUDA_ARRAY_DESCRIPTOR_v1& shape) {
+  return {shape.Width, shape.Height, 0, shape.Format, shape.NumChannels, 0};
+}
+
+CUDA_ARRAY3D_DESCRIPTOR widened(const CUDA_ARRAY3D_DESCRIPTOR_v1& shape) {
+  return {shape.Width, shape.Height, shape.Depth, shape.Format, shape.NumChannels, shape.Flags};
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+
+CUresult cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) {
+  GPUROTA_ENTER(cuArrayCreate_v2, out, shape);
+  if (out == nullptr || shape == nullptr) return real(out, shape);
+  return interposer::create(out, interposer::widened(*shape), 0, [=] { return real(out, shape); });
+}
+
+CUresult cuArrayCreate(CUarray* out, const CUDA_ARRAY_DESCRIPTOR_v1* shape) {
+  GPUROTA_ENTER(cuArrayCreate, out, shape);
+  if (out == nullptr || shape == nullptr) return real(out, shape);
+  return interposer::create(out, interposer::widened(*shape), 0, [=] { return real(out, shape); });
+}
+
+CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
+  GPUROTA_ENTER(cuArray3DCreate_v2, out, shape);
+  if (out == nullptr || shape == nullptr) return real(out, shape);
+  return interposer::create(out, *shape, 0, [=] { return real(out, shape); });
+}
+
+CUresult cuArray3DCreate(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR_v1* shape) {
+  GPUROTA_ENTER(cuArray3DCreate, out, shape);
+  if (out == nullptr || shape == nullptr) return real(out, shape);
+  return interposer::create(out, interposer::widened(*shape), 0, [=] { return real(out, shape); });
+}
+
+CUresult cuArrayDestroy(CUarray array) {
+  GPUROTA_ENTER(cuArrayDestroy, array);
+  return interposer::destroy(array, real);
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape,
+                                unsigned int levels) {
+  GPUROTA_ENTER(cuMipmappedArrayCreate, out, shape, levels);
+  if (out == nullptr || shape == nullptr || levels == 0) return real(out, shape, levels);
+  return interposer::create(out, *shape, levels, [=] { return real(out, shape, levels); });
+}
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
+  GPUROTA_ENTER(cuMipmappedArrayDestroy, array);
+  return interposer::destroy(array, real);
+}

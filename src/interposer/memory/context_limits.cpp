@@ -1,0 +1,41 @@
+// Heap and printf buffer of kernels: the one memory of a context whose size an argument tells.
+//
+// It is charged by what NVML shows, as the rest of a context is, since nothing tells when the driver takes it.
+// Here it is only looked that there is room for it, which is not kept: what is allocated right behind it has the
+// same room, until the daemon's next look, about a second later.
+#include "interposer/account/device.h"
+#include "interposer/account/ledger.h"
+#include "interposer/driver/driver.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/memory/linear.h"
+#include "interposer/memory/reserve.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// By how much the GPU's memory shrinks; 0 where no argument tells.
+uint64_t growth_of(CUlimit limit, uint64_t value) {
+  if (limit != CU_LIMIT_MALLOC_HEAP_SIZE && limit != CU_LIMIT_PRINTF_FIFO_SIZE) return 0;
+  size_t before = 0;
+  if (GPUROTA_OWN(cuCtxGetLimit)(&before, limit) != CUDA_SUCCESS || value <= before) return 0;
+  return value - before;
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  GPUROTA_ENTER(cuCtxSetLimit, limit, value);
+  const uint64_t growth = interposer::swapping() ? 0 : interposer::growth_of(limit, value);
+  const interposer::Place place = interposer::current_place();
+  if (growth == 0 || place.kind != interposer::Place::Kind::kSlot) return real(limit, value);
+  const int64_t most = interposer::most_for(growth);
+  interposer::Flight flight(interposer::state().slots[place.slot]);
+  if (!interposer::reserve(place.slot, most, &flight))
+    return interposer::refuse(place.slot, growth);
+  const CUresult result = real(limit, value);
+  interposer::put(place.slot, most);
+  return result;
+}

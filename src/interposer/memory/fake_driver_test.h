@@ -1,0 +1,29 @@
+// A driver of a few functions for the tests of the hooks: installed into the table of real functions, in
+// the test's own process, so that the hooks run under the sanitizers. It hands out addresses, adds up
+// what a GPU would lose, and remembers the most that ever was.
+#pragma once
+
+#include "interposer/driver/driver.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer_test {
+
+template <typename F>
+void install(interposer::Fn id, F* function) {
+  interposer::g_real_functions[id] = reinterpret_cast<void*>(function);
+}
+
+inline constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+// A fresh driver and a fresh tenant without a daemon, to whom `granted` bytes have been granted.
+void reset_fake_driver(std::int64_t granted);
+
+std::int64_t physical_bytes();
+std::int64_t most_physical_bytes();
+// What libgpurota has charged.
+std::int64_t charged_bytes();
+// The next calls of the driver that allocate fail.
+void fail_allocations(int count);
+
+}  // namespace gpurota::interposer_test

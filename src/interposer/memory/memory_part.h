@@ -1,0 +1,143 @@
+// What this process has allocated: the memory room's part of the tenant's state (driver/driver_part.h).
+#pragma once
+
+#include "abi/cuda_abi.h"
+#include "interposer/gate/gate_part.h"
+#include "interposer/os/sys.h"
+#include "interposer/os/va_map.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// A live linear or managed allocation, or one from a pool that can be destroyed.
+struct Allocation {
+  uint64_t size;
+  uint32_t context;  // serial of the context it dies with; 0: of none
+  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle
+  uint8_t slot;
+  bool moves;  // memory of a swap lease that moves (swap/memory.h)
+};
+
+inline constexpr uint16_t kArray = 0xffff;
+
+inline constexpr size_t kShards = 16;
+
+struct PointerShard {
+  Mutex mutex;
+  std::atomic<uint64_t> live;  // map.size(), readable without the lock
+  VaMap<Allocation> map;
+};
+
+// How many allocations share a 2 MiB block of addresses (linear.cpp).
+struct BlockShard {
+  Mutex mutex;
+  VaMap<uint32_t> map;
+};
+
+// Physical memory made by cuMemCreate.
+struct Physical {
+  uint64_t size;
+  uint32_t handles;   // references by handle
+  uint32_t mappings;  // references by address
+  int32_t slot;       // -1: not charged (host memory, imported)
+  bool owns;          // a multicast object: memory is bound to it
+  // Of memory that moves (swap/virtual.h).
+  uint32_t traits;      // as SwapCalls::create takes them
+  uint64_t home;        // where its SwapSpace has it; 0: it is the driver's
+  uint64_t next_ended;  // id
+};
+
+// What a handle is of. One memory may have several, as it is retained by its address.
+struct HandleRef {
+  uint64_t physical;  // id
+  uint32_t count;
+};
+
+struct Mapping {
+  uint64_t size;
+  uint64_t physical;  // id; 0: of a handle we do not know
+  // Of memory that moves.
+  uint64_t offset;  // in the physical memory
+  uint64_t access;  // as SwapCalls::allow takes it
+};
+
+// Memory that something else holds on to: a multicast object, an array whose parts are mapped.
+struct Binding {
+  uint64_t owner;     // id of the multicast object's physical, or the array's handle
+  uint64_t offset;    // in the owner; of an array's part, a hash of where it is
+  uint64_t physical;  // id
+};
+
+struct Vmm {
+  Mutex mutex;
+  uint64_t last_id;
+  VaMap<HandleRef> handles;
+  VaMap<Physical> physicals;
+  VaMap<Mapping> mappings;
+  VaMap<Binding> bindings;  // by a hash of all that a binding is
+  // Of memory that moves: address / kPageBytes to the key of its mapping; how many pages that is; and what
+  // neither a handle nor a mapping refers to any more, the first of a list.
+  VaMap<uint64_t> pages;
+  std::atomic<uint64_t> page_count;
+  std::atomic<uint64_t> ended;
+  std::atomic<uint32_t> moving;  // how many of `physicals` are memory that moves
+};
+
+struct Pool {
+  std::atomic<CUmemoryPool> pool;  // nullptr: free
+  Mutex mutex;
+  std::atomic<int64_t> charged;  // reserved bytes as last read and charged; changed under the lock
+  std::atomic<int64_t> live;     // bytes of allocations that are tracked one by one
+  // Of memory that moves (pool_figures.h): what of `live` was freed and has not ended; and high-water marks.
+  std::atomic<int64_t> ending, used_high, held_high;
+  // The last request that the pool, with enough free memory, could not serve without growing beyond
+  // what could be had, and what it had in use then: it is in pieces until that gets less.
+  std::atomic<int64_t> stuck_size, stuck_in_use;
+  // Counted before and after it is told to let go: who saw the same count twice has seen no memory go
+  // in between (graph_memory.cpp).
+  std::atomic<uint32_t> trims;
+  std::atomic<int32_t> inside, asking;  // calls that may make it grow; others with its handle
+  int32_t slot;
+  bool tracked;  // can be destroyed: its allocations are in the pointer table
+  bool stays;    // it can be given to other processes, or is managed: its memory does not move
+  std::atomic<bool> destroyed;  // by the program, or about to be; set under the lock
+};
+
+inline constexpr size_t kPools = 512;
+
+struct Pools {
+  Mutex mutex;
+  std::atomic<uint32_t> turn;  // changes when a Slot::current_pool may have, under the lock
+  std::atomic<uint32_t> used;
+  Pool entries[kPools];
+};
+
+// A graph that was made ready and has allocation nodes.
+struct GraphNeed {
+  int64_t bytes[GPUROTA_SLOTS];  // of its allocation nodes, each in whole 2 MiB
+  uint64_t stream;               // of the last launch, in which it has its memory
+  uint32_t trims;                // sum over the slots at that launch
+  bool launched, foreign;        // foreign: a node is of a GPU that is not of the lease
+};
+
+struct Graphs {
+  Mutex mutex;
+  std::atomic<uint64_t> with_memory;  // execs.size(), readable without the lock
+  VaMap<GraphNeed> execs;
+};
+
+struct MemoryPart : GatePart {
+  PointerShard pointers[kShards];
+  BlockShard blocks[kShards];
+  Vmm vmm;
+  Pools pools;
+  Graphs graphs;
+};
+
+inline MemoryPart& memory_of(State& s) { return static_cast<MemoryPart&>(s); }
+inline const MemoryPart& memory_of(const State& s) { return static_cast<const MemoryPart&>(s); }
+
+}  // namespace gpurota::interposer

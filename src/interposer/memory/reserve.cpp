@@ -1,0 +1,78 @@
+#include "interposer/memory/reserve.h"
+
+#include "interposer/account/link.h"
+#include "interposer/memory/pool_charge.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// For the calls of others, whose threads may be off their processor for a while; and with all questions.
+constexpr int kPatience = 200;  // ms
+// Of questions; each but the first because something was freed while the last was under way.
+constexpr int kMostQuestions = 64;
+
+// While it lives, what is put back is counted. Who puts back looks for it after the headroom is changed, and it
+// looks at the headroom after it has begun: one of the two has seen the other.
+class Refusal {
+ public:
+  explicit Refusal(Slot& slot) : slot_(slot) { slot_.asking.fetch_add(1); }
+  ~Refusal() { slot_.asking.fetch_sub(1); }
+  Refusal(const Refusal&) = delete;
+  Refusal& operator=(const Refusal&) = delete;
+
+ private:
+  Slot& slot_;
+};
+
+// Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back since before
+// it was asked: what this thread's pools let go another may have given back with a question of its own, and
+// then it is the daemon's. `seen`: of Slot::freed, as the refusal has seen it.
+bool ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
+  const std::atomic<uint32_t>& freed = s.slots[slot].freed;
+  for (int i = 1;; ++i) {
+    *seen = freed.load();
+    const Answer answer = grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes));
+    if (answer == Answer::kYes) return true;
+    if (beyond_limit(s, slot, bytes)) return false;  // waiting does not help
+    if (i == 1) reclaim_pools(slot);
+    if (take(s, slot, bytes)) return true;
+    if (answer != Answer::kNo || freed.load() == *seen) return false;
+    if (i == kMostQuestions || now_ms() >= deadline) return false;
+  }
+}
+
+// What others have under way is more than they will keep: a refusal waits for those that began before it.
+bool outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, uint32_t seen) {
+  Slot& ledger = s.slots[slot];
+  const uint64_t last = last_ticket(ledger);
+  if (own != nullptr) own->wait_begins();
+  bool taken = false;
+  const int64_t patience = deadline - now_ms();
+  for (int64_t i = 0; i < patience && !taken && under_way(ledger, last); ++i) {
+    sleep_ms(1);
+    taken = take(s, slot, bytes);
+  }
+  if (own != nullptr) own->wait_ends();
+  return taken || (ledger.freed.load() != seen && ask(s, slot, bytes, deadline, &seen));
+}
+
+}  // namespace
+
+// The page shows the charge before the driver takes the memory: a look of the daemon in between must
+// not find more memory than is said to be in use.
+bool reserve(int slot, int64_t bytes, Flight* own) {
+  State& s = state();
+  bool reserved = take(s, slot, bytes);
+  if (!reserved) {
+    ErrnoGuard guard;
+    const Refusal refusal(s.slots[slot]);
+    const int64_t deadline = now_ms() + kPatience;
+    uint32_t seen = 0;
+    reserved = ask(s, slot, bytes, deadline, &seen) ||
+               (!beyond_limit(s, slot, bytes) && outlast(s, slot, bytes, deadline, own, seen));
+  }
+  if (reserved) s.mirror(slot);
+  return reserved;
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,68 @@
+// Which handles and mappings of the program's own virtual memory (cuMemCreate and its family) are of memory that moves.
+//
+// The program gets a handle of ours, which no driver function ever sees, and maps it where it likes; each handle and mapping
+// is a reference in MemoryPart::vmm, as for all such memory. swap/virtual.h makes, maps and moves it. Any thread. Where nothing
+// moves nothing is found, at the price of a load.
+#pragma once
+
+#include "abi/cuda_abi.h"
+#include "interposer/account/swap_table.h"
+#include "interposer/memory/memory_part.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// No address and no small number, which is what the driver's own handles are.
+inline constexpr uint64_t kVirtualHandle = uint64_t{0xa70c} << 48;
+inline bool is_virtual(CUmemGenericAllocationHandle handle) {
+  return handle >> 48 == kVirtualHandle >> 48;
+}
+
+struct AddressRange {
+  uint64_t address;
+  uint64_t size;
+};
+
+// The mapping that an address lies in.
+struct VirtualFound {
+  AddressRange mapping;
+  uint64_t offset;  // in the memory
+  uint64_t access;  // as SwapCalls::allow takes it
+  uint64_t physical;
+  uint64_t home;
+  uint32_t traits;
+  int slot;
+};
+bool virtual_find(State& s, uint64_t address, VirtualFound* out);
+// The first address from `address` on that is mapped; `end`: none before that.
+uint64_t virtual_next(State& s, uint64_t address, uint64_t end);
+// Whether any of our mappings is in the range, or a part of one.
+bool virtual_any(State& s, const AddressRange& range);
+// Whether the range has a part of a mapping, and not all of it.
+bool virtual_cuts(State& s, const AddressRange& range);
+
+// False: not an address of ours.
+bool virtual_retain(State& s, uint64_t address, CUmemGenericAllocationHandle* out,
+                    CUresult* result);
+
+// With Vmm::mutex held: nothing refers to it any more; SwapTable::virtual_end ends what was so marked, without the lock.
+void virtual_mark_ended(Vmm& v, uint64_t id);
+
+// All that is mapped in the range; what is not ours by `rest(address, size)`.
+template <typename Rest>
+CUresult virtual_unmap_all(State& s, const AddressRange& range, Rest rest) {
+  if (virtual_cuts(s, range)) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t end = range.address + range.size;
+  for (uint64_t at = range.address; at < end;) {
+    VirtualFound found;
+    const bool ours = virtual_find(s, at, &found);
+    const uint64_t next = ours ? at + found.mapping.size : virtual_next(s, at, end);
+    const CUresult result = ours ? g_swap.virtual_unmap(s, found) : rest(at, next - at);
+    if (result != CUDA_SUCCESS) return result;
+    at = next;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gpurota::interposer

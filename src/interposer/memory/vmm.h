@@ -1,0 +1,51 @@
+// Memory of the virtual memory management family (cuMemCreate and its mappings).
+//
+// Physical memory lives until its last handle is released *and* its last mapping is gone; crediting it
+// at cuMemRelease would let create, map, release walk past the limit. Only memory on a GPU of the
+// lease is charged: host memory is not, and an imported handle is its exporter's.
+#pragma once
+
+#include "interposer/memory/memory_part.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+void vmm_created(State& s, uint64_t handle, uint64_t size, int slot);
+void vmm_imported(State& s, uint64_t handle);
+void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle);
+// A reference by handle appears: cuMemRetainAllocationHandle.
+void vmm_retained(State& s, uint64_t handle, uint64_t address);
+
+// The tables below add what is to be credited, those bytes whose last reference this was, to `credits`,
+// by slot.
+
+// In two steps around the driver's call, as the driver may give the handle's number out again at once.
+struct Released {
+  uint64_t physical;  // 0: not known
+};
+Released vmm_release_begins(State& s, uint64_t handle);
+void vmm_release_failed(State& s, uint64_t handle, const Released& released);
+void vmm_release_done(State& s, const Released& released, int64_t credits[GPUROTA_SLOTS]);
+
+// All mappings inside [ptr, ptr + size) are gone.
+void vmm_unmapped(State& s, uint64_t ptr, uint64_t size, int64_t credits[GPUROTA_SLOTS]);
+
+// Memory that something else holds on to (vmm_bindings.cpp). An owner is a multicast object, by its id,
+// or an array, by its handle.
+void vmm_multicast_created(State& s, uint64_t handle);
+uint64_t vmm_id(State& s, uint64_t handle);  // 0: not known
+void vmm_bound(State& s, uint64_t owner, uint64_t offset, uint64_t handle);
+// What is mapped inside [ptr, ptr + size).
+void vmm_bound_range(State& s, uint64_t owner, uint64_t offset, uint64_t ptr, uint64_t size);
+// What was bound to [offset, offset + size) of the owner, of `slot` only unless that is below zero.
+void vmm_unbound(State& s, uint64_t owner, uint64_t offset, uint64_t size, int slot,
+                 int64_t credits[GPUROTA_SLOTS]);
+void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]);
+// Forgets `id` if nothing refers to it any more. Under Vmm::mutex.
+void vmm_drop_if_dead(Vmm& v, uint64_t id, int64_t credits[GPUROTA_SLOTS]);
+
+// Puts credits back into the headroom.
+void put_all(const int64_t credits[GPUROTA_SLOTS]);
+
+}  // namespace gpurota::interposer

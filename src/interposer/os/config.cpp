@@ -1,0 +1,143 @@
+#include "interposer/os/config.h"
+
+#include "abi/env.h"
+#include "interposer/os/sys.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/auxv.h>
+
+unsigned char gpurota_mode = gpurota::interposer::kModeUnread;
+
+namespace gpurota::interposer {
+namespace {
+
+Config g_config;
+char g_marker[128] = {};  // what is there if leases are given
+std::atomic<uint32_t> g_reading{0};
+
+// Digits of `text`, all of them; false for anything else or more than 64 bits.
+bool parse_number(const char* text, uint64_t* out) {
+  if (*text == '\0') return false;
+  uint64_t value = 0;
+  for (; *text != '\0'; ++text) {
+    if (*text < '0' || *text > '9') return false;
+    const auto digit = static_cast<uint64_t>(*text - '0');
+    if (value > (UINT64_MAX - digit) / 10) return false;
+    value = value * 10 + digit;
+  }
+  *out = value;
+  return true;
+}
+
+bool copy_text(char* to, size_t room, const char* from) {
+  const size_t length = strlen(from);
+  if (length >= room) return false;
+  memcpy(to, from, length + 1);
+  return true;
+}
+
+void read_debug(const char* value) {
+  if (value == nullptr || *value == '\0' || strcmp(value, "0") == 0) return;
+  g_config.debug =
+      strcmp(value, "1") == 0 || copy_text(g_config.debug_path, sizeof(g_config.debug_path), value);
+}
+
+// "DIRECTORY/NAME", where a daemon for programs without a lease would be; false if it is too long.
+bool place_in_runtime_dir(char* out, size_t room, const char* name) {
+  const char* dir = secure_getenv(GPUROTA_ENV_RUNTIME_DIR);
+  if (dir == nullptr || *dir != '/') dir = GPUROTA_SYSTEM_RUNTIME_DIR;
+  const size_t length = strlen(dir);
+  if (length + 1 + strlen(name) >= room) return false;
+  memcpy(out, dir, length);
+  out[length] = '/';
+  return copy_text(out + length + 1, room - length - 1, name);
+}
+
+// Whether the site gives leases to programs that have none is looked at later: most programs never
+// use CUDA. Never for a program with more rights than its user.
+unsigned char read_without_lease() {
+  if (getauxval(AT_SECURE) != 0) return kModeInactive;
+  const bool known = place_in_runtime_dir(g_config.socket_path, sizeof(g_config.socket_path),
+                                          GPUROTA_TENANT_SOCKET_NAME) &&
+                     place_in_runtime_dir(g_marker, sizeof(g_marker), GPUROTA_AUTOMATIC_MARKER);
+  return known ? kModeUndecided : kModeInactive;
+}
+
+// A lease that cannot be read is still a lease: it is sent as 0, refused by the daemon, and so the
+// program gets no memory instead of all of it.
+unsigned char read_lease(const char* lease) {
+  if (*lease == 'L' || *lease == 'l') ++lease;
+  if (!parse_number(lease, &g_config.lease)) g_config.lease = 0;
+  const char* token = secure_getenv(GPUROTA_ENV_TOKEN);
+  if (token != nullptr && strlen(token) == GPUROTA_TOKEN_CHARS) {
+    memcpy(g_config.token, token, GPUROTA_TOKEN_CHARS);
+  }
+  const char* path = secure_getenv(GPUROTA_ENV_SOCKET);
+  if (path == nullptr || *path == '\0') return kModeInactive;  // whole GPUs
+  copy_text(g_config.socket_path, sizeof(g_config.socket_path), path);
+  return kModeActive;
+}
+
+unsigned char read_environment() {
+  read_debug(secure_getenv(GPUROTA_ENV_DEBUG));
+  const char* wait = secure_getenv(GPUROTA_ENV_WAIT_MS);
+  uint64_t wait_ms = 0;
+  if (wait != nullptr && parse_number(wait, &wait_ms)) {
+    constexpr uint64_t kHour = 3600 * uint64_t{1000};
+    g_config.wait_ms = static_cast<int64_t>(wait_ms < kHour ? wait_ms : kHour);
+  }
+  const char* lease = secure_getenv(GPUROTA_ENV_LEASE);
+  return lease == nullptr || *lease == '\0' ? read_without_lease() : read_lease(lease);
+}
+
+unsigned char mode() { return __atomic_load_n(&gpurota_mode, __ATOMIC_ACQUIRE); }
+
+void read_once() {
+  if (mode() != kModeUnread) return;
+  uint32_t nobody = 0;
+  if (g_reading.compare_exchange_strong(nobody, 1)) {
+    __atomic_store_n(&gpurota_mode, read_environment(), __ATOMIC_RELEASE);
+  }
+  ErrnoGuard guard;
+  while (mode() == kModeUnread) sleep_ms(1);
+}
+
+// The program has come to the driver.
+void decide() {
+  ErrnoGuard guard;
+  unsigned char undecided = kModeUndecided;
+  const bool given = ::syscall(SYS_faccessat, AT_FDCWD, g_marker, F_OK) == 0;
+  __atomic_compare_exchange_n(&gpurota_mode, &undecided, given ? kModeAutomatic : kModeInactive,
+                              false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+}  // namespace
+
+bool has_lease() {
+  read_once();
+  return mode() == kModeActive;
+}
+
+bool active() {
+  const unsigned char known = mode();
+  if (known == kModeActive) return true;
+  if (known == kModeInactive) return false;
+  read_once();
+  if (mode() == kModeUndecided) decide();
+  return mode() != kModeInactive;
+}
+
+void take_lease(uint64_t lease, const char (&token)[GPUROTA_TOKEN_CHARS]) {
+  g_config.lease = lease;
+  memcpy(g_config.token, token, sizeof(g_config.token));
+  __atomic_store_n(&gpurota_mode, kModeActive, __ATOMIC_RELEASE);
+}
+
+void go_without_lease() { __atomic_store_n(&gpurota_mode, kModeInactive, __ATOMIC_RELEASE); }
+
+const Config& config() { return g_config; }
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,13 @@
+// What is done when the library is loaded. Other libraries' constructors may come to the hooks before: nothing relies on it.
+#include "interposer/os/config.h"
+#include "interposer/os/socket.h"
+
+namespace gpurota::interposer {
+namespace {
+
+__attribute__((constructor)) void on_load() {
+  if (has_lease()) widen_descriptor_table();
+}
+
+}  // namespace
+}  // namespace gpurota::interposer

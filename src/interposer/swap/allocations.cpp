@@ -1,0 +1,55 @@
+#include "interposer/swap/allocations.h"
+
+#include "interposer/account/headroom.h"
+#include "interposer/gate/gated.h"
+#include "interposer/memory/linear.h"
+#include "interposer/os/debug.h"
+#include "interposer/swap/grants.h"
+#include "interposer/swap/grow.h"
+#include "interposer/swap/tenant.h"
+
+namespace gpurota::interposer {
+
+// Asked for as wired before it is given back as movable, so that it is counted all the time: for that moment twice.
+CUresult swap_wire(State& s, int slot, uint64_t address) {
+  SwapSpace& space = swap_of(s).devices[slot].space;
+  SwapBacking backing{};
+  if (!space.find_backing(address, &backing)) return CUDA_ERROR_INVALID_VALUE;
+  if (backing.hosted != 0) return refuse(slot, backing.hosted);
+  const uint64_t asked = backing.movable;
+  if (asked == 0) return CUDA_SUCCESS;
+  if (swap_grow(slot, GPUROTA_SWAP_WIRED, asked, nullptr) != Answer::kYes) {
+    return refuse(slot, asked);
+  }
+  uint64_t stays = 0;
+  bool passed = false;
+  {
+    const GatePass pass(GateClass::kResidency, nullptr, false);
+    passed = !pass.refused();
+    if (passed) stays = space.wire(address);
+  }
+  swap_shrink(slot, stays, 0, asked - stays);
+  GPUROTA_DEBUG("slot %d: %llu bytes that the program has given away do not move any more", slot,
+                static_cast<unsigned long long>(stays));
+  return passed ? CUDA_SUCCESS : kNotLet;
+}
+
+bool swap_find(State& s, uint64_t address, SwapFound* out) {
+  for (uint32_t slot = 0; slot < s.link.slot_count; ++slot) {
+    SwapDevice& device = swap_of(s).devices[slot];
+    FoundRange range{};
+    if (device.ready.load(std::memory_order_acquire) == 0) continue;
+    if (!device.space.find(address, &range)) continue;
+    if (!find_allocation(s, range.address, &out->allocation)) return false;  // freed, not ended
+    out->base = range.address;
+    return address < range.address + out->allocation.size;
+  }
+  return false;
+}
+
+bool swap_moves(State& s, uint64_t address) {
+  SwapFound found;
+  return swap_find(s, address, &found);
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,69 @@
+// Jobs and fillers as they outlive the daemon: the manifest, which nobody else writes. SQLite in production.
+//
+// Called on the state thread; each call is one transaction, which a kill -9 does not take once it has returned success; when
+// the loss of power does not either, ports/durability.h tells.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "base/result.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::ports {
+
+enum class ProgramKind { kJob, kFiller };
+inline const char* to_string(ProgramKind kind) {
+  return kind == ProgramKind::kJob ? "job" : "filler";
+}
+
+struct StoredProgram {
+  std::uint64_t id = 0;  // grows; of its kind never given twice
+  uid_t uid = 0;
+  std::string user;  // its name when the program was added
+  std::string spec;  // name, command, workdir, environment, …: a record of jobs/record.h
+  bool operator==(const StoredProgram&) const = default;
+};
+
+struct StoredJob : StoredProgram {
+  std::string state;    // a record of jobs/record.h
+  std::string boot_id;  // in which that is meant
+  bool operator==(const StoredJob&) const = default;
+};
+
+struct StoredFiller : StoredProgram {
+  std::vector<GpuUuid> gpus;  // that it may use; empty: all
+  std::optional<int> instances;
+  std::optional<SizeSpec> memory;
+  std::chrono::milliseconds idle_after{0};
+  std::chrono::milliseconds grace{0};
+  std::string state;            // active, paused, removed
+  std::vector<GpuUuid> places;  // where it has ever been: their positions number its runs
+  bool evicts = false;          // moved out and back, rather than ended, where that can be
+  std::vector<GpuUuid> out;     // of these it is moved out now
+  bool operator==(const StoredFiller&) const = default;
+};
+
+class ProgramStore {
+ public:
+  virtual ~ProgramStore() = default;
+
+  // In the order they were added.
+  virtual Result<std::vector<StoredJob>> load_jobs() = 0;
+  virtual Result<std::vector<StoredFiller>> load_fillers() = 0;
+  // Inserts or replaces.
+  virtual Result<void> save_job(const StoredJob& job) = 0;
+  virtual Result<void> save_jobs(const std::vector<StoredJob>& jobs) = 0;  // all or none
+  virtual Result<void> save_filler(const StoredFiller& filler) = 0;
+
+  virtual Result<void> remove_program(ProgramKind kind, std::uint64_t id) = 0;
+  virtual Result<std::uint64_t> next_program_id(ProgramKind kind) = 0;
+};
+
+}  // namespace gpurota::ports

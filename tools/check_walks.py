@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Holds the walks of ARCHITECTURE.md against the code. Runs as a test.
+
+    tools/check_walks.py [ROOT]      prints what is not true; exits 1 if anything is
+
+A walk is a table of steps: its number, the earlier step that it comes from ("–": from outside), a file, the function there, and
+what that step calls it by, or sends it. The function must be defined in the file, and both files must have that name: the step that
+it comes from as a call, if it is the function's. Every step
+comes from one before it and no file is there twice, so no walk has a way back; and none has more steps than WALKS says.
+"""
+
+import os
+import re
+import sys
+
+# Its heading in ARCHITECTURE.md: the most steps.
+WALKS = {"From `gpurota run` to an allocation": 15, "A switch of turns": 12}
+DOCUMENT = "ARCHITECTURE.md"
+STEP = re.compile(r"^\| (\d+) \| (\d+|–) \| `([^`]+)` \| `([\w:~]+)` \| (?:`(\w+)`|–) \|")
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def code_of(root, path):
+    """Without comments and includes: what is named there is not used."""
+    return re.sub(r"//[^\n]*|^\s*#\s*include[^\n]*", "", read(root, path), flags=re.MULTILINE)
+
+
+def defines(code, function):
+    return re.search(r"^[^\n;]*(?<![\w:~])%s\([^;{}]*\)[\w\s]*\{" % re.escape(function), code, re.MULTILINE)
+
+
+def steps_of(text, heading):
+    """The cells of each step below the heading, as text; None for a row that cannot be read."""
+    section = text.partition("### %s\n" % heading)[2].partition("\n#")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")][2:]
+    return [match.groups() if match else None for match in map(STEP.match, rows)]
+
+
+def check_step(root, codes, number, step):
+    """`codes`: of the steps before, by number."""
+    said, origin, path, function, name = step
+    if int(said) != number:
+        yield "is said to be step %s" % said
+    if not os.path.isfile(os.path.join(root, path)):
+        yield "%s is not there" % path
+        return
+    code = code_of(root, path)
+    if not defines(code, function):
+        yield "%s does not define %s" % (path, function)
+    if origin != "–" and int(origin) not in codes:
+        yield "comes from step %s, which is not before it" % origin
+    elif (origin == "–") != (name is None):
+        yield "says where it comes from, or by what, not both"
+    elif name is not None:
+        called = r"\(" if function.split("::")[-1] == name else r"(?!\w)"
+        for place, text, end in (("step " + origin, codes[int(origin)], called), (path, code, r"(?!\w)")):
+            if not re.search(r"(?<!\w)%s%s" % (re.escape(name), end), text):
+                yield "%s has no %s" % (place, name)
+    codes[number] = code
+
+
+def check_walk(root, text, heading, most):
+    steps = steps_of(text, heading)
+    if not 2 <= len(steps) <= most:
+        yield "%s: '%s' has %d steps, not 2 to %d" % (DOCUMENT, heading, len(steps), most)
+    codes, paths = {}, set()
+    for number, step in enumerate(steps, 1):
+        if step is None:
+            yield "%s: '%s', step %d: cannot be read" % (DOCUMENT, heading, number)
+            continue
+        if step[2] in paths:
+            yield "%s: '%s', step %d: %s is there twice" % (DOCUMENT, heading, number, step[2])
+        paths.add(step[2])
+        for problem in check_step(root, codes, number, step):
+            yield "%s: '%s', step %d: %s" % (DOCUMENT, heading, number, problem)
+
+
+def check_tree(root):
+    text = read(root, DOCUMENT)
+    return [problem for heading, most in WALKS.items() for problem in check_walk(root, text, heading, most)]
+
+
+def main(arguments):
+    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    problems = check_tree(root)
+    for problem in problems:
+        print(problem)
+    print("walks: %d, %d problems" % (len(WALKS), len(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
