@@ -41,7 +41,7 @@ ELSEWHERE = {
     "Jobs": ["jobs_change", "jobs_restore"],
     "Mover": ["changes", "copies"],
     "Residency": ["oversize"],
-    "SqliteStore": ["filler_store", "job_store", "queue_store", "sqlite_history"],
+    "SqliteStore": ["program_store", "queue_store", "sqlite_history"],
     "SwapSpace": ["aliases"],
     "TenantServer": ["tenant_grants", "tenant_turns"],
     "Turns": ["oversize", "turns_aside", "turns_choose", "turns_move", "turns_phases", "turns_room", "turns_view"],
