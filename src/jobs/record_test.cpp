@@ -68,7 +68,8 @@ TEST(Record, OfAnEarlierVersionIsRead) {
   EXPECT_EQ(spec->after, std::vector<std::string>{"db"});
   EXPECT_EQ(spec->output, Output::kFile);
   const auto state = decode_state(
-      "phase\0running\0failures\0002\0running_since_ns\000123000000000\0started_ms\0001700000000123\0"
+      "phase\0running\0failures\0002\0running_since_ns\000123000000000\0started_"
+      "ms\0001700000000123\0"
       "end_detail\0\0start_again\0000\0end\000- 5000 cannot-start 0 no a.out\0"s);
   ASSERT_TRUE(state) << state.error().message;
   EXPECT_EQ(state->phase, Phase::kRunning);

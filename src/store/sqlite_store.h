@@ -19,9 +19,7 @@
 
 namespace gpurota::store {
 
-class SqliteStore final : public ports::Store,
-                          public ports::History,
-                          public ports::ProgramStore {
+class SqliteStore final : public ports::Store, public ports::History, public ports::ProgramStore {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
   // wrote it; kDenied if others could write to it; kIo if the database is damaged, or there was one that is
