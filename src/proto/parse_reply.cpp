@@ -55,8 +55,8 @@ tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text) {
   return answer;
 }
 
-#define GPUROTA_INSTANTIATE(M) \
+#define GPUROTA_INSTANTIATE_PARSER(M) \
   template tl::expected<Answer<M>, WireError> parse_reply<M>(std::string_view);
-GPUROTA_FOR_EACH_METHOD(GPUROTA_INSTANTIATE)
+GPUROTA_FOR_EACH_METHOD(GPUROTA_INSTANTIATE_PARSER)
 
 }  // namespace gpurota::proto
