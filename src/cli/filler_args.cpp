@@ -5,7 +5,7 @@
 namespace gpurota::cli {
 namespace {
 
-const Vocabulary& vocabulary() {
+const Vocabulary& filler_vocabulary() {
   static const Vocabulary words{"filler", "fold --memory 88% -- ./fold"};
   return words;
 }
@@ -14,7 +14,7 @@ const Vocabulary& vocabulary() {
 
 Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   using Parsed = std::optional<FillerOptions>;
-  GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action(vocabulary(), words));
+  GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action(filler_vocabulary(), words));
   if (!action) return Parsed();
   FillerOptions filler;
   filler.action = *action;
@@ -22,7 +22,7 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   const auto dashes = add ? std::find(words.begin(), words.end(), "--") : words.end();
   if (dashes != words.end()) filler.command.assign(dashes + 1, words.end());
   Raw typed;
-  GPUROTA_TRY(parse_named(vocabulary(), Words(words.begin() + 1, dashes), typed, filler));
+  GPUROTA_TRY(parse_named(filler_vocabulary(), Words(words.begin() + 1, dashes), typed, filler));
   if (typed.help) return Parsed();
   filler.on_yield = typed.on_yield;
   GPUROTA_ASSIGN_OR_RETURN(filler.gpu_ids, split_ids(typed.gpu_ids));
@@ -30,8 +30,8 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   GPUROTA_ASSIGN_OR_RETURN(filler.instances, number_of("--instances", typed.instances, 1024));
   GPUROTA_ASSIGN_OR_RETURN(filler.idle_after, time_of("--idle-after", typed.idle_after));
   GPUROTA_ASSIGN_OR_RETURN(filler.grace, time_of("--grace", typed.grace));
-  if (add) GPUROTA_TRY(check_definition(vocabulary(), filler, false));
-  if (!add && filler.action != "list") GPUROTA_TRY(check_name(vocabulary(), filler));
+  if (add) GPUROTA_TRY(check_definition(filler_vocabulary(), filler, false));
+  if (!add && filler.action != "list") GPUROTA_TRY(check_name(filler_vocabulary(), filler));
   return Parsed(std::move(filler));
 }
 

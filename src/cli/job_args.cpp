@@ -11,7 +11,7 @@
 namespace gpurota::cli {
 namespace {
 
-const Vocabulary& vocabulary() {
+const Vocabulary& job_vocabulary() {
   static const Vocabulary words{"job", "web --memory 8G -- python serve.py"};
   return words;
 }
@@ -42,7 +42,7 @@ std::string name_of(const std::string& word) { return word.substr(0, word.find('
 
 Result<void> check_job(const JobOptions& job, bool dashes) {
   const bool update = job.action == "update";
-  GPUROTA_TRY(check_definition(vocabulary(), job, update));
+  GPUROTA_TRY(check_definition(job_vocabulary(), job, update));
   if (dashes && job.command.empty()) {
     return fail(Code::kInvalid, "there is no command after '--'");
   }
@@ -107,14 +107,14 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
 }  // namespace
 
 Result<std::optional<JobOptions>> parse_job(const Words& words) {
-  GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action(vocabulary(), words));
+  GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action(job_vocabulary(), words));
   if (!action) return std::optional<JobOptions>();
   const Words rest(words.begin() + 1, words.end());
   if (*action == "add" || *action == "update") return parse_definition(*action, rest);
   JobOptions job;
   job.action = *action;
   Raw typed;
-  GPUROTA_TRY(parse_named(vocabulary(), rest, typed, job));
+  GPUROTA_TRY(parse_named(job_vocabulary(), rest, typed, job));
   if (typed.help) return std::optional<JobOptions>();
   job.force = typed.force;
   job.secrets = typed.with_secrets;
@@ -122,7 +122,8 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   if (job.name.empty() && job.action == "apply") {
     return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
   }
-  if (job.action != "list" && job.action != "export") GPUROTA_TRY(check_name(vocabulary(), job));
+  if (job.action != "list" && job.action != "export")
+    GPUROTA_TRY(check_name(job_vocabulary(), job));
   return std::optional(std::move(job));
 }
 
