@@ -1,6 +1,7 @@
 #include "cli/command_parts.h"
 
 #include "base/fd.h"
+#include "base/read_all.h"
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/waiting.h"
@@ -71,16 +72,10 @@ Result<std::string> read_text(const std::string& path) {
     if (!opened) return fail_errno("cannot open " + display_text(path), errno);
   }
   const int fd = opened ? opened.get() : STDIN_FILENO;
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t count = ::read(fd, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_errno("cannot read " + display_text(path), errno);
-    if (count == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > kMostFile) return fail(Code::kLimit, display_text(path) + " is too long");
-  }
+  auto text = read_all(fd, kMostFile + 1);
+  if (!text) return fail_errno("cannot read " + display_text(path), errno);
+  if (text->size() > kMostFile) return fail(Code::kLimit, display_text(path) + " is too long");
+  return std::move(*text);
 }
 
 Result<std::vector<proto::Variable>> read_variables(const std::vector<std::string>& files,

@@ -34,8 +34,10 @@ constexpr std::size_t kMostOrdersBytes = std::size_t{16} << 20;
 Result<std::string> read_file(int directory, const char* name) {
   const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return fail_errno(std::string("cannot open ") + name, errno);
-  auto text = read_all(fd.get(), kMostOrdersBytes);
+  auto text = read_all(fd.get(), kMostOrdersBytes + 1);
   if (!text) return fail_errno(std::string("cannot read ") + name, errno);
+  if (text->size() > kMostOrdersBytes)
+    return fail(Code::kLimit, std::string(name) + " is too long");
   return std::move(*text);
 }
 

@@ -71,6 +71,14 @@ ContextInfo info_of(const ContextEntry& e) {
   return {e.context.load(), e.serial.load(), e.device, e.slot.load(), e.charged};
 }
 
+// Under the mutex. False: there is none.
+bool remove_entry(ContextEntry* e, ContextInfo* out) {
+  if (e == nullptr) return false;
+  *out = info_of(*e);
+  e->context.store(nullptr, std::memory_order_release);
+  return true;
+}
+
 // A tool's callback while the driver destroys the context: not learned anew, as it would be known for ever. What
 // is allocated in it is charged until it is freed. False: it is not being destroyed.
 bool place_aside(CUcontext context, Place* out) {
@@ -232,21 +240,13 @@ bool find_view(CUgreenCtx green, ContextInfo* out) {
 bool remove_view(CUgreenCtx green, ContextInfo* out) {
   State& s = state();
   Lock lock(s.contexts.mutex);
-  ContextEntry* e = find_view_entry(s, green);
-  if (e == nullptr) return false;
-  *out = info_of(*e);
-  e->context.store(nullptr, std::memory_order_release);
-  return true;
+  return remove_entry(find_view_entry(s, green), out);
 }
 
 bool remove_context(CUcontext context, ContextInfo* out) {
   State& s = state();
   Lock lock(s.contexts.mutex);
-  ContextEntry* e = find_entry(s, context);
-  if (e == nullptr) return false;
-  *out = info_of(*e);
-  e->context.store(nullptr, std::memory_order_release);
-  return true;
+  return remove_entry(find_entry(s, context), out);
 }
 
 int set_context_aside(CUcontext context, ContextInfo* out) {
