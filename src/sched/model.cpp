@@ -38,11 +38,13 @@ struct EventText {
            gpurota::to_string(e.hosted) + " in host memory";
   }
   std::string operator()(const Measured& e) const {
-    return at(e.tenant, e.gpu) + " holds " + gpurota::to_string(e.beside) + " beside";
+    return at(e.tenant, e.gpu) + " holds " + gpurota::to_string(e.beside) + " beside" +
+           (e.confirms ? ", and the rest is gone" : "");
   }
   std::string operator()(const Evicted& e) const {
     return at(e.tenant, e.gpu) + " evicted " + gpurota::to_string(e.bytes) + ", not " +
-           gpurota::to_string(e.returned) + (e.failed ? ", failed" : "");
+           gpurota::to_string(e.returned) + (e.failed ? ", failed" : "") +
+           (e.doubted ? ", as it says" : "");
   }
   std::string operator()(const Restored& e) const {
     return at(e.tenant, e.gpu) + " restored " + gpurota::to_string(e.bytes) + ", not " +

@@ -69,10 +69,11 @@ struct LeaseTerms {
 // hears of it again.
 struct TenantMemory {
   GpuUuid gpu;
-  Bytes movable;   // can be evicted; here or out
-  Bytes resident;  // the part of it that is in GPU memory now
-  Bytes wired;     // residue, and what cannot be moved
-  Bytes hosted{};  // of what its lease has in host memory for good
+  Bytes movable;      // can be evicted; here or out
+  Bytes resident;     // the part of it that is in GPU memory now
+  Bytes wired;        // residue, and what cannot be moved
+  Bytes hosted{};     // of what its lease has in host memory for good
+  Bytes lingering{};  // beside all that: it says that it is out, and that is not believed yet
   bool operator==(const TenantMemory&) const = default;
 };
 
@@ -126,6 +127,7 @@ struct Measured {
   TenantId tenant;
   GpuUuid gpu;
   Bytes beside;
+  bool confirms = false;  // what it moved out before and was doubted is gone, or in `beside`
 };
 // Since the last report; `returned` is what was ordered and will not be done (failed, or freed
 // meanwhile).
@@ -135,7 +137,8 @@ struct Evicted {
   Bytes bytes;
   Bytes returned;
   bool failed = false;
-  Bytes clean;  // of bytes: it did not have to be copied
+  Bytes clean;           // of bytes: it did not have to be copied
+  bool doubted = false;  // the room is nobody's until a Measured confirms it
 };
 struct Restored {
   TenantId tenant;
@@ -191,13 +194,14 @@ enum class Trouble {
   kMoveFailed,    // its eviction or restoring failed and was rolled back
   kNoRoom,        // it waits, as it no longer fits beside what nobody can move
   kOverCapacity,  // more is held than the GPU's capacity: counted by NVML, not asked for
+  kStillThere,    // it said that memory is out which NVML still counts
 };
 struct ReportTrouble {
   Trouble trouble = Trouble::kNotYielding;
   LeaseId lease;
   TenantId tenant;  // 0: the lease as a whole
   bool stop = false;
-  GpuUuid gpu;  // of kOverCapacity
+  GpuUuid gpu;  // of kOverCapacity and kStillThere
   bool operator==(const ReportTrouble&) const = default;
 };
 

@@ -54,6 +54,7 @@ void Residency::take_over(TenantId tenant, GpuSlot gpu, const TenantMemory& said
   holding.resident = std::min(said.resident, said.movable);
   holding.wired = said.wired;
   holding.hosted = said.hosted;
+  holding.lingering = said.lingering;
 }
 
 void Residency::remove(TenantId tenant) { tenants_.erase(tenant); }

@@ -26,9 +26,10 @@ struct Holding {
   // Asked for and admitted, and no room made for it yet.
   Bytes unbacked;        // of movable
   Bytes wired_unbacked;  // beside wired
-  Bytes lingering;       // of a dead process: not back yet, and soon to be
-  Bytes beside;          // wired, that it has not told of
-  Bytes hosted{};        // in host memory for good; of nothing above
+  Bytes
+      lingering;  // not back yet, and soon to be: of a dead process, or of one whose word is doubted
+  Bytes beside;   // wired, that it has not told of
+  Bytes hosted{};  // in host memory for good; of nothing above
 
   Bytes missing() const { return movable - resident - coming - unbacked; }
   Bytes out() const { return movable - resident - unbacked; }

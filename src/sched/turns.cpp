@@ -275,7 +275,9 @@ void Turns::on(const Shrink& event) {
 void Turns::on(const Measured& event) {
   const auto slot = memory_.slot_of(event.gpu);
   Holding* held = slot ? memory_.find(event.tenant, *slot).if_there() : nullptr;
-  if (held != nullptr && !tenants_.at(event.tenant).dead) held->beside = event.beside;
+  if (held == nullptr || tenants_.at(event.tenant).dead) return;
+  held->beside = event.beside;
+  if (event.confirms) held->lingering = Bytes();
 }
 
 void Turns::on(const Evicted& event) {
@@ -285,6 +287,7 @@ void Turns::on(const Evicted& event) {
   LeaseState& lease = *lease_of(event.tenant);
   const Bytes moved = std::min(event.bytes, held->resident);
   held->resident -= moved;
+  if (event.doubted) held->lingering += moved;
   held->leaving -= event.bytes + event.returned;
   GpuState& gpu = gpus_[slot->value];
   gpu.counts.evicted += moved;

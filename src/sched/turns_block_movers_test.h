@@ -82,6 +82,7 @@ class BlockMovers : protected Tenants {
         b->out = true;
         memory.resident -= size;
         memory.out += size;
+        if (plan_of(*t).doubted) memory.lingering += size;
         say(t, Evicted{t->id, plan_.gpus[g].uuid, size, {}, false});
         check_memory();
         if (b->freed) shrink(t, g, {}, size), memory.blocks.erase(b);

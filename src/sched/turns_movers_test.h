@@ -29,6 +29,7 @@ class Movers : protected BlockMovers {
         memory.evicting = false;
         memory.resident -= piece;
         memory.out += piece;
+        if (plan_of(*t).doubted) memory.lingering += piece;
         memory.to_evict -= piece;
         say(t, Evicted{t->id, plan_.gpus[g].uuid, piece, {}, false});
         check_memory();

@@ -185,6 +185,13 @@ Plan random_plan_with_blocks(unsigned seed, double seconds) {
   return plan;
 }
 
+Plan random_plan_with_doubts(unsigned seed, double seconds) {
+  Plan plan = random_plan_with_blocks(seed, seconds);
+  Dice dice(seed + 3'600'000'013u);
+  for (LeasePlan& lease : plan.leases) lease.doubted = dice.one_in(2);
+  return plan;
+}
+
 Plan random_plan_with_endless_stops(unsigned seed, double seconds) {
   Plan plan = random_plan_with_blocks(seed, seconds);
   Dice dice(seed + 1'700'000'009u);
@@ -332,7 +339,7 @@ std::string to_string(const Plan& plan) {
             (lease.terms.gpus.front().soft_limit ? ", soft limit" : "") +
             (lease.terms.gpus.front().oversize.is_zero() ? "" : ", oversize") +
             (lease.collective ? ", collective" : "") + (lease.captures ? ", captures" : "") +
-            (lease.churns ? ", churns" : "") + ", shape " +
+            (lease.churns ? ", churns" : "") + (lease.doubted ? ", doubted" : "") + ", shape " +
             std::to_string(static_cast<int>(lease.shape)) + "\n";
   }
   for (const ScriptLine& line : plan.script) {

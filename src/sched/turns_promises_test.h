@@ -27,7 +27,7 @@ class Promises : protected Progress {
       Bytes used;
       for (const auto& t : tenants_) {
         const GpuMemory& m = t->gpus[g];
-        used += m.resident + m.arriving + m.wired + m.beside;
+        used += m.resident + m.arriving + m.wired + m.beside + m.lingering;
         if (!t->dead) out += m.out;
       }
       check_used(g, used + outsiders_[g]);

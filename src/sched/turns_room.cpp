@@ -40,7 +40,7 @@ Wait Turns::hindrance(const LeaseState& lease, GpuSlot gpu) const {
   bool stopped = false;
   for (const auto& [id, tenant] : tenants_) {
     const Holding& h = memory_.at(id, gpu);
-    fixed += h.lingering;
+    if (tenant.dead) fixed += h.lingering;  // who lives is measured at once
     const Bytes here = h.resident + h.coming;
     if (tenant.lease == lease.terms.id || can_give(tenant) || here.is_zero()) continue;
     stays += here;
@@ -52,6 +52,12 @@ Wait Turns::hindrance(const LeaseState& lease, GpuSlot gpu) const {
     return stopped ? Wait::kHeldByStopped : Wait::kRetry;
   }
   return is_host_full(own, gpu) ? Wait::kNoHost : Wait::kNothing;
+}
+
+// Its room is free soon, whoever it is meant for.
+Bytes Turns::on_its_way_out(TenantId id, GpuSlot gpu) const {
+  const Holding& held = memory_.at(id, gpu);
+  return tenants_.at(id).dead ? held.leaving : held.leaving + held.lingering;
 }
 
 // Blocks move whole: what is ordered out may be up to one more.
@@ -66,8 +72,7 @@ bool Turns::is_host_full(const Holding& own, GpuSlot gpu) const {
   if (needed <= free) return false;
   if (!missing.is_zero() && free >= std::min(missing, settings_.piece)) return false;
   for (const auto& [id, tenant] : tenants_) {
-    const Holding& h = memory_.at(id, gpu);
-    if (!(h.coming + h.leaving).is_zero()) return false;
+    if (!(memory_.at(id, gpu).coming + on_its_way_out(id, gpu)).is_zero()) return false;
   }
   return may_go_out() < std::min(needed - free, settings_.piece);
 }

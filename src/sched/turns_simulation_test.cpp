@@ -73,6 +73,11 @@ TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
 // A daemon that starts without a GPU serves the others, and what is on that one it knows when it is back.
 TEST(TurnsSimulation, NorWhenGpusAreLostAndFoundAgain) { simulate_many(random_plan_with_losses); }
 
+// Who has lied once is measured before others get the room that it says it left.
+TEST(TurnsSimulation, NorWhenWhatSomebodySaysIsOutIsStillThere) {
+  simulate_many(random_plan_with_doubts);
+}
+
 // Blocks of any size move whole, and room that none fits in comes back.
 TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);

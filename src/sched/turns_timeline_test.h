@@ -24,6 +24,7 @@ struct GpuMemory {
   Bytes resident, out, wired;
   Bytes hosted;                // in host memory for good
   Bytes beside;                // taken without asking
+  Bytes lingering;             // said to be out, and there until somebody looks
   Blocks blocks;               // of resident and out, where it has such
   Bytes to_evict, to_restore;  // orders not carried out yet
   bool evicting = false;

@@ -89,7 +89,7 @@ class World : Promises {
       Bytes held = outsiders_[g];
       for (const auto& t : tenants_) {
         const GpuMemory& m = t->gpus[g];
-        if (!t->known) held += m.resident + m.arriving + m.wired + m.beside;
+        if (!t->known) held += m.resident + m.arriving + m.wired + m.beside + m.lingering;
       }
       turns_->set_outsiders(plan_.gpus[g].uuid, held);
     }
@@ -100,7 +100,8 @@ class World : Promises {
     for (std::size_t g = 0; g < t->gpus.size(); ++g) {
       const GpuMemory& m = t->gpus[g];
       event.memory.push_back(
-          {plan_.gpus[g].uuid, m.resident + m.out, m.resident, m.wired, m.hosted});
+          {plan_.gpus[g].uuid, m.resident + m.out, m.resident, m.wired, m.hosted, m.lingering});
+      if (!m.lingering.is_zero()) look_soon(t, g);
     }
     t->known = true;
     count_outsiders();
@@ -114,7 +115,27 @@ class World : Promises {
     for (const auto& [seq, growth] : t->growing) say_growth(t, seq, growth);
   }
 
-  void feed(const Event& event) override {
+  // Whether what it says is out has gone shows once it is at rest.
+  void look_soon(Tenant* t, std::size_t g) {
+    const long epoch = epoch_;
+    after(5e-3, [this, t, g, epoch] {
+      if (epoch != epoch_ || !t->known || t->dead) return;
+      const Holding& said =
+          turns_->residency().at(t->id, *turns_->residency().slot_of(plan_.gpus[g].uuid));
+      if (said.lingering.is_zero()) return;
+      if (!(said.leaving + said.coming).is_zero()) return look_soon(t, g);
+      t->gpus[g].lingering -= said.lingering;
+      feed(Measured{t->id, plan_.gpus[g].uuid, t->gpus[g].beside, true});
+    });
+  }
+
+  void feed(const Event& heard) override {
+    Event event = heard;
+    if (auto* const out = std::get_if<Evicted>(&event)) {
+      Tenant* const t = find(out->tenant);
+      out->doubted = t != nullptr && plan_of(*t).doubted;
+      if (out->doubted && !out->bytes.is_zero()) look_soon(t, gpu_index(out->gpu));
+    }
     note(sched::to_string(event));
     const auto* grow = std::get_if<Grow>(&event);
     const Residency before = grow != nullptr ? turns_->residency() : Residency();

@@ -34,6 +34,7 @@ struct LeasePlan {
   bool churns = false;      // frees and allocates
   bool captures =
       false;  // at times its work ends only once it has got the memory that it asks for meanwhile
+  bool doubted = false;  // what it says it moved out is there until somebody looks
   Shape shape = Shape::kAny;
   bool operator==(const LeasePlan&) const = default;
 };
@@ -104,7 +105,9 @@ Plan random_plan_with_asides(unsigned seed, double seconds);
 Plan random_plan_with_losses(unsigned seed, double seconds);
 // The same as the first, with memory in blocks as programs have it.
 Plan random_plan_with_blocks(unsigned seed, double seconds);
-// The same, with processes that are stopped for good, and a bound for that.
+// The same, with tenants whose memory has gone only when somebody looks, who are known for it.
+Plan random_plan_with_doubts(unsigned seed, double seconds);
+// As that with blocks, with processes that are stopped for good, and a bound for that.
 Plan random_plan_with_endless_stops(unsigned seed, double seconds);
 // The same as that with blocks, and what cannot be moved grows and shrinks without asking.
 Plan random_plan_with_outsiders(unsigned seed, double seconds);

@@ -188,5 +188,9 @@ for program in "$dist"/tests/driver/*_check; do
 done
 # What calls do to captures; on another driver than the stored one the cells that differ are told, in its .out.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
+believed() { # of honest programs nobody was taken for a liar
+  ! grep -c "is still there" "$results/gpurotad.log"
+}
+check believed believed
 echo "$failed failed"
 exit "$failed"

@@ -338,6 +338,93 @@ TEST_F(SwapTest, TheDeadAreCountedUntilTheDriverHasTheirMemory) {
   EXPECT_EQ(tenant.answered(seq)->status, GPUROTA_OK);
 }
 
+// One whose memory the driver counts wherever it says that it is.
+class LyingTest : public SwapTest {
+ protected:
+  LyingTest() {
+    EXPECT_EQ(liar.read_line(), "granted");
+    EXPECT_TRUE(honest.join(make_lease()));
+    honest.set_busy(true);
+    stays(true);
+  }
+  void stays(bool all) {
+    if (all) return daemon.probe.set_process(gpu(), liar.pid(), gib(16));
+    daemon.probe.remove_process(liar.pid());
+  }
+  bool looks(int more) {
+    const int seen = daemon.probe.samples_read();
+    return eventually([&] { return daemon.probe.samples_read() > seen + more; });
+  }
+  Bytes wired_of_liar() {
+    for (const proto::TurnLease& lease : turns().leases) {
+      if (lease.lease_id.value == lied_for) return lease.wired_bytes;
+    }
+    return {};
+  }
+
+  const std::uint64_t lied_for = make_lease();
+  Child liar{{SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(lied_for),
+              std::to_string(gib(16).count())}};
+  SwapClient honest{daemon.tenant_socket()};
+};
+
+TEST_F(LyingTest, WhoSaysThatMemoryIsOutWhichIsNotIsFoundOutAndTheOwnerTold) {
+  ASSERT_EQ(honest.grow(gib(16)), GPUROTA_OK) << "it is believed at first";
+  EXPECT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
+  const auto events = daemon.call(proto::Events{});
+  ASSERT_TRUE(events);
+  const auto told = std::find_if(events->events.begin(), events->events.end(), [](const auto& e) {
+    return e.type == proto::EventType::kTurnTrouble;
+  });
+  EXPECT_NE(told->message.find("is still there"), std::string::npos) << told->message;
+  EXPECT_EQ(told->lease_id, LeaseId{lied_for});
+  EXPECT_TRUE(eventually([&] { return wired_of_liar() >= gib(8); })) << "what is there counts";
+}
+
+TEST_F(LyingTest, AndFromThenOnNobodyGetsThatRoomBeforeALookConfirmsIt) {
+  ASSERT_EQ(honest.grow(gib(16)), GPUROTA_OK);
+  ASSERT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
+  stays(false);
+  int told = honest.turns();
+  EXPECT_TRUE(eventually([&] { return honest.turns() > told + 3; })) << "it moves, and turns go on";
+  const auto out = [&] { return honest.out() >= gib(8); };  // the other has its turn
+  ASSERT_TRUE(eventually(out));
+  stays(true);
+  ASSERT_TRUE(looks(2));
+  ASSERT_TRUE(eventually(out));
+  told = honest.turns();
+  ASSERT_TRUE(looks(20));
+  EXPECT_EQ(honest.turns(), told);
+  EXPECT_LE(honest.resident(), gib(8)) << "of 24, and the other's 16 are there";
+  stays(false);
+  EXPECT_TRUE(eventually([&] { return honest.turns() > told; }));
+}
+
+TEST_F(SwapTest, NorDoesConnectingAgainMakeALieGood) {
+  const std::uint64_t lied_for = make_lease();
+  SwapClient first(daemon.tenant_socket()), again(daemon.tenant_socket());
+  ASSERT_TRUE(first.join(lied_for));
+  ASSERT_EQ(first.grow(gib(16)), GPUROTA_OK);
+  daemon.probe.set_process(gpu(), ::getpid(), gib(16));
+  Child honest({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(make_lease()),
+                std::to_string(gib(16).count())});
+  ASSERT_EQ(honest.read_line(), "granted");
+  ASSERT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
+  daemon.probe.remove_process(::getpid());
+  first.set_busy(true);
+  ASSERT_TRUE(eventually([&] { return first.gate_open() && first.out().is_zero(); }));
+  daemon.probe.set_process(gpu(), ::getpid(), gib(16));
+  first.disconnect();
+  ASSERT_EQ(again.hello(lied_for), GPUROTA_OK);
+  again.here({gib(16), {}, {}});
+  const int seen = daemon.probe.samples_read();
+  EXPECT_TRUE(eventually([&] {
+    const proto::TurnGpu now = turns();
+    EXPECT_LE(now.used_bytes, now.capacity_bytes);
+    return daemon.probe.samples_read() > seen + 20;
+  }));
+}
+
 TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
   const std::uint64_t lease = make_lease(), other = make_lease();
   Child child({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(lease),

@@ -7,6 +7,16 @@ namespace {
 
 // What is held beside is believed when so many looks agree: 1 s at the default period.
 constexpr std::size_t kAgreeingLooks = 4;
+// What a program holds that it need not tell of (modules, local memory) is not taken for memory that did not move.
+constexpr Bytes kUntold = mib(256);
+constexpr Duration kDoubtLasts = std::chrono::hours(1);
+// One who comes as so many users has its oldest ones believed again.
+constexpr std::size_t kMostDoubted = 4096;
+
+// Whether so much more than it told is most of what it said is out.
+bool contradicts(Bytes more, Bytes said_out) {
+  return more >= std::max(Bytes(said_out.count() / 2), kUntold);
+}
 
 }  // namespace
 
@@ -43,19 +53,28 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
     if (taken >= tenant.died) memory.listed = listed;
     return;
   }
-  if (!tenant.here || !held) return;
+  if (!tenant.here) return;
   // Only while it is at rest: what is in motion is counted as if it were there already.
   const auto now = told(tenant, memory);
   if (!now || !memory.told_before) return;
-  const bool waits = memory.context_since && !memory.unmeasured.is_zero() && !memory.came_back;
-  if (waits && taken >= *memory.context_since) {
-    measure_context(tenant, memory, *held);
-    return;
-  }
   const Bytes told_most = std::max(*now, *memory.told_before);
   const Bytes contexts = memory.came_back ? memory.unmeasured : Bytes();
+  const bool waits = memory.context_since && !memory.unmeasured.is_zero() && !memory.came_back;
+  const bool is_doubted = expects_look(tenant, memory);
+  if (!is_doubted && listed && !held) return;  // the driver does not say how much
+  if (!is_doubted && held && waits && taken >= *memory.context_since) {
+    return measure_context(tenant, memory, *held);
+  }
+  // A process that is not listed holds nothing.
+  const Bytes unexplained = held.value_or(Bytes()) + contexts - told_most;
+  if (is_doubted) return confirm(tenant, memory, unexplained, taken);
+  check_claims(tenant, memory, unexplained, taken);
+  settle_beside(tenant, memory, unexplained);
+}
+
+void SwapMeasures::settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes unexplained) {
   std::deque<Bytes>& looks = memory.beside;
-  looks.push_back(*held + contexts - told_most);
+  looks.push_back(unexplained);
   if (looks.size() > kAgreeingLooks) looks.pop_front();
   if (looks.size() < kAgreeingLooks) return;
   // It goes on meanwhile: what it is just allocating is granted and not held yet.
@@ -69,6 +88,51 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   const Bytes most = *std::max_element(looks.begin(), looks.end());
   const Bytes settled = std::clamp(known, least, most);
   if (settled != known) turns_.feed(sched::Measured{tenant.id, memory.gpu, settled});
+}
+
+bool SwapMeasures::doubts(uid_t uid, TimePoint now) const {
+  const auto found = doubted_.find(uid);
+  return found != doubted_.end() && now < found->second;
+}
+
+bool SwapMeasures::expects_look(const SwapTenant& tenant, const SwapMemory& memory) const {
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  return books && !tenant.dead && !books->lingering.is_zero();
+}
+
+// Who has its turn has nothing out: looks between two of them count together.
+void SwapMeasures::check_claims(const SwapTenant& tenant, SwapMemory& memory, Bytes unexplained,
+                                TimePoint taken) {
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  if (!books || books->out().is_zero()) return;
+  const bool still_there = contradicts(unexplained - books->beside, books->out());
+  memory.contradicted = still_there ? memory.contradicted + 1 : 0;
+  if (memory.contradicted < kAgreeingLooks) return;
+  memory.contradicted = 0;
+  doubt(tenant, memory, taken);
+  turns_.feed(sched::Measured{tenant.id, memory.gpu, unexplained});
+}
+
+void SwapMeasures::confirm(const SwapTenant& tenant, SwapMemory& memory, Bytes unexplained,
+                           TimePoint taken) {
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  if (!books) return;
+  if (contradicts(unexplained - books->beside, books->lingering)) {
+    doubt(tenant, memory, taken);
+  }
+  memory.beside.clear();
+  turns_.feed(sched::Measured{tenant.id, memory.gpu, unexplained, true});
+}
+
+void SwapMeasures::doubt(const SwapTenant& tenant, const SwapMemory& memory, TimePoint now) {
+  std::erase_if(doubted_, [&](const auto& entry) { return entry.second <= now; });
+  if (doubted_.size() >= kMostDoubted) {
+    doubted_.erase(
+        std::min_element(doubted_.begin(), doubted_.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; }));
+  }
+  doubted_[tenant.uid] = now + kDoubtLasts;
+  turns_.report({sched::Trouble::kStillThere, tenant.lease, tenant.id, false, memory.gpu});
 }
 
 // A context was granted what one may take; this is what it takes. The program waits meanwhile.

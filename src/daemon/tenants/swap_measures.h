@@ -1,4 +1,8 @@
-// What the driver counts of tenants of swap leases, beside what they say: contexts, and memory held beside. State thread only.
+// What the driver counts of tenants of swap leases, beside what they say: contexts, memory held beside, and memory that they
+// say has moved out. State thread only.
+//
+// A tenant is believed at first: a look takes longer than a turn has time for. If looks at it at rest show that what it moved out is
+// still there, its user is doubted for an hour: whatever programs of this user say is out, nobody gets the room before a look.
 #pragma once
 
 #include "base/maybe.h"
@@ -6,7 +10,10 @@
 #include "daemon/tenants/turn_keeper.h"
 #include "lease/grant_book.h"
 
+#include <map>
 #include <optional>
+
+#include <sys/types.h>
 
 namespace gpurota::daemon {
 
@@ -17,6 +24,10 @@ class SwapMeasures {
 
   // What turns know of it there; nothing: nothing yet.
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
+  // The user has been caught; what is said to have moved is to be fed as doubted.
+  bool doubts(uid_t uid, TimePoint now) const;
+  // It has said that memory is out, which is doubted, and only a look can tell.
+  bool expects_look(const SwapTenant& tenant, const SwapMemory& memory) const;
   // A look at `gpu` is about to begin.
   void before_look(SwapTenant& tenant, const GpuUuid& gpu) const;
   // The look, which began when it was `taken`, is over.
@@ -24,11 +35,17 @@ class SwapMeasures {
 
  private:
   std::optional<Bytes> told(const SwapTenant& tenant, const SwapMemory& memory) const;
+  void settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes unexplained);
+  void check_claims(const SwapTenant& tenant, SwapMemory& memory, Bytes unexplained,
+                    TimePoint taken);
+  void confirm(const SwapTenant& tenant, SwapMemory& memory, Bytes unexplained, TimePoint taken);
+  void doubt(const SwapTenant& tenant, const SwapMemory& memory, TimePoint now);
   void measure_context(SwapTenant& tenant, SwapMemory& memory, Bytes held);
   void settle_contexts(SwapTenant& tenant, SwapMemory& memory, Bytes takes);
 
   TurnKeeper& turns_;
   lease::GrantBook& grants_;
+  std::map<uid_t, TimePoint> doubted_;  // until then
 };
 
 }  // namespace gpurota::daemon

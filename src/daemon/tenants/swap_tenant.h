@@ -36,6 +36,7 @@ struct SwapMemory {
   bool came_back = false;  // it says of contexts what it was once told
   std::optional<Bytes> told_before;  // before the look that is under way; empty: in motion
   std::deque<Bytes> beside;          // the last looks at it while it was at rest
+  std::size_t contradicted = 0;      // looks in a row, of those while memory of it was out
   bool listed = true;                // by the last look since it died
 
   // From now on it may move so much more.

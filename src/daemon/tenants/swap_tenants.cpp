@@ -120,8 +120,10 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
     // No more than its lease may have, or might before its limit was lowered, with what others of it have: a
     // lower limit bounds what comes next, and what of it is out must come back.
     sched::Holding others = parts_.turns.holding(tenant.lease, memory.gpu);
+    Bytes seen = parts_.turns.seen_of(tenant.pid, memory.gpu);
     if (const Tenant* old = find(event.replaces)) {
       if (const sched::Holding* was = measures_.holding(*old, memory).if_there()) {
+        seen = was->resident + was->wired + was->beside + was->lingering;
         others.movable -= was->movable;
         others.wired -= was->wired;
         others.hosted -= was->hosted;
@@ -136,7 +138,10 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
     const Bytes resident = std::min(Bytes(said.resident_bytes), movable);
     const Bytes hosted =
         std::min(Bytes(message.hosted_bytes[slot]), memory.oversize - others.hosted);
-    event.memory.push_back({memory.gpu, movable, resident, wired, hosted});
+    event.memory.push_back({memory.gpu, movable, resident, wired, hosted, {}});
+    if (measures_.doubts(tenant.uid, parts_.loop.now())) {
+      event.memory.back().lingering = seen - resident - wired;
+    }
     // What its contexts really take the last daemon knew, or would have heard in a message that was lost.
     const Bytes of_contexts = memory.contexts > 0 ? wired - memory.wired_before : Bytes();
     if (of_contexts.is_zero()) continue;
@@ -237,8 +242,10 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   if (tenant.moves()) tenant.moving = parts_.loop.now();
   if (message.direction == GPUROTA_SWAP_EVICT) {
     const Bytes clean(std::uint64_t{message.clean_pages} * GPUROTA_CLEAN_PAGE);
+    const bool doubted = measures_.doubts(tenant.uid, parts_.loop.now());
     parts_.turns.feed(sched::Evicted{tenant.id, memory.gpu, bytes, returned, message.failed != 0,
-                                     std::min(clean, bytes)});
+                                     std::min(clean, bytes), doubted});
+    if (doubted) parts_.samples.look_soon(memory.gpu);
   } else {
     parts_.turns.feed(sched::Restored{tenant.id, memory.gpu, bytes, returned, message.failed != 0});
   }
@@ -487,7 +494,8 @@ bool SwapTenants::expects_look(const GpuUuid& gpu) const {
     return std::any_of(entry.second->memory.begin(), entry.second->memory.end(),
                        [&](const Memory& memory) {
                          const bool context = memory.context_since && !memory.unmeasured.is_zero();
-                         return memory.gpu == gpu && (entry.second->dead || context);
+                         const bool doubted = measures_.expects_look(*entry.second, memory);
+                         return memory.gpu == gpu && (entry.second->dead || context || doubted);
                        });
   });
 }

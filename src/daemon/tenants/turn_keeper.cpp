@@ -207,6 +207,13 @@ void TurnKeeper::set_outsiders(const GpuUuid& gpu, Outsiders outsiders) {
   feed(sched::Tick{});
 }
 
+Bytes TurnKeeper::seen_of(pid_t pid, const GpuUuid& gpu) const {
+  const auto there = outsiders_.find(gpu);
+  if (there == outsiders_.end()) return {};
+  const auto held = there->second.of_leases.find(pid);
+  return held == there->second.of_leases.end() ? Bytes() : held->second;
+}
+
 void TurnKeeper::becomes_tenant(pid_t pid) {
   for (auto& [gpu, outsiders] : outsiders_) {
     if (outsiders.of_leases.erase(pid) != 0) turns_.set_outsiders(gpu, outsiders.all());
@@ -265,6 +272,12 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
           "programs hold more on {} than was granted; leases that take turns there have less room "
           "meanwhile (gpurota ps shows who holds what)",
           parts_.gpus.name_of(trouble.gpu));
+    case sched::Trouble::kStillThere:
+      return fmt::format(
+          "memory that {} of {} said it had moved out of {} is still there; for an hour, nobody "
+          "gets room that this user's "
+          "programs say they left before the driver confirms it (gpurota ps shows who holds what)",
+          process, lease, parts_.gpus.name_of(trouble.gpu));
   }
   return lease;
 }
@@ -286,7 +299,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
     event.uid = entry->lease.uid;
     parts_.owners.tell_owner(trouble.lease, message);
   }
-  if (trouble.trouble == sched::Trouble::kOverCapacity) event.gpu = trouble.gpu;
+  if (!trouble.gpu.value.empty()) event.gpu = trouble.gpu;
   if (pid > 0) event.pids = {pid};
   parts_.recorder.record(std::move(event));
   if (!trouble.stop || !entry) return;

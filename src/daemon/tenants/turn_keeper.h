@@ -91,6 +91,8 @@ class TurnKeeper final : public LeaseListener, public TurnNeeds {
     bool operator==(const Outsiders&) const = default;
   };
   void set_outsiders(const GpuUuid& gpu, Outsiders outsiders);
+  // Of that what a process has; zero for one that turns know.
+  Bytes seen_of(pid_t pid, const GpuUuid& gpu) const;
   // It is about to say what it has: the last look counts the same a second time. Before it is fed.
   void becomes_tenant(pid_t pid);
   void report(const sched::ReportTrouble& trouble);
