@@ -46,6 +46,11 @@ struct TenantState {
   bool asks() const { return waiting > 0 || !growth.empty(); }
 };
 
+// Of what it holds: its room is free soon, whoever it is meant for. The dead have their memory as long as they like.
+inline Bytes on_its_way_out(const TenantState& tenant, const Holding& held) {
+  return tenant.dead ? Bytes() : held.leaving + held.lingering;
+}
+
 // Letting submissions through while a closed lease does not drain.
 struct Letting {
   TimePoint since{};  // the close, or the last submission let through

@@ -163,7 +163,6 @@ class Turns {
   Wait hindrance(const LeaseState& lease) const;
   Wait hindrance(const LeaseState& lease, GpuSlot gpu) const;
   Bytes may_go_out() const;
-  Bytes on_its_way_out(TenantId id, GpuSlot gpu) const;
   bool is_host_full(const Holding& own, GpuSlot gpu) const;
   bool waits_for_memory(const LeaseState& lease) const;
   void watch_room(LeaseState& lease, Wait obstacle);

@@ -135,7 +135,7 @@ std::vector<TenantId> Turns::victims(GpuSlot gpu, bool entering_too) const {
 }
 
 void Turns::make_room(GpuSlot gpu, Bytes lacking, bool entering_too) {
-  for (const auto& [id, tenant] : tenants_) lacking -= on_its_way_out(id, gpu);
+  for (const auto& [id, tenant] : tenants_) lacking -= on_its_way_out(tenant, memory_.at(id, gpu));
   if (lacking.is_zero()) return;
   for (TenantId id : victims(gpu, entering_too)) {
     const Holding& held = memory_.at(id, gpu);

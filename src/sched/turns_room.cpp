@@ -54,12 +54,6 @@ Wait Turns::hindrance(const LeaseState& lease, GpuSlot gpu) const {
   return is_host_full(own, gpu) ? Wait::kNoHost : Wait::kNothing;
 }
 
-// Its room is free soon, whoever it is meant for.
-Bytes Turns::on_its_way_out(TenantId id, GpuSlot gpu) const {
-  const Holding& held = memory_.at(id, gpu);
-  return tenants_.at(id).dead ? held.leaving : held.leaving + held.lingering;
-}
-
 // Blocks move whole: what is ordered out may be up to one more.
 Bytes Turns::may_go_out() const { return memory_.host_for_moves() - settings_.piece; }
 
@@ -72,7 +66,8 @@ bool Turns::is_host_full(const Holding& own, GpuSlot gpu) const {
   if (needed <= free) return false;
   if (!missing.is_zero() && free >= std::min(missing, settings_.piece)) return false;
   for (const auto& [id, tenant] : tenants_) {
-    if (!(memory_.at(id, gpu).coming + on_its_way_out(id, gpu)).is_zero()) return false;
+    const Holding& h = memory_.at(id, gpu);
+    if (!(h.coming + on_its_way_out(tenant, h)).is_zero()) return false;
   }
   return may_go_out() < std::min(needed - free, settings_.piece);
 }

@@ -60,14 +60,14 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   const Bytes told_most = std::max(*now, *memory.told_before);
   const Bytes contexts = memory.came_back ? memory.unmeasured : Bytes();
   const bool waits = memory.context_since && !memory.unmeasured.is_zero() && !memory.came_back;
-  const bool is_doubted = expects_look(tenant, memory);
-  if (!is_doubted && listed && !held) return;  // the driver does not say how much
-  if (!is_doubted && held && waits && taken >= *memory.context_since) {
+  const bool doubted = is_doubted(tenant, memory);
+  if (!doubted && listed && !held) return;  // the driver does not say how much
+  if (!doubted && held && waits && taken >= *memory.context_since) {
     return measure_context(tenant, memory, *held);
   }
   // A process that is not listed holds nothing.
   const Bytes unexplained = held.value_or(Bytes()) + contexts - told_most;
-  if (is_doubted) return confirm(tenant, memory, unexplained, taken);
+  if (doubted) return confirm(tenant, memory, unexplained, taken);
   check_claims(tenant, memory, unexplained, taken);
   settle_beside(tenant, memory, unexplained);
 }
@@ -96,6 +96,11 @@ bool SwapMeasures::doubts(uid_t uid, TimePoint now) const {
 }
 
 bool SwapMeasures::expects_look(const SwapTenant& tenant, const SwapMemory& memory) const {
+  const bool context = memory.context_since && !memory.unmeasured.is_zero();
+  return tenant.dead || context || is_doubted(tenant, memory);
+}
+
+bool SwapMeasures::is_doubted(const SwapTenant& tenant, const SwapMemory& memory) const {
   const sched::Holding* books = holding(tenant, memory).if_there();
   return books && !tenant.dead && !books->lingering.is_zero();
 }

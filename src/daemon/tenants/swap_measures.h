@@ -26,7 +26,7 @@ class SwapMeasures {
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
   // The user has been caught; what is said to have moved is to be fed as doubted.
   bool doubts(uid_t uid, TimePoint now) const;
-  // It has said that memory is out, which is doubted, and only a look can tell.
+  // Only a look can tell: whether it is gone, what its context takes, or whether memory that it said is out has gone.
   bool expects_look(const SwapTenant& tenant, const SwapMemory& memory) const;
   // A look at `gpu` is about to begin.
   void before_look(SwapTenant& tenant, const GpuUuid& gpu) const;
@@ -35,6 +35,7 @@ class SwapMeasures {
 
  private:
   std::optional<Bytes> told(const SwapTenant& tenant, const SwapMemory& memory) const;
+  bool is_doubted(const SwapTenant& tenant, const SwapMemory& memory) const;
   void settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes unexplained);
   void check_claims(const SwapTenant& tenant, SwapMemory& memory, Bytes unexplained,
                     TimePoint taken);

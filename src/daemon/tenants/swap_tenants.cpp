@@ -384,9 +384,7 @@ void SwapTenants::on_lease_change(const Lease& lease) {
   for (const auto& [id, tenant] : tenants_) {
     if (tenant->lease != lease.id) continue;
     for (Memory& memory : tenant->memory) {
-      const LeaseGpu* share = lease.find_gpu(memory.gpu);
-      if (!share) continue;
-      memory.take_terms(*share);
+      if (const LeaseGpu* share = lease.find_gpu(memory.gpu)) memory.take_terms(*share);
     }
   }
   update_terms();
@@ -491,12 +489,10 @@ bool SwapTenants::has_dead(LeaseId lease) const {
 
 bool SwapTenants::expects_look(const GpuUuid& gpu) const {
   return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
-    return std::any_of(entry.second->memory.begin(), entry.second->memory.end(),
-                       [&](const Memory& memory) {
-                         const bool context = memory.context_since && !memory.unmeasured.is_zero();
-                         const bool doubted = measures_.expects_look(*entry.second, memory);
-                         return memory.gpu == gpu && (entry.second->dead || context || doubted);
-                       });
+    const Tenant& tenant = *entry.second;
+    return std::any_of(tenant.memory.begin(), tenant.memory.end(), [&](const Memory& memory) {
+      return memory.gpu == gpu && measures_.expects_look(tenant, memory);
+    });
   });
 }
 
