@@ -228,6 +228,7 @@ def general_help(line):
         for name in names:
             lines += aligned(name, line.commands[name]["short"], 12)
     lines += ["", "options of every command:"] + list(option_lines(line.every + line.alone, {}))
+    lines += list(exit_lines(line.table))
     lines += ["", "'gpurota COMMAND --help' explains a command; 'man gpurota' has the details.", ""]
     return "\n".join(lines + list(example_lines(line.table["examples"]))) + "\n"
 

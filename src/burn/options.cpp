@@ -33,6 +33,7 @@ Memory is filled with a pattern and checked repeatedly; results of the arithmeti
 with the correct ones, bit for bit. When the GPU runs short of memory, some is freed.
 
 exit status: 0 no errors   1 it could not run, or the GPU failed   3 errors were found
+             2 the command line is wrong
              128 + the signal, if one ended it before --for was over
 )";
 

@@ -118,7 +118,7 @@ Result<void> check_run_words(const Words& before, const Words& rest, bool dashes
 }
 
 Arguments finish(const Raw& raw, Command command) {
-  return {raw.runtime_dir, raw.verbose, std::move(command)};
+  return {raw.runtime_dir, raw.verbose, raw.quiet, std::move(command)};
 }
 
 Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
@@ -343,9 +343,7 @@ tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::strin
     arguments = fail(Code::kInvalid, "--runtime-dir: the directory has no name");
   }
   if (arguments) return std::move(*arguments);
-  const std::size_t at = command_at(words);
-  const bool run = at < words.size() && words[at] == "run";
-  return tl::unexpected(UsageError{arguments.error().message, run ? kExitRunFailed : kExitFailed});
+  return tl::unexpected(UsageError{arguments.error().message, kExitUsage});
 }
 
 }  // namespace gpurota::cli

@@ -76,7 +76,7 @@ TEST(RunArguments, AForgottenDashGetsTheCorrectedLine) {
   EXPECT_TRUE(says(refused({"-v", "run", "make"}), "gpurota -v run -- make"));
 }
 
-TEST(RunArguments, MistakesNameTheOptionAndUseRunsExitCode) {
+TEST(RunArguments, MistakesNameTheOptionAndAreUsageErrors) {
   for (const auto& [words, text] : std::vector<std::pair<Words, std::string>>{
            {{"run"}, "no command"},
            {{"run", "--memory", "8G", "--"}, "no command"},
@@ -93,7 +93,7 @@ TEST(RunArguments, MistakesNameTheOptionAndUseRunsExitCode) {
            {{"run", "--soft-limit", "1G", "--", "a"}, "--memory"}}) {
     const UsageError error = refused(words);
     EXPECT_TRUE(says(error, text)) << error.message;
-    EXPECT_EQ(error.exit_code, kExitRunFailed);
+    EXPECT_EQ(error.exit_code, kExitUsage);
   }
 }
 
@@ -129,7 +129,7 @@ TEST(Arguments, UpdateNeedsALeaseAndSomethingToChange) {
   EXPECT_EQ(update.note, "");
   EXPECT_TRUE(says(refused({"update", "--memory", "4G"}), "which lease"));
   EXPECT_TRUE(says(refused({"update", "L1"}), "nothing to change"));
-  EXPECT_EQ(refused({"update", "L1"}).exit_code, kExitFailed);
+  EXPECT_EQ(refused({"update", "L1"}).exit_code, kExitUsage);
 }
 
 TEST(Arguments, HelpWinsOverMistakesBehindIt) {
