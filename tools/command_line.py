@@ -119,6 +119,12 @@ class CommandLine:
                 raise Mistake("groups: %s must be there once" % name)
         used = {option.name for option in self.every + self.alone}
         used |= {option.name for command in self.parsed for option in command.options}
+        meanings = {}
+        for option in self.options.values():
+            meanings.setdefault(option.letter, []).append(option.name)
+        for letter, names in meanings.items():
+            if letter and len(names) > 1 and sorted(names) != sorted(self.table.get("letters", {}).get(letter, [])):
+                raise Mistake("options.%s: -%s is --%s elsewhere: a letter means the same in every command" % (names[1], letter, names[0]))
         idle = set(self.options) - used
         if idle:
             raise Mistake("options.%s: no command takes it" % sorted(idle)[0])
