@@ -136,11 +136,12 @@ def between(text, begin, end):
 
 
 def check_exit_codes(root):
-    """All of `run`, and the one of `reserve` on which scripts try again."""
+    """All of `run`, and those of `reserve`."""
     codes = dict(re.findall(r"int kExit(\w+) = (\d+);", read(root, "src/cli/exit_codes.h")))
     of_run = {code for name, code in codes.items() if name not in ("Ok", "Failed")}
+    of_reserve = {codes.get(name) for name in ("Usage", "NoGpu", "Cancelled")}
     told = [("src/cli/commands.toml", "[commands.run]", "[commands.", r"\[(\d+), ", of_run),
-            ("src/cli/commands.toml", "[commands.reserve]", "[commands.", r"\[(\d+), ", {codes.get("NoGpu")}),
+            ("src/cli/commands.toml", "[commands.reserve]", "[commands.", r"\[(\d+), ", of_reserve),
             ("man/gpurota.1.in", ".SH EXIT STATUS", ".SH ", r"^\.B (\d+)$", of_run)]
     for path, begin, end, form, there in told:
         known = set(re.findall(form, between(read(root, path), begin, end), re.MULTILINE))

@@ -119,6 +119,12 @@ class CommandLine:
                 raise Mistake("groups: %s must be there once" % name)
         used = {option.name for option in self.every + self.alone}
         used |= {option.name for command in self.parsed for option in command.options}
+        meanings = {}
+        for option in self.options.values():
+            meanings.setdefault(option.letter, []).append(option.name)
+        for letter, names in meanings.items():
+            if letter and len(names) > 1 and sorted(names) != sorted(self.table.get("letters", {}).get(letter, [])):
+                raise Mistake("options.%s: -%s is --%s elsewhere: a letter means the same in every command" % (names[1], letter, names[0]))
         idle = set(self.options) - used
         if idle:
             raise Mistake("options.%s: no command takes it" % sorted(idle)[0])
@@ -228,6 +234,7 @@ def general_help(line):
         for name in names:
             lines += aligned(name, line.commands[name]["short"], 12)
     lines += ["", "options of every command:"] + list(option_lines(line.every + line.alone, {}))
+    lines += list(exit_lines(line.table))
     lines += ["", "'gpurota COMMAND --help' explains a command; 'man gpurota' has the details.", ""]
     return "\n".join(lines + list(example_lines(line.table["examples"]))) + "\n"
 

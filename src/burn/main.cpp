@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   if (!options) {
     (void)std::fprintf(stderr, "gpurota burn: %s\n",
                        display_text(options.error().message, 600).c_str());
-    return burn::kExitFailed;
+    return burn::kExitUsage;
   }
   if (options->help) {
     return std::fputs(burn::help_text().data(), stdout) < 0 ? burn::kExitFailed : burn::kExitFine;

@@ -24,15 +24,16 @@ usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE] [--for TIME] [--hold] [--
 
   -i, --gpu-ids ID,…   which GPUs: index (PCI order, of those visible) or UUID (default: all)
   -m, --memory SIZE    of each GPU: 8G, 512M, 88% (default: 88%)
-      --for TIME       90s, 10m, 1h (default: until interrupted)
+  -d, --for TIME       90s, 10m, 1h (default: until interrupted)
       --hold           hold the memory, compute nothing
       --self-test      make one bit and one result wrong, and check that both are found
-      --json           one line of JSON at the end; the rest goes to standard error
+  -j, --json           one line of JSON at the end; the rest goes to standard error
 
 Memory is filled with a pattern and checked repeatedly; results of the arithmetic units are compared
 with the correct ones, bit for bit. When the GPU runs short of memory, some is freed.
 
 exit status: 0 no errors   1 it could not run, or the GPU failed   3 errors were found
+             2 the command line is wrong
              128 + the signal, if one ended it before --for was over
 )";
 
@@ -62,19 +63,19 @@ Result<void> add_ids(const std::string& text, std::vector<std::string>& ids) {
 bool* flag_of(Options& options, std::string_view name) {
   if (name == "--hold") return &options.hold;
   if (name == "--self-test") return &options.self_test;
-  if (name == "--json") return &options.json;
+  if (name == "--json" || name == "-j") return &options.json;
   if (name == "--help" || name == "-h") return &options.help;
   return nullptr;
 }
 
 bool takes_value(std::string_view name) {
   return name == "--gpu-ids" || name == "-i" || name == "--memory" || name == "-m" ||
-         name == "--for";
+         name == "--for" || name == "-d";
 }
 
 Result<void> set_value(Options& options, std::string_view name, const std::string& value) {
   if (name == "--gpu-ids" || name == "-i") return add_ids(value, options.gpu_ids);
-  if (name == "--for") {
+  if (name == "--for" || name == "-d") {
     GPUROTA_ASSIGN_OR_RETURN(options.duration, parse_duration(value));
     return {};
   }

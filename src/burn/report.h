@@ -42,7 +42,7 @@ std::string progress_line(const GpuReport& gpu, const Stats& before, bool hold);
 std::string summary_line(const GpuReport& gpu, bool hold);
 std::string json_line(const std::vector<GpuReport>& gpus, End end);
 
-inline constexpr int kExitFine = 0, kExitFailed = 1, kExitWrong = 3;
+inline constexpr int kExitFine = 0, kExitFailed = 1, kExitUsage = 2, kExitWrong = 3;
 // `signal`: that ended it before its time, or 0.
 int exit_code(const std::vector<GpuReport>& gpus, int signal);
 

@@ -27,6 +27,7 @@ Result<std::optional<Bytes>> threshold_of(const Raw& raw) {
   if (*raw.memory_threshold == "0") return std::optional(Bytes());
   const auto threshold = parse_bytes(*raw.memory_threshold);
   if (!threshold) return fail(Code::kInvalid, "--memory-threshold: " + threshold.error().message);
+  GPUROTA_TRY(check_amount("--memory-threshold", *raw.memory_threshold, *threshold));
   return std::optional(*threshold);
 }
 
@@ -118,7 +119,7 @@ Result<void> check_run_words(const Words& before, const Words& rest, bool dashes
 }
 
 Arguments finish(const Raw& raw, Command command) {
-  return {raw.runtime_dir, raw.verbose, std::move(command)};
+  return {raw.runtime_dir, raw.verbose, raw.quiet, std::move(command)};
 }
 
 Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
@@ -262,6 +263,7 @@ Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_
   if (raw.help) return finish(raw, HelpOptions{command});
   GPUROTA_ASSIGN_OR_RETURN(auto program, parse(Words(behind + 1, words.end())));
   if (!program) return finish(raw, HelpOptions{command});
+  raw.quiet = raw.quiet || program->quiet;
   return finish(raw, std::move(*program));
 }
 
@@ -278,26 +280,32 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
                     "; the options of a command come after its name:\n  gpurota run "
                     "--memory 8G -- python train.py");
   }
+  const std::string near = nearest_command(name);
+  const auto elsewhere = near.empty() ? commands_for(name) : std::vector<std::string_view>{near};
   Words line = {"gpurota"};
   line.insert(line.end(), before.begin(), before.end());
-  line.emplace_back("run");
-  if (name != "--") line.emplace_back("--");
-  line.insert(line.end(), begin, words.end());
-  std::string meant = nearest_command(name);
-  if (meant.empty()) meant = command_for(name);
-  return fail(
-      Code::kInvalid,
-      fmt::format("there is no command '{}'{}; to run a program on a GPU:\n  {}",
-                  display_text(name, 60),
-                  meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant), line_of(line)));
+  // With a '--' of its own it is no program, but something like 'run'.
+  const bool has_dashes = name != "--" && std::find(begin, words.end(), "--") != words.end();
+  line.push_back(near.empty() ? "run" : near);
+  if (near.empty() && !has_dashes && name != "--") line.emplace_back("--");
+  line.insert(line.end(), begin + (!near.empty() || has_dashes), words.end());
+  const std::string why = fmt::format("there is no command '{}'{}", display_text(name, 60),
+                                      did_you_mean(elsewhere, "'"));
+  if (!near.empty()) return fail(Code::kInvalid, why + "\n  " + line_of(line));
+  return fail(Code::kInvalid, fmt::format("{} {}o run a program on a GPU:\n  {}",
+                                          elsewhere.empty() ? why + ";" : why,
+                                          elsewhere.empty() ? 't' : 'T', line_of(line)));
 }
 
 Result<Arguments> parse_help(const Raw& raw, const std::string& topic) {
   if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});
   if (!topic.empty() && !is_command(topic)) {
-    return fail(Code::kInvalid, fmt::format("there is no command '{}' to explain ('gpurota --help' "
-                                            "lists them)",
-                                            display_text(topic, 60)));
+    const std::string near = nearest_command(topic);
+    const auto meant = near.empty() ? commands_for(topic) : std::vector<std::string_view>{near};
+    return fail(Code::kInvalid,
+                fmt::format("there is no command '{}' to explain{} ('gpurota --help' "
+                            "lists them)",
+                            display_text(topic, 60), did_you_mean(meant, "'")));
   }
   return finish(raw, HelpOptions{topic});
 }
@@ -343,9 +351,7 @@ tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::strin
     arguments = fail(Code::kInvalid, "--runtime-dir: the directory has no name");
   }
   if (arguments) return std::move(*arguments);
-  const std::size_t at = command_at(words);
-  const bool run = at < words.size() && words[at] == "run";
-  return tl::unexpected(UsageError{arguments.error().message, run ? kExitRunFailed : kExitFailed});
+  return tl::unexpected(UsageError{arguments.error().message, kExitUsage});
 }
 
 }  // namespace gpurota::cli

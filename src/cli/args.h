@@ -71,7 +71,7 @@ struct ReleaseOptions {
   std::vector<LeaseId> leases;
   std::vector<std::string> gpu_ids;
   bool all = false;
-  bool all_users = false;  // of these four exactly one is given, or none
+  bool all_users = false;  // of these four at most one is given; none: a reservation of the caller
   bool yes = false;        // do not ask
 };
 struct UpdateOptions {
@@ -130,6 +130,7 @@ using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, 
 struct Arguments {
   std::optional<std::string> runtime_dir;
   bool verbose = false;
+  bool quiet = false;
   Command command;
 };
 

@@ -76,7 +76,7 @@ TEST(RunArguments, AForgottenDashGetsTheCorrectedLine) {
   EXPECT_TRUE(says(refused({"-v", "run", "make"}), "gpurota -v run -- make"));
 }
 
-TEST(RunArguments, MistakesNameTheOptionAndUseRunsExitCode) {
+TEST(RunArguments, MistakesNameTheOptionAndAreUsageErrors) {
   for (const auto& [words, text] : std::vector<std::pair<Words, std::string>>{
            {{"run"}, "no command"},
            {{"run", "--memory", "8G", "--"}, "no command"},
@@ -93,7 +93,7 @@ TEST(RunArguments, MistakesNameTheOptionAndUseRunsExitCode) {
            {{"run", "--soft-limit", "1G", "--", "a"}, "--memory"}}) {
     const UsageError error = refused(words);
     EXPECT_TRUE(says(error, text)) << error.message;
-    EXPECT_EQ(error.exit_code, kExitRunFailed);
+    EXPECT_EQ(error.exit_code, kExitUsage);
   }
 }
 
@@ -129,7 +129,7 @@ TEST(Arguments, UpdateNeedsALeaseAndSomethingToChange) {
   EXPECT_EQ(update.note, "");
   EXPECT_TRUE(says(refused({"update", "--memory", "4G"}), "which lease"));
   EXPECT_TRUE(says(refused({"update", "L1"}), "nothing to change"));
-  EXPECT_EQ(refused({"update", "L1"}).exit_code, kExitFailed);
+  EXPECT_EQ(refused({"update", "L1"}).exit_code, kExitUsage);
 }
 
 TEST(Arguments, HelpWinsOverMistakesBehindIt) {
@@ -153,20 +153,97 @@ TEST(Arguments, AProgramInPlaceOfACommandIsShownHowToRun) {
 }
 
 TEST(Arguments, ASlipOfTheFingerIsAskedAbout) {
-  for (const auto& [word, meant] : std::vector<std::pair<std::string, std::string>>{
-           {"statsu", "status"}, {"STATUS", "status"}, {"Run", "run"}, {"relase", "release"}}) {
+  for (const auto& [word, meant] :
+       std::vector<std::pair<std::string, std::string>>{{"statsu", "status"},
+                                                        {"STATUS", "status"},
+                                                        {"Run", "run"},
+                                                        {"relase", "release"},
+                                                        {"que", "queue"},
+                                                        {"rn", "run"},
+                                                        {"jobs", "job"},
+                                                        {"stat", "status"},
+                                                        {"turn", "turns"}}) {
     EXPECT_TRUE(says(refused({word}), "did you mean '" + meant + "'")) << word;
   }
+  EXPECT_TRUE(says(refused({"help", "que"}), "did you mean 'queue'"));
   for (const char* program : {"ls", "make", "python", "./train"}) {
     EXPECT_FALSE(says(refused({program}), "did you mean")) << program;
   }
 }
 
+TEST(Arguments, TheCorrectedLineIsOneThatWorks) {
+  EXPECT_EQ(refused({"runn", "--", "true"}).message,
+            "there is no command 'runn': did you mean 'run'?\n  gpurota run -- true");
+  EXPECT_EQ(refused({"-v", "relase", "L1"}).message,
+            "there is no command 'relase': did you mean 'release'?\n  gpurota -v release L1");
+  EXPECT_TRUE(says(refused({"launch", "--memory", "8G", "--", "./a.out"}),
+                   "\n  gpurota run --memory 8G -- ./a.out"));
+}
+
+TEST(Arguments, AMistypedActionIsAskedAbout) {
+  for (const auto& [command, word, meant] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"job", "lst", "job list"},
+           {"job", "ls", "job list"},
+           {"job", "kill", "job stop"},
+           {"job", "rm", "job remove"},
+           {"filler", "kill", "filler pause"},
+           {"filler", "stop", "filler pause"},
+           {"filler", "remov", "filler remove"}}) {
+    EXPECT_TRUE(says(refused({command, word}), "did you mean '" + meant + "'")) << word;
+  }
+  EXPECT_TRUE(says(refused({"job", "frob"}), "use add, list"));
+}
+
+TEST(Arguments, AnOptionOfAJobIsAskedAboutToo) {
+  for (const char* action : {"add", "update"}) {
+    EXPECT_TRUE(says(refused({"job", action, "web", "--restrat", "always", "--", "true"}),
+                     "'--restrat': did you mean --restart?"));
+    EXPECT_TRUE(says(refused({"job", action, "web", "--memroy", "8G", "--", "true"}),
+                     "'--memroy': did you mean --memory?"));
+  }
+}
+
+TEST(Arguments, AmountsWithoutAUnitAreAskedAbout) {
+  for (const Words& words :
+       {Words{"run", "--memory", "8", "--", "a"}, Words{"reserve", "-m", "8"},
+        Words{"update", "L1", "--memory", "8"}, Words{"job", "add", "web", "-m", "8", "--", "a"},
+        Words{"filler", "add", "fold", "-m", "8", "--", "a"},
+        Words{"set", "--gpu-ids", "0", "--capacity", "8"}}) {
+    EXPECT_TRUE(says(refused(words), "'8' is less than 1 MiB: did you mean 8G?")) << words[0];
+  }
+  EXPECT_TRUE(says(refused({"status", "--memory-threshold", "1024"}), "did you mean 1024M?"));
+  EXPECT_TRUE(options_of<StatusOptions>({"status", "--memory-threshold", "0"}).memory_threshold);
+  EXPECT_EQ(options_of<RunOptions>({"run", "-m", "1048576", "--", "a"}).memory->bytes, mib(1));
+}
+
+TEST(Arguments, TheLettersOfCanhazgpuWork) {
+  const auto reserve =
+      options_of<ReserveOptions>({"reserve", "-g", "2", "-d", "2h", "-n", "demo", "-u", "carol"});
+  EXPECT_EQ(reserve.gpus, 2);
+  EXPECT_EQ(reserve.lasts, std::chrono::hours(2));
+  EXPECT_EQ(reserve.note, "demo");
+  EXPECT_EQ(reserve.as_name, "carol");
+  EXPECT_TRUE(options_of<StatusOptions>({"status", "-j"}).json);
+}
+
+TEST(Arguments, QuietMayStandAnywhere) {
+  EXPECT_TRUE(parsed({"-q", "release", "L1"}).quiet);
+  EXPECT_TRUE(parsed({"release", "L1", "--quiet"}).quiet);
+  EXPECT_TRUE(parsed({"job", "stop", "web", "-q"}).quiet);
+  EXPECT_TRUE(parsed({"job", "add", "web", "-q", "--", "true"}).quiet);
+  EXPECT_FALSE(parsed({"job", "add", "web", "--", "true", "-q"}).quiet);
+}
+
 TEST(Arguments, WhatOtherToolsCallItIsKnown) {
-  const std::vector<std::pair<std::string, std::string>> words = {{"proclist", "ps"},
-                                                                  {"allocate", "reserve"},
-                                                                  {"remove", "job remove"},
-                                                                  {"top", "status --watch"}};
+  const std::vector<std::pair<std::string, std::string>> words = {
+      {"proclist", "ps"},
+      {"allocate", "reserve"},
+      {"remove", "job remove"},
+      {"top", "status --watch"},
+      {"squeue", "queue"},
+      {"extend", "update LEASE --for TIME"},
+      {"kill", "release' or 'cancel"}};
   for (const auto& [word, here] : words) {
     EXPECT_TRUE(says(refused({word}), "did you mean '" + here + "'")) << word;
   }
@@ -182,8 +259,10 @@ TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
   EXPECT_TRUE(says(refused({"run", "--noblock", "--", "true"}), "did you mean --nonblock?"));
   EXPECT_TRUE(says(refused({"run", "--prio", "high", "--", "true"}), "did you mean --priority?"));
   EXPECT_TRUE(says(refused({"run", "--mem", "8G", "--", "true"}), "did you mean --memory?"));
-  // It begins --gpus and --gpu-ids.
-  EXPECT_FALSE(says(refused({"run", "--gpu", "2", "--", "true"}), "did you mean"));
+  EXPECT_TRUE(
+      says(refused({"run", "--gpu", "2", "--", "true"}), "did you mean --gpus or --gpu-ids?"));
+  EXPECT_TRUE(says(refused({"run", "--for", "2h", "--", "true"}), "did you mean --timeout?"));
+  EXPECT_TRUE(says(refused({"status", "-w"}), "did you mean --watch?"));
   EXPECT_FALSE(says(refused({"run", "--frob", "--", "true"}), "did you mean"));
 }
 

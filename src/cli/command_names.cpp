@@ -37,68 +37,197 @@ std::size_t slips(std::string_view a, std::string_view b) {
 }
 
 using Pair = std::pair<std::string_view, std::string_view>;
+using Names = std::vector<std::string_view>;
 
-// What GPUMan, GPU Slice, canhazgpu, nvshare and others call it.
-constexpr std::array<Pair, 13> kElsewhere = {{{"proclist", "ps"},
-                                              {"top", "status --watch"},
-                                              {"list", "status"},
-                                              {"allocate", "reserve"},
-                                              {"run-existing", "run --lease"},
-                                              {"start", "job start"},
-                                              {"stop", "job stop"},
-                                              {"restart", "job restart"},
-                                              {"remove", "job remove"},
-                                              {"logs", "job logs"},
-                                              {"config", "set"},
-                                              {"admin", "doctor"},
-                                              {"web", "gpurota-web"}}};
-constexpr std::array<Pair, 16> kOptionsElsewhere = {{{"--duration", "--for"},
-                                                     {"--ttl", "--for"},
-                                                     {"-d", "--for"},
-                                                     {"--user", "--as"},
-                                                     {"-u", "--as"},
-                                                     {"--tag", "--note"},
-                                                     {"-n", "--note"},
-                                                     {"-G", "--gpu-ids"},
-                                                     {"--device", "--gpu-ids"},
-                                                     {"--devices", "--gpu-ids"},
-                                                     {"--limit", "--memory"},
-                                                     {"-j", "--json"},
-                                                     {"--set-tq", "--quantum"},
-                                                     {"-T", "--quantum"},
-                                                     {"--anti-thrash", "--turns"},
-                                                     {"-S", "--turns"}}};
+// What GPUMan, GPU Slice, canhazgpu, nvshare, Slurm and others call it. A word may be there twice.
+constexpr auto kElsewhere = std::to_array<Pair>({{"proclist", "ps"},
+                                                 {"top", "status --watch"},
+                                                 {"list", "status"},
+                                                 {"show", "status"},
+                                                 {"info", "status"},
+                                                 {"nvidia-smi", "status"},
+                                                 {"sinfo", "status"},
+                                                 {"squeue", "queue"},
+                                                 {"allocate", "reserve"},
+                                                 {"salloc", "reserve"},
+                                                 {"book", "reserve"},
+                                                 {"lock", "reserve"},
+                                                 {"unlock", "release"},
+                                                 {"kill", "release"},
+                                                 {"kill", "cancel"},
+                                                 {"end", "release"},
+                                                 {"end", "cancel"},
+                                                 {"scancel", "cancel"},
+                                                 {"scancel", "release"},
+                                                 {"delete", "release"},
+                                                 {"delete", "job remove"},
+                                                 {"extend", "update LEASE --for TIME"},
+                                                 {"renew", "update LEASE --for TIME"},
+                                                 {"prolong", "update LEASE --for TIME"},
+                                                 {"scontrol", "update"},
+                                                 {"scontrol", "explain"},
+                                                 {"exec", "run"},
+                                                 {"srun", "run"},
+                                                 {"run-existing", "run --lease"},
+                                                 {"sbatch", "job add"},
+                                                 {"submit", "job add"},
+                                                 {"add", "job add"},
+                                                 {"start", "job start"},
+                                                 {"stop", "job stop"},
+                                                 {"restart", "job restart"},
+                                                 {"remove", "job remove"},
+                                                 {"logs", "job logs"},
+                                                 {"log", "events"},
+                                                 {"log", "job logs"},
+                                                 {"history", "events"},
+                                                 {"history", "report"},
+                                                 {"sacct", "report"},
+                                                 {"sreport", "report"},
+                                                 {"usage", "report"},
+                                                 {"pause", "filler pause"},
+                                                 {"resume", "filler resume"},
+                                                 {"config", "set"},
+                                                 {"check", "doctor"},
+                                                 {"admin", "doctor"},
+                                                 {"web", "gpurota-web"}});
+constexpr auto kActionsElsewhere = std::to_array<Pair>(
+    {{"ls", "list"},     {"ps", "list"},       {"status", "list"},  {"status", "show"},
+     {"info", "show"},   {"create", "add"},    {"new", "add"},      {"submit", "add"},
+     {"run", "add"},     {"run", "start"},     {"start", "resume"}, {"stop", "pause"},
+     {"pause", "stop"},  {"resume", "start"},  {"kill", "stop"},    {"kill", "pause"},
+     {"cancel", "stop"}, {"end", "stop"},      {"rm", "remove"},    {"delete", "remove"},
+     {"edit", "update"}, {"change", "update"}, {"set", "update"},   {"tail", "logs"},
+     {"output", "logs"}, {"import", "apply"},  {"dump", "export"}});
+constexpr auto kOptionsElsewhere = std::to_array<Pair>({{"--duration", "--for"},
+                                                        {"--ttl", "--for"},
+                                                        {"--time", "--for"},
+                                                        {"--time", "--timeout"},
+                                                        {"--timeout", "--for"},
+                                                        {"--for", "--timeout"},
+                                                        {"-t", "--for"},
+                                                        {"-d", "--days"},
+                                                        {"-d", "--timeout"},
+                                                        {"--user", "--as"},
+                                                        {"--tag", "--note"},
+                                                        {"--comment", "--note"},
+                                                        {"--job-name", "--note"},
+                                                        {"-J", "--note"},
+                                                        {"-G", "--gpu-ids"},
+                                                        {"--ids", "--gpu-ids"},
+                                                        {"--device", "--gpu-ids"},
+                                                        {"--devices", "--gpu-ids"},
+                                                        {"--gres", "--gpus"},
+                                                        {"--limit", "--memory"},
+                                                        {"--vram", "--memory"},
+                                                        {"--tail", "--lines"},
+                                                        {"--last", "--lines"},
+                                                        {"-f", "--force"},
+                                                        {"-s", "--short"},
+                                                        {"-w", "--watch"},
+                                                        {"--set-tq", "--quantum"},
+                                                        {"-T", "--quantum"},
+                                                        {"--anti-thrash", "--turns"},
+                                                        {"-S", "--turns"}});
 
 template <class Pairs>
-std::string_view find_in(const Pairs& pairs, std::string_view word) {
-  const auto at = std::find_if(pairs.begin(), pairs.end(),
-                               [word](const Pair& pair) { return pair.first == word; });
-  return at == pairs.end() ? std::string_view() : at->second;
+Names find_in(const Pairs& pairs, std::string_view word) {
+  Names found;
+  for (const Pair& pair : pairs) {
+    if (pair.first == word) found.push_back(pair.second);
+  }
+  return found;
+}
+
+bool is_one_of(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What other tools call it, of what there is here.
+template <class Pairs>
+Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& names) {
+  Names found = find_in(pairs, word);
+  std::erase_if(found, [&names](std::string_view name) { return !is_one_of(names, name); });
+  return found;
+}
+
+// So many slips may be in a name. In a short one each letter counts: "ls" is not "ps", but "rn" lacks a letter.
+std::size_t most_slips(std::string_view word, std::string_view name) {
+  const std::size_t letters = name.size() - std::min(name.find_first_not_of('-'), name.size());
+  if (letters < 4) return word.size() == name.size() ? 0 : 1;
+  return letters < 6 ? 1 : 2;
+}
+
+// Those with the fewest slips.
+Names nearest(std::string_view word, const Names& names) {
+  Names found;
+  std::size_t fewest = word.size() + 1;
+  for (const std::string_view name : names) {
+    const std::size_t count = slips(word, name);
+    if (count > most_slips(word, name) || count > fewest) continue;
+    if (count < fewest) found.clear();
+    fewest = count;
+    found.push_back(name);
+  }
+  return found;
+}
+
+// Those that it begins. "--mem" begins --memory, which begins --memory-threshold and is meant alone.
+Names begun_by(std::string_view word, const Names& names) {
+  Names found;
+  for (const std::string_view name : names) {
+    if (name.starts_with(word)) found.push_back(name);
+  }
+  const Names all = found;
+  std::erase_if(found, [&all](std::string_view name) {
+    return std::any_of(all.begin(), all.end(), [name](std::string_view other) {
+      return other != name && name.starts_with(other);
+    });
+  });
+  return found;
+}
+
+// A word that is meant for one of these; empty: for none, or for several.
+std::string_view nearest_word(std::string_view word, const Names& names) {
+  constexpr std::size_t kLongest = 16;
+  if (word.size() < 2 || word.size() > kLongest) return {};
+  const std::string low = lower(word);
+  if (const Names found = nearest(low, names); found.size() == 1) return found.front();
+  const Names begun = begun_by(low, names);
+  return begun.size() == 1 ? begun.front() : std::string_view();
 }
 
 }  // namespace
 
-std::string_view command_for(std::string_view word) { return find_in(kElsewhere, word); }
+std::vector<std::string_view> commands_for(std::string_view word) {
+  return find_in(kElsewhere, word);
+}
 
-std::string_view nearest_option(std::string_view option,
-                                const std::vector<std::string_view>& names) {
-  const std::string_view known = find_in(kOptionsElsewhere, option);
-  if (!known.empty() && std::find(names.begin(), names.end(), known) != names.end()) return known;
-  if (option.size() < 4 || option.size() > 24) return {};
-  std::string_view slip, begun;
-  int slipped = 0;
-  bool one_way = true;  // "--mem" begins --memory, which begins --memory-threshold
-  for (const std::string_view name : names) {
-    if (name.starts_with(option)) {
-      one_way = one_way && (name.starts_with(begun) || begun.starts_with(name));
-      if (begun.empty() || name.size() < begun.size()) begun = name;
-    } else if (slips(option, name) <= 2) {
-      slip = name;
-      ++slipped;
-    }
+std::vector<std::string_view> meant_actions(std::string_view word,
+                                            const std::vector<std::string_view>& actions) {
+  Names known = known_elsewhere(kActionsElsewhere, word, actions);
+  if (!known.empty()) return known;
+  const std::string_view near = nearest_word(word, actions);
+  return near.empty() ? Names() : Names{near};
+}
+
+std::vector<std::string_view> meant_options(std::string_view option,
+                                            const std::vector<std::string_view>& names) {
+  constexpr std::size_t kShortest = 4, kLongest = 24, kMost = 3;
+  Names known = known_elsewhere(kOptionsElsewhere, option, names);
+  if (!known.empty()) return known;
+  if (option.size() < kShortest || option.size() > kLongest) return {};
+  Names meant = begun_by(option, names);
+  if (meant.empty()) meant = nearest(option, names);
+  return meant.size() > kMost ? Names() : meant;
+}
+
+std::string did_you_mean(const std::vector<std::string_view>& meant, std::string_view quote) {
+  std::string text;
+  for (const std::string_view each : meant) {
+    text += text.empty() ? ": did you mean " : " or ";
+    text.append(quote).append(each).append(quote);
   }
-  if (!begun.empty()) return one_way ? begun : std::string_view();
-  return slipped == 1 ? slip : std::string_view();
+  return text.empty() ? text : text + "?";
 }
 
 bool is_command(std::string_view name) {
@@ -106,19 +235,11 @@ bool is_command(std::string_view name) {
 }
 
 std::string nearest_command(std::string_view word) {
-  if (word.size() > 16) return {};
-  const std::string low = lower(word);
-  std::string found;
+  Names names;
   for (const CommandRow& command : all_commands()) {
-    const std::string_view name = command.name;
-    if (name.find(' ') != std::string_view::npos) continue;
-    // In a short word each letter counts: "ls" is not "ps".
-    const std::size_t most = name.size() < 4 ? 0 : name.size() < 6 ? 1 : 2;
-    if (slips(low, name) > most) continue;
-    if (!found.empty()) return {};
-    found = name;
+    if (command.name.find(' ') == std::string_view::npos) names.push_back(command.name);
   }
-  return found;
+  return std::string(nearest_word(word, names));
 }
 
 }  // namespace gpurota::cli

@@ -10,13 +10,19 @@ namespace gpurota::cli {
 
 bool is_command(std::string_view name);
 
-// The command that `word` is a slip of the finger for; empty if there is none, or more than one.
+// The command that `word` is a slip of the finger for, or begins; empty if there is none, or more than one.
 std::string nearest_command(std::string_view word);
-// What does here what `word` does elsewhere: "ps" for "proclist"; empty: not known.
-std::string_view command_for(std::string_view word);
+// What does here what `word` does elsewhere: "ps" for "proclist"; may be several.
+std::vector<std::string_view> commands_for(std::string_view word);
 
-// The one of `names` ("--memory", …) that `option` was meant to be; empty if there is none, or more than one.
-std::string_view nearest_option(std::string_view option,
-                                const std::vector<std::string_view>& names);
+// The ones of `actions` ("list", …) that `word` was meant to be, by a slip or by what other tools call it.
+std::vector<std::string_view> meant_actions(std::string_view word,
+                                            const std::vector<std::string_view>& actions);
+// The ones of `names` ("--memory", …) that `option` was meant to be.
+std::vector<std::string_view> meant_options(std::string_view option,
+                                            const std::vector<std::string_view>& names);
+
+// ": did you mean 'release' or 'cancel'?", each within `quote`; empty if there is none.
+std::string did_you_mean(const std::vector<std::string_view>& meant, std::string_view quote);
 
 }  // namespace gpurota::cli

@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "cli/commands.h"
+#include "cli/done_text.h"
 #include "cli/output.h"
 #include "proto/codec.h"
 #include "proto/methods.h"
@@ -72,11 +73,12 @@ int list_programs(const Context& context, const ProgramOptions& options, const T
   return shown(options.json ? proto::document_json<Method>(*reply) : text(*reply));
 }
 
-// A call that has nothing to show.
+// ControlJob or ControlFiller; `what`: "job", "filler".
 template <class Method>
-int control_program(const Context& context, const Method& call) {
+int control_program(const Context& context, const Method& call, std::string_view what) {
   const auto reply = ask_daemon(context, call);
-  return reply ? 0 : failed(reply.error());
+  if (!reply) return failed(reply.error());
+  return done(context, controlled_text(what, call.action, call.name));
 }
 
 // All of a log, or its last lines. `see`: the command that shows the state of a program without output; null: say nothing of that.

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "base/text.h"
+#include "cli/done_text.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/status_view.h"
@@ -11,9 +12,6 @@
 #include "proto/service.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdio>
 
 #include <unistd.h>
 
@@ -27,42 +25,6 @@ Result<typename Method::Reply> ask(const Context& context, const Method& params)
   return connection.call(params);
 }
 
-std::string names_of(const std::vector<LeaseId>& leases) {
-  std::string names;
-  for (const LeaseId id : leases) names += (names.empty() ? "" : ", ") + to_string(id);
-  return names;
-}
-
-// Which lease could be meant by a `release` that names none.
-Error which_lease(const Context& context) {
-  Error error{Code::kInvalid, 0, "which lease? Give its id, --gpu-ids or --all"};
-  const auto status = ask(context, proto::Status{});
-  if (!status) return status.error();
-  std::string own;
-  for (const proto::Lease& lease : status->leases) {
-    if (lease.uid != ::geteuid()) continue;
-    own += "\n  gpurota release " + to_string(lease.lease_id);
-    if (lease.command) own += "   # " + display_command(*lease.command, 60);
-  }
-  error.message += own.empty() ? " (you have none)" : ":" + own;
-  return error;
-}
-
-// Whether an administrator really means everybody.
-bool confirm_all(client::Connection& connection) {
-  const auto status = connection.call(proto::Status{});
-  if (!status) return failed(status.error()) == kExitOk;
-  if (::isatty(STDIN_FILENO) == 0) {
-    complain(fmt::format("--all-users would end {} leases and their programs: give --yes too",
-                         status->leases.size()));
-    return false;
-  }
-  complain(fmt::format("end all {} leases, of every user, and their programs? [y/N]",
-                       status->leases.size()));
-  const int answer = std::getchar();
-  return answer == 'y' || answer == 'Y';
-}
-
 }  // namespace
 
 int failed(const Error& error) {
@@ -70,9 +32,20 @@ int failed(const Error& error) {
   return error.code == Code::kNoGpu ? kExitNoGpu : kExitFailed;
 }
 
+int misused(const Error& error) {
+  complain(display_lines(error.message));
+  return kExitUsage;
+}
+
 int shown(std::string_view text) {
   const auto printed = print(text);
   return printed ? kExitOk : failed(printed.error());
+}
+
+int done(const Context& context, std::string_view what) {
+  // What has happened has happened, also where nobody can read it.
+  if (!context.quiet) (void)print(fmt::format("{}\n", what));
+  return kExitOk;
 }
 
 int status(const Context& context, const StatusOptions& options) {
@@ -92,35 +65,6 @@ int ps(const Context& context, const PsOptions& options) {
   return shown(ps_text(*reply, terminal_look()));
 }
 
-int release(const Context& context, const ReleaseOptions& options) {
-  auto connection = context.connect();
-  if (!connection) return failed(connection.error());
-  std::vector<proto::Release> calls;
-  for (const LeaseId id : options.leases) calls.emplace_back().lease_id = id;
-  if (!options.gpu_ids.empty()) calls.emplace_back().gpu_ids = options.gpu_ids;
-  if (options.all) calls.emplace_back().all = true;
-  if (options.all_users) {
-    if (!options.yes && !confirm_all(*connection)) return kExitFailed;
-    calls.emplace_back().all_users = true;
-  }
-  const bool bare = calls.empty();
-  if (bare) calls.emplace_back().reservations = true;
-  int code = kExitOk;
-  for (const proto::Release& call : calls) {
-    const auto reply = connection->call(call);
-    if (!reply) {
-      code = failed(reply.error());
-    } else if (reply->lease_ids.empty() && bare) {
-      return failed(which_lease(context));
-    } else if (reply->lease_ids.empty()) {
-      complain("nothing to release: you have no such lease");
-    } else if (context.verbose) {
-      complain("ending " + names_of(reply->lease_ids));
-    }
-  }
-  return code;
-}
-
 int update(const Context& context, const UpdateOptions& options) {
   proto::Update call;
   call.lease_id = options.lease;
@@ -132,8 +76,7 @@ int update(const Context& context, const UpdateOptions& options) {
   call.quantum = options.quantum;
   const auto reply = ask(context, call);
   if (!reply) return failed(reply.error());
-  if (context.verbose) complain(lease_line(reply->lease));
-  return kExitOk;
+  return done(context, updated_text(reply->lease, now()));
 }
 
 int version(const Context& context, const VersionOptions& options) {
@@ -153,7 +96,8 @@ int version(const Context& context, const VersionOptions& options) {
 
 int reload(const Context& context) {
   const auto reply = ask(context, proto::Reload{});
-  return reply ? kExitOk : failed(reply.error());
+  if (!reply) return failed(reply.error());
+  return done(context, "the daemon has read its configuration again");
 }
 
 int complete(const Context& context, const CompleteOptions& options) {

@@ -14,6 +14,7 @@ namespace gpurota::cli {
 struct Context {
   std::optional<std::string> runtime_dir;
   bool verbose = false;
+  bool quiet = false;  // says nothing of what was done
 
   client::Location location() const { return client::locate(runtime_dir); }
   Result<client::Connection> connect() const { return client::connect(location()); }
@@ -48,7 +49,11 @@ int complete(const Context& context, const CompleteOptions& options);
 
 // Shows the error and gives the exit status for it (of commands other than run).
 int failed(const Error& error);
+// The same for a mistake on the command line that its parser did not see.
+int misused(const Error& error);
 // Shows a result; its exit status.
 int shown(std::string_view text);
+// Says on standard output, in a line or several, what a command has changed, unless it is to be quiet: kExitOk.
+int done(const Context& context, std::string_view what);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,5 @@
 // `gpurota filler`: asks the daemon, and shows what it says.
+#include "base/text.h"
 #include "cli/command_parts.h"
 #include "cli/filler_view.h"
 
@@ -22,8 +23,7 @@ int add(const Context& context, const FillerOptions& options) {
   if (!call) return failed(call.error());
   const auto reply = ask_daemon(context, *call);
   if (!reply) return failed(reply.error());
-  if (context.verbose) complain("added " + reply->filler.name);
-  return 0;
+  return done(context, "added filler " + display_text(reply->filler.name, 64));
 }
 
 int logs(const Context& context, const FillerOptions& options) {
@@ -43,7 +43,8 @@ int filler(const Context& context, const FillerOptions& options) {
     });
   }
   if (options.action == "logs") return logs(context, options);
-  return control_program(context, proto::ControlFiller{options.name, options.user, options.action});
+  return control_program(context, proto::ControlFiller{options.name, options.user, options.action},
+                         "filler");
 }
 
 }  // namespace gpurota::cli

@@ -46,7 +46,7 @@ TEST(FillerArgs, SaysWhatToWriteInstead) {
   EXPECT_THAT(refusal({"filler", "add", "fold"}), HasSubstr("after '--'"));
   EXPECT_THAT(refusal({"filler", "add", "--", "true"}), HasSubstr("name of the filler first"));
   EXPECT_THAT(refusal({"filler", "add", "fold", "./fold", "--", "x"}), HasSubstr("after '--'"));
-  EXPECT_THAT(refusal({"filler", "start", "fold"}), HasSubstr("pause, resume or remove"));
+  EXPECT_THAT(refusal({"filler", "start", "fold"}), HasSubstr("did you mean 'filler resume'?"));
   EXPECT_THAT(refusal({"filler", "pause"}), HasSubstr("which filler"));
   EXPECT_THAT(refusal({"filler", "add", "f", "--instances", "0", "--", "x"}),
               HasSubstr("--instances"));

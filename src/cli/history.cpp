@@ -74,9 +74,8 @@ Result<std::optional<client::Connection>> connect_again(const Context& context) 
   return std::optional<client::Connection>();
 }
 
-Result<void> stream_events(const Context& context, const EventsOptions& options) {
-  Stream stream;
-  proto::Events& call = stream.call;
+Result<proto::Events> events_call(const EventsOptions& options) {
+  proto::Events call;
   call.lease_id = options.lease;
   if (options.since) {
     GPUROTA_ASSIGN_OR_RETURN(call.since, parse_since("--since", *options.since, now()));
@@ -84,6 +83,12 @@ Result<void> stream_events(const Context& context, const EventsOptions& options)
     call.since = now();  // what comes, not what was
   }
   if (options.follow) call.follow = true;
+  return call;
+}
+
+Result<void> stream_events(const Context& context, const EventsOptions& options,
+                           const proto::Events& call) {
+  Stream stream{call};
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   for (;;) {
     auto read = read_stream(connection, options, stream);
@@ -124,13 +129,15 @@ Result<proto::Report> report_call(const ReportOptions& options) {
 }  // namespace
 
 int events(const Context& context, const EventsOptions& options) {
-  const auto done = stream_events(context, options);
-  return done ? kExitOk : failed(done.error());
+  const auto call = events_call(options);
+  if (!call) return misused(call.error());
+  const auto read = stream_events(context, options, *call);
+  return read ? kExitOk : failed(read.error());
 }
 
 int report(const Context& context, const ReportOptions& options) {
   const auto call = report_call(options);
-  if (!call) return failed(call.error());
+  if (!call) return misused(call.error());
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
   const auto reply = connection->call(*call);

@@ -1,4 +1,5 @@
 // `gpurota job`: asks the daemon, and shows what it says.
+#include "base/text.h"
 #include "cli/command_parts.h"
 #include "cli/job_update.h"
 #include "cli/job_view.h"
@@ -40,8 +41,7 @@ Result<proto::AddJob::Reply> add_job(const Context& context, const JobOptions& o
 int add(const Context& context, const JobOptions& options) {
   const auto reply = add_job(context, options);
   if (!reply) return failed(reply.error());
-  if (context.verbose) complain("added " + reply->job.name);
-  return 0;
+  return done(context, "added job " + display_text(reply->job.name, 64));
 }
 
 Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& options) {
@@ -90,10 +90,10 @@ int update(const Context& context, const JobOptions& options) {
     complain(fmt::format(
         "the change takes effect at the job's next start; to apply it now: gpurota job restart {}",
         options.name));
-  } else if (context.verbose) {
-    complain(on && change.now ? "the change is in effect" : "changed " + options.name);
+    return 0;
   }
-  return 0;
+  return done(context, "updated job " + display_text(options.name, 64) +
+                           (on && change.now ? "; the change is in effect" : ""));
 }
 
 int list(const Context& context, const JobOptions& options) {
@@ -114,7 +114,7 @@ int job(const Context& context, const JobOptions& options) {
   if (options.action == "apply") return job_apply(context, options);
   proto::ControlJob call{options.name, options.user, options.action, {}};
   if (options.force) call.force = true;
-  return control_program(context, call);
+  return control_program(context, call, "job");
 }
 
 }  // namespace gpurota::cli

@@ -102,9 +102,10 @@ int job_apply(const Context& context, const JobOptions& options) {
   if (!reply) return failed(reply.error());
   std::string text;
   for (const proto::JobChange& each : reply->changes) {
-    text += fmt::format("{} {}\n", each.change, display_text(each.name, 64));
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : "\n", each.change, display_text(each.name, 64));
   }
-  return shown(text);
+  return text.empty() ? 0 : done(context, text);
 }
 
 }  // namespace gpurota::cli

@@ -56,10 +56,24 @@ Result<void> check_job(const JobOptions& job, bool dashes) {
   return {};
 }
 
-// Whether the value of this option of `gpurota run` is the next word: that is no name of a job.
-bool has_value_behind(const std::string& word) {
-  Raw raw;
-  const std::vector<Option> known = options_of("run", raw);
+// Those of `gpurota run` and those of the action itself.
+std::vector<Option> options_of_definition(const std::string& action, Raw& raw) {
+  std::vector<Option> known = options_of("run", raw);
+  const std::vector<Option> own = action_options("job " + action, raw);
+  known.insert(known.end(), own.begin(), own.end());
+  return known;
+}
+
+Result<void> check_option(const std::vector<Option>& known, const std::string& word) {
+  const std::string name = name_of(word);
+  const bool there = std::any_of(known.begin(), known.end(),
+                                 [&name](const Option& each) { return each.name == name; });
+  if (there || !word.starts_with("--")) return {};
+  return no_such_option(known, word, name, "job");
+}
+
+// Whether the value of this option is the next word: that is no name of a job.
+bool has_value_behind(const std::vector<Option>& known, const std::string& word) {
   return std::any_of(known.begin(), known.end(), [&word](const Option& option) {
     const bool is_letter = word.size() == 2 && option.letter != '\0' && word[1] == option.letter;
     return option.takes_value() && (option.name == word || is_letter);
@@ -72,6 +86,8 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
   job.action = action;
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (dashes != words.end()) job.command.assign(dashes + 1, words.end());
+  Raw raw;
+  const std::vector<Option> known = options_of_definition(action, raw);
   Taker taker(Words(words.begin(), dashes));
   while (const std::string* word = taker.next()) {
     const std::string name = name_of(*word);
@@ -88,15 +104,18 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
     if (name == "--user" && one == nullptr) {
       return fail(Code::kInvalid, "a job belongs to whoever adds it: leave out --user");
     }
-    if (one != nullptr) {
+    if (name == "--quiet" || name == "-q") {
+      job.quiet = true;
+    } else if (one != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(*one, taker.value_of(*word));
     } else if (many != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(many->emplace_back(), taker.value_of(*word));
     } else if (job.name.empty() && !word->starts_with("-")) {
       job.name = *word;
     } else {
+      GPUROTA_TRY(check_option(known, *word));
       job.run_options.push_back(*word);
-      if (!has_value_behind(*word)) continue;
+      if (!has_value_behind(known, *word)) continue;
       if (const std::string* value = taker.next()) job.run_options.push_back(*value);
     }
   }

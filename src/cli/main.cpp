@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
     complain(arguments.error().message);
     return arguments.error().exit_code;
   }
-  const Context context{arguments->runtime_dir, arguments->verbose};
+  const Context context{arguments->runtime_dir, arguments->verbose, arguments->quiet};
   return std::visit(
       [&](const auto& options) {
         using Options = std::decay_t<decltype(options)>;

@@ -37,7 +37,7 @@ std::vector<Option> options_of_every_command(Raw& raw) {
 }
 
 std::vector<Option> action_options(std::string_view action, Raw& raw) {
-  std::vector<Option> options = {{'h', "--help", &raw.help}};
+  std::vector<Option> options = {{'h', "--help", &raw.help}, {'q', "--quiet", &raw.quiet}};
   if (const CommandRow* const row = find_command(action)) append(row->options, raw, options);
   return options;
 }
@@ -97,16 +97,23 @@ Result<void> OptionParser::parse_letters(const Words& words) {
   return {};
 }
 
+tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const std::string& word,
+                                     std::string_view name, const std::string& command) {
+  std::vector<std::string_view> names;
+  for (const Option& option : options) {
+    if (std::find(names.begin(), names.end(), option.name) == names.end()) {
+      names.push_back(option.name);
+    }
+  }
+  return fail(Code::kInvalid,
+              fmt::format("there is no option '{}'{} (see 'gpurota {}--help')",
+                          display_text(word, 60), did_you_mean(meant_options(name, names), ""),
+                          command.empty() ? "" : command + " "));
+}
+
 tl::unexpected<Error> OptionParser::no_such_option(const std::string& word,
                                                    std::string_view name) const {
-  std::vector<std::string_view> names;
-  for (const Option& option : options_) names.push_back(option.name);
-  const std::string_view meant = nearest_option(name, names);
-  return fail(
-      Code::kInvalid,
-      fmt::format("there is no option '{}'{} (see 'gpurota {}--help')", display_text(word, 60),
-                  meant.empty() ? "" : fmt::format(": did you mean {}?", meant),
-                  command_.empty() ? "" : command_ + " "));
+  return cli::no_such_option(options_, word, name, command_);
 }
 
 Result<void> OptionParser::take_value(const Option& option, const Words& words) {
@@ -127,11 +134,21 @@ Result<void> OptionParser::take_value(const Option& option, const Words& words) 
   return {};
 }
 
+Result<void> check_amount(const char* option, const std::string& text, Bytes amount) {
+  if (amount >= mib(1)) return {};
+  const std::string number = text.substr(0, text.find_first_not_of("0123456789"));
+  // A large number was thought of as MiB, as other tools have it.
+  const char* const unit = number.size() > 2 ? "M" : "G";
+  return fail(Code::kInvalid, fmt::format("{}: '{}' is less than 1 MiB: did you mean {}{}?", option,
+                                          display_text(text, 40), number, unit));
+}
+
 Result<std::optional<SizeSpec>> size_of(const char* option,
                                         const std::optional<std::string>& text) {
   if (!text) return std::optional<SizeSpec>();
   auto size = parse_size_spec(*text);
   if (!size) return fail(Code::kInvalid, fmt::format("{}: {}", option, size.error().message));
+  if (size->percent == 0) GPUROTA_TRY(check_amount(option, *text, size->bytes));
   return std::optional(*size);
 }
 

@@ -30,7 +30,7 @@ struct Option {
 // Those of a command of command_table.h ("run", "job list") and of every command, writing into `raw`; of an empty name
 // those that stand without a command. The rows' names outlive everything; `raw` must outlive the options.
 std::vector<Option> options_of(std::string_view command, Raw& raw);
-// Of an action ("job list") and --help: the options of every command stand before the command there.
+// Of an action ("job list"), --help and --quiet: the other options of every command stand before the command there.
 std::vector<Option> action_options(std::string_view action, Raw& raw);
 // Those of every command alone.
 std::vector<Option> options_of_every_command(Raw& raw);
@@ -57,7 +57,13 @@ class OptionParser {
   std::size_t at_ = 0;
 };
 
+// `word`, whose option is called `name`, is none of `options`: what it may have been meant for.
+tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const std::string& word,
+                                     std::string_view name, const std::string& command);
+
 // Values that several commands take.
+// Nobody means less than 1 MiB: a unit was forgotten.
+Result<void> check_amount(const char* option, const std::string& text, Bytes amount);
 Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text);
 Result<std::optional<int>> number_of(const char* option, const std::optional<std::string>& text,
                                      int most);

@@ -1,6 +1,7 @@
 #include "cli/program_args.h"
 
 #include "base/text.h"
+#include "cli/command_names.h"
 #include "cli/command_table.h"
 
 #include <fmt/format.h>
@@ -35,8 +36,16 @@ Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, co
   if (words.empty() || words[0] == "--help" || words[0] == "-h") return std::nullopt;
   const Words known = actions_of(vocabulary.what);
   if (std::find(known.begin(), known.end(), words[0]) != known.end()) return words[0];
-  return fail(Code::kInvalid, fmt::format("there is no command '{} {}': use {}", vocabulary.what,
-                                          display_text(words[0], 40), listed(known)));
+  std::vector<std::string> meant;
+  for (const std::string_view action :
+       meant_actions(words[0], std::vector<std::string_view>(known.begin(), known.end()))) {
+    meant.push_back(fmt::format("{} {}", vocabulary.what, action));
+  }
+  const std::string why =
+      fmt::format("there is no command '{} {}'", vocabulary.what, display_text(words[0], 40));
+  if (meant.empty()) return fail(Code::kInvalid, fmt::format("{}: use {}", why, listed(known)));
+  return fail(Code::kInvalid,
+              why + did_you_mean(std::vector<std::string_view>(meant.begin(), meant.end()), "'"));
 }
 
 Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
@@ -48,6 +57,7 @@ Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& 
   GPUROTA_ASSIGN_OR_RETURN(program.lines, number_of("--lines", typed.lines, 10'000'000));
   program.user = typed.user;
   program.json = typed.json;
+  program.quiet = typed.quiet;
   program.workdir = typed.workdir;
   program.variables = typed.env;
   program.variable_files = typed.env_file;

@@ -16,6 +16,7 @@ struct ProgramOptions {
   std::string name;  // empty: all
   std::optional<std::string> user;
   bool json = false;
+  bool quiet = false;        // said behind the action
   std::optional<int> lines;  // of logs
   // Of a definition:
   std::vector<std::string> command;

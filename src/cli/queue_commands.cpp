@@ -1,6 +1,7 @@
 // reserve, queue, cancel, explain, drain and undrain.
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/done_text.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/queue_text.h"
@@ -16,16 +17,13 @@
 namespace gpurota::cli {
 namespace {
 
-// Tells one by one; the exit status is that of the last error.
+// `what`: what it has done then.
 template <class Method>
-int call_each(const Context& context, const std::vector<Method>& calls) {
+int call_once(const Context& context, const Method& call, const std::string& what) {
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
-  int code = kExitOk;
-  for (const Method& call : calls) {
-    if (const auto reply = connection->call(call); !reply) code = failed(reply.error());
-  }
-  return code;
+  const auto reply = connection->call(call);
+  return reply ? done(context, what) : failed(reply.error());
 }
 
 }  // namespace
@@ -34,8 +32,9 @@ int reserve(const Context& context, const ReserveOptions& options) {
   const client::Location location = context.location();
   auto connection = client::connect(location);
   if (!connection) return failed(connection.error());
-  const auto reply = obtain(location, *connection, {options, "reservation", {}, options.take_over});
-  if (!reply) return failed(reply.error());
+  const auto reply =
+      obtain(location, *connection, {options, "reservation", {}, options.take_over, context.quiet});
+  if (!reply) return shown_without_lease(reply.error(), kExitFailed);
   if (reply->preload) {
     const auto usable = check_preload(*reply->preload);
     if (!usable) complain(display_lines(usable.error().message));
@@ -44,7 +43,7 @@ int reserve(const Context& context, const ReserveOptions& options) {
     complain("warning: " + warning);
   }
   if (options.is_short) return shown(short_text(reply->lease));
-  complain(reservation_text(reply->lease, now()));
+  if (!context.quiet) complain(reservation_text(reply->lease, now()));
   return shown(export_text(*reply));
 }
 
@@ -57,10 +56,22 @@ int queue(const Context& context, const QueueOptions& options) {
   return shown(queue_text(*reply, {terminal_width(), wants_colour()}, now()));
 }
 
+// One by one; the exit status is that of the last error.
 int cancel(const Context& context, const CancelOptions& options) {
-  std::vector<proto::Cancel> calls;
-  for (const RequestId id : options.requests) calls.push_back({id});
-  return call_each(context, calls);
+  auto connection = context.connect();
+  if (!connection) return failed(connection.error());
+  int code = kExitOk;
+  std::string cancelled;
+  for (const RequestId id : options.requests) {
+    const auto reply = connection->call(proto::Cancel{id});
+    if (!reply) {
+      code = failed(reply.error());
+    } else {
+      cancelled += (cancelled.empty() ? "cancelled " : ", ") + to_string(id);
+    }
+  }
+  if (!cancelled.empty()) (void)done(context, cancelled);
+  return code;
 }
 
 int explain(const Context& context, const ExplainOptions& options) {
@@ -78,10 +89,12 @@ int explain(const Context& context, const ExplainOptions& options) {
 }
 
 int drain(const Context& context, const DrainOptions& options) {
-  if (options.drain) {
-    return call_each<proto::Drain>(context, {{options.gpu_ids, options.reason}});
+  const std::string gpus = gpus_text(options.gpu_ids);
+  if (!options.drain) {
+    return call_once(context, proto::Undrain{options.gpu_ids}, "back in service: " + gpus);
   }
-  return call_each<proto::Undrain>(context, {{options.gpu_ids}});
+  return call_once(context, proto::Drain{options.gpu_ids, options.reason},
+                   fmt::format("out of service: {}; current leases continue", gpus));
 }
 
 }  // namespace gpurota::cli

@@ -110,7 +110,7 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
 }
 
 TEST(QueueArguments, AreReadAndMistakesAreExplained) {
-  const auto reserve = parse_arguments({"reserve", "-g", "2", "--for", "4h", "--force", "-s"});
+  const auto reserve = parse_arguments({"reserve", "-g", "2", "--for", "4h", "--force", "--short"});
   ASSERT_TRUE(reserve) << reserve.error().message;
   const auto& options = std::get<ReserveOptions>(reserve->command);
   EXPECT_EQ(options.gpus, 2);

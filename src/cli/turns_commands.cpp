@@ -1,6 +1,6 @@
 // turns and set.
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
+#include "cli/done_text.h"
 #include "cli/output.h"
 #include "cli/turns_text.h"
 #include "proto/codec.h"
@@ -28,7 +28,7 @@ int set(const Context& context, const SetOptions& options) {
   call.turns = options.turns;
   if (options.reset) call.reset = true;
   const auto reply = connection->call(call);
-  return reply ? kExitOk : failed(reply.error());
+  return reply ? done(context, set_text(options)) : failed(reply.error());
 }
 
 }  // namespace gpurota::cli

@@ -1,6 +1,8 @@
 #include "cli/waiting.h"
 
 #include "base/text.h"
+#include "cli/done_text.h"
+#include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/time_text.h"
 #include "proto/codec.h"
@@ -13,6 +15,7 @@
 #include <thread>
 
 #include <poll.h>
+#include <unistd.h>
 
 namespace gpurota::cli {
 namespace {
@@ -77,12 +80,22 @@ Result<proto::Acquire::Reply> acquire(client::Connection& connection,
 class Waiter {
  public:
   Waiter(const client::Location& location, client::Connection& connection, proto::Enqueue request,
-         std::optional<std::chrono::seconds> longest)
-      : location_(location), connection_(connection), request_(std::move(request)) {
-    if (longest) {
-      longest_ = *longest;
-      until_ = Clock::now() + *longest;
+         const Wanted& wanted)
+      : location_(location),
+        connection_(connection),
+        request_(std::move(request)),
+        wanted_(wanted) {
+    if (wanted.wishes.wait) {
+      longest_ = *wanted.wishes.wait;
+      until_ = begun_ + longest_;
     }
+  }
+
+  bool cancelled() const { return cancelled_; }
+  // Nothing: it did not have to wait.
+  std::optional<std::chrono::seconds> waited() const {
+    if (!waiting_) return std::nullopt;
+    return std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun_);
   }
 
   Result<proto::Acquire::Reply> wait() {
@@ -95,7 +108,10 @@ class Waiter {
         GPUROTA_TRY(come_back());
         continue;
       }
-      if (!answer) return tl::unexpected(answer.error());
+      if (!answer) {
+        cancelled_ = waiting_ && answer.error().code == Code::kNotFound;
+        return tl::unexpected(answer.error());
+      }
       if (*answer) {
         proto::Enqueue::Reply& reply = (*answer)->reply;
         if (reply.lease) return taken(reply);
@@ -124,12 +140,24 @@ class Waiter {
   }
 
   void show(const proto::Request& request) {
+    if (!waiting_) show_own_reservation(request);
     waiting_ = true;
     std::string text = waiting_text(request, now());
     if (text == shown_) return;
     shown_ = text;
     reason_ = request.reason;
-    complain("waiting as " + text);
+    if (!wanted_.quiet) complain("waiting as " + text);
+  }
+
+  // A reservation of one's own is used by naming it.
+  void show_own_reservation(const proto::Request& request) const {
+    if (wanted_.quiet || request.kind != proto::LeaseKind::kRun) return;
+    auto connection = client::connect(location_, kReconnectEvery);
+    const auto status = connection
+                            ? connection->call(proto::Status{})
+                            : Result<proto::Status::Reply>(tl::unexpected(connection.error()));
+    const std::string text = status ? own_reservation_text(request, status->leases) : "";
+    if (!text.empty()) complain(text);
   }
 
   // Until there is a daemon again.
@@ -154,9 +182,11 @@ class Waiter {
   const client::Location& location_;
   client::Connection& connection_;
   proto::Enqueue request_;
+  const Wanted& wanted_;
+  const Clock::time_point begun_ = Clock::now();
   std::chrono::seconds longest_{};
   std::optional<Clock::time_point> until_;
-  bool waiting_ = false;
+  bool waiting_ = false, cancelled_ = false;
   int hung_up_ = 0;  // before the first answer
   std::string shown_, reason_ = "gpurotad has not answered";
 };
@@ -172,6 +202,26 @@ std::optional<std::string> sendable(const std::optional<std::string>& given, con
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   complain(fmt::format("{} is longer than {} bytes and is cut off", what, most));
   return text.substr(0, end);
+}
+
+std::string own_reservation_text(const proto::Request& request,
+                                 const std::vector<proto::Lease>& leases) {
+  const auto wanted = [&request](const proto::LeaseGpu& gpu) {
+    if (request.gpu_ids) {
+      return std::find(request.gpu_ids->begin(), request.gpu_ids->end(), gpu.uuid) !=
+             request.gpu_ids->end();
+    }
+    return request.planned.empty() || std::find(request.planned.begin(), request.planned.end(),
+                                                gpu.index) != request.planned.end();
+  };
+  for (const proto::Lease& lease : leases) {
+    if (lease.kind != proto::LeaseKind::kReservation || lease.uid != request.uid) continue;
+    if (lease.as_name != request.as_name || lease.state == proto::LeaseState::kEnding) continue;
+    if (std::none_of(lease.gpus.begin(), lease.gpus.end(), wanted)) continue;
+    return fmt::format("You hold {0} on {1}: gpurota run --lease {0} -- …",
+                       to_string(lease.lease_id), gpus_text(lease));
+  }
+  return {};
 }
 
 std::string waiting_text(const proto::Request& request, WallTime now) {
@@ -190,11 +240,31 @@ proto::CheckRequest check_request(const LeaseWishes& wishes) {
   return {.request = request_of(wishes)};
 }
 
-Result<proto::Acquire::Reply> obtain(const client::Location& location,
-                                     client::Connection& connection, const Wanted& wanted) {
-  if (wanted.wishes.nonblock) return acquire(connection, {request_of(wanted)});
-  proto::Enqueue call{.ticket = new_ticket(), .request = request_of(wanted)};
-  return Waiter(location, connection, std::move(call), wanted.wishes.wait).wait();
+tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& location,
+                                                    client::Connection& connection,
+                                                    const Wanted& wanted) {
+  std::optional<std::chrono::seconds> waited;
+  bool cancelled = false;
+  const auto wait = [&] {
+    const proto::Enqueue call{.ticket = new_ticket(), .request = request_of(wanted)};
+    Waiter waiter(location, connection, call, wanted);
+    auto reply = waiter.wait();
+    waited = waiter.waited();
+    cancelled = waiter.cancelled();
+    return reply;
+  };
+  auto reply = wanted.wishes.nonblock ? acquire(connection, {request_of(wanted)}) : wait();
+  if (!reply) return tl::unexpected(NoLease{reply.error(), cancelled});
+  // What a command prints into a file or a pipe stays alone there, unless it had to wait.
+  const bool watched = !wanted.command.empty() && ::isatty(STDERR_FILENO) != 0;
+  if (!wanted.quiet && (waited || watched)) complain(got_text(reply->lease, waited));
+  return std::move(*reply);
+}
+
+int shown_without_lease(const NoLease& why, int otherwise) {
+  complain(display_lines(why.error.message));
+  if (why.cancelled) return kExitCancelled;
+  return why.error.code == Code::kNoGpu ? kExitNoGpu : otherwise;
 }
 
 }  // namespace gpurota::cli

@@ -8,6 +8,8 @@
 #include "cli/commands.h"
 #include "proto/methods.h"
 
+#include <tl/expected.hpp>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,12 +21,23 @@ struct Wanted {
   const char* kind;                  // "run", "reservation"
   std::vector<std::string> command;  // as it may be sent; may be empty
   bool take_over = false;
+  bool quiet = false;  // says nothing of the waiting
+};
+
+// Why there is no lease. kNoGpu if it may not wait, or has waited for as long as it may.
+struct NoLease {
+  Error error;
+  bool cancelled = false;  // somebody took the request out of the queue
 };
 
 // The lease. The connection on which it came is `connection` then: another one than before, if the
-// daemon was restarted meanwhile. kNoGpu if it may not wait, or has waited for as long as it may.
-Result<proto::Acquire::Reply> obtain(const client::Location& location,
-                                     client::Connection& connection, const Wanted& wanted);
+// daemon was restarted meanwhile.
+tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& location,
+                                                    client::Connection& connection,
+                                                    const Wanted& wanted);
+
+// Shows why; the exit status, which is `otherwise` where there is no better one.
+int shown_without_lease(const NoLease& why, int otherwise);
 
 // Asks what `obtain` would be refused with whatever it waits for.
 proto::CheckRequest check_request(const LeaseWishes& wishes);
@@ -32,6 +45,11 @@ proto::CheckRequest check_request(const LeaseWishes& wishes);
 // As much of a note as the protocol takes, cut between characters, which it says; `what`: "the note".
 std::optional<std::string> sendable(const std::optional<std::string>& given, const char* what,
                                     std::size_t most);
+
+// "You hold L10 on GPU 0: gpurota run --lease L10 -- …", if a reservation of the one who asks may be what the request waits
+// for; else empty.
+std::string own_reservation_text(const proto::Request& request,
+                                 const std::vector<proto::Lease>& leases);
 
 // "R7, position 2: 1 of 2 GPUs free; next expected 15:40, when bob's reservation on GPU 1 ends".
 std::string waiting_text(const proto::Request& request, WallTime now);

@@ -95,7 +95,7 @@ gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
 }
 
 @test "what makes no sense is refused in words" {
-  run -1 gpurota burn --memory much
+  run -2 gpurota burn --memory much
   [[ "$output" == *'--memory'* ]]
   run -1 gpurota burn --gpu-ids 7
   [[ "$output" == *"'7' names none of the 2 GPUs"* ]]

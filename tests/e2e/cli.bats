@@ -29,7 +29,7 @@ SHARE=$E2E_PREFIX/share
 }
 
 @test "a program without 'run' gets the corrected line" {
-  run -1 gpurota python train.py
+  run -2 gpurota python train.py
   grep -qF 'gpurota run -- python train.py' <<<"$output"
 }
 
@@ -118,10 +118,10 @@ END
 
 @test "release without a name says which leases there are" {
   run -1 gpurota release
-  grep -q 'none' <<<"$output"
+  grep -q 'you have no lease' <<<"$output"
   in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
   wait_until says holder holding
-  run -1 gpurota release
+  run -2 gpurota release
   grep -q 'gpurota release L1' <<<"$output"
   holds 'len(leases) == 1'
 }

@@ -25,13 +25,13 @@ refused() {
 
 @test "wrong flags: nothing runs" {
   start_daemon
-  refused 125 'frobnicate' gpurota run --frobnicate -- touch ran
-  refused 125 'memory' gpurota run --memory -- touch ran
-  refused 125 'gpus' gpurota run --gpus 0 -- touch ran
-  refused 125 'gpus' gpurota run --gpus two -- touch ran
-  refused 125 'gpu-ids' gpurota run --gpus 1 --gpu-ids 0 -- touch ran
-  refused 125 'command' gpurota run --memory 1G
-  refused 125 'command' gpurota run --memory 1G --
+  refused 2 'frobnicate' gpurota run --frobnicate -- touch ran
+  refused 2 'memory' gpurota run --memory -- touch ran
+  refused 2 'gpus' gpurota run --gpus 0 -- touch ran
+  refused 2 'gpus' gpurota run --gpus two -- touch ran
+  refused 2 'gpu-ids' gpurota run --gpus 1 --gpu-ids 0 -- touch ran
+  refused 2 'command' gpurota run --memory 1G
+  refused 2 'command' gpurota run --memory 1G --
   [ ! -e ran ]
   no_leases
 }
@@ -40,7 +40,7 @@ refused() {
   start_daemon
   local size
   for size in 0 -1 8X eight 8.5 1e9 101% 0% 99999999999T ''; do
-    refused 125 '8G' gpurota run --memory "$size" -- touch ran
+    refused 2 '8G' gpurota run --memory "$size" -- touch ran
   done
   [ ! -e ran ]
 }
@@ -55,7 +55,7 @@ refused() {
 
 @test "a forgotten -- gets the corrected line" {
   start_daemon
-  refused 125 'gpurota run --memory 1G -- touch ran' gpurota run --memory 1G touch ran
+  refused 2 'gpurota run --memory 1G -- touch ran' gpurota run --memory 1G touch ran
   [ ! -e ran ]
   no_leases
 }
@@ -174,7 +174,7 @@ refused() {
   refused 1 'L999' gpurota release L999
   refused 1 "no lease L999: 'gpurota status' lists" gpurota update L999 --memory 1G
   refused 1 "no lease L999: 'gpurota status' lists" gpurota explain L999
-  refused 1 'nonsense' gpurota release nonsense
+  refused 2 'nonsense' gpurota release nonsense
 }
 
 @test "an inherited CUDA_VISIBLE_DEVICES is overridden, and -v says so" {

@@ -240,7 +240,7 @@ limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[
   run -1 gpurota filler add ../x -- true
   run -1 gpurota filler pause nobody
   [[ "$output" == *'no filler nobody'* ]]
-  run -1 gpurota filler add x
+  run -2 gpurota filler add x
   [[ "$output" == *"after '--'"* ]]
 }
 

@@ -134,7 +134,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == *'--workdir'* ]]
   gpurota job add elsewhere --workdir / --memory 1G -- true
   cd "$E2E_DIR"
-  run -1 gpurota job add x --memory nonsense -- true
+  run -2 gpurota job add x --memory nonsense -- true
   [[ "$output" == *--memory* ]]
   run -1 gpurota job add x --after x -- true
   [[ "$output" == *'wait for each other'* ]]

@@ -83,12 +83,12 @@ load job_helpers
   wait_until job_is web 'j["lease_id"]'
   run -1 gpurota job update web --memory 9000G --restart always
   job_is web 'j["restart"] == "no" and j["options"] == ["--memory", "1G"]'
-  run -1 gpurota job update web --memory nonsense
+  run -2 gpurota job update web --memory nonsense
   [[ "$output" == *--memory* ]]
   run -1 gpurota job update web --after web
   [[ "$output" == *'wait for each other'* ]]
   run -1 gpurota job update web --restart daily
-  run -1 gpurota job update web
+  run -2 gpurota job update web
   run -1 gpurota job update nobody --memory 2G
   [[ "$output" == *'no job nobody'* ]]
   holds 'leases[0]["gpus"][0]["limit_bytes"] == 2**30'

@@ -62,9 +62,9 @@ configure() {
   configure '[turns]' 'host_budget = "8G"' 'pinned = "1G"'
   run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 6G -- true
   grep -q 'pinned host memory is needed, and 1 GiB is available now' <<<"$output"
-  run -125 gpurota run --oversize -- true
+  run -2 gpurota run --oversize -- true
   grep -q 'also give --swap' <<<"$output"
-  run -125 gpurota run --swap --oversize -- true
+  run -2 gpurota run --swap --oversize -- true
   grep -q -e '--memory' <<<"$output"
 }
 

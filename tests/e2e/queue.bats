@@ -18,6 +18,18 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   gpurota release
   wait "$BACKGROUND_PID"
   says waits 'runs on [0-9]'
+  says waits 'got GPU [0-9] as L2 after [0-9]* s'
+  # It was the user's own reservation that it waited for, which it says once.
+  [ "$(grep -c 'You hold L1 on GPU 0,1.*: gpurota run --lease L1 -- …' waits)" = 1 ]
+}
+
+@test "--quiet says nothing of the waiting" {
+  take_all
+  in_background waits gpurota run --quiet -- echo it ran
+  wait_until waiting 1
+  gpurota release --quiet
+  wait "$BACKGROUND_PID"
+  [ "$(cat waits)" = 'it ran' ]
 }
 
 @test "first come, first served: nobody who comes later is faster" {
@@ -115,8 +127,8 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   gpurota explain R1 | grep 'at the latest'
   gpurota explain | grep 'R1, position 1'
   gpurota explain L1 | grep "R1 of .* waits for it"
-  gpurota cancel R1
-  ends_with 125 "$BACKGROUND_PID"
+  [ "$(gpurota cancel R1)" = 'cancelled R1' ]
+  ends_with 122 "$BACKGROUND_PID"
   says waits 'cancelled'
   [ "$(gpurota queue)" = "the queue is empty" ]
 }

@@ -137,16 +137,57 @@ END
   kill -0 "$BACKGROUND_PID"
 }
 
-@test "release: bare ends my reservations only, --all-users asks first" {
-  gpurota reserve --gpu-ids 0 >out
+@test "release: bare ends the only reservation, and no other lease; --all-users asks first" {
+  gpurota reserve --gpu-ids 0 --note 'for the demo' >out
   in_background holder gpurota run --memory 1G --gpu-ids 1 -- "$PROGRAM" hold 10
   wait_until says holder holding
-  gpurota release
+  [ "$(gpurota release)" = 'released L1 (GPU 0, "for the demo")' ]
   wait_until holds "[l['kind'] for l in leases] == ['run']"
   run -1 gpurota release --all-users </dev/null
   grep -q -- '--yes' <<<"$output"
   holds "len(leases) == 1"
   gpurota release --all-users --yes
+  wait_until no_leases
+}
+
+@test "release: of several reservations a bare one ends that of its shell, or none" {
+  gpurota reserve --gpu-ids 0 >first
+  gpurota reserve --gpu-ids 1 --note second >second
+  run -2 gpurota release
+  [[ "$output" == *'you have 2 reservations'*'gpurota release L1 '*'gpurota release L2 '*second*--all* ]]
+  holds 'len(leases) == 2'
+  # shellcheck source=/dev/null
+  (. ./second && [ "$(gpurota release)" = 'released L2 (GPU 1, "second")' ])
+  wait_until holds "[l['lease_id'] for l in leases] == ['L1']"
+  # That of the shell is over: the other one was not meant.
+  # shellcheck source=/dev/null
+  (. ./second && run -1 gpurota release && [[ "$output" == *'L2, which this shell is under, has ended'* ]])
+  holds 'len(leases) == 1'
+  [ -z "$(gpurota release --quiet)" ]
+  wait_until no_leases
+}
+
+@test "release: on a terminal it asks which of several reservations ends" {
+  gpurota reserve --gpu-ids 0 >first
+  gpurota reserve --gpu-ids 1 >second
+  cat >ask.py <<'END'
+import os, pty, sys
+answer = sys.argv[1]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp("gpurota", ["gpurota", "release"])
+seen = b""
+while b"'all' of these" not in seen:
+    seen += os.read(terminal, 4096)
+os.write(terminal, answer.encode() + b"\n")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+  run -1 timeout "$PATIENCE" python3 ask.py ''
+  holds 'len(leases) == 2'
+  timeout "$PATIENCE" python3 ask.py L2
+  wait_until holds "[l['lease_id'] for l in leases] == ['L1']"
+  gpurota reserve --gpu-ids 1 >second
+  timeout "$PATIENCE" python3 ask.py all
   wait_until no_leases
 }
 

@@ -97,7 +97,7 @@ tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
   gpurota status --summary >summary
   [ "$(wc -l <summary)" = 2 ]
   grep -q AVAILABLE summary
-  run -1 gpurota status --summary --json
+  run -2 gpurota status --summary --json
 }
 
 @test "the threshold of what is unreserved use can be chosen" {
@@ -107,7 +107,7 @@ tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
   gpurota status --memory-threshold 40G >table
   lacks 'unreserved use' table
   gpurota status --memory-threshold 0 --json | grep -q '"unreserved_use"'
-  run -1 gpurota status --memory-threshold much
+  run -2 gpurota status --memory-threshold much
 }
 marked_at() { gpurota status --memory-threshold "$1" | grep -q 'unreserved use'; }
 

@@ -69,7 +69,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   [ "$(turns 'gpus[0]["leases"][0]["priority"], gpus[0]["leases"][0]["own_quantum_ms"]')" = "-10 0" ]
   run -1 gpurota update L1 --quantum 1x
   grep -q '10ms' <<<"$output"
-  run -125 gpurota run --memory 1G --quantum 5s -- true
+  run -2 gpurota run --memory 1G --quantum 5s -- true
   grep -q -e '--swap' <<<"$output"
 }
 
@@ -78,7 +78,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   gpurota explain L1 | grep -q 'GPU 0: everything fits'
   gpurota explain L1 | grep -q 'in host memory'
-  run -1 gpurota explain nonsense
+  run -2 gpurota explain nonsense
   grep -q "Requests look like R7 .* leases like L12" <<<"$output"
 }
 

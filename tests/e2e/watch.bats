@@ -191,8 +191,8 @@ stranger() { # stranger FILE MIB
   gpurota report --by note | grep thesis
   gpurota report --by gpu --days 1 | grep GPU-
   gpurota report --by kind --csv | grep '"run",1,'
-  run -1 gpurota report --by colour
-  run -1 gpurota report --since never
+  run -2 gpurota report --by colour
+  run -2 gpurota report --since never
 }
 
 @test "events --follow goes on after a kill -9 of the daemon and shows each event once" {

@@ -37,7 +37,7 @@ constexpr std::chrono::milliseconds kStartAgain{100};
 
 int run_failed(const Error& error) {
   complain(display_lines(error.message));
-  return error.code == Code::kNoGpu ? kExitNoGpu : kExitRunFailed;
+  return kExitRunFailed;
 }
 
 // The lease that the command runs under.
@@ -194,8 +194,8 @@ int run(const Context& context, const RunOptions& options) {
   if (options.lease) return run_under(context, location, *connection, options, *file);
   const auto reply = obtain(location, *connection,
                             {options, options.filler ? "filler" : "run",
-                             proto::sendable_command(options.command), false});
-  if (!reply) return run_failed(reply.error());
+                             proto::sendable_command(options.command), false, context.quiet});
+  if (!reply) return shown_without_lease(reply.error(), kExitRunFailed);
   const CommandEnvironment environment = command_environment(::environ, *reply);
   describe(context, *reply, environment);
   return run_command(context, *connection, location, {reply->lease.lease_id, {}, false}, *reply,
