@@ -1,5 +1,6 @@
 // `gpurota filler`: asks the daemon, and shows what it says.
 #include "base/text.h"
+#include "cli/check_start.h"
 #include "cli/command_parts.h"
 #include "cli/filler_view.h"
 
@@ -21,6 +22,9 @@ Result<proto::AddFiller> add_call(const FillerOptions& options) {
 int add(const Context& context, const FillerOptions& options) {
   const auto call = add_call(options);
   if (!call) return failed(call.error());
+  const auto note = check_start({"filler", call->command, call->workdir, call->environment});
+  if (!note) return failed(note.error());
+  if (!note->empty()) complain(*note);
   const auto reply = ask_daemon(context, *call);
   if (!reply) return failed(reply.error());
   return done(context, "added filler " + display_text(reply->filler.name, 64));

@@ -1,6 +1,9 @@
 // `gpurota job`: asks the daemon, and shows what it says.
 #include "base/text.h"
+#include "cli/check_start.h"
 #include "cli/command_parts.h"
+#include "cli/exit_codes.h"
+#include "cli/job_begun.h"
 #include "cli/job_update.h"
 #include "cli/job_view.h"
 
@@ -31,17 +34,27 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
   return call;
 }
 
-Result<proto::AddJob::Reply> add_job(const Context& context, const JobOptions& options) {
+// What a job before it makes may not be there yet.
+Result<Begun> add_job(const Context& context, const JobOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
+  if (options.after.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(const std::string note,
+                             check_start({"job", call.command, call.workdir, call.environment}));
+    if (!note.empty()) complain(note);
+  }
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   GPUROTA_TRY(check_options(connection, call.options));
-  return connection.call(call);
+  GPUROTA_ASSIGN_OR_RETURN(const auto reply, connection.call(call));
+  return await_begin(connection, reply.job);
 }
 
 int add(const Context& context, const JobOptions& options) {
-  const auto reply = add_job(context, options);
-  if (!reply) return failed(reply.error());
-  return done(context, "added job " + display_text(reply->job.name, 64));
+  const auto begun = add_job(context, options);
+  if (!begun) return failed(begun.error());
+  const std::string text = "added job " + begun->text;
+  if (!begun->failed) return done(context, text);
+  complain(text);
+  return kExitFailed;
 }
 
 Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& options) {

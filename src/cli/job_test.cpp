@@ -1,5 +1,7 @@
 #include "cli/args.h"
 #include "cli/command_parts.h"
+#include "cli/done_text.h"
+#include "cli/job_begun.h"
 #include "cli/job_update.h"
 #include "cli/job_view.h"
 #include "testing/temp_dir.h"
@@ -209,6 +211,38 @@ TEST(VariableFile, WhatIsNoFileOfLinesIsAnErrorAndNotReadForEver) {
   const gpurota::testing::TempDir dir;
   EXPECT_THAT(read_variables({dir.path()}, {}).error().message, HasSubstr("Is a directory"));
   EXPECT_THAT(read_variables({"/dev/zero"}, {}).error().message, HasSubstr("too long"));
+}
+
+TEST(JobBegun, IsSaidAsFarAsItIsKnown) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "running";
+  proto::Lease lease;
+  lease.lease_id = LeaseId{7};
+  lease.gpus.resize(1);
+  EXPECT_EQ(begun_of(job, &lease).text, "web: runs as L7 on " + gpus_text(lease));
+  EXPECT_EQ(begun_of(job, nullptr).text, "web: it is starting (gpurota job show web)");
+  job.state = "waiting";
+  job.position = 2;
+  job.detail = "for L3";
+  EXPECT_EQ(begun_of(job, nullptr).text, "web: waits for a GPU (position 2); for L3");
+  job.position.reset();
+  EXPECT_EQ(begun_of(job, nullptr).text, "web: waits: for L3");
+  EXPECT_FALSE(begun_of(job, nullptr).failed);
+}
+
+TEST(JobBegun, IsAFailureOnlyWhereItCouldNotStart) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "backing-off";
+  job.runs.resize(1);
+  job.runs[0].reason = "exited";
+  job.runs[0].code = 7;
+  EXPECT_EQ(begun_of(job, nullptr).text, "web, which has failed: exited 7 (gpurota job show web)");
+  EXPECT_FALSE(begun_of(job, nullptr).failed)
+      << "how a program ends is known only by chance so soon";
+  job.runs[0].reason = "cannot-start";
+  EXPECT_TRUE(begun_of(job, nullptr).failed);
 }
 
 }  // namespace

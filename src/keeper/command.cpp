@@ -1,5 +1,6 @@
 #include "keeper/command.h"
 
+#include "base/login_path.h"
 #include "base/program_signals.h"
 #include "base/text.h"
 #include "keeper/journal.h"
@@ -91,7 +92,7 @@ std::vector<std::string> environment_for(const Account& account, const jobs::Kee
       {"LOGNAME", account.name},
       {"USER", account.name},
       {"SHELL", account.shell},
-      {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+      {"PATH", kLoginPath},
       {"GPUROTA_RUNTIME_DIR", orders.runtime_dir},
       {"GPUROTA_JOB", orders.spec.name}};
   for (const auto& [name, value] : orders.spec.environment) {

@@ -142,14 +142,52 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == *"'gpurota filler add'"* ]]
   run -1 gpurota job show nobody
   [[ "$output" == *'no job nobody'* ]]
-  add lost --memory 1G --workdir /there/is/none -- true
+  mkdir place
+  add lost --memory 1G --workdir place -- true
+  wait_until in_state lost finished
+  rmdir place
+  gpurota job start lost
   wait_until in_state lost failed
-  gpurota job show lost | grep 'entering its working directory /there/is/none failed: .*--workdir'
+  gpurota job show lost | grep 'entering its working directory .*/place failed: .*--workdir'
   run --separate-stderr gpurota job logs lost
   [ -z "$output" ]
   [[ "$stderr" == *"no output yet: 'gpurota job show lost'"* ]]
 }
 
+
+@test "what could not start is refused when it is added, with what to write instead" {
+  mkdir venv
+  printf '#!/bin/sh\nsleep 600\n' > venv/serve
+  chmod +x venv/serve
+  PATH=$PWD/venv:$PATH run -1 gpurota job add web --memory 1G -- serve
+  [[ "$output" == *"no command 'serve' on the job's PATH (/usr/local/bin:/usr/bin:/bin); on yours it is $PWD/venv/serve: write that, or add --env PATH"* ]]
+  run -1 gpurota job add web --memory 1G -- srve
+  [[ "$output" == *"write its whole path, or set PATH and add --env PATH"* ]]
+  run -1 gpurota job add web --memory 1G -- ./serve
+  run -1 gpurota job add web --memory 1G --workdir nowhere -- true
+  [[ "$output" == *"cannot start in $PWD/nowhere: No such file or directory; name another folder with --workdir"* ]]
+  run -1 gpurota filler add web -- srve
+  [[ "$output" == *"on the filler's PATH"* ]]
+  gpurota job list | grep -x 'no jobs'
+  PATH=$PWD/venv:$PATH add ours --memory 1G --env PATH -- serve
+  add relative --memory 1G --workdir venv -- ./serve
+  wait_until in_state ours running
+  wait_until in_state relative running
+  cp venv/serve venv/sleep
+  PATH=$PWD/venv:$PATH run gpurota job add other --memory 1G -- sleep 600
+  [[ "$output" == *"the job runs "*"/bin/sleep; on your PATH 'sleep' is $PWD/venv/sleep: write that if you mean it"* ]]
+}
+
+@test "adding a job says what became of it" {
+  run -0 gpurota job add web --memory 1G -- sleep 600
+  [[ "$output" == 'added job web: runs as L1 on GPU '[01] ]]
+  gpurota reserve --gpus 1 --for 1h > /dev/null
+  run -0 gpurota job add whole --gpus 2 -- sleep 600
+  [[ "$output" == 'added job whole: waits for a GPU (position 1); '* ]]
+  # What another job is to make is not looked for before; it is not said to run either.
+  run -1 gpurota job add later --memory 1G --after web -- ./made-by-web
+  [[ "$output" == *'added job later, which cannot start: cannot-start: '*'./made-by-web'*'(gpurota job show later)' ]]
+}
 
 @test "another user's job is nobody's business; administrators see and stop it" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
