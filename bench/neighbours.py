@@ -54,9 +54,14 @@ def result(running):
     return json.loads(text)
 
 
+def asking(**fields):
+    """Parameters that ask for GPUs, as daemons take them; those before 2026-11-22 took them without `request`."""
+    return {"request": fields, **fields}
+
+
 def reservation(control, **more):
     for _ in range(100):  # the daemon answers before it has seen its GPUs
-        reply = control.call("Acquire", request=dict(kind="reservation", seconds=600, **more))
+        reply = control.call("Acquire", **asking(kind="reservation", seconds=600, **more))
         if reply and "error" not in reply:
             return reply["parameters"]["lease"]["lease_id"]
         time.sleep(0.1)
@@ -66,8 +71,8 @@ def reservation(control, **more):
 def message(load, lease, number):
     parameters = {"Report": {"by": "note", "since": "2020-01-01T00:00:00Z"},
                   "Update": {"lease_id": lease, "note": f"n{number} " + "x" * 900},
-                  "CheckRequest": {"request": {"gpus": 2, "memory": {"bytes": 1 << 30}}},
-                  "Acquire": {"request": {"gpus": 99}}}.get(load, {})
+                  "CheckRequest": asking(gpus=2, memory={"bytes": 1 << 30}),
+                  "Acquire": asking(gpus=99)}.get(load, {})
     return json.dumps({"method": "dev.gpurota." + load, "parameters": parameters}).encode() + b"\0"
 
 

@@ -26,12 +26,14 @@ bool is_known(const proto::Job& job) {
 Begun begun_of(const proto::Job& job, const proto::Lease* lease) {
   const std::string name = display_text(job.name, 64);
   if (job.state == "failed" || job.state == "backing-off") {
+    const proto::JobRun* const run = job.runs.empty() ? nullptr : &job.runs.back();
+    const std::string see = fmt::format(" (gpurota job show {})", name);
+    if (run != nullptr && run->reason == "cannot-start") {
+      const std::string why = run->detail ? ": " + display_text(*run->detail, 400) : "";
+      return {name + ", which cannot start" + why + see, true};
+    }
     // How a program ended that did start is its own affair, and may be known now or later.
-    const bool began = job.runs.empty() || job.runs.back().reason != "cannot-start";
-    const std::string how = job.runs.empty() ? "" : ": " + run_text(job.runs.back());
-    return {fmt::format("{}, which {}{} (gpurota job show {})", name,
-                        began ? "has failed" : "cannot start", how, name),
-            !began};
+    return {name + ", which has failed" + (run ? ": " + run_text(*run) : "") + see, false};
   }
   if (job.state == "running" && lease != nullptr) {
     return {

@@ -186,7 +186,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == 'added job whole: waits for a GPU (position 1); '* ]]
   # What another job is to make is not looked for before; it is not said to run either.
   run -1 gpurota job add later --memory 1G --after web -- ./made-by-web
-  [[ "$output" == *'added job later, which cannot start: cannot-start: '*'./made-by-web'*'(gpurota job show later)' ]]
+  [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
 }
 
 @test "another user's job is nobody's business; administrators see and stop it" {

@@ -61,7 +61,8 @@ load job_helpers
   [[ "$output" == *'allows you 1 GiB of GPU memory; you have 2 GiB and ask for 2 GiB'* ]]
   run -1 gpurota job add endless --memory 1G -- true
   [[ "$output" == *'say how long it may last'* ]]
-  add later --memory 1G --timeout 1h -- true
+  run -1 add later --memory 1G --timeout 1h -- true
+  [[ "$output" == *'added job later, which cannot start: the site allows you 1 GiB'* ]]
   run -1 gpurota job update web --timeout 2h
   gpurota job update web --note two
 }

@@ -79,11 +79,15 @@ PYTHON
   wait_until in_state much failed
   gpurota set --gpu-ids 0,1 --reset
   job_is much 'j["runs"][-1]["reason"] == "cannot-start" and j["runs"][-1]["detail"]'
-  add none --memory 1G -- no-such-program-anywhere
+  cp /bin/true there
+  add none --memory 1G -- ./there
+  wait_until in_state none finished
+  rm there
+  gpurota job start none
   wait_until in_state none failed
-  gpurota job show none | grep -q 'cannot-start: .*no-such-program-anywhere'
+  gpurota job show none | grep -q 'cannot-start: .*\./there'
   fill_gpus
-  add now --nonblock -- true
+  run -1 add now --nonblock -- true
   wait_until in_state now failed
   gpurota job show now | grep -q 'cannot-start: '
 }
