@@ -10,6 +10,8 @@
 /* Set by people. */
 /* 1: libgpurota explains itself on stderr; else a file's path. */
 #define GPUROTA_ENV_DEBUG "GPUROTA_DEBUG"
+/* 0: libgpurota says nothing on standard error of what it refuses. */
+#define GPUROTA_ENV_NOTICES "GPUROTA_NOTICES"
 /* Longest wait of an allocation for a daemon that is away. */
 #define GPUROTA_ENV_WAIT_MS "GPUROTA_WAIT_MS"
 /* Where the sockets are, for the daemon, the CLI, and programs that ask for a lease by themselves. */

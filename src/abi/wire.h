@@ -76,6 +76,9 @@ enum gpurota_status {
 /* In HELLO: the library can move its memory. In WELCOME: the lease is a swap lease (wire_swap.h). */
 #define GPUROTA_FEATURE_SWAP (UINT64_C(1) << 1)
 
+/* In WELCOME: the site wants nothing said on a program's standard error. */
+#define GPUROTA_FEATURE_QUIET (UINT64_C(1) << 3)
+
 struct gpurota_msg_header {
   uint16_t type; /* enum gpurota_msg_type */
   uint16_t size; /* bytes of the whole message as the sender knows it */

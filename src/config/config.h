@@ -182,6 +182,7 @@ struct Config {
   int max_leases_per_user = 64;
   int max_new_leases_per_hour = 3600;  // of a user; so many at once, too
   int max_tenants_per_lease = 1024;
+  bool program_notices = true;  // libgpurota tells a program's user why memory was refused, once
   int max_tenants_per_user = 8192;
   int max_connections_per_user = 256;
   // Of answers that a user's programs have not read; while there are more, none of that user's calls is served.

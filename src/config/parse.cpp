@@ -329,6 +329,7 @@ std::map<std::string, Setter, std::less<>> setters(Config& config) {
       {"expired_reservation", expired(config.expired_reservation)},
       {"max_leases_per_user", count(config.max_leases_per_user, 1, 100000)},
       {"max_new_leases_per_hour", count(config.max_new_leases_per_hour, 1, 100000000)},
+      {"program_notices", flag(config.program_notices)},
       {"max_tenants_per_lease", count(config.max_tenants_per_lease, 1, 100000)},
       {"max_tenants_per_user", count(config.max_tenants_per_user, 1, 1000000)},
       {"max_usage_rows_per_user", count(config.max_usage_rows_per_user, 100, 10000000)},

@@ -29,6 +29,7 @@ reconnect_grace = "2m"
 max_leases_per_user = 3
 max_tenants_per_lease = 4
 max_connections_per_user = 5
+program_notices = false
 )",
                             "f");
   ASSERT_TRUE(config) << config.error().message;
@@ -41,6 +42,7 @@ max_connections_per_user = 5
   EXPECT_EQ(config->max_leases_per_user, 3);
   EXPECT_EQ(config->max_tenants_per_lease, 4);
   EXPECT_EQ(config->max_connections_per_user, 5);
+  EXPECT_FALSE(config->program_notices);
 }
 
 // Nobody is to be surprised; why these are the defaults is in docs/design/queue.md.

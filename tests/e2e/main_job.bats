@@ -26,9 +26,27 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   in_background greedy gpurota run --memory 2G -- "$PROGRAM" greedy 64
   wait_until says greedy 'goes on with'
   grep 'refused at .*CUDA_ERROR_OUT_OF_MEMORY' "$E2E_DIR/greedy"
+  # Why, and what gives more, once.
+  [ "$(grep -c '^gpurota: L1 was refused .* of GPU memory: it holds .* of its 2 GiB (gpurota update L1 --memory SIZE)$' "$E2E_DIR/greedy")" = 1 ]
   # NVML's figure, contexts included: never above the limit, and the limit is made use of.
   wait_until holds 'leases[0]["gpus"][0]["used_bytes"] >= 0.9 * 2**31'
   holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**31'
+}
+
+@test "who does not want to be told why memory was refused is not told" {
+  GPUROTA_NOTICES=0 run -0 gpurota run --memory 1G -- "$PROGRAM" greedy 64
+  [[ "$output" != *'was refused'* ]]
+  echo 'program_notices = false' >>gpurota.toml
+  gpurota reload
+  run -0 gpurota run --memory 1G -- "$PROGRAM" greedy 64
+  [[ "$output" == *'refused at'* && "$output" != *'was refused'* ]]
+}
+
+@test "a program in a shell whose lease is over is told so" {
+  eval "$(gpurota reserve --memory 1G --for 1h)"
+  gpurota release
+  run "$PROGRAM" info
+  [[ "$output" == *'gpurota: lease L1 is over, or another user'*'unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell'* ]]
 }
 
 @test "two programs on one GPU each get what is theirs and do not disturb each other" {

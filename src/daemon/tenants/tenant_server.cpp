@@ -238,6 +238,7 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   welcome.tenant = tenant.id.value;
   welcome.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_OPEN;
   if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
+  if (!parts_.config.program_notices) welcome.features |= GPUROTA_FEATURE_QUIET;
   const std::array fds{tenant.page->fd(), event->get()};
   const bool taken = send_message(session.fd.get(), welcome, fds);
   tenant.page->close_fd();

@@ -1,8 +1,33 @@
 #include "interposer/account/headroom.h"
 
 #include "interposer/os/debug.h"
+#include "interposer/os/notice.h"
 
 namespace gpurota::interposer {
+namespace {
+
+// A context that is refused has no size of its own.
+void tell_of_refusal(const State& s, int slot, uint64_t bytes) {
+  const gpurota_page* page = s.page.load(std::memory_order_acquire);
+  if (page == nullptr) return;
+  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
+  const uint64_t left = __atomic_load_n(&page->grant[slot].available_bytes, __ATOMIC_RELAXED);
+  const auto lease = static_cast<unsigned long long>(config().lease);
+  const SizeText asked = size_text(bytes), all = size_text(limit);
+  const char* const what = bytes == 0 ? "a context" : asked.text;
+  if (bytes != 0 && bytes <= left) {
+    return notice_once(Notice::kRefused,
+                       "L%llu was refused %s of GPU memory: within its %s, but there is no room "
+                       "for it now (gpurota explain L%llu)",
+                       lease, what, all.text, lease);
+  }
+  notice_once(Notice::kRefused,
+              "L%llu was refused %s of GPU memory: it holds %s of its %s (gpurota update L%llu "
+              "--memory SIZE)",
+              lease, what, size_text(limit > left ? limit - left : 0).text, all.text, lease);
+}
+
+}  // namespace
 
 // Who finds too little finds the flight for which it was taken.
 bool take(State& s, int slot, int64_t bytes) {
@@ -53,6 +78,7 @@ CUresult refuse(int slot, uint64_t bytes) {
   State& s = state();
   s.slots[slot].refusals.fetch_add(1, std::memory_order_relaxed);
   s.mirror(slot);
+  tell_of_refusal(s, slot, bytes);
   GPUROTA_DEBUG("slot %d: an allocation of %llu bytes is refused: the lease's limit", slot,
                 static_cast<unsigned long long>(bytes));
   return CUDA_ERROR_OUT_OF_MEMORY;

@@ -4,6 +4,7 @@
 #include "interposer/account/swap_table.h"
 #include "interposer/os/config.h"
 #include "interposer/os/debug.h"
+#include "interposer/os/notice.h"
 
 #include <cstring>
 
@@ -87,9 +88,17 @@ const char* why_refused(uint32_t status) {
 bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
   s.link.crowded = message.status == GPUROTA_REFUSED_BUSY;
   s.link.daemon_features = message.features;
+  if ((message.features & GPUROTA_FEATURE_QUIET) != 0) silence_notices();
   if (message.status != GPUROTA_OK) {
     GPUROTA_DEBUG("the daemon refused this program (status %u): %s", message.status,
                   why_refused(message.status));
+    if (message.status == GPUROTA_REFUSED_LEASE && !attached()) {
+      notice_once(Notice::kLeaseOver,
+                  "lease L%llu is over, or another user's, so this program gets no GPU memory; "
+                  "unset GPUROTA_LEASE LD_PRELOAD "
+                  "CUDA_VISIBLE_DEVICES, or open a new shell",
+                  static_cast<unsigned long long>(config().lease));
+    }
     s.link.lease_refused =
         message.status == GPUROTA_REFUSED_LEASE || message.status == GPUROTA_REFUSED_VERSION;
     return false;

@@ -1,6 +1,7 @@
 #include "interposer/os/config.h"
 
 #include "abi/env.h"
+#include "interposer/os/notice.h"
 #include "interposer/os/sys.h"
 
 #include <atomic>
@@ -82,6 +83,7 @@ unsigned char read_lease(const char* lease) {
 }
 
 unsigned char read_environment() {
+  remember_standard_error();
   read_debug(secure_getenv(GPUROTA_ENV_DEBUG));
   const char* wait = secure_getenv(GPUROTA_ENV_WAIT_MS);
   uint64_t wait_ms = 0;

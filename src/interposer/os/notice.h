@@ -1,0 +1,27 @@
+// What libgpurota tells the user of the program, on standard error: why something was refused, each reason once in a process.
+//
+// Nothing is written unless descriptor 2 is the file that it was when the library was loaded (a program may have closed it and opened a
+// file of its own there) and takes a line at once. Silent with GPUROTA_NOTICES=0, or where the site says so
+// (program_notices). No allocation, no stdio. Any thread.
+#pragma once
+
+#include <atomic>
+
+namespace gpurota::interposer {
+
+enum class Notice { kRefused, kLeaseOver };
+
+// Remembers what standard error is. When the environment is read.
+void remember_standard_error();
+// The site wants none.
+void silence_notices();
+// "gpurota: " and the text.
+__attribute__((format(printf, 2, 3))) void notice_once(Notice notice, const char* format, ...);
+
+// "1.5 GiB", "256 MiB", "12 KiB": for a notice.
+struct SizeText {
+  char text[24];
+};
+SizeText size_text(unsigned long long bytes);
+
+}  // namespace gpurota::interposer
