@@ -216,7 +216,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   if (name == "turns" || name == "set") return turns_command(name, raw);
   if (name == "status") return status_command(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
-  if (name == "version") return VersionOptions{};
+  if (name == "version") return VersionOptions{false, raw.json};
   if (name == "events" || name == "report") return history_command(raw, name);
   if (name == "reload") return ReloadOptions{};
   if (name == "release") return release_command(raw);

@@ -65,7 +65,8 @@ END
   in_background stranger "$PROGRAM" hold 1200
   wait_until holds 's["findings"] != []'
   local command
-  for command in status ps doctor queue turns report; do gpurota "$command" --json >"$command.json" || true; done
+  for command in status ps doctor queue turns report explain version; do gpurota "$command" --json >"$command.json" || true; done
+  gpurota reserve --gpu-ids 0 --memory 1G --json --quiet >reserve.json
   gpurota events --json | tail -n 1 >events.json
   python3 - "$SHARE/man/man1/gpurota.1" <<'END'
 import json, re, sys
@@ -79,7 +80,7 @@ def fields(thing):
     elif isinstance(thing, list):
         for one in thing:
             yield from fields(one)
-for command in "status ps doctor queue turns report events".split():
+for command in "status ps doctor queue turns report events explain version reserve".split():
     missing = set(fields(json.load(open(command + ".json")))) - words
     assert not missing, (command, missing)
 END
