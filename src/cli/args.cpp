@@ -202,7 +202,9 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
     if (raw.json && raw.csv) return fail(Code::kInvalid, "give --json or --csv, not both");
     return ReportOptions{raw.json, raw.csv, raw.days, raw.since, raw.by};
   }
-  EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt};
+  EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt, std::nullopt};
+  constexpr int kMostLines = 1000;  // of one answer
+  GPUROTA_ASSIGN_OR_RETURN(events.lines, number_of("--lines", raw.lines, kMostLines));
   if (raw.lease) {
     GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_of(*raw.lease));
   }

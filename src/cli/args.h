@@ -107,6 +107,7 @@ struct EventsOptions {
   bool follow = false;
   std::optional<std::string> since;  // as written
   std::optional<LeaseId> lease;
+  std::optional<int> lines;  // the last ones
 };
 struct ReportOptions {
   bool json = false;

@@ -127,6 +127,30 @@ END
   holds 'len(leases) == 1'
 }
 
+@test "events -n shows the last ones, newest last, and with -f what comes then" {
+  gpurota run --memory 1G -- true
+  wait_until no_leases
+  gpurota events >all
+  [ "$(gpurota events -n 2)" = "$(tail -n 2 all)" ]
+  in_background followed gpurota events -f -n 1
+  wait_until says followed "$(tail -n 1 all | cut -c 1-15)"
+  gpurota run --memory 1G -- true
+  wait_until says followed 'L2'
+  lacks 'L1 is' followed
+  # What was refused is in words.
+  run -1 gpurota release L99
+  gpurota events -n 1 | grep 'the release of a lease was refused: what it names does not exist'
+}
+
+@test "a lease that is released under a program is told of once, with a name" {
+  in_background out gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says out holding
+  gpurota release L1
+  ends_with 123 "$BACKGROUND_PID"
+  [ "$(grep -c "^gpurota: L1 was released by $(id -un); ending your program\$" out)" = 1 ]
+  [ "$(grep -c '^gpurota: ' out)" = 1 ]
+}
+
 @test "-v tells what is done" {
   run --separate-stderr -0 gpurota run -v --memory 1G -- true
   # shellcheck disable=SC2154 # `run --separate-stderr` sets it
