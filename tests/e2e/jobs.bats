@@ -177,8 +177,8 @@ theirs_runs() { gpurota job logs theirs --user nobody | grep -q 65534; }
 theirs_gone() { ! gpurota job list | grep -q theirs; }
 
 @test "output to the journal is refused where there is none; where there is one, its line is told" {
-  run -1 gpurota job add x --output mail -- true
-  [[ "$output" == *"'journal'"* ]]
+  run -2 gpurota job add x --output mail -- true
+  [[ "$output" == *"is not file or journal"* ]]
   if [ -e /run/systemd/journal/stdout ]; then
     gpurota job add x --output journal -- true
     run -1 gpurota job logs x

@@ -28,8 +28,10 @@ std::optional<LeaseWatch::Clock::time_point> LeaseWatch::retry_at() const {
 
 std::string LeaseWatch::end_text() const {
   const std::string why = display_text(reason_, 300);
-  if (why.starts_with("it ")) return to_string(lease_) + why.substr(2);
-  return to_string(lease_) + " has ended" + (why.empty() ? "" : ": ") + why;
+  const std::string what = why.starts_with("it ") ? why.substr(2)
+                           : why.empty()          ? " has ended"
+                                                  : " has ended: " + why;
+  return to_string(lease_) + what + "; ending your program";
 }
 
 void LeaseWatch::take(const proto::Hold::Reply& reply) {

@@ -91,7 +91,7 @@ void Supervisor::on_lease() {
   const bool lost = watch_.ended() && *watch_.ended() != proto::Ended::kFinished;
   if (!told_ && (lost || watch_.ending()) && !watch_.reason().empty()) {
     told_ = true;
-    complain(watch_.end_text() + "; ending your program");
+    complain(watch_.end_text());
   }
   if (!watch_.forgotten()) return;
   if (!kill_at_) {
