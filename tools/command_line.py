@@ -21,7 +21,7 @@ MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
 # What `complete` and `arguments` may be, besides a list of words: how each shell completes it.
 NAMES = ("leases", "requests", "jobs", "fillers", "gpus")  # `gpurota __complete` knows them
 OTHERS = ("files", "directories", "variables", "users", "command", "commands")
-OPTION_KEYS = {"letter", "value", "many", "complete", "short", "help", "man"}
+OPTION_KEYS = {"letter", "value", "many", "complete", "only", "short", "help", "man"}
 COMMAND_KEYS = {"title", "short", "usage", "options", "arguments", "most", "text", "examples", "exit", "exit_text", "says",
                 "actions", "shows", "elsewhere"}
 
@@ -43,10 +43,13 @@ class Option:
         self.value = table.get("value", "")
         self.many = table.get("many", False)
         self.complete = table.get("complete")
+        self.only = self.complete if table.get("only") else []
         self.short, self.help, self.man = table["short"], table["help"], table.get("man")
         check_complete("options." + name, self.complete)
         if (self.many or self.complete) and not self.value:
             raise Mistake("options.%s: takes no value, so it has no many or complete" % name)
+        if not isinstance(self.only, list):
+            raise Mistake("options.%s: only is for a list of words" % name)
         if len(self.letter) > 1:
             raise Mistake("options.%s: letter is one letter" % name)
 
@@ -259,7 +262,8 @@ def rows_of(options):
         letter = "'%s'" % option.letter if option.letter else "'\\0'"
         members = {"flag": "nullptr", "value": "nullptr", "values": "nullptr"}
         members[option.kind()] = "&Raw::" + option.field()
-        yield '    {%s, "--%s", %s, %s, %s},' % (letter, option.name, members["flag"], members["value"], members["values"])
+        yield '    {%s, "--%s", %s, %s, %s, "%s"},' % (letter, option.name, members["flag"], members["value"], members["values"],
+                                                   " ".join(option.only))
 
 
 def identifier(name):

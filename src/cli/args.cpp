@@ -202,7 +202,9 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
     if (raw.json && raw.csv) return fail(Code::kInvalid, "give --json or --csv, not both");
     return ReportOptions{raw.json, raw.csv, raw.days, raw.since, raw.by};
   }
-  EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt};
+  EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt, std::nullopt};
+  constexpr int kMostLines = 1000;  // of one answer
+  GPUROTA_ASSIGN_OR_RETURN(events.lines, number_of("--lines", raw.lines, kMostLines));
   if (raw.lease) {
     GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_of(*raw.lease));
   }
@@ -216,7 +218,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   if (name == "turns" || name == "set") return turns_command(name, raw);
   if (name == "status") return status_command(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
-  if (name == "version") return VersionOptions{};
+  if (name == "version") return VersionOptions{false, raw.json};
   if (name == "events" || name == "report") return history_command(raw, name);
   if (name == "reload") return ReloadOptions{};
   if (name == "release") return release_command(raw);

@@ -41,6 +41,7 @@ struct RunOptions : LeaseWishes {
 struct ReserveOptions : LeaseWishes {
   bool take_over = false;
   bool is_short = false;  // print just the ids
+  bool json = false;
 };
 struct QueueOptions {
   bool json = false;
@@ -51,6 +52,7 @@ struct CancelOptions {
 struct ExplainOptions {
   std::optional<RequestId> request;
   std::optional<LeaseId> lease;  // neither: whatever the caller has
+  bool json = false;
 };
 struct DrainOptions {
   bool drain = true;  // else undrain
@@ -95,6 +97,7 @@ struct SetOptions {
 };
 struct VersionOptions {
   bool client_only = false;  // --version
+  bool json = false;
 };
 struct DoctorOptions {
   bool json = false;
@@ -104,6 +107,7 @@ struct EventsOptions {
   bool follow = false;
   std::optional<std::string> since;  // as written
   std::optional<LeaseId> lease;
+  std::optional<int> lines;  // the last ones
 };
 struct ReportOptions {
   bool json = false;

@@ -204,6 +204,16 @@ TEST(Arguments, AnOptionOfAJobIsAskedAboutToo) {
   }
 }
 
+TEST(Arguments, AValueOutOfAFewWordsIsOneOfThem) {
+  EXPECT_TRUE(says(refused({"job", "add", "web", "--restart", "daily", "--", "true"}),
+                   "--restart: 'daily' is not no, on-failure or always"));
+  EXPECT_TRUE(says(refused({"job", "update", "web", "--output=mail"}), "is not file or journal"));
+  EXPECT_TRUE(says(refused({"filler", "add", "fold", "--on-yield", "linger", "--", "true"}),
+                   "is not stop or evict"));
+  EXPECT_TRUE(says(refused({"set", "-i", "0", "--turns=maybe"}), "is not auto, on or off"));
+  EXPECT_EQ(options_of<SetOptions>({"set", "-i", "0", "--turns=on"}).turns, "on");
+}
+
 TEST(Arguments, AmountsWithoutAUnitAreAskedAbout) {
   for (const Words& words :
        {Words{"run", "--memory", "8", "--", "a"}, Words{"reserve", "-m", "8"},

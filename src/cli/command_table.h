@@ -18,6 +18,7 @@ struct OptionRow {
   bool Raw::*flag;        // one of the three
   std::optional<std::string> Raw::*value;
   std::vector<std::string> Raw::*values;
+  std::string_view words;  // that its value may be, between spaces; empty: any
 };
 
 struct CommandRow {

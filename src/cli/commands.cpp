@@ -9,6 +9,7 @@
 #include "cli/views.h"
 #include "cli/waiting.h"
 #include "proto/codec.h"
+#include "proto/documents.h"
 #include "proto/service.h"
 
 #include <fmt/format.h>
@@ -83,6 +84,11 @@ int version(const Context& context, const VersionOptions& options) {
   std::string text = fmt::format("gpurota {}\n", proto::version());
   if (options.client_only) return shown(text);
   const auto info = ask(context, proto::GetInfo{});
+  if (options.json) {
+    return shown(proto::joined_json(
+        {{"version", fmt::format("\"{}\"", proto::version())},
+         {"daemon", info ? proto::document_json<proto::GetInfo>(*info) : std::string()}}));
+  }
   if (!info) {
     text += "gpurotad: no answer (see 'gpurota doctor')\n";
   } else {

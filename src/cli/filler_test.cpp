@@ -70,6 +70,8 @@ TEST(FillerArgs, ARunMayMakeWayTooButNotUnderAReservation) {
 }
 
 TEST(FillerView, ShowsWhereItIsAndWhatKeepsItOffTheOthers) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
   proto::Filler filler;
   filler.name = "fold";
   filler.user = "alice";
@@ -87,15 +89,17 @@ TEST(FillerView, ShowsWhereItIsAndWhatKeepsItOffTheOthers) {
   filler.places = {on, leased, idle};
   const std::string text = fillers_text({filler}, {120, false}, WallTime(0s));
   EXPECT_THAT(text, HasSubstr("fold"));
+  EXPECT_THAT(text, HasSubstr("running"));
   EXPECT_THAT(text, HasSubstr("L7"));
   EXPECT_THAT(text, HasSubstr("busy: leased"));
-  EXPECT_THAT(text, HasSubstr("idle, until "));
+  EXPECT_THAT(text, HasSubstr("starts at 00:01:00 if GPU 2 stays idle"));
   EXPECT_THAT(text, HasSubstr("./fold -x"));
   on.state = "evicted";
   on.why = "wanted";
   EXPECT_EQ(place_text(on, WallTime(0s)), "evicted: wanted");
   on.start_at = WallTime(60s);
-  EXPECT_THAT(place_text(on, WallTime(0s)), HasSubstr("evicted, until "));
+  EXPECT_THAT(place_text(on, WallTime(0s)),
+              HasSubstr("evicted, continues at 00:01:00 if GPU 0 stays idle"));
   EXPECT_EQ(fillers_text({}, {80, false}, WallTime(0s)), "no fillers\n");
 }
 

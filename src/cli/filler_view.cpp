@@ -1,7 +1,7 @@
 #include "cli/filler_view.h"
 
 #include "base/text.h"
-#include "cli/time_text.h"
+#include "cli/since.h"
 
 #include <fmt/format.h>
 
@@ -17,15 +17,21 @@ Colour colour_of(const std::string& state) {
 }  // namespace
 
 std::string place_text(const proto::FillerPlace& place, WallTime now) {
-  if (place.state == "on") return "on";
+  const auto when = [&place, now](std::string_view what) {
+    const bool soon = place.start_at && *place.start_at > now;
+    if (!soon) return std::string();
+    return fmt::format("{} at {} if GPU {} stays idle", what,
+                       local_time(*place.start_at, "%H:%M:%S"), place.gpu);
+  };
+  if (place.state == "on") return "running";
   if (place.state == "leaving") return "leaving: " + display_text(place.why, 60);
   if (place.state == "evicted") {
-    const bool soon = place.start_at && *place.start_at > now;
-    return soon ? "evicted, until " + clock_text(*place.start_at, now)
-                : "evicted: " + display_text(place.why, 60);
+    const std::string continues = when("continues");
+    return continues.empty() ? "evicted: " + display_text(place.why, 60) : "evicted, " + continues;
   }
   if (place.start_at) {
-    return *place.start_at <= now ? "idle" : "idle, until " + clock_text(*place.start_at, now);
+    const std::string starts = when("starts");
+    return starts.empty() ? "idle" : starts;
   }
   const bool known = !place.why.empty() && place.why != "nobody";
   return display_text(place.state, 20) + (known ? ": " + display_text(place.why, 60) : "");
@@ -39,8 +45,8 @@ std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& 
   for (const proto::Filler& filler : fillers) {
     // How it ended elsewhere or before is no news of one that is on.
     const bool tell = filler.detail && filler.state != "on";
-    const std::string state =
-        tell ? filler.state + ": " + display_text(*filler.detail, 100) : filler.state;
+    const std::string word = filler.state == "on" ? "running" : display_text(filler.state, 20);
+    const std::string state = tell ? word + ": " + display_text(*filler.detail, 100) : word;
     bool first = true;
     const auto add = [&](const std::string& gpu, const std::string& there,
                          const std::string& lease) {

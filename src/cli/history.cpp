@@ -41,6 +41,21 @@ struct Stream {
   bool over = false;
 };
 
+// The last of the events that there are; `call` asks for those behind them then.
+Result<void> print_last(client::Connection& connection, const EventsOptions& options,
+                        proto::Events& call) {
+  proto::Events once = call;
+  once.follow.reset();
+  GPUROTA_ASSIGN_OR_RETURN(proto::Events::Reply reply, connection.call(once));
+  std::vector<proto::Event>& events = reply.events;
+  const auto most = static_cast<std::size_t>(*options.lines);
+  if (events.size() > most) {
+    events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(most));
+  }
+  if (!events.empty()) call.after = events.back().event_id;
+  return print_events(reply, options.json, {terminal_width(), wants_colour()});
+}
+
 // Prints what comes until the stream is over, or the connection is.
 Result<void> read_stream(client::Connection& connection, const EventsOptions& options,
                          Stream& stream) {
@@ -79,7 +94,7 @@ Result<proto::Events> events_call(const EventsOptions& options) {
   call.lease_id = options.lease;
   if (options.since) {
     GPUROTA_ASSIGN_OR_RETURN(call.since, parse_since("--since", *options.since, now()));
-  } else if (options.follow && !options.lease) {
+  } else if (options.follow && !options.lease && !options.lines) {
     call.since = now();  // what comes, not what was
   }
   if (options.follow) call.follow = true;
@@ -90,6 +105,10 @@ Result<void> stream_events(const Context& context, const EventsOptions& options,
                            const proto::Events& call) {
   Stream stream{call};
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  if (options.lines) {
+    GPUROTA_TRY(print_last(connection, options, stream.call));
+    if (!options.follow) return {};
+  }
   for (;;) {
     auto read = read_stream(connection, options, stream);
     if (read || !options.follow || !is_away(read.error())) return read;
@@ -144,7 +163,11 @@ int report(const Context& context, const ReportOptions& options) {
   if (!reply) return failed(reply.error());
   if (options.json) return shown(proto::document_json<proto::Report>(*reply));
   if (options.csv) return shown(report_csv(*reply));
-  return shown(report_text(*reply, {terminal_width(), wants_colour()}));
+  proto::Report::Reply named = *reply;
+  if (named.by == "gpu") {
+    if (const auto status = connection->call(proto::Status{})) name_gpus(named, status->gpus);
+  }
+  return shown(report_text(named, {terminal_width(), wants_colour()}));
 }
 
 }  // namespace gpurota::cli

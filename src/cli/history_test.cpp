@@ -30,6 +30,20 @@ TEST(ReportText, HasHoursSharesATotalAndBarsOnATerminal) {
   EXPECT_THAT(report_text(a_report(), {}), Not(HasSubstr("█")));
 }
 
+TEST(ReportText, CallsAGpuByItsIndexAndName) {
+  proto::Report::Reply reply = a_report();
+  reply.by = "gpu";
+  reply.rows[0].key = "GPU-a";
+  reply.rows[1].key = "GPU-gone";
+  proto::Gpu gpu;
+  gpu.index = 3;
+  gpu.uuid = {"GPU-a"};
+  gpu.name = "NVIDIA H200";
+  name_gpus(reply, {gpu});
+  EXPECT_THAT(report_text(reply, {}), HasSubstr("3 NVIDIA H200"));
+  EXPECT_THAT(report_text(reply, {}), HasSubstr("GPU-gone"));
+}
+
 // canhazgpu: an empty report divided by zero.
 TEST(ReportText, OfNothingOrOfNoTimeIsStillText) {
   EXPECT_THAT(report_text({}, {}), HasSubstr("no GPU was used"));

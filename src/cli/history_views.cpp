@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/since.h"
+#include "cli/views.h"
 
 #include <fmt/format.h>
 
@@ -105,6 +106,15 @@ std::string report_text(const proto::Report::Reply& reply, const Look& look) {
   for (const proto::ReportRow& row : reply.rows) add(name_of(row), row, true);
   add("total", total, false);
   return fmt::format("GPU use from {}\n\n", time) + table.render(look);
+}
+
+void name_gpus(proto::Report::Reply& reply, const std::vector<proto::Gpu>& gpus) {
+  for (proto::ReportRow& row : reply.rows) {
+    const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&row](const proto::Gpu& each) {
+      return row.key == each.uuid.value;
+    });
+    if (gpu != gpus.end()) row.key = fmt::format("{} {}", label_of(*gpu), gpu->name);
+  }
 }
 
 std::string report_csv(const proto::Report::Reply& reply) {

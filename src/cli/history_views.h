@@ -5,6 +5,7 @@
 #include "proto/methods.h"
 
 #include <string>
+#include <vector>
 
 namespace gpurota::cli {
 
@@ -13,6 +14,8 @@ std::string event_text(const proto::Event& event, const Look& look);
 
 // With bars on a terminal.
 std::string report_text(const proto::Report::Reply& reply, const Look& look);
+// GPUs that are there are called by their index and name: "0 NVIDIA H200".
+void name_gpus(proto::Report::Reply& reply, const std::vector<proto::Gpu>& gpus);
 // RFC 4180. Text is made safe, and never begins as a spreadsheet's formula does.
 std::string report_csv(const proto::Report::Reply& reply);
 

@@ -82,24 +82,11 @@ Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& opti
   return change;
 }
 
-Result<proto::UpdateJob::Reply> update_job(const Context& context, const JobOptions& options,
-                                           ChangedOptions& change) {
-  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
-  GPUROTA_ASSIGN_OR_RETURN(const auto known,
-                           connection.call(proto::ListJobs{options.name, options.user}));
-  const proto::Job& job = known.jobs.at(0);
-  GPUROTA_ASSIGN_OR_RETURN(change, update_call(job, options));
-  if (change.call.options) GPUROTA_TRY(check_options(connection, *change.call.options, &job));
-  return connection.call(change.call);
-}
-
-int update(const Context& context, const JobOptions& options) {
-  ChangedOptions change;
-  const auto reply = update_job(context, options, change);
-  if (!reply) return failed(reply.error());
-  const std::string& state = reply->job.state;
+int show_update(const Context& context, const JobOptions& options, const ChangedOptions& change,
+                const proto::UpdateJob::Reply& reply) {
+  const std::string& state = reply.job.state;
   const bool on = state == "running" || state == "waiting" || state == "stopping";
-  if (on && (change.later || (change.now && !reply->live))) {
+  if (on && (change.later || (change.now && !reply.live))) {
     complain(fmt::format(
         "the change takes effect at the job's next start; to apply it now: gpurota job restart {}",
         options.name));
@@ -107,6 +94,24 @@ int update(const Context& context, const JobOptions& options) {
   }
   return done(context, "updated job " + display_text(options.name, 64) +
                            (on && change.now ? "; the change is in effect" : ""));
+}
+
+int update(const Context& context, const JobOptions& options) {
+  auto connection = context.connect();
+  if (!connection) return failed(connection.error());
+  const auto known = connection->call(proto::ListJobs{options.name, options.user});
+  if (!known) return failed(known.error());
+  const proto::Job& job = known->jobs.at(0);
+  const auto change = update_call(job, options);
+  if (!change) {
+    return change.error().code == Code::kInvalid ? misused(change.error()) : failed(change.error());
+  }
+  if (change->call.options) {
+    const auto possible = check_options(*connection, *change->call.options, &job);
+    if (!possible) return failed(possible.error());
+  }
+  const auto reply = connection->call(change->call);
+  return reply ? show_update(context, options, *change, *reply) : failed(reply.error());
 }
 
 int list(const Context& context, const JobOptions& options) {

@@ -108,6 +108,9 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
       job.quiet = true;
     } else if (one != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(*one, taker.value_of(*word));
+      const auto option = std::find_if(known.begin(), known.end(),
+                                       [&name](const Option& each) { return each.name == name; });
+      if (option != known.end()) GPUROTA_TRY(check_word(*option, **one));
     } else if (many != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(many->emplace_back(), taker.value_of(*word));
     } else if (job.name.empty() && !word->starts_with("-")) {

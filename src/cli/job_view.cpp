@@ -1,7 +1,7 @@
 #include "cli/job_view.h"
 
 #include "base/text.h"
-#include "proto/text_forms.h"
+#include "cli/since.h"
 
 #include <fmt/format.h>
 
@@ -29,6 +29,8 @@ std::string what_of(const proto::Job& job) {
   if (job.position && job.detail) return *job.detail;
   return job.runs.empty() ? "-" : run_text(job.runs.back());
 }
+
+std::string time_text(WallTime time) { return local_time(time, "%F %H:%M:%S"); }
 
 void add_line(std::string& text, const char* title, const std::string& value) {
   if (!value.empty()) text += fmt::format("{:<10} {}\n", title, display_text(value, 2000));
@@ -76,7 +78,7 @@ std::string job_text(const proto::Job& job) {
   add_line(text, "name", job.name);
   add_line(text, "user", job.user);
   add_line(text, "state", state_text(job));
-  if (job.since) add_line(text, "since", proto::format_time(*job.since));
+  if (job.since) add_line(text, "since", time_text(*job.since));
   if (job.lease_id) add_line(text, "lease", to_string(*job.lease_id));
   add_line(text, "command", display_command(job.command, 2000));
   add_line(text, "options", display_command(job.options, 2000));
@@ -88,8 +90,8 @@ std::string job_text(const proto::Job& job) {
   if (job.failures > 0) add_line(text, "failures", fmt::format("{} in a row", job.failures));
   for (const proto::JobRun& run : job.runs) {
     add_line(text, "run",
-             fmt::format("{} to {}: {}", run.started ? proto::format_time(*run.started) : "never",
-                         proto::format_time(run.ended), run_text(run)));
+             fmt::format("{} to {}: {}", run.started ? time_text(*run.started) : "never",
+                         time_text(run.ended), run_text(run)));
   }
   return text;
 }

@@ -24,7 +24,7 @@ void append(std::span<const OptionRow> rows, Raw& raw, std::vector<Option>& opti
   for (const OptionRow& row : rows) {
     options.push_back({row.letter, row.name, row.flag != nullptr ? &(raw.*row.flag) : nullptr,
                        row.value != nullptr ? &(raw.*row.value) : nullptr,
-                       row.values != nullptr ? &(raw.*row.values) : nullptr});
+                       row.values != nullptr ? &(raw.*row.values) : nullptr, row.words});
   }
 }
 
@@ -75,6 +75,7 @@ Result<void> OptionParser::parse_long(const Words& words) {
     return no_such_option(word, name);
   }
   if (has_value) {
+    GPUROTA_TRY(check_word(*option, word.substr(equals + 1)));
     option->set(word.substr(equals + 1));
     return {};
   }
@@ -126,12 +127,28 @@ Result<void> OptionParser::take_value(const Option& option, const Words& words) 
   if (!option.takes_value()) {
     option.set("");
   } else if (at_ + 1 < words.size() && !is_option(words[at_ + 1])) {
+    GPUROTA_TRY(check_word(option, words[at_ + 1]));
     option.set(words[++at_]);
   } else {
     return fail(Code::kInvalid, fmt::format("{} needs a value (see 'gpurota {}--help')",
                                             option.name, command_.empty() ? "" : command_ + " "));
   }
   return {};
+}
+
+Result<void> check_word(const Option& option, const std::string& value) {
+  std::vector<std::string_view> words;
+  std::string listed;
+  for (std::string_view rest = option.words; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    listed += words.empty() ? "" : rest.empty() ? " or " : ", ";
+    listed += word;
+    words.push_back(word);
+  }
+  if (words.empty() || std::find(words.begin(), words.end(), value) != words.end()) return {};
+  return fail(Code::kInvalid,
+              fmt::format("{}: '{}' is not {}", option.name, display_text(value, 40), listed));
 }
 
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount) {

@@ -22,6 +22,7 @@ struct Option {
   bool* flag = nullptr;  // one of the three
   std::optional<std::string>* value = nullptr;
   Words* values = nullptr;
+  std::string_view words{};  // that its value may be, between spaces; empty: any
 
   bool takes_value() const { return flag == nullptr; }
   void set(const std::string& text) const;
@@ -60,6 +61,9 @@ class OptionParser {
 // `word`, whose option is called `name`, is none of `options`: what it may have been meant for.
 tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const std::string& word,
                                      std::string_view name, const std::string& command);
+
+// That the value is one of the option's words, if it may be no other.
+Result<void> check_word(const Option& option, const std::string& value);
 
 // Values that several commands take.
 // Nobody means less than 1 MiB: a unit was forgotten.

@@ -28,6 +28,10 @@ Result<Command> reserve_command(const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(reserve.lasts, time_of("--for", raw.for_));
   reserve.take_over = raw.force;
   reserve.is_short = raw.short_;
+  reserve.json = raw.json;
+  if (reserve.json && reserve.is_short) {
+    return fail(Code::kInvalid, "give --json or --short, not both");
+  }
   return reserve;
 }
 
@@ -44,6 +48,7 @@ Result<Command> cancel_command(const Raw& raw) {
 
 Result<Command> explain_command(const Raw& raw) {
   ExplainOptions explain;
+  explain.json = raw.json;
   if (raw.positional.empty()) return explain;
   const std::string& word = raw.positional.front();
   // A bare number is taken for a request: whoever asks waits more often.

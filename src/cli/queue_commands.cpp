@@ -44,6 +44,7 @@ int reserve(const Context& context, const ReserveOptions& options) {
   }
   if (options.is_short) return shown(short_text(reply->lease));
   if (!context.quiet) complain(reservation_text(reply->lease, now()));
+  if (options.json) return shown(proto::document_json<proto::Acquire>(*reply));
   return shown(export_text(*reply));
 }
 
@@ -84,6 +85,10 @@ int explain(const Context& context, const ExplainOptions& options) {
   const auto turns = connection->call(proto::ListTurns{});
   if (!turns) return failed(turns.error());
   const Explanation what{options.request, options.lease, ::geteuid()};
+  if (options.json) {
+    const auto chosen = explained(what, requests->requests, *status, *turns);
+    return chosen ? shown(explained_json(*chosen)) : failed(chosen.error());
+  }
   const auto text = explain_text(what, requests->requests, *status, *turns, now());
   return text ? shown(*text) : failed(text.error());
 }

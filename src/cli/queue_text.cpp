@@ -5,6 +5,8 @@
 #include "cli/turns_text.h"
 #include "cli/views.h"
 #include "cli/waiting.h"
+#include "proto/codec.h"
+#include "proto/documents.h"
 
 #include <fmt/format.h>
 
@@ -155,35 +157,61 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look
   return table.render(look);
 }
 
-Result<std::string> explain_text(const Explanation& what,
-                                 const std::vector<proto::Request>& requests,
-                                 const proto::Status::Reply& status,
-                                 const proto::ListTurns::Reply& turns, WallTime now) {
+Result<Explained> explained(const Explanation& what, const std::vector<proto::Request>& requests,
+                            const proto::Status::Reply& status,
+                            const proto::ListTurns::Reply& turns) {
   const bool all = !what.request && !what.lease;
-  std::string text;
+  Explained chosen;
   for (const proto::Request& request : requests) {
     if (all ? request.uid == what.uid : request.request_id == what.request) {
-      text += explain_request(request, now);
+      chosen.requests.requests.push_back(request);
     }
   }
+  std::vector<proto::Lease>& leases = chosen.status.leases;
   for (const proto::Lease& lease : status.leases) {
-    if (all ? lease.uid == what.uid : lease.lease_id == what.lease) {
-      text += explain_lease(lease, requests, now) + explain_turns(turns, lease.lease_id, now);
-    }
+    if (all ? lease.uid == what.uid : lease.lease_id == what.lease) leases.push_back(lease);
   }
-  if (!text.empty()) return text;
-  if (what.request) {
+  for (const proto::TurnGpu& gpu : turns.gpus) {
+    const bool here = std::any_of(leases.begin(), leases.end(), [&gpu](const proto::Lease& lease) {
+      return std::any_of(gpu.leases.begin(), gpu.leases.end(),
+                         [&lease](const auto& turn) { return turn.lease_id == lease.lease_id; });
+    });
+    if (here) chosen.turns.gpus.push_back(gpu);
+  }
+  if (what.request && chosen.requests.requests.empty()) {
     return fail(Code::kNotFound,
                 fmt::format("there is no request {}: it has been served, cancelled, "
                             "or its command has been interrupted",
                             to_string(*what.request)));
   }
-  if (what.lease) {
+  if (what.lease && leases.empty()) {
     return fail(Code::kNotFound,
                 fmt::format("there is no lease {}: 'gpurota status' lists the current ones",
                             to_string(*what.lease)));
   }
-  return "you have no lease and wait for nothing\n";
+  return chosen;
+}
+
+std::string explained_json(const Explained& what) {
+  return proto::joined_json(
+      {{"requests", proto::document_json<proto::ListRequests>(what.requests), "requests"},
+       {"leases", proto::document_json<proto::Status>(what.status), "leases"},
+       {"turns", proto::document_json<proto::ListTurns>(what.turns), "gpus"}});
+}
+
+Result<std::string> explain_text(const Explanation& what,
+                                 const std::vector<proto::Request>& requests,
+                                 const proto::Status::Reply& status,
+                                 const proto::ListTurns::Reply& turns, WallTime now) {
+  GPUROTA_ASSIGN_OR_RETURN(const Explained chosen, explained(what, requests, status, turns));
+  std::string text;
+  for (const proto::Request& request : chosen.requests.requests) {
+    text += explain_request(request, now);
+  }
+  for (const proto::Lease& lease : chosen.status.leases) {
+    text += explain_lease(lease, requests, now) + explain_turns(turns, lease.lease_id, now);
+  }
+  return text.empty() ? "you have no lease and wait for nothing\n" : text;
 }
 
 }  // namespace gpurota::cli

@@ -24,7 +24,17 @@ struct Explanation {
   std::optional<LeaseId> lease;  // neither: all that `uid` waits for and has
   uid_t uid = 0;
 };
+// Only what is asked about: its requests, leases, and the GPUs where they take turns.
+struct Explained {
+  proto::ListRequests::Reply requests;
+  proto::Status::Reply status;
+  proto::ListTurns::Reply turns;
+};
 // kNotFound if there is no such request or lease.
+Result<Explained> explained(const Explanation& what, const std::vector<proto::Request>& requests,
+                            const proto::Status::Reply& status,
+                            const proto::ListTurns::Reply& turns);
+std::string explained_json(const Explained& what);
 Result<std::string> explain_text(const Explanation& what,
                                  const std::vector<proto::Request>& requests,
                                  const proto::Status::Reply& status,

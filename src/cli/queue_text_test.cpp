@@ -109,6 +109,24 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   EXPECT_THAT(*explain_text({{}, {}, 42}, {request()}, status, {}, kNow), HasSubstr("nothing"));
 }
 
+TEST(Explain, AsJsonHasOnlyWhatIsAskedAbout) {
+  proto::Status::Reply status;
+  status.leases.resize(2);
+  status.leases[0].lease_id = {5};
+  status.leases[1].lease_id = {6};
+  proto::ListTurns::Reply turns;
+  turns.gpus.resize(2);
+  turns.gpus[1].leases.emplace_back().lease_id = {6};
+  const auto chosen = explained({{}, LeaseId{6}, 0}, {request()}, status, turns);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(chosen->status.leases.size(), 1u);
+  EXPECT_EQ(chosen->turns.gpus.size(), 1u);
+  const std::string json = explained_json(*chosen);
+  EXPECT_THAT(json, HasSubstr("\"requests\": []"));
+  EXPECT_THAT(json, HasSubstr("\"lease_id\": \"L6\""));
+  EXPECT_THAT(json, HasSubstr("\"turns\": ["));
+}
+
 TEST(QueueArguments, AreReadAndMistakesAreExplained) {
   const auto reserve = parse_arguments({"reserve", "-g", "2", "--for", "4h", "--force", "--short"});
   ASSERT_TRUE(reserve) << reserve.error().message;

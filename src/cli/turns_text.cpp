@@ -69,10 +69,13 @@ std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now)
                {"WAITS FOR", false, 12}});
   for (const proto::TurnLease& lease : gpu.leases) {
     const bool holds = lease.phase == "holding";
+    // It waits for nothing, as it has no work.
+    const bool idle =
+        lease.phase.empty() || (lease.phase == "waiting" && wait_text(lease, now).empty());
     table.add({{to_string(lease.lease_id), Colour::kNone},
                {lease.user, Colour::kNone},
                {std::to_string(lease.priority), Colour::kNone},
-               {lease.phase, holds ? Colour::kGreen : Colour::kNone},
+               {idle ? "idle" : lease.phase, holds ? Colour::kGreen : Colour::kNone},
                {to_string(lease.resident_bytes), Colour::kNone},
                {to_string(lease.out_bytes), Colour::kNone},
                {to_string(lease.wired_bytes), Colour::kNone},

@@ -29,5 +29,17 @@ TEST(TurnsText, SaysHowMuchDidNotHaveToBeCopied) {
   EXPECT_THAT(text_of({}), HasSubstr("20 GiB out, 61.0 ms"));
 }
 
+TEST(TurnsText, ALeaseWithoutWorkIsIdle) {
+  proto::ListTurns::Reply reply;
+  proto::TurnLease& lease = reply.gpus.emplace_back().leases.emplace_back();
+  lease.phase = "waiting";
+  lease.waits_for = "nothing";
+  EXPECT_THAT(turns_text(reply, {}, {}), HasSubstr("idle"));
+  lease.waits_for = "its turn";
+  const std::string waits = turns_text(reply, {}, {});
+  EXPECT_THAT(waits, HasSubstr("waiting"));
+  EXPECT_THAT(waits, ::testing::Not(HasSubstr("idle")));
+}
+
 }  // namespace
 }  // namespace gpurota::cli

@@ -65,7 +65,8 @@ END
   in_background stranger "$PROGRAM" hold 1200
   wait_until holds 's["findings"] != []'
   local command
-  for command in status ps doctor queue turns report; do gpurota "$command" --json >"$command.json" || true; done
+  for command in status ps doctor queue turns report explain version; do gpurota "$command" --json >"$command.json" || true; done
+  gpurota reserve --gpu-ids 0 --memory 1G --json --quiet >reserve.json
   gpurota events --json | tail -n 1 >events.json
   python3 - "$SHARE/man/man1/gpurota.1" <<'END'
 import json, re, sys
@@ -79,7 +80,7 @@ def fields(thing):
     elif isinstance(thing, list):
         for one in thing:
             yield from fields(one)
-for command in "status ps doctor queue turns report events".split():
+for command in "status ps doctor queue turns report events explain version reserve".split():
     missing = set(fields(json.load(open(command + ".json")))) - words
     assert not missing, (command, missing)
 END
@@ -124,6 +125,30 @@ END
   run -2 gpurota release
   grep -q 'gpurota release L1' <<<"$output"
   holds 'len(leases) == 1'
+}
+
+@test "events -n shows the last ones, newest last, and with -f what comes then" {
+  gpurota run --memory 1G -- true
+  wait_until no_leases
+  gpurota events >all
+  [ "$(gpurota events -n 2)" = "$(tail -n 2 all)" ]
+  in_background followed gpurota events -f -n 1
+  wait_until says followed "$(tail -n 1 all | cut -c 1-15)"
+  gpurota run --memory 1G -- true
+  wait_until says followed 'L2'
+  [ "$(grep -c L1 followed)" = 1 ]
+  # What was refused is in words.
+  run -1 gpurota release L99
+  gpurota events -n 1 | grep 'the release of a lease was refused: what it names does not exist'
+}
+
+@test "a lease that is released under a program is told of once, with a name" {
+  in_background out gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says out holding
+  gpurota release L1
+  ends_with 123 "$BACKGROUND_PID"
+  [ "$(grep -c "^gpurota: L1 was released by $(id -un); ending your program\$" out)" = 1 ]
+  [ "$(grep -c '^gpurota: ' out)" = 1 ]
 }
 
 @test "-v tells what is done" {

@@ -233,8 +233,8 @@ limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[
   add a -- sleep 600
   run -1 gpurota filler add a -- true
   [[ "$output" == *'there is a filler a already'* ]]
-  run -1 gpurota filler add x --on-yield linger -- true
-  [[ "$output" == *'--on-yield evict'* ]]
+  run -2 gpurota filler add x --on-yield linger -- true
+  [[ "$output" == *'--on-yield: '*'not stop or evict'* ]]
   run -1 gpurota filler add x --gpu-ids 9 -- true
   [[ "$output" == *9* ]]
   run -1 gpurota filler add ../x -- true

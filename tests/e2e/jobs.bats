@@ -116,6 +116,12 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   grep -q TOKEN shown
 }
 
+@test "show says in how many seconds it starts again" {
+  add crash --memory 1G --restart always -- false
+  backs_off() { gpurota job show crash | grep -qE '^state +backing-off: starts again in [0-9]+ s$'; }
+  wait_until backs_off
+}
+
 @test "what cannot be a job is refused in words" {
   add a --memory 1G -- sleep 600
   run -1 gpurota job add a -- true
@@ -209,8 +215,8 @@ theirs_runs() { gpurota job logs theirs --user nobody | grep -q 65534; }
 theirs_gone() { ! gpurota job list | grep -q theirs; }
 
 @test "output to the journal is refused where there is none; where there is one, its line is told" {
-  run -1 gpurota job add x --output mail -- true
-  [[ "$output" == *"'journal'"* ]]
+  run -2 gpurota job add x --output mail -- true
+  [[ "$output" == *"is not file or journal"* ]]
   if [ -e /run/systemd/journal/stdout ]; then
     gpurota job add x --output journal -- true
     run -1 gpurota job logs x

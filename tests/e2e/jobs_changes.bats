@@ -88,7 +88,7 @@ load job_helpers
   [[ "$output" == *--memory* ]]
   run -1 gpurota job update web --after web
   [[ "$output" == *'wait for each other'* ]]
-  run -1 gpurota job update web --restart daily
+  run -2 gpurota job update web --restart daily
   run -2 gpurota job update web
   run -1 gpurota job update nobody --memory 2G
   [[ "$output" == *'no job nobody'* ]]

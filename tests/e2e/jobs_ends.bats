@@ -124,7 +124,7 @@ PYTHON
   wait_until job_is web 'j["lease_id"]'
   gpurota release "$(value 'leases[0]["lease_id"]')"
   wait_until in_state web stopped
-  job_is web 'j["runs"][-1]["reason"] == "lease-lost" and "uid" in j["runs"][-1]["detail"]'
+  job_is web 'j["runs"][-1]["reason"] == "lease-lost" and "released by '"$(id -un)"'" in j["runs"][-1]["detail"]'
 }
 
 @test "under a reservation its time and the end of the reservation are told, also by the next daemon" {

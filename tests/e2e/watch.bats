@@ -189,7 +189,7 @@ stranger() { # stranger FILE MIB
   wait_until hours 2
   gpurota report | grep "$(id -un)"
   gpurota report --by note | grep thesis
-  gpurota report --by gpu --days 1 | grep GPU-
+  gpurota report --by gpu --days 1 | grep "^0 .*$(value 'gpus[0]["name"]')"
   gpurota report --by kind --csv | grep '"run",1,'
   run -2 gpurota report --by colour
   run -2 gpurota report --since never

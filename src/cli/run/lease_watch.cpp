@@ -1,5 +1,7 @@
 #include "cli/run/lease_watch.h"
 
+#include "base/text.h"
+
 #include <utility>
 
 namespace gpurota::cli {
@@ -22,6 +24,14 @@ Result<void> LeaseWatch::begin() {
 std::optional<LeaseWatch::Clock::time_point> LeaseWatch::retry_at() const {
   if (ended_ || connection_) return std::nullopt;
   return retry_at_;
+}
+
+std::string LeaseWatch::end_text() const {
+  const std::string why = display_text(reason_, 300);
+  const std::string what = why.starts_with("it ") ? why.substr(2)
+                           : why.empty()          ? " has ended"
+                                                  : " has ended: " + why;
+  return to_string(lease_) + what + "; ending your program";
 }
 
 void LeaseWatch::take(const proto::Hold::Reply& reply) {

@@ -38,6 +38,8 @@ class LeaseWatch {
   // The lease is being ended, although its command may still run; and in the end, why.
   bool ending() const { return ending_; }
   const std::string& reason() const { return reason_; }
+  // "L72 was released by alice (administrator); ending your program": that in a sentence.
+  std::string end_text() const;
   // What the daemon had to say since it was last asked.
   std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
   // No daemon knows it, so nobody but us will end the command.

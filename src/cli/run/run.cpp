@@ -106,8 +106,7 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   if (!under.shared && watch.ended() == proto::Ended::kExpired) return kExitTimedOut;
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;
   if (lost && (!watch.forgotten() || supervisor.lease_ended_first())) {
-    complain(fmt::format("the lease ended before the command did: {}",
-                         display_text(watch.reason(), 300)));
+    if (!supervisor.lease_ended_first()) complain(watch.end_text());
     return kExitLeaseLost;
   }
   return exit_as(status);

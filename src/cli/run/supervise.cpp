@@ -3,8 +3,6 @@
 #include "base/text.h"
 #include "cli/output.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -93,8 +91,7 @@ void Supervisor::on_lease() {
   const bool lost = watch_.ended() && *watch_.ended() != proto::Ended::kFinished;
   if (!told_ && (lost || watch_.ending()) && !watch_.reason().empty()) {
     told_ = true;
-    complain(fmt::format("the lease has ended: {}; stopping the command",
-                         display_text(watch_.reason(), 300)));
+    complain(watch_.end_text());
   }
   if (!watch_.forgotten()) return;
   if (!kill_at_) {

@@ -277,11 +277,13 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Release& call) {
   const auto chosen = chosen_leases(caller, call);
   if (!chosen) return refused(chosen.error());
   Result<void> stored;
+  const std::string by = "it was released by " + parts_.views.user_name(caller.uid);
   for (const LeaseId id : *chosen) {
     // Each by its name, though the call named none.
     if (!call.lease_id) parts_.recorder.on_call(caller.uid, caller.process.pid, "Release", id, {});
-    parts_.leases.end(id, EndCause::kReleased,
-                      fmt::format("it was released by uid {}", caller.uid));
+    const LeaseEntry* const entry = parts_.leases.find(id);
+    const bool own = entry == nullptr || entry->lease.uid == caller.uid;
+    parts_.leases.end(id, EndCause::kReleased, own ? by : by + " (administrator)");
     if (stored) stored = parts_.leases.heard_of_end(id);
   }
   if (!stored) return refused(stored.error());

@@ -4,6 +4,7 @@
 #include "daemon/control/control_methods.h"
 #include "daemon/control/program_calls.h"
 #include "daemon/supervised/jobs.h"
+#include "lease/allowance.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
@@ -51,6 +52,11 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   shown.state = jobs::to_string(state.phase);
   shown.detail = text_or_nothing(state.end_detail);
   if (state.phase == jobs::Phase::kRunning && state.asking) shown.detail = "it is just starting";
+  if (state.phase == jobs::Phase::kBackingOff) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(job.next_time - parts_.wall_clock());
+    shown.detail =
+        "starts again in " + lease::duration_text(std::max(left, std::chrono::seconds(0)));
+  }
   shown.options = job.spec.options;
   shown.restart = jobs::to_string(job.spec.restart);
   shown.output = jobs::to_string(job.spec.output);

@@ -212,8 +212,8 @@ TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
   release.lease_id = LeaseId{999};
   ask(kAlice, release);
   EXPECT_THAT(ask(kBob, proto::Events{}), Not(HasSubstr("was refused")));
-  EXPECT_THAT(ask(kAlice, proto::Events{}), HasSubstr("Release was refused"));
-  EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("Release was refused"));
+  EXPECT_THAT(ask(kAlice, proto::Events{}), HasSubstr("the release of a lease was refused"));
+  EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("the release of a lease was refused"));
 }
 
 // The refusal tells what they have.

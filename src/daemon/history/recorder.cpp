@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/history/refusal_text.h"
 #include "proto/methods.h"
 #include "proto/text_forms.h"
 #include "proto/words.h"
@@ -303,7 +304,7 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
     event.type = proto::EventType::kCallDenied;
     event.lease = lease;
     event.uid = uid;
-    event.message = fmt::format("{} was refused: {}", method, record.error_code);
+    event.message = refusal_text(method, record.error_code);
     event.pids = {pid};
     this->record(std::move(event));
   }
@@ -369,8 +370,7 @@ void Recorder::tell_denials() {
       event.lease = each.key.lease;
       event.uid = each.key.uid;
       event.count = each.count;
-      event.message = fmt::format("{} was refused {} times more: {}", each.key.operation,
-                                  each.count, each.key.error_code);
+      event.message = refusal_text(each.key.operation, each.key.error_code, each.count);
       this->record(std::move(event));
     }
   }

@@ -199,6 +199,8 @@ void Jobs::arm(JobEntry& job) {
   job.timer.reset();
   const auto when = job.life.next_time();
   if (!when) return;
+  job.next_time = parts_.wall_clock() +
+                  std::chrono::duration_cast<std::chrono::milliseconds>(*when - parts_.loop.now());
   const std::uint64_t id = job.id;
   auto timer = parts_.loop.add_timer(*when, ports::Urgency::kHousekeeping, [this, id] {
     const auto it = entries_.find(id);

@@ -24,6 +24,7 @@ struct JobEntry : Supervised {
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
+  WallTime next_time{};  // of the timer
 
   bool is_removed() const { return life.state().removed; }
 };

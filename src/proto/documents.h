@@ -1,0 +1,19 @@
+// What `--json` prints where one reply is not all of it: parts of several, under names. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpurota::proto {
+
+struct Part {
+  std::string_view name;
+  std::string document;         // of document_json, or another JSON text; empty: null
+  std::string_view field = {};  // this field of it; empty: all of it
+};
+
+// One object, indented, which ends with a newline. Escaped as document_json is.
+std::string joined_json(const std::vector<Part>& parts);
+
+}  // namespace gpurota::proto
