@@ -6,25 +6,24 @@
 namespace gpurota::interposer {
 namespace {
 
-// A context that is refused has no size of its own.
+// Nothing but the limit refuses a slice. A context has no size that is known before.
 void tell_of_refusal(const State& s, int slot, uint64_t bytes) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page == nullptr) return;
-  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
-  const uint64_t left = __atomic_load_n(&page->grant[slot].available_bytes, __ATOMIC_RELAXED);
   const auto lease = static_cast<unsigned long long>(config().lease);
-  const SizeText asked = size_text(bytes), all = size_text(limit);
+  const SizeText asked = size_text(bytes);
   const char* const what = bytes == 0 ? "a context" : asked.text;
-  if (bytes != 0 && bytes <= left) {
-    return notice_once(Notice::kRefused,
-                       "L%llu was refused %s of GPU memory: within its %s, but there is no room "
-                       "for it now (gpurota explain L%llu)",
-                       lease, what, all.text, lease);
+  if (s.swaps.load() != 0) {
+    return notice_once(
+        Notice::kRefused,
+        "L%llu was refused %s of GPU memory ('gpurota explain L%llu' shows what there is)", lease,
+        what, lease);
   }
+  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
   notice_once(Notice::kRefused,
-              "L%llu was refused %s of GPU memory: it holds %s of its %s (gpurota update L%llu "
-              "--memory SIZE)",
-              lease, what, size_text(limit > left ? limit - left : 0).text, all.text, lease);
+              "L%llu was refused %s of GPU memory: more than is left of its %s (gpurota update "
+              "L%llu --memory SIZE)",
+              lease, what, size_text(limit).text, lease);
 }
 
 }  // namespace
