@@ -23,7 +23,7 @@ help = { letter = "h", short = "explain", help = "this help" }
 version = { short = "the version", help = "the version" }
 memory = { letter = "m", value = "SIZE", short = "how much", help = "how much it may have" }
 ids = { value = "ID,…", many = true, complete = "gpus", short = "which", help = "which GPUs" }
-when = { value = "WHEN", complete = ["no", "always"], short = "it's [odd]: so", help = "when" }
+when = { value = "WHEN", complete = ["no", "always"], only = true, short = "it's [odd]: so", help = "when" }
 [commands.run]
 title = "run it"
 short = "run it"
@@ -59,7 +59,8 @@ class CommandLine(unittest.TestCase):
 
     def test_rows_are_those_of_the_command_alone(self):
         made = command_line.command_table_cpp(line())
-        self.assertIn("{'m', \"--memory\", nullptr, &Raw::memory, nullptr},", made)
+        self.assertIn("{'m', \"--memory\", nullptr, &Raw::memory, nullptr, \"\"},", made)
+        self.assertIn('nullptr, &Raw::when, nullptr, "no always"},', made)
         self.assertIn('{"job add", 1, kJobAddOptions, {}},', made)
         self.assertIn("constexpr std::span<const OptionRow> kJobListOptions;", made)
 
@@ -91,6 +92,9 @@ class CommandLine(unittest.TestCase):
         self.refuses('"all" = ["run", "job"]', '"all" = ["run"]', "job must be there once")
         self.refuses('version = { short', 'version = { letter = "mm", short', "one letter")
         self.refuses('ids = { value', 'ids = { letter = "m", value', "-m is two options")
+        # No command takes both.
+        self.refuses('version = { short', 'version = { letter = "m", short', "means the same in every command")
+        self.refuses('complete = "gpus"', 'complete = "gpus", only = true', "only is for a list of words")
         self.refuses('shows = ["when"]', "shows = []", "shows has no when")
         self.refuses('options = ["when", "@lease"]', 'options = ["@lease"]', "no command takes it")
 

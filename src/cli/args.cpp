@@ -294,9 +294,8 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   const std::string why = fmt::format("there is no command '{}'{}", display_text(name, 60),
                                       did_you_mean(elsewhere, "'"));
   if (!near.empty()) return fail(Code::kInvalid, why + "\n  " + line_of(line));
-  return fail(Code::kInvalid, fmt::format("{} {}o run a program on a GPU:\n  {}",
-                                          elsewhere.empty() ? why + ";" : why,
-                                          elsewhere.empty() ? 't' : 'T', line_of(line)));
+  if (!elsewhere.empty()) return fail(Code::kInvalid, why);
+  return fail(Code::kInvalid, why + "; to run a program on a GPU:\n  " + line_of(line));
 }
 
 Result<Arguments> parse_help(const Raw& raw, const std::string& topic) {

@@ -178,6 +178,8 @@ TEST(Arguments, TheCorrectedLineIsOneThatWorks) {
             "there is no command 'relase': did you mean 'release'?\n  gpurota -v release L1");
   EXPECT_TRUE(says(refused({"launch", "--memory", "8G", "--", "./a.out"}),
                    "\n  gpurota run --memory 8G -- ./a.out"));
+  EXPECT_EQ(refused({"extend", "L5"}).message,
+            "there is no command 'extend': did you mean 'update LEASE --for TIME'?");
 }
 
 TEST(Arguments, AMistypedActionIsAskedAbout) {

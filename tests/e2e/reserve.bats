@@ -152,16 +152,16 @@ END
 
 @test "release: of several reservations a bare one ends that of its shell, or none" {
   gpurota reserve --gpu-ids 0 >first
-  gpurota reserve --gpu-ids 1 --note second >second-lease
+  gpurota reserve --gpu-ids 1 --note second >variables
   run -2 gpurota release
   [[ "$output" == *'you have 2 reservations'*'gpurota release L1 '*'gpurota release L2 '*second*--all* ]]
   holds 'len(leases) == 2'
   # shellcheck source=/dev/null
-  (. ./second-lease && [ "$(gpurota release)" = 'released L2 (GPU 1, "second")' ])
+  (. ./variables && [ "$(gpurota release)" = 'released L2 (GPU 1, "second")' ])
   wait_until holds "[l['lease_id'] for l in leases] == ['L1']"
   # That of the shell is over: the other one was not meant.
   # shellcheck source=/dev/null
-  (. ./second-lease && run -1 gpurota release && [[ "$output" == *'L2, which this shell is under, has ended'* ]])
+  (. ./variables && run -1 gpurota release && [[ "$output" == *'L2, which this shell is under, has ended'* ]])
   holds 'len(leases) == 1'
   [ -z "$(gpurota release --quiet)" ]
   wait_until no_leases
