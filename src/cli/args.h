@@ -130,6 +130,7 @@ using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, 
 struct Arguments {
   std::optional<std::string> runtime_dir;
   bool verbose = false;
+  std::optional<std::string> color;  // auto, always or never
   Command command;
 };
 

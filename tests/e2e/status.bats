@@ -54,6 +54,12 @@ row_is_there() { gpurota status | grep -qE 'in use .* slice +run +L1 .*/2 GiB .*
   lacks '\x1b' colourless
   gpurota status >piped
   lacks '\x1b' piped
+  gpurota status --color always | grep -q $'\e\['
+  NO_COLOR=1 gpurota --color=always status | grep -q $'\e\['
+  on_terminal 200 30 gpurota status --color=never >colourless
+  lacks '\x1b' colourless
+  run -1 gpurota status --color=sometimes
+  [[ $output == *"'sometimes' is not auto, always or never"* ]]
 }
 
 @test "--watch redraws in place and leaves the terminal as it was at Ctrl-C" {
