@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 namespace gpurota {
@@ -118,20 +119,65 @@ Result<SizeSpec> parse_size_spec(std::string_view text) {
   return SizeSpec{Bytes(), static_cast<int>(percent)};
 }
 
-std::string to_string(Bytes amount) {
-  constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+namespace {
+
+constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+constexpr std::size_t kGiBUnit = 3;
+constexpr int kMostDecimals = 9;
+
+// Rounded to the nearest, without zeros at its end.
+std::string number_in(Bytes amount, std::size_t unit, int decimals) {
+  const Wide size = Wide{1} << (10 * unit);
+  Wide scale = 1;
+  for (int i = 0; i < decimals; ++i) scale *= 10;
+  const Wide rounded = (static_cast<Wide>(amount.count()) * scale + size / 2) / size;
+  const auto whole = static_cast<std::uint64_t>(rounded / scale);
+  auto fraction = static_cast<std::uint64_t>(rounded % scale);
+  if (fraction == 0) return fmt::format("{}", whole);
+  while (fraction % 10 == 0) {
+    fraction /= 10;
+    --decimals;
+  }
+  return fmt::format("{}.{:0{}}", whole, fraction, decimals);
+}
+
+// The unit in which it is written with at most one decimal; 1023.96 MiB would read "1024 MiB": 1 GiB instead.
+std::size_t unit_of(Bytes amount) {
   std::size_t unit = 0;
-  // Tenths of the unit, rounded to the nearest; 1023.96 MiB would read "1024 MiB": 1 GiB instead.
   Wide tenths = static_cast<Wide>(amount.count()) * 10;
   while (unit + 1 < kUnits.size() && tenths >= 10240) {
     ++unit;
     const Wide size = Wide{1} << (10 * unit);
     tenths = (static_cast<Wide>(amount.count()) * 10 + size / 2) / size;
   }
-  const auto whole = static_cast<std::uint64_t>(tenths / 10);
-  const auto tenth = static_cast<unsigned>(tenths % 10);
-  if (tenth == 0) return fmt::format("{} {}", whole, kUnits[unit]);
-  return fmt::format("{}.{} {}", whole, tenth, kUnits[unit]);
+  return unit;
+}
+
+// At least one, and as many as it takes for the two not to look alike.
+int decimals_apart(Bytes a, Bytes b, std::size_t unit) {
+  int decimals = 1;
+  while (a != b && decimals < kMostDecimals &&
+         number_in(a, unit, decimals) == number_in(b, unit, decimals)) {
+    ++decimals;
+  }
+  return decimals;
+}
+
+}  // namespace
+
+std::string to_string(Bytes amount) { return to_string(amount, amount); }
+
+std::string to_string(Bytes amount, Bytes beside) {
+  const std::size_t unit = unit_of(amount);
+  const int decimals = unit == unit_of(beside) ? decimals_apart(amount, beside, unit) : 1;
+  return fmt::format("{} {}", number_in(amount, unit, decimals), kUnits[unit]);
+}
+
+std::string gib_text(Bytes amount, Bytes beside) {
+  const Bytes shown = amount.is_zero() ? amount : std::max(amount, kMiB);
+  const int decimals =
+      std::max(decimals_apart(shown, beside, kGiBUnit), decimals_apart(shown, Bytes(), kGiBUnit));
+  return number_in(shown, kGiBUnit, decimals);
 }
 
 }  // namespace gpurota

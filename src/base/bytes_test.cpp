@@ -145,6 +145,27 @@ TEST(Bytes, NeverPrints1024OfAUnitThatHasALargerOne) {
   EXPECT_EQ(to_string(kMiB - Bytes(1)), "1 MiB");
 }
 
+TEST(Bytes, TwoAmountsThatDifferNeverLookAlikeBesideEachOther) {
+  EXPECT_EQ(to_string(gib(2) + mib(40), gib(2)), "2.04 GiB");
+  EXPECT_EQ(to_string(gib(2), gib(2) + mib(40)), "2 GiB");
+  EXPECT_EQ(to_string(gib(2) + kMiB, gib(2)), "2.001 GiB");
+  EXPECT_EQ(to_string(gib(2) + Bytes(1), gib(2)), "2.000000001 GiB");
+  EXPECT_EQ(to_string(gib(80) - mib(41), gib(80)), "79.96 GiB");
+  EXPECT_EQ(to_string(gib(5), gib(4)), "5 GiB");
+  EXPECT_EQ(to_string(gib(2), gib(2)), "2 GiB");
+  EXPECT_EQ(to_string(kGiB - Bytes(1), mib(1023)), "1 GiB");
+}
+
+TEST(Bytes, InATableTheNumberStandsAlone) {
+  EXPECT_EQ(gib_text(Bytes(), gib(8)), "0");
+  EXPECT_EQ(gib_text(mib(512), gib(8)), "0.5");
+  EXPECT_EQ(gib_text(mib(20), gib(8)), "0.02");
+  EXPECT_EQ(gib_text(Bytes(1), gib(8)), "0.001");
+  EXPECT_EQ(gib_text(gib(8), gib(8)), "8");
+  EXPECT_EQ(gib_text(gib(8) + mib(10), gib(8)), "8.01");
+  EXPECT_EQ(gib_text(gib(2048), gib(8)), "2048");
+}
+
 TEST(Bytes, ReadsBackWhatItPrints) {
   for (const Bytes amount : {Bytes(1), Bytes(400), kKiB, mib(518), mib(1536), gib(8), gib(3072)}) {
     const auto again = parse_bytes(to_string(amount));

@@ -119,7 +119,7 @@ Result<void> check_run_words(const Words& before, const Words& rest, bool dashes
 }
 
 Arguments finish(const Raw& raw, Command command) {
-  return {raw.runtime_dir, raw.verbose, raw.quiet, std::move(command)};
+  return {raw.runtime_dir, raw.verbose, raw.quiet, raw.color, std::move(command)};
 }
 
 Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
@@ -233,7 +233,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
 // Where the command's name is: the first word that is neither an option nor its value.
 std::size_t command_at(const Words& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--runtime-dir") {
+    if (words[i] == "--runtime-dir" || words[i] == "--color") {
       ++i;
     } else if (!words[i].starts_with("-") || words[i] == "--") {
       return i;
@@ -350,6 +350,11 @@ tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::strin
   auto arguments = parse(words);
   if (arguments && arguments->runtime_dir == "") {
     arguments = fail(Code::kInvalid, "--runtime-dir: the directory has no name");
+  }
+  const std::string color = arguments ? arguments->color.value_or("auto") : "auto";
+  if (color != "auto" && color != "always" && color != "never") {
+    arguments = fail(Code::kInvalid, fmt::format("--color: '{}' is not auto, always or never",
+                                                 display_text(color, 40)));
   }
   if (arguments) return std::move(*arguments);
   return tl::unexpected(UsageError{arguments.error().message, kExitUsage});

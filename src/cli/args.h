@@ -135,6 +135,7 @@ struct Arguments {
   std::optional<std::string> runtime_dir;
   bool verbose = false;
   bool quiet = false;
+  std::optional<std::string> color;  // auto, always or never
   Command command;
 };
 

@@ -296,6 +296,16 @@ TEST(Arguments, HelpAboutWhatIsNotThereIsAMistake) {
   EXPECT_EQ(std::get<HelpOptions>(parsed({"help", "filler"}).command).topic, "filler");
 }
 
+TEST(Arguments, ColourIsChosenBeforeOrBehindTheCommand) {
+  for (const Words& words :
+       {Words{"--color", "always", "status"}, Words{"status", "--color=always"},
+        Words{"--color=always", "job", "list"}}) {
+    EXPECT_EQ(parsed(words).color, "always");
+  }
+  EXPECT_EQ(parsed({"status"}).color, std::nullopt);
+  EXPECT_TRUE(says(refused({"status", "--color", "red"}), "'red' is not auto, always or never"));
+}
+
 TEST(Arguments, ARuntimeDirectoryHasAName) {
   EXPECT_TRUE(says(refused({"--runtime-dir=", "status"}), "--runtime-dir"));
   EXPECT_TRUE(says(refused({"--runtime-dir"}), "'gpurota --help'"));

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     complain(arguments.error().message);
     return arguments.error().exit_code;
   }
+  choose_colour(arguments->color);
   const Context context{arguments->runtime_dir, arguments->verbose, arguments->quiet};
   return std::visit(
       [&](const auto& options) {

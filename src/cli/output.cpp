@@ -16,6 +16,8 @@
 namespace gpurota::cli {
 namespace {
 
+std::optional<bool> colour_choice;  // of --color; empty: as the terminal says
+
 Result<void> write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -71,7 +73,12 @@ std::size_t terminal_width() {
   return 80;
 }
 
+void choose_colour(const std::optional<std::string>& when) {
+  if (when && *when != "auto") colour_choice = *when == "always";
+}
+
 bool wants_colour() {
+  if (colour_choice) return *colour_choice;
   const char* refused = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   return ::isatty(STDOUT_FILENO) != 0 && (refused == nullptr || *refused == '\0') &&

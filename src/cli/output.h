@@ -6,6 +6,7 @@
 #include "core/time.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,7 +31,9 @@ std::string host_name();
 
 // Columns of the terminal that stdout is; 0 where it is none.
 std::size_t terminal_width();
-// Colour is for terminals whose user has not refused it (NO_COLOR, TERM=dumb).
+// What --color says: "always" or "never"; else colour is for terminals whose user has not refused it (NO_COLOR, TERM=dumb).
+// Before anything is shown.
+void choose_colour(const std::optional<std::string>& when);
 bool wants_colour();
 
 }  // namespace gpurota::cli

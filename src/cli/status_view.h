@@ -1,7 +1,7 @@
 // `gpurota status` as text: GPU by GPU, who has it and whether they may. Pure.
 //
-// One row for each lease on a GPU and for each use without one; a GPU that nobody has gets one row.
-// Everything foreign is made safe by the table.
+// The rows are those of status_rows.h; here is what of them a terminal has room for. User, state, lease, memory and end are
+// never cut or left out; a column that has nothing to say is not there. Everything foreign is made safe by the table.
 #pragma once
 
 #include "cli/table.h"
@@ -12,14 +12,11 @@
 namespace gpurota::cli {
 
 std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now);
-// One line for the machine: how many GPUs, of which kinds, in which states.
+// One line for the machine: how many GPUs, in which states, of which kinds.
 std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
                          const Look& look);
 
-// The states as if the site's unreserved_threshold were `threshold`.
+// The states and findings as if the site's unreserved_threshold were `threshold`.
 void apply_threshold(proto::Status::Reply& reply, Bytes threshold);
-
-// "45s", "12m", "2h05m", "3d04h"; nothing negative.
-std::string span_text(WallTime::duration span);
 
 }  // namespace gpurota::cli

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/status_watch.h"
+#include "cli/time_text.h"
 #include "proto/text_forms.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +38,7 @@ proto::Status::Reply a_status() {
     gpu.memory_bytes = gib(80);
     if (i < 2) gpu.leases = {{12}};
   }
-  reply.gpus[0].reserved_bytes = gib(8);
+  for (int i = 0; i < 2; ++i) reply.gpus[static_cast<std::size_t>(i)].reserved_bytes = gib(8);
   proto::Lease& lease = reply.leases.emplace_back();
   lease.lease_id = {12};
   lease.user = "alice";
@@ -77,113 +78,158 @@ TEST(StatusView, ALeaseOnAGpuThatIsLostIsShown) {
   share.label = "lost";
   reply.gpus.erase(reply.gpus.begin() + 1);
   const auto lines = lines_of(status_text(reply, {}, kNow));
-  ASSERT_EQ(lines.size(), 4u) << "the heading, two GPUs, and the lost one";
-  EXPECT_THAT(lines[3], HasSubstr("GPU-1"));
-  EXPECT_THAT(lines[3], HasSubstr("lost"));
-  EXPECT_THAT(lines[3], HasSubstr("L12"));
+  ASSERT_EQ(lines.size(), 5u) << "the heading, two GPUs, what is left of one, and the lost one";
+  EXPECT_THAT(lines[4], HasSubstr("GPU-1"));
+  EXPECT_THAT(lines[4], HasSubstr("LOST"));
+  EXPECT_THAT(lines[4], HasSubstr("L12"));
   reply.gpus.clear();
   EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("L12")) << "also when all are lost";
 }
 
 TEST(StatusView, IsOneTableOfGpusAndWhoHasThem) {
-  EXPECT_EQ(status_text(a_status(), {}, kNow),
-            "GPU  NAME            STATE      USER     FOR  SHARE  TYPE  LEASE     MEMORY  "
-            "DETAILS      VALIDATION   NOTE\n"
-            "  0  H100 80GB HBM3  in use     alice  2h05m  slice  run   L12    0.5/8 GiB  "
-            "72 GiB left  2 processes  night run (python 'train me.py')\n"
-            "  1  H100 80GB HBM3  in use     alice  2h05m  slice  run   L12    0.5/8 GiB  "
-            "80 GiB left  1 process    night run (python 'train me.py')\n"
-            "  2  H100 80GB HBM3  available                                     0/80 GiB  "
-            "never used\n");
+  EXPECT_EQ(
+      status_text(a_status(), {}, kNow),
+      "GPU STATE   USER   LEASE  MEMORY GiB     FOR  MODEL           WHAT\n"
+      "  0 in use  alice  L12       0.5 / 8   2h05m  H100 80GB HBM3  night run (python 'train "
+      "me.py')\n"
+      "    free                       0 / 72                         for run --memory\n"
+      "  1 in use  alice  L12       0.5 / 8   2h05m  H100 80GB HBM3  night run (python 'train "
+      "me.py')\n"
+      "    free                       0 / 72                         for run --memory\n"
+      "  2 free                       0 / 80         H100 80GB HBM3\n");
 }
 
 TEST(StatusView, SaysSinceWhenAGpuIsFree) {
   proto::Status::Reply reply = a_status();
   reply.gpus[2].idle_since = kNow - 50h;
-  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[3], HasSubstr("2d02h"));
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[5], HasSubstr("2d02h"));
 }
 
 TEST(StatusView, StatesOfTheQueueAreShown) {
   proto::Status::Reply reply = a_status();
+  reply.gpus[2].state = proto::GpuState::kHeld;
   reply.gpus[2].held_for = RequestId{7};
-  reply.gpus[1].state = proto::GpuState::kDraining;
   reply.leases[0].ends = kNow + 25min;
   reply.leases[0].as_name = "carol";
+  reply.waiting = 1;
   auto lines = lines_of(status_text(reply, {}, kNow));
   EXPECT_THAT(lines[1], HasSubstr("alice (carol)"));
   EXPECT_THAT(lines[1], HasSubstr("ends in 25m"));
-  EXPECT_THAT(lines[2], HasSubstr("draining"));
-  EXPECT_THAT(lines[3], HasSubstr("held"));
-  EXPECT_THAT(lines[3], HasSubstr("for R7"));
-  reply.leases[0].state = proto::LeaseState::kExpired;
-  reply.leases[0].kind = proto::LeaseKind::kFiller;
-  lines = lines_of(status_text(reply, {}, kNow));
-  EXPECT_THAT(lines[1], HasSubstr("available (filler)"));
-  EXPECT_THAT(lines[1], HasSubstr("expired, holds memory"));
+  EXPECT_THAT(lines[5], HasSubstr("held"));
+  EXPECT_THAT(lines[5], HasSubstr("kept for R7"));
+  EXPECT_EQ(lines[6], "1 waits: gpurota queue");
+  reply.waiting = 0;
+  EXPECT_THAT(status_text(reply, {}, kNow), Not(HasSubstr("wait")));
 }
 
-TEST(StatusView, WhyAGpuDrainsIsSaidAlsoWhileSomebodyHasIt) {
+TEST(StatusView, AFillerLeavesItsGpuFreeUntilItsTimeIsOverAndItStays) {
+  proto::Status::Reply reply = a_status();
+  reply.leases[0].kind = proto::LeaseKind::kFiller;
+  apply_threshold(reply, gib(1));
+  EXPECT_EQ(reply.gpus[0].state, proto::GpuState::kAvailable);
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1], HasSubstr("  0 filler  alice"));
+  reply.leases[0].state = proto::LeaseState::kExpired;
+  reply.leases[0].ends = kNow - 4min;
+  apply_threshold(reply, gib(1));
+  EXPECT_EQ(reply.gpus[0].state, proto::GpuState::kInUse);
+  const auto lines = lines_of(status_text(reply, {}, kNow));
+  EXPECT_THAT(lines[1], HasSubstr("  0 EXPIRED  alice"));
+  EXPECT_THAT(lines[1], HasSubstr("ended 4m ago, still holds memory, filler"));
+}
+
+TEST(StatusView, AGpuThatDrainsOrFailsSaysWhyInARowOfItsOwn) {
   proto::Status::Reply reply = a_status();
   reply.gpus[0].state = proto::GpuState::kDraining;
   reply.gpus[0].detail = "new fan on Friday";
-  reply.leases[0].ends = kNow + 25min;
-  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1],
-              HasSubstr("ends in 25m; new fan on Friday"));
-  reply.gpus[0].detail = "";
-  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1], ::testing::Not(HasSubstr(";")));
-}
-
-TEST(StatusView, SeveralSlicesOfAGpuShareItsFirstCells) {
-  proto::Status::Reply reply = a_status();
-  reply.leases.push_back(reply.leases[0]);
-  reply.leases[1].lease_id = {13};
-  reply.leases[1].user = "bob";
+  reply.gpus[2].state = proto::GpuState::kError;
+  reply.gpus[2].detail = "fell off the bus";
   const auto lines = lines_of(status_text(reply, {}, kNow));
-  ASSERT_EQ(lines.size(), 6u);
-  EXPECT_TRUE(lines[2].starts_with("                                bob")) << lines[2];
+  EXPECT_THAT(lines[1], HasSubstr("  0 DRAINING"));
+  EXPECT_THAT(lines[1], HasSubstr("new fan on Friday"));
+  EXPECT_TRUE(lines[2].starts_with("    in use    alice")) << lines[2];
+  EXPECT_THAT(lines[3], HasSubstr("  1 in use")) << "what is left of a GPU that drains is not free";
+  EXPECT_THAT(lines[5], HasSubstr("  2 ERROR"));
+  EXPECT_THAT(lines[5], HasSubstr("fell off the bus"));
 }
 
 TEST(StatusView, UseWithoutALeaseNamesItsUserAlsoWhereSomebodyHasTheGpu) {
   proto::Status::Reply reply = a_status();
   reply.gpus[2].state = proto::GpuState::kUnreservedUse;
-  add_finding(reply, proto::FindingKind::kUnreservedUse, 2);
+  reply.leases[0].gpus[0].limit_bytes.reset();
+  add_finding(reply, proto::FindingKind::kUnreservedUse, 2).processes = {
+      {77, gib(9), {{"/usr/bin/python3", "x.py"}}}, {78, gib(1), {}}};
   add_finding(reply, proto::FindingKind::kForeignUse, 0).lease_id = LeaseId{12};
   const auto lines = lines_of(status_text(reply, {}, kNow));
-  ASSERT_EQ(lines.size(), 5u);
-  EXPECT_THAT(lines[2], HasSubstr("bob"));
-  EXPECT_THAT(lines[2], HasSubstr("on the GPU of L12"));
-  EXPECT_THAT(lines[4], HasSubstr("unreserved use  bob"));
-  EXPECT_THAT(lines[4], HasSubstr("9 GiB  without a lease"));
-  EXPECT_THAT(lines[4], HasSubstr("3 processes"));
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_THAT(lines[2], HasSubstr("    NO LEASE  bob    -"));
+  EXPECT_THAT(lines[2], HasSubstr("on L12's GPU, 3 processes"));
+  EXPECT_THAT(lines[5], HasSubstr("  2 NO LEASE  bob    -"));
+  EXPECT_THAT(lines[5], HasSubstr("pid 77 (python3 x.py) and 1 more"));
 }
 
-TEST(StatusView, ValidationTellsAnOwnersUseFromNoneAndFromTooMuch) {
+TEST(StatusView, AnOwnersUseIsToldFromNoneAndFromTooMuch) {
   proto::Status::Reply reply = a_status();
   add_finding(reply, proto::FindingKind::kOverLimit, 0).lease_id = LeaseId{12};
+  reply.leases[0].gpus[0].used_bytes = gib(8) + mib(20);
   reply.leases[0].gpus[1].unused_since = kNow - 3h;
   const auto lines = lines_of(status_text(reply, {}, kNow));
-  EXPECT_THAT(lines[1], HasSubstr("over its limit for 5m"));
-  EXPECT_THAT(lines[2], HasSubstr("unused for 3h00m"));
+  EXPECT_THAT(lines[1], HasSubstr("OVER LIMIT  alice  L12      8.02 / 8"));
+  EXPECT_THAT(lines[1], HasSubstr("over for 5m"));
+  EXPECT_THAT(lines[3], HasSubstr("unused for 3h00m"));
   add_finding(reply, proto::FindingKind::kNotLimited, 0).lease_id = LeaseId{12};
-  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1], HasSubstr("not limited for 5m"));
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1], HasSubstr("NO LIMIT "));
   reply = a_status();
-  reply.leases[0].gpus[1] = {1, {}, {"GPU-1"}, {}, {}, {}, {}, 0, {}};
-  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[2], HasSubstr("no use seen"));
+  reply.leases[0].gpus[1].used_bytes = Bytes();
+  reply.leases[0].gpus[1].processes = 0;
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[3], HasSubstr("  unused, night run"));
 }
 
-TEST(StatusView, TheModelHasAColumnOnlyWhereThereIsOne) {
+TEST(StatusView, WhatIsAboveASoftLimitByALittleReadsAsMore) {
   proto::Status::Reply reply = a_status();
-  EXPECT_THAT(status_text(reply, {}, kNow), Not(HasSubstr("MODEL")));
-  reply.leases[0].model = "org/model-7b";
-  EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("org/model-7b"));
+  reply.leases[0].gpus[0].soft_limit_bytes = gib(2);
+  reply.leases[0].gpus[0].used_bytes = gib(2) + mib(40);
+  const std::string line = lines_of(status_text(reply, {}, kNow))[1];
+  EXPECT_THAT(line, HasSubstr("2.04 / 8"));
+  EXPECT_THAT(line, HasSubstr("above its soft limit of 2 GiB"));
 }
 
-TEST(StatusView, FitsEveryTerminalDownToFortyColumns) {
+TEST(StatusView, ASwapLeaseSaysWhoseTurnItIsAndWhatIsMovedOut) {
+  proto::Status::Reply reply = a_status();
+  reply.leases[0].share = proto::Share::kSwap;
+  EXPECT_THAT(status_text(reply, {}, kNow), Not(HasSubstr("TURN"))) << "while everything fits";
+  EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("swap, night run"));
+  proto::LeaseGpu& share = reply.leases[0].gpus[0];
+  const auto shown = [&](const char* phase, int position) {
+    share.turn = phase;
+    share.turn_position = position;
+    return lines_of(status_text(reply, {}, kNow))[1];
+  };
+  EXPECT_THAT(shown("holding", 0), HasSubstr("0.5 / 8   now  "));
+  EXPECT_THAT(shown("entering", 0), HasSubstr(" now  "));
+  EXPECT_THAT(shown("leaving", 0), HasSubstr(" ends  "));
+  EXPECT_THAT(shown("waiting", 0), HasSubstr(" -  "));
+  EXPECT_THAT(shown("waiting", 1), HasSubstr(" next  "));
+  EXPECT_THAT(shown("waiting", 2), HasSubstr(" 2nd  "));
+  EXPECT_THAT(shown("waiting", 3), HasSubstr(" 3rd  "));
+  EXPECT_THAT(shown("waiting", 11), HasSubstr(" 11th  "));
+  EXPECT_THAT(shown("waiting", 21), HasSubstr(" 21st  "));
+  share.moved_out_bytes = gib(3);
+  EXPECT_THAT(shown("waiting", 1), HasSubstr("3 GiB in host memory, night run"));
+}
+
+TEST(StatusView, TheModelOfALeaseIsAmongWhatItIsFor) {
+  proto::Status::Reply reply = a_status();
+  reply.leases[0].model = "org/model-7b";
+  EXPECT_THAT(status_text(reply, {}, kNow),
+              HasSubstr("night run, org/model-7b (python 'train me.py')"));
+}
+
+TEST(StatusView, FitsEveryTerminalDownToFiftyFiveColumns) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].note = std::string(300, 'n');
   reply.leases[0].model = std::string(100, 'm');
   reply.gpus[1].detail = std::string(100, 'd');
-  for (std::size_t width = 40; width <= 220; ++width) {
+  for (std::size_t width = 55; width <= 220; ++width) {
     const std::string text = status_text(reply, {width, false}, kNow);
     for (const std::string& line : lines_of(text)) {
       ASSERT_LE(display_width(line), width) << line;
@@ -196,16 +242,17 @@ TEST(StatusView, FitsEveryTerminalDownToFortyColumns) {
 TEST(StatusView, ForeignTextCannotDriveTheTerminal) {
   proto::Status::Reply reply = a_status();
   reply.gpus[0].name = "\x1b[31m\nL99";
+  reply.gpus[0].state = proto::GpuState::kError;
   reply.gpus[0].detail = "\a\xff";
   reply.leases[0].user = "al\tice\x7f";
   reply.leases[0].note = "\xe2\x80\xae";
   reply.leases[0].model = "\x1b]0;x\a";
   add_finding(reply, proto::FindingKind::kUnreservedUse, 2).user = "\x1b[2J";
-  const std::string text = status_text(reply, {100, false}, kNow);
+  const std::string text = status_text(reply, {200, false}, kNow);
   EXPECT_EQ(text.find_first_of("\x1b\a\t\x7f"), std::string::npos);
   EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);
   EXPECT_EQ(valid_utf8(text), text);
-  EXPECT_EQ(lines_of(text).size(), 4u);
+  EXPECT_EQ(lines_of(text).size(), 6u);
 }
 
 TEST(StatusView, WideCharactersKeepTheColumnsInLine) {
@@ -215,12 +262,16 @@ TEST(StatusView, WideCharactersKeepTheColumnsInLine) {
   const auto column = [](const std::string& line, const char* word) {
     return display_width(line.substr(0, line.find(word)));
   };
-  EXPECT_EQ(column(lines[1], "in use"), column(lines[2], "in use"));
+  EXPECT_EQ(column(lines[1], "night run"), column(lines[3], "night run"));
 }
 
 TEST(StatusView, ColourIsOnlyThereWhenWanted) {
-  EXPECT_EQ(status_text(a_status(), {80, false}, kNow).find('\033'), std::string::npos);
-  EXPECT_THAT(status_text(a_status(), {200, true}, kNow), HasSubstr("\033[32mavailable\033[0m"));
+  proto::Status::Reply reply = a_status();
+  reply.gpus[2].state = proto::GpuState::kError;
+  EXPECT_EQ(status_text(reply, {80, false}, kNow).find('\033'), std::string::npos);
+  const std::string text = status_text(reply, {200, true}, kNow);
+  EXPECT_THAT(text, HasSubstr("\033[32mfree\033[0m"));
+  EXPECT_THAT(text, HasSubstr("\033[31mERROR\033[0m"));
 }
 
 TEST(StatusView, AMigInstanceIsNamedBesideItsGpuNotLikeOne) {
@@ -228,10 +279,13 @@ TEST(StatusView, AMigInstanceIsNamedBesideItsGpuNotLikeOne) {
   reply.gpus[2].parent = reply.gpus[1].uuid;
   reply.gpus[2].index = 0;
   reply.gpus[2].label = "1:0";
-  reply.gpus[1].state = proto::GpuState::kAvailable;
+  reply.gpus[2].name = "NVIDIA H100 80GB HBM3 MIG 1g.10gb";
+  reply.gpus[1].state = proto::GpuState::kSplit;
   const std::string text = status_text(reply, {200, false}, kNow);
-  EXPECT_THAT(text, HasSubstr("\n1:0 "));
-  EXPECT_THAT(text, HasSubstr(" split "));
+  EXPECT_THAT(text, HasSubstr("\n1:0 free "));
+  EXPECT_THAT(text, HasSubstr(" MIG 1g.10gb\n"));
+  EXPECT_THAT(text, HasSubstr("  1 split "));
+  EXPECT_THAT(text, HasSubstr("into 1 MIG instance\n"));
   EXPECT_THAT(summary_text(reply, "node7", {}), HasSubstr("node7     2 "));
 }
 
@@ -241,11 +295,16 @@ TEST(StatusView, NoGpuPointsToDoctor) {
 
 TEST(StatusView, TheSummaryCountsStatesAndKinds) {
   proto::Status::Reply reply = a_status();
+  EXPECT_EQ(summary_text(reply, "node7", {}),
+            "HOST   GPUS  FREE  IN USE  MODELS\n"
+            "node7     3     1       2  3 x H100 80GB HBM3\n");
   reply.gpus[1].name = "NVIDIA A100";
   reply.gpus[1].state = proto::GpuState::kError;
+  reply.gpus[2].state = proto::GpuState::kHeld;
+  reply.waiting = 3;
   EXPECT_EQ(summary_text(reply, "node7", {}),
-            "HOST   GPUS  AVAILABLE  IN USE  OTHER  MODELS\n"
-            "node7     3          1       1      1  1 x A100, 2 x H100 80GB HBM3\n");
+            "HOST   GPUS  FREE  IN USE  HELD  ERROR  WAITING  MODELS\n"
+            "node7     3     0       1     1      1        3  1 x A100, 2 x H100 80GB HBM3\n");
 }
 
 TEST(StatusView, TheThresholdDecidesWhatIsUnreservedUse) {
@@ -254,9 +313,11 @@ TEST(StatusView, TheThresholdDecidesWhatIsUnreservedUse) {
   reply.gpus[1].state = proto::GpuState::kError;
   apply_threshold(reply, gib(1));
   EXPECT_EQ(reply.gpus[2].state, proto::GpuState::kAvailable);
+  EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("600 MiB used without a lease: gpurota ps"));
   apply_threshold(reply, mib(512));
   EXPECT_EQ(reply.gpus[2].state, proto::GpuState::kUnreservedUse);
   EXPECT_EQ(reply.gpus[2].detail, "600 MiB without a lease: see gpurota ps");
+  EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("  2 NO LEASE  ?      -"));
   EXPECT_EQ(reply.gpus[0].state, proto::GpuState::kInUse);
   EXPECT_EQ(reply.gpus[1].state, proto::GpuState::kError);
   reply.gpus[2].unreserved_bytes = Bytes(1);
@@ -264,7 +325,19 @@ TEST(StatusView, TheThresholdDecidesWhatIsUnreservedUse) {
   EXPECT_EQ(reply.gpus[2].state, proto::GpuState::kUnreservedUse);
 }
 
-TEST(StatusView, SpansAreShortAndNeverNegative) {
+TEST(StatusView, WhatIsBelowTheThresholdHasNoRowBesideAFreeGpu) {
+  proto::Status::Reply reply = a_status();
+  reply.gpus[2].unreserved_bytes = gib(9);
+  reply.gpus[2].state = proto::GpuState::kUnreservedUse;
+  add_finding(reply, proto::FindingKind::kUnreservedUse, 2);
+  add_finding(reply, proto::FindingKind::kForeignUse, 0).lease_id = LeaseId{12};
+  apply_threshold(reply, gib(40));
+  EXPECT_EQ(reply.gpus[2].state, proto::GpuState::kAvailable);
+  ASSERT_EQ(reply.findings.size(), 1u);
+  EXPECT_EQ(reply.findings[0].kind, proto::FindingKind::kForeignUse);
+}
+
+TEST(TimeText, SpansAreShortAndNeverNegative) {
   EXPECT_EQ(span_text(-5s), "0s");
   EXPECT_EQ(span_text(59s), "59s");
   EXPECT_EQ(span_text(61s), "1m");

@@ -7,7 +7,6 @@
 namespace gpurota::cli {
 namespace {
 
-constexpr std::size_t kGap = 2;
 constexpr std::size_t kLongestCell = 200;
 
 const char* code_of(Colour colour) {
@@ -61,42 +60,54 @@ bool Table::has_text(std::size_t column) const {
                                       [&](const auto& row) { return !row[column].text.empty(); });
 }
 
-std::size_t Table::narrowest() const {
-  const std::vector<std::size_t> most = widths(0);
+std::size_t Table::least(std::size_t column) const {
+  std::size_t least = columns_[column].least;
+  for (const auto& row : rows_) {
+    const Cell& cell = row[column];
+    // One more for the ellipsis, where there is more of it.
+    const std::size_t width = display_width(display_text(cell.text, kLongestCell));
+    if (cell.firm > 0) least = std::max(least, std::min(width, cell.firm + 1));
+  }
+  return least;
+}
+
+std::size_t Table::line_width(const std::vector<std::size_t>& widths) const {
   std::size_t total = 0;
+  bool first = true;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (!shows(i)) continue;
-    const std::size_t least = columns_[i].least;
-    total += (total > 0 ? kGap : 0) + (least > 0 ? std::min(least, most[i]) : most[i]);
+    total += widths[i] + (first ? 0 : columns_[i].gap);
+    first = false;
   }
   return total;
 }
 
+std::size_t Table::width_with(std::size_t column, std::size_t enough) const {
+  std::vector<std::size_t> wide = widths(0);
+  wide[column] = std::min(wide[column], enough);
+  return line_width(wide);
+}
+
 std::vector<std::size_t> Table::widths(std::size_t limit) const {
-  std::vector<std::size_t> widths;
-  std::size_t total = 0;
+  std::vector<std::size_t> widths, least_of;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (!shows(i)) {
-      widths.push_back(0);
-      continue;
-    }
-    std::size_t width = display_width(columns_[i].title);
+    std::size_t width = shows(i) ? display_width(columns_[i].title) : 0;
     for (const auto& row : rows_) {
+      if (!shows(i)) break;
       width = std::max(width, display_width(display_text(row[i].text, kLongestCell)));
     }
     widths.push_back(width);
-    total += width + (total > 0 ? kGap : 0);
+    least_of.push_back(columns_[i].least > 0 ? least(i) : width);
   }
   // The widest of those that may shrink gives first.
-  while (limit > 0 && total > limit) {
+  for (std::size_t total = line_width(widths); limit > 0 && total > limit; --total) {
     std::size_t widest = columns_.size();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool may = columns_[i].least > 0 && widths[i] > columns_[i].least;
+      const bool may = widths[i] > least_of[i];
       if (may && (widest == columns_.size() || widths[i] > widths[widest])) widest = i;
     }
     if (widest == columns_.size()) break;
     --widths[widest];
-    --total;
   }
   return widths;
 }
@@ -111,7 +122,7 @@ std::string Table::render(const Look& look) const {
       if (!shows(i)) continue;
       const std::string text = fit(display_text(text_of(i), kLongestCell), widths_of[i]);
       const std::size_t pad = widths_of[i] - display_width(text);
-      if (!first) owed += kGap;
+      if (!first) owed += columns_[i].gap;
       first = false;
       if (columns_[i].right) owed += pad;
       if (!text.empty()) {

@@ -13,12 +13,14 @@ enum class Colour { kNone, kGreen, kYellow, kRed, kDim };
 struct Cell {
   std::string text;  // made safe with display_text by the table
   Colour colour = Colour::kNone;
+  std::size_t firm = 0;  // so many columns of it are never cut
 };
 
 struct Column {
   std::string title;
   bool right = false;     // numbers
   std::size_t least = 0;  // may be cut down to this many columns if the line is too long; 0: never
+  std::size_t gap = 2;    // spaces in front of it
 };
 
 struct Look {
@@ -37,13 +39,17 @@ class Table {
   bool has_text(std::size_t column) const;
   // Leaves a column out. Columns keep their numbers.
   void drop(std::size_t column) { dropped_.insert(column); }
-  // The width of the narrowest line that render() can make.
-  std::size_t narrowest() const;
+  // The width of a line on which nothing is cut but this column, where it is wider than `enough`.
+  std::size_t width_with(std::size_t column, std::size_t enough) const;
   // Title line and rows, each ending with a newline. No trailing spaces.
   std::string render(const Look& look) const;
 
  private:
   std::vector<std::size_t> widths(std::size_t limit) const;
+  // Of a column that may be cut.
+  std::size_t least(std::size_t column) const;
+  // Of a whole line, of columns of these widths.
+  std::size_t line_width(const std::vector<std::size_t>& widths) const;
 
   bool shows(std::size_t column) const { return !dropped_.contains(column); }
 

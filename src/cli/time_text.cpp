@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 
@@ -62,6 +63,15 @@ std::string duration_text(std::chrono::seconds duration) {
   add(all / 60 % 60, "min");
   if (all < 600) add(all % 60, "s");
   return text.empty() ? "0 s" : text;
+}
+
+std::string span_text(WallTime::duration span) {
+  const auto seconds =
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(span).count());
+  if (seconds < 60) return fmt::format("{}s", seconds);
+  if (seconds < 3600) return fmt::format("{}m", seconds / 60);
+  if (seconds < 86400) return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{}d{:02}h", seconds / 86400, seconds / 3600 % 24);
 }
 
 std::string clock_text(WallTime time, WallTime now) {

@@ -14,6 +14,8 @@ namespace gpurota::cli {
 Result<std::chrono::seconds> parse_duration(std::string_view text);
 // "1 h 30 min", "45 s".
 std::string duration_text(std::chrono::seconds duration);
+// "45s", "12m", "2h05m", "3d04h"; nothing negative.
+std::string span_text(WallTime::duration span);
 // "14:05" today, "Nov 20 14:05" on another day.
 std::string clock_text(WallTime time, WallTime now);
 

@@ -1,7 +1,7 @@
 #include "cli/turns_text.h"
 
 #include "base/text.h"
-#include "cli/status_view.h"
+#include "cli/time_text.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,8 @@ std::string head_of(const proto::TurnGpu& gpu) {
   } else {
     text += fmt::format("taking turns; short by {}", to_string(gpu.deficit_bytes));
   }
-  text += fmt::format("; {} of {} held", to_string(gpu.used_bytes), to_string(gpu.capacity_bytes));
+  text += fmt::format("; {} of {} held", to_string(gpu.used_bytes, gpu.capacity_bytes),
+                      to_string(gpu.capacity_bytes, gpu.used_bytes));
   if (gpu.mode != "auto") text += fmt::format("; turns {}", display_text(gpu.mode, 10));
   if (gpu.quantum_ms) text += fmt::format("; quantum {}", time_text(*gpu.quantum_ms));
   return text + "\n";

@@ -15,13 +15,14 @@ std::string in_seconds(Duration time) {
 std::string due(const LimitedLease& lease, std::optional<TimePoint> above_soft,
                 std::optional<TimePoint> above_lowered, const LimitRules& rules, TimePoint now) {
   if (rules.stop_above_soft && above_soft && now - *above_soft >= rules.soft_grace) {
-    return fmt::format("it held {} for {}, above its soft limit of {}", to_string(lease.charged),
-                       in_seconds(now - *above_soft), to_string(*lease.soft_limit));
+    return fmt::format("it held {} for {}, above its soft limit of {}",
+                       to_string(lease.charged, *lease.soft_limit), in_seconds(now - *above_soft),
+                       to_string(*lease.soft_limit, lease.charged));
   }
   if (rules.stop_above_lowered && above_lowered && now - *above_lowered >= rules.lowered_grace) {
     return fmt::format("it still holds {}, {} after its limit was lowered to {}",
-                       to_string(lease.charged), in_seconds(now - *above_lowered),
-                       to_string(lease.limit));
+                       to_string(lease.charged, lease.limit), in_seconds(now - *above_lowered),
+                       to_string(lease.limit, lease.charged));
   }
   return {};
 }
@@ -35,7 +36,8 @@ void LimitPolicy::judge(const LimitedLease& lease, Seen& seen, const LimitRules&
   } else if (!seen.above_soft) {
     seen.above_soft = now;
     std::string message = fmt::format("holds {}, above its soft limit of {}",
-                                      to_string(lease.charged), to_string(*lease.soft_limit));
+                                      to_string(lease.charged, *lease.soft_limit),
+                                      to_string(*lease.soft_limit, lease.charged));
     if (lease.gives_way) message += "; others go first until it is below";
     if (rules.stop_above_soft) message += "; it is ended in " + in_seconds(rules.soft_grace);
     actions.push_back({LimitAction::Kind::kWarn, lease.lease, std::move(message)});

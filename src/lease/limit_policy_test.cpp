@@ -52,6 +52,12 @@ TEST_F(LimitPolicyTest, IsSaidOnceEachTimeALeaseGetsAbove) {
   EXPECT_EQ(look({holding(1, gib(5))}, {}, 3h).size(), 1u);
 }
 
+TEST_F(LimitPolicyTest, WhatIsAboveItsLimitByALittleReadsAsMore) {
+  const auto first = look({holding(1, gib(4) + mib(20))}, {}, 0s);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_THAT(first[0].message, HasSubstr("holds 4.02 GiB, above its soft limit of 4 GiB"));
+}
+
 TEST_F(LimitPolicyTest, WhoGivesWayIsToldSo) {
   LimitedLease lease = holding(1, gib(5));
   lease.gives_way = true;

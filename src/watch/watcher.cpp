@@ -64,9 +64,11 @@ std::pair<pid_t, std::uint64_t> identity(const SeenProcess& process) {
 
 }  // namespace
 
-std::vector<Finding> Watcher::open() const {
+std::vector<Finding> Watcher::findings(bool seen_only) const {
   std::vector<Finding> all;
-  for (const auto& [key, open] : open_) all.push_back(open.finding);
+  for (const auto& [key, open] : open_) {
+    if (open.seen || !seen_only) all.push_back(open.finding);
+  }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return all;
 }
@@ -240,11 +242,13 @@ void Watcher::merge(const Look& look, const Policy& policy, Candidates found, Ti
     open.targets = std::move(candidate.targets);
     open.last_seen = now;
     ++open.looks;
+    open.seen = true;
     if (begun) steps.push_back({Step::What::kBegun, open.finding, {}});
     if (open.finding.action == Action::kStop && open.looks > 1) stop(open, policy, now, steps);
   }
   for (auto it = open_.begin(); it != open_.end();) {
     const bool elsewhere = std::get<0>(it->first) != look.gpu || found.contains(it->first);
+    if (!elsewhere) it->second.seen = false;
     const Finding& finding = it->second.finding;
     const bool lease_gone =
         finding.lease && std::none_of(look.leases.begin(), look.leases.end(),

@@ -20,8 +20,10 @@ class Watcher {
   // After a look. A GPU that did not answer is not a look: nothing begins or ends then.
   std::vector<Step> decide(const Look& look, const Policy& policy, TimePoint now);
 
-  // What holds now, in the order it was found.
-  std::vector<Finding> open() const;
+  // What has not ended, in the order it was found: also what the last looks did not show, for a moment.
+  std::vector<Finding> open() const { return findings(false); }
+  // Of these what the last look at the GPU showed: what people are shown beside what else it showed.
+  std::vector<Finding> seen() const { return findings(true); }
   bool has_open(const GpuUuid& gpu) const;
 
  private:
@@ -30,6 +32,7 @@ class Watcher {
     Finding finding;
     TimePoint last_seen{};
     int looks = 0;
+    bool seen = false;                                          // at the last look
     std::map<std::pair<pid_t, std::uint64_t>, TimePoint> told;  // to end
     std::set<std::pair<pid_t, std::uint64_t>> killed;
     std::vector<SeenProcess> targets;  // as of the last look
@@ -58,6 +61,7 @@ class Watcher {
 
   void merge(const Look& look, const Policy& policy, Candidates found, TimePoint now,
              std::vector<Step>& steps);
+  std::vector<Finding> findings(bool seen_only) const;
   void stop(Open& open, const Policy& policy, TimePoint now, std::vector<Step>& steps);
   void release_unused(const Look& look, const Policy& policy, TimePoint now,
                       std::vector<Step>& steps);

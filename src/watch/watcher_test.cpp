@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace gpurota::watch {
 namespace {
 
@@ -59,6 +61,19 @@ TEST_F(WatcherTest, AFindingIsReportedOnceHoweverLongItLasts) {
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].what, Step::What::kEnded);
   EXPECT_THAT(watcher.open(), IsEmpty());
+}
+
+TEST_F(WatcherTest, WhatTheLastLookDidNotShowIsNotShownAlthoughItHasNotEndedYet) {
+  look.processes = {process(10, kBob, gib(3))};
+  (void)see();
+  ASSERT_EQ(watcher.seen().size(), 1u);
+  const auto processes = std::exchange(look.processes, {});
+  EXPECT_THAT(see(), IsEmpty());
+  EXPECT_EQ(watcher.open().size(), 1u);
+  EXPECT_THAT(watcher.seen(), IsEmpty());
+  look.processes = processes;
+  EXPECT_THAT(see(), IsEmpty()) << "it is the same finding";
+  EXPECT_EQ(watcher.seen().size(), 1u);
 }
 
 TEST_F(WatcherTest, WhatFlickersAroundTheThresholdIsOneFinding) {

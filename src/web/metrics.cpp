@@ -62,12 +62,6 @@ double seconds_between(WallTime from, WallTime to) {
   return std::max(0.0, std::chrono::duration<double>(to - from).count());
 }
 
-// "held" is a state of its own to people: idle, but kept for somebody.
-const char* state_word(const proto::Gpu& gpu) {
-  if (gpu.state == proto::GpuState::kAvailable && gpu.held_for) return "held";
-  return to_string(gpu.state);
-}
-
 void add_gpu_amounts(Text& text, const std::vector<proto::Gpu>& gpus) {
   const auto amount = [&](const char* name, const char* help, Bytes proto::Gpu::*field) {
     text.begin(name, "gauge", help);
@@ -98,13 +92,10 @@ void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
   text.begin("gpurota_gpu_leases", "gauge", "Leases on the GPU.");
   for (const proto::Gpu& gpu : gpus) text.add(gpu_label(gpu), gpu.leases.size());
   text.begin("gpurota_gpu_state", "gauge", "1 for the state that the GPU is in, 0 for the others.");
-  std::vector<std::string> states(std::begin(proto::Words<proto::GpuState>::kAll),
-                                  std::end(proto::Words<proto::GpuState>::kAll));
-  states.emplace_back("held");
   for (const proto::Gpu& gpu : gpus) {
-    for (const std::string& state : states) {
+    for (const std::string_view state : proto::Words<proto::GpuState>::kAll) {
       text.add(fmt::format("{},state=\"{}\"", gpu_label(gpu), state),
-               state == state_word(gpu) ? 1 : 0);
+               state == to_string(gpu.state) ? 1 : 0);
     }
   }
 }

@@ -39,6 +39,8 @@ TEST(Metrics, TellOfEachGpu) {
   EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_leases{gpu=\"0\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_state{gpu=\"0\",state=\"in_use\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_state{gpu=\"0\",state=\"error\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_state{gpu=\"0\",state=\"held\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_state{gpu=\"0\",state=\"split\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("\ngpurota_up 1\n"));
 }
 

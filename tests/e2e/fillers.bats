@@ -21,7 +21,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
 @test "a GPU with a filler is available, and is free when the newcomer's first allocation comes" {
   add_holder
   wait_until holds_memory
-  gpurota status | grep -q 'available (filler)'
+  gpurota status | grep -q '  0 filler '
   holds 's["findings"] == [] and gpus[0]["state"] == "available" and len(gpus[0]["leases"]) == 1'
   # 90 % of the GPU: while the filler holds 88 % this would be refused.
   in_background newcomer gpurota run --gpu-ids 0 -- "$PROGRAM" hold 7372

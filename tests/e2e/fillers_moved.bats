@@ -60,7 +60,7 @@ checked() {
   add_holder
   gpurota run --gpu-ids 0 --memory 1G -- true
   is_evicted hold
-  gpurota status | grep -q 'available (filler)'
+  gpurota status | grep -q '  0 filler '
   in_background one gpurota run --nonblock --gpu-ids 0 --memory 3G -- "$PROGRAM" hold 2000
   wait_until says one holding
   in_background two gpurota run --nonblock --gpu-ids 0 --memory 3G -- "$PROGRAM" hold 2000

@@ -40,9 +40,9 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
   in_background holder gpurota run --gpu-ids 0:1 --memory 2G -- "$PROGRAM" hold 1200
   wait_until says holder holding
   wait_until holds '[g for g in gpus if g["label"] == "0"][0]["used_bytes"] > 2**30'
-  holds '[(g["state"], g["unreserved_bytes"]) for g in gpus if g["label"] == "0"] == [("available", 0)]'
+  holds '[(g["state"], g["unreserved_bytes"]) for g in gpus if g["label"] == "0"] == [("split", 0)]'
   gpurota status >table
-  grep -E '^ *0 .* split ' table
+  grep -E '^  0 split ' table
   gpurota ps L1 >table
   [ "$(grep -c 'hold 1200' table)" = 1 ]
   grep -E '^ *0:1 ' table

@@ -34,7 +34,7 @@ configure() {
   wait_until grep -q '^filled$' big
   grep -q 'L3 is oversize: of its 960 MiB on GPU 0, .* lie in host memory' big
   grep -q '^total 960 MiB' big
-  gpurota status | grep -q ' oversize '
+  gpurota status | grep -q ' oversize'
   [ "$(value 'leases[1]["gpus"][0]["limit_bytes"] == 960 << 20')" = True ]
   [ "$(value 'leases[1]["gpus"][0]["oversize_bytes"] >= 320 << 20')" = True ]
   [ "$(turns 'gpus[0]["leases"][1]["hosted_bytes"] >= 320 << 20')" = True ]

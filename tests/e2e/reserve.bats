@@ -94,6 +94,9 @@ END
   holds "gpus[0]['state'] == 'in_use'"
   gpurota update L1 --for 1s
   wait_until holds "leases[0]['state'] == 'expired'"
+  holds "gpus[0]['state'] == 'in_use'"
+  gpurota status | grep '^  0 EXPIRED .* ended .* ago'
+  gpurota status --summary | grep -E "^\S+ +$(value 'len(gpus)') +$(value 'len(gpus) - 1') +1 "
   kill -0 "$pid"
   gpurota explain L1 | grep 'its time is over'
   gpurota events --lease L1 >told

@@ -35,13 +35,16 @@ sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
 END
 }
 
-@test "each lease has a row at its GPU, with share, memory, validation, model and note" {
+@test "each lease has a row at its GPU, with memory, model and note, and what it leaves has one" {
   in_background holder gpurota run --memory 2G --note night -- \
     sh -c 'exec "$0" hold 100' "$PROGRAM" --model org/some-7b
   wait_until says holder holding
   wait_until row_is_there
 }
-row_is_there() { gpurota status | grep -qE 'in use .* slice +run +L1 .*/2 GiB .* left +1 process +org/some-7b +night'; }
+row_is_there() {
+  gpurota status >table
+  grep -qE '^  0 in use .* L1 +0\.[0-9]+ / 2 .* night, org/some-7b \(sh -c' table && grep -qE '^    free +0 / ' table
+}
 
 @test "status fits narrow terminals and is coloured on terminals only" {
   in_background holder gpurota run --memory 2G --note "$(printf 'n%.0s' {1..300})" -- "$PROGRAM" hold 100
@@ -54,18 +57,24 @@ row_is_there() { gpurota status | grep -qE 'in use .* slice +run +L1 .*/2 GiB .*
   lacks '\x1b' colourless
   gpurota status >piped
   lacks '\x1b' piped
+  gpurota status --color always | grep -q $'\e\['
+  NO_COLOR=1 gpurota --color=always status | grep -q $'\e\['
+  on_terminal 200 30 gpurota status --color=never >colourless
+  lacks '\x1b' colourless
+  run -1 gpurota status --color=sometimes
+  [[ $output == *"'sometimes' is not auto, always or never"* ]]
 }
 
 @test "--watch redraws in place and leaves the terminal as it was at Ctrl-C" {
   run -0 on_terminal 100 2.5 gpurota status --watch
-  [[ $output == *$'\e[?1049h'*"available"*$'\e[?1049l'* ]]
+  [[ $output == *$'\e[?1049h'*"free"*$'\e[?1049l'* ]]
   [ "$(grep -o $'\e\[H' <<<"$output" | wc -l)" -ge 2 ]
   [[ ${output: -20} == *$'\e[?25h'* ]]
 }
 
 @test "--watch into a pipe says what changes, and waits for a daemon that goes away" {
   in_background watched gpurota status --watch
-  wait_until says watched available
+  wait_until says watched free
   in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
   wait_until says watched 'in use'
   lacks '\x1b' watched
@@ -96,7 +105,7 @@ tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
 @test "--summary is one line for the machine" {
   gpurota status --summary >summary
   [ "$(wc -l <summary)" = 2 ]
-  grep -q AVAILABLE summary
+  grep -qE "^HOST +GPUS +FREE +IN USE +MODELS" summary
   run -2 gpurota status --summary --json
 }
 
@@ -105,11 +114,11 @@ tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
   wait_until says stranger holding
   wait_until marked_at 0
   gpurota status --memory-threshold 40G >table
-  lacks 'unreserved use' table
+  lacks 'NO LEASE' table
   gpurota status --memory-threshold 0 --json | grep -q '"unreserved_use"'
   run -2 gpurota status --memory-threshold much
 }
-marked_at() { gpurota status --memory-threshold "$1" | grep -q 'unreserved use'; }
+marked_at() { gpurota status --memory-threshold "$1" | grep -q 'NO LEASE'; }
 
 @test "a refused request says how many GPUs are free and why the others are not" {
   local count
@@ -120,6 +129,31 @@ marked_at() { gpurota status --memory-threshold "$1" | grep -q 'unreserved use';
   [ "$status" != 0 ]
   [[ $output == *"0 of $count GPU"*"free"* ]]
   [[ $output == *"GPU 0 "*"L1"* ]]
+}
+
+@test "who waits is in the last line, and the GPU that is kept for them is not free" {
+  local count
+  count=$(value 'len(gpus)')
+  in_background holder gpurota run --gpu-ids 0 -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  in_background waits gpurota run --gpus "$count" -- true
+  wait_until eval '[ "$(value "s[\"waiting\"]")" = 1 ]'
+  gpurota status >table
+  [ "$(tail -n 1 table)" = '1 waits: gpurota queue' ]
+  if [ "$count" = 1 ]; then return; fi
+  wait_until holds 'all(g["state"] == "held" for g in gpus[1:])'
+  gpurota status | grep '^  1 held .* kept for R1'
+  gpurota status --summary | grep 'HELD'
+}
+
+@test "a process that has ended leaves no row beneath a GPU that is free again" {
+  in_background stranger "$PROGRAM" hold 2000
+  wait_until says stranger holding
+  wait_until eval 'gpurota status | grep -q "NO LEASE"'
+  kill -KILL "$BACKGROUND_PID"
+  wait_until holds 'gpus[0]["state"] == "available"'
+  holds 's["findings"] == []' # which has not ended yet, but was not seen at the last look
+  gpurota status | grep '^  0 free'
 }
 
 @test "others see neither the model nor the note" {

@@ -18,7 +18,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   [ "$(value 'leases[0]["gpus"][0]["limit_bytes"] > 0.9 * gpus[0]["memory_bytes"]')" = True ]
   [ "$(turns 'len(gpus[0]["leases"])')" = 2 ]
   [ "$(turns 'gpus[0]["leases"][1]["priority"]')" = -10 ]
-  gpurota status | grep -q ' swap '
+  gpurota status | grep -q ' swap'
   gpurota turns | grep -q 'everything fits'
   gpurota set --gpu-ids 0 --quantum 7s
   [ "$(turns 'gpus[0]["leases"][0]["quantum_ms"]')" = 7000 ]

@@ -27,8 +27,13 @@ is_done() {
   probe two 10 2
   wait_until eval '[ "$(moves one)" -gt 0 ] && [ "$(moves two)" -gt 0 ]'
   gpurota turns | grep -q 'taking turns; short by'
+  wait_until status_says_whose_turn
   wait_until is_done one
   wait_until is_done two
+}
+status_says_whose_turn() {
+  gpurota status >table
+  grep -qE ' L[0-9]+ .* / 0\.[0-9]+ +now ' table && grep -qE ' / 0\.[0-9]+ +next .* MiB in host memory' table
 }
 
 @test "a daemon that is killed in mid-turn finds everything as it was" {

@@ -22,7 +22,7 @@ stranger() { # stranger FILE MIB
   finding "f['processes'][0]['command'][1] == 'hold' and f['used_bytes'] >= 1500 * 2**20"
   holds 'gpus[0]["state"] == "unreserved_use" and gpus[0]["unreserved_bytes"] >= 1500 * 2**20'
   holds 'gpus[0]["detail"].startswith("1.6 GiB in use without a lease by 1 process of")'
-  gpurota status | grep 'unreserved use'
+  gpurota status | grep 'NO LEASE'
   event_is "finding_begun.*pid $STRANGER"
   kill -KILL "$STRANGER"
   wait_until no_findings

@@ -64,7 +64,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   SILENT=$(pgrep -P "$BACKGROUND_PID" | head -n 1)
   gpurota ps | grep "libgpurota is loaded in process $SILENT but does not limit it"
   wait_until is_loose "$SILENT"
-  gpurota status | grep 'not limited for'
+  gpurota status | grep 'NO LIMIT .*not enforced for'
   kill_daemon
   start_daemon
   wait_until is_loose "$SILENT"

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace gpurota::daemon {
 namespace {
@@ -49,6 +48,41 @@ std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
   return find_reservation(parts_.leases, *owner.uid, gpu);
 }
 
+proto::LeaseGpu Views::lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const {
+  proto::LeaseGpu shown{.index = -1, .label = "lost"};  // unless it is there
+  shown.uuid = share.uuid;
+  shown.limit_bytes = share.limit;
+  if (!share.oversize.is_zero()) {
+    shown.limit_bytes = *share.limit + share.oversize;
+    shown.oversize_bytes = share.oversize;
+  }
+  shown.soft_limit_bytes = share.soft_limit;
+  if (const GpuEntry* gpu = parts_.gpus.find(share.uuid)) {
+    shown.index = gpu->info.index;
+    shown.label = parts_.gpus.name_of(share.uuid);
+    shown.used_bytes = used_by(id, *gpu);
+    for (const GpuProcess& process : gpu->sample.processes) {
+      if (lease_of(process.pid, share.uuid) == id) {
+        pids.insert(process.pid);
+        ++shown.processes;
+      }
+    }
+  }
+  if (const lease::Account* account = parts_.grants.find(id, share.uuid).if_there()) {
+    shown.granted_bytes = account->charged();
+  }
+  if (!share.swap) return shown;
+  const sched::Holding held = parts_.turns.holding(id, share.uuid);
+  shown.granted_bytes = held.resident + held.coming + held.wired + held.beside + held.lingering;
+  shown.moved_out_bytes = held.out() - held.coming;
+  const auto turn = parts_.turns.turns().explain(id, parts_.loop.now());
+  if (turn && turn->takes_turns) {
+    shown.turn = to_string(turn->phase);
+    shown.turn_position = turn->position;
+  }
+  return shown;
+}
+
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   proto::Lease lease;
   lease.lease_id = entry.lease.id;
@@ -68,33 +102,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   lease.ends = entry.lease.ends;
   std::set<pid_t> pids;
   for (const LeaseGpu& share : entry.lease.gpus) {
-    proto::LeaseGpu shown{.index = -1, .label = "lost"};  // unless it is there
-    shown.uuid = share.uuid;
-    shown.limit_bytes = share.limit;
-    if (!share.oversize.is_zero()) {
-      shown.limit_bytes = *share.limit + share.oversize;
-      shown.oversize_bytes = share.oversize;
-    }
-    shown.soft_limit_bytes = share.soft_limit;
-    if (const GpuEntry* gpu = parts_.gpus.find(share.uuid)) {
-      shown.index = gpu->info.index;
-      shown.label = parts_.gpus.name_of(share.uuid);
-      shown.used_bytes = used_by(entry.lease.id, *gpu);
-      for (const GpuProcess& process : gpu->sample.processes) {
-        if (lease_of(process.pid, share.uuid) == entry.lease.id) {
-          pids.insert(process.pid);
-          ++shown.processes;
-        }
-      }
-    }
-    if (const lease::Account* account = parts_.grants.find(entry.lease.id, share.uuid).if_there()) {
-      shown.granted_bytes = account->charged();
-    }
-    if (share.swap) {
-      const sched::Holding held = parts_.turns.holding(entry.lease.id, share.uuid);
-      shown.granted_bytes = held.resident + held.coming + held.wired + held.beside + held.lingering;
-    }
-    lease.gpus.push_back(std::move(shown));
+    lease.gpus.push_back(lease_gpu(entry.lease.id, share, pids));
   }
   lease.processes = static_cast<int>(pids.size());
   if (!sees_all(viewer, entry.lease.uid)) return lease;
@@ -127,21 +135,25 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     if (!share) continue;
     gpu.leases.push_back(id);
     if (!share->swap) gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
-    taken |= lease.lease.kind != LeaseKind::kFiller;
+    taken |= lease.lease.kind != LeaseKind::kFiller || lease.lease.state == LeaseState::kExpired;
   }
   const Bytes unreserved = parts_.states.unreserved(entry.info.uuid).all;
   const std::string strangers = strangers_on(entry.info.uuid);
   gpu.unreserved_bytes = unreserved;
+  gpu.held_for = parts_.queue.held_for(entry.info.uuid);
   // Fillers go the moment somebody needs it.
-  gpu.state = taken ? proto::GpuState::kInUse : proto::GpuState::kAvailable;
+  gpu.state = taken                    ? proto::GpuState::kInUse
+              : entry.info.mig_enabled ? proto::GpuState::kSplit
+              : gpu.held_for           ? proto::GpuState::kHeld
+                                       : proto::GpuState::kAvailable;
   if (unreserved > parts_.config.unreserved_threshold) {
     gpu.state = proto::GpuState::kUnreservedUse;
     gpu.detail = fmt::format("{} in use without a lease{}", to_string(unreserved), strangers);
   } else if (!strangers.empty()) {
+    if (!taken) gpu.state = proto::GpuState::kUnreservedUse;
     gpu.detail = "in use without a lease" + strangers;
   }
   if (entry.info.mig_enabled) gpu.detail = "split into MIG instances; leases use those instead";
-  gpu.held_for = parts_.queue.held_for(entry.info.uuid);
   const ports::StoredGpuState& state = parts_.states.of(entry.info.uuid);
   if (state.draining) {
     gpu.state = proto::GpuState::kDraining;
@@ -198,7 +210,7 @@ std::string Views::strangers_on(const GpuUuid& gpu) const {
   std::vector<std::string> users;
   std::size_t processes = 0;
   bool container = false;
-  for (const watch::Finding& found : parts_.watch.open()) {
+  for (const watch::Finding& found : parts_.watch.seen()) {
     const bool stranger = found.kind == watch::FindingKind::kUnreservedUse ||
                           found.kind == watch::FindingKind::kForeignUse;
     if (found.gpu != gpu || !stranger) continue;
@@ -276,7 +288,7 @@ proto::Status::Reply Views::status(uid_t viewer) const {
   for (const auto& [id, entry] : parts_.leases.entries()) {
     reply.leases.push_back(lease(entry, viewer));
   }
-  for (const watch::Finding& found : parts_.watch.open()) {
+  for (const watch::Finding& found : parts_.watch.seen()) {
     reply.findings.push_back(finding(found, viewer));
     if (found.kind != watch::FindingKind::kUnused) continue;
     for (proto::Lease& lease : reply.leases) {
@@ -287,6 +299,7 @@ proto::Status::Reply Views::status(uid_t viewer) const {
       }
     }
   }
+  reply.waiting = parts_.queue.entries().size();
   return reply;
 }
 

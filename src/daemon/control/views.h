@@ -16,6 +16,7 @@
 #include "proto/methods.h"
 
 #include <functional>
+#include <set>
 
 #include <sys/types.h>
 
@@ -67,6 +68,8 @@ class Views {
 
  private:
   proto::Gpu gpu(const GpuEntry& entry) const;
+  // Adds the lease's processes there to `pids`.
+  proto::LeaseGpu lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const;
   bool is_on_instance(pid_t pid, const GpuEntry& whole) const;
   proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
   std::string strangers_on(const GpuUuid& gpu) const;

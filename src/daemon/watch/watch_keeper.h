@@ -66,7 +66,8 @@ class WatchKeeper final : public LeaseListener {
   // given to anybody, not at the next look.
   void on_lease_change(const LeaseEntry& entry, bool gone) override;
 
-  std::vector<watch::Finding> open() const { return watcher_.open(); }
+  // What the last look at each GPU showed.
+  std::vector<watch::Finding> seen() const { return watcher_.seen(); }
   // When that was, for people.
   WallTime wall_time(TimePoint when) const {
     return parts_.wall_clock() -
