@@ -61,7 +61,7 @@ row_is_there() {
   NO_COLOR=1 gpurota --color=always status | grep -q $'\e\['
   on_terminal 200 30 gpurota status --color=never >colourless
   lacks '\x1b' colourless
-  run -1 gpurota status --color=sometimes
+  run -2 gpurota status --color=sometimes
   [[ $output == *"'sometimes' is not auto, always or never"* ]]
 }
 

@@ -1,7 +1,7 @@
 // A CUDA program whose memory is taken away and brought back while it works: what it reads must be what it
 // wrote. One scenario per run; prints what was wrong. PROBE_BUFFERS: how many each of two threads holds, 9 MiB on
-// average (6). PROBE_CONTEXTS: two threads make and end contexts, so that one may get the handle of a context that the other
-// ends; else one does.
+// average (6). PROBE_CONTEXTS: how many threads make and end contexts (1); of two, one may get the handle of a context that the
+// other ends.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdlib>
@@ -218,8 +218,10 @@ int torture(double seconds, unsigned seed, bool two_gpus) {
     threads.emplace_back(use_linear, with.context(), seed + 1);
     threads.emplace_back(use_async, with.context(), seed + 2);
     threads.emplace_back(use_graph, with.context(), seed + 3);
-    threads.emplace_back(use_contexts, seed + 4);
-    if (std::getenv("PROBE_CONTEXTS") != nullptr) threads.emplace_back(use_contexts, seed + 7);
+    const char* const contexts = std::getenv("PROBE_CONTEXTS");
+    for (int i = 0; i < (contexts == nullptr ? 1 : std::atoi(contexts)); ++i) {
+      threads.emplace_back(use_contexts, seed + 4 + 3 * static_cast<unsigned>(i));
+    }
     threads.emplace_back(use_vmm, with.context(), seed + 6);
     threads.emplace_back(fork_and_call, with.context());
     if (two_gpus) threads.emplace_back(use_two_gpus, with.context(), seed + 5);
