@@ -52,6 +52,7 @@ check() {
   python3 -B tools/check_sizes.py || failed=1
   python3 -B tools/check_classes.py || failed=1
   python3 -B tools/check_fields.py || failed=1
+  python3 -B tools/check_names.py || failed=1
   python3 -B tools/check_threads.py || failed=1
   (shell) || failed=1
   if [ "$mode" != --staged ]; then tidy "$build" "$mode" || failed=1; fi

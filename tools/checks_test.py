@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_docs  # noqa: E402
 import check_fields  # noqa: E402
 import check_layers  # noqa: E402
+import check_names  # noqa: E402
 import check_sizes  # noqa: E402
 import check_threads  # noqa: E402
 import check_walks  # noqa: E402
@@ -381,6 +382,22 @@ class Fields(Tree):
     def test_leaves_tests_alone(self):
         self.write("src/core/x_test.cpp", "auto p = Parts{%s};\n" % ", ".join("a.b%d" % i for i in range(20)))
         self.assertEqual(check_fields.check_file(self.root, "src/core/x_test.cpp"), [])
+
+
+class Names(Tree):
+    def test_finds_what_two_files_of_a_module_have_for_themselves(self):
+        own = "namespace {\n\nconstexpr int kMost = 1;\nstruct Place {\n};\nint part(int whole) {\n}\n\n}  // namespace\n"
+        self.write("src/cli/a.cpp", own)
+        self.write("src/cli/run/b.cpp", own)
+        self.assertEqual(len(check_names.check_tree(self.root)), 3)
+
+    def test_takes_what_others_may_have_too(self):
+        own = "namespace {\n\nconstexpr int kMost = 1;\nint part(int whole) {\n}\n\n}  // namespace\n"
+        self.write("src/cli/a.cpp", own)
+        self.write("src/web/b.cpp", own)
+        self.write("src/cli/a_test.cpp", own)
+        self.write("src/cli/c.cpp", "int f() {\n  constexpr int kMost = 1;\n}\nnamespace {\n\nint part(long whole) {\n}\n\n}  // namespace\n")
+        self.assertEqual(check_names.check_tree(self.root), [])
 
 
 class Threads(Tree):

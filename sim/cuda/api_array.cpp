@@ -50,9 +50,9 @@ using gpurota::sim::round_up;
 
 namespace {
 
-constexpr unsigned kFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
-                            CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
-                            CUDA_ARRAY3D_DEFERRED_MAPPING;
+constexpr unsigned kArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
+                                 CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+                                 CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 std::shared_ptr<Mapping> make_memory(Driver& driver, const Context& context, std::size_t bytes) {
   auto memory = Physical::create(*driver.machine, context.device, round_up(bytes, kDevicePage),
@@ -66,7 +66,7 @@ std::unique_ptr<ArrayMemory> describe(Context* context, const CUDA_ARRAY3D_DESCR
   array->shape = shape;
   array->element = gpurota::sim::element_bytes(shape.Format, shape.NumChannels);
   const bool makes_sense =
-      array->element > 0 && shape.Width > 0 && (shape.Flags & ~kFlags) == 0 &&
+      array->element > 0 && shape.Width > 0 && (shape.Flags & ~kArrayFlags) == 0 &&
       (shape.Depth == 0 || shape.Height > 0 || (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0);
   if (!makes_sense) return nullptr;
   return array;

@@ -19,7 +19,7 @@ using gpurota::sim::Work;
 
 namespace {
 
-constexpr unsigned kFlags =
+constexpr unsigned kEventFlags =
     CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
 CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
@@ -213,7 +213,7 @@ GPUROTA_SIM_API cuCtxWaitEvent(CUcontext handle, CUevent event) {
 GPUROTA_SIM_API cuEventCreate(CUevent* out, unsigned flags) {
   const ContextCall call;
   if (call.failed()) return call.error();
-  if (out == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || (flags & ~kEventFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   const bool is_shared = (flags & CU_EVENT_INTERPROCESS) != 0;
   if (is_shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   auto event = std::make_unique<Event>();

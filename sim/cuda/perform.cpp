@@ -12,7 +12,7 @@ namespace gpurota::sim {
 namespace {
 
 // Bytes copied between two looks at the address space: others may change it in between.
-constexpr std::size_t kStep = std::size_t{4} << 20;
+constexpr std::size_t kPerformStep = std::size_t{4} << 20;
 
 struct Line {
   const CopySide& side;
@@ -51,7 +51,7 @@ void slow_down(Driver& driver, int device, std::size_t bytes) {
 CUresult copy_row(Driver& driver, int device, const CopyOp& copy, CUdeviceptr from, CUdeviceptr to,
                   std::size_t bytes) {
   for (std::size_t done = 0; done < bytes;) {
-    const std::size_t step = std::min(kStep, bytes - done);
+    const std::size_t step = std::min(kPerformStep, bytes - done);
     {
       const Space::Use use(driver.space);
       CUresult result = check(use, copy.from, from + done, step);
@@ -99,7 +99,7 @@ CUresult set_all(Driver& driver, const CUDA_MEMSET_NODE_PARAMS& set) {
   for (std::size_t y = 0; y < set.height; ++y) {
     const std::size_t bytes = set.width * set.elementSize;
     for (std::size_t done = 0; done < bytes;) {
-      const std::size_t step = std::min(kStep, bytes - done);
+      const std::size_t step = std::min(kPerformStep, bytes - done);
       const CUdeviceptr at = set.dst + y * set.pitch + done;
       const Space::Use use(driver.space);
       const CUresult result = use.check(at, step, false);

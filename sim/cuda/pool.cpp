@@ -10,7 +10,7 @@ namespace gpurota::sim {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{32} << 20;
-constexpr std::size_t kAlignment = 512;
+constexpr std::size_t kPoolAlignment = 512;
 
 bool take(PoolChunk& chunk, std::size_t size, PoolBlock& block) {
   for (auto hole = chunk.free.begin(); hole != chunk.free.end(); ++hole) {
@@ -127,7 +127,7 @@ MemPool& default_pool(Driver& driver, int ordinal) {
 
 CUresult allocate_from_pool(Driver& driver, MemPool& pool, Context& context, Stream& stream,
                             std::size_t bytes, CUdeviceptr* out) {
-  const std::size_t size = round_up(bytes, kAlignment);
+  const std::size_t size = round_up(bytes, kPoolAlignment);
   if (bytes == 0 || size < bytes) return CUDA_ERROR_INVALID_VALUE;
   PoolBlock block;
   if (!find_block(driver, pool, stream, size, block)) return CUDA_ERROR_OUT_OF_MEMORY;

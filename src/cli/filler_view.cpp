@@ -8,7 +8,7 @@
 namespace gpurota::cli {
 namespace {
 
-Colour colour_of(const std::string& state) {
+Colour filler_colour(const std::string& state) {
   if (state == "on") return Colour::kGreen;
   if (state == "failing") return Colour::kRed;
   return state == "paused" || state == "evicted" ? Colour::kYellow : Colour::kNone;
@@ -52,7 +52,7 @@ std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& 
                          const std::string& lease) {
       table.add({{first ? filler.name : ""},
                  {first ? filler.user : ""},
-                 {first ? state : "", colour_of(filler.state)},
+                 {first ? state : "", filler_colour(filler.state)},
                  {gpu},
                  {there},
                  {lease},

@@ -13,7 +13,7 @@ namespace {
 // Soon enough for a reader, seldom enough to cost nothing.
 constexpr int kBetweenLooksMs = 200;
 // What one answer brings, and what a log can hold.
-constexpr int kMost = 1 << 20;
+constexpr int kMostLog = 1 << 20;
 constexpr std::size_t kWholeLog = std::size_t{32} << 20;
 
 class Follower {
@@ -23,7 +23,7 @@ class Follower {
 
   // Does not return before there is something wrong, or nobody reads it any more; Ctrl-C ends the process.
   Result<void> follow(std::string cursor) {
-    proto::ReadJobLog call{options_.name, options_.user, kMost, std::move(cursor)};
+    proto::ReadJobLog call{options_.name, options_.user, kMostLog, std::move(cursor)};
     for (;;) {
       if (auto reached = reach(); !reached) {
         if (!wait_while_read(-1, kBetweenLooksMs)) return {};
@@ -73,7 +73,7 @@ class Follower {
 // All that is there, from the beginning; where it ends is the cursor.
 Result<proto::ReadJobLog::Reply> read_all(client::Connection& connection,
                                           const JobOptions& options) {
-  proto::ReadJobLog call{options.name, options.user, kMost, "0:0"};
+  proto::ReadJobLog call{options.name, options.user, kMostLog, "0:0"};
   proto::ReadJobLog::Reply all;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const proto::ReadJobLog::Reply reply, connection.call(call));
@@ -81,7 +81,7 @@ Result<proto::ReadJobLog::Reply> read_all(client::Connection& connection,
     all.cursor = reply.cursor;
     call.cursor = reply.cursor;
     // Less than was asked for: that is all.
-    if (reply.text.size() < kMost / 2 || all.text.size() > kWholeLog) return all;
+    if (reply.text.size() < kMostLog / 2 || all.text.size() > kWholeLog) return all;
   }
 }
 

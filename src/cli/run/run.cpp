@@ -28,7 +28,7 @@ namespace gpurota::cli {
 namespace {
 
 // Other processes of the lease are being ended; the daemon's own grace is shorter than this.
-constexpr std::chrono::milliseconds kPatience{10000};
+constexpr std::chrono::milliseconds kEndTakes{10000};
 // The daemon tells of a lease's end in the same breath in which it ends its processes.
 constexpr std::chrono::milliseconds kHearsay{200};
 // A restart takes a second or two.
@@ -101,7 +101,7 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
     if (!watch.ending() && !watch.ended()) return exit_as(status);
   }
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
-  supervisor.wait_for_lease(kPatience);
+  supervisor.wait_for_lease(kEndTakes);
   // A daemon that does not know the lease may only have been quicker than we to see the end.
   if (!under.shared && watch.ended() == proto::Ended::kExpired) return kExitTimedOut;
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;

@@ -15,7 +15,7 @@
 namespace gpurota::daemon {
 namespace {
 
-std::int64_t milliseconds(Duration duration) {
+std::int64_t whole_milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
@@ -48,7 +48,7 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
   shown.behind = known(view->behind);
   shown.position = view->position;
   if (view->earliest) shown.earliest = wall_time_of(*view->earliest);
-  shown.quantum_ms = milliseconds(view->quantum);
+  shown.quantum_ms = whole_milliseconds(view->quantum);
   if (lease.quantum) shown.own_quantum_ms = lease.quantum->count();
   if (shown.soft_limit_bytes) shown.above_soft_limit = view->above_soft;
   const sched::Holding held = parts_.turns.holding(lease.id, gpu);
@@ -85,7 +85,7 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
     shown.capacity_bytes = view.settings.capacity;
     shown.used_bytes = view.used;
     shown.deficit_bytes = view.deficit;
-    if (view.settings.quantum) shown.quantum_ms = milliseconds(*view.settings.quantum);
+    if (view.settings.quantum) shown.quantum_ms = whole_milliseconds(*view.settings.quantum);
     shown.holder = known(view.holder);
     shown.waiting = view.waiting;
     shown.evictions = view.counts.evictions;

@@ -20,7 +20,7 @@ struct NvmlHook {
   void* address;
 };
 
-const NvmlHook kHooks[kNvmlHookCount] = {
+const NvmlHook kNvmlHooks[kNvmlHookCount] = {
 #define GPUROTA_HOOK(symbol) {#symbol, reinterpret_cast<void*>(&::symbol)},
     GPUROTA_NVML_FUNCTIONS(GPUROTA_HOOK)
 #undef GPUROTA_HOOK
@@ -40,7 +40,8 @@ bool find_nvml() {
   void* library = real_dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
   for (int i = 0; i < kNvmlHookCount; ++i) {
-    g_functions[i].store(gpurota_real_dlsym(library, kHooks[i].name), std::memory_order_relaxed);
+    g_functions[i].store(gpurota_real_dlsym(library, kNvmlHooks[i].name),
+                         std::memory_order_relaxed);
   }
   g_functions[kFn_nvmlDeviceGetUUID].store(gpurota_real_dlsym(library, "nvmlDeviceGetUUID"),
                                            std::memory_order_relaxed);
@@ -80,12 +81,12 @@ void* nvml_function(NvmlFn id) {
 
 int nvml_hook_by_name(const char* name) {
   for (int i = 0; i < kNvmlHookCount; ++i) {
-    if (strcmp(kHooks[i].name, name) == 0) return i;
+    if (strcmp(kNvmlHooks[i].name, name) == 0) return i;
   }
   return -1;
 }
 
-void* nvml_hook_address(int id) { return kHooks[id].address; }
+void* nvml_hook_address(int id) { return kNvmlHooks[id].address; }
 
 // Asked anew each time: what a handle stands for may change between nvmlShutdown and nvmlInit.
 int slot_of_nvml_device(nvmlDevice_t device) {

@@ -14,7 +14,7 @@ bool is_done(CUresult result) { return result != CUDA_ERROR_NOT_READY; }
 uint32_t bit_of(int slot) { return slot >= 0 ? 1u << slot : 0; }
 
 // With the streams' mutex held, while nothing captures: streams may be asked.
-struct Asking {
+struct StreamAsking {
   const RelaxedCapture relaxed;
   const NothingCaptures& nothing;
 
@@ -31,7 +31,7 @@ bool is_over(CUevent event) {
 
 // What is not ready is in flight; an error means that nothing will come any more. A GPU that is known to be
 // busy is not asked again.
-void ask_known_streams(KnownStreams& known, const Asking& asking, uint32_t* busy) {
+void ask_known_streams(KnownStreams& known, const StreamAsking& asking, uint32_t* busy) {
   CUcontext current = nullptr;
   known.streams.for_each([&](uint64_t key, const KnownStream& stream) {
     const uint32_t bit = bit_of(stream.slot);
@@ -43,7 +43,7 @@ void ask_known_streams(KnownStreams& known, const Asking& asking, uint32_t* busy
   });
 }
 
-void ask_default_streams(State& s, const Asking& asking, uint32_t* busy) {
+void ask_default_streams(State& s, const StreamAsking& asking, uint32_t* busy) {
   const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     CUcontext context = s.contexts.entries[i].context.load(std::memory_order_acquire);
@@ -96,7 +96,7 @@ struct Marks {
   uint32_t count = 0;
   bool all = true;  // there was room for all
 
-  void add(CUstream stream, CUcontext context, const Asking& asking) {
+  void add(CUstream stream, CUcontext context, const StreamAsking& asking) {
     const InContext in(context);
     if (asking.is_done(stream)) return;
     all = all && count < kMost;
@@ -126,7 +126,7 @@ struct Marks {
   }
 };
 
-void mark_streams(State& s, const Asking& asking, Marks* marks) {
+void mark_streams(State& s, const StreamAsking& asking, Marks* marks) {
   marks->all = true;
   s.streams.streams.for_each([&](uint64_t key, const KnownStream& stream) {
     marks->add(reinterpret_cast<CUstream>(key), stream.context, asking);
@@ -169,7 +169,7 @@ uint32_t busy_slots(State& s) {
   const Lock lock(known.mutex);
   const NothingCaptures nothing(s, lock);
   if (!nothing) return kAllBusy;
-  const Asking asking{{}, nothing};
+  const StreamAsking asking{{}, nothing};
   uint32_t busy = 0;
   ask_known_streams(known, asking, &busy);
   ask_events(known, nothing, &busy);

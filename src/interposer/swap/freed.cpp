@@ -8,7 +8,7 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kPatienceMs = 1000;  // for what others freed in stream order
+constexpr int64_t kFreedPatienceMs = 1000;  // for what others freed in stream order
 
 }  // namespace
 
@@ -95,7 +95,7 @@ static bool end_freed_by(State& s, int64_t deadline_ms) {
 
 bool swap_end_freed_if_idle(State& s) { return end_freed_by(s, now_ms()); }
 
-bool swap_end_freed_soon(State& s) { return end_freed_by(s, now_ms() + kPatienceMs); }
+bool swap_end_freed_soon(State& s) { return end_freed_by(s, now_ms() + kFreedPatienceMs); }
 
 void swap_forget_events(State& s) {
   Swap& swap = swap_of(s);
@@ -113,7 +113,7 @@ void swap_forget_events(State& s) {
 
 bool wait_for_freed(State& s, uint64_t before) {
   ErrnoGuard guard;
-  const int64_t deadline = now_ms() + kPatienceMs;
+  const int64_t deadline = now_ms() + kFreedPatienceMs;
   for (;;) {
     swap_end_freed_soon(s);
     const bool more = swap_of(s).freed_count.load() != 0 || swap_of(s).ends_under_way.load() != 0;

@@ -11,8 +11,8 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr unsigned kPortable = 1;   // CU_MEMHOSTREGISTER_PORTABLE
-constexpr unsigned kDeviceMap = 2;  // CU_MEMHOSTREGISTER_DEVICEMAP
+constexpr unsigned kHasherPortable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+constexpr unsigned kDeviceMap = 2;       // CU_MEMHOSTREGISTER_DEVICEMAP
 constexpr uint64_t kSumsBytes = kHashSums * sizeof(HashSum);
 constexpr uint64_t kMemoryBytes = kSumsBytes + kTrialBytes;
 constexpr uint32_t kMostFailures = 3;  // one may be for want of memory
@@ -61,8 +61,8 @@ CUresult have_memory(SwapHasher& hasher, const RelaxedCapture& relaxed) {
     if (hasher.memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   void* memory = hasher.memory;
-  const CUresult result =
-      GPUROTA_OWN(cuMemHostRegister_v2)(relaxed, memory, kMemoryBytes, kPortable | kDeviceMap);
+  const CUresult result = GPUROTA_OWN(cuMemHostRegister_v2)(relaxed, memory, kMemoryBytes,
+                                                            kHasherPortable | kDeviceMap);
   if (result != CUDA_SUCCESS) return result;
   return GPUROTA_OWN(cuMemHostGetDevicePointer_v2)(&hasher.at, memory, 0);
 }

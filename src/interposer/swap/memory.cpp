@@ -16,7 +16,7 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint64_t kPitchBytes = 512;
+constexpr uint64_t kSwapPitchBytes = 512;
 
 void note(State& s, const Place& place, uint64_t address, uint64_t size, uint32_t serial,
           uint16_t pool) {
@@ -102,7 +102,7 @@ CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height
   if (out == nullptr || pitch == nullptr || width == 0 || height == 0 || !known) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const uint64_t row = (width + kPitchBytes - 1) & ~(kPitchBytes - 1);
+  const uint64_t row = (width + kSwapPitchBytes - 1) & ~(kSwapPitchBytes - 1);
   uint64_t bytes = 0;
   if (row < width || __builtin_mul_overflow(row, height, &bytes)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = allocate(place, bytes, 0, out);

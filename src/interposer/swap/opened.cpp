@@ -14,7 +14,8 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kPatienceMs = 20000;  // an owner that moves much of its memory answers after that
+constexpr int64_t kOwnerPatienceMs =
+    20000;  // an owner that moves much of its memory answers after that
 
 bool same(const gpurota_shared_name& a, const gpurota_shared_name& b) {
   return memcmp(&a, &b, sizeof(a)) == 0;
@@ -158,7 +159,7 @@ CUresult meet_and_receive(const gpurota_shared_name& name, int64_t deadline, Ope
 }
 
 CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
-  const int64_t deadline = now_ms() + kPatienceMs;
+  const int64_t deadline = now_ms() + kOwnerPatienceMs;
   CUresult result = CUDA_SUCCESS;
   for (bool lost = true; lost;) {
     result = meet_and_receive(name, deadline, out, &lost);

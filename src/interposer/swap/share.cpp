@@ -11,8 +11,8 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kSendMs = 2000;      // all of it, to who does not read
-constexpr int kMostAnswersAtOnce = 4;  // orders wait meanwhile
+constexpr int64_t kShareSendMs = 2000;  // all of it, to who does not read
+constexpr int kMostAnswersAtOnce = 4;   // orders wait meanwhile
 
 static_assert(sizeof(SharedHandle) <= sizeof(CUipcMemHandle), "it stands in for one");
 
@@ -81,7 +81,7 @@ uint32_t describe(State& s, const gpurota_shared_name& name, gpurota_msg_shared*
 
 void answer(State& s, const SharedQuestion& question) {
   gpurota_msg_shared message{};
-  const int64_t deadline = now_ms() + kSendMs;
+  const int64_t deadline = now_ms() + kShareSendMs;
   do {
     message.header = {GPUROTA_MSG_SHARED, sizeof(message), 0};
     message.first_block += message.count;

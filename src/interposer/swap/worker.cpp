@@ -124,7 +124,7 @@ bool look(Worker& w) {
   return prepare_host_memory(w);
 }
 
-void* run(void* argument) {
+void* run_worker(void* argument) {
   State& s = *static_cast<State*>(argument);
   ::syscall(SYS_prctl, PR_SET_NAME, "gpurota-swap", 0, 0, 0);
   Worker w{s, swap_of(s)};
@@ -172,7 +172,7 @@ bool begin_swapping(State& s) {
   if (::syscall(SYS_getrandom, key, sizeof(key), 0) != static_cast<long>(sizeof(key))) {
     key[0] = key[1] = 0;
   }
-  swap_of(s).worker_started = start_thread(run, &s);
+  swap_of(s).worker_started = start_thread(run_worker, &s);
   if (!swap_of(s).worker_started) {
     GPUROTA_DEBUG("no thread for the swap lease: %s", "it cannot be used");
     return false;

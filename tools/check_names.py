@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Refuses a name that two files of one module have for themselves. Runs as a test.
+
+    tools/check_names.py [ROOT]     prints each name with its files; exits 1 if there are any
+
+Release and the sanitizers' builds compile several files of a module as one, and which ones changes with each new file: what two files
+have in their anonymous namespaces must differ, or such a build fails one day.
+"""
+
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from check_layers import source_files  # noqa: E402
+
+CONSTANT = re.compile(r"^(?:\[\[maybe_unused\]\] )?(?:static |inline )?(?:constexpr|const|constinit)\b[^=({\[]*?\b(k[A-Z]\w*)\b")
+TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)\b[^;]*[{]?$")
+FUNCTION = re.compile(r"^(?!return|namespace|else|if|for|while|switch|using|typedef|template)[a-z][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
+
+
+def names_of(text):
+    """What a file has in its anonymous namespaces: constants, types, and functions with what they take."""
+    names = set()
+    inside = False
+    for line in text.splitlines():
+        if line == "namespace {":
+            inside = True
+        elif line.startswith("}  // namespace"):
+            inside = False
+        elif inside:
+            found = CONSTANT.match(line) or TYPE.match(line)
+            if found:
+                names.add(found.group(1))
+            elif found := FUNCTION.match(line):
+                takes = (re.sub(r"\s+\w+$", "", each.strip()) for each in found.group(2).split(","))
+                names.add("%s(%s)" % (found.group(1), ", ".join(takes)))
+    return names
+
+
+def module_of(path):
+    """"src/cli" of "src/cli/run/run.cpp"; None: its files are never compiled together."""
+    parts = path.replace(os.sep, "/").split("/")
+    if parts[0] not in ("src", "sim") or not path.endswith(".cpp") or path.endswith("_test.cpp"):
+        return None
+    return "/".join(parts[:2])
+
+
+def check_tree(root):
+    files = {}
+    for path in sorted(source_files(root)):
+        module = module_of(path)
+        if module is None:
+            continue
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            for name in names_of(file.read()):
+                files.setdefault((module, name), []).append(path)
+    return ["%s: %s is also in %s: give one of them another name" % (paths[0], name, ", ".join(paths[1:]))
+            for (_, name), paths in sorted(files.items()) if len(paths) > 1]
+
+
+def main(arguments):
+    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    problems = check_tree(root)
+    for problem in problems:
+        print(problem)
+    print("names: %d that two files of a module have for themselves" % len(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
