@@ -82,11 +82,15 @@ def flood(load, connections, seconds):
     control.connect()
     lease = reservation(control, memory={"bytes": 1 << 20}) if load == "Update" else None
     watched = selectors.DefaultSelector()
-    for _ in range(connections):
+
+    def connect():
         made = socket.socket(socket.AF_UNIX)
         made.connect(os.environ["GPUROTA_RUNTIME_DIR"] + "/control.sock")
         made.setblocking(False)
         watched.register(made, selectors.EVENT_READ | selectors.EVENT_WRITE, [b""])
+
+    for _ in range(connections):
+        connect()
     answered = number = 0
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -101,6 +105,10 @@ def flood(load, connections, seconds):
                     key.data[0] = key.data[0][key.fileobj.send(key.data[0]):]
             except BlockingIOError:
                 pass
+            except ConnectionError:  # more than his budgets allow: the daemon has hung up
+                watched.unregister(key.fileobj)
+                key.fileobj.close()
+                connect()
     if lease:
         control.call("Release", lease_id=lease)
     return answered
