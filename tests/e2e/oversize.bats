@@ -22,12 +22,13 @@ configure() {
   PATIENCE=120
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 640M --quantum 1s
-  # First the other: what it cannot move is then known, and is not promised to the large one. It keeps its contexts.
+  # First the other: what it cannot move is then known, and is not promised to the large one. It has a second context most of the time.
   mkfifo "$E2E_DIR/tell" "$E2E_DIR/tell_beside"
   in_background beside gpurota run --gpu-ids 0 --swap --memory 500M -- \
-    sh -c 'exec env PROBE_BUFFERS=8 PROBE_CONTEXTS=0 "$0" torture 0 5 <"$1"' "$E2E_SWAP_PROBE" "$E2E_DIR/tell_beside"
+    sh -c 'exec env PROBE_BUFFERS=8 "$0" torture 0 5 <"$1"' "$E2E_SWAP_PROBE" "$E2E_DIR/tell_beside"
   exec 8<>"$E2E_DIR/tell_beside" # which waits for nobody
   wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"])")" -gt 0 ]'
+  wait_until eval '[ "$(turns "gpus[0][\"leases\"][0][\"wired_bytes\"] >> 20")" -gt 230 ]'
   in_background big gpurota run --gpu-ids 0 --swap --oversize --memory 960M -- \
     sh -c 'exec "$0" <"$1"' "$E2E_SWAP_OVERSIZE" "$E2E_DIR/tell"
   exec 7<>"$E2E_DIR/tell"
