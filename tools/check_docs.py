@@ -252,12 +252,7 @@ def check_tree(root):
 
 
 def main(arguments):
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    problems = check_tree(root)
-    for problem in problems:
-        print(problem)
-    print("documents: %d problems" % len(problems))
-    return 1 if problems else 0
+    return check_layers.check_whole(arguments, check_tree, "documents: %d problems")
 
 
 if __name__ == "__main__":

@@ -240,6 +240,16 @@ def check_each(arguments, check_file, summary):
     return 1 if problems or not paths else 0
 
 
+def check_whole(arguments, check_tree, summary):
+    """The main() of a check that looks at all files together. `summary`: a line with the number of problems."""
+    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    problems = check_tree(root)
+    for problem in problems:
+        print(problem)
+    print(summary % len(problems))
+    return 1 if problems else 0
+
+
 def main(arguments):
     root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     problems = check_tree(root)

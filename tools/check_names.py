@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_layers import source_files  # noqa: E402
+from check_layers import check_whole, source_files  # noqa: E402
 
 CONSTANT = re.compile(r"^(?:\[\[maybe_unused\]\] )?(?:static |inline )?(?:constexpr|const|constinit)\b[^=({\[]*?\b(k[A-Z]\w*)\b")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)\b[^;]*[{]?$")
@@ -61,12 +61,7 @@ def check_tree(root):
 
 
 def main(arguments):
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    problems = check_tree(root)
-    for problem in problems:
-        print(problem)
-    print("names: %d that two files of a module have for themselves" % len(problems))
-    return 1 if problems else 0
+    return check_whole(arguments, check_tree, "names: %d that two files of a module have for themselves")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from check_layers import check_whole  # noqa: E402
+
 # Its heading in ARCHITECTURE.md: the most steps.
 WALKS = {"From `gpurota run` to an allocation": 15, "A switch of turns": 12}
 DOCUMENT = "ARCHITECTURE.md"
@@ -85,12 +89,7 @@ def check_tree(root):
 
 
 def main(arguments):
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    problems = check_tree(root)
-    for problem in problems:
-        print(problem)
-    print("walks: %d, %d problems" % (len(WALKS), len(problems)))
-    return 1 if problems else 0
+    return check_whole(arguments, check_tree, "walks: %d, %%d problems" % len(WALKS))
 
 
 if __name__ == "__main__":

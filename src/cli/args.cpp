@@ -351,11 +351,6 @@ tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::strin
   if (arguments && arguments->runtime_dir == "") {
     arguments = fail(Code::kInvalid, "--runtime-dir: the directory has no name");
   }
-  const std::string color = arguments ? arguments->color.value_or("auto") : "auto";
-  if (color != "auto" && color != "always" && color != "never") {
-    arguments = fail(Code::kInvalid, fmt::format("--color: '{}' is not auto, always or never",
-                                                 display_text(color, 40)));
-  }
   if (arguments) return std::move(*arguments);
   return tl::unexpected(UsageError{arguments.error().message, kExitUsage});
 }

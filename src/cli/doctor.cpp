@@ -113,7 +113,7 @@ int doctor(const Context& context, const DoctorOptions& options) {
   const bool bad = std::any_of(checks.begin(), checks.end(), [](const Check& check) {
     return check.status == CheckStatus::kError;
   });
-  const Look look{terminal_width(), wants_colour()};
+  const Look look = terminal_look();
   const int printed = shown(options.json ? proto::document_json<proto::Doctor>({checks})
                                          : doctor_text(checks, look));
   return bad ? kExitFailed : printed;

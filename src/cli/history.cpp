@@ -53,14 +53,14 @@ Result<void> print_last(client::Connection& connection, const EventsOptions& opt
     events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(most));
   }
   if (!events.empty()) call.after = events.back().event_id;
-  return print_events(reply, options.json, {terminal_width(), wants_colour()});
+  return print_events(reply, options.json, terminal_look());
 }
 
 // Prints what comes until the stream is over, or the connection is.
 Result<void> read_stream(client::Connection& connection, const EventsOptions& options,
                          Stream& stream) {
   GPUROTA_TRY(connection.start_stream(stream.call));
-  const Look look{terminal_width(), wants_colour()};
+  const Look look = terminal_look();
   while (!stream.over) {
     GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::Events>());
     if (!answer) {
@@ -167,7 +167,7 @@ int report(const Context& context, const ReportOptions& options) {
   if (named.by == "gpu") {
     if (const auto status = connection->call(proto::Status{})) name_gpus(named, status->gpus);
   }
-  return shown(report_text(named, {terminal_width(), wants_colour()}));
+  return shown(report_text(named, terminal_look()));
 }
 
 }  // namespace gpurota::cli

@@ -54,7 +54,7 @@ int queue(const Context& context, const QueueOptions& options) {
   const auto reply = connection->call(proto::ListRequests{});
   if (!reply) return failed(reply.error());
   if (options.json) return shown(proto::document_json<proto::ListRequests>(*reply));
-  return shown(queue_text(*reply, {terminal_width(), wants_colour()}, now()));
+  return shown(queue_text(*reply, terminal_look(), now()));
 }
 
 // One by one; the exit status is that of the last error.
