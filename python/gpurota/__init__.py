@@ -1,0 +1,35 @@
+"""Share the NVIDIA GPUs of one machine: leases for Python programs and notebooks.
+
+    with gpurota.lease(memory="8G") as lease:       # for commands that this program starts
+        lease.run(["./simulate", "--steps", "1000"], check=True)
+
+    gpurota.adopt(memory="8G")                      # for this program itself: in its first lines
+
+docs/python.md explains both. Needs a running gpurotad, and nothing but the standard library.
+"""
+
+from typing import Any
+
+from .adoption import adopt, current
+from .client import Connection
+from .errors import (CannotAdopt, Cancelled, Denied, Error, Failed, InvalidRequest, LeaseEnded, LimitExceeded, NoDaemon, NoGpu,
+                     NotFound, ProtocolError, Refused, TimedOut, Unavailable)
+from .leases import Lease, lease, update
+from .process import Process
+from .types import VERSION as __version__
+from .views import Explanation, events, explain, processes, queue, release, status
+from .waiting import waiting_text
+
+__all__ = [
+    "CannotAdopt", "Cancelled", "Connection", "Denied", "Error", "Explanation", "Failed", "InvalidRequest", "Lease", "LeaseEnded",
+    "LimitExceeded", "NoDaemon", "NoGpu", "NotFound", "Process", "ProtocolError", "Refused", "TimedOut", "Unavailable",
+    "__version__", "adopt", "current", "events", "explain", "lease", "processes", "queue", "release", "status", "update",
+    "waiting_text",
+]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """%load_ext gpurota"""
+    from .jupyter import load_ipython_extension as load
+
+    load(shell)

@@ -1,0 +1,265 @@
+"""A lease for the commands that this process starts in it.
+
+The process that asks holds the lease: the daemon knows it by a pidfd, so the lease ends with it, also by kill -9. A small
+program (spawner.py) is the lease's first process, and starts the commands: what is below it is in the lease, as with
+`gpurota run`. So this process is not in the lease itself; adoption.py is for that.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import process, types
+from .client import ANSWER_TIMEOUT, Connection, call, sendable_command
+from .errors import Error, LeaseEnded, NoDaemon, NotFound, TimedOut, Unavailable
+from .process import Argument, Arguments, Process, Stream, TextOptions
+from .waiting import Granted, OnWait, obtain
+from .wishes import SizeLike, TimeLike, Wishes, size_of, whole_seconds_of
+
+# The daemon's grace (5 s) and what it takes until the memory is back. `gpurota run` waits as long.
+END_TAKES = 10.0
+
+
+def merged_environment(base: Mapping[str, str], variables: Mapping[str, str], preload: Optional[str]) -> Dict[str, str]:
+    """As `gpurota run` does it: libgpurota stands in front of what LD_PRELOAD has."""
+    found = {**base, **variables}
+    if preload:
+        before = found.get("LD_PRELOAD", "")
+        if preload not in before.replace(":", " ").split(" "):
+            before = preload + (":" + before if before else "")
+        found["LD_PRELOAD"] = before
+    return found
+
+
+def check_preload(library: str) -> None:
+    """The dynamic linker leaves out a library that it cannot load, with no more than a message: no limit would hold."""
+    problem = ""
+    if " " in library or ":" in library:
+        problem = "LD_PRELOAD cannot name it, as there is a space or a colon in its path"
+    elif not os.access(library, os.R_OK):
+        problem = "it is not there, or you may not read it"
+    if problem:
+        raise Unavailable("the limit could not be enforced: your programs cannot load %s: %s. Install gpurota where everybody may "
+                          "read it, such as /usr/local; in a container, mount it" % (library, problem))
+
+
+class Lease:
+    """Made by lease(). It ends with release(), the `with` block, or this process; a forked child cannot end it."""
+
+    def __init__(self, granted: Granted) -> None:
+        self._info = granted.lease
+        self._variables = granted.environment
+        self._preload = granted.preload
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._released = False
+        if self._preload:
+            check_preload(self._preload)
+        self._control, self._spawner = _spawner()
+        try:
+            granted.connection.call("Start", {"lease_id": self.id, "pid": self._spawner.pid}, types.StartReply)
+        except BaseException:
+            self._control.close()
+            self._spawner.kill()
+            self._spawner.wait()
+            raise
+        granted.connection.close()
+
+    @property
+    def id(self) -> str:
+        """"L12": what `gpurota status` shows."""
+        return self._info.lease_id
+
+    @property
+    def info(self) -> types.Lease:
+        """As it was when the daemon was last asked: see refresh()."""
+        return self._info
+
+    @property
+    def environ(self) -> Dict[str, str]:
+        """os.environ with what puts a command under the lease, for commands that are not started by run() and popen()."""
+        return self.environment(os.environ)
+
+    def environment(self, base: Mapping[str, str]) -> Dict[str, str]:
+        return merged_environment(base, self._variables, self._preload)
+
+    def __repr__(self) -> str:
+        return "<gpurota.Lease %s on GPU %s>" % (self.id, ",".join(gpu.label or str(gpu.index) for gpu in self._info.gpus))
+
+    def __enter__(self) -> "Lease":
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            self.release()
+        except Error:
+            if kind is None:
+                raise
+
+    def popen(self, args: Arguments, *, stdin: Stream = None, stdout: Stream = None, stderr: Stream = None, shell: bool = False,
+              cwd: Optional[Argument] = None, env: Optional[Mapping[str, str]] = None, text: bool = False,
+              encoding: Optional[str] = None, errors: Optional[str] = None, start_new_session: bool = False) -> Process:
+        """Starts a command in the lease, with arguments as of subprocess.Popen. To `env` is added what the lease needs."""
+        if os.getpid() != self._pid:
+            raise Error("%s belongs to process %d: a forked child starts its commands with subprocess and env=lease.environ"
+                        % (self.id, self._pid))
+        try:
+            return process.start(self._control, args, self.environment(os.environ if env is None else env), stdin=stdin,
+                                 stdout=stdout, stderr=stderr, shell=shell, cwd=cwd, text=TextOptions(text, encoding, errors),
+                                 start_new_session=start_new_session)
+        except (LeaseEnded, OSError) as error:
+            if isinstance(error, LeaseEnded) or self._control.fileno() < 0:
+                raise self._ended() from None
+            raise
+
+    def run(self, args: Arguments, *, input: Union[str, bytes, None] = None, capture_output: bool = False,
+            timeout: Optional[float] = None, check: bool = False, stdin: Stream = None, stdout: Stream = None,
+            stderr: Stream = None, shell: bool = False, cwd: Optional[Argument] = None, env: Optional[Mapping[str, str]] = None,
+            text: bool = False, encoding: Optional[str] = None,
+            errors: Optional[str] = None) -> "subprocess.CompletedProcess[Any]":
+        """As subprocess.run(). LeaseEnded if the command was ended because its lease is over."""
+        if input is not None:
+            stdin = subprocess.PIPE
+        if capture_output:
+            stdout = stderr = subprocess.PIPE
+        started = self.popen(args, stdin=stdin, stdout=stdout, stderr=stderr, shell=shell, cwd=cwd, env=env, text=text,
+                             encoding=encoding, errors=errors)
+        with started:
+            try:
+                out, said = started.communicate(input, timeout)
+            except BaseException:
+                started.kill()
+                raise
+        code = started.wait()
+        if code < 0 and self.ended is not None:
+            raise self._ended()
+        done: "subprocess.CompletedProcess[Any]" = subprocess.CompletedProcess(args, code, out, said)
+        if check:
+            done.check_returncode()
+        return done
+
+    @property
+    def ended(self) -> Optional[str]:
+        """Why it has ended or is ending; None while it lives."""
+        try:
+            with Connection() as connection:
+                connection.send("Hold", {"lease_id": self.id}, True)
+                reply, _ = connection.receive(types.HoldReply, time.monotonic() + ANSWER_TIMEOUT)
+        except NotFound:
+            return "gpurotad no longer knows it"
+        except (NoDaemon, TimedOut):
+            return None  # the next daemon has it in its store
+        self._info = reply.lease if reply.ended is None else self._info
+        is_over = reply.ended is not None or reply.lease.state == "ending"
+        return (reply.reason or "it has ended") if is_over else None
+
+    def refresh(self) -> types.Lease:
+        """What the daemon says of it now: the memory that is used, its end. LeaseEnded if it is over."""
+        if self.ended is not None:
+            raise self._ended()
+        return self._info
+
+    def update(self, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
+               timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None) -> types.Lease:
+        self._info = update(self.id, memory=memory, soft_limit=soft_limit, note=note, timeout=timeout, priority=priority,
+                            quantum=quantum)
+        return self._info
+
+    def release(self) -> None:
+        """Ends it and the commands in it, and returns when its memory is back, or after 10 s. Again: nothing."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if self._released:
+                return
+            self._released = True
+        try:
+            _end(self.id)
+        except (NotFound, NoDaemon, TimedOut):
+            pass  # it has ended; or the next daemon finds its first process gone
+        finally:
+            self._control.close()
+            _reap(self._spawner)
+
+    def _ended(self) -> LeaseEnded:
+        return LeaseEnded("%s has ended: %s" % (self.id, "you released it" if self._released else self.ended or "its first process is gone"))
+
+
+def _spawner() -> "Tuple[socket.socket, subprocess.Popen[bytes]]":
+    """Waits for what it is to start: nothing in it is a program of the user's before the daemon has it in the lease."""
+    if not sys.executable:
+        raise Error("this program has no Python interpreter of its own (sys.executable is empty): use 'gpurota run'")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py")
+        null = subprocess.DEVNULL
+        try:
+            # Isolated, as what is in the user's environment is for the commands.
+            child = subprocess.Popen([sys.executable, "-I", "-S", "-B", program, str(theirs.fileno())],
+                                     pass_fds=(theirs.fileno(),), stdin=null, stdout=null, stderr=null, cwd="/")
+        except BaseException:
+            ours.close()
+            raise
+    return ours, child
+
+
+def _reap(child: "subprocess.Popen[bytes]") -> None:
+    try:
+        child.wait(END_TAKES)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _end(lease_id: str) -> None:
+    deadline = time.monotonic() + END_TAKES
+    with Connection() as watch:
+        watch.send("Hold", {"lease_id": lease_id}, True)
+        # Of one that is over already there is one answer, and nothing to release.
+        _, living = watch.receive(types.HoldReply, time.monotonic() + ANSWER_TIMEOUT)
+        if living:
+            call("Release", {"lease_id": lease_id}, types.ReleaseReply)
+        while living:
+            _, living = watch.receive(types.HoldReply, deadline)
+
+
+def update(lease_id: str, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
+           timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None) -> types.Lease:
+    """Changes a lease. `timeout`: its end, from now on."""
+    parameters: Dict[str, Any] = {
+        "lease_id": lease_id,
+        "memory": None if memory is None else size_of(memory),
+        "soft_limit": None if soft_limit is None else size_of(soft_limit),
+        "note": note,
+        "seconds": None if timeout is None else whole_seconds_of(timeout),
+        "priority": priority,
+        "quantum": quantum,
+    }
+    return call("Update", parameters, types.UpdateReply).lease
+
+
+def _own_command() -> List[str]:
+    return sendable_command([os.path.basename(sys.executable), *sys.argv])
+
+
+def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
+          swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
+          quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
+          note: Optional[str] = None, name: Optional[str] = None, on_wait: Optional[OnWait] = None) -> Lease:
+    """A lease for commands of this process: what `gpurota run` takes, for as many as one starts.
+
+    Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0); NoGpu says that none was free.
+    `on_wait` is called with the Request whenever something about the waiting changes. Control-C leaves the queue.
+    """
+    wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
+                    priority=priority, quantum=quantum, timeout=timeout, wait=wait, note=note, name=name)
+    granted = obtain(wishes, _own_command(), on_wait)
+    try:
+        return Lease(granted)
+    except BaseException:
+        granted.connection.close()  # which gives it up
+        raise

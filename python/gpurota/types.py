@@ -1,0 +1,359 @@
+"""What the daemon answers, as dataclasses: a field that an older daemon does not send is None.
+
+Amounts of memory are bytes, times are datetimes in UTC. Words (of a state, a kind, ...) are text, as newer daemons know more of them.
+Made by tools/python_types.py from dev.gpurota.varlink and CMakeLists.txt: edit those.
+"""
+
+import datetime
+from dataclasses import dataclass
+from typing import List, Optional
+
+VERSION = "0.1.0"
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size as a user may write it: absolute, or a share of the GPU's memory. Exactly one is set."""
+
+    bytes: Optional[int] = None
+    percent: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Gpu:
+    index: int  # PCI order, as in nvidia-smi; of a MIG instance its place on its GPU
+    uuid: str
+    name: str
+    pci: str  # 00000000:01:00.0
+    # available, held, in_use, unreserved_use, draining, error, split. available: nobody has it but fillers, whose time is not over; held:
+    # idle, but kept for `held_for`; split: its MIG instances are given out instead
+    state: str
+    memory_bytes: int  # size
+    used_bytes: int  # NVML's figure, everybody's together
+    reserved_bytes: int  # promised to slices; all of it while a lease has it exclusively
+    leases: List[str]  # lease_ids
+    unreserved_bytes: int  # held by processes of no lease, as far as NVML tells
+    label: Optional[str] = None  # what people call it: "0"; a MIG instance "0:1", which run --gpu-ids takes
+    parent: Optional[str] = None  # UUID of the GPU a MIG instance is part of
+    # what a new slice without a time limit would be given at once: fillers leave for it, and what requests that wait have planned is not in
+    # it
+    available_bytes: Optional[int] = None
+    swap_available_bytes: Optional[int] = None  # the same of a lease that takes turns
+    held_for: Optional[str] = None  # the request_id that this idle GPU is kept for
+    idle_since: Optional[datetime.datetime] = None  # when its last lease ended; None: it has one, or had none yet
+    utilisation_percent: Optional[int] = None  # of the last moments, NVML's figure; None: it tells none (MIG)
+    detail: Optional[str] = None  # why it is in error, or who uses it unreserved
+
+
+@dataclass(frozen=True)
+class LeaseGpu:
+    index: int  # as a Gpu's; -1: a GPU that the driver no longer shows
+    uuid: str
+    used_bytes: int  # NVML's figure for the lease's processes on this GPU
+    granted_bytes: int  # what its tenants may hold now, contexts included
+    processes: int  # of the lease on this GPU
+    label: Optional[str] = None  # as a Gpu's; "lost" then
+    limit_bytes: Optional[int] = None  # None: the whole GPU, exclusively
+    soft_limit_bytes: Optional[int] = None
+    unused_since: Optional[datetime.datetime] = None  # nothing of the lease uses this GPU, and that is a finding
+    oversize_bytes: Optional[int] = None  # of limit_bytes: more than a turn can have of the GPU, so it lies in host memory
+    turn: Optional[str] = None  # swap, while its GPUs take turns: the phase of a TurnLease; else None
+    turn_position: Optional[int] = None  # of a turn: 1: next; 0: it has it, or does not want it
+    moved_out_bytes: Optional[int] = None  # swap: in host memory until its next turn
+
+
+@dataclass(frozen=True)
+class Lease:
+    lease_id: str  # "L12"
+    kind: str  # run, reservation, job, filler, pod, slurm
+    share: str  # exclusive, slice, swap
+    # active, ending, expired. ending: its processes are being ended, or its memory is not back yet; expired: its time is over, but its
+    # programs hold memory still
+    state: str
+    uid: int
+    user: str
+    since: datetime.datetime
+    gpus: List[LeaseGpu]
+    processes: int
+    as_name: Optional[str] = None  # who of a shared account, as they said
+    ends: Optional[datetime.datetime] = None  # its enforced end; None: with what it is for
+    pid: Optional[int] = None  # owner: the command's first process
+    command: Optional[List[str]] = None  # owner
+    note: Optional[str] = None  # owner
+    model: Optional[str] = None  # owner; read off the command line (vllm serve, --model)
+    priority: Optional[int] = None  # higher goes first in turns, and is stopped last
+    quantum_ms: Optional[int] = None  # swap: how long its turns last; None: as its GPUs say; 0: by what moving costs
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """Somebody who waits for a lease."""
+
+    request_id: str  # "R7"
+    position: int  # from 1
+    kind: str  # of the lease it will be
+    uid: int
+    user: str
+    since: datetime.datetime
+    gpus: int  # how many
+    free: int  # of them free now, for this request
+    planned: List[int]  # indices of the GPUs it will start on, as things stand; idle ones are held
+    reason: str  # "2 of 3 GPUs free"
+    as_name: Optional[str] = None
+    gpu_ids: Optional[List[str]] = None  # which, if they were named: UUIDs
+    memory: Optional[Size] = None
+    seconds: Optional[int] = None  # its enforced end, from its start on
+    planned_labels: Optional[List[str]] = None  # what people call them
+    expected: Optional[datetime.datetime] = None  # when it starts at the latest, as things stand; None: nobody knows
+    next: Optional[str] = None  # "when bob's reservation on GPU 1 ends": goes behind the reason
+    next_at: Optional[datetime.datetime] = None  # when that is expected
+    pid: Optional[int] = None  # owner: who waits
+    command: Optional[List[str]] = None  # owner
+    note: Optional[str] = None  # owner
+    swap: Optional[bool] = None  # to take turns
+    oversize: Optional[bool] = None
+    gpu_type: Optional[str] = None  # as asked for
+    min_memory_bytes: Optional[int] = None
+    min_cc: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Process:
+    gpu: int
+    gpu_uuid: str
+    type: str  # compute, graphics
+    tenant: bool  # connected through libgpurota
+    pid: Optional[int] = None  # owner
+    uid: Optional[int] = None  # None: gone between two looks, or hidden
+    user: Optional[str] = None
+    gpu_label: Optional[str] = None  # as a Gpu's label
+    used_bytes: Optional[int] = None  # None where NVML cannot say
+    lease_id: Optional[str] = None
+    command: Optional[List[str]] = None  # owner
+    allocations: Optional[int] = None  # owner; hooked allocations so far (a hint from the process itself)
+    refusals: Optional[int] = None  # owner
+    unhooked: Optional[int] = None  # owner; driver functions it got that libgpurota does not know
+    unhooked_names: Optional[List[str]] = None  # owner; the first few of them
+    # absent, silent, away. what libgpurota does in a process that a limit is for and that is no tenant. absent: not loaded, or not told to
+    # limit it; silent: loaded and told, and does not (a finding not_limited); away: welcomed by an earlier daemon
+    library: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class FoundProcess:
+    pid: int
+    used_bytes: Optional[int] = None  # None where NVML cannot say
+    command: Optional[List[str]] = None  # None: gone or hidden
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the watch found: a use of a GPU that does not agree with the leases."""
+
+    # unreserved_use, foreign_use, over_limit, unused, not_limited. foreign_use: of a GPU that somebody else has whole; not_limited:
+    # libgpurota is loaded there to hold a limit, and does not
+    kind: str
+    gpu: int
+    gpu_uuid: str
+    since: datetime.datetime  # unused: the last use
+    used_bytes: int
+    process_count: int
+    action: str  # report, notify, stop
+    container: bool  # a container's process: what an engine starts for a command is not in its lease
+    lease_id: Optional[str] = None  # foreign_use: whose GPU it is; over_limit, unused, not_limited: which
+    uid: Optional[int] = None  # on whose account; None: owner unknown
+    user: Optional[str] = None
+    perhaps_of: Optional[str] = None  # the lease whose command may have started that container
+    processes: Optional[List[FoundProcess]] = None  # owner
+
+
+@dataclass(frozen=True)
+class Event:
+    event_id: int  # grows with time
+    time: datetime.datetime
+    # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued, request_granted, request_cancelled, call_denied,
+    # grant_denied, finding_begun, finding_ended, process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
+    # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble, gpu_set, filler_resumed
+    type: str
+    count: int  # how many times; repeated denials are told as one
+    message: str  # one sentence
+    lease_id: Optional[str] = None
+    gpu: Optional[int] = None
+    gpu_uuid: Optional[str] = None
+    uid: Optional[int] = None  # on whose account
+    user: Optional[str] = None
+    finding: Optional[str] = None  # its kind
+    used_bytes: Optional[int] = None
+    pids: Optional[List[int]] = None  # owner
+    detail: Optional[str] = None  # owner
+
+
+@dataclass(frozen=True)
+class TurnLease:
+    """A swap lease on one GPU. Of several processes everything is the sum."""
+
+    lease_id: str
+    uid: int
+    user: str
+    priority: int
+    phase: str  # holding, waiting, entering, leaving
+    waits_for: str  # nothing, its turn, its memory, the last holder's work, …: a few words
+    position: int  # 1: next; 0: it does not wait
+    quantum_ms: int  # of its next turn
+    limit_bytes: int
+    resident_bytes: int
+    out_bytes: int  # in host memory
+    wired_bytes: int  # that cannot be moved
+    behind: Optional[str] = None  # the lease_id that has the turn
+    pid: Optional[int] = None  # owner: the process that cannot answer
+    earliest: Optional[datetime.datetime] = None  # when that may end, if nobody yields before
+    own_quantum_ms: Optional[int] = None  # that was set for this lease; 0: by what moving costs
+    soft_limit_bytes: Optional[int] = None
+    above_soft_limit: Optional[bool] = None  # it stands behind all that are not
+    oversize_bytes: Optional[int] = None  # of limit_bytes: what it may have in host memory for good
+    hosted_bytes: Optional[int] = None  # and has
+
+
+@dataclass(frozen=True)
+class TurnSwitch:
+    time: datetime.datetime
+    to: str
+    in_bytes: int  # moved since the switch before: each byte is in one
+    out_bytes: int
+    clean_bytes: int  # of these: they did not have to be copied
+    microseconds: int  # from the last holder's drained work to the next one's open gates; with what was given up between
+    from_: Optional[str] = None  # lease_id; None: nobody had the turn before
+
+
+@dataclass(frozen=True)
+class TurnGpu:
+    index: int
+    uuid: str
+    mode: str  # auto, on, off
+    takes_turns: bool  # now; else everybody there runs
+    capacity_bytes: int  # what slices leave of it
+    used_bytes: int
+    deficit_bytes: int  # too little for all to be there at once
+    waiting: List[str]  # lease_ids, in order
+    leases: List[TurnLease]
+    switches: List[TurnSwitch]  # the last ones, newest last
+    quantum_ms: Optional[int] = None  # None: from the cost of moving
+    holder: Optional[str] = None  # lease_id
+    evictions: Optional[int] = None  # these four count since the daemon started: times that memory was moved out,
+    evicted_bytes: Optional[int] = None  # what was,
+    restored_bytes: Optional[int] = None  # what came back,
+    handovers: Optional[int] = None  # and turns that went from one lease to another
+
+
+@dataclass(frozen=True)
+class AcquireReply:
+    """What Acquire answers."""
+
+    lease: Lease
+    environment: List[Variable]  # to set for the command
+    preload: Optional[str] = None  # library to put first into LD_PRELOAD; None when none is needed
+
+
+@dataclass(frozen=True)
+class StartReply:
+    """What Start answers."""
+
+    cgroup: Optional[str] = None  # None where there is no cgroup v2 to write to: followed by pidfds instead
+
+
+@dataclass(frozen=True)
+class HoldReply:
+    """What Hold answers."""
+
+    lease: Lease
+    ended: Optional[str] = None  # finished, released, lost, expired. how it ended
+    reason: Optional[str] = None  # one sentence for the user: who released it, or why it was lost
+    notice: Optional[str] = None  # something to tell the user now; the lease has not changed
+
+
+@dataclass(frozen=True)
+class ReleaseReply:
+    """What Release answers."""
+
+    lease_ids: List[str]
+
+
+@dataclass(frozen=True)
+class UpdateReply:
+    """What Update answers."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True)
+class EnqueueReply:
+    """What Enqueue answers."""
+
+    environment: List[Variable]
+    request: Optional[Request] = None  # while it waits
+    lease: Optional[Lease] = None  # at last
+    preload: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class CheckRequestReply:
+    """What CheckRequest answers."""
+
+    pass
+
+
+@dataclass(frozen=True)
+class GetEnvironmentReply:
+    """What GetEnvironment answers."""
+
+    lease: Lease
+    environment: List[Variable]
+    preload: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ListRequestsReply:
+    """What ListRequests answers."""
+
+    requests: List[Request]
+
+
+@dataclass(frozen=True)
+class ListTurnsReply:
+    """What ListTurns answers."""
+
+    gpus: List[TurnGpu]
+    host_budget_bytes: int  # for evicted memory
+    host_out_bytes: int  # that is evicted now
+
+
+@dataclass(frozen=True)
+class StatusReply:
+    """What Status answers."""
+
+    gpus: List[Gpu]
+    leases: List[Lease]
+    findings: List[Finding]  # as of the last look at each GPU
+    waiting: Optional[int] = None  # requests in the queue
+
+
+@dataclass(frozen=True)
+class ListProcessesReply:
+    """What ListProcesses answers."""
+
+    processes: List[Process]
+
+
+@dataclass(frozen=True)
+class EventsReply:
+    """What Events answers."""
+
+    events: List[Event]
+    missed: int
+    left_out: int

@@ -1,0 +1,144 @@
+"""Asks for a lease and waits in the queue, over restarts of the daemon. Whatever interrupts it cancels the request."""
+
+import secrets
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from .client import RECONNECT_EVERY, Connection
+from .errors import Cancelled, NoDaemon, NoGpu, NotFound, TimedOut
+from .types import AcquireReply, EnqueueReply, Lease, Request, Variable
+from .wishes import TimeLike, Wishes, seconds_of
+
+OnWait = Callable[[Request], object]
+
+# A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal brings about.
+TRIES = 4
+BETWEEN_TRIES = 0.15
+# A filler may have to leave, and its memory to come back.
+PATIENCE = 120.0
+
+
+class Granted:
+    """A lease that is not started yet: it ends when `connection` is closed."""
+
+    def __init__(self, connection: Connection, lease: Lease, environment: List[Variable], preload: Optional[str]) -> None:
+        self.connection = connection
+        self.lease = lease
+        self.environment = {each.name: each.value for each in environment}
+        self.preload = preload
+
+
+def waiting_text(request: Request) -> str:
+    """Why it waits, and until when: as `gpurota run` says it."""
+    text = "%s, position %d: %s" % (request.request_id, request.position, request.reason)
+    if request.next_at:
+        text += "; next expected %s, %s" % (request.next_at.astimezone().strftime("%H:%M:%S"), request.next or "")
+    elif request.next:
+        text += "; " + request.next
+    return text
+
+
+class Line:
+    """The default of `on_wait`: a line on standard error for each news, if that is a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def __call__(self, request: Request) -> None:
+        text = waiting_text(request)
+        if text == self._shown or not sys.stderr or not sys.stderr.isatty():
+            return
+        self._shown = text
+        # What the daemon says of others' notes may have control characters in it.
+        print("gpurota: waiting as " + "".join(c if c.isprintable() else "?" for c in text), file=sys.stderr, flush=True)
+
+
+def obtain(wishes: Wishes, command: List[str], on_wait: Optional[OnWait] = None) -> Granted:
+    """NoGpu: none was free in time. Cancelled: somebody cancelled the request while it waited."""
+    request = wishes.request(command)
+    if wishes.wait is not None and seconds_of(wishes.wait) == 0:
+        return _acquire(request)
+    return _Waiter(request, wishes.wait, on_wait or Line()).wait()
+
+
+def _acquire(request: Dict[str, Any]) -> Granted:
+    connection = Connection()
+    try:
+        for tries_left in reversed(range(TRIES)):
+            try:
+                got = connection.call("Acquire", {"request": request}, AcquireReply, PATIENCE)
+                return Granted(connection, got.lease, got.environment, got.preload)
+            except NoGpu:
+                if not tries_left:
+                    raise
+                time.sleep(BETWEEN_TRIES)
+        raise AssertionError("not reached")
+    except BaseException:
+        connection.close()
+        raise
+
+
+class _Waiter:
+    def __init__(self, request: Dict[str, Any], wait: Optional[TimeLike], on_wait: OnWait) -> None:
+        # After a restart of the daemon the same ticket keeps the place, or gets the lease that was given meanwhile.
+        self._call = {"ticket": secrets.token_hex(16), "request": request}
+        self._on_wait = on_wait
+        self._wait = wait
+        self._deadline = None if wait is None else time.monotonic() + seconds_of(wait)
+        self._waits: Optional[Request] = None
+        self._hung_up = 0
+
+    def wait(self) -> Granted:
+        connection = self._ask()
+        while True:
+            try:
+                reply, _ = connection.receive(EnqueueReply, self._deadline)
+                if reply.lease is not None:
+                    return Granted(connection, reply.lease, reply.environment, reply.preload)
+                if reply.request is not None:
+                    self._waits = reply.request
+                    self._on_wait(reply.request)
+            except NoDaemon:
+                connection.close()
+                connection = self._come_back()
+            except BaseException as error:
+                connection.close()  # which cancels the request
+                raise self._judged(error) from None
+
+    def _ask(self) -> Connection:
+        connection = Connection()
+        try:
+            connection.send("Enqueue", self._call, True)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _come_back(self) -> Connection:
+        """Until there is a daemon again. One that hangs up on whoever comes is not asked for ever."""
+        self._hung_up += self._waits is None
+        if self._hung_up >= TRIES:
+            raise NoDaemon("gpurotad closed the connection before it answered: it was stopped, or this user has too many "
+                           "connections. Try again")
+        while True:
+            time.sleep(RECONNECT_EVERY)
+            try:
+                return self._ask()
+            except (NoDaemon, TimedOut):
+                if self._deadline is not None and time.monotonic() >= self._deadline:
+                    raise self._gave_up() from None
+                if self._waits is None:
+                    raise
+
+    def _gave_up(self) -> NoGpu:
+        reason = self._waits.reason if self._waits else "gpurotad has not answered"
+        return NoGpu("gave up after %g s: %s" % (seconds_of(self._wait or 0), reason))
+
+    def _judged(self, error: BaseException) -> BaseException:
+        if isinstance(error, TimedOut):
+            return self._gave_up()
+        # Of a request that was there, it says that it is there no more.
+        if isinstance(error, NotFound) and self._waits is not None:
+            return Cancelled(str(error))
+        return error
