@@ -1,0 +1,107 @@
+#!/bin/bash
+# Packages from their installation to their purge: life.sh FOLDER [DEBIAN.tar]
+#
+# FOLDER has packages (`./dev package FOLDER`). Needs root, mmdebstrap, and the mirror that apt uses here; DEBIAN.tar is a Debian 12
+# that `mmdebstrap --variant=apt` has made before. Installs, tries, upgrades, removes and purges the packages in a fresh Debian 12 in a
+# folder of its own, and says how long that took and how large they are. Without systemd as the first process nothing is started;
+# tests/system/machine.sh FOLDER does the same where it is.
+set -euo pipefail
+here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
+packages=$(realpath "$1")
+[ "$(id -u)" = 0 ] || { echo "skipped: needs root" && exit 77; }
+command -v mmdebstrap >/dev/null || { echo "skipped: mmdebstrap is not installed" && exit 77; }
+work=$(mktemp -d)
+root=$work/root
+
+finish() {
+  local code=$?
+  umount -R "$root/proc" 2>/dev/null || true
+  umount -R "$root/dev" 2>/dev/null || true
+  # Nothing of this machine is below it any more, or it stays.
+  if ! grep -q " $root/" /proc/mounts; then rm -rf "$work"; fi
+  exit "$code"
+}
+trap finish EXIT
+
+fail() { echo "FAIL: $*" && exit 1; }
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+files() { (cd "$root" && find . -path ./proc -prune -o -path ./dev -prune -o -path ./tmp -prune -o -print | sort); }
+milliseconds() { echo $(($(date +%s%N) / 1000000)); }
+# What users install: no debug symbols, no simulator.
+ours() {
+  local name
+  for name in "$@"; do compgen -G "$root/$folder/${name}_*.deb" >/dev/null || fail "there is no package $name"; done
+  (cd "$root" && for name in "$@"; do printf '/%s\n' "$folder/${name}_"*.deb; done)
+}
+
+if [ -n "${2:-}" ]; then
+  mkdir "$root" && tar -C "$root" -xf "$2"
+else
+  mmdebstrap --quiet --variant=apt bookworm "$root" || fail "Debian 12 cannot be had here"
+fi
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --make-rslave "$root/dev"
+mkdir -p "$root/packages" && cp "$packages"/*.deb "$root/packages"
+"$here/tests/packages/renumber.sh" "$packages" "$root/newer" +next
+folder=packages
+mapfile -t installed < <(ours gpurota gpurotad libgpurota gpurota-web)
+mapfile -t simulator < <(ours gpurota-sim)
+bytes=0 kib=0
+for package in "${installed[@]}"; do
+  bytes=$((bytes + $(stat -c %s "$root$package")))
+  kib=$((kib + $(dpkg-deb --field "$root$package" Installed-Size)))
+done
+echo "ok without the simulator they have $bytes bytes and take $kib KiB"
+
+# As a user does it; what else Debian brings is fetched too.
+inside apt-get update -qq
+inside apt-get install -y -qq --no-install-recommends --download-only "${installed[@]}" >/dev/null
+before=$(milliseconds)
+inside apt-get install -y -qq --no-install-recommends "${installed[@]}" >"$work/log" 2>&1 || { cat "$work/log" && fail "apt-get install"; }
+echo "ok apt-get install in a fresh Debian 12 takes $(($(milliseconds) - before)) ms once all is fetched"
+inside dpkg --purge gpurota-web gpurotad gpurota libgpurota >/dev/null 2>&1
+
+# Once more, for what they alone leave; a group stays, as its number may be on files.
+inside sh -c 'groupadd gpu-admin; groupadd students; useradd -M alice' # whom the suggestions of the configuration name
+inside getent group gpurota >/dev/null || fail "the group gpurota is not there"
+files >"$work/before"
+before=$(milliseconds)
+inside dpkg -i "${installed[@]}" "${simulator[@]}" >/dev/null
+echo "ok of that, dpkg takes $(($(milliseconds) - before)) ms for ours"
+inside test -L /etc/systemd/system/multi-user.target.wants/gpurotad.service || fail "gpurotad.service is not enabled"
+! pgrep -x gpurotad | xargs -r -I@ readlink /proc/@/root | grep -qx "$root" || fail "a daemon was started in a chroot"
+inside gpurotad --check-config >/dev/null || fail "the installed configuration has a mistake"
+inside man gpurota >/dev/null 2>&1 || inside test -s /usr/share/man/man1/gpurota.1.gz || fail "there is no gpurota(1)"
+python3 -c 'import re, sys; print(re.sub("^#(?=[\\w[])", "", open(sys.argv[1]).read(), flags=re.M))' "$root/etc/gpurota/gpurota.toml" \
+  >"$root/tmp/all.toml"
+inside gpurotad --check-config --config /tmp/all.toml >"$work/log" 2>&1 ||
+  { cat "$work/log" && fail "a setting that the configuration suggests has a mistake"; }
+echo "ok installed: enabled, not started in a chroot, and the configuration and its suggestions are right"
+
+cp "$here/debian/tests/lease" "$root/tmp/lease"
+if [ -n "${GPU_PROGRAM:-}" ]; then cp "$GPU_PROGRAM" "$root/tmp/gpu_program"; else
+  g++ -std=c++20 -O1 -I"$here/src" -o "$root/tmp/gpu_program" "$here/demo/gpu_program.cpp" "$here/demo/driver.cpp" -static-libstdc++ -static-libgcc -ldl
+fi
+inside /tmp/lease /tmp/gpu_program || fail "debian/tests/lease"
+
+echo '# of this site' >>"$root/etc/gpurota/gpurota.toml"
+mkdir -p "$root/var/lib/gpurota" && echo state >"$root/var/lib/gpurota/gpurota.db"
+folder=newer
+mapfile -t newer < <(ours gpurota gpurotad libgpurota gpurota-web gpurota-sim)
+inside dpkg -i "${newer[@]}" >"$work/log" 2>&1 </dev/null || { cat "$work/log" && fail "upgrade"; }
+tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' || fail "the upgrade lost what the site has written"
+[ "$(cat "$root/var/lib/gpurota/gpurota.db")" = state ] || fail "the upgrade lost the state"
+! inside dpkg -i /packages/gpurotad_*.deb >"$work/log" 2>&1 || fail "a daemon of another version than its library could be installed"
+inside dpkg -i "${newer[@]}" >/dev/null 2>&1
+echo "ok an upgrade asks nothing and keeps configuration and state; the daemon needs the library of its version"
+
+inside dpkg --remove gpurota-web gpurotad gpurota libgpurota gpurota-sim >/dev/null 2>&1
+for kept in var/lib/gpurota/gpurota.db etc/gpurota/gpurota.toml; do [ -e "$root/$kept" ] || fail "remove took $kept along"; done
+inside dpkg --purge gpurota-web gpurotad gpurota libgpurota gpurota-sim >/dev/null 2>&1
+files >"$work/after"
+# What Debian's own tools keep for themselves, whoever is installed.
+left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
+[ -z "$left" ] || fail "purge leaves: $left"
+for gone in var/lib/gpurota etc/gpurota run/gpurota; do [ ! -e "$root/$gone" ] || fail "purge leaves $gone"; done
+echo "ok remove keeps configuration and state, purge leaves nothing but the group"

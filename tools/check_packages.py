@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Holds debian/ against what CMake installs and against the project's one version. Needs no package tools. Runs as a test.
+
+    tools/check_packages.py [ROOT [STAGE]]     prints each problem; exits 1 if there are any
+
+STAGE is an installed tree (cmake --install --prefix STAGE): each of its files must be in exactly one package, and each line of a
+*.install file must name something.
+"""
+
+import email.utils
+import fnmatch
+import os
+import re
+import sys
+import tomllib
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_layers  # noqa: E402
+
+CONFIGURATION = "packaging/gpurota.toml"
+# Every Debian system that builds packages has it.
+ESSENTIAL_TO_BUILD = {"g++"}
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def lines_of(root, path):
+    return [line for line in read(root, path).splitlines() if line.strip() and not line.startswith("#")]
+
+
+def check_version(root):
+    """The version of CMakeLists.txt is that of the newest entry of debian/changelog, and its date can be read."""
+    version = re.search(r"^project\(gpurota VERSION ([\d.]+) ", read(root, "CMakeLists.txt"), re.MULTILINE)
+    entry = re.match(r"gpurota \(([^)]+)\) \w+; urgency=\w+\n", read(root, "debian/changelog"))
+    if not version or not entry:
+        yield "CMakeLists.txt, debian/changelog: no version found; has one of them changed its form?"
+        return
+    # What Debian adds for itself: ~, + or - and more.
+    if re.split(r"[~+-]", entry.group(1))[0] != version.group(1):
+        yield "debian/changelog: begins with %s, but CMakeLists.txt is of %s: add an entry" % (entry.group(1), version.group(1))
+    date = re.search(r"^ -- .+ <\S+>  (.+)$", read(root, "debian/changelog"), re.MULTILINE)
+    if not date or not email.utils.parsedate(date.group(1)):
+        yield "debian/changelog: no date at ' -- NAME <ADDRESS>  DATE' of the newest entry: packages take all their times from it"
+
+
+def packages(root):
+    return re.findall(r"^Package: (\S+)$", read(root, "debian/control"), re.MULTILINE)
+
+
+def install_lines(root):
+    """Each line of each debian/PACKAGE.install: the package, what it takes, and whether that is in the sources."""
+    for name in sorted(os.listdir(os.path.join(root, "debian"))):
+        if name.endswith(".install"):
+            for line in lines_of(root, "debian/" + name):
+                what = line.split()[0]
+                yield name[: -len(".install")], what, os.path.exists(os.path.join(root, what))
+
+
+def check_packages(root):
+    """Each package has files, each list has its package, and no two lists take the same."""
+    taken = {}
+    listed = set()
+    for package, what, _ in install_lines(root):
+        listed.add(package)
+        if what in taken:
+            yield "debian/%s.install: %s is in %s too" % (package, what, taken[what])
+        taken[what] = package
+    for package in sorted(set(packages(root)) ^ listed):
+        yield "debian/%s.install, debian/control: %s is in one of them only" % (package, package)
+
+
+def check_build_depends(root):
+    """`./dev setup` and debian/control name the same packages to build with."""
+    needed = re.search(r"^readonly BUILD_PACKAGES=\((.*?)\)", read(root, "dev"), re.MULTILINE | re.DOTALL)
+    control = re.search(r"^Build-Depends:(.*?)\n(?=\S|\n)", read(root, "debian/control"), re.MULTILINE | re.DOTALL)
+    if not needed or not control:
+        yield "dev, debian/control: no packages to build with found; has one of them changed its form?"
+        return
+    mine = set(needed.group(1).split()) - ESSENTIAL_TO_BUILD
+    theirs = {re.split(r"[\s(:]", each.strip())[0] for each in control.group(1).split(",")}
+    theirs = {name for name in theirs if name and not name.startswith(("debhelper", "dh-"))}
+    for name in sorted(mine - theirs):
+        yield "debian/control: Build-Depends has no %s, which BUILD_PACKAGES of dev names" % name
+    for name in sorted(theirs - mine):
+        yield "dev: BUILD_PACKAGES has no %s, which Build-Depends of debian/control names" % name
+
+
+def check_configuration(root):
+    """The installed gpurota.toml sets nothing; without its marks it is a file whose settings gpurota.toml(5) describes."""
+    text = read(root, CONFIGURATION)
+    try:
+        if tomllib.loads(text):
+            yield "%s: sets something: a default belongs into the code, a suggestion behind '#'" % CONFIGURATION
+        offered = tomllib.loads(re.sub(r"^#(?=[\w\[])", "", text, flags=re.MULTILINE))
+    except tomllib.TOMLDecodeError as error:
+        yield "%s: cannot be read once each '#' before a setting is taken away: %s" % (CONFIGURATION, error)
+        return
+    page = read(root, "man/gpurota.toml.5").replace("\\fB", "").replace("\\fR", "")
+    for name in sorted(names_in(offered)):
+        if not re.search(r"(?<!\w)%s(?!\w)" % re.escape(name), page):
+            yield "%s: gpurota.toml(5) does not describe %s" % (CONFIGURATION, name)
+
+
+def names_in(table, named_by_users=("user", "group")):
+    for name, value in table.items():
+        yield name
+        if isinstance(value, dict):
+            # [limits.user.alice]: the name is a user's.
+            below = value.values() if name in named_by_users else [value]
+            for each in below:
+                yield from names_in(each)
+
+
+def installed_files(stage):
+    for folder, _, names in os.walk(stage):
+        for name in names:
+            # Where Debian's prefix is; its library folder has one more level, which the lists write as a pattern.
+            path = "usr/" + os.path.relpath(os.path.join(folder, name), stage)
+            yield re.sub(r"^usr/lib/gpurota/", "usr/lib/x/gpurota/", path)
+
+
+def check_stage(root, stage):
+    takers = [(package, what) for package, what, in_sources in install_lines(root) if not in_sources]
+    takers += [("not-installed", what) for what in lines_of(root, "debian/not-installed")]
+    unused = set(takers)
+    for path in sorted(installed_files(stage)):
+        found = [taker for taker in takers if fnmatch.fnmatchcase(path, taker[1]) or path.startswith(taker[1] + "/")]
+        unused -= set(found)
+        if len(found) != 1:
+            yield "%s: is in %s" % (path, " and ".join(package for package, _ in found) or "no package: add it to a debian/*.install")
+    for package, what in sorted(unused):
+        yield "debian/%s: %s is not installed by CMake" % (package, what)
+
+
+def check_tree(root):
+    problems = []
+    for check in (check_version, check_packages, check_build_depends, check_configuration):
+        problems += check(root)
+    return problems
+
+
+def main(arguments):
+    if len(arguments) > 1:
+        problems = list(check_stage(arguments[0], arguments[1]))
+        for problem in problems:
+            print(problem)
+        print("packages: %d problems with what is installed" % len(problems))
+        return 1 if problems else 0
+    return check_layers.check_whole(arguments, check_tree, "packages: %d problems")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
