@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "core/notice_kind.h"
 #include "core/user_limits.h"
 
 #include <chrono>
@@ -142,6 +143,28 @@ struct Turns {
   bool operator==(const Turns&) const = default;
 };
 
+// [notify]: what users hear of their leases, on their terminals and beside them (docs/design/notices.md).
+struct Notify {
+  std::vector<std::string> command;  // a program, an absolute path, and its arguments; empty: none
+  bool mail = false;
+  std::string mail_domain;                      // empty: to the local user
+  std::string sendmail = "/usr/sbin/sendmail";  // absolute
+  std::string webhook;                          // a URL; empty: none
+  std::vector<std::string> webhook_headers;     // "Authorization: Bearer …"
+  std::string user = "gpurota-notify";  // who runs these programs, where the daemon is root's
+  std::vector<NoticeKind> events = {NoticeKind::kEndsSoon,        NoticeKind::kChanged,
+                                    NoticeKind::kReleased,        NoticeKind::kStopped,
+                                    NoticeKind::kFinding,         NoticeKind::kJobFailed,
+                                    NoticeKind::kRequestCancelled};
+  // How long before a lease ends its owner is told, longest first. Empty: never.
+  std::vector<std::chrono::milliseconds> before_end = {std::chrono::minutes(5),
+                                                       std::chrono::minutes(1)};
+  std::chrono::milliseconds time_limit{10000};  // of each program
+  int most_per_hour = 20;                       // of each event, for each user; more are merged
+
+  bool operator==(const Notify&) const = default;
+};
+
 // What becomes of a reservation whose time is over while its programs hold memory.
 enum class Expired {
   kYield,  // they run on until somebody waits for the GPUs
@@ -197,6 +220,7 @@ struct Config {
   LoweredLimit lowered_limit;
   Filler filler;
   Turns turns;
+  Notify notify;
 
   bool operator==(const Config&) const = default;
 };
@@ -204,12 +228,5 @@ struct Config {
 std::optional<Turns::Mode> parse_turns_mode(std::string_view word);  // "auto", "on", "off"
 // "5s", "250ms"; "auto" is zero.
 Result<std::chrono::milliseconds> parse_quantum(std::string_view text);
-
-// The text of a gpurota.toml. `file` names it in errors: "gpurota.toml:12: watch_period: …". Unknown
-// keys are errors: a misspelt limit must not silently not hold.
-Result<Config> parse(std::string_view text, const std::string& file);
-
-// Reads and parses; a file that does not exist gives the defaults unless `required`.
-Result<Config> load(const std::string& path, bool required);
 
 }  // namespace gpurota::config

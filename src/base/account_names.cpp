@@ -1,0 +1,104 @@
+#include "base/account_names.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include <grp.h>
+#include <pwd.h>
+
+namespace gpurota {
+namespace {
+
+constexpr std::size_t kLargestRecord = std::size_t{1} << 20;
+constexpr std::size_t kMostNames = 4096;
+
+template <class Number>
+std::optional<Number> number_of(const std::string& name) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+// read(buffer) is one of the get…_r functions; repeated with a larger buffer while it wants one.
+template <class Read>
+Result<void> with_buffer(Read read) {
+  std::vector<char> buffer(4096);
+  int r = 0;
+  while ((r = read(buffer)) == ERANGE && buffer.size() < kLargestRecord) {
+    buffer.resize(buffer.size() * 2);
+  }
+  if (r != 0) return fail_errno("cannot look up an account", r);
+  return {};
+}
+
+// next(file) is fgetpwent_r or fgetgrent_r: the name of the next record, or null.
+template <class Next>
+std::vector<std::string> names_in(const char* path, Next next) {
+  std::vector<std::string> names;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "re"), &std::fclose);
+  while (file && names.size() < kMostNames) {
+    std::vector<char> buffer(std::size_t{1} << 16);
+    const char* const name = next(file.get(), buffer);
+    if (name == nullptr) break;
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<uid_t> read_uid(const std::string& name) {
+  if (const auto number = number_of<uid_t>(name)) return *number;
+  passwd account{};
+  passwd* found = nullptr;
+  std::optional<uid_t> uid;
+  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+    const int r = ::getpwnam_r(name.c_str(), &account, buffer.data(), buffer.size(), &found);
+    if (r == 0 && found != nullptr) uid = found->pw_uid;
+    return r;
+  }));
+  if (uid) return *uid;
+  return fail(Code::kNotFound, fmt::format("there is no user \"{}\"", display_text(name, 60)));
+}
+
+Result<gid_t> read_gid(const std::string& name) {
+  if (const auto number = number_of<gid_t>(name)) return *number;
+  group entry{};
+  group* found = nullptr;
+  std::optional<gid_t> gid;
+  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+    const int r = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+    if (r == 0 && found != nullptr) gid = found->gr_gid;
+    return r;
+  }));
+  if (gid) return *gid;
+  return fail(Code::kNotFound, fmt::format("there is no group \"{}\"", display_text(name, 60)));
+}
+
+std::vector<std::string> read_local_users() {
+  passwd account{};
+  return names_in("/etc/passwd", [&](std::FILE* file, std::vector<char>& buffer) -> const char* {
+    passwd* found = nullptr;
+    (void)::fgetpwent_r(file, &account, buffer.data(), buffer.size(), &found);
+    return found == nullptr ? nullptr : found->pw_name;
+  });
+}
+
+std::vector<std::string> read_local_groups() {
+  group entry{};
+  return names_in("/etc/group", [&](std::FILE* file, std::vector<char>& buffer) -> const char* {
+    group* found = nullptr;
+    (void)::fgetgrent_r(file, &entry, buffer.data(), buffer.size(), &found);
+    return found == nullptr ? nullptr : found->gr_name;
+  });
+}
+
+}  // namespace gpurota

@@ -1,0 +1,11 @@
+// What [limits], [limits.user.NAME] and [limits.group.NAME] may say.
+#pragma once
+
+#include <array>
+
+namespace gpurota::config {
+
+inline constexpr std::array kLimitNames = {"gpus",     "memory",   "hours",  "waiting",
+                                           "duration", "priority", "weight", "pinned"};
+
+}  // namespace gpurota::config

@@ -1,0 +1,65 @@
+// The settings below [limits]: limit() of setting.h.
+#include "config/limit_names.h"
+#include "config/setting.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::config {
+namespace {
+
+// `plain` reads the value; "unlimited" is one, too.
+template <class T, class Take, class Text>
+Setting unlimited_or(std::optional<T>& into, T unlimited, Take plain, Text text) {
+  return optional_setting(
+      [&into, unlimited, plain](const Value& value) -> std::string {
+        if (value.is(Value::Kind::kText) && value.text == "unlimited") {
+          into = unlimited;
+          return {};
+        }
+        const std::string problem = plain(value, into.emplace());
+        return problem.empty() || problem.ends_with("?") ? problem : problem + ", or \"unlimited\"";
+      },
+      [&into, unlimited, text]() -> std::optional<std::string> {
+        if (!into) return std::nullopt;
+        return *into == unlimited ? std::string("unlimited") : text(*into);
+      });
+}
+
+std::string number_text(int number) { return fmt::format("{}", number); }
+
+Setting unlimited_count(std::optional<int>& into) {
+  constexpr int kMany = 1000000;
+  return unlimited_or(
+      into, UserLimits::kUnlimited,
+      [](const Value& value, int& count) { return take_count(value, 0, kMany, count); },
+      number_text);
+}
+
+Setting unlimited_bytes(std::optional<Bytes>& into) {
+  return unlimited_or(into, UserLimits::kUnlimitedBytes, take_bytes,
+                      [](Bytes amount) { return text_of(amount); });
+}
+
+Setting limited_count(std::optional<int>& into, int least, int most) {
+  return optional_setting(
+      [&into, least, most](const Value& value) {
+        return take_count(value, least, most, into.emplace());
+      },
+      [&into] { return into ? std::optional(number_text(*into)) : std::nullopt; });
+}
+
+}  // namespace
+
+Setting limit(UserLimits& into, std::string_view name) {
+  if (name == "gpus") return unlimited_count(into.gpus);
+  if (name == "hours") return unlimited_count(into.hours);
+  if (name == "waiting") return unlimited_count(into.waiting);
+  if (name == "priority") return limited_count(into.priority, -100, 100);
+  if (name == "weight") return limited_count(into.weight, 1, 10000);
+  if (name == "memory") return unlimited_bytes(into.memory);
+  if (name == "pinned") return unlimited_bytes(into.pinned);
+  return unlimited_or(into.duration, UserLimits::kUnlimitedTime, take_long_duration,
+                      [](std::chrono::seconds time) { return text_of(time); });
+}
+
+}  // namespace gpurota::config

@@ -1,0 +1,31 @@
+// Which kinds of GPU a request is for. Pure.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "core/gpu.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpurota {
+
+struct GpuWishes {
+  std::string type;           // words of the model's name: "h100", "a100 40gb"; empty: any
+  Bytes min_memory;           // size of the GPU; zero: any
+  int min_cc = 0;             // compute capability, 10 * major + minor: 80; zero: any
+  std::vector<GpuUuid> near;  // close to these, of those that are possible
+
+  // Whether only some GPUs are possible.
+  bool any_kind() const { return type.empty() && min_memory.is_zero() && min_cc == 0; }
+  bool operator==(const GpuWishes&) const = default;
+};
+
+// Whether each word of `type` is a word of the model's name, in the same order, whatever the case: "a10" is no "NVIDIA A100".
+bool is_of_type(std::string_view type, std::string_view model);
+bool is_of_kind(const GpuWishes& wishes, const GpuInfo& gpu);
+// "h100 with at least 40 GiB": for refusals. Empty: any kind.
+std::string kind_text(const GpuWishes& wishes);
+
+}  // namespace gpurota

@@ -1,0 +1,36 @@
+#include "core/notice_kind.h"
+
+namespace gpurota {
+
+const char* to_string(NoticeKind kind) {
+  switch (kind) {
+    case NoticeKind::kEndsSoon:
+      return "ends_soon";
+    case NoticeKind::kExpired:
+      return "expired";
+    case NoticeKind::kChanged:
+      return "changed";
+    case NoticeKind::kReleased:
+      return "released";
+    case NoticeKind::kStopped:
+      return "stopped";
+    case NoticeKind::kFinding:
+      return "finding";
+    case NoticeKind::kJobFailed:
+      return "job_failed";
+    case NoticeKind::kRequestCancelled:
+      return "request_cancelled";
+    case NoticeKind::kTest:
+      return "test";
+  }
+  return "";
+}
+
+std::optional<NoticeKind> parse_notice_kind(std::string_view word) {
+  for (const NoticeKind kind : kNoticeKinds) {
+    if (word == to_string(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpurota

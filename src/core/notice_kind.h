@@ -1,0 +1,35 @@
+// What a notice to the owner of a lease is about: the words of `[notify] events` in gpurota.toml and of `what` in the JSON that
+// programs are given. Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace gpurota {
+
+enum class NoticeKind {
+  kEndsSoon,          // the lease ends when its time is over, which is soon
+  kExpired,           // its time is over
+  kChanged,           // somebody else has changed it
+  kReleased,          // somebody else has ended it
+  kStopped,           // a rule of the site has ended it: a limit, a GPU that nothing used
+  kFinding,           // the watch has found something that concerns the user
+  kJobFailed,         // a job has failed and is not started again
+  kRequestCancelled,  // somebody else has taken a request out of the queue
+  kTest,              // gpurota notify --test
+};
+
+// All that can be chosen; a test is always sent.
+inline constexpr std::array kNoticeKinds = {NoticeKind::kEndsSoon,  NoticeKind::kExpired,
+                                            NoticeKind::kChanged,   NoticeKind::kReleased,
+                                            NoticeKind::kStopped,   NoticeKind::kFinding,
+                                            NoticeKind::kJobFailed, NoticeKind::kRequestCancelled};
+inline constexpr std::size_t kNoticeKindCount = kNoticeKinds.size() + 1;
+
+// "ends_soon", "job_failed", …: stable.
+const char* to_string(NoticeKind kind);
+std::optional<NoticeKind> parse_notice_kind(std::string_view word);  // not of a test
+
+}  // namespace gpurota
