@@ -32,6 +32,25 @@ void take_larger(UserLimits& limits, const UserLimits& other) {
   });
 }
 
+// The first rule that says something of this field, the most specific first.
+template <class Field>
+LimitOrigin origin_of(Field UserLimits::*field, const ResolvedRules& rules, uid_t uid,
+                      const std::set<gid_t>& groups) {
+  using Rule = LimitOrigin::Rule;
+  const auto own = rules.users.find(uid);
+  if (own != rules.users.end() && own->second.*field) return {Rule::kUser};
+  LimitOrigin origin;
+  Field most;
+  for (const auto& [gid, rule] : rules.groups) {
+    if (!groups.contains(gid) || !(rule.*field)) continue;
+    if (most && *(rule.*field) <= *most) continue;
+    most = rule.*field;
+    origin = {Rule::kGroup, gid};
+  }
+  if (most) return origin;
+  return {rules.everyone.*field ? Rule::kEveryone : Rule::kDefault};
+}
+
 tl::unexpected<Error> refusal(const std::string& limit, const std::string& held,
                               const std::string& asked, const char* remedy) {
   return fail(Code::kLimit, fmt::format("the site allows you {}; you have {} and ask for {}: {}",
@@ -40,7 +59,8 @@ tl::unexpected<Error> refusal(const std::string& limit, const std::string& held,
 
 std::string gpus_text(int count) { return fmt::format("{} GPU{}", count, count == 1 ? "" : "s"); }
 
-constexpr const char* kRemedy = "release something, ask for less, or ask your administrator";
+constexpr const char* kRemedy =
+    "release something, ask for less, or ask your administrator (gpurota limits shows your limits)";
 
 Result<void> check_hours(const UserLimits& limits, const Holding& held, const Asking& asked,
                          std::chrono::seconds window) {
@@ -90,6 +110,18 @@ UserLimits limits_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t
   fill_gaps(limits, rules.everyone);
   fill_gaps(limits, default_limits());
   return limits;
+}
+
+LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups) {
+  const auto of = [&](auto field) { return origin_of(field, rules, uid, groups); };
+  return {.gpus = of(&UserLimits::gpus),
+          .memory = of(&UserLimits::memory),
+          .hours = of(&UserLimits::hours),
+          .waiting = of(&UserLimits::waiting),
+          .duration = of(&UserLimits::duration),
+          .priority = of(&UserLimits::priority),
+          .weight = of(&UserLimits::weight),
+          .pinned = of(&UserLimits::pinned)};
 }
 
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,

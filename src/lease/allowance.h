@@ -41,6 +41,18 @@ struct Asking {
 // most generous does, before the one for everyone, before the default; each field by itself.
 UserLimits limits_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups);
 
+// Where a field of limits_of() comes from.
+struct LimitOrigin {
+  enum class Rule { kDefault, kEveryone, kGroup, kUser };
+  Rule rule = Rule::kDefault;
+  gid_t group = 0;  // of kGroup
+  bool operator==(const LimitOrigin&) const = default;
+};
+struct LimitOrigins {
+  LimitOrigin gpus, memory, hours, waiting, duration, priority, weight, pinned;
+};
+LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups);
+
 // kLimit with a sentence that names the limit, what is held and what is asked for. `window`: what
 // `hours` is counted over.
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,

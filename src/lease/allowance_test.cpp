@@ -101,5 +101,22 @@ TEST(Allowance, TimesReadAsPeopleWriteThem) {
   EXPECT_EQ(duration_text(168h), "7 days");
 }
 
+TEST(Origins, NameTheRuleThatCounts) {
+  using Rule = LimitOrigin::Rule;
+  ResolvedRules rules;
+  rules.everyone.duration = std::chrono::hours(8);
+  rules.everyone.gpus = 1;
+  rules.groups[10].gpus = 2;
+  rules.groups[11].gpus = 4;
+  rules.groups[12].gpus = 8;
+  rules.users[1000].memory = gib(10);
+  const LimitOrigins origins = origins_of(rules, 1000, {10, 11});
+  EXPECT_EQ(origins.gpus, (LimitOrigin{Rule::kGroup, 11})) << "the most generous of theirs";
+  EXPECT_EQ(origins.memory, (LimitOrigin{Rule::kUser}));
+  EXPECT_EQ(origins.duration, (LimitOrigin{Rule::kEveryone}));
+  EXPECT_EQ(origins.hours, (LimitOrigin{Rule::kDefault}));
+  EXPECT_EQ(origins_of(rules, 1001, {}).gpus, (LimitOrigin{Rule::kEveryone}));
+}
+
 }  // namespace
 }  // namespace gpurota::lease

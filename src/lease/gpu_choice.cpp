@@ -1,19 +1,37 @@
 #include "lease/gpu_choice.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace gpurota::lease {
 namespace {
 
 // A card of another model costs more than the longest way: ranks of one job wait for the slowest.
 constexpr int kOtherModel = 100;
+// Closer than any link.
+constexpr int kSameGpu = -1;
 
 bool is_preferred(const PlacementRequest& request, const GpuRoom& room) {
   return std::find(request.preferred.begin(), request.preferred.end(), room.info.uuid) !=
          request.preferred.end();
 }
 
-bool better(const PlacementRequest& request, const Candidate& a, const Candidate& b) {
+// How far it is from the closest of those that the request wants to be near; 0: nowhere is asked for.
+int way_to_near(const PlacementRequest& request, const GpuRoom& room, const Topology& topology) {
+  std::optional<int> shortest;
+  for (const GpuUuid& near : request.wishes.near) {
+    const bool same = near == room.info.uuid || near == room.info.parent;
+    const int way = same ? kSameGpu : static_cast<int>(topology.between(near, room.info.uuid));
+    shortest = std::min(shortest.value_or(way), way);
+  }
+  return shortest.value_or(0);
+}
+
+bool better(const PlacementRequest& request, const Topology& topology, const Candidate& a,
+            const Candidate& b) {
+  const int a_way = way_to_near(request, *a.room, topology);
+  const int b_way = way_to_near(request, *b.room, topology);
+  if (a_way != b_way) return a_way < b_way;
   // Strangers may take more at any time, also what has been promised.
   if (!request.exclusive() && a.room->in_unreserved_use != b.room->in_unreserved_use) {
     return b.room->in_unreserved_use;
@@ -41,13 +59,17 @@ int cost_between(const GpuRoom& a, const GpuRoom& b, const Topology& topology) {
 
 // Grows a set from candidates[seed], each time by the one that is closest to all in it; the first of
 // equals. Returns what the set costs.
-int grow(const std::vector<Candidate>& candidates, std::size_t seed, std::size_t count,
-         const Topology& topology, std::vector<const GpuRoom*>& set) {
+int grow(const PlacementRequest& request, const std::vector<Candidate>& candidates,
+         std::size_t seed, std::size_t count, const Topology& topology,
+         std::vector<const GpuRoom*>& set) {
   set.assign(1, candidates[seed].room);
-  std::vector<int> cost(candidates.size(), 0);
+  std::vector<int> cost;
+  for (const Candidate& each : candidates) {
+    cost.push_back(way_to_near(request, *each.room, topology));
+  }
   std::vector<bool> taken(candidates.size(), false);
   taken[seed] = true;
-  int total = 0;
+  int total = cost[seed];
   while (set.size() < count) {
     std::size_t best = candidates.size();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -67,12 +89,13 @@ int grow(const std::vector<Candidate>& candidates, std::size_t seed, std::size_t
 std::vector<const GpuRoom*> choose_gpus(const PlacementRequest& request,
                                         std::vector<Candidate> candidates, const Topology& topology,
                                         std::size_t count) {
-  std::sort(candidates.begin(), candidates.end(),
-            [&](const Candidate& a, const Candidate& b) { return better(request, a, b); });
+  std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
+    return better(request, topology, a, b);
+  });
   std::vector<const GpuRoom*> best, set;
   int least = 0;
   for (std::size_t seed = 0; seed < candidates.size(); ++seed) {
-    const int cost = grow(candidates, seed, count, topology, set);
+    const int cost = grow(request, candidates, seed, count, topology, set);
     if (best.empty() || cost < least) {
       least = cost;
       best = set;

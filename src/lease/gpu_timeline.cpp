@@ -22,10 +22,10 @@ bool counts(const GpuTimeline::Use& use, GpuTimeline::Against against) {
 template <class Visit>
 void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against,
                                   Visit visit) const {
-  // The sums only grow where a use begins, so it is enough to look there.
+  // The sums only grow where a use begins, so it is enough to look there, and at the beginning, where most is decided.
   for (std::size_t i = 0; i <= uses_.size(); ++i) {
-    const WallTime at = i == uses_.size() ? from : std::max(uses_[i].from, from);
-    if (at >= until) continue;
+    const WallTime at = i == 0 ? from : uses_[i - 1].from;
+    if (at >= until || (i > 0 && at <= from)) continue;
     Sums sums;
     for (const Use& use : uses_) {
       if (!counts(use, against) || use.from > at || use.until <= at) continue;
@@ -37,7 +37,7 @@ void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against
         sums.slices += bytes;
       }
     }
-    visit(sums);
+    if (!visit(sums)) return;
   }
 }
 
@@ -47,14 +47,17 @@ std::optional<Bytes> GpuTimeline::taken(WallTime from, WallTime until, Against a
   for_each_moment(from, until, against, [&](const Sums& sums) {
     whole |= sums.whole;
     most = std::max(most, sums.slices + sums.swap);
+    return !whole;
   });
   return whole ? std::nullopt : std::optional(most);
 }
 
 Bytes GpuTimeline::slices(WallTime from, WallTime until, Against against) const {
   Bytes most;
-  for_each_moment(from, until, against,
-                  [&](const Sums& sums) { most = std::max(most, sums.slices); });
+  for_each_moment(from, until, against, [&](const Sums& sums) {
+    most = std::max(most, sums.slices);
+    return true;
+  });
   return most;
 }
 
@@ -69,7 +72,8 @@ bool GpuTimeline::fits(const Share& share, WallTime from, WallTime until, Agains
   for_each_moment(from, until, against, [&](const Sums& sums) {
     const Bytes with = share.swap ? sums.slices + std::max(sums.swap, *share.bytes)
                                   : sums.slices + sums.swap + *share.bytes;
-    fits = fits && !sums.whole && with <= capacity;
+    fits = !sums.whole && with <= capacity;
+    return fits;
   });
   return fits;
 }

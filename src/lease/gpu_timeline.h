@@ -51,6 +51,7 @@ class GpuTimeline {
     Bytes swap;  // the largest
     bool whole = false;
   };
+  // Until `visit` returns false.
   template <class Visit>
   void for_each_moment(WallTime from, WallTime until, Against against, Visit visit) const;
 

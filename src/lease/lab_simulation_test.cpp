@@ -320,6 +320,17 @@ class LabSimulation {
       }
     }
   }
+  // Several that nobody has named are all whole, or all instances.
+  bool is_of_their_kind(const Request& request, const GpuRoom& room) const {
+    if (!request.placement.gpus.empty() || request.placement.count < 2) return true;
+    int whole = 0, instances = 0;
+    for (const GpuRoom& each : rooms_) {
+      if (each.info.mig_enabled) continue;
+      ++(each.info.parent.value.empty() ? whole : instances);
+    }
+    const bool all_instances = whole < request.placement.count && instances > whole;
+    return whole == 0 || room.info.parent.value.empty() != all_instances;
+  }
   bool would_fit(const Request& request, const GpuRoom& room, const std::vector<Occupant>& leases,
                  WallTime at, bool fillers) const {
     const auto& named = request.placement.gpus;
@@ -327,6 +338,7 @@ class LabSimulation {
       return false;
     }
     if (room.draining || !room.error.empty() || room.info.mig_enabled) return false;
+    if (!is_of_their_kind(request, room)) return false;
     const Load load = load_of(room.info.uuid, leases, at, fillers);
     if (load.whole > 0) return false;
     const bool whole = !request.placement.memory || request.kind == LeaseKind::kFiller;
@@ -347,7 +359,7 @@ class LabSimulation {
       const auto& named = request.placement.gpus;
       const bool meant =
           named.empty() || std::find(named.begin(), named.end(), room.info.uuid) != named.end();
-      return large && meant && !room.info.mig_enabled;
+      return large && meant && !room.info.mig_enabled && is_of_their_kind(request, room);
     };
     return static_cast<int>(std::count_if(rooms_.begin(), rooms_.end(), fits));
   }

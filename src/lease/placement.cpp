@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace gpurota::lease {
 namespace {
@@ -74,9 +75,11 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
   const Bytes limit = least_of(request, room);
   const Bytes most = request.swap ? room.swap_capacity : room.capacity;
   if (limit > most) {
-    return refuse(Code::kLimit, fmt::format("{} is more than GPU {} has: {} of its {} is available",
-                                            to_string(limit), name_of(room, rooms), to_string(most),
-                                            to_string(room.info.memory)))
+    const std::string size = to_string(room.info.memory), available = to_string(most);
+    return refuse(Code::kLimit,
+                  fmt::format(
+                      "{} is more than GPU {} has: {}", to_string(limit), name_of(room, rooms),
+                      size == available ? size : available + " of its " + size + " can be leased"))
         .value();
   }
   if (limit <= room.context_cost) {
@@ -134,8 +137,8 @@ Chosen place_any(const PlacementRequest& request, const std::vector<GpuRoom>& ro
   std::vector<Candidate> candidates;
   std::string obstacles;
   int total = 0;
-  for (const GpuRoom& room : rooms) {
-    if (!leasable(room)) continue;
+  for (const GpuRoom* const each : meant(request, rooms)) {
+    const GpuRoom& room = *each;
     ++total;
     if (impossible_on(request, room, rooms)) continue;
     if (std::string why = obstacle(request, room); !why.empty()) {
@@ -169,6 +172,10 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
       return invalid("the same GPU is named twice: " + it->value);
     }
   }
+  if (!request.gpus.empty() && !request.wishes.any_kind()) {
+    return invalid(
+        "GPUs that are named have the kind that they have: leave out the kind, or the names");
+  }
   const std::size_t count =
       request.gpus.empty() ? static_cast<std::size_t>(request.count) : request.gpus.size();
   if (request.oversize && !(request.swap && request.memory)) {
@@ -182,6 +189,31 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
         fmt::format("a lease has at most {} GPUs, {} were asked for", kMaxLeaseGpus, count));
   }
   return std::nullopt;
+}
+
+// Whatever waits, the machine will not have them.
+std::optional<Refusal> too_few_of_kind(const PlacementRequest& request,
+                                       const std::vector<GpuRoom>& rooms, int total) {
+  std::set<std::string> models;
+  for (const GpuRoom& room : rooms) {
+    if (leasable(room)) models.insert(display_text(room.info.name, 80));
+  }
+  return refuse(
+             Code::kInvalid,
+             fmt::format("{} of the kind asked for ({}), this machine has {}: its GPUs are {}",
+                         request.count, kind_text(request.wishes), total, fmt::join(models, ", ")))
+      .value();
+}
+
+std::optional<Refusal> too_few(const PlacementRequest& request, const std::vector<GpuRoom>& rooms,
+                               int total) {
+  std::string text = fmt::format("{} GPUs asked for, this machine has {}", request.count, total);
+  const auto all = std::count_if(rooms.begin(), rooms.end(), leasable);
+  if (all > total) {
+    text += fmt::format(
+        " of one kind, and {} in all with MIG instances: --gpu-ids takes both kinds together", all);
+  }
+  return refuse(Code::kInvalid, std::move(text)).value();
 }
 
 std::optional<Refusal> soft_limit_above(const PlacementRequest& request, const GpuRoom& room) {
@@ -202,6 +234,25 @@ std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms) {
     return other.info.uuid == room.info.parent;
   });
   return name_of(room.info, parent == rooms.end() ? nullptr : &parent->info);
+}
+
+std::vector<const GpuRoom*> meant(const PlacementRequest& request,
+                                  const std::vector<GpuRoom>& rooms) {
+  const auto& named = request.gpus;
+  std::vector<const GpuRoom*> all, whole, instances;
+  for (const GpuRoom& room : rooms) {
+    if (!named.empty()) {
+      if (std::find(named.begin(), named.end(), room.info.uuid) != named.end())
+        all.push_back(&room);
+      continue;
+    }
+    if (!leasable(room) || !is_of_kind(request.wishes, room.info)) continue;
+    all.push_back(&room);
+    (room.info.parent.value.empty() ? whole : instances).push_back(&room);
+  }
+  if (!named.empty() || request.count < 2 || whole.empty() || instances.empty()) return all;
+  const auto count = static_cast<std::size_t>(request.count);
+  return whole.size() >= count || whole.size() >= instances.size() ? whole : instances;
 }
 
 bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
@@ -261,10 +312,9 @@ std::optional<Refusal> impossible(const PlacementRequest& request,
   std::optional<Refusal> never;
   int possible = 0;
   int total = 0;
-  for (const GpuRoom& room : rooms) {
-    const bool named =
-        std::find(request.gpus.begin(), request.gpus.end(), room.info.uuid) != request.gpus.end();
-    if (request.gpus.empty() ? !leasable(room) : !named) continue;
+  const bool named = !request.gpus.empty();
+  for (const GpuRoom* const each : meant(request, rooms)) {
+    const GpuRoom& room = *each;
     ++total;
     auto refusal = impossible_on(request, room, rooms);
     if (!refusal) refusal = soft_limit_above(request, room);
@@ -279,11 +329,10 @@ std::optional<Refusal> impossible(const PlacementRequest& request,
       if (!there) return refuse(Code::kInvalid, no_such_gpu(uuid)).value();
     }
   }
-  if (total > 0 && request.count > total) {
-    return refuse(Code::kInvalid,
-                  fmt::format("{} GPUs asked for, this machine has {}", request.count, total))
-        .value();
+  if (request.gpus.empty() && request.count > total && !request.wishes.any_kind()) {
+    return too_few_of_kind(request, rooms, total);
   }
+  if (total > 0 && request.count > total) return too_few(request, rooms, total);
   return request.count > possible ? never : std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "core/gpu.h"
+#include "core/gpu_wishes.h"
 #include "core/lease.h"
 #include "core/topology.h"
 
@@ -52,6 +53,7 @@ struct PlacementRequest {
   std::optional<uid_t> take_over{};  // use without a lease by this user's processes is no obstacle
   bool swap = false;                 // in turns with other swap leases
   bool oversize = false;             // what of `memory` a turn cannot have lies in host memory
+  GpuWishes wishes{};                // used when `gpus` is empty
 
   bool exclusive() const { return !memory && !swap; }
 };
@@ -76,6 +78,10 @@ std::optional<Refusal> impossible(const PlacementRequest& request,
 std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 // Of one GPU, the parts that the queue plans with.
 bool leasable(const GpuRoom& room);
+// The GPUs that the request is for, whoever has them: those that it names; else those of its kind that can be leased. Several
+// are all whole GPUs, or all MIG instances where there are too few of those: together only if they are named.
+std::vector<const GpuRoom*> meant(const PlacementRequest& request,
+                                  const std::vector<GpuRoom>& rooms);
 // Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room);
 // Room for slices, or for swap leases, when no lease is on it.

@@ -147,5 +147,80 @@ TEST(Placement, ARequestMaySayFromWhenOnUseWithoutALeaseCounts) {
   EXPECT_TRUE(place(request, {used}));
 }
 
+// Two GPUs of different kinds, and one that is cut into two instances.
+std::vector<GpuRoom> kinds() {
+  auto rooms = std::vector{room(0), room(1), room(2), room(3), room(4)};
+  rooms[0].info.name = "NVIDIA A100-SXM4-40GB";
+  rooms[0].info.compute_major = 8;
+  rooms[1].info.name = "NVIDIA H100 80GB HBM3";
+  rooms[1].info.compute_major = 9;
+  rooms[1].info.memory = gib(80);
+  rooms[2].info.name = rooms[1].info.name;
+  rooms[2].info.mig_enabled = true;
+  for (const std::size_t i : {3u, 4u}) {
+    rooms[i].info.name = "NVIDIA H100 80GB HBM3 MIG 3g.40gb";
+    rooms[i].info.compute_major = 9;
+    rooms[i].info.parent = rooms[2].info.uuid;
+  }
+  return rooms;
+}
+
+PlacementRequest of_kind(GpuWishes wishes, int count = 1) {
+  PlacementRequest request;
+  request.count = count;
+  request.wishes = std::move(wishes);
+  return request;
+}
+
+TEST(Placement, AKindThatIsAskedForIsTheOnlyOneTaken) {
+  const auto rooms = kinds();
+  using Uuids = std::vector<std::string>;
+  EXPECT_EQ(uuids(*place(of_kind({.min_memory = gib(40)}), rooms)), Uuids{"GPU-1"});
+  EXPECT_EQ(uuids(*place(of_kind({.type = "a100"}), rooms)), Uuids{"GPU-0"});
+  EXPECT_EQ(uuids(*place(of_kind({.type = "3g.40gb"}, 2), rooms)), (Uuids{"GPU-3", "GPU-4"}));
+  EXPECT_EQ(uuids(*place(of_kind({.min_cc = 90}), rooms)), Uuids{"GPU-1"});
+}
+
+TEST(Placement, AKindThatTheMachineHasTooFewOfIsRefusedForGood) {
+  const auto refused = place(of_kind({.type = "h200"}), kinds());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().error.code, Code::kInvalid);
+  EXPECT_THAT(refused.error().error.message,
+              HasSubstr("1 of the kind asked for (h200), this machine has 0: its GPUs are NVIDIA "
+                        "A100-SXM4-40GB, NVIDIA H100 80GB HBM3"));
+  EXPECT_EQ(place(of_kind({.type = "a100"}, 2), kinds()).error().error.code, Code::kInvalid);
+  PlacementRequest named = of_kind({.type = "a100"});
+  named.gpus = {GpuUuid{"GPU-1"}};
+  EXPECT_EQ(place(named, kinds()).error().error.code, Code::kInvalid);
+}
+
+TEST(Placement, WholeGpusAndInstancesAreMixedOnlyByName) {
+  using Uuids = std::vector<std::string>;
+  const auto rooms = kinds();
+  EXPECT_EQ(uuids(*place(of_kind({}, 2), rooms)), (Uuids{"GPU-0", "GPU-1"}));
+  EXPECT_EQ(uuids(*place(of_kind({.min_cc = 90}, 2), rooms)), (Uuids{"GPU-3", "GPU-4"}))
+      << "of whole ones there is one";
+  EXPECT_FALSE(place(of_kind({}, 3), rooms)) << "two of each";
+  PlacementRequest named;
+  named.gpus = {GpuUuid{"GPU-1"}, GpuUuid{"GPU-3"}};
+  EXPECT_TRUE(place(named, rooms));
+}
+
+TEST(Placement, NearALeaseIsTheClosestThatIsFree) {
+  auto rooms = std::vector{room(0), room(1), room(2)};
+  const std::vector<GpuLink> links = {
+      {GpuUuid{"GPU-0"}, GpuUuid{"GPU-2"}, Closeness::kNvlink},
+      {GpuUuid{"GPU-0"}, GpuUuid{"GPU-1"}, Closeness::kOneSwitch}};
+  const Topology topology(links);
+  PlacementRequest request = of_kind({.near = {GpuUuid{"GPU-0"}}});
+  rooms[0].exclusive = true;
+  rooms[0].leases = 1;
+  rooms[0].holders = "alice (L3)";
+  EXPECT_EQ(uuids(*place(request, rooms, topology)), (std::vector<std::string>{"GPU-2"}));
+  rooms[2].draining = true;
+  EXPECT_EQ(uuids(*place(request, rooms, topology)), (std::vector<std::string>{"GPU-1"}))
+      << "a wish, no condition";
+}
+
 }  // namespace
 }  // namespace gpurota::lease

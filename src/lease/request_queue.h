@@ -17,6 +17,7 @@
 
 #include "core/lease.h"
 #include "core/topology.h"
+#include "lease/gpu_timeline.h"
 #include "lease/placement.h"
 
 #include <chrono>
@@ -103,6 +104,8 @@ struct QueueDecision {
   std::vector<LeaseId> evict;         // fillers in the way of somebody whose turn it is: they end
   std::vector<LeaseId> move_out;      // and those that need not end for that
   std::map<GpuUuid, RequestId> held;  // idle GPUs and for whom they are kept
+  // What those who wait have planned on each.
+  std::map<GpuUuid, std::vector<GpuTimeline::Use>> plans;
 };
 
 // Call it again after carrying out a decision that grants or evicts: a plan may then need less.

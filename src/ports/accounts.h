@@ -30,6 +30,9 @@ class Accounts {
   // kNotFound where there is no such account. A name may be a number.
   virtual Result<uid_t> read_uid(const std::string& name) = 0;
   virtual Result<gid_t> read_gid(const std::string& name) = 0;
+  // Those that may be proposed for one that there is not; not all that there are.
+  virtual std::vector<std::string> read_user_names() { return {}; }
+  virtual std::vector<std::string> read_group_names() { return {}; }
   virtual Result<Account> read_account(uid_t uid) = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "core/gpu_wishes.h"
 #include "core/time.h"
 #include "ports/process_id.h"
 
@@ -83,6 +84,7 @@ struct StoredRequest {
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};
   bool oversize = false;
+  GpuWishes wishes{};  // the type: foreign bytes, kept exact
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -1,12 +1,10 @@
 #include "sys/system_accounts.h"
 
-#include "base/text.h"
+#include "base/account_names.h"
 
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <charconv>
-#include <optional>
 
 #include <grp.h>
 #include <pwd.h>
@@ -17,14 +15,6 @@ namespace {
 constexpr std::size_t kLargestRecord = std::size_t{1} << 20;
 // The kernel allows a process 65536 groups.
 constexpr std::size_t kMostGroups = 65536;
-
-template <class Number>
-std::optional<Number> number_of(const std::string& name) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
-}
 
 // read(buffer) is one of the get…_r functions; repeated with a larger buffer while it wants one.
 template <class Read>
@@ -66,33 +56,13 @@ Result<std::vector<gid_t>> read_groups(const std::string& user, gid_t primary) {
 
 }  // namespace
 
-Result<uid_t> SystemAccounts::read_uid(const std::string& name) {
-  if (const auto number = number_of<uid_t>(name)) return *number;
-  passwd account{};
-  passwd* found = nullptr;
-  std::optional<uid_t> uid;
-  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
-    const int r = ::getpwnam_r(name.c_str(), &account, buffer.data(), buffer.size(), &found);
-    if (r == 0 && found != nullptr) uid = found->pw_uid;
-    return r;
-  }));
-  if (uid) return *uid;
-  return fail(Code::kNotFound, fmt::format("there is no user \"{}\"", display_text(name, 60)));
-}
+Result<uid_t> SystemAccounts::read_uid(const std::string& name) { return gpurota::read_uid(name); }
 
-Result<gid_t> SystemAccounts::read_gid(const std::string& name) {
-  if (const auto number = number_of<gid_t>(name)) return *number;
-  group entry{};
-  group* found = nullptr;
-  std::optional<gid_t> gid;
-  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
-    const int r = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-    if (r == 0 && found != nullptr) gid = found->gr_gid;
-    return r;
-  }));
-  if (gid) return *gid;
-  return fail(Code::kNotFound, fmt::format("there is no group \"{}\"", display_text(name, 60)));
-}
+Result<gid_t> SystemAccounts::read_gid(const std::string& name) { return gpurota::read_gid(name); }
+
+std::vector<std::string> SystemAccounts::read_user_names() { return read_local_users(); }
+
+std::vector<std::string> SystemAccounts::read_group_names() { return read_local_groups(); }
 
 Result<ports::Account> SystemAccounts::read_account(uid_t uid) {
   passwd entry{};

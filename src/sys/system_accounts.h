@@ -9,6 +9,8 @@ class SystemAccounts final : public ports::Accounts {
  public:
   Result<uid_t> read_uid(const std::string& name) override;
   Result<gid_t> read_gid(const std::string& name) override;
+  std::vector<std::string> read_user_names() override;
+  std::vector<std::string> read_group_names() override;
   Result<ports::Account> read_account(uid_t uid) override;
 };
 

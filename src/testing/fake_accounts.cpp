@@ -56,6 +56,13 @@ Result<gid_t> FakeAccounts::read_gid(const std::string& name) {
   return it->second;
 }
 
+std::vector<std::string> FakeAccounts::read_user_names() {
+  const auto lock = answer();
+  std::vector<std::string> names;
+  for (const auto& [name, uid] : users_) names.push_back(name);
+  return names;
+}
+
 Result<ports::Account> FakeAccounts::read_account(uid_t uid) {
   const auto lock = answer();
   ++lookups_;

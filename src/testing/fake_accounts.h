@@ -20,6 +20,7 @@ class FakeAccounts final : public ports::Accounts {
 
   Result<uid_t> read_uid(const std::string& name) override;
   Result<gid_t> read_gid(const std::string& name) override;
+  std::vector<std::string> read_user_names() override;
   Result<ports::Account> read_account(uid_t uid) override;
 
  private:

@@ -228,8 +228,10 @@ void FakeEventLoop::advance(Duration step) {
     state_->run_timer(*timer);
     run_until_idle();
   }
-  state_->now = end;
+  state_->now = std::max(state_->now, end);
 }
+
+void FakeEventLoop::pass(Duration step) { state_->now += step; }
 
 bool FakeEventLoop::run_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;

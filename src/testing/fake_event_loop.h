@@ -38,6 +38,8 @@ class FakeEventLoop final : public ports::EventLoop {
   void run_until_idle();
   // Moves time forward by `step`; each timer on the way runs at its own time.
   void advance(Duration step);
+  // Moves time forward and runs nothing: the callback that calls it takes so long.
+  void pass(Duration step);
   // Dispatches without moving virtual time until `done` holds; false after `limit` of real time.
   bool run_until(const std::function<bool()>& done,
                  std::chrono::milliseconds limit = std::chrono::seconds(30));

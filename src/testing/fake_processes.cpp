@@ -155,6 +155,7 @@ Result<std::vector<std::string>> FakeProcesses::command_of(pid_t pid) {
 }
 
 Result<std::vector<ports::ProcessInfo>> FakeProcesses::read_all() {
+  if (on_walk_) on_walk_();
   if (is_short_) return out_of_descriptors();
   std::vector<ports::ProcessInfo> infos;
   for (const auto& [pid, process] : processes_) infos.push_back(process->info);

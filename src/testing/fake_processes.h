@@ -45,6 +45,8 @@ class FakeProcesses final : public ports::Processes {
     code ? void(command_errors_[pid] = *code) : void(command_errors_.erase(pid));
     ++changes_;
   }
+  // Called at each look at all processes, as one that takes long would.
+  void set_on_walk(std::function<void()> on_walk) { on_walk_ = std::move(on_walk); }
   // How often something asked for a process, so far.
   std::size_t reads() const { return reads_; }
   // Of the living process with that pid; {pid, 0} if there is none.
@@ -95,6 +97,7 @@ class FakeProcesses final : public ports::Processes {
   std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
   bool cgroups_available_ = true;
   bool is_short_ = false;
+  std::function<void()> on_walk_;
   pid_t next_pid_ = 1000;
   std::uint64_t next_ticks_ = 5000;
 };

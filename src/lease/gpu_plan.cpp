@@ -1,0 +1,89 @@
+#include "lease/gpu_plan.h"
+
+#include <algorithm>
+
+namespace gpurota::lease {
+namespace {
+
+// Nobody shares a GPU with a filler that is there.
+GpuTimeline::Share share_of_filler(const Occupant& filler) {
+  if (filler.moved_out && filler.stays && !filler.ending) return {filler.stays, false};
+  return {};
+}
+
+}  // namespace
+
+WallTime end_of(const Occupant& lease, WallTime now) {
+  if (lease.ending) return now + kAnyMoment;
+  return lease.ends ? std::max(*lease.ends, now + kAnyMoment) : kNever;
+}
+
+void GpuPlan::add(const Occupant& lease, const LeaseGpu& share) {
+  const WallTime end = end_of(lease, now_);
+  if (lease.kind == LeaseKind::kFiller) {
+    timeline_.add({now_, end, share_of_filler(lease), Source::kFiller});
+    return;
+  }
+  timeline_.add({now_, end, {share.limit, share.swap}, Source::kLease});
+  if (share.swap) swap_until_ = std::max(swap_until_, end);
+}
+
+void GpuPlan::add_turns() {
+  if (swap_until_ > now_) {
+    timeline_.add({now_, swap_until_, {room_->swap_needed, true}, Source::kLease});
+  }
+}
+
+GpuTimeline::Share GpuPlan::size_of(const Request& request) const {
+  if (request.placement.exclusive() || request.kind == LeaseKind::kFiller) return {};
+  return {least_of(request.placement, *room_), request.placement.swap};
+}
+
+bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Against against) const {
+  const Bytes capacity = capacity_for(request.placement, *room_);
+  const GpuTimeline::Share share = size_of(request);
+  // Beside what the swap leases there cannot move; what that will be later, nobody knows.
+  const bool beside = !share.swap || from > now_ ||
+                      timeline_.slices(from, from + kAnyMoment, against) + *share.bytes <=
+                          capacity - room_->swap_wired;
+  return beside && timeline_.fits(share, from, until, against, capacity);
+}
+
+bool GpuPlan::fits_beside(const Request& request, WallTime until, Bytes stays) const {
+  GpuPlan trial(*room_, now_);
+  for (GpuTimeline::Use use : timeline_.uses()) {
+    if (use.source == Source::kFiller) use.share = {stays, false};
+    trial.timeline_.add(use);
+  }
+  return trial.fits(request, now_, until, Against::kAllButPlans);
+}
+
+WallTime GpuPlan::free_from(const Request& request) const {
+  return timeline_.free_from(size_of(request), now_, against(request),
+                             capacity_for(request.placement, *room_));
+}
+
+std::optional<WallTime> GpuPlan::free_until(const Request& request) const {
+  const Against others = against(request);
+  if (!fits(request, now_, now_ + kAnyMoment, others)) return std::nullopt;
+  // Less fits only where something else begins.
+  WallTime until = kNever;
+  for (const GpuTimeline::Use& use : timeline_.uses()) {
+    if (use.from <= now_ || use.from >= until) continue;
+    if (!fits(request, now_, use.from + kAnyMoment, others)) until = use.from;
+  }
+  return until;
+}
+
+Bytes GpuPlan::most(const Request& request, WallTime until) const {
+  const Against others = against(request);
+  const Bytes capacity = capacity_for(request.placement, *room_);
+  const auto taken = timeline_.taken(now_, until, others);
+  if (!taken || *taken > capacity) return {};
+  if (!request.placement.swap) return capacity - *taken;
+  const Bytes now = timeline_.slices(now_, now_ + kAnyMoment, others);
+  const Bytes later = timeline_.slices(now_, until, others);
+  return std::min(capacity - room_->swap_wired - now, capacity - later);
+}
+
+}  // namespace gpurota::lease

@@ -1,0 +1,57 @@
+// One GPU while the queue is planned: what it has, what is taken of it and until when, and with that the one answer to
+// whether a request fits, how much it could have, and for how long. Of this module only. Pure.
+#pragma once
+
+#include "lease/gpu_timeline.h"
+#include "lease/request_queue.h"
+
+#include <optional>
+#include <vector>
+
+namespace gpurota::lease {
+
+// What goes any moment has an end that is not now: nobody can start before it has gone.
+constexpr std::chrono::milliseconds kAnyMoment{1};
+
+// When it goes: in a moment, at its enforced end, or kNever.
+WallTime end_of(const Occupant& lease, WallTime now);
+
+class GpuPlan {
+ public:
+  using Against = GpuTimeline::Against;
+  using Source = GpuTimeline::Source;
+
+  // `room` outlives it.
+  GpuPlan(const GpuRoom& room, WallTime now) : room_(&room), now_(now) {}
+
+  const GpuRoom& room() const { return *room_; }
+  const GpuTimeline& timeline() const { return timeline_; }
+  void add(const GpuTimeline::Use& use) { timeline_.add(use); }
+  void add(const Occupant& lease, const LeaseGpu& share);
+  // After all leases: what the swap leases cannot move is beside the largest of them.
+  void add_turns();
+
+  // What the request takes of it; a filler has it to itself.
+  GpuTimeline::Share size_of(const Request& request) const;
+  // Whom a request has to leave alone.
+  static Against against(const Request& request) {
+    return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;
+  }
+  bool fits(const Request& request, WallTime from, WallTime until, Against against) const;
+  // The same, now, if the filler that is there were moved out.
+  bool fits_beside(const Request& request, WallTime until, Bytes stays) const;
+  // From when on the request can have it for ever; kNever: nobody knows.
+  WallTime free_from(const Request& request) const;
+  // Until when the request could have it from now on; nothing: not now.
+  std::optional<WallTime> free_until(const Request& request) const;
+  // The most memory that fits() accepts of such a request with a size from now until then; zero: none.
+  Bytes most(const Request& request, WallTime until) const;
+
+ private:
+  const GpuRoom* room_;
+  WallTime now_;
+  GpuTimeline timeline_;
+  WallTime swap_until_{};  // when the last swap lease ends that is there
+};
+
+}  // namespace gpurota::lease

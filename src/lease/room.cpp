@@ -1,0 +1,45 @@
+#include "lease/room.h"
+
+#include "lease/gpu_plan.h"
+
+namespace gpurota::lease {
+namespace {
+
+// Of such a request; what cannot hold the driver's own context is of no use to anybody.
+Bytes most_of(const GpuPlan& gpu, bool swap) {
+  Request request;
+  request.placement.memory = SizeSpec{Bytes(1), 0};
+  request.placement.swap = swap;
+  const Bytes most = gpu.most(request, kNever);
+  return most <= gpu.room().context_cost ? Bytes() : most;
+}
+
+bool in_service(const GpuRoom& room) {
+  return leasable(room) && room.error.empty() && !room.draining;
+}
+
+}  // namespace
+
+std::vector<Available> available(const std::vector<GpuRoom>& rooms,
+                                 const std::vector<Occupant>& leases, const Plans& plans,
+                                 WallTime now) {
+  std::vector<Available> available;
+  for (const GpuRoom& room : rooms) {
+    Available& here = available.emplace_back();
+    if (!in_service(room)) continue;
+    GpuPlan gpu(room, now);
+    for (const Occupant& lease : leases) {
+      for (const LeaseGpu& share : lease.gpus) {
+        if (share.uuid == room.info.uuid) gpu.add(lease, share);
+      }
+    }
+    gpu.add_turns();
+    if (const auto planned = plans.find(room.info.uuid); planned != plans.end()) {
+      for (const GpuTimeline::Use& use : planned->second) gpu.add(use);
+    }
+    here = {most_of(gpu, false), most_of(gpu, true)};
+  }
+  return available;
+}
+
+}  // namespace gpurota::lease

@@ -1,0 +1,27 @@
+// How much of each GPU can be had now. Everything that tells people so asks here: status, JSON, metrics. Pure.
+#pragma once
+
+#include "lease/gpu_timeline.h"
+#include "lease/request_queue.h"
+
+#include <map>
+#include <vector>
+
+namespace gpurota::lease {
+
+// What a request without a time limit would be given at once, to the byte: beside the leases there are, what requests
+// that wait have planned, and what is in use without a lease. Fillers leave for it.
+struct Available {
+  Bytes slice;  // --memory
+  Bytes turns;  // --swap --memory; zero: no lease can take turns here now
+  bool operator==(const Available&) const = default;
+};
+
+using Plans = std::map<GpuUuid, std::vector<GpuTimeline::Use>>;
+
+// In the order of `rooms`. `plans`: of the last decision.
+std::vector<Available> available(const std::vector<GpuRoom>& rooms,
+                                 const std::vector<Occupant>& leases, const Plans& plans,
+                                 WallTime now);
+
+}  // namespace gpurota::lease

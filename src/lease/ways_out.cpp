@@ -1,0 +1,151 @@
+#include "lease/ways_out.h"
+
+#include "lease/planner.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace gpurota::lease {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// Less is of no use to a program.
+constexpr Bytes kLeastMemory = mib(256);
+
+// As people would write it.
+Bytes rounded_down(Bytes bytes) {
+  const Bytes unit = bytes < gib(1) ? kLeastMemory : gib(1);
+  return Bytes(bytes.count() / unit.count() * unit.count());
+}
+
+class Search {
+ public:
+  Search(const Planner& planner, const Request& request, WallTime now)
+      : planner_(planner), request_(request), now_(now) {}
+
+  void try_time() {
+    const auto until = nth_best<WallTime>(
+        [&](const GpuPlan& gpu) { return gpu.free_until(request_).value_or(now_); });
+    if (!until || *until == kNever) return;
+    const auto lasts = std::chrono::floor<minutes>(*until - now_);
+    if (lasts < minutes(1)) return;
+    offer({.kind = WayOut::Kind::kTime, .lasts = lasts});
+  }
+  void try_other_gpus() {
+    if (request_.placement.gpus.empty()) return;
+    offer({.kind = WayOut::Kind::kOtherGpus});
+  }
+  void try_memory() {
+    Request sized = request_;
+    sized.placement.memory = SizeSpec{kLeastMemory, 0};
+    sized.placement.oversize = false;
+    sized.placement.soft_limit.reset();
+    const WallTime until = request_.lasts ? now_ + *request_.lasts : kNever;
+    const auto most = nth_best<Bytes>([&](const GpuPlan& gpu) { return gpu.most(sized, until); });
+    const Bytes memory = rounded_down(most.value_or(Bytes()));
+    if (memory.is_zero()) return;
+    offer({.kind = WayOut::Kind::kMemory, .memory = memory});
+  }
+  void try_swap() {
+    if (request_.placement.swap || request_.placement.exclusive()) return;
+    offer({.kind = WayOut::Kind::kSwap});
+  }
+  void try_count() {
+    if (!request_.placement.gpus.empty()) return;
+    const WallTime until = request_.lasts ? now_ + *request_.lasts : kNever;
+    const auto fitting =
+        std::count_if(planner_.gpus().begin(), planner_.gpus().end(), [&](const GpuPlan& gpu) {
+          return gpu.fits(request_, now_, until, GpuPlan::against(request_));
+        });
+    const auto all = static_cast<std::ptrdiff_t>(wanted_gpus(request_));
+    for (auto count = static_cast<int>(std::min(fitting, all - 1)); count > 0; --count) {
+      if (offer({.kind = WayOut::Kind::kCount, .count = count})) return;
+    }
+  }
+  std::vector<WayOut> take() { return std::move(found_); }
+
+ private:
+  // The best that as many GPUs have as are wanted; nothing: there are too few.
+  template <class Value>
+  std::optional<Value> nth_best(const std::function<Value(const GpuPlan&)>& value) const {
+    const auto rooms = meant(request_.placement, planner_.rooms());
+    std::vector<Value> values;
+    for (const GpuPlan& gpu : planner_.gpus()) {
+      if (std::find(rooms.begin(), rooms.end(), &gpu.room()) == rooms.end()) continue;
+      if (!leasable(gpu.room()) || !out_of_service(request_.placement, gpu.room()).empty())
+        continue;
+      values.push_back(value(gpu));
+    }
+    const std::size_t count = wanted_gpus(request_);
+    if (values.size() < count) return std::nullopt;
+    std::sort(values.begin(), values.end(), std::greater<>());
+    return values[count - 1];
+  }
+
+  bool offer(WayOut way) {
+    Request trial = request_;
+    trial.placement = changed(trial.placement, way);
+    if (way.kind == WayOut::Kind::kTime) trial.lasts = way.lasts;
+    way.gpus = planner_.start_of(trial);
+    if (way.gpus.empty()) return false;
+    found_.push_back(std::move(way));
+    return true;
+  }
+
+  const Planner& planner_;
+  const Request& request_;
+  WallTime now_;
+  std::vector<WayOut> found_;
+};
+
+}  // namespace
+
+PlacementRequest changed(PlacementRequest placement, const WayOut& way) {
+  switch (way.kind) {
+    case WayOut::Kind::kTime:
+      break;
+    case WayOut::Kind::kOtherGpus:
+      placement.count = static_cast<int>(placement.gpus.size());
+      placement.gpus.clear();
+      break;
+    case WayOut::Kind::kMemory:
+      placement.memory = SizeSpec{way.memory, 0};
+      placement.oversize = false;
+      placement.soft_limit.reset();
+      break;
+    case WayOut::Kind::kSwap:
+      placement.swap = true;
+      break;
+    case WayOut::Kind::kCount:
+      placement.count = way.count;
+      break;
+  }
+  return placement;
+}
+
+std::vector<WayOut> ways_out(const QueueView& view, std::size_t place, bool end_is_kept,
+                             WallTime now) {
+  const Request& request = view.queue[place];
+  // A filler has no right to anything, and those far behind are not planned.
+  if (request.kind == LeaseKind::kFiller || place >= static_cast<std::size_t>(kMaxPlanned))
+    return {};
+  Planner planner(view, now);
+  for (std::size_t i = 0; i < place; ++i) {
+    if (view.queue[i].kind != LeaseKind::kFiller) {
+      planner.plan(view.queue[i], static_cast<int>(i) + 1);
+    }
+  }
+  if (!planner.start_of(request).empty()) return {};
+  Search search(planner, request, now);
+  if (end_is_kept) search.try_time();
+  search.try_other_gpus();
+  search.try_memory();
+  search.try_swap();
+  search.try_count();
+  return search.take();
+}
+
+}  // namespace gpurota::lease

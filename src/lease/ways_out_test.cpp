@@ -1,0 +1,153 @@
+#include "lease/ways_out.h"
+
+#include "lease/random_machine_test.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace gpurota::lease {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = WayOut::Kind;
+
+const WallTime kNow{100h};
+
+struct Machine {
+  Machine() {
+    for (int i = 0; i < 2; ++i) {
+      GpuRoom room;
+      room.info.index = i;
+      room.info.uuid = GpuUuid{"GPU-" + std::to_string(i)};
+      room.info.memory = gib(80);
+      room.capacity = room.swap_capacity = gib(79);
+      rooms.push_back(room);
+    }
+  }
+  // A slice of bob's, or a whole GPU.
+  void lease(int gpu, std::optional<Bytes> limit, std::optional<std::chrono::minutes> left = {}) {
+    Occupant occupant;
+    occupant.id = LeaseId{leases.size() + 1};
+    occupant.user = "bob";
+    occupant.gpus = {{GpuUuid{"GPU-" + std::to_string(gpu)}, limit, {}}};
+    if (left) occupant.ends = kNow + *left;
+    leases.push_back(occupant);
+  }
+  Request& wait(PlacementRequest placement, std::optional<std::chrono::minutes> lasts = {}) {
+    queue.push_back(
+        {RequestId{queue.size() + 1}, LeaseKind::kRun, "alice", std::move(placement), lasts});
+    return queue.back();
+  }
+  // Of the last who waits.
+  std::vector<WayOut> ways(bool end_is_kept = true) const {
+    return ways_out({queue, rooms, leases, topology}, queue.size() - 1, end_is_kept, kNow);
+  }
+  const WayOut* way(const std::vector<WayOut>& ways, Kind kind) const {
+    for (const WayOut& each : ways) {
+      if (each.kind == kind) return &each;
+    }
+    return nullptr;
+  }
+
+  std::vector<GpuRoom> rooms;
+  std::vector<Occupant> leases;
+  std::vector<Request> queue;
+  Topology topology;
+};
+
+TEST(WaysOut, ThereAreNoneForARequestThatStartsAnyway) {
+  Machine machine;
+  machine.wait({1, {}, SizeSpec{gib(8), 0}, {}});
+  EXPECT_TRUE(machine.ways().empty());
+}
+
+TEST(WaysOut, ATimeThatEndsBeforeTheNextNeedsTheGpus) {
+  Machine machine;
+  machine.lease(0, std::nullopt, 30min);
+  machine.wait({2, {}, {}, {}}, 60min);
+  machine.wait({1, {}, {}, {}});
+  const auto ways = machine.ways();
+  const WayOut* const way = machine.way(ways, Kind::kTime);
+  ASSERT_TRUE(way);
+  EXPECT_EQ(way->lasts, 30min);
+  EXPECT_THAT(way->gpus, ::testing::ElementsAre(GpuUuid{"GPU-1"}));
+  const auto without = machine.ways(false);
+  EXPECT_FALSE(machine.way(without, Kind::kTime)) << "the site does not end what is over";
+}
+
+TEST(WaysOut, LessMemoryIsRoundedDownToWhatPeopleWrite) {
+  Machine machine;
+  machine.lease(0, gib(70) - mib(100));
+  machine.lease(1, gib(79));
+  machine.wait({1, {}, SizeSpec{gib(20), 0}, {}});
+  const auto ways = machine.ways();
+  const WayOut* const way = machine.way(ways, Kind::kMemory);
+  ASSERT_TRUE(way);
+  EXPECT_EQ(way->memory, gib(9));
+}
+
+TEST(WaysOut, AWholeGpuMayBeASlice) {
+  Machine machine;
+  machine.lease(0, gib(40));
+  machine.lease(1, std::nullopt);
+  machine.wait({1, {}, {}, {}});
+  const auto ways = machine.ways();
+  const WayOut* const way = machine.way(ways, Kind::kMemory);
+  ASSERT_TRUE(way);
+  EXPECT_EQ(way->memory, gib(39));
+}
+
+TEST(WaysOut, TurnsOtherGpusAndFewerOfThem) {
+  Machine machine;
+  Occupant other;
+  other.id = LeaseId{9};
+  other.gpus = {{GpuUuid{"GPU-0"}, gib(70), {}, true, {}}};
+  machine.leases.push_back(other);
+  machine.rooms[0].swap_needed = gib(70);
+  machine.wait({1, {GpuUuid{"GPU-0"}}, SizeSpec{gib(20), 0}, {}});
+  auto ways = machine.ways();
+  ASSERT_TRUE(machine.way(ways, Kind::kSwap));
+  ASSERT_TRUE(machine.way(ways, Kind::kOtherGpus));
+  EXPECT_THAT(machine.way(ways, Kind::kOtherGpus)->gpus, ::testing::ElementsAre(GpuUuid{"GPU-1"}));
+  machine.queue.clear();
+  machine.wait({2, {}, SizeSpec{gib(20), 0}, {}});
+  ways = machine.ways();
+  ASSERT_TRUE(machine.way(ways, Kind::kCount));
+  EXPECT_EQ(machine.way(ways, Kind::kCount)->count, 1);
+}
+
+TEST(WaysOut, NothingHelpsWhereNothingIsLeft) {
+  Machine machine;
+  machine.lease(0, std::nullopt);
+  machine.lease(1, std::nullopt);
+  machine.wait({1, {}, SizeSpec{gib(8), 0}, {}});
+  EXPECT_TRUE(machine.ways().empty());
+}
+
+// Whoever takes the advice starts at once, wherever they are in the queue.
+TEST(WaysOut, EachIsWhatTheQueueGrants) {
+  std::set<Kind> seen;
+  for (std::uint64_t seed = 1; seed <= 600 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    testing::RandomMachine machine(seed);
+    machine.queue.push_back(machine.random_request());
+    for (std::size_t place = 0; place < machine.queue.size(); ++place) {
+      const auto ways = ways_out(machine.view(), place, true, machine.now);
+      for (const WayOut& way : ways) {
+        std::vector<Request> requests = machine.queue;
+        requests[place].placement = changed(requests[place].placement, way);
+        if (way.kind == Kind::kTime) requests[place].lasts = way.lasts;
+        EXPECT_TRUE(machine.starts(requests, place)) << place << " " << static_cast<int>(way.kind);
+        seen.insert(way.kind);
+      }
+      if (ways.empty()) continue;
+      EXPECT_FALSE(machine.starts(machine.queue, place));
+    }
+  }
+  EXPECT_EQ(seen.size(), 5U) << "some kind of change was never offered";
+}
+
+}  // namespace
+}  // namespace gpurota::lease

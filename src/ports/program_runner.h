@@ -1,0 +1,39 @@
+// Programs that are run for a moment, with a text on standard input, and whose end is heard: those of [notify]. Behind an interface so
+// that tests need no processes. State thread only.
+#pragma once
+
+#include "core/time.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gpurota::ports {
+
+struct Program {
+  std::vector<std::string> argv;  // argv[0] is an absolute path; no shell sees them
+  std::string input;              // all of its standard input
+  std::string user;               // who runs it, by name, where we are root; else we do
+  Duration time_limit{};          // it is killed then
+};
+
+struct ProgramEnd {
+  bool started = true;     // else `complaint` says why not
+  int code = 0;            // of its exit
+  int signal = 0;          // that ended it
+  bool timed_out = false;  // and was killed for that
+  std::string complaint;   // the first line that it wrote to standard error, foreign bytes
+  Duration took{};
+
+  bool is_good() const { return started && code == 0 && signal == 0 && !timed_out; }
+};
+
+class ProgramRunner {
+ public:
+  virtual ~ProgramRunner() = default;
+  // Returns at once. `done` is called once, on the loop and never from within run(); not at all if this is destroyed first, which
+  // kills what still runs.
+  virtual void run(const Program& program, std::function<void(const ProgramEnd&)> done) = 0;
+};
+
+}  // namespace gpurota::ports
