@@ -15,8 +15,8 @@ sources() { find src sim tests bench demo -name '*.cpp' -o -name '*.c' -o -name 
 
 scripts() {
   printf '%s\n' dev .ci/run
-  find tools demo tests packaging .githooks bench \( -name '*.sh' -o -name '*.bash' -o -name '*.bats' \
-    -o -path '.githooks/*' \) -type f 2>/dev/null | sort
+  find tools demo tests packaging debian .githooks bench \( -name '*.sh' -o -name '*.bash' -o -name '*.bats' \
+    -o -path '.githooks/*' -o -name '*.prerm' -o -name '*.postrm' -o -path debian/tests/lease \) -type f 2>/dev/null | sort
 }
 
 shell() {
@@ -54,6 +54,7 @@ check() {
   python3 -B tools/check_fields.py || failed=1
   python3 -B tools/check_names.py || failed=1
   python3 -B tools/check_threads.py || failed=1
+  python3 -B tools/check_packages.py || failed=1
   (shell) || failed=1
   if [ "$mode" != --staged ]; then tidy "$build" "$mode" || failed=1; fi
   if [ "$failed" = 0 ]; then echo "check: nothing to complain of"; fi

@@ -105,9 +105,9 @@ def check_rooms(root):
 
 
 def check_settings(root):
-    with open(os.path.join(root, "src/config/parse.cpp"), encoding="utf-8") as source:
+    with open(os.path.join(root, "src/config/settings.cpp"), encoding="utf-8") as source:
         settings = set(re.findall(r'^ +\{"([\w.]+)", \w+\(', source.read(), re.MULTILINE))
-    fields = os.path.join(root, "src/config/limit_fields.h")
+    fields = os.path.join(root, "src/config/limit_names.h")
     if os.path.exists(fields):
         with open(fields, encoding="utf-8") as source:
             names = re.search(r"kLimitNames = \{(.*?)\}", source.read(), re.DOTALL)
@@ -115,15 +115,15 @@ def check_settings(root):
     with open(os.path.join(root, "man/gpurota.toml.5"), encoding="utf-8") as page:
         text = page.read()
     if not settings:
-        yield "src/config/parse.cpp: no settings found; has their table changed its form?"
+        yield "src/config/settings.cpp: no settings found; has their table changed its form?"
     # Those of a table are named without it below its heading.
     known = {setting.split(".")[-1] for setting in settings}
     for setting in sorted(known):
         if not re.search(r"^\.BR %s \"|\\fB%s\\fR|[.]%s\]\]" % ((setting,) * 3), text, re.MULTILINE):
-            yield "man/gpurota.toml.5: %s of src/config/parse.cpp is not described" % setting
+            yield "man/gpurota.toml.5: %s of src/config/settings.cpp is not described" % setting
     for setting in re.findall(r"^\.BR (\w+) \"", text, re.MULTILINE):
         if setting not in known:
-            yield "man/gpurota.toml.5: %s is not in src/config/parse.cpp" % setting
+            yield "man/gpurota.toml.5: %s is not in src/config/settings.cpp" % setting
 
 
 def read(root, path):

@@ -17,7 +17,7 @@ from check_layers import check_whole, source_files  # noqa: E402
 
 CONSTANT = re.compile(r"^(?:\[\[maybe_unused\]\] )?(?:static |inline )?(?:constexpr|const|constinit)\b[^=({\[]*?\b(k[A-Z]\w*)\b")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)\b[^;]*[{]?$")
-FUNCTION = re.compile(r"^(?!return|namespace|else|if|for|while|switch|using|typedef|template)[a-z][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
+FUNCTION = re.compile(r"^(?!return|namespace|else|if|for|while|switch|using|typedef|template)[A-Za-z][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
 
 
 def names_of(text):

@@ -13,6 +13,7 @@ import check_docs  # noqa: E402
 import check_fields  # noqa: E402
 import check_layers  # noqa: E402
 import check_names  # noqa: E402
+import check_packages  # noqa: E402
 import check_sizes  # noqa: E402
 import check_threads  # noqa: E402
 import check_walks  # noqa: E402
@@ -386,10 +387,10 @@ class Fields(Tree):
 
 class Names(Tree):
     def test_finds_what_two_files_of_a_module_have_for_themselves(self):
-        own = "namespace {\n\nconstexpr int kMost = 1;\nstruct Place {\n};\nint part(int whole) {\n}\n\n}  // namespace\n"
+        own = "namespace {\n\nconstexpr int kMost = 1;\nstruct Place {\n};\nint part(int whole) {\n}\nResult<int> half(int whole) {\n}\n\n}  // namespace\n"
         self.write("src/cli/a.cpp", own)
         self.write("src/cli/run/b.cpp", own)
-        self.assertEqual(len(check_names.check_tree(self.root)), 3)
+        self.assertEqual(len(check_names.check_tree(self.root)), 4)
 
     def test_takes_what_others_may_have_too(self):
         own = "namespace {\n\nconstexpr int kMost = 1;\nint part(int whole) {\n}\n\n}  // namespace\n"
@@ -418,6 +419,75 @@ class Threads(Tree):
             self.assertEqual(check_threads.check_file(self.root, path), [])
         self.write("src/sys/x.cpp", "int x;\nstd::thread t(f);\n")
         self.assertEqual(len(check_threads.check_file(self.root, "src/sys/x.cpp")), 1)
+
+
+class Packages(Tree):
+    CONTROL = "Source: gpurota\nBuild-Depends: cmake (>= 3), debhelper-compat (= 13),\n python3:any\n\nPackage: gpurota\n\nPackage: gpurotad\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("CMakeLists.txt", "project(gpurota VERSION 0.2.0 LANGUAGES CXX)\n")
+        self.write("debian/changelog", "gpurota (0.2.0) bookworm; urgency=medium\n\n  * It.\n\n -- A B <a@b.c>  Mon, 23 Nov 2026 09:00:00 +0000\n")
+        self.write("debian/control", self.CONTROL)
+        self.write("debian/gpurota.install", "usr/bin/gpurota\nusr/share/gpurota\n")
+        self.write("debian/gpurotad.install", "packaging/gpurota.toml etc/gpurota\nusr/lib/*/gpurota/libgpurota.so\n")
+        self.write("debian/not-installed", "# why\nusr/share/doc/LICENSE\n")
+        self.write("dev", "readonly BUILD_PACKAGES=(g++ cmake\n  python3)\n")
+        self.write("packaging/gpurota.toml", "# Who.\n#group = \"x\"\n#[limits.user.alice]\n#gpus = 1 # of them\n")
+        self.write("man/gpurota.toml.5", ".BR group\n\\fB[limits.user\\fR gpus\n")
+        for path in ("bin/gpurota", "share/gpurota/a/b.toml", "lib/gpurota/libgpurota.so", "share/doc/LICENSE"):
+            self.write("stage/" + path, "")
+
+    def assert_refused(self, text):
+        problems = check_packages.check_tree(self.root)
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn(text, problems[0])
+
+    def stage_problems(self):
+        return list(check_packages.check_stage(self.root, os.path.join(self.root, "stage")))
+
+    def test_takes_what_agrees(self):
+        self.assertEqual(check_packages.check_tree(self.root), [])
+        self.assertEqual(self.stage_problems(), [])
+
+    def test_takes_a_version_with_what_debian_adds(self):
+        self.write("debian/changelog", "gpurota (0.2.0~rc1-1) bookworm; urgency=low\n -- A <a@b>  Mon, 23 Nov 2026 09:00:00 +0000\n")
+        self.assertEqual(check_packages.check_tree(self.root), [])
+
+    def test_refuses_another_version_and_a_date_that_cannot_be_read(self):
+        self.write("CMakeLists.txt", "project(gpurota VERSION 0.3.0 LANGUAGES CXX)\n")
+        self.assert_refused("begins with 0.2.0")
+        self.write("CMakeLists.txt", "project(gpurota VERSION 0.2.0 LANGUAGES CXX)\n")
+        self.write("debian/changelog", "gpurota (0.2.0) bookworm; urgency=medium\n -- A B <a@b.c>  yesterday\n")
+        self.assert_refused("no date")
+
+    def test_refuses_a_package_without_files_and_a_file_in_two(self):
+        self.write("debian/control", self.CONTROL + "\nPackage: gpurota-web\n")
+        self.assert_refused("gpurota-web is in one of them only")
+        self.write("debian/gpurota-web.install", "usr/bin/gpurota\n")
+        self.assert_refused("usr/bin/gpurota is in gpurota-web too")
+
+    def test_refuses_packages_to_build_with_that_differ(self):
+        self.write("dev", "readonly BUILD_PACKAGES=(g++ cmake python3 libnew-dev)\n")
+        self.assert_refused("Build-Depends has no libnew-dev")
+        self.write("dev", "readonly BUILD_PACKAGES=(g++ cmake)\n")
+        self.assert_refused("BUILD_PACKAGES has no python3")
+
+    def test_refuses_a_configuration_that_sets_something_or_suggests_what_is_not_there(self):
+        self.write("packaging/gpurota.toml", 'group = "x"\n')
+        self.assert_refused("sets something")
+        self.write("packaging/gpurota.toml", '#privcy = "x"\n')
+        self.assert_refused("does not describe privcy")
+        self.write("packaging/gpurota.toml", "#group = x\n")
+        self.assert_refused("cannot be read")
+
+    def test_refuses_an_installed_file_in_no_package_or_in_two_and_a_line_for_nothing(self):
+        self.write("stage/bin/new", "")
+        self.assertIn("usr/bin/new: is in no package", self.stage_problems()[0])
+        self.write("debian/gpurota.install", "usr/bin/gpurota\nusr/bin/new\nusr/bin/ne*\nusr/share/gpurota\nusr/bin/gone\n")
+        problems = self.stage_problems()
+        self.assertIn("usr/bin/new: is in gpurota and gpurota", problems[0])
+        self.assertEqual(problems[1:], ["debian/gpurota: usr/bin/gone is not installed by CMake"])
 
 
 class Skips(Tree):

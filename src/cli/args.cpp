@@ -31,6 +31,52 @@ Result<std::optional<Bytes>> threshold_of(const Raw& raw) {
   return std::optional(*threshold);
 }
 
+namespace {
+
+Result<std::optional<Bytes>> min_memory_of(const Raw& raw) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto size, size_of("--min-memory", raw.min_memory));
+  if (!size) return std::optional<Bytes>();
+  if (size->percent != 0) {
+    return fail(Code::kInvalid, "--min-memory is the size of a GPU: write an amount, as 40G");
+  }
+  return std::optional(size->bytes);
+}
+
+// "8.0" is 80.
+Result<std::optional<int>> min_cc_of(const std::optional<std::string>& text) {
+  if (!text) return std::optional<int>();
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const std::size_t dot = text->find('.');
+  const std::string major = text->substr(0, dot);
+  const std::string minor = dot == std::string::npos ? "0" : text->substr(dot + 1);
+  const bool number = !major.empty() && major.size() <= 2 && minor.size() == 1 &&
+                      std::all_of(major.begin(), major.end(), is_digit) && is_digit(minor[0]);
+  if (!number) {
+    return fail(Code::kInvalid,
+                fmt::format("--min-cc: '{}' is not a compute capability: write it as --min-cc 8.0",
+                            display_text(*text, 40)));
+  }
+  return std::optional(std::stoi(major) * 10 + (minor[0] - '0'));
+}
+
+// Which kind of GPU, and near which.
+Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
+  run.gpu_type = raw.gpu_type;
+  GPUROTA_ASSIGN_OR_RETURN(run.min_memory, min_memory_of(raw));
+  GPUROTA_ASSIGN_OR_RETURN(run.min_cc, min_cc_of(raw.min_cc));
+  if (raw.near) {
+    GPUROTA_ASSIGN_OR_RETURN(run.near, lease_of(*raw.near));
+  }
+  if (!run.gpu_ids.empty() && (run.gpu_type || run.min_memory || run.min_cc || run.near)) {
+    return fail(
+        Code::kInvalid,
+        "--gpu-ids names the GPUs: leave out --gpu-type, --min-memory, --min-cc and --near");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   if (raw.gpus && !raw.gpu_ids.empty()) {
     return fail(Code::kInvalid, "--gpus says how many, --gpu-ids says which: give one of them");
@@ -48,6 +94,7 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
     run.gpus = std::stoi(text);
   }
   GPUROTA_ASSIGN_OR_RETURN(run.gpu_ids, split_ids(raw.gpu_ids));
+  GPUROTA_TRY(read_kind(raw, run));
   GPUROTA_ASSIGN_OR_RETURN(run.memory, size_of("--memory", raw.memory));
   GPUROTA_ASSIGN_OR_RETURN(run.soft_limit, size_of("--soft-limit", raw.soft_limit));
   GPUROTA_ASSIGN_OR_RETURN(run.memory_threshold, threshold_of(raw));
@@ -85,7 +132,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.priority || raw.quantum) {
+        raw.priority || raw.quantum || raw.gpu_type || raw.min_memory || raw.min_cc || raw.near) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout can be combined with it");
@@ -167,6 +214,7 @@ Result<Command> release_command(const Raw& raw) {
   release.all = raw.all;
   release.all_users = raw.all_users;
   release.yes = raw.yes;
+  release.reason = raw.reason;
   const int ways =
       !release.leases.empty() + !release.gpu_ids.empty() + release.all + release.all_users;
   if (ways > 1) {
@@ -188,6 +236,7 @@ Result<Command> update_command(const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(update.lasts, time_of("--for", raw.for_));
   GPUROTA_ASSIGN_OR_RETURN(update.priority, priority_of(raw.priority));
   update.quantum = raw.quantum;
+  update.reason = raw.reason;
   if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.priority &&
       !update.quantum) {
     return fail(Code::kInvalid,
@@ -195,6 +244,17 @@ Result<Command> update_command(const Raw& raw) {
                 "--note");
   }
   return update;
+}
+
+Result<Command> notify_command(const Raw& raw) {
+  if (!raw.test) {
+    return fail(
+        Code::kInvalid,
+        "gpurota sends notices by itself; to see whether they arrive: gpurota notify --test");
+  }
+  NotifyOptions notify;
+  if (!raw.positional.empty()) notify.user = raw.positional.front();
+  return notify;
 }
 
 Result<Command> history_command(const Raw& raw, const std::string& name) {
@@ -220,7 +280,8 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{false, raw.json};
   if (name == "events" || name == "report") return history_command(raw, name);
-  if (name == "reload") return ReloadOptions{};
+  if (name == "reload") return ReloadOptions{raw.json};
+  if (name == "notify") return notify_command(raw);
   if (name == "release") return release_command(raw);
   if (name == "update") return update_command(raw);
   PsOptions ps{raw.json, std::nullopt};
@@ -253,7 +314,7 @@ Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
       "--help' explains them)");
 }
 
-// `gpurota job` and `gpurota filler`.
+// `gpurota job`, `gpurota filler` and `gpurota config`.
 template <class Options>
 Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_t at,
                                         Result<std::optional<Options>> (*parse)(const Words&)) {
@@ -324,6 +385,7 @@ Result<Arguments> parse(const Words& words) {
         raw, BurnOptions{Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end())});
   if (name == "job") return parse_program_command(raw, words, at, parse_job);
   if (name == "filler") return parse_program_command(raw, words, at, parse_filler);
+  if (name == "config") return parse_program_command(raw, words, at, parse_config);
   if (name == "help") return parse_help(raw, at + 1 < words.size() ? words[at + 1] : "");
   if (name == "__complete") {
     return finish(raw, CompleteOptions{at + 1 < words.size() ? words[at + 1] : ""});

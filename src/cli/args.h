@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "cli/config_args.h"
 #include "cli/filler_args.h"
 #include "cli/job_args.h"
 
@@ -32,6 +33,10 @@ struct LeaseWishes {
   bool nonblock = false;
   std::optional<std::chrono::seconds> wait;  // not longer than that
   std::optional<Bytes> memory_threshold;     // of unreserved use
+  std::optional<std::string> gpu_type;
+  std::optional<Bytes> min_memory;
+  std::optional<int> min_cc;  // 10 * major + minor
+  std::optional<LeaseId> near;
 };
 struct RunOptions : LeaseWishes {
   std::optional<LeaseId> lease;      // under this reservation: then no wishes but `lasts`
@@ -48,7 +53,13 @@ struct QueueOptions {
 };
 struct CancelOptions {
   std::vector<RequestId> requests;
+  std::optional<std::string> reason;
 };
+struct LimitsOptions {
+  std::optional<std::string> user;  // name or uid; empty: one's own
+  bool json = false;
+};
+
 struct ExplainOptions {
   std::optional<RequestId> request;
   std::optional<LeaseId> lease;  // neither: whatever the caller has
@@ -75,6 +86,7 @@ struct ReleaseOptions {
   bool all = false;
   bool all_users = false;  // of these four at most one is given; none: a reservation of the caller
   bool yes = false;        // do not ask
+  std::optional<std::string> reason;
 };
 struct UpdateOptions {
   LeaseId lease;
@@ -84,6 +96,7 @@ struct UpdateOptions {
   std::optional<std::chrono::seconds> lasts;  // from now on
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written; at least one of the six
+  std::optional<std::string> reason;
 };
 struct TurnsOptions {
   bool json = false;
@@ -114,7 +127,12 @@ struct ReportOptions {
   bool csv = false;
   std::optional<std::string> days, since, by;  // as written
 };
-struct ReloadOptions {};
+struct NotifyOptions {
+  std::optional<std::string> user;  // whom to send a test; empty: the caller
+};
+struct ReloadOptions {
+  bool json = false;
+};
 struct BurnOptions {
   std::vector<std::string> words;  // for gpurota-burn, which parses them
 };
@@ -125,11 +143,12 @@ struct HelpOptions {
   std::string topic;  // a command, or empty
 };
 
-using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
-                             UpdateOptions, VersionOptions, DoctorOptions, EventsOptions,
-                             ReportOptions, ReloadOptions, BurnOptions, JobOptions, FillerOptions,
-                             CompleteOptions, ReserveOptions, QueueOptions, CancelOptions,
-                             ExplainOptions, DrainOptions, TurnsOptions, SetOptions>;
+using Command =
+    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
+                 VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
+                 BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
+                 QueueOptions, CancelOptions, ExplainOptions, LimitsOptions, DrainOptions,
+                 TurnsOptions, SetOptions, ConfigOptions, NotifyOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

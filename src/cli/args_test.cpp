@@ -272,7 +272,7 @@ TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
   EXPECT_TRUE(says(refused({"run", "--prio", "high", "--", "true"}), "did you mean --priority?"));
   EXPECT_TRUE(says(refused({"run", "--mem", "8G", "--", "true"}), "did you mean --memory?"));
   EXPECT_TRUE(
-      says(refused({"run", "--gpu", "2", "--", "true"}), "did you mean --gpus or --gpu-ids?"));
+      says(refused({"run", "--gpu", "2", "--", "true"}), "did you mean --gpus or --gpu-ids or --gpu-type?"));
   EXPECT_TRUE(says(refused({"run", "--for", "2h", "--", "true"}), "did you mean --timeout?"));
   EXPECT_TRUE(says(refused({"status", "-w"}), "did you mean --watch?"));
   EXPECT_FALSE(says(refused({"run", "--frob", "--", "true"}), "did you mean"));
@@ -352,6 +352,26 @@ TEST(Arguments, TurnsAreShownAndSet) {
   EXPECT_TRUE(says(refused({"set", "--turns", "on"}), "which GPU"));
 }
 
+TEST(Arguments, WhoActsOnWhatIsSomebodyElsesSaysWhy) {
+  const auto update = parse_arguments({"update", "L7", "--for", "10m", "--reason", "maintenance"});
+  EXPECT_EQ(std::get<UpdateOptions>(update->command).reason, "maintenance");
+  const auto release = parse_arguments({"release", "L7", "--reason", "new fan"});
+  EXPECT_EQ(std::get<ReleaseOptions>(release->command).reason, "new fan");
+  const auto cancel = parse_arguments({"cancel", "R7", "--reason", "not today"});
+  EXPECT_EQ(std::get<CancelOptions>(cancel->command).reason, "not today");
+  EXPECT_FALSE(parse_arguments({"update", "L7", "--reason", "alone"})) << "it changes nothing";
+}
+
+TEST(Arguments, ATestOfNoticesIsForOneUser) {
+  EXPECT_FALSE(std::get<NotifyOptions>(parse_arguments({"notify", "--test"})->command).user);
+  EXPECT_EQ(std::get<NotifyOptions>(parse_arguments({"notify", "--test", "alice"})->command).user,
+            "alice");
+  const auto nothing = parse_arguments({"notify"});
+  ASSERT_FALSE(nothing);
+  EXPECT_NE(nothing.error().message.find("gpurota notify --test"), std::string::npos);
+  EXPECT_FALSE(parse_arguments({"notify", "--test", "alice", "bob"}));
+}
+
 TEST(Help, FitsATerminalAndExplainsEveryCommand) {
   std::vector<std::string_view> topics = {""};
   for (const CommandRow& command : all_commands()) {
@@ -399,6 +419,23 @@ TEST(CommandTable, HelpNamesEveryOption) {
           << command.name << " " << option.name;
     }
   }
+}
+
+TEST(Args, WhichKindOfGpu) {
+  const auto run = parsed<RunOptions>({"run", "--gpu-type", "h100", "--min-memory", "40G",
+                                       "--min-cc", "8.6", "--near", "L3", "--", "a"});
+  EXPECT_EQ(run.gpu_type, "h100");
+  EXPECT_EQ(run.min_memory, gib(40));
+  EXPECT_EQ(run.min_cc, 86);
+  EXPECT_EQ(run.near, LeaseId{3});
+  EXPECT_EQ(parsed<RunOptions>({"run", "--min-cc", "9", "--", "a"}).min_cc, 90);
+  for (const char* text : {"8.", ".6", "8.66", "sm_80", "-1", "100.0"}) {
+    EXPECT_TRUE(says(refused({"run", "--min-cc", text, "--", "a"}), "--min-cc 8.0")) << text;
+  }
+  EXPECT_TRUE(says(refused({"run", "--min-memory", "50%", "--", "a"}), "as 40G"));
+  EXPECT_TRUE(
+      says(refused({"run", "--gpu-ids", "0", "--gpu-type", "h100", "--", "a"}), "leave out"));
+  EXPECT_TRUE(says(refused({"run", "--lease", "L1", "--near", "L3", "--", "a"}), "--timeout"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/command_names.h"
 
+#include "base/nearest.h"
 #include "cli/command_table.h"
 
 #include <algorithm>
@@ -16,24 +17,6 @@ std::string lower(std::string_view word) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return low;
-}
-
-// How many letters were left out, added, changed, or swapped with their neighbour.
-std::size_t slips(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        cost[i][j] = i + j;
-        continue;
-      }
-      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + change});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-    }
-  }
-  return cost[a.size()][b.size()];
 }
 
 using Pair = std::pair<std::string_view, std::string_view>;
@@ -86,18 +69,18 @@ constexpr auto kElsewhere = std::to_array<Pair>({{"proclist", "ps"},
                                                  {"usage", "report"},
                                                  {"pause", "filler pause"},
                                                  {"resume", "filler resume"},
-                                                 {"config", "set"},
                                                  {"check", "doctor"},
                                                  {"admin", "doctor"},
                                                  {"web", "gpurota-web"}});
 constexpr auto kActionsElsewhere = std::to_array<Pair>(
-    {{"ls", "list"},     {"ps", "list"},       {"status", "list"},  {"status", "show"},
-     {"info", "show"},   {"create", "add"},    {"new", "add"},      {"submit", "add"},
-     {"run", "add"},     {"run", "start"},     {"start", "resume"}, {"stop", "pause"},
-     {"pause", "stop"},  {"resume", "start"},  {"kill", "stop"},    {"kill", "pause"},
-     {"cancel", "stop"}, {"end", "stop"},      {"rm", "remove"},    {"delete", "remove"},
-     {"edit", "update"}, {"change", "update"}, {"set", "update"},   {"tail", "logs"},
-     {"output", "logs"}, {"import", "apply"},  {"dump", "export"}});
+    {{"ls", "list"},        {"ps", "list"},       {"status", "list"},  {"status", "show"},
+     {"info", "show"},      {"create", "add"},    {"new", "add"},      {"submit", "add"},
+     {"run", "add"},        {"run", "start"},     {"start", "resume"}, {"stop", "pause"},
+     {"pause", "stop"},     {"resume", "start"},  {"kill", "stop"},    {"kill", "pause"},
+     {"cancel", "stop"},    {"end", "stop"},      {"rm", "remove"},    {"delete", "remove"},
+     {"edit", "update"},    {"change", "update"}, {"set", "update"},   {"tail", "logs"},
+     {"output", "logs"},    {"import", "apply"},  {"dump", "export"},  {"test", "check"},
+     {"validate", "check"}, {"verify", "check"},  {"get", "show"},     {"cat", "show"}});
 constexpr auto kOptionsElsewhere = std::to_array<Pair>({{"--duration", "--for"},
                                                         {"--ttl", "--for"},
                                                         {"--time", "--for"},
@@ -150,27 +133,6 @@ Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& na
   return found;
 }
 
-// So many slips may be in a name. In a short one each letter counts: "ls" is not "ps", but "rn" lacks a letter.
-std::size_t most_slips(std::string_view word, std::string_view name) {
-  const std::size_t letters = name.size() - std::min(name.find_first_not_of('-'), name.size());
-  if (letters < 4) return word.size() == name.size() ? 0 : 1;
-  return letters < 6 ? 1 : 2;
-}
-
-// Those with the fewest slips.
-Names nearest(std::string_view word, const Names& names) {
-  Names found;
-  std::size_t fewest = word.size() + 1;
-  for (const std::string_view name : names) {
-    const std::size_t count = slips(word, name);
-    if (count > most_slips(word, name) || count > fewest) continue;
-    if (count < fewest) found.clear();
-    fewest = count;
-    found.push_back(name);
-  }
-  return found;
-}
-
 // Those that it begins. "--mem" begins --memory, which begins --memory-threshold and is meant alone.
 Names begun_by(std::string_view word, const Names& names) {
   Names found;
@@ -191,7 +153,7 @@ std::string_view nearest_word(std::string_view word, const Names& names) {
   constexpr std::size_t kLongest = 16;
   if (word.size() < 2 || word.size() > kLongest) return {};
   const std::string low = lower(word);
-  if (const Names found = nearest(low, names); found.size() == 1) return found.front();
+  if (const Names found = nearest_names(low, names); found.size() == 1) return found.front();
   const Names begun = begun_by(low, names);
   return begun.size() == 1 ? begun.front() : std::string_view();
 }
@@ -217,7 +179,7 @@ std::vector<std::string_view> meant_options(std::string_view option,
   if (!known.empty()) return known;
   if (option.size() < kShortest || option.size() > kLongest) return {};
   Names meant = begun_by(option, names);
-  if (meant.empty()) meant = nearest(option, names);
+  if (meant.empty()) meant = nearest_names(option, names);
   return meant.size() > kMost ? Names() : meant;
 }
 

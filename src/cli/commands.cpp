@@ -75,6 +75,7 @@ int update(const Context& context, const UpdateOptions& options) {
   if (options.lasts) call.seconds = options.lasts->count();
   call.priority = options.priority;
   call.quantum = options.quantum;
+  call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   const auto reply = ask(context, call);
   if (!reply) return failed(reply.error());
   return done(context, updated_text(reply->lease, now()));
@@ -98,12 +99,6 @@ int version(const Context& context, const VersionOptions& options) {
                         info->driver_version ? display_text(*info->driver_version, 40) : "none");
   }
   return shown(text);
-}
-
-int reload(const Context& context) {
-  const auto reply = ask(context, proto::Reload{});
-  if (!reply) return failed(reply.error());
-  return done(context, "the daemon has read its configuration again");
 }
 
 int complete(const Context& context, const CompleteOptions& options) {

@@ -1,12 +1,11 @@
-#define TOML_EXCEPTIONS 0
 #include "cli/job_file.h"
 
 #include "base/escape.h"
 #include "base/text.h"
+#include "base/toml.h"
 #include "cli/args.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <set>
 

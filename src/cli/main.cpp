@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, QueueOptions>) return queue(context, options);
         if constexpr (std::is_same_v<Options, CancelOptions>) return cancel(context, options);
         if constexpr (std::is_same_v<Options, ExplainOptions>) return explain(context, options);
+        if constexpr (std::is_same_v<Options, LimitsOptions>) return limits(context, options);
         if constexpr (std::is_same_v<Options, DrainOptions>) return drain(context, options);
         if constexpr (std::is_same_v<Options, TurnsOptions>) return turns(context, options);
         if constexpr (std::is_same_v<Options, SetOptions>) return set(context, options);
@@ -41,9 +42,11 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, DoctorOptions>) return doctor(context, options);
         if constexpr (std::is_same_v<Options, EventsOptions>) return events(context, options);
         if constexpr (std::is_same_v<Options, ReportOptions>) return report(context, options);
-        if constexpr (std::is_same_v<Options, ReloadOptions>) return reload(context);
+        if constexpr (std::is_same_v<Options, ReloadOptions>) return reload(context, options);
+        if constexpr (std::is_same_v<Options, ConfigOptions>) return config(context, options);
         if constexpr (std::is_same_v<Options, JobOptions>) return job(context, options);
         if constexpr (std::is_same_v<Options, FillerOptions>) return filler(context, options);
+        if constexpr (std::is_same_v<Options, NotifyOptions>) return notify(context, options);
         if constexpr (std::is_same_v<Options, BurnOptions>) return burn(context, options);
         if constexpr (std::is_same_v<Options, CompleteOptions>) return complete(context, options);
       },

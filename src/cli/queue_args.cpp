@@ -43,6 +43,7 @@ Result<Command> cancel_command(const Raw& raw) {
   if (cancel.requests.empty()) {
     return fail(Code::kInvalid, "which request? For instance: gpurota cancel R7");
   }
+  cancel.reason = raw.reason;
   return cancel;
 }
 
@@ -84,7 +85,7 @@ Result<Command> drain_command(const std::string& name, const Raw& raw) {
 
 bool is_queue_command(const std::string& name) {
   return name == "reserve" || name == "queue" || name == "cancel" || name == "explain" ||
-         name == "drain" || name == "undrain";
+         name == "limits" || name == "drain" || name == "undrain";
 }
 
 Result<Command> queue_command(const std::string& name, const Raw& raw) {
@@ -92,6 +93,7 @@ Result<Command> queue_command(const std::string& name, const Raw& raw) {
   if (name == "queue") return QueueOptions{raw.json};
   if (name == "cancel") return cancel_command(raw);
   if (name == "explain") return explain_command(raw);
+  if (name == "limits") return LimitsOptions{raw.user, raw.json};
   return drain_command(name, raw);
 }
 

@@ -1,5 +1,6 @@
 // reserve, queue, cancel, explain, drain and undrain.
 #include "base/text.h"
+#include "cli/alternatives.h"
 #include "cli/commands.h"
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
@@ -24,6 +25,16 @@ int call_once(const Context& context, const Method& call, const std::string& wha
   if (!connection) return failed(connection.error());
   const auto reply = connection->call(call);
   return reply ? done(context, what) : failed(reply.error());
+}
+
+// A lease that is over is in the events.
+int explain_ended(client::Connection& connection, const ExplainOptions& options,
+                  const Error& not_found) {
+  if (!options.lease || options.json) return failed(not_found);
+  const auto events = connection.call(proto::Events{.lease_id = options.lease});
+  if (!events) return failed(not_found);
+  const std::string text = ended_text(*options.lease, events->events, now());
+  return text.empty() ? failed(not_found) : shown(text);
 }
 
 }  // namespace
@@ -64,7 +75,8 @@ int cancel(const Context& context, const CancelOptions& options) {
   int code = kExitOk;
   std::string cancelled;
   for (const RequestId id : options.requests) {
-    const auto reply = connection->call(proto::Cancel{id});
+    const auto reply = connection->call(
+        proto::Cancel{id, sendable(options.reason, "the reason", proto::kMaxNoteBytes)});
     if (!reply) {
       code = failed(reply.error());
     } else {
@@ -85,12 +97,16 @@ int explain(const Context& context, const ExplainOptions& options) {
   const auto turns = connection->call(proto::ListTurns{});
   if (!turns) return failed(turns.error());
   const Explanation what{options.request, options.lease, ::geteuid()};
-  if (options.json) {
-    const auto chosen = explained(what, requests->requests, *status, *turns);
-    return chosen ? shown(explained_json(*chosen)) : failed(chosen.error());
+  auto chosen = explained(what, requests->requests, *status, *turns);
+  if (!chosen) return explain_ended(*connection, options, chosen.error());
+  for (const proto::Request& request : chosen->requests.requests) {
+    auto ways = ask_alternatives(*connection, {.request_id = request.request_id});
+    for (proto::Alternative& way : ways) {
+      chosen->alternatives.alternatives.push_back(std::move(way));
+    }
   }
-  const auto text = explain_text(what, requests->requests, *status, *turns, now());
-  return text ? shown(*text) : failed(text.error());
+  if (options.json) return shown(explained_json(*chosen));
+  return shown(explain_text(*chosen, requests->requests, now()));
 }
 
 int drain(const Context& context, const DrainOptions& options) {

@@ -1,6 +1,7 @@
 #include "cli/queue_text.h"
 
 #include "base/text.h"
+#include "cli/alternatives.h"
 #include "cli/time_text.h"
 #include "cli/turns_text.h"
 #include "cli/views.h"
@@ -51,6 +52,10 @@ std::string wish_of(const proto::Request& request) {
     text += request.memory->percent ? fmt::format(" x {}%", request.memory->percent)
                                     : " x " + to_string(request.memory->bytes);
   }
+  if (request.gpu_type) text += " " + display_text(*request.gpu_type, 32);
+  if (request.min_memory_bytes) text += " of at least " + to_string(*request.min_memory_bytes);
+  if (request.min_cc)
+    text += fmt::format(" of cc {}.{}", *request.min_cc / 10, *request.min_cc % 10);
   if (request.swap.value_or(false)) text += " in turns";
   if (request.oversize.value_or(false)) text += ", oversize";
   return text;
@@ -73,8 +78,8 @@ std::string explain_request(const proto::Request& request, WallTime now) {
     for (const std::string& name : planned_names(request)) {
       gpus += (gpus.empty() ? "" : ", ") + name;
     }
-    text += fmt::format(
-        "  will start on GPU {} as things stand; those that are idle are kept for it\n", gpus);
+    text += fmt::format("  will get GPU {}, as things stand; what is idle of it is kept for it\n",
+                        gpus);
   }
   text += request.expected ? fmt::format("  starts at {} at the latest, if nothing changes\n",
                                          clock_text(*request.expected, now))
@@ -196,22 +201,42 @@ std::string explained_json(const Explained& what) {
   return proto::joined_json(
       {{"requests", proto::document_json<proto::ListRequests>(what.requests), "requests"},
        {"leases", proto::document_json<proto::Status>(what.status), "leases"},
-       {"turns", proto::document_json<proto::ListTurns>(what.turns), "gpus"}});
+       {"turns", proto::document_json<proto::ListTurns>(what.turns), "gpus"},
+       {"alternatives", proto::document_json<proto::FindAlternatives>(what.alternatives),
+        "alternatives"}});
 }
 
-Result<std::string> explain_text(const Explanation& what,
-                                 const std::vector<proto::Request>& requests,
-                                 const proto::Status::Reply& status,
-                                 const proto::ListTurns::Reply& turns, WallTime now) {
-  GPUROTA_ASSIGN_OR_RETURN(const Explained chosen, explained(what, requests, status, turns));
+std::string explain_text(const Explained& what, const std::vector<proto::Request>& requests,
+                         WallTime now) {
   std::string text;
-  for (const proto::Request& request : chosen.requests.requests) {
-    text += explain_request(request, now);
+  for (const proto::Request& request : what.requests.requests) {
+    std::vector<proto::Alternative> own = what.alternatives.alternatives;
+    std::erase_if(own, [&request](const proto::Alternative& each) {
+      return each.request_id != request.request_id;
+    });
+    text += explain_request(request, now) + alternatives_lines(own);
   }
-  for (const proto::Lease& lease : chosen.status.leases) {
-    text += explain_lease(lease, requests, now) + explain_turns(turns, lease.lease_id, now);
+  for (const proto::Lease& lease : what.status.leases) {
+    text += explain_lease(lease, requests, now) + explain_turns(what.turns, lease.lease_id, now);
   }
   return text.empty() ? "you have no lease and wait for nothing\n" : text;
+}
+
+std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, WallTime now) {
+  const proto::Event* last = nullptr;
+  for (const proto::Event& event : events) {
+    const bool ends =
+        event.type == proto::EventType::kLeaseEnding || event.type == proto::EventType::kLeaseGone;
+    // Why it was ended tells more than that it is gone then.
+    if (ends && (!last || last->type != proto::EventType::kLeaseEnding)) last = &event;
+  }
+  if (!last) return {};
+  // The event names its lease and what happened; the reason stands behind that.
+  const std::size_t colon = last->message.find(": ");
+  const std::string why =
+      colon == std::string::npos ? last->message : last->message.substr(colon + 2);
+  return fmt::format("{} is over since {}: {}\n", to_string(lease), clock_text(last->time, now),
+                     display_text(why, 300));
 }
 
 }  // namespace gpurota::cli

@@ -29,15 +29,18 @@ struct Explained {
   proto::ListRequests::Reply requests;
   proto::Status::Reply status;
   proto::ListTurns::Reply turns;
+  // What would let its requests start now; empty until somebody asks for it.
+  proto::FindAlternatives::Reply alternatives{};
 };
 // kNotFound if there is no such request or lease.
 Result<Explained> explained(const Explanation& what, const std::vector<proto::Request>& requests,
                             const proto::Status::Reply& status,
                             const proto::ListTurns::Reply& turns);
 std::string explained_json(const Explained& what);
-Result<std::string> explain_text(const Explanation& what,
-                                 const std::vector<proto::Request>& requests,
-                                 const proto::Status::Reply& status,
-                                 const proto::ListTurns::Reply& turns, WallTime now);
+// `requests`: of everybody; some may wait for what is explained.
+std::string explain_text(const Explained& what, const std::vector<proto::Request>& requests,
+                         WallTime now);
+// Of a lease that is over, how it ended; empty: the events tell nothing of that.
+std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, WallTime now);
 
 }  // namespace gpurota::cli

@@ -102,11 +102,39 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   lease.user = "bob";
   lease.gpus = {{.index = 1}};
   lease.ends = kNow + 40min;
-  const auto text = explain_text({{}, LeaseId{5}, 0}, {request()}, status, {}, kNow);
-  ASSERT_TRUE(text);
-  EXPECT_THAT(*text, HasSubstr("R7 of alice waits for it"));
-  EXPECT_FALSE(explain_text({RequestId{9}, {}, 0}, {request()}, status, {}, kNow));
-  EXPECT_THAT(*explain_text({{}, {}, 42}, {request()}, status, {}, kNow), HasSubstr("nothing"));
+  const auto chosen = explained({{}, LeaseId{5}, 0}, {request()}, status, {});
+  ASSERT_TRUE(chosen);
+  EXPECT_THAT(explain_text(*chosen, {request()}, kNow), HasSubstr("R7 of alice waits for it"));
+  EXPECT_FALSE(explained({RequestId{9}, {}, 0}, {request()}, status, {}));
+  const auto of_nobody = explained({{}, {}, 42}, {request()}, status, {});
+  EXPECT_THAT(explain_text(*of_nobody, {request()}, kNow), HasSubstr("nothing"));
+}
+
+TEST(Explain, ShowsUnderEachRequestWhatWouldLetItStart) {
+  auto chosen = explained({request().request_id, {}, 0}, {request()}, {}, {});
+  ASSERT_TRUE(chosen);
+  proto::Alternative own{.change = proto::AlternativeChange::kSwap, .labels = {"0"}};
+  own.request_id = request().request_id;
+  proto::Alternative other = own;
+  other.request_id = RequestId{99};
+  other.labels = {"7"};
+  chosen->alternatives.alternatives = {own, other};
+  const std::string text = explain_text(*chosen, {request()}, kNow);
+  EXPECT_THAT(text, HasSubstr("  with --swap it could start now on GPU 0\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("GPU 7")));
+}
+
+TEST(Explain, SaysHowALeaseEndedThatIsOver) {
+  proto::Event made{.type = proto::EventType::kLeaseMade, .message = "L5 on GPU 0"};
+  proto::Event ending{.type = proto::EventType::kLeaseEnding,
+                      .message = "L5 ends: it was released by bob"};
+  proto::Event gone{.type = proto::EventType::kLeaseGone, .message = "L5 is gone: GPU 0 is free"};
+  made.time = ending.time = gone.time = kNow - 40min;
+  EXPECT_THAT(
+      ended_text(LeaseId{5}, {made, ending, gone}, kNow),
+      ::testing::AllOf(HasSubstr("L5 is over since "), HasSubstr(": it was released by bob\n")));
+  EXPECT_THAT(ended_text(LeaseId{5}, {made, gone}, kNow), HasSubstr(": GPU 0 is free\n"));
+  EXPECT_EQ(ended_text(LeaseId{5}, {made}, kNow), "");
 }
 
 TEST(Explain, AsJsonHasOnlyWhatIsAskedAbout) {

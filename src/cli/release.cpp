@@ -6,6 +6,7 @@
 #include "cli/exit_codes.h"
 #include "cli/option_parser.h"
 #include "cli/output.h"
+#include "cli/waiting.h"
 
 #include <fmt/format.h>
 
@@ -140,6 +141,9 @@ std::vector<proto::Release> calls_for(const ReleaseOptions& options,
   if (!options.gpu_ids.empty()) calls.emplace_back().gpu_ids = options.gpu_ids;
   if (options.all) calls.emplace_back().all = true;
   if (options.all_users) calls.emplace_back().all_users = true;
+  for (proto::Release& call : calls) {
+    call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
+  }
   return calls;
 }
 

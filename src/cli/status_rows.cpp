@@ -136,19 +136,24 @@ std::string model_text(const proto::Gpu& gpu) {
   return mig == std::string::npos ? short_name(gpu.name) : gpu.name.substr(mig);
 }
 
+// An administrator has set its capacity: the driver keeps less than this for itself.
+bool has_less(const proto::Gpu& gpu) {
+  const Bytes margin(gpu.memory_bytes.count() / 16);
+  return gpu.available_bytes && *gpu.available_bytes + margin < gpu.memory_bytes;
+}
+
 class Rows {
  public:
   Rows(const proto::Status::Reply& reply, WallTime now) : reply_(reply), now_(now) {}
 
   std::vector<Row> of(const proto::Gpu& gpu) const {
     std::vector<Row> rows;
-    bool sliced = false, in_turns = false;
+    bool sliced = false;
     for (const proto::Lease& lease : reply_.leases) {
       for (const proto::LeaseGpu& share : lease.gpus) {
         if (share.uuid != gpu.uuid) continue;
         rows.push_back(lease_row(lease, share, gpu.memory_bytes));
         sliced |= share.limit_bytes && !is_filler(lease);
-        in_turns |= lease.share == proto::Share::kSwap;
       }
     }
     const std::size_t leases = rows.size();
@@ -162,7 +167,7 @@ class Rows {
     const bool said = !rows.empty() && (unreserved || gpu.state == proto::GpuState::kInUse ||
                                         gpu.state == proto::GpuState::kAvailable);
     if (!said) rows.insert(rows.begin(), gpu_row(gpu));
-    if (said && sliced && !in_turns) add_room(gpu, rows);
+    if (said && sliced) add_room(gpu, rows);
     rows.front()[kGpu].text = label_of(gpu);
     rows.front()[kModel].text = model_text(gpu);
     if (gpu.utilisation_percent) {
@@ -308,17 +313,19 @@ class Rows {
       row[kWhat].text = "no new leases";
     } else if (gpu.state == proto::GpuState::kAvailable && !gpu.unreserved_bytes.is_zero()) {
       row[kWhat].text = to_string(gpu.unreserved_bytes) + " used without a lease: gpurota ps";
+    } else if (gpu.state == proto::GpuState::kAvailable && has_less(gpu)) {
+      row[kWhat].text = to_string(*gpu.available_bytes) + " can be leased";
     }
     return row;
   }
 
-  // What slices leave; what leases leave that take turns has no figure.
+  // What a new slice would be given beside the leases there.
   static void add_room(const proto::Gpu& gpu, std::vector<Row>& rows) {
-    const Bytes left = gpu.memory_bytes - gpu.reserved_bytes - gpu.unreserved_bytes;
-    if (left < kLeastRoom) return;
+    const Bytes available = gpu.available_bytes.value_or(Bytes());
+    if (available < kLeastRoom) return;
     Row& row = rows.emplace_back(kStatusColumns);
     row[kState] = state_cell(proto::GpuState::kAvailable);
-    set_memory(row, Bytes(), left);
+    set_memory(row, Bytes(), available);
     row[kWhat] = {"for run --memory", Colour::kDim};
   }
 

@@ -168,11 +168,28 @@ Sample wide_text() {
   return {"wide-text", machine.reply};
 }
 
+// As the daemon counts it: beside slices, what is used without a lease, and the largest of those who take turns.
+void set_available(proto::Status::Reply& reply) {
+  for (proto::Gpu& gpu : reply.gpus) {
+    Bytes largest;
+    for (const proto::Lease& lease : reply.leases) {
+      if (lease.share != proto::Share::kSwap) continue;
+      for (const proto::LeaseGpu& share : lease.gpus) {
+        const Bytes in_turn = *share.limit_bytes - share.oversize_bytes.value_or(Bytes());
+        if (share.uuid == gpu.uuid) largest = std::max(largest, in_turn);
+      }
+    }
+    gpu.available_bytes = gpu.memory_bytes - gpu.reserved_bytes - gpu.unreserved_bytes - largest;
+  }
+}
+
 }  // namespace
 
 std::vector<Sample> all() {
-  return {idle(),  alone(), mixed(), many(),       trouble(),
-          turns(), mig(),   mps(),   long_names(), wide_text()};
+  std::vector<Sample> samples = {idle(),  alone(), mixed(), many(),       trouble(),
+                                 turns(), mig(),   mps(),   long_names(), wide_text()};
+  for (Sample& sample : samples) set_available(sample.reply);
+  return samples;
 }
 
 }  // namespace gpurota::cli::samples

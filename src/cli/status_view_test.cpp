@@ -39,6 +39,7 @@ proto::Status::Reply a_status() {
     if (i < 2) gpu.leases = {{12}};
   }
   for (int i = 0; i < 2; ++i) reply.gpus[static_cast<std::size_t>(i)].reserved_bytes = gib(8);
+  for (proto::Gpu& gpu : reply.gpus) gpu.available_bytes = gpu.memory_bytes - gpu.reserved_bytes;
   proto::Lease& lease = reply.leases.emplace_back();
   lease.lease_id = {12};
   lease.user = "alice";
@@ -97,6 +98,13 @@ TEST(StatusView, IsOneTableOfGpusAndWhoHasThem) {
       "me.py')\n"
       "    free                       0 / 72                         for run --memory\n"
       "  2 free                       0 / 80         H100 80GB HBM3\n");
+}
+
+TEST(StatusView, AFreeGpuOfWhichLessCanBeLeasedSaysSo) {
+  proto::Status::Reply reply = a_status();
+  reply.gpus[2].available_bytes = gib(60);
+  const auto lines = lines_of(status_text(reply, {}, kNow));
+  EXPECT_THAT(lines.back(), HasSubstr("60 GiB can be leased"));
 }
 
 TEST(StatusView, SaysSinceWhenAGpuIsFree) {

@@ -1,6 +1,7 @@
 #include "cli/waiting.h"
 
 #include "base/text.h"
+#include "cli/alternatives.h"
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
@@ -52,6 +53,10 @@ proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   request.priority = wishes.priority;
   request.quantum = wishes.quantum;
   if (wishes.lasts) request.seconds = wishes.lasts->count();
+  request.gpu_type = wishes.gpu_type;
+  request.min_memory_bytes = wishes.min_memory;
+  request.min_cc = wishes.min_cc;
+  request.near = wishes.near;
   return request;
 }
 
@@ -140,13 +145,15 @@ class Waiter {
   }
 
   void show(const proto::Request& request) {
-    if (!waiting_) show_own_reservation(request);
+    const bool is_first = !waiting_;
+    if (is_first) show_own_reservation(request);
     waiting_ = true;
     std::string text = waiting_text(request, now());
     if (text == shown_) return;
     shown_ = text;
     reason_ = request.reason;
     if (!wanted_.quiet) complain("waiting as " + text);
+    if (is_first) show_alternatives(request);
   }
 
   // A reservation of one's own is used by naming it.
@@ -158,6 +165,15 @@ class Waiter {
                             : Result<proto::Status::Reply>(tl::unexpected(connection.error()));
     const std::string text = status ? own_reservation_text(request, status->leases) : "";
     if (!text.empty()) complain(text);
+  }
+
+  // Once: what would not have to wait.
+  void show_alternatives(const proto::Request& request) const {
+    if (wanted_.quiet) return;
+    auto connection = client::connect(location_, kReconnectEvery);
+    if (!connection) return;
+    const auto ways = ask_alternatives(*connection, {.request_id = request.request_id});
+    if (const std::string hint = alternatives_hint(ways); !hint.empty()) complain(hint);
   }
 
   // Until there is a daemon again.
@@ -254,7 +270,13 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
     return reply;
   };
   auto reply = wanted.wishes.nonblock ? acquire(connection, {request_of(wanted)}) : wait();
-  if (!reply) return tl::unexpected(NoLease{reply.error(), cancelled});
+  if (!reply) {
+    std::string hint;
+    if (reply.error().code == Code::kNoGpu && !wanted.quiet) {
+      hint = alternatives_hint(ask_alternatives(connection, {.request = request_of(wanted)}));
+    }
+    return tl::unexpected(NoLease{reply.error(), cancelled, std::move(hint)});
+  }
   // What a command prints into a file or a pipe stays alone there, unless it had to wait.
   const bool watched = !wanted.command.empty() && ::isatty(STDERR_FILENO) != 0;
   if (!wanted.quiet && (waited || watched)) complain(got_text(reply->lease, waited));
@@ -263,6 +285,7 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
 
 int shown_without_lease(const NoLease& why, int otherwise) {
   complain(display_lines(why.error.message));
+  if (!why.hint.empty()) complain(why.hint);
   if (why.cancelled) return kExitCancelled;
   return why.error.code == Code::kNoGpu ? kExitNoGpu : otherwise;
 }

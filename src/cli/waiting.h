@@ -28,6 +28,7 @@ struct Wanted {
 struct NoLease {
   Error error;
   bool cancelled = false;  // somebody took the request out of the queue
+  std::string hint{};      // what would have started at once; may be empty
 };
 
 // The lease. The connection on which it came is `connection` then: another one than before, if the

@@ -133,5 +133,7 @@ template Result<std::optional<proto::Answer<proto::Events>>> Connection::next_an
 template Result<std::optional<proto::Answer<proto::Hold>>> Connection::next_answer();
 template Result<void> Connection::start_stream(const proto::Enqueue&, milliseconds);
 template Result<std::optional<proto::Answer<proto::Enqueue>>> Connection::next_answer();
+template Result<void> Connection::start_stream(const proto::TestNotice&, milliseconds);
+template Result<std::optional<proto::Answer<proto::TestNotice>>> Connection::next_answer();
 
 }  // namespace gpurota::client

@@ -73,6 +73,15 @@ Location locate(const std::optional<std::string>& runtime_dir_flag) {
   return location;
 }
 
+std::string default_config_file(const Location& location) {
+  ipc::Environment environment = ipc::read_environment();
+  const std::string own = ipc::daemon_paths(environment).config_file;
+  const bool of_machine = location.runtime_dir == ipc::kSystemRuntimeDir;
+  if (!of_machine || ::access(own.c_str(), F_OK) == 0) return own;
+  environment.uid = 0;
+  return ipc::daemon_paths(environment).config_file;
+}
+
 Result<Connection> connect(const Location& location, milliseconds timeout) {
   auto connection = Connection::open(location.socket, timeout);
   if (connection) return connection;

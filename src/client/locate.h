@@ -19,6 +19,9 @@ struct Location {
 };
 Location locate(const std::optional<std::string>& runtime_dir_flag);
 
+// The main file of the configuration of the daemon there, as far as can be known without it.
+std::string default_config_file(const Location& location);
+
 // Connects; the error says what was tried and what to do: start a daemon, join a group.
 Result<Connection> connect(const Location& location, milliseconds timeout = kConnectTimeout);
 

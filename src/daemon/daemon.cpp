@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "daemon/leases/context_costs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include <sys/socket.h>
@@ -17,9 +19,10 @@ constexpr std::chrono::milliseconds kReloadPatience{50};
 }  // namespace
 
 // Each part knows those above it here, but for those that listen_to_each_other() makes known.
-Daemon::Daemon(World world, config::Config config, Places places)
+Daemon::Daemon(World world, config::Loaded config, Places places)
     : world_(std::move(world)),
-      config_(std::move(config)),
+      site_(std::move(config), places.config_file),
+      config_(site_.config()),
       places_(std::move(places)),
       log_([] { return std::chrono::steady_clock::now(); }),
       budgets_({config_, world_.descriptors, ::geteuid(),
@@ -44,12 +47,15 @@ Daemon::Daemon(World world, config::Config config, Places places)
       rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, states_, rooms_,
               allowances_, config_, world_.wall_clock}),
+      availability_({queue_, rooms_, allowances_, config_, world_.wall_clock}),
       updates_({leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
       automatic_({queue_, leases_, attribution_, world_.processes, gpus_, config_, users_}),
       records_(leases_, recorder_),
       swap_({world_.loop, world_.processes, turns_, grants_, config_, users_, sampler_, records_}),
       tenants_(tenants_parts()),
       limits_({leases_, grants_, config_, control_, turns_}),
+      courier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
+      notices_(notices_parts()),
       jobs_(jobs_parts()),
       job_leases_(leases_, jobs_),
       fillers_(fillers_parts()),
@@ -78,11 +84,13 @@ void Daemon::listen_to_each_other() {
   leases_.add_listener(limits_);
   leases_.add_listener(
       control_);  // the holders: what they ask in reply is answered as things are now
+  leases_.add_listener(notices_);  // those who hold it hear what it is, then who did that
   leases_.add_listener(fillers_);  // a filler may start, or has gone
   leases_.add_listener(looks_);    // hears nothing, but says what holds memory
   leases_.add_listener(queue_);    // last: it gives away what all above have let go
   queue_.add_listener(recorder_);  // before a client may ask for the event
   queue_.add_listener(control_);
+  queue_.add_listener(notices_);
   queue_.add_listener(answers_);
   queue_.set_fillers(fillers_);
   rooms_.set_fillers(fillers_);
@@ -105,13 +113,25 @@ TenantServer::Parts Daemon::tenants_parts() {
           .durability = world_.durability};
 }
 
+LeaseNotices::Parts Daemon::notices_parts() {
+  return {.loop = world_.loop,
+          .processes = world_.processes,
+          .config = config_,
+          .gpus = gpus_,
+          .owners = control_,
+          .listener = courier_,
+          .wall_clock = world_.wall_clock};
+}
+
 Jobs::Parts Daemon::jobs_parts() {
   return {.loop = world_.loop,
           .processes = world_.processes,
           .supervisor = supervisor_parts(),
           .wall_clock = world_.wall_clock,
           .grace = [this] { return Duration(config_.grace); },
-          .directory = places_.jobs};
+          .directory = places_.jobs,
+          .on_failed = [this](uid_t owner, const std::string& job,
+                              const std::string& why) { notices_.on_job_failed(owner, job, why); }};
 }
 
 Fillers::Parts Daemon::fillers_parts() {
@@ -144,6 +164,7 @@ WatchKeeper::Parts Daemon::watch_parts() {
           .enforcement = job_leases_,
           .samples = sampler_,
           .groups = users_,
+          .notices = courier_,
           .libraries = &libraries_,
           .wall_clock = world_.wall_clock};
 }
@@ -154,6 +175,7 @@ Views::Parts Daemon::views_parts() {
           .gpus = gpus_,
           .leases = leases_,
           .queue = queue_,
+          .availability = availability_,
           .grants = grants_,
           .tenants = tenants_,
           .attribution = attribution_,
@@ -188,7 +210,8 @@ Looks::Parts Daemon::looks_parts() {
 Health::Parts Daemon::health_parts() {
   return {.loop = world_.loop,
           .processes = world_.processes,
-          .config = config_,
+          .site = site_,
+          .users = users_,
           .driver = finder_.driver(),
           .gpus = gpus_,
           .sampler = sampler_,
@@ -204,13 +227,15 @@ Health::Parts Daemon::health_parts() {
           .longest_rounds = world_.longest_rounds};
 }
 
-ControlMethods::Parts Daemon::methods_parts() {
+CallParts Daemon::methods_parts() {
   return {.leases = leases_,
           .queue = queue_,
+          .availability = availability_,
           .gpus = gpus_,
           .views = views_,
           .tenant_socket = places_.tenant_socket,
           .preload = places_.preload,
+          .config_file = places_.config_file,
           .driver = finder_.driver(),
           .self = health_,
           .reloading = *this,
@@ -228,7 +253,9 @@ ControlMethods::Parts Daemon::methods_parts() {
           .fillers = &fillers_,
           .answers = &answers_,
           .turns = &turns_,
-          .config = &config_};
+          .config = &config_,
+          .courier = &courier_,
+          .streams = &control_};
 }
 
 Housekeeping::Parts Daemon::house_parts() {
@@ -261,7 +288,7 @@ void Daemon::record(proto::EventType type, const char* message) {
 
 Result<void> Daemon::ask() {
   log::info("asking the account database for the names of the configuration");
-  if (!users_.resolve(world_.patience)) {
+  if (!users_.resolve(world_.patience, site_.named())) {
     return fail(
         Code::kUnavailable,
         "the account database does not answer, and without it administrators and users' limits are "
@@ -317,6 +344,7 @@ Result<void> Daemon::restore() {
   if (driver.info) recall_context_costs(gpus_, states_, driver.info->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(recorder_.start(leases_.entries()));
+  notices_.restore(leases_.entries());
   if (world_.durability) {
     world_.durability->on_news(
         [this](const ports::Durability::News& news) { on_durability(news); });
@@ -335,30 +363,56 @@ Result<void> Daemon::open_sockets() {
   return control_.listen(methods_, places_.control_socket, listen_options(SOCK_STREAM));
 }
 
-Result<void> Daemon::reload() {
+Result<proto::Reload::Reply> Daemon::reload() {
   if (!world_.load_config) return fail(Code::kUnavailable, "there is no configuration file");
-  auto loaded = world_.load_config();
-  if (!loaded) {
-    log::error("the new configuration is refused, the old one stays in effect",
-               {{"error", loaded.error().message}});
-    return tl::unexpected(std::move(loaded).error());
+  config::Loaded loaded = world_.load_config();
+  if (loaded.mistake_count() > 0) return refuse(loaded);
+  proto::Reload::Reply reply{.changes = std::vector<proto::ConfigChange>(),
+                             .warnings = std::vector<proto::ConfigProblem>()};
+  for (const config::Change& change : site_.take_over(std::move(loaded))) {
+    log::info(to_string(change));
+    reply.changes->push_back(proto_change(change));
   }
-  config::Config config = std::move(*loaded);
-  if (config.group != config_.group) {
-    log::warn(
-        "`group` has changed, which needs a restart; the rest of the configuration is in effect",
-        {{"group", config.group}});
-    config.group = config_.group;
+  if (users_.resolve(kReloadPatience, site_.named())) {
+    for (const config::Problem& problem : users_.unknown()) {
+      reply.warnings->push_back(proto_problem(problem));
+    }
+  } else {
+    reply.warnings->push_back(
+        {{},
+         {},
+         {},
+         "the account database does not answer yet: the log says later which names it "
+         "does not know"});
   }
-  config_ = std::move(config);
-  users_.resolve(kReloadPatience);
+  notices_.on_config_change();
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
   on_rules_change();
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
-  log::info("the configuration has been read again");
+  log::info("the configuration has been read again", {{"changes", reply.changes->size()}});
   record(proto::EventType::kConfigReloaded, "the configuration has been read again");
-  return {};
+  return reply;
+}
+
+Result<proto::Reload::Reply> Daemon::refuse(const config::Loaded& loaded) const {
+  for (const config::Problem& mistake : loaded.mistakes) log::error(to_string(mistake));
+  const std::size_t count = loaded.mistake_count();
+  const std::string what =
+      count == 1 ? std::string("a mistake") : fmt::format("{} mistakes", count);
+  log::error(fmt::format("the new configuration has {} and is refused, the old one stays in effect",
+                         what));
+  return fail(Code::kInvalid,
+              fmt::format("the configuration has {}, and the old settings stay in effect:\n{}",
+                          what, config::mistakes_text(loaded)));
+}
+
+proto::ShowConfig::Reply Daemon::show_config(bool everything, const std::string& viewer) {
+  proto::ShowConfig::Reply reply = site_.show(gpus_, states_, everything, viewer);
+  for (const config::Problem& problem : users_.unknown()) {
+    if (everything) reply.warnings.push_back(proto_problem(problem));
+  }
+  return reply;
 }
 
 void Daemon::on_rules_change() {

@@ -1,7 +1,7 @@
 // gpurotad, put together: the parts, who tells whom, and the life of the process. State thread only.
 #pragma once
 
-#include "config/config.h"
+#include "config/loaded.h"
 #include "daemon/control/control_methods.h"
 #include "daemon/control/control_server.h"
 #include "daemon/gpus/gpu_finder.h"
@@ -10,6 +10,9 @@
 #include "daemon/history/used_gpu_time.h"
 #include "daemon/housekeeping.h"
 #include "daemon/looks.h"
+#include "daemon/notices/courier.h"
+#include "daemon/notices/lease_notices.h"
+#include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
 #include "daemon/users/users.h"
 #include "ipc/unix_socket.h"
@@ -33,8 +36,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     ports::Processes& processes;
     std::function<WallTime()> wall_clock;
     std::function<std::string()> make_token;
-    std::shared_ptr<ports::Accounts> accounts;                 // empty: nobody is in any group
-    std::function<Result<config::Config>()> load_config = {};  // for reload()
+    std::shared_ptr<ports::Accounts> accounts;         // empty: nobody is in any group
+    std::function<config::Loaded()> load_config = {};  // for reload()
     ports::History* history = nullptr;        // null: what was is forgotten with the daemon
     ports::ProgramStore* programs = nullptr;  // null: there are no jobs, no fillers
     ports::Durability* durability =
@@ -44,6 +47,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
     std::uint64_t descriptors = 65536;  // that this process may have
+    ports::ProgramRunner* runner =
+        nullptr;  // of [notify]; null: users hear on their terminals only
   };
   struct Places {
     std::string control_socket;
@@ -58,9 +63,11 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     std::string gpurota{};          // the same
     std::string fillers{};          // directory of their files
     std::string event_spill{};      // file of events that are not stored yet; empty: none
+    std::string config_file{};      // the main one
   };
 
-  Daemon(World world, config::Config config, Places places);
+  // `config`: without mistakes.
+  Daemon(World world, config::Loaded config, Places places);
   ~Daemon() override;
 
   // Asks for whom the configuration names, and for the GPUs, and waits for both. Nothing has begun that a
@@ -69,19 +76,23 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   // Then: takes up what is stored, opens the sockets. After it the loop may run.
   Result<void> start();
   // Reads the configuration again and takes it over while everything runs. A bad one changes
-  // nothing. What cannot change so is said in the log and waits for a restart.
-  Result<void> reload() override;
+  // nothing. What has changed is said, also in the log, and what waits for a restart.
+  Result<proto::Reload::Reply> reload() override;
+  proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) override;
 
  private:
+  // A configuration with mistakes: logs them, and makes the error of them.
+  Result<proto::Reload::Reply> refuse(const config::Loaded& loaded) const;
   // What each of the larger parts knows.
   TenantServer::Parts tenants_parts();
+  LeaseNotices::Parts notices_parts();
   Jobs::Parts jobs_parts();
   Fillers::Parts fillers_parts();
   WatchKeeper::Parts watch_parts();
   Views::Parts views_parts();
   Looks::Parts looks_parts();
   Health::Parts health_parts();
-  ControlMethods::Parts methods_parts();
+  CallParts methods_parts();
   Housekeeping::Parts house_parts();
   void listen_to_each_other();
   Result<void> restore();
@@ -96,7 +107,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   void record(proto::EventType type, const char* message);
 
   World world_;
-  config::Config config_;
+  SiteConfig site_;
+  const config::Config& config_;
   Places places_;
   UserLog log_;
   UserBudgets budgets_;
@@ -117,12 +129,15 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   TurnKeeper turns_;
   GpuRooms rooms_;
   Queue queue_;
+  Availability availability_;
   LeaseUpdates updates_;
   AutomaticLeases automatic_;
   TenantRecords records_;
   SwapTenants swap_;
   TenantServer tenants_;
   LimitKeeper limits_;
+  Courier courier_;
+  LeaseNotices notices_;
   Jobs jobs_;
   JobLeases job_leases_;
   Fillers fillers_;

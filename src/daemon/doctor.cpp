@@ -179,6 +179,18 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
             all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
 }
 
+// Each by itself: the key tells them apart.
+std::vector<Check> check_config(const Examination& machine) {
+  if (machine.config_warnings.empty()) return {ok("configuration", machine.config)};
+  std::vector<Check> checks;
+  for (const std::string& problem : machine.config_warnings) {
+    checks.push_back(warning("configuration", problem,
+                             "change the file and run 'gpurota reload', or restart gpurotad where "
+                             "that is said"));
+  }
+  return checks;
+}
+
 // The first folder on the way to `file`, or the file, that others may not use; empty: none.
 std::string closed_to_others(const std::string& file) {
   for (std::size_t end = 0; end != std::string::npos;) {
@@ -217,6 +229,7 @@ std::vector<Check> examine(const Examination& machine) {
                        : ok("store", "leases can be stored"));
   if (machine.rounds) checks.push_back(check_loop(*machine.rounds));
   checks.push_back(check_budgets(machine.budgets));
+  for (Check& check : check_config(machine)) checks.push_back(std::move(check));
   checks.push_back(machine.root
                        ? ok("daemon", machine.group.empty()
                                           ? std::string("runs as root, for everybody")

@@ -34,11 +34,13 @@ struct Examination {
   bool hidden_processes = false;  // /proc is mounted with hidepid
   Bytes host_memory;
   Bytes host_memory_available;
-  std::string libc;             // "glibc 2.36"
-  std::string preload;          // path of libgpurota.so, empty if missing
-  std::string preload_problem;  // why programs cannot load it; empty: they can
-  std::string preload_closed;   // what keeps other users from it; empty: nothing
-  std::string group;            // whose members may connect; empty: everybody
+  std::string libc;                          // "glibc 2.36"
+  std::string preload;                       // path of libgpurota.so, empty if missing
+  std::string preload_problem;               // why programs cannot load it; empty: they can
+  std::string preload_closed;                // what keeps other users from it; empty: nothing
+  std::string group;                         // whose members may connect; empty: everybody
+  std::string config;                        // "/etc/gpurota/gpurota.toml and 2 drop-ins"
+  std::vector<std::string> config_warnings;  // a line each
   // What programs without a lease get; empty: nothing.
   std::string automatic;
   // Driver functions handed out that libgpurota has no hook for and should have.

@@ -58,7 +58,15 @@ std::vector<proto::Check> Health::doctor(uid_t viewer) {
   check_store(std::chrono::seconds(1));
   machine.store_error = store_error();
   machine.automatic = parts_.automatic.describe();
-  machine.group = parts_.config.group;
+  machine.group = parts_.site.config().group;
+  machine.config = parts_.site.summary();
+  for (const config::Problem& problem : parts_.users.unknown()) {
+    if (!parts_.views.sees_all(viewer, std::nullopt)) break;  // it may be about others
+    machine.config_warnings.push_back(to_string(problem));
+  }
+  for (const config::Change& change : parts_.site.pending()) {
+    machine.config_warnings.push_back(to_string(change));
+  }
   machine.preload = parts_.preload;
   machine.times_not_limited = parts_.watch.times_not_limited();
   if (parts_.longest_rounds) machine.rounds = parts_.longest_rounds();

@@ -1,7 +1,6 @@
 // What the daemon says of itself: its health, and what `doctor` examines. State thread only.
 #pragma once
 
-#include "config/config.h"
 #include "daemon/control/control_methods.h"
 #include "daemon/control/views.h"
 #include "daemon/doctor.h"
@@ -11,6 +10,7 @@
 #include "daemon/leases/automatic_leases.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/looks.h"
+#include "daemon/site_config.h"
 #include "daemon/tenants/tenant_server.h"
 #include "daemon/users/user_budgets.h"
 #include "daemon/watch/watch_keeper.h"
@@ -29,7 +29,8 @@ class Health final : public DaemonSelf {
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
-    const config::Config& config;
+    const SiteConfig& site;
+    const Users& users;
     const DriverState& driver;
     const GpuTable& gpus;
     const Sampler& sampler;

@@ -3,7 +3,8 @@
 #include "base/log.h"
 #include "base/memory_reserve.h"
 #include "base/standard_streams.h"
-#include "config/config.h"
+#include "config/loaded.h"
+#include "config/names.h"
 #include "daemon/daemon.h"
 #include "daemon/history/steady_store.h"
 #include "daemon/options.h"
@@ -20,6 +21,7 @@
 #include "sys/service.h"
 #include "sys/system_accounts.h"
 #include "sys/system_processes.h"
+#include "sys/system_programs.h"
 #include "sys/worker.h"
 
 #include <fmt/format.h>
@@ -125,6 +127,7 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.jobs = paths.state_dir + "/jobs";
   places.fillers = paths.state_dir + "/fillers";
   places.event_spill = paths.state_dir + "/events.unstored";
+  places.config_file = paths.config_file;
   places.systemd_run = find_systemd_run();
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");
@@ -136,8 +139,23 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   return places;
 }
 
-Result<config::Config> load_config(const Options& options, const ipc::Paths& paths) {
+config::Loaded load_config(const Options& options, const ipc::Paths& paths) {
   return config::load(paths.config_file, options.config.has_value());
+}
+
+// Says what is wrong with the files, and what the machine does not know.
+Result<void> check_config(const config::Loaded& loaded, const std::string& file) {
+  sys::SystemAccounts accounts;
+  if (!loaded.config.group.empty()) {
+    GPUROTA_TRY(Users::read_socket_group(accounts, loaded.config.group));
+  }
+  const auto unknown = Users::read_unknown(accounts, config::named_accounts(loaded));
+  for (const config::Problem& problem : unknown) {
+    std::fprintf(stderr, "%s\n", to_string(problem).c_str());
+  }
+  std::printf("%s: %s\n", file.c_str(),
+              loaded.files.empty() ? "is not there, every setting has its default" : "ok");
+  return {};
 }
 
 // Keeps little in the log of the database: what is only there is lost with it.
@@ -161,7 +179,8 @@ class StoreSettler {
   ports::EventLoop::SourcePtr timer_;
 };
 
-Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Config& config) {
+Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Loaded& loaded) {
+  const config::Config& config = loaded.config;
   for (const int signal : {SIGTERM, SIGINT}) (void)std::signal(signal, end_at_once);
   GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options));
   const bool shared = ::geteuid() == 0 || !config.group.empty();
@@ -184,12 +203,14 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
       [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(std::string()); },
       std::make_shared<sys::SystemAccounts>(),
       [&] { return load_config(options, paths); }};
+  sys::SystemPrograms runner(*loop, std::make_shared<sys::SystemAccounts>(), places.systemd_run);
+  world.runner = &runner;
   world.history = &store;
   world.programs = &store;
   world.durability = &store;
   world.descriptors = read_descriptor_limit();
   world.longest_rounds = [&loop = *loop] { return loop.longest_rounds(); };
-  Daemon daemon(world, config, places);
+  Daemon daemon(world, loaded, places);
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
                            loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));
   GPUROTA_TRY(daemon.ask());
@@ -211,16 +232,10 @@ Result<void> run(const Options& options) {
   if (options.runtime_dir) paths.runtime_dir = ipc::absolute(*options.runtime_dir);
   if (options.state_dir) paths.state_dir = ipc::absolute(*options.state_dir);
   if (options.config) paths.config_file = ipc::absolute(*options.config);
-  GPUROTA_ASSIGN_OR_RETURN(const config::Config config, load_config(options, paths));
-  if (options.check_config) {
-    sys::SystemAccounts accounts;
-    if (!config.group.empty()) GPUROTA_TRY(Users::read_socket_group(accounts, config.group));
-    const bool there = ::access(paths.config_file.c_str(), F_OK) == 0;
-    std::printf("%s: %s\n", paths.config_file.c_str(),
-                there ? "ok" : "is not there, every setting has its default");
-    return {};
-  }
-  return serve(options, paths, config);
+  const config::Loaded loaded = load_config(options, paths);
+  if (loaded.mistake_count() > 0) return fail(Code::kInvalid, config::mistakes_text(loaded));
+  if (options.check_config) return check_config(loaded, paths.config_file);
+  return serve(options, paths, loaded);
 }
 
 }  // namespace

@@ -68,6 +68,9 @@ std::string document_json(const typename Method::Reply& reply);
 // One event as one line, for programs that read a stream of them. Ends with a newline. Escaped as document_json is.
 std::string event_json(const Event& event);
 
+// What a program is told, as one line that ends with a newline. Escaped as document_json is.
+std::string notice_json(const Notice& notice);
+
 // A command line as it may be sent: at most kMaxCommandItems and kMaxCommandBytes, valid UTF-8;
 // what was cut is replaced by "…".
 std::vector<std::string> sendable_command(const std::vector<std::string>& argv);

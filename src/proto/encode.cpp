@@ -138,6 +138,12 @@ std::string event_json(const Event& event) {
   return escape_hidden(writer.take() + "\n", Escapes::kJson);
 }
 
+std::string notice_json(const Notice& notice) {
+  JsonWriter writer;
+  writer.value(notice);
+  return escape_hidden(writer.take() + "\n", Escapes::kJson);
+}
+
 std::string_view error_word(std::string_view message) {
   constexpr std::string_view kBegin = R"({"error":")";
   if (!message.starts_with(kBegin)) return {};

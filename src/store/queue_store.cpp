@@ -3,6 +3,7 @@
 #include "store/sqlite_store.h"
 
 #include <chrono>
+#include <sstream>
 
 namespace gpurota::store {
 namespace {
@@ -24,10 +25,24 @@ std::optional<SizeSpec> size_at(const Statement& row, int column) {
   return SizeSpec{Bytes(), static_cast<int>(row.integer(column + 1))};
 }
 
+std::string joined(const std::vector<GpuUuid>& gpus) {
+  std::string text;
+  for (const GpuUuid& gpu : gpus) text += (text.empty() ? "" : " ") + gpu.value;
+  return text;
+}
+
+std::vector<GpuUuid> uuids_in(const std::string& text) {
+  std::vector<GpuUuid> gpus;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) gpus.push_back(GpuUuid{word});
+  return gpus;
+}
+
 constexpr const char* kSelectRequests =
     "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
     " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
-    " threshold_bytes, swap, priority, quantum_ms, oversize"
+    " threshold_bytes, swap, priority, quantum_ms, oversize, gpu_type, min_memory_bytes, min_cc,"
+    " near"
     " FROM request ORDER BY id";
 
 ports::StoredRequest request_at(const Statement& row) {
@@ -51,6 +66,10 @@ ports::StoredRequest request_at(const Statement& row) {
   request.priority = static_cast<int>(row.integer(19));
   if (!row.is_null(20)) request.quantum = milliseconds(row.integer(20));
   request.oversize = row.integer(21) != 0;
+  request.wishes.type = row.bytes(22);
+  request.wishes.min_memory = Bytes(from_integer(row.integer(23)));
+  request.wishes.min_cc = static_cast<int>(row.integer(24));
+  request.wishes.near = uuids_in(row.bytes(25));
   return request;
 }
 
@@ -121,7 +140,7 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   GPUROTA_TRY(remove_request(request.id));
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert, database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                                     " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                                     " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
   insert.bind(to_integer(request.since)).bind(request.count);
   bind_size(insert, request.memory);
@@ -133,7 +152,9 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   insert.bind(to_integer(request.threshold));
   insert.bind(request.swap ? 1 : 0).bind(request.priority);
   insert.bind(request.quantum ? Integer(request.quantum->count()) : Integer());
-  GPUROTA_TRY(insert.bind(request.oversize ? 1 : 0).run());
+  insert.bind(request.oversize ? 1 : 0).bind_blob(request.wishes.type);
+  insert.bind(to_integer(request.wishes.min_memory.count())).bind(request.wishes.min_cc);
+  GPUROTA_TRY(insert.bind_text(joined(request.wishes.near)).run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     GPUROTA_TRY(gpu.bind(id).bind(to_integer(i)).bind_text(request.gpus[i].value).run());

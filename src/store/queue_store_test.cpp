@@ -33,6 +33,7 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.boot_id = "boot";
   request.swap = true;
   request.oversize = true;
+  request.wishes = {"h100 \xff", gib(40), 90, {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}}};
   request.priority = 3;
   request.quantum = 5s;
   return request;

@@ -205,6 +205,12 @@ ALTER TABLE usage ADD COLUMN merged INTEGER NOT NULL DEFAULT 0;  -- leases in th
 ALTER TABLE usage ADD COLUMN merged_first INTEGER NOT NULL DEFAULT 0;  -- of these, those in no other row
 CREATE INDEX usage_lease ON usage (uid, lease);
 )sql",
+    R"sql(
+ALTER TABLE request ADD COLUMN gpu_type BLOB NOT NULL DEFAULT x'';
+ALTER TABLE request ADD COLUMN min_memory_bytes INTEGER NOT NULL DEFAULT 0;  -- 0: any
+ALTER TABLE request ADD COLUMN min_cc INTEGER NOT NULL DEFAULT 0;            -- 0: any
+ALTER TABLE request ADD COLUMN near TEXT NOT NULL DEFAULT '';                -- UUIDs, a space between
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

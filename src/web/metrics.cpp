@@ -75,6 +75,23 @@ void add_gpu_amounts(Text& text, const std::vector<proto::Gpu>& gpus) {
          &proto::Gpu::unreserved_bytes);
 }
 
+// Of a daemon that tells.
+void add_gpu_room(Text& text, const std::vector<proto::Gpu>& gpus) {
+  const auto amount = [&](const char* name, const char* help,
+                          std::optional<Bytes> proto::Gpu::*field) {
+    text.begin(name, "gauge", help);
+    for (const proto::Gpu& gpu : gpus) {
+      if (gpu.*field) text.add(gpu_label(gpu), (gpu.*field)->count());
+    }
+  };
+  amount("gpurota_gpu_memory_available_bytes",
+         "What a new lease with a memory limit and no time limit would be given at once.",
+         &proto::Gpu::available_bytes);
+  amount("gpurota_gpu_memory_swap_available_bytes",
+         "What a new lease that takes turns would be given at once.",
+         &proto::Gpu::swap_available_bytes);
+}
+
 void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
   text.begin("gpurota_gpu_info", "gauge", "What the GPU is; always 1.");
   for (const proto::Gpu& gpu : gpus) {
@@ -83,6 +100,7 @@ void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
              1);
   }
   add_gpu_amounts(text, gpus);
+  add_gpu_room(text, gpus);
   text.begin("gpurota_gpu_utilisation_ratio", "gauge",
              "Share of the last sample period in which a kernel ran; missing if the driver does "
              "not report it.");

@@ -244,7 +244,6 @@ limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[
   [[ "$output" == *"after '--'"* ]]
 }
 
-as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
 @test "another user's filler is nobody's business; administrators see and remove it" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi

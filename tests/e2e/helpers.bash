@@ -168,5 +168,7 @@ s = json.load(sys.stdin)
 print(eval(sys.argv[1], {"s": s, "gpus": s["gpus"], "leases": s["leases"]}))' "$1"
 }
 
+# As a user with an ordinary account; for root only.
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 no_leases() { holds 'leases == []'; }
 memory_is_back() { holds 'all(g["reserved_bytes"] == 0 and not g["leases"] for g in gpus)'; }

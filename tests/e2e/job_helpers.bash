@@ -34,7 +34,6 @@ logged() { gpurota job logs "$1" | grep -q -- "$2"; }
 keepers() { pgrep -f "^gpurota-keeper $E2E_DIR/"; }
 # the pid that a job has printed as "pid N"
 pid_of() { gpurota job logs "$1" | sed -n 's/^pid //p' | tail -n 1; }
-as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
 # The machine goes down: everything ends at once, and the next boot has another id.
 reboot_machine() {

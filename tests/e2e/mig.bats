@@ -32,8 +32,10 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
 @test "a GPU that is split is not given out, and who names it hears of its instances" {
   run -125 gpurota run --gpu-ids 0 --memory 1G -- true
   grep -q 'instances' <<<"$output"
-  run -125 gpurota run --gpus 5 --memory 1G -- true
-  gpurota run --gpus 4 -- true
+  run -125 gpurota run --gpus 4 --memory 1G -- true
+  grep -q 'this machine has 3 of one kind, and 4 in all with MIG instances' <<<"$output"
+  gpurota run --gpus 3 -- true
+  gpurota run --gpu-ids 0:0,0:1,0:2,1 -- true
 }
 
 @test "what runs on an instance under a lease is no unreserved use of the whole GPU, and is listed once" {

@@ -133,6 +133,48 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   [ "$(gpurota queue)" = "the queue is empty" ]
 }
 
+@test "who waits is told what would start now, and that starts" {
+  local size
+  size=$(value "gpus[0]['available_bytes'] >> 20")
+  gpurota reserve --gpu-ids 0 --swap --memory "$((size * 3 / 4))M" --for 1h
+  gpurota reserve --gpu-ids 1 --for 1h
+  [ "$(value "gpus[1]['available_bytes']")" = 0 ]
+  in_background waits gpurota run --memory "$((size / 2))M" -- true
+  wait_until waiting 1
+  local memory
+  gpurota explain R1 >said
+  memory=$(sed -n 's/^  with --memory \([0-9]*[GM]\) it could start now on GPU 0$/\1/p' said)
+  grep -q '^  with --swap it could start now on GPU 0$' said
+  wait_until says waits 'it could start now with --memory [0-9]*[GM] (on GPU 0) or with --swap (on GPU 0)'
+  gpurota explain R1 --json >json
+  python3 - <<'END'
+import json
+ways = json.load(open("json"))["alternatives"]
+assert [(way["request_id"], way["change"], way["labels"]) for way in ways] == [("R1", "memory", ["0"]), ("R1", "swap", ["0"])], ways
+END
+  # It is in the queue first, and keeps the GPU as long as it is.
+  gpurota cancel R1
+  gpurota run --nonblock --memory "$memory" -- true
+  gpurota run --nonblock --swap --memory "$((size / 2))M" -- true
+}
+
+@test "what is refused is told the time that would do" {
+  gpurota reserve --gpu-ids 0 --for 20m
+  in_background large gpurota run --gpus "$(value 'len(gpus)')" --timeout 1h -- true
+  wait_until waiting 1
+  run -75 --separate-stderr gpurota run --nonblock --gpu-ids 1 -- true
+  # shellcheck disable=SC2154 # `run --separate-stderr` sets it
+  grep -E '^gpurota: it could start now with --timeout 1[0-9]m \(on GPU 1\)' <<<"$stderr"
+  gpurota run --nonblock --gpu-ids 1 --timeout 15m -- true
+}
+
+@test "explain says how a lease ended that is over" {
+  gpurota reserve --gpu-ids 0
+  gpurota release L1
+  gpurota explain L1 | grep -q "^L1 is over since .*: it was released by $(id -un)"
+  run -1 gpurota explain L99
+}
+
 @test "what the first one needs is held for it, and shown as held" {
   gpurota reserve --gpu-ids 0 >taken
   in_background both gpurota run --gpus "$(value 'len(gpus)')" -- true

@@ -26,6 +26,32 @@ teardown() { end_test; }
   holds 'len(leases) == 1 and leases[0]["state"] == "active"'
 }
 
+@test "limits says what one may have, has, and whose rule it is; of others to administrators only" {
+  printf '[limits]\ngpus = 3\nhours = 100\nduration = "12h"\n[limits.user.65534]\nmemory = "5G"\n[limits.group.%s]\ngpus = 4\n' "$(id -gn)" >gpurota.toml
+  start_daemon
+  gpurota reserve --gpu-ids 0 --memory 1G --for 30m
+  gpurota limits >said
+  grep -Eq "^$(id -un) +USED +LIMIT +FROM$" said
+  grep -Eq "^GPUs +1 +4 +group $(id -gn)$" said
+  grep -Eq '^GPU memory +1 GiB +none$' said
+  grep -Eq '^time of a lease +- +12 h +everyone$' said
+  grep -Eq '^leases and requests +1 +64 +max_leases_per_user$' said
+  gpurota limits --user 65534 >said
+  grep -Eq '^GPU memory +0 B +5 GiB +user ' said
+  grep -Eq '^GPUs +0 +3 +everyone$' said
+  gpurota limits --json --user nobody | python3 -c 'import json, sys
+limits = {each["name"]: each for each in json.load(sys.stdin)["limits"]}
+assert limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0 and limits["hours"]["most"] == 360000, limits'
+  run -1 gpurota limits --user no-such-user
+  [[ $output == *"there is no user 'no-such-user'"* ]]
+  if [ "$(id -u)" = 0 ]; then
+    chmod 755 . run
+    run -1 as_nobody gpurota limits --user 0
+    [[ $output == *"only administrators can query other users' limits"* ]]
+    as_nobody gpurota limits | grep -Eq '^GPU memory +0 B +5 GiB'
+  fi
+}
+
 refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows you 1 GPU'; }
 
 @test "a bad file is refused whole, with its line and key, and the old one holds" {
@@ -33,9 +59,9 @@ refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows
   start_daemon
   printf '[limits]\ngpus = 8\n\nmemry = "1G"\n' >gpurota.toml
   run -1 gpurota reload
-  [[ $output == *"gpurota.toml:4: there is no setting \"limits.memry\""* ]]
+  [[ $output == *"gpurota.toml:4: limits.memry: no such setting; did you mean limits.memory?"* ]]
   kill -HUP "$DAEMON_PID"
-  wait_until says gpurotad.log "is refused, the old one"
+  wait_until says gpurotad.log "has a mistake and is refused, the old one"
   run -125 gpurota run --memory 1G -- true
   [[ $output == *"allows you 0 GPUs"* ]]
 }
@@ -44,7 +70,7 @@ refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows
   start_daemon
   printf 'group = "%s"\n' "$(id -gn)" >gpurota.toml
   gpurota reload
-  says gpurotad.log 'needs a restart'
+  says gpurotad.log 'group: .* takes effect at the next restart'
 }
 
 # as USER-ID GROUP-ID GROUPS COMMAND…

@@ -36,6 +36,8 @@ if [ -x "$build/tests/interposer/swap_probe" ]; then strip -o "$out/tests/swap_p
 if [ -x "$build/tests/interposer/usable" ]; then strip -o "$out/tests/usable" "$build/tests/interposer/usable"; fi
 if [ -x "$build/tests/turns/turns_machine" ]; then strip -o "$out/tests/turns_machine" "$build/tests/turns/turns_machine"; fi
 source=$(dirname "$(readlink -f "$0")")/../..
+mkdir -p "$out/python"
+cp -r "$source/python/gpurota" "$out/python/"
 c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread
 cc -O2 -o "$out/tests/start_probe" "$source/bench/interposer/start_probe.c" -ldl
 cp "$source/src/abi/captures.tsv" "$out/tests/driver/"

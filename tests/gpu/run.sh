@@ -188,6 +188,29 @@ for program in "$dist"/tests/driver/*_check; do
 done
 # What calls do to captures; on another driver than the stored one the cells that differ are told, in its .out.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
+python_module() { # a PyTorch program that adopts a lease is held to it, and so is what it starts under another
+  PATH=$dist/bin:$PATH PYTHONPATH=$dist/python python3 "$here/python_module.py"
+}
+kinds() { # the driver's model, size and compute capability choose; what is available is what can be had, to the MiB
+  local model cc left
+  model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
+  cc=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
+  gpurota run --gpu-type "$model" --min-cc "$cc" --min-memory 1G -- true || return 1
+  gpurota run --nonblock --gpu-type h9000 -- true 2> "$work/kinds.err" && return 2
+  grep "of the kind asked for (h9000), this machine has 0: its GPUs are $model" "$work/kinds.err" || return 3
+  gpurota run --memory 8G -- sleep 20 &
+  local other=$!
+  until status | holds "d['leases']"; do sleep 0.05; done
+  left=$(status | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['available_bytes'] >> 20)")
+  gpurota run --nonblock --memory "$((left + 1))M" -- true 2> "$work/kinds.err" && return 4
+  grep -E 'it could start now with --memory [0-9]+G' "$work/kinds.err" || return 5
+  gpurota run --nonblock --memory "${left}M" -- true || return 6
+  gpurota release --all > "$work/kinds.out"
+  wait "$other"
+  echo "$left MiB beside a slice of 8 GiB could be had, and no MiB more"
+}
+check python_module python_module
+check kinds kinds
 believed() { # of honest programs nobody was taken for a liar
   ! grep -c "is still there" "$results/gpurotad.log"
 }

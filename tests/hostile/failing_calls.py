@@ -100,7 +100,7 @@ def until(what, condition):
 # Pieces of life.
 
 def reserved(**more):
-    return ask("Acquire", request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 256 * MIB}, seconds=600, **more))["lease"]["lease_id"]
+    return ask("Acquire", request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 256 * MIB}, seconds=86400, **more))["lease"]["lease_id"]
 
 
 def lease():
@@ -253,7 +253,7 @@ class Bystanders:
         self.daemon = ask("GetInfo")["pid"]
         ask("SetGpus", gpu_ids=["0"], capacity={"bytes": 1000 * MIB}, quantum="300ms")
         self.programs = [self.start("1", "hold", "--memory", "1G", "--", PROGRAM, "hold", "100")]
-        self.programs += [self.start("0", f"swap{seed}", "--swap", "--memory", "700M", "--", PROBE, "torture", "7000", seed)
+        self.programs += [self.start("0", f"swap{seed}", "--swap", "--memory", "700M", "--", PROBE, "torture", "90000", seed)
                           for seed in ("1", "2")]
         until("the programs have their memory", lambda: all(g["granted_bytes"] for l in ask("Status")["leases"] for g in l["gpus"])
               and len(ask("Status")["leases"]) == 3)

@@ -81,7 +81,8 @@ int serve(const std::string& directory, int crash_at, bool after) {
   daemon::SteadyStore steady(**loop, **store);
   CrashingStore crashing(steady, crash_at, after);
   sys::SystemProcesses processes(**loop);
-  config::Config config;
+  config::Loaded loaded;
+  config::Config& config = loaded.config;
   config.watch_period = std::chrono::milliseconds(20);
   config.grace = std::chrono::milliseconds(200);
   config.reconnect_grace = std::chrono::milliseconds(0);
@@ -95,7 +96,7 @@ int serve(const std::string& directory, int crash_at, bool after) {
       processes, sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }};
   world.durability = &steady;
   daemon::Daemon daemon(
-      world, config, {directory + "/control.sock", directory + "/tenant.sock", "/libgpurota.so"});
+      world, loaded, {directory + "/control.sock", directory + "/tenant.sock", "/libgpurota.so"});
   auto started = daemon.ask();
   if (started) started = daemon.start();
   if (!started) {

@@ -79,10 +79,12 @@ Result<void> RunningDaemon::try_start() {
                                 database,
                                 [this] {
                                   const std::lock_guard lock(config_mutex_);
-                                  return config::parse(config_text_, "gpurota.toml");
+                                  return config::parse({{"gpurota.toml", config_text_}});
                                 }};
     world.patience = patience;
-    daemon::Daemon daemon(world, config_, {control_socket(), tenant_socket(), "/libgpurota.so"});
+    config::Loaded loaded;
+    loaded.config = config_;
+    daemon::Daemon daemon(world, loaded, {control_socket(), tenant_socket(), "/libgpurota.so"});
     Result<void> started = daemon.ask();
     if (started) started = daemon.start();
     done.set_value(started);

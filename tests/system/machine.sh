@@ -1,8 +1,8 @@
 #!/bin/bash
-# A whole machine that runs gpurota as it is packaged: machine.sh PREFIX PROGRAM
+# A whole machine that runs gpurota as it is packaged: machine.sh PREFIX|FOLDER PROGRAM
 #
-# PREFIX is an installed gpurota, PROGRAM the demo's gpu_program. Boots Debian's systemd, with its journal, D-Bus and
-# logins, as the first process of namespaces of its own, on an overlay of this machine's root, and reboots it: what
+# PREFIX is an installed gpurota, FOLDER has its Debian packages, PROGRAM is the demo's gpu_program. Boots Debian's systemd, with its
+# journal, D-Bus and logins, as the first process of namespaces of its own, on an overlay of this machine's root, and reboots it: what
 # users have started must live as long as the manual says. Nothing outside is changed. Exits with 77, and says why,
 # where that cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests.
 set -euo pipefail
@@ -25,11 +25,12 @@ make_disk() {
   mkdir "$dir/upper" "$dir/work" "$root"
   mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/upper,workdir=$dir/work" "$root" ||
     skip "an overlay of / cannot be mounted"
-  # Below /home, /root or /tmp the unit would not see it.
-  mkdir -p "$root/opt/gpurota"
-  cp -a "$prefix/." "$root/opt/gpurota"
-  cp "$program" "$root/opt/gpurota/bin/gpu_program"
-  chmod -R go+rX "$root/opt/gpurota"
+  if [ "$where" != /usr ]; then
+    mkdir -p "$root$where"
+    cp -a "$prefix/." "$root$where"
+    chmod -R go+rX "$root$where"
+  fi
+  install -D -m 755 "$program" "$root$where/bin/gpu_program"
 
   # Only what the machine needs: none of this machine's services, and nothing that would set the kernel up.
   local units=$root/etc/systemd/system unit
@@ -43,16 +44,20 @@ make_disk() {
     sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount getty.target systemd-ask-password-wall.path; do
     ln -s /dev/null "$units/$unit"
   done
-  for unit in gpurotad gpurota-web; do
-    sed "s|$prefix|/opt/gpurota|g" "$prefix/lib/systemd/system/$unit.service" >"$units/$unit.service"
-    ln -s "../$unit.service" "$units/multi-user.target.wants/$unit.service"
-  done
+  if [ "$where" = /usr ]; then
+    install_packages
+  else
+    for unit in gpurotad gpurota-web; do
+      sed "s|$prefix|$where|g" "$prefix/lib/systemd/system/$unit.service" >"$units/$unit.service"
+      ln -s "../$unit.service" "$units/multi-user.target.wants/$unit.service"
+    done
+  fi
   # Its GPUs are simulated, which takes files that the simulated driver may write.
   mkdir -p "$root/var/gpurota-sim"
-  "$root/opt/gpurota/bin/gpurota-sim" --dir "$root/var/gpurota-sim/machine" --shared demo -- true
+  "$root$where/bin/gpurota-sim" --dir "$root/var/gpurota-sim/machine" --shared demo -- true
   chmod 1777 "$root/var/gpurota-sim"
   printf '%s\n' '[Service]' 'Environment=GPUROTA_SIM_DIR=/var/gpurota-sim/machine' \
-    'Environment=LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim' 'ReadWritePaths=/var/gpurota-sim' \
+    "Environment=LD_LIBRARY_PATH=$sim" 'ReadWritePaths=/var/gpurota-sim' \
     'BindReadOnlyPaths=/var/boot_id:/proc/sys/kernel/random/boot_id' >"$units/gpurotad.service.d/simulated.conf"
   # A user who is logged out when the login ends, with all that the login started.
   printf '%s\n' '[Login]' KillUserProcesses=yes >"$root/etc/systemd/logind.conf.d/test.conf"
@@ -62,6 +67,16 @@ make_disk() {
   mkdir -p "$root/var/log/journal"
   chroot "$root" useradd -m -s /bin/sh alice
   chroot "$root" useradd -m -s /bin/sh bob
+}
+
+# As an administrator does it, who also gets the units enabled by it. A newer version is there for later.
+install_packages() {
+  rm -f "$root/usr/sbin/policy-rc.d" # container images have one, by which no package starts anything
+  mkdir "$root/var/packages"
+  cp "$prefix"/*.deb "$root/var/packages"
+  "$tests/../packages/renumber.sh" "$prefix" "$root/var/packages/newer" +next
+  rm -f "$root"/var/packages/{,newer/}*-dbgsym_*.deb
+  chroot "$root" sh -c 'dpkg -i /var/packages/*.deb' >"$dir/dpkg" 2>&1 || skip "the packages cannot be installed here: $(tail -n 3 "$dir/dpkg")"
 }
 
 # In the namespaces of one boot, as their first process.
@@ -96,7 +111,7 @@ boot() {
   (
     echo "$BASHPID" >"$own/cgroup.procs"
     exec unshare --mount --pid --fork --kill-child --cgroup --uts --ipc --net \
-      "$BASH" "$0" --boot "$dir" "$own" "$prefix" "$program"
+      "$BASH" "$0" --boot "$dir" "$own"
   ) >>"$dir/console" 2>&1 </dev/null &
   launcher=$!
   local end=$((SECONDS + 60))
@@ -146,16 +161,16 @@ wait_until() {
 in_there() {
   local pid
   pid=$(pgrep -P "$launcher" | head -n 1) || return 1
-  nsenter -t "$pid" --mount --pid --cgroup --uts --ipc --net --root env -i -C / PATH="/opt/gpurota/bin:$PATH" \
-    GPUROTA_SIM_DIR=/var/gpurota-sim/machine LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim TERM=dumb "$@"
+  nsenter -t "$pid" --mount --pid --cgroup --uts --ipc --net --root env -i -C / PATH="$where/bin:$PATH" \
+    GPUROTA_SIM_DIR=/var/gpurota-sim/machine LD_LIBRARY_PATH="$sim" TERM=dumb "$@"
 }
 # login USER COMMAND…: in a login of that user's, which ends with the command.
 login() {
   local user=$1
   shift
   in_there systemd-run --quiet --wait --pipe --collect --uid="$user" --property=PAMName=gpurota-test \
-    --setenv=PATH="/opt/gpurota/bin:/usr/bin:/bin" --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine \
-    --setenv=LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim --working-directory="/home/$user" -- "$@"
+    --setenv=PATH="$where/bin:/usr/bin:/bin" --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine \
+    --setenv=LD_LIBRARY_PATH="$sim" --working-directory="/home/$user" -- "$@"
 }
 # as USER COMMAND…: in no login.
 as() { in_there setpriv --reuid="$1" --regid="$1" --clear-groups -- "${@:2}"; }
@@ -177,13 +192,19 @@ state_of() { as alice gpurota job show "$1" --json | python3 -c 'import json, sy
 job_is() { [ "$(state_of "$1")" = "$2" ]; }
 
 tests=$(dirname "$(realpath "$0")")
+# Where it is in the machine. Below /home, /root or /tmp the unit would not see it.
+places() {
+  where=/opt/gpurota sim=/opt/gpurota/lib/gpurota/sim
+  if compgen -G "$prefix/gpurotad_*.deb" >/dev/null; then where=/usr sim=/usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/gpurota/sim; fi
+}
 case ${1:-} in
   --boot)
-    dir=$2 own=$3 prefix=$4 program=$5 root=$2/root
+    dir=$2 own=$3 root=$2/root
     boot_inside
     ;;
   --disk)
     dir=$2 own=$3 prefix=$4 program=$5 root=$2/root
+    places
     ;;
   *)
     prefix=$(realpath "$1") program=$(realpath "$2")

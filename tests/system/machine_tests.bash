@@ -1,7 +1,7 @@
 # What machine.sh tests; sourced by it when the machine has booted.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`
 
-hold=/opt/gpurota/bin/gpu_program # a job's PATH is not its owner's
+hold=$where/bin/gpu_program # a job's PATH is not its owner's
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 
 # shows PATTERN COMMAND…
@@ -39,6 +39,28 @@ in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
 in_there systemctl reload gpurotad.service || fail "reload fails"
 echo "ok reload says whether the configuration was taken over"
 
+# notifier COMMAND: the program of [notify].
+notifier() {
+  in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/opt/gpurota/bin/notifier; chmod 755 /opt/gpurota/bin/notifier' sh "$1"
+}
+in_there systemd-sysusers /opt/gpurota/lib/sysusers.d/gpurota.conf
+in_there sh -c 'printf "%s\n" "[notify]" "command = [\"/opt/gpurota/bin/notifier\"]" "time_limit = \"2s\"" >/etc/gpurota/gpurota.toml'
+in_there systemctl reload gpurotad.service || fail "the section [notify] is refused"
+notifier 'exec >/tmp/notice; id -un; grep -E "NoNewPrivs|Seccomp:" /proc/self/status; cat'
+shows '^command: sent in' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"
+shows '^gpurota-notify$' in_there cat /tmp/notice || fail "a notice is sent by $(in_there cat /tmp/notice)"
+shows '"what":"test".*"user":"root"' in_there cat /tmp/notice || fail "the program got $(in_there cat /tmp/notice)"
+shows 'NoNewPrivs:.*0' in_there cat /tmp/notice || fail "the program is in the daemon's sandbox: it can send no mail"
+shows 'Seccomp:.*0' in_there cat /tmp/notice || fail "the program is in the daemon's sandbox"
+notifier 'echo broken >&2; exit 3'
+shows 'exit status 3: broken' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"
+notifier 'exec sleep 777'
+shows 'killed when its time was over' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"
+if in_there pgrep -f '^sleep 777' >/dev/null; then fail "a program that hangs outlives its time"; fi
+in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
+in_there systemctl reload gpurotad.service
+echo "ok notices are sent by a unit, as a user of its own, which is ended when its time is over"
+
 login alice gpurota job add web --workdir /home/alice --memory 1G "${machine[@]}" -- \
   sh -c "pwd; id -un; grep -E 'NoNewPrivs|Seccomp:' /proc/self/status; exec $hold hold 301"
 login alice gpurota job add once --memory 1G "${machine[@]}" -- true
@@ -69,8 +91,8 @@ login bob gpurota filler add fold --gpu-ids 1 --memory 50% --idle-after 1s "${ma
 wait_until is_running 311
 # In a login a lease's programs stay below it; what becomes of the daemon is not theirs to notice.
 login alice sh -c 'gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 304; sleep 1' >/dev/null 2>&1 &
-login alice systemd-run --user --quiet --collect --setenv=PATH=/opt/gpurota/bin:/usr/bin:/bin \
-  --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH=/opt/gpurota/lib/gpurota/sim \
+login alice systemd-run --user --quiet --collect --setenv=PATH="$where/bin:/usr/bin:/bin" \
+  --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH="$sim" \
   sh -c 'sleep 1; exec gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 305'
 wait_until is_running 304
 wait_until is_running 305
@@ -80,17 +102,20 @@ all_live() {
   [ "$(running 301)/$(running 304)/$(running 305)/$(running 311)" = "$web/$run/$by_manager/$fold" ] && [ "$(leases)" = 4 ]
 }
 wait_until all_live
-for how in restart stop kill; do
+ways=(restart stop kill)
+if [ "$where" = /usr ]; then ways+=(upgrade); fi
+for how in "${ways[@]}"; do
   before=$(main_pid)
   case $how in
     restart) in_there systemctl restart gpurotad.service ;;
     stop) in_there systemctl stop gpurotad.service && in_there systemctl start gpurotad.service ;;
     kill) in_there kill -KILL "$before" ;;
+    upgrade) in_there sh -c 'dpkg -i /var/packages/newer/*.deb </dev/null' >/dev/null 2>&1 || fail "the upgrade fails" ;;
   esac
   wait_until other_than "$before"
   wait_until all_live
 done
-echo "ok restart, stop and start, kill -9: jobs, fillers and programs in logins go on"
+echo "ok ${ways[*]}: jobs, fillers and programs in logins go on"
 
 in_there mkdir -p /run/systemd/system/gpurotad.service.d
 in_there sh -c 'printf "[Service]\nWatchdogSec=5\n" >/run/systemd/system/gpurotad.service.d/watchdog.conf'
@@ -133,11 +158,16 @@ login bob gpurota filler remove fold
 wait_until has_leases 1
 wait_until no_units_of filler
 # As the manual takes it away.
-in_there systemctl --quiet disable --now gpurotad.service gpurota-web.service
-is_running 301 || fail "a job ended with the daemon"
-in_there systemctl stop gpurota-jobs.slice
+if [ "$where" = /usr ]; then
+  in_there dpkg --purge gpurota-web gpurotad >/dev/null || fail "dpkg --purge fails"
+  ! in_there test -e /var/lib/gpurota || fail "purge leaves the state"
+else
+  in_there systemctl --quiet disable --now gpurotad.service gpurota-web.service
+  is_running 301 || fail "a job ended with the daemon"
+  in_there systemctl stop gpurota-jobs.slice
+fi
 wait_until is_not_running 301
 wait_until no_units_of job
-[ "$(in_there systemctl show -P Result gpurotad.service)" = success ] || fail "the daemon does not stop well"
+[ "$where" = /usr ] || [ "$(in_there systemctl show -P Result gpurotad.service)" = success ] || fail "the daemon does not stop well"
 power_off
 echo "ok nothing is left behind, and it stops"

@@ -1,7 +1,6 @@
-// The calls about fillers: another part of control_methods.cpp. A user sees and changes their own;
-// administrators see all, and say whose they mean.
+#include "daemon/control/filler_methods.h"
+
 #include "daemon/control/calls.h"
-#include "daemon/control/control_methods.h"
 #include "daemon/control/program_calls.h"
 #include "daemon/supervised/fillers.h"
 #include "lease/gpu_selector.h"
@@ -79,8 +78,8 @@ Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease:
 
 }  // namespace
 
-proto::FillerPlace ControlMethods::describe_place(const FillerEntry& filler,
-                                                  const GpuEntry& gpu) const {
+proto::FillerPlace FillerMethods::describe_place(const FillerEntry& filler,
+                                                 const GpuEntry& gpu) const {
   proto::FillerPlace place;
   place.gpu = gpu.info.index;
   place.gpu_uuid = gpu.info.uuid;
@@ -109,7 +108,7 @@ proto::FillerPlace ControlMethods::describe_place(const FillerEntry& filler,
   return place;
 }
 
-proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
+proto::Filler FillerMethods::describe_filler(const FillerEntry& filler) const {
   proto::Filler shown;
   describe_program(filler, shown);
   if (!filler.wishes.gpus.empty()) shown.gpu_ids = filler.wishes.gpus;
@@ -134,12 +133,12 @@ proto::Filler ControlMethods::describe_filler(const FillerEntry& filler) const {
   return shown;
 }
 
-Result<const FillerEntry*> ControlMethods::own_filler(
-    const Caller& caller, const std::string& name, const std::optional<std::string>& user) const {
-  return find_meant(parts_.fillers->entries(), meant(caller, "filler", name, user));
+Result<const FillerEntry*> FillerMethods::own_filler(const Caller& caller, const std::string& name,
+                                                     const std::optional<std::string>& user) const {
+  return find_meant(parts_.fillers->entries(), meant_by(parts_, caller, "filler", name, user));
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
+Outcome FillerMethods::on(const Caller& caller, const proto::AddFiller& call) {
   if (const auto error = parts_.driver.error) return refused(*error);
   const bool moves = call.on_yield == "evict";
   if ((call.memory || moves) && parts_.preload.empty()) {
@@ -158,19 +157,20 @@ Outcome ControlMethods::on(const Caller& caller, const proto::AddFiller& call) {
   return replied<proto::AddFiller>({describe_filler(**added)});
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ListFillers& call) {
+Outcome FillerMethods::on(const Caller& caller, const proto::ListFillers& call) {
   proto::ListFillers::Reply reply;
-  const auto listed =
-      for_all_meant(parts_.fillers->entries(), meant(caller, "filler", call.name, call.user),
-                    [&](const FillerEntry& filler) {
-                      if (!filler.removed) reply.fillers.push_back(describe_filler(filler));
-                      return !filler.removed;
-                    });
+  const auto listed = for_all_meant(parts_.fillers->entries(),
+                                    meant_by(parts_, caller, "filler", call.name, call.user),
+                                    [&](const FillerEntry& filler) {
+                                      if (!filler.removed)
+                                        reply.fillers.push_back(describe_filler(filler));
+                                      return !filler.removed;
+                                    });
   if (!listed) return refused(listed.error());
   return replied<proto::ListFillers>(reply);
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ControlFiller& call) {
+Outcome FillerMethods::on(const Caller& caller, const proto::ControlFiller& call) {
   const auto filler = own_filler(caller, call.name, call.user);
   if (!filler) return refused(filler.error());
   Fillers::What what = Fillers::What::kPause;
@@ -186,7 +186,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ControlFiller& cal
   return replied<proto::ControlFiller>({});
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ReadFillerLog& call) {
+Outcome FillerMethods::on(const Caller& caller, const proto::ReadFillerLog& call) {
   const auto filler = own_filler(caller, call.name, call.user);
   if (!filler) return refused(filler.error());
   const auto text = parts_.fillers->read_log((*filler)->id, log_bytes(call.bytes));

@@ -1,7 +1,6 @@
-// The calls about what was: events and the report. The other part of control_methods.cpp. Both may be long, and are made a piece
-// at a time (LongAnswer).
+#include "daemon/control/history_methods.h"
+
 #include "daemon/control/calls.h"
-#include "daemon/control/control_methods.h"
 #include "daemon/history/usage_sums.h"
 #include "proto/codec.h"
 #include "proto/words.h"
@@ -224,7 +223,7 @@ class ReportAnswer final : public LongAnswer {
 
 }  // namespace
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Events& call) {
+Outcome HistoryMethods::on(const Caller& caller, const proto::Events& call) {
   const EventLog& log = parts_.recorder.events();
   Outcome outcome;
   outcome.long_answer = std::make_shared<EventsPage>(log, parts_.views, caller.uid, call);
@@ -232,7 +231,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Events& call) {
   return outcome;
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Report& call) {
+Outcome HistoryMethods::on(const Caller& caller, const proto::Report& call) {
   proto::Report::Reply reply;
   reply.until = call.until.value_or(parts_.wall_clock());
   reply.since = call.since.value_or(reply.until - kUsualTime);

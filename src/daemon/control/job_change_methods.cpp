@@ -1,6 +1,6 @@
-// The calls that change jobs, and write them out: part of job_methods.cpp.
+#include "daemon/control/job_change_methods.h"
+
 #include "daemon/control/calls.h"
-#include "daemon/control/control_methods.h"
 #include "daemon/control/program_calls.h"
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/supervised/jobs.h"
@@ -124,8 +124,8 @@ const char* to_string(Jobs::Change change) {
 }  // namespace
 
 // Within the limits of its owner, whoever changes it: its next start will be its owner's.
-Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntry& job,
-                                             const proto::UpdateJob& call) {
+Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEntry& job,
+                                               const proto::UpdateJob& call) {
   proto::Update update{{}, call.memory, call.soft_limit, call.note, call.seconds};
   update.priority = call.priority;
   update.quantum = call.quantum;
@@ -148,8 +148,9 @@ Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntr
     all = false;
   }
   if (!said()) return false;
-  GPUROTA_TRY(check_update(caller, *lease, update));
+  GPUROTA_TRY(leases_.check_update(caller, *lease, update));
   UpdateRequest request{update.memory, update.soft_limit, update.note};
+  request.by = {caller.uid};
   if (update.seconds) request.lasts = std::chrono::seconds(*update.seconds);
   if (update.priority) {
     GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(update.priority));
@@ -160,8 +161,8 @@ Result<bool> ControlMethods::update_lease_of(const Caller& caller, const JobEntr
   return all;
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::UpdateJob& call) {
-  const auto job = own_job(caller, call.name, call.user);
+Outcome JobChangeMethods::on(const Caller& caller, const proto::UpdateJob& call) {
+  const auto job = jobs_.own_job(caller, call.name, call.user);
   if (!job) return refused(job.error());
   constexpr std::int64_t kMostSeconds = std::int64_t{100000} * 3600;
   if (call.seconds && (*call.seconds < 1 || *call.seconds > kMostSeconds)) {
@@ -179,14 +180,14 @@ Outcome ControlMethods::on(const Caller& caller, const proto::UpdateJob& call) {
   const auto live = update_lease_of(caller, **job, call);
   if (!live) return refused(live.error());
   if (const auto done = parts_.jobs->change((*job)->id, *spec); !done) return refused(done.error());
-  return replied<proto::UpdateJob>({describe_job(**job), *live});
+  return replied<proto::UpdateJob>({jobs_.describe_job(**job), *live});
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) {
+Outcome JobChangeMethods::on(const Caller& caller, const proto::ExportJobs& call) {
   const bool secrets = call.secrets.value_or(false);
   proto::ExportJobs::Reply reply;
   if (call.name) {
-    const auto job = own_job(caller, *call.name, call.user);
+    const auto job = jobs_.own_job(caller, *call.name, call.user);
     if (!job) return refused(job.error());
     if (secrets && !may_have_secrets(caller, **job)) return refused(secrets_of_others());
     reply.jobs.push_back(definition_of(**job, secrets));
@@ -199,12 +200,12 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ExportJobs& call) 
     if (secrets && !may_have_secrets(caller, job)) return refused(secrets_of_others());
     reply.jobs.push_back(definition_of(job, secrets));
   }
-  const auto may = check_meant(meant(caller, "job", {}, call.user), !reply.jobs.empty());
+  const auto may = check_meant(meant_by(parts_, caller, "job", {}, call.user), !reply.jobs.empty());
   if (!may) return refused(may.error());
   return replied<proto::ExportJobs>(reply);
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ApplyJobs& call) {
+Outcome JobChangeMethods::on(const Caller& caller, const proto::ApplyJobs& call) {
   std::vector<Jobs::Wanted> wanted;
   for (const proto::JobDefinition& each : call.jobs) {
     auto spec = spec_of(each, parts_.jobs->find(caller.uid, each.name));

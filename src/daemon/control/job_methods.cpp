@@ -1,7 +1,6 @@
-// The calls about jobs: another part of control_methods.cpp. A user sees and changes their own;
-// administrators see all, and say whose they mean.
+#include "daemon/control/job_methods.h"
+
 #include "daemon/control/calls.h"
-#include "daemon/control/control_methods.h"
 #include "daemon/control/program_calls.h"
 #include "daemon/supervised/jobs.h"
 #include "lease/allowance.h"
@@ -28,6 +27,17 @@ Result<jobs::RestartPolicy> restart_of(const std::string& word) {
   return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
 }
 
+Meant meant_by(const CallParts& parts, const Caller& caller, const char* what,
+               const std::optional<std::string>& name, const std::optional<std::string>& user) {
+  return {what,
+          name.value_or(""),
+          user,
+          caller.uid,
+          parts.views.user_name(caller.uid),
+          parts.views.is_administrator(caller.uid),
+          [&users = parts.users](const std::string& who) { return users.may_exist(who); }};
+}
+
 namespace {
 
 std::optional<std::string> text_or_nothing(const std::string& text) {
@@ -45,7 +55,7 @@ Result<jobs::JobSpec> job_spec_of(const proto::AddJob& call) {
 
 }  // namespace
 
-proto::Job ControlMethods::describe_job(const JobEntry& job) const {
+proto::Job JobMethods::describe_job(const JobEntry& job) const {
   const jobs::JobState& state = job.life.state();
   proto::Job shown;
   describe_program(job, shown);
@@ -83,24 +93,12 @@ proto::Job ControlMethods::describe_job(const JobEntry& job) const {
   return shown;
 }
 
-Meant ControlMethods::meant(const Caller& caller, const char* what,
-                            const std::optional<std::string>& name,
-                            const std::optional<std::string>& user) const {
-  return {what,
-          name.value_or(""),
-          user,
-          caller.uid,
-          parts_.views.user_name(caller.uid),
-          parts_.views.is_administrator(caller.uid),
-          [&users = parts_.users](const std::string& who) { return users.may_exist(who); }};
+Result<const JobEntry*> JobMethods::own_job(const Caller& caller, const std::string& name,
+                                            const std::optional<std::string>& user) const {
+  return find_meant(parts_.jobs->entries(), meant_by(parts_, caller, "job", name, user));
 }
 
-Result<const JobEntry*> ControlMethods::own_job(const Caller& caller, const std::string& name,
-                                                const std::optional<std::string>& user) const {
-  return find_meant(parts_.jobs->entries(), meant(caller, "job", name, user));
-}
-
-Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {
+Outcome JobMethods::on(const Caller& caller, const proto::AddJob& call) {
   auto spec = job_spec_of(call);
   if (!spec) return refused(spec.error());
   const auto added = parts_.jobs->add(caller.uid, std::move(*spec));
@@ -108,20 +106,21 @@ Outcome ControlMethods::on(const Caller& caller, const proto::AddJob& call) {
   return replied<proto::AddJob>({describe_job(**added)});
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ListJobs& call) {
+Outcome JobMethods::on(const Caller& caller, const proto::ListJobs& call) {
   proto::ListJobs::Reply reply;
-  const auto listed = for_all_meant(
-      parts_.jobs->entries(), meant(caller, "job", call.name, call.user), [&](const JobEntry& job) {
-        // But for the store it is gone.
-        if (job.is_removed() && !parts_.jobs->is_on(job)) return false;
-        reply.jobs.push_back(describe_job(job));
-        return true;
-      });
+  const auto listed =
+      for_all_meant(parts_.jobs->entries(), meant_by(parts_, caller, "job", call.name, call.user),
+                    [&](const JobEntry& job) {
+                      // But for the store it is gone.
+                      if (job.is_removed() && !parts_.jobs->is_on(job)) return false;
+                      reply.jobs.push_back(describe_job(job));
+                      return true;
+                    });
   if (!listed) return refused(listed.error());
   return replied<proto::ListJobs>(reply);
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ControlJob& call) {
+Outcome JobMethods::on(const Caller& caller, const proto::ControlJob& call) {
   const auto job = own_job(caller, call.name, call.user);
   if (!job) return refused(job.error());
   Jobs::What what = Jobs::What::kStart;
@@ -139,7 +138,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ControlJob& call) 
   return replied<proto::ControlJob>({});
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
+Outcome JobMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
   const auto job = own_job(caller, call.name, call.user);
   if (!job) return refused(job.error());
   if ((*job)->spec.output == jobs::Output::kJournal) {

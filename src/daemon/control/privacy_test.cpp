@@ -24,6 +24,7 @@ constexpr uid_t kAlice = 1000, kBob = 1001, kRoot = 0;
 class PrivacyTest : public FakeWorldTest,
                     public Owners,
                     public LeaseEnforcement,
+                    public NoticeListener,
                     public DaemonSelf,
                     public Reloading {
  protected:
@@ -61,12 +62,14 @@ class PrivacyTest : public FakeWorldTest,
                 .enforcement = *this,
                 .samples = world.samples,
                 .groups = world.users,
+                .notices = *this,
                 .wall_clock = [this] { return wall(); }}),
         views({.config = config,
                .processes = processes,
                .gpus = gpus,
                .leases = leases,
                .queue = queue,
+               .availability = world.availability,
                .grants = grants,
                .tenants = tenants,
                .attribution = attribution,
@@ -78,6 +81,7 @@ class PrivacyTest : public FakeWorldTest,
                .wall_clock = [this] { return wall(); }}),
         methods({.leases = leases,
                  .queue = queue,
+                 .availability = world.availability,
                  .gpus = gpus,
                  .views = views,
                  .tenant_socket = "",
@@ -103,11 +107,17 @@ class PrivacyTest : public FakeWorldTest,
   ~PrivacyTest() override { log::set_sink({}); }
 
   void tell_owner(LeaseId, const std::string&) override {}
+  void on_notice(const Notice& notice) override { notices[notice.to] += notice.text + "\n"; }
   void release(LeaseId, const std::string&) override {}
   void on_over_limit(LeaseId, const std::string&) override {}
   std::vector<proto::Check> doctor(uid_t) override { return {}; }
   proto::Health::Reply health() const override { return {}; }
-  Result<void> reload() override { return {}; }
+  Result<proto::Reload::Reply> reload() override { return proto::Reload::Reply(); }
+  proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) override {
+    proto::ShowConfig::Reply reply;
+    reply.file = fmt::format("{} {}", viewer, everything ? "sees everything" : "sees their own");
+    return reply;
+  }
 
   WallTime wall() const {
     return WallTime(1000h) +
@@ -184,6 +194,7 @@ class PrivacyTest : public FakeWorldTest,
   LeaseManager& leases = world.leases;
   Queue& queue = world.queue;
   DriverState driver;
+  std::map<uid_t, std::string> notices;
   Attribution attribution;
   AutomaticLeases automatic;
   TurnKeeper turns;
@@ -236,6 +247,12 @@ TEST_F(PrivacyTest, TheOwnerAndAdministratorsSeeAllOfIt) {
     }
     EXPECT_THAT(answers[3], HasSubstr("secret-note"));
   }
+}
+
+TEST_F(PrivacyTest, ANoticeOfAFindingIsForItsUserAloneAndNamesNoCommand) {
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices[kAlice], HasSubstr("your process 77123 uses GPU 0 without a lease"));
+  EXPECT_THAT(notices[kAlice], Not(HasSubstr("secret")));
 }
 
 TEST_F(PrivacyTest, ASiteMayOpenIt) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "daemon/control/call_parts.h"
 #include "daemon/control/calls.h"
 #include "daemon/supervised/supervisor.h"
 #include "jobs/job.h"
@@ -18,6 +19,10 @@ namespace gpurota::daemon {
 // as restart_of().
 Result<jobs::Output> output_of(const std::optional<std::string>& word);
 Result<jobs::RestartPolicy> restart_of(const std::string& word);
+
+// Whose jobs or fillers (`what`) of this name, or all, a call is about. Defined there too.
+Meant meant_by(const CallParts& parts, const Caller& caller, const char* what,
+               const std::optional<std::string>& name, const std::optional<std::string>& user);
 
 // `Call`: AddJob or AddFiller.
 template <class Call>

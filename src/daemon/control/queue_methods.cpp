@@ -1,6 +1,7 @@
-// The calls about waiting, and about GPUs out of service: another part of control_methods.cpp.
+#include "daemon/control/queue_methods.h"
+
 #include "daemon/control/calls.h"
-#include "daemon/control/control_methods.h"
+#include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
@@ -17,40 +18,47 @@ std::string refusal_json(const lease::Refusal& refusal) {
                                : proto::wire_error(error));
 }
 
+Error no_such_request(RequestId id) {
+  return {
+      Code::kNotFound, 0,
+      fmt::format("there is no request {}: it may have been served or cancelled", to_string(id))};
+}
+
 }  // namespace
 
-std::string ControlMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
+std::string QueueMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
   proto::Enqueue::Reply reply;
   reply.lease = parts_.views.lease(lease, caller.uid);
-  reply.environment = environment_of(lease);
+  reply.environment = leases_.environment_of(lease);
   if (!lease.lease.exclusive()) reply.preload = parts_.preload;
   return proto::reply_json<proto::Enqueue>(reply);
 }
 
-std::string ControlMethods::waits(const Caller& caller, const QueueEntry& entry) const {
+std::string QueueMethods::waits(const Caller& caller, const QueueEntry& entry) const {
   proto::Enqueue::Reply reply;
   reply.request = parts_.views.request(entry, caller.uid);
   return proto::reply_json<proto::Enqueue>(reply, true);
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Acquire& call) {
+Outcome QueueMethods::on(const Caller& caller, const proto::Acquire& call) {
   // Like no other, of this daemon or of an earlier one.
   std::string ticket = fmt::format("acquire-{}-{}-{}", caller.process.pid,
                                    parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);
   return ask(caller, call.request, std::move(ticket), Waiting::kForFillersOnly);
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Enqueue& call) {
+Outcome QueueMethods::on(const Caller& caller, const proto::Enqueue& call) {
   return ask(caller, call.request, call.ticket, Waiting::kInTheQueue);
 }
 
-Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wanted,
-                            std::string ticket, Waiting waiting) {
+Outcome QueueMethods::ask(const Caller& caller, const proto::LeaseRequest& wanted,
+                          std::string ticket, Waiting waiting) {
   if (const auto error = parts_.driver.error) {
-    return refused_to(caller, refused(*error), error->message);
+    return leases_.refused_to(caller, refused(*error), error->message);
   }
-  auto request = request_of(caller, wanted);
-  if (!request) return refused_to(caller, refused(request.error()), request.error().message);
+  auto request = leases_.request_of(caller, wanted);
+  if (!request)
+    return leases_.refused_to(caller, refused(request.error()), request.error().message);
   request->ticket = std::move(ticket);
   request->at_once = waiting == Waiting::kForFillersOnly;
   const auto place = parts_.queue.enqueue(*request);
@@ -67,7 +75,7 @@ Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wan
   Outcome outcome;
   if (!place) {
     outcome.answer = refusal_json(place.error());
-    return refused_to(caller, std::move(outcome), place.error().error.message);
+    return leases_.refused_to(caller, std::move(outcome), place.error().error.message);
   }
   // Who waits for fillers only is told when they have gone.
   if (!request->at_once) outcome.answer = waits(caller, *place->entry);
@@ -75,13 +83,13 @@ Outcome ControlMethods::ask(const Caller& caller, const proto::LeaseRequest& wan
   return outcome;
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call) {
+Outcome QueueMethods::on(const Caller& caller, const proto::CheckRequest& call) {
   const Caller owner{caller.process, call.uid.value_or(caller.uid)};
   if (owner.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, "only administrators can query other users' limits"});
   }
   if (parts_.driver.error) return replied<proto::CheckRequest>({});
-  const auto request = request_of(owner, call.request);
+  const auto request = leases_.request_of(owner, call.request);
   if (!request) return refused(request.error());
   const auto allowed = parts_.allowances.check_ever(*request, parts_.queue.held_by(request->uid));
   if (!allowed) return refused(allowed.error());
@@ -89,17 +97,66 @@ Outcome ControlMethods::on(const Caller& caller, const proto::CheckRequest& call
   return never ? refused(never->error) : replied<proto::CheckRequest>({});
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::GetEnvironment& call) {
-  const auto entry = own_lease(caller, call.lease_id);
-  if (!entry) return refused(entry.error());
-  proto::GetEnvironment::Reply reply;
-  reply.lease = parts_.views.lease(**entry, caller.uid);
-  reply.environment = environment_of(**entry);
-  if (!(*entry)->lease.exclusive()) reply.preload = parts_.preload;
-  return replied<proto::GetEnvironment>(reply);
+Result<std::vector<lease::WayOut>> QueueMethods::ways_out(
+    const Caller& caller, const proto::FindAlternatives& call) const {
+  if (call.request_id.has_value() == call.request.has_value()) {
+    return fail(Code::kInvalid, "name a request that waits, or describe one");
+  }
+  if (call.request) {
+    GPUROTA_ASSIGN_OR_RETURN(const AcquireRequest request,
+                             leases_.request_of(caller, *call.request));
+    if (const auto never = lease::impossible(request.placement, parts_.rooms.list())) {
+      return tl::unexpected(never->error);
+    }
+    return parts_.availability.ways_out(request);
+  }
+  const QueueEntry* const entry = parts_.queue.find(*call.request_id);
+  if (!entry) return tl::unexpected(no_such_request(*call.request_id));
+  if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return fail(Code::kDenied, to_string(entry->id) + " is somebody else's request");
+  }
+  return parts_.availability.ways_out(*entry);
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ListRequests&) {
+proto::Alternative QueueMethods::alternative(const lease::WayOut& way) const {
+  using Kind = lease::WayOut::Kind;
+  proto::Alternative shown;
+  switch (way.kind) {
+    case Kind::kTime:
+      shown.change = proto::AlternativeChange::kSeconds;
+      shown.seconds = way.lasts.count();
+      break;
+    case Kind::kOtherGpus:
+      shown.change = proto::AlternativeChange::kAnyGpu;
+      break;
+    case Kind::kMemory:
+      shown.change = proto::AlternativeChange::kMemory;
+      shown.memory_bytes = way.memory;
+      break;
+    case Kind::kSwap:
+      shown.change = proto::AlternativeChange::kSwap;
+      break;
+    case Kind::kCount:
+      shown.change = proto::AlternativeChange::kGpus;
+      shown.gpus = way.count;
+      break;
+  }
+  for (const GpuUuid& gpu : way.gpus) shown.labels.push_back(parts_.gpus.name_of(gpu));
+  return shown;
+}
+
+Outcome QueueMethods::on(const Caller& caller, const proto::FindAlternatives& call) {
+  const auto ways = ways_out(caller, call);
+  if (!ways) return refused(ways.error());
+  proto::FindAlternatives::Reply reply;
+  for (const lease::WayOut& way : *ways) {
+    reply.alternatives.push_back(alternative(way));
+    reply.alternatives.back().request_id = call.request_id;
+  }
+  return replied<proto::FindAlternatives>(reply);
+}
+
+Outcome QueueMethods::on(const Caller& caller, const proto::ListRequests&) {
   proto::ListRequests::Reply reply;
   for (const QueueEntry& entry : parts_.queue.entries()) {
     reply.requests.push_back(parts_.views.request(entry, caller.uid));
@@ -107,25 +164,25 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListRequests&) {
   return replied<proto::ListRequests>(reply);
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Cancel& call) {
+Outcome QueueMethods::on(const Caller& caller, const proto::Cancel& call) {
   const QueueEntry* entry = parts_.queue.find(call.request_id);
   if (!entry) {
-    return refused({Code::kNotFound, 0,
-                    fmt::format("there is no request {}: it may have been served or cancelled",
-                                to_string(call.request_id))});
+    return refused(no_such_request(call.request_id));
   }
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});
   }
-  const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid);
+  const Author by{caller.uid, call.reason.value_or("")};
+  const bool own = entry->asked.uid == caller.uid;
+  const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid) +
+                          (own ? "" : " (administrator)") + said_text(by.reason);
   if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.id, why);
-  parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why});
+  parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why}, by);
   return replied<proto::Cancel>({});
 }
 
-Result<void> ControlMethods::set_draining(const Caller& caller,
-                                          const std::vector<std::string>& names, bool draining,
-                                          const std::string& reason) {
+Result<void> QueueMethods::set_draining(const Caller& caller, const std::vector<std::string>& names,
+                                        bool draining, const std::string& reason) {
   if (names.empty()) return fail(Code::kInvalid, "no GPU is named");
   std::vector<GpuUuid> gpus;
   for (const std::string& name : names) {
@@ -148,12 +205,12 @@ Result<void> ControlMethods::set_draining(const Caller& caller,
   return {};
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Drain& call) {
+Outcome QueueMethods::on(const Caller& caller, const proto::Drain& call) {
   const auto set = set_draining(caller, call.gpu_ids, true, call.reason.value_or(""));
   return set ? replied<proto::Drain>({}) : refused(set.error());
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::Undrain& call) {
+Outcome QueueMethods::on(const Caller& caller, const proto::Undrain& call) {
   const auto set = set_draining(caller, call.gpu_ids, false, "");
   return set ? replied<proto::Undrain>({}) : refused(set.error());
 }

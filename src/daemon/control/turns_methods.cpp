@@ -1,7 +1,7 @@
-// The calls about turns, and about what administrators set of a GPU: another part of
-// control_methods.cpp and views.cpp.
+// With the views of turns: another part of views.cpp.
+#include "daemon/control/turns_methods.h"
+
 #include "daemon/control/calls.h"
-#include "daemon/control/control_methods.h"
 #include "daemon/gpus/gpu_settings.h"
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/tenants/turn_keeper.h"
@@ -106,7 +106,7 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
   return shown;
 }
 
-Result<std::vector<GpuUuid>> ControlMethods::select(const std::vector<std::string>& names) const {
+Result<std::vector<GpuUuid>> TurnsMethods::select(const std::vector<std::string>& names) const {
   std::vector<GpuUuid> gpus;
   for (const std::string& name : names) {
     GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, parts_.gpus.infos()));
@@ -115,7 +115,7 @@ Result<std::vector<GpuUuid>> ControlMethods::select(const std::vector<std::strin
   return gpus;
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::ListTurns& call) {
+Outcome TurnsMethods::on(const Caller& caller, const proto::ListTurns& call) {
   const auto chosen = select(call.gpu_ids.value_or(std::vector<std::string>()));
   if (!chosen) return refused(chosen.error());
   proto::ListTurns::Reply reply;
@@ -129,7 +129,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListTurns& call) {
   return replied<proto::ListTurns>(reply);
 }
 
-Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus& call) {
+Result<void> TurnsMethods::set_gpus(const Caller& caller, const proto::SetGpus& call) {
   if (call.gpu_ids.empty()) return fail(Code::kInvalid, "no GPU is named");
   if (!call.capacity && !call.quantum && !call.turns && !call.reset.value_or(false)) {
     return fail(Code::kInvalid, "nothing to set: give capacity, quantum, turns or reset");
@@ -184,7 +184,7 @@ Result<void> ControlMethods::set_gpus(const Caller& caller, const proto::SetGpus
   return {};
 }
 
-Outcome ControlMethods::on(const Caller& caller, const proto::SetGpus& call) {
+Outcome TurnsMethods::on(const Caller& caller, const proto::SetGpus& call) {
   const auto set = set_gpus(caller, call);
   if (!set) return refused(set.error());
   return replied<proto::SetGpus>({});

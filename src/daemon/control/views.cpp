@@ -183,6 +183,10 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   request.memory = placement.memory;
   request.swap = placement.swap;
   if (placement.oversize) request.oversize = true;
+  const GpuWishes& wishes = placement.wishes;
+  if (!wishes.type.empty()) request.gpu_type = wishes.type;
+  if (!wishes.min_memory.is_zero()) request.min_memory_bytes = wishes.min_memory;
+  if (wishes.min_cc != 0) request.min_cc = wishes.min_cc;
   if (entry.asked.lasts) {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }
@@ -284,7 +288,12 @@ proto::Event Views::event(const ports::StoredEvent& stored, uid_t viewer) const 
 
 proto::Status::Reply Views::status(uid_t viewer) const {
   proto::Status::Reply reply;
-  for (const GpuEntry& entry : parts_.gpus.entries()) reply.gpus.push_back(gpu(entry));
+  const std::vector<lease::Available> available = parts_.availability.available();
+  for (const GpuEntry& entry : parts_.gpus.entries()) {
+    proto::Gpu& shown = reply.gpus.emplace_back(gpu(entry));
+    shown.available_bytes = available[reply.gpus.size() - 1].slice;
+    shown.swap_available_bytes = available[reply.gpus.size() - 1].turns;
+  }
   for (const auto& [id, entry] : parts_.leases.entries()) {
     reply.leases.push_back(lease(entry, viewer));
   }

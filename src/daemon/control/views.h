@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/attribution.h"
+#include "daemon/leases/availability.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/tenants/tenant_server.h"
@@ -32,6 +33,7 @@ class Views {
     const GpuTable& gpus;
     const LeaseManager& leases;
     const Queue& queue;
+    const Availability& availability;
     const lease::GrantBook& grants;
     const TenantServer& tenants;
     Attribution& attribution;

@@ -22,6 +22,7 @@ constexpr auto kOperations = std::to_array<Pair>({{"Enqueue", "a request for GPU
                                                   {"Undrain", "putting a GPU back into service"},
                                                   {"SetGpus", "changing a GPU's settings"},
                                                   {"Reload", "reading the configuration again"},
+                                                  {"TestNotice", "a test notice"},
                                                   {"AddJob", "adding a job"},
                                                   {"UpdateJob", "changing a job"},
                                                   {"ControlJob", "an action on a job"},

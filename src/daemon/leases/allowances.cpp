@@ -24,6 +24,23 @@ lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
   return held;
 }
 
+int Allowances::leases_of(uid_t uid) const {
+  const bool fillers = parts_.config.filler.count_against_limits;
+  const auto& entries = parts_.leases.entries();
+  return static_cast<int>(std::count_if(entries.begin(), entries.end(), [&](const auto& e) {
+    return e.second.lease.uid == uid && (fillers || e.second.lease.kind != LeaseKind::kFiller);
+  }));
+}
+
+Allowances::Standing Allowances::standing_of(uid_t uid, const lease::Holding& waiting) const {
+  Standing standing;
+  standing.limits = parts_.users.limits_of(uid);
+  standing.origins = parts_.users.origins_of(uid);
+  standing.held = held_by(uid, standing.limits, waiting);
+  standing.leases = leases_of(uid) + standing.held.waiting;
+  return standing;
+}
+
 Result<void> Allowances::check(const AcquireRequest& request, bool waits,
                                const lease::Holding& waiting) const {
   const uid_t uid = request.uid;
@@ -32,10 +49,7 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits,
   if (request.kind == LeaseKind::kFiller && !fillers) return {};
   const UserLimits limits = parts_.users.limits_of(uid);
   const lease::Holding held = held_by(uid, limits, waiting);
-  const auto& entries = parts_.leases.entries();
-  const auto count = std::count_if(entries.begin(), entries.end(), [&](const auto& e) {
-    return e.second.lease.uid == uid && (fillers || e.second.lease.kind != LeaseKind::kFiller);
-  });
+  const int count = leases_of(uid);
   if (count + held.waiting >= parts_.config.max_leases_per_user) {
     return fail(Code::kLimit, fmt::format("you have {} leases and requests, the site allows no "
                                           "more: end one with gpurota release",

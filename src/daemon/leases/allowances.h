@@ -48,11 +48,21 @@ class Allowances {
                           const lease::Holding& waiting) const;
   // One more lease, or request: not too many in an hour.
   Result<void> count_new(const AcquireRequest& request) const;
+  // What a user may have, where that comes from, and what of it they have and wait for.
+  struct Standing {
+    UserLimits limits;
+    lease::LimitOrigins origins;
+    lease::Holding held;
+    int leases = 0;  // leases and requests together
+  };
+  Standing standing_of(uid_t uid, const lease::Holding& waiting) const;
   UserLimits limits_of(uid_t uid) const { return parts_.users.limits_of(uid); }
 
  private:
   lease::Holding held_by(uid_t uid, const UserLimits& limits, const lease::Holding& waiting) const;
   lease::Asking asking(const AcquireRequest& request) const;
+  // Fillers too if they count.
+  int leases_of(uid_t uid) const;
 
   Parts parts_;
 };

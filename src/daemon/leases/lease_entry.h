@@ -19,6 +19,12 @@ namespace gpurota::daemon {
 
 enum class EndCause { kFinished, kReleased, kLost, kExpired };
 
+// Who does something to a lease or a request, of their own or of somebody else, and why they say they do.
+struct Author {
+  uid_t uid = 0;
+  std::string reason{};  // foreign bytes; empty: they did not say
+};
+
 struct LeaseEntry {
   explicit LeaseEntry(ports::Processes& processes) : members(processes), covered(processes) {}
 
@@ -35,6 +41,8 @@ struct LeaseEntry {
   std::string ticket;             // of the request it was made for; empty: none waited for it
   std::optional<EndCause> cause;  // set while ending
   std::string reason;             // for people
+  // Of the change that listeners are told of; of what ends it, for good. Empty: nobody, but time or a rule of the site.
+  std::optional<Author> by;
   TimePoint kill_at{};
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;

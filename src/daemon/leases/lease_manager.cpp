@@ -14,6 +14,8 @@ namespace {
 // Between two looks at whether the processes of an ending lease are gone. Death itself comes by
 // pidfd; this only paces the rest.
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
+// And at least so many times as long as a look at it took.
+constexpr int kPauses = 10;
 // How long an ending lease waits for NVML to stop counting its memory before it is given up on: a
 // driver took 4.7 s when a forked child lived on (measured), so this is several times that.
 constexpr Duration kMemoryPatience = std::chrono::seconds(60);
@@ -257,7 +259,7 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
   return commands_.start(*entry, start);
 }
 
-Result<void> LeaseManager::change(Lease changed) {
+Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
   LeaseEntry* const entry = find_entry(changed.id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(changed.id) + " has ended");
   std::swap(entry->lease, changed);
@@ -267,7 +269,10 @@ Result<void> LeaseManager::change(Lease changed) {
   }
   parts_.grants.open(entry->lease);
   arm_expiry(*entry);
+  entry->by = std::move(by);
   tell(*entry, false);
+  // A listener may have ended it.
+  if (LeaseEntry* const still = find_entry(changed.id); still && !still->cause) still->by.reset();
   return {};
 }
 
@@ -277,7 +282,8 @@ void LeaseManager::abandon(LeaseId id) {
     end(id, EndCause::kLost, "the connection closed before its start");
 }
 
-void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
+void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
+                       std::optional<Author> by) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
   // Who asks again after its end could not be written asks for that.
@@ -286,6 +292,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason) {
   LeaseEntry& entry = it->second;
   entry.cause = cause;
   entry.reason = reason;
+  entry.by = std::move(by);
   entry.lease.state = LeaseState::kEnding;
   log::info("lease ends", {{"lease", to_string(id)},
                            {"uid", entry.lease.uid},
@@ -353,8 +360,11 @@ void LeaseManager::step_ending(LeaseId id) {
     }
     for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
   }
-  auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
-                                     [this, id] { step_ending(id); });
+  // Without cgroups each look is a walk of all processes, which on a busy machine takes long: others have most of the time.
+  const TimePoint after = parts_.loop.now();
+  TimePoint next = after + std::max(kEndingPace, kPauses * (after - now));
+  if (living && after < entry.kill_at) next = std::min(next, entry.kill_at);
+  auto timer = parts_.loop.add_timer(next, ports::Urgency::kSafety, [this, id] { step_ending(id); });
   if (timer) entry.timer = std::move(*timer);
 }
 

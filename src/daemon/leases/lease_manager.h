@@ -68,11 +68,12 @@ class LeaseManager final : private CommandHost {
   // One more command under a reservation; `caller` holds it.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
-  void end(LeaseId id, EndCause cause, const std::string& reason);
+  void end(LeaseId id, EndCause cause, const std::string& reason,
+           std::optional<Author> by = std::nullopt);
   // Whether the store knows that it ends; an error if not: who is killed before there is room leaves it to the next daemon.
   Result<void> heard_of_end(LeaseId id) const;
   // It is like this from now on: limits, note, end, turns, all allowed (lease_update.h).
-  Result<void> change(Lease changed);
+  Result<void> change(Lease changed, std::optional<Author> by = std::nullopt);
   // The connection that acquired it closed before start: nobody will start it.
   void abandon(LeaseId id);
 

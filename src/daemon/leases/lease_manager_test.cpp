@@ -126,6 +126,25 @@ TEST_F(LeaseManagerTest, WhatDoesNotEndIsKilledAfterTheGrace) {
   EXPECT_EQ(last_gone, id);
 }
 
+TEST_F(LeaseManagerTest, LooksThatTakeLongLeaveMostOfTheTimeToOthers) {
+  processes.set_cgroups_available(false);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli, .stubborn = true});
+  ASSERT_TRUE(manager->start(id, command, false));
+  Duration walking{};
+  processes.set_on_walk([&] {
+    walking += 100ms;
+    loop.pass(100ms);
+  });
+  const TimePoint begun = loop.now();
+  manager->end(id, EndCause::kReleased, "test");
+  loop.advance(config.grace + 300ms);
+  EXPECT_FALSE(processes.alive(command)) << "and it is killed in time";
+  EXPECT_GT(walking, 0ms);
+  EXPECT_LT(walking, (loop.now() - begun) / 4);
+}
+
 TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;

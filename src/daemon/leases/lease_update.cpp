@@ -98,7 +98,7 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
     const lease::Holding waiting = parts_.queue.held_by(entry->lease.uid);
     GPUROTA_TRY(parts_.allowances.check_more(entry->lease, changed, waiting));
   }
-  return parts_.leases.change(std::move(changed));
+  return parts_.leases.change(std::move(changed), request.by);
 }
 
 }  // namespace gpurota::daemon

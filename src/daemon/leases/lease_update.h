@@ -22,6 +22,7 @@ struct UpdateRequest {
   bool beyond_limits = false;  // an administrator gives more than the site allows the user
   std::optional<int> priority{};
   std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
+  std::optional<Author> by{};
 };
 
 class LeaseUpdates {

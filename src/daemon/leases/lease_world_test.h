@@ -3,6 +3,7 @@
 
 #include "daemon/gpus/samples.h"
 #include "daemon/leases/allowances.h"
+#include "daemon/leases/availability.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_members.h"
 #include "daemon/leases/lease_update.h"
@@ -35,6 +36,7 @@ struct LeaseWorld {
         allowances({leases, gpus, config, users, budgets, nullptr, wall}),
         rooms({leases, gpus, states, grants, processes, config, turns}),
         queue({loop, store, processes, leases, gpus, states, rooms, allowances, config, wall}),
+        availability({queue, rooms, allowances, config, wall}),
         updates({leases, queue, rooms, allowances, config, wall}) {}
 
   NoSamples samples;
@@ -47,6 +49,7 @@ struct LeaseWorld {
   Allowances allowances;
   GpuRooms rooms;
   Queue queue;
+  Availability availability;
   LeaseUpdates updates;
 };
 

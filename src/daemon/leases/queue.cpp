@@ -273,9 +273,10 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   return refuse({Code::kNoGpu, 0, "the request was dropped as soon as it was made"});
 }
 
-void Queue::leave(RequestId id, const Error& why) {
+void Queue::leave(RequestId id, const Error& why, std::optional<Author> by) {
   if (!find(id)) return;
-  const QueueEntry entry = take(id);
+  QueueEntry entry = take(id);
+  entry.cancelled_by = std::move(by);
   log::info("request leaves the queue",
             {{"request", to_string(id)}, {"uid", entry.asked.uid}, {"reason", why.message}});
   if (auto removed = parts_.store.remove_request(id); !removed) {
@@ -303,6 +304,7 @@ void Queue::settle() {
 void Queue::settle_now() {
   if (entries_.empty()) {
     held_.clear();
+    plans_.clear();
     return;
   }
   for (int round = 0; round < kMostRounds; ++round) {
@@ -427,6 +429,7 @@ void Queue::drop_impatient(const lease::QueueDecision& decision) {
 
 void Queue::remember(const lease::QueueDecision& decision) {
   held_ = decision.held;
+  plans_ = decision.plans;
   drop_impatient(decision);
   // By id: those who are told may leave.
   std::vector<RequestId> changed;

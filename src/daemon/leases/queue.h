@@ -13,6 +13,7 @@
 #include "daemon/leases/lease_manager.h"
 #include "lease/keeping.h"
 #include "lease/request_queue.h"
+#include "lease/room.h"
 
 #include <functional>
 #include <map>
@@ -30,7 +31,8 @@ struct QueueEntry {
   lease::Waiting waiting;  // as last decided
   lease::Reason reason;
   lease::Keeping keeping;
-  bool here = true;  // its client is connected; after a restart not yet
+  bool here = true;                      // its client is connected; after a restart not yet
+  std::optional<Author> cancelled_by{};  // set with its end
 };
 
 // Whom requests concern. Queue calls all of them in the order in which they were added.
@@ -85,7 +87,7 @@ class Queue final : public LeaseListener {
   bool make_way(const AcquireRequest& request);
 
   // Out of the queue: cancelled, its connection closed, its process gone.
-  void leave(RequestId id, const Error& why);
+  void leave(RequestId id, const Error& why, std::optional<Author> by = std::nullopt);
   // Something that the decision depends on has changed: decides soon, once for many changes.
   void poke();
   void settle();
@@ -93,6 +95,10 @@ class Queue final : public LeaseListener {
   const std::vector<QueueEntry>& entries() const { return entries_; }
   const QueueEntry* find(RequestId id) const;
   std::optional<RequestId> held_for(const GpuUuid& gpu) const;
+  // As last decided.
+  const lease::Plans& plans() const { return plans_; }
+  // As they are planned; with the newcomer, who is in the queue no more than that, at their end.
+  std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
   // What the user would have of it all.
   lease::Holding held_by(uid_t uid) const;
   // The first who will start on one of these GPUs.
@@ -113,8 +119,6 @@ class Queue final : public LeaseListener {
   std::string who_needs(LeaseId filler, const lease::QueueDecision& decision) const;
   void move_out(LeaseId filler, const std::string& why);
   void drop_impatient(const lease::QueueDecision& decision);
-  // With the newcomer, who is in the queue no more than that, at their end.
-  std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
   lease::QueueDecision decide(const std::vector<lease::Request>& requests) const;
   std::optional<Place> known(const AcquireRequest& request);
   tl::expected<Place, lease::Refusal> add(const AcquireRequest& request);
@@ -134,6 +138,7 @@ class Queue final : public LeaseListener {
   MovableFillers* fillers_ = nullptr;
   std::vector<QueueEntry> entries_;  // in the order they came
   std::map<GpuUuid, RequestId> held_;
+  lease::Plans plans_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr come_back_;  // after a restart
   ports::EventLoop::SourcePtr keep_timer_;

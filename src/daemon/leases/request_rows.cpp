@@ -23,6 +23,7 @@ ports::StoredRequest row_of(const QueueEntry& entry, const std::string& boot_id)
   row.boot_id = boot_id;
   row.swap = entry.asked.placement.swap;
   row.oversize = entry.asked.placement.oversize;
+  row.wishes = entry.asked.placement.wishes;
   row.priority = entry.asked.priority;
   row.quantum = entry.asked.quantum;
   return row;
@@ -39,6 +40,7 @@ AcquireRequest asked_of(const ports::StoredRequest& stored) {
   asked.placement.threshold = stored.threshold;
   asked.placement.swap = stored.swap;
   asked.placement.oversize = stored.oversize;
+  asked.placement.wishes = stored.wishes;
   asked.priority = stored.priority;
   asked.quantum = stored.quantum;
   if (stored.take_over) asked.placement.take_over = stored.uid;

@@ -2,7 +2,25 @@
 
 #include "base/log.h"
 
+#include <fmt/format.h>
+
 namespace gpurota::daemon {
+namespace {
+
+// "exit status 3", "over-limit: it holds …": why its last run ended, for its owner.
+std::string end_text(const jobs::JobState& state) {
+  if (state.history.empty()) return {};
+  const jobs::RunEnd& end = state.history.back();
+  std::string text = jobs::to_string(end.reason);
+  if (end.reason == jobs::EndReason::kExited) text = fmt::format("exit status {}", end.code);
+  if (end.reason == jobs::EndReason::kSignalled)
+    text = fmt::format("killed by signal {}", end.code);
+  if (end.detail.empty()) return text;
+  return end.reason == jobs::EndReason::kCannotStart ? end.detail : text + ": " + end.detail;
+}
+
+}  // namespace
+
 Jobs::Jobs(Parts parts)
     : parts_(std::move(parts)),
       supervisor_(parts_.supervisor, ports::ProgramKind::kJob, parts_.directory, *this) {}
@@ -214,7 +232,15 @@ void Jobs::arm(JobEntry& job) {
 
 void Jobs::settle(std::uint64_t id) {
   supervisor_.settle(entries_.at(id));
-  if (const auto it = entries_.find(id); it != entries_.end()) arm(it->second);
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  JobEntry& job = it->second;
+  arm(job);
+  const bool failed = job.life.state().phase == jobs::Phase::kFailed;
+  const bool told = std::exchange(job.failure_told, failed);
+  if (failed && !told && parts_.on_failed) {
+    parts_.on_failed(job.uid, job.spec.name, end_text(job.life.state()));
+  }
 }
 
 Result<void> Jobs::store(std::uint64_t id) {

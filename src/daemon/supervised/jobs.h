@@ -24,7 +24,8 @@ struct JobEntry : Supervised {
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
-  WallTime next_time{};  // of the timer
+  WallTime next_time{};       // of the timer
+  bool failure_told = false;  // that it has failed, and is not started again
 
   bool is_removed() const { return life.state().removed; }
 };
@@ -42,6 +43,8 @@ class Jobs final : Supervisor::Policy {
     std::function<WallTime()> wall_clock;
     std::function<Duration()> grace;
     std::string directory;  // of the jobs' files
+    // A job has failed and is not started again; empty: nobody hears of it.
+    std::function<void(uid_t owner, const std::string& job, const std::string& why)> on_failed = {};
   };
 
   explicit Jobs(Parts parts);

@@ -39,6 +39,7 @@ Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint
   const std::uint64_t id = job.id;
   count_log(job);
   job.adopted = true;
+  job.failure_told = job.life.state().phase == jobs::Phase::kFailed;
   // Of another boot nothing is left.
   if (stored.boot_id.empty() || stored.boot_id != parts_.processes.boot_id()) {
     rebooted.push_back(id);

@@ -31,15 +31,26 @@ Result<gid_t> Users::read_socket_group(ports::Accounts& accounts, const std::str
                                   "configuration");
 }
 
+std::vector<config::Problem> Users::read_unknown(ports::Accounts& accounts,
+                                                 const std::vector<config::NamedAccount>& named) {
+  return config::unknown_accounts(named, {[&](const config::NamedAccount& account) -> Result<void> {
+                                            if (account.is_group)
+                                              GPUROTA_TRY(accounts.read_gid(account.name));
+                                            if (!account.is_group)
+                                              GPUROTA_TRY(accounts.read_uid(account.name));
+                                            return {};
+                                          },
+                                          [&](bool groups) {
+                                            return groups ? accounts.read_group_names()
+                                                          : accounts.read_user_names();
+                                          }});
+}
+
 Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   Names names;
-  // The id, or a sentence about a name that nobody has.
+  // Of a name that nobody has nothing is kept; unknown_accounts() tells of it.
   const auto keep = [&](const auto& id, auto adopt) {
-    if (id) {
-      adopt(*id);
-    } else {
-      names.unknown.push_back(id.error().message);
-    }
+    if (id) adopt(*id);
   };
   names.rules.everyone = named.rules.everyone;
   for (const auto& [name, limits] : named.rules.users) {
@@ -60,18 +71,23 @@ Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   if (!named.socket_group.empty()) {
     names.socket_group = read_socket_group(accounts, named.socket_group);
   }
+  names.unknown = read_unknown(accounts, named.accounts);
   return names;
 }
 
 void Users::adopt(Names names) {
   names_ = std::move(names);
-  for (const std::string& problem : names_.unknown) {
-    log::warn("unknown user or group in the configuration; its settings are ignored",
-              {{"error", problem}});
-  }
+  for (const config::Problem& problem : names_.unknown) log::warn(to_string(problem));
 }
 
 bool Users::resolve(std::chrono::milliseconds patience) {
+  config::Loaded loaded;
+  loaded.config = config_;
+  return resolve(patience, config::named_accounts(loaded));
+}
+
+bool Users::resolve(std::chrono::milliseconds patience,
+                    std::vector<config::NamedAccount> accounts) {
   if (!accounts_) {
     names_ = {};
     names_.rules.everyone = config_.limits.everyone;
@@ -79,7 +95,8 @@ bool Users::resolve(std::chrono::milliseconds patience) {
   }
   const std::uint64_t question = ++asked_;
   waits_ = true;
-  const Named named{config_.limits, config_.admin_group, config_.automatic.users, config_.group};
+  const Named named{config_.limits, config_.admin_group, config_.automatic.users, config_.group,
+                    std::move(accounts)};
   const bool answered = worker_->run_and_wait(
       patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
       [this, question](Names names) {
@@ -178,6 +195,10 @@ bool Users::may_exist(const std::string& name) {
 
 UserLimits Users::limits_of(uid_t uid) const {
   return lease::limits_of(names_.rules, uid, groups_of(uid));
+}
+
+lease::LimitOrigins Users::origins_of(uid_t uid) const {
+  return lease::origins_of(names_.rules, uid, groups_of(uid));
 }
 
 }  // namespace gpurota::daemon

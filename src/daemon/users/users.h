@@ -8,8 +8,10 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "config/names.h"
 #include "core/time.h"
 #include "core/user_limits.h"
+#include "lease/allowance.h"
 #include "ports/accounts.h"
 #include "ports/event_loop.h"
 #include "sys/worker.h"
@@ -47,14 +49,20 @@ class Users final : public UserGroups {
   Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
         const config::Config& config, uid_t daemon_user, std::function<void()> on_late = {});
 
+  // Those of the named that `accounts` does not know.
+  static std::vector<config::Problem> read_unknown(ports::Accounts& accounts,
+                                                   const std::vector<config::NamedAccount>& named);
   // The group of the sockets (`group`). kInvalid says what to do about one that is not there.
   static Result<gid_t> read_socket_group(ports::Accounts& accounts, const std::string& name);
   // As resolve() found it; empty: the configuration names none.
   const std::optional<Result<gid_t>>& socket_group() const { return names_.socket_group; }
 
   // Looks up the names of the configuration, and waits so long for them. False: they come when they come, `on_late` is
-  // called then, and the old ones hold until then.
+  // called then, and the old ones hold until then. `named`: what is looked up for unknown(), with its places.
+  bool resolve(std::chrono::milliseconds patience, std::vector<config::NamedAccount> named);
   bool resolve(std::chrono::milliseconds patience);
+  // The names of the configuration that nobody has, as resolve() found them.
+  const std::vector<config::Problem>& unknown() const { return names_.unknown; }
 
   // A user has connected; `groups` are the supplementary ones the kernel told.
   void greet(uid_t uid, const std::vector<gid_t>& groups);
@@ -65,6 +73,7 @@ class Users final : public UserGroups {
   // such an answer.
   bool may_exist(const std::string& name);
   UserLimits limits_of(uid_t uid) const;
+  lease::LimitOrigins origins_of(uid_t uid) const;
   // The groups of automatic.users.
   const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
   // By name, the primary one first; for any user, connected or not. Nothing until the account database
@@ -78,7 +87,7 @@ class Users final : public UserGroups {
     std::optional<gid_t> administrators;
     std::set<gid_t> automatic;
     std::optional<Result<gid_t>> socket_group;
-    std::vector<std::string> unknown;  // a sentence for each name that nobody has
+    std::vector<config::Problem> unknown;
   };
   struct User {
     std::set<gid_t> groups;
@@ -94,6 +103,7 @@ class Users final : public UserGroups {
     std::string admin_group;
     std::vector<std::string> automatic;
     std::string socket_group;
+    std::vector<config::NamedAccount> accounts;
   };
   static Names look_up(ports::Accounts& accounts, const Named& named);
   void adopt(Names names);

@@ -43,6 +43,12 @@ bool ends_jobs(const watch::Finding& finding) {
                      [](const watch::SeenProcess& each) { return !each.tenant; });
 }
 
+// What somebody does on a GPU that is not theirs; the others are of a lease, and its owner's.
+bool is_done_to_others(const watch::Finding& finding) {
+  return finding.kind == watch::FindingKind::kForeignUse ||
+         finding.kind == watch::FindingKind::kUnreservedUse;
+}
+
 // For the owner.
 std::string pids_of(const watch::Finding& finding) {
   std::string text;
@@ -315,7 +321,7 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   // What ends a job must not be told after its end.
   const bool later = telling_ || (is_being_read(finding) && tell_soon());
   if (ends_jobs(finding) || !later) tell_begun();
-  if (finding.action >= watch::Action::kNotify) tell_those_concerned(finding, message);
+  tell_those_concerned(finding, message);
   if (finding.kind == watch::FindingKind::kNotLimited) ++times_not_limited_;
   if (ends_jobs(finding)) parts_.enforcement.on_over_limit(*finding.lease, message);
 }
@@ -351,19 +357,52 @@ void WatchKeeper::ended(const watch::Finding& finding) {
                            parts_.gpus.name_of(finding.gpu), user(finding.uid))));
 }
 
-// Those whose lease is concerned, and those on whose account it is if they have a lease anywhere.
+FoundUse WatchKeeper::found_use(const watch::Finding& finding) const {
+  FoundUse found{.kind = finding.kind, .gpu = "GPU " + parts_.gpus.name_of(finding.gpu)};
+  const LeaseEntry* const lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  found.lease = finding.lease;
+  if (lease) found.owner = user(lease->lease.uid);
+  found.user = user(finding.uid);
+  for (const watch::SeenProcess& process : finding.processes) found.pids.push_back(process.pid);
+  found.processes = finding.processes.size();
+  found.used = finding.used;
+  return found;
+}
+
+// On the terminals of their leases, where the site wants that; and by the channels of [notify], which it has chosen.
+void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::string& text) {
+  Notice notice{.kind = NoticeKind::kFinding, .to = user, .text = text};
+  notice.gpus.push_back(parts_.gpus.name_of(finding.gpu));
+  const LeaseEntry* const lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  if (lease && lease->lease.uid == user) notice.lease = finding.lease;
+  if (finding.uid && *finding.uid != user) notice.by = finding.uid;
+  parts_.notices.on_notice(notice);
+  if (finding.action < watch::Action::kNotify) return;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const bool concerned = finding.lease == id || finding.uid == user;
+    if (entry.lease.uid == user && concerned) parts_.owners.tell_owner(id, text);
+  }
+}
+
 void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std::string& message) {
+  FoundUse found = found_use(finding);
+  const LeaseEntry* const lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  const bool stopped = finding.action == watch::Action::kStop;
   std::string text = message;
-  if (finding.kind == watch::FindingKind::kNotLimited) text += pids_of(finding);
-  if (finding.action == watch::Action::kStop) {
+  if (is_done_to_others(finding)) {
+    if (!found.pids.empty()) text = culprit_text(found);
+  } else if (finding.kind == watch::FindingKind::kNotLimited) {
+    text += pids_of(finding);
+  }
+  if (stopped) {
     text += finding.kind == watch::FindingKind::kUnused ? "; it will be released unless it is used"
                                                         : "; it is being stopped";
   }
-  for (const auto& [id, entry] : parts_.leases.entries()) {
-    if (finding.lease == id || (finding.uid && entry.lease.uid == *finding.uid)) {
-      parts_.owners.tell_owner(id, text);
-    }
-  }
+  if (finding.uid) tell(finding, *finding.uid, text);
+  if (!lease || lease->lease.uid == finding.uid) return;
+  // What others run is theirs to show, unless the site shows it to everybody.
+  if (parts_.config.privacy != config::Privacy::kOpen) found.pids.clear();
+  tell(finding, lease->lease.uid, victim_text(found) + (stopped ? "; it is being stopped" : ""));
 }
 
 bool WatchKeeper::is_still_silent(const watch::Finding& finding,

@@ -13,6 +13,8 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/lease_members.h"
 #include "daemon/leases/owners.h"
+#include "daemon/notices/notice.h"
+#include "daemon/notices/notice_text.h"
 #include "daemon/tenants/tenant_server.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/library_reader.h"
@@ -53,6 +55,7 @@ class WatchKeeper final : public LeaseListener {
     LeaseEnforcement& enforcement;
     Samples& samples;
     UserGroups& groups;
+    NoticeListener& notices;
     Libraries* libraries = nullptr;  // null: nobody reads them
     std::function<WallTime()> wall_clock;
   };
@@ -101,7 +104,10 @@ class WatchKeeper final : public LeaseListener {
   void stop(const watch::Step& step);
   bool is_still_silent(const watch::Finding& finding, const watch::SeenProcess& process);
   bool may_stop(const watch::Finding& finding, const watch::SeenProcess& process);
+  // Sentences of their own for those whom it concerns; else `message` is for its user.
   void tell_those_concerned(const watch::Finding& finding, const std::string& message);
+  FoundUse found_use(const watch::Finding& finding) const;
+  void tell(const watch::Finding& finding, uid_t user, const std::string& text);
   Recorder::Event event_of(const watch::Finding& finding, proto::EventType type,
                            std::string message) const;
   std::string user(std::optional<uid_t> uid) const;

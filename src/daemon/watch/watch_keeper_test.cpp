@@ -5,6 +5,7 @@
 #include "daemon/leases/lease_world_test.h"
 #include "testing/memory_store.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +26,7 @@ class WatchKeeperTest : public FakeWorldTest,
                         public TenantLeases,
                         public Owners,
                         public LeaseEnforcement,
+                        public NoticeListener,
                         public UserGroups,
                         public Libraries {
  protected:
@@ -53,6 +55,7 @@ class WatchKeeperTest : public FakeWorldTest,
             .enforcement = *this,
             .samples = world.samples,
             .groups = *this,
+            .notices = *this,
             .libraries = this,
             .wall_clock = [] { return WallTime(1h); }};
   }
@@ -61,6 +64,7 @@ class WatchKeeperTest : public FakeWorldTest,
     return tenant == tenants.end() ? std::nullopt : std::optional(tenant->second);
   }
   void tell_owner(LeaseId lease, const std::string& text) override { notices[lease] += text; }
+  void on_notice(const Notice& notice) override { sent[notice.to].push_back(notice); }
   void release(LeaseId lease, const std::string&) override { released.push_back(lease); }
   void on_over_limit(LeaseId lease, const std::string&) override { jobs_ended.push_back(lease); }
   std::optional<std::vector<std::string>> group_names(uid_t uid) override { return groups[uid]; }
@@ -105,7 +109,8 @@ class WatchKeeperTest : public FakeWorldTest,
   Attribution attribution;
   WatchKeeper keeper;
   GpuSample sample;
-  std::map<LeaseId, std::string> notices;
+  std::map<LeaseId, std::string> notices;     // on terminals
+  std::map<uid_t, std::vector<Notice>> sent;  // for the channels
   std::vector<LeaseId> released;
   std::vector<LeaseId> jobs_ended;
   std::map<pid_t, LeaseId> tenants;
@@ -264,8 +269,46 @@ TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   use(processes.spawn({.uid = 1001, .command = {"secret"}}), gib(1));
   look();
-  EXPECT_THAT(notices[id], HasSubstr("in use by 1 process of bob"));
+  EXPECT_EQ(notices[id], "bob\uFFFD[31m uses GPU 0, which is yours (L1): 1 GiB");
   EXPECT_THAT(notices[id], Not(HasSubstr("secret")));
+}
+
+TEST_F(WatchKeeperTest, TheOneWhoUsesAGpuOfAnotherIsToldWhichProcessesTheirsAre) {
+  config.watch.foreign_use = config::WatchAction::kNotify;
+  lease_of(1000, std::nullopt, {"train"});
+  const pid_t pid = processes.spawn({.uid = 1001, .command = {"secret"}});
+  use(pid, gib(1));
+  look();
+  ASSERT_EQ(sent[1001].size(), 1u);
+  EXPECT_EQ(sent[1001][0].text,
+            fmt::format("your process {} uses GPU 0, which alice has (L1): please stop it", pid));
+  EXPECT_EQ(sent[1001][0].lease, std::nullopt) << "it is not theirs";
+}
+
+TEST_F(WatchKeeperTest, TheOneWhoseGpuIsUsedIsToldTheProcessOnlyWhereTheSiteShowsIt) {
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  const pid_t pid = processes.spawn({.uid = 1001, .command = {"secret"}});
+  use(pid, gib(1));
+  look();
+  ASSERT_EQ(sent[1000].size(), 1u);
+  EXPECT_THAT(sent[1000][0].text, Not(HasSubstr(std::to_string(pid))));
+  EXPECT_EQ(sent[1000][0].lease, id);
+  EXPECT_EQ(sent[1000][0].by, 1001u);
+  config.privacy = config::Privacy::kOpen;
+  const pid_t other = processes.spawn({.uid = 1002, .command = {"secret"}});
+  use(other, gib(1));
+  look();
+  ASSERT_EQ(sent[1000].size(), 2u);
+  EXPECT_THAT(sent[1000][1].text, HasSubstr(fmt::format("process {}", other)));
+}
+
+TEST_F(WatchKeeperTest, WhatIsOnlyReportedIsANoticeForTheChannelsAndNoLineOnATerminal) {
+  const LeaseId id = lease_of(1000, std::nullopt, {"train"});
+  use(processes.spawn({.uid = 1001}), gib(1));
+  look();
+  EXPECT_EQ(sent[1000].size(), 1u);
+  EXPECT_EQ(sent[1001].size(), 1u);
+  EXPECT_EQ(notices[id], "");
 }
 
 class NotLimitedTest : public WatchKeeperTest {

@@ -1,0 +1,76 @@
+// What the calls of the control protocol work on; each group of them (*_methods.h) takes what it needs. State thread only.
+#pragma once
+
+#include "daemon/control/control_server.h"
+#include "daemon/control/shared_answers.h"
+#include "daemon/control/views.h"
+#include "daemon/gpus/driver_state.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_update.h"
+#include "daemon/leases/queue.h"
+#include "proto/methods.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class Courier;
+class Fillers;
+class Jobs;
+class TurnKeeper;
+
+// What the daemon as a whole answers.
+class DaemonSelf {
+ public:
+  virtual ~DaemonSelf() = default;
+  virtual std::vector<proto::Check> doctor(uid_t viewer) = 0;
+  virtual proto::Health::Reply health() const = 0;
+};
+
+// Reads the configuration again, and shows it.
+class Reloading {
+ public:
+  virtual ~Reloading() = default;
+  // kInvalid has all mistakes, a line each.
+  virtual Result<proto::Reload::Reply> reload() = 0;
+  // To a viewer who does not see everything, what names other users is left out, and counted.
+  virtual proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) = 0;
+};
+
+// All outlive whoever has them.
+struct CallParts {
+  LeaseManager& leases;
+  Queue& queue;
+  const Availability& availability;
+  GpuTable& gpus;
+  const Views& views;
+  std::string tenant_socket;
+  std::string preload;  // libgpurota.so; empty: not installed
+  std::string config_file{};
+  const DriverState& driver;
+  DaemonSelf& self;
+  Reloading& reloading;
+  Samples& samples;  // the caller will ask again
+  Recorder& recorder;
+  GpuStates& states;
+  const GpuRooms& rooms;
+  const Allowances& allowances;
+  const LeaseUpdates& updates;
+  Users& users;
+  const lease::GrantBook& grants;
+  std::function<WallTime()> wall_clock;
+  Jobs* jobs = nullptr;
+  ports::Processes* processes = nullptr;
+  Fillers* fillers = nullptr;
+  SharedAnswers* answers =
+      nullptr;  // empty: each answer is made anew; with `processes` and `turns`
+  TurnKeeper* turns = nullptr;
+  const config::Config* config = nullptr;
+  Courier* courier = nullptr;
+  EventListener* streams = nullptr;  // hears when one of them has an answer; with `courier`
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,32 @@
+// The calls about fillers. A user sees and changes their own; administrators see all, and say whose they mean. State
+// thread only.
+#pragma once
+
+#include "daemon/control/call_parts.h"
+
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+struct FillerEntry;
+
+class FillerMethods {
+ public:
+  explicit FillerMethods(const CallParts& parts) : parts_(parts) {}
+
+  Outcome on(const Caller& caller, const proto::AddFiller&);
+  Outcome on(const Caller& caller, const proto::ListFillers&);
+  Outcome on(const Caller& caller, const proto::ControlFiller&);
+  Outcome on(const Caller& caller, const proto::ReadFillerLog&);
+
+ private:
+  proto::FillerPlace describe_place(const FillerEntry& filler, const GpuEntry& gpu) const;
+  proto::Filler describe_filler(const FillerEntry& filler) const;
+  Result<const FillerEntry*> own_filler(const Caller& caller, const std::string& name,
+                                        const std::optional<std::string>& user) const;
+
+  const CallParts& parts_;
+};
+
+}  // namespace gpurota::daemon

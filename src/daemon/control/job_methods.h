@@ -1,0 +1,32 @@
+// The calls about jobs. A user sees and changes their own; administrators see all, and say whose they mean. State
+// thread only.
+#pragma once
+
+#include "daemon/control/call_parts.h"
+
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+struct JobEntry;
+
+class JobMethods {
+ public:
+  explicit JobMethods(const CallParts& parts) : parts_(parts) {}
+
+  Outcome on(const Caller& caller, const proto::AddJob&);
+  Outcome on(const Caller& caller, const proto::ListJobs&);
+  Outcome on(const Caller& caller, const proto::ControlJob&);
+  Outcome on(const Caller& caller, const proto::ReadJobLog&);
+
+  proto::Job describe_job(const JobEntry& job) const;
+  // kNotFound, or kDenied if it is somebody else's.
+  Result<const JobEntry*> own_job(const Caller& caller, const std::string& name,
+                                  const std::optional<std::string>& user) const;
+
+ private:
+  const CallParts& parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,49 @@
+// The calls about leases that there are, and what all calls ask of a lease and of a wish for one. State thread only.
+#pragma once
+
+#include "daemon/control/call_parts.h"
+#include "daemon/control/ended_leases.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class LeaseMethods final : public LeaseListener {
+ public:
+  explicit LeaseMethods(const CallParts& parts) : parts_(parts) {}
+
+  Outcome on(const Caller& caller, const proto::Start&);
+  Outcome on(const Caller& caller, const proto::Hold&);
+  Outcome on(const Caller& caller, const proto::Release&);
+  Outcome on(const Caller& caller, const proto::Update&);
+  Outcome on(const Caller& caller, const proto::GetEnvironment&);
+
+  // As CallHandler's.
+  std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
+  std::string notice(const Caller& caller, LeaseId lease, const std::string& message) const;
+  // Whoever asks after one that is gone from now on hears how it ended.
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+
+  // kNotFound if there is no such lease, kDenied if it is somebody else's.
+  Result<const LeaseEntry*> own_lease(const Caller& caller, LeaseId id) const;
+  Result<AcquireRequest> request_of(const Caller& caller, const proto::LeaseRequest& wanted) const;
+  // What a command under it finds in its environment.
+  std::vector<proto::Variable> environment_of(const LeaseEntry& entry) const;
+  // kLimit if what is asked for would be at the cost of somebody who waits.
+  Result<void> check_update(const Caller& caller, const LeaseEntry& entry,
+                            const proto::Update& call) const;
+  // What a refusal comes to, which the job is told whose run asked.
+  Outcome refused_to(const Caller& caller, Outcome outcome, const std::string& why);
+
+ private:
+  // What holders are told of their lease.
+  proto::Hold::Reply last_word(const Caller& caller, const LeaseEntry& entry, bool gone) const;
+  Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,
+                                             const proto::Release& call) const;
+
+  const CallParts& parts_;
+  EndedLeases ended_;
+};
+
+}  // namespace gpurota::daemon

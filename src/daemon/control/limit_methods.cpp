@@ -1,0 +1,93 @@
+#include "daemon/control/limit_methods.h"
+
+#include "daemon/control/calls.h"
+#include "proto/codec.h"
+
+#include <climits>
+
+namespace gpurota::daemon {
+namespace {
+
+using Name = proto::UserLimitName;
+using Value = std::optional<std::int64_t>;
+
+// No limit is a null.
+Value value_of(std::optional<int> limit) {
+  return !limit || *limit == UserLimits::kUnlimited ? Value() : Value(*limit);
+}
+Value value_of(std::optional<Bytes> limit) {
+  const bool none = !limit || limit->count() > static_cast<std::uint64_t>(INT64_MAX);
+  return none ? Value() : Value(static_cast<std::int64_t>(limit->count()));
+}
+Value value_of(std::optional<std::chrono::seconds> limit) {
+  return !limit || *limit == UserLimits::kUnlimitedTime ? Value() : Value(limit->count());
+}
+
+proto::LimitOrigin origin_of(lease::LimitOrigin::Rule rule) {
+  switch (rule) {
+    case lease::LimitOrigin::Rule::kDefault:
+      return proto::LimitOrigin::kDefault;
+    case lease::LimitOrigin::Rule::kEveryone:
+      return proto::LimitOrigin::kEveryone;
+    case lease::LimitOrigin::Rule::kGroup:
+      return proto::LimitOrigin::kGroup;
+    case lease::LimitOrigin::Rule::kUser:
+      return proto::LimitOrigin::kUser;
+  }
+  return proto::LimitOrigin::kUnknown;
+}
+
+proto::UserLimit shown(Name name, Value most, Value used, const lease::LimitOrigin& origin) {
+  proto::UserLimit limit;
+  limit.name = name;
+  limit.most = most;
+  limit.used = used;
+  limit.origin = origin_of(origin.rule);
+  if (origin.rule == lease::LimitOrigin::Rule::kGroup)
+    limit.group_id = static_cast<int>(origin.group);
+  return limit;
+}
+
+std::vector<proto::UserLimit> limits_of(const Allowances::Standing& standing,
+                                        std::int64_t most_leases) {
+  const UserLimits& limits = standing.limits;
+  const lease::LimitOrigins& from = standing.origins;
+  const lease::Holding& held = standing.held;
+  constexpr std::int64_t kSecondsPerHour = 3600;
+  Value hours = value_of(limits.hours);
+  if (hours) *hours *= kSecondsPerHour;
+  const auto time = held.gpu_time + held.promised;
+  proto::UserLimit leases;
+  leases.name = Name::kLeases;
+  leases.most = most_leases;
+  leases.used = standing.leases;
+  leases.origin = proto::LimitOrigin::kSite;
+  return {shown(Name::kGpus, value_of(limits.gpus), held.gpus, from.gpus),
+          shown(Name::kMemory, value_of(limits.memory), value_of(std::optional(held.memory)),
+                from.memory),
+          shown(Name::kHours, hours, time.count(), from.hours),
+          shown(Name::kDuration, value_of(limits.duration), {}, from.duration),
+          shown(Name::kWaiting, value_of(limits.waiting), held.waiting, from.waiting),
+          leases,
+          shown(Name::kPriority, value_of(limits.priority), {}, from.priority),
+          shown(Name::kWeight, value_of(limits.weight), {}, from.weight),
+          shown(Name::kPinned, value_of(limits.pinned), {}, from.pinned)};
+}
+
+}  // namespace
+
+Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
+  const uid_t uid = call.uid.value_or(caller.uid);
+  if (uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, "only administrators can query other users' limits"});
+  }
+  proto::GetLimits::Reply reply;
+  reply.uid = uid;
+  reply.user = parts_.views.user_name(uid);
+  reply.window_seconds = parts_.config->hours_window.count();
+  reply.limits = limits_of(parts_.allowances.standing_of(uid, parts_.queue.held_by(uid)),
+                           parts_.config->max_leases_per_user);
+  return replied<proto::GetLimits>(reply);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,18 @@
+// The call that tells users what they may have. State thread only.
+#pragma once
+
+#include "daemon/control/call_parts.h"
+
+namespace gpurota::daemon {
+
+class LimitMethods {
+ public:
+  explicit LimitMethods(const CallParts& parts) : parts_(parts) {}
+
+  Outcome on(const Caller& caller, const proto::GetLimits&);
+
+ private:
+  const CallParts& parts_;
+};
+
+}  // namespace gpurota::daemon

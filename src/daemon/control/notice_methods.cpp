@@ -1,0 +1,82 @@
+#include "daemon/control/notice_methods.h"
+
+#include "daemon/control/calls.h"
+#include "daemon/notices/courier.h"
+#include "proto/codec.h"
+
+#include <chrono>
+#include <deque>
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// What channels have said and nobody has read. They may say it when the stream has gone.
+struct Answers {
+  std::deque<proto::TestNotice::Reply> said;
+  std::size_t open = 0;  // channels that have not ended
+};
+
+class TestStream final : public AnswerStream {
+ public:
+  TestStream(Courier& courier, EventListener& streams, Notice notice)
+      : courier_(courier), streams_(streams), notice_(std::move(notice)) {}
+
+  std::optional<std::string> next() override {
+    if (!std::exchange(begun_, true)) begin();
+    if (answers_->said.empty()) return std::nullopt;
+    const proto::TestNotice::Reply reply = std::move(answers_->said.front());
+    answers_->said.pop_front();
+    return proto::reply_json<proto::TestNotice>(reply, !over());
+  }
+  bool over() const override { return begun_ && answers_->said.empty() && answers_->open == 0; }
+
+ private:
+  void begin() {
+    answers_->open = courier_.test(notice_, [answers = answers_, &streams = streams_](
+                                                Channel channel, const ports::ProgramEnd& end) {
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(end.took);
+      answers->said.push_back({.channel = to_string(channel),
+                               .sent = end.is_good(),
+                               .took_ms = took.count(),
+                               .detail = end_text(end)});
+      --answers->open;
+      streams.on_event();
+    });
+    // The configuration was read again in this very moment.
+    if (answers_->open == 0) {
+      answers_->said.push_back({.channel = "none", .detail = "no channel is named any more"});
+    }
+  }
+
+  Courier& courier_;
+  EventListener& streams_;
+  Notice notice_;
+  bool begun_ = false;
+  std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
+};
+
+}  // namespace
+
+Outcome NoticeMethods::on(const Caller& caller, const proto::TestNotice& call) {
+  const uid_t user = call.uid.value_or(caller.uid);
+  if (user != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, "only administrators may send a test to somebody else"});
+  }
+  if (!parts_.courier || !parts_.streams) {
+    return refused({Code::kUnavailable, 0, "this daemon notifies nobody"});
+  }
+  Notice notice{.kind = NoticeKind::kTest, .to = user};
+  notice.text = "this is a test: you would be told of your leases in this way";
+  notice.by = caller.uid;
+  if (const auto may = parts_.courier->check_test(notice); !may) return refused(may.error());
+  Outcome outcome = replied<proto::TestNotice>(
+      {.channel = "none",
+       .detail = "nothing is sent: a test has several answers, call it with `more`"});
+  // It is sent when the first of them is asked for.
+  outcome.stream =
+      std::make_shared<TestStream>(*parts_.courier, *parts_.streams, std::move(notice));
+  return outcome;
+}
+
+}  // namespace gpurota::daemon

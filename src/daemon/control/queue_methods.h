@@ -1,0 +1,44 @@
+// The calls about waiting, and about GPUs out of service. State thread only.
+#pragma once
+
+#include "daemon/control/lease_methods.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class QueueMethods {
+ public:
+  QueueMethods(const CallParts& parts, LeaseMethods& leases) : parts_(parts), leases_(leases) {}
+
+  Outcome on(const Caller& caller, const proto::Acquire&);
+  Outcome on(const Caller& caller, const proto::Enqueue&);
+  Outcome on(const Caller& caller, const proto::CheckRequest&);
+  Outcome on(const Caller& caller, const proto::FindAlternatives&);
+  Outcome on(const Caller& caller, const proto::ListRequests&);
+  Outcome on(const Caller& caller, const proto::Cancel&);
+  Outcome on(const Caller& caller, const proto::Drain&);
+  Outcome on(const Caller& caller, const proto::Undrain&);
+
+  // As CallHandler's.
+  std::string granted(const Caller& caller, const LeaseEntry& lease) const;
+  std::string waits(const Caller& caller, const QueueEntry& entry) const;
+
+ private:
+  enum class Waiting { kForFillersOnly, kInTheQueue };
+  // Acquire and Enqueue: the lease, or a place in the queue.
+  Outcome ask(const Caller& caller, const proto::LeaseRequest& wanted, std::string ticket,
+              Waiting waiting);
+  Result<std::vector<lease::WayOut>> ways_out(const Caller& caller,
+                                              const proto::FindAlternatives& call) const;
+  proto::Alternative alternative(const lease::WayOut& way) const;
+  Result<void> set_draining(const Caller& caller, const std::vector<std::string>& names,
+                            bool draining, const std::string& reason);
+
+  const CallParts& parts_;
+  LeaseMethods& leases_;
+  std::uint64_t last_acquire_ = 0;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,25 @@
+// The calls about turns, and about what administrators set of a GPU. State thread only.
+#pragma once
+
+#include "daemon/control/call_parts.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class TurnsMethods {
+ public:
+  explicit TurnsMethods(const CallParts& parts) : parts_(parts) {}
+
+  Outcome on(const Caller& caller, const proto::ListTurns&);
+  Outcome on(const Caller& caller, const proto::SetGpus&);
+
+ private:
+  Result<std::vector<GpuUuid>> select(const std::vector<std::string>& names) const;
+  Result<void> set_gpus(const Caller& caller, const proto::SetGpus& call);
+
+  const CallParts& parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,38 @@
+#include "daemon/leases/availability.h"
+
+namespace gpurota::daemon {
+
+std::vector<lease::Available> Availability::available() const {
+  return lease::available(parts_.rooms.list(), parts_.rooms.occupants(), parts_.queue.plans(),
+                          parts_.wall_clock());
+}
+
+std::vector<lease::WayOut> Availability::ways_out(const QueueEntry& entry) const {
+  const auto place = static_cast<std::size_t>(&entry - parts_.queue.entries().data());
+  return ways_out(parts_.queue.requests(), place, entry.asked);
+}
+
+std::vector<lease::WayOut> Availability::ways_out(const AcquireRequest& request) const {
+  return ways_out(parts_.queue.requests(&request), parts_.queue.entries().size(), request);
+}
+
+std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Request>& requests,
+                                                  std::size_t place,
+                                                  const AcquireRequest& asked) const {
+  const auto rooms = parts_.rooms.list();
+  const auto occupants = parts_.rooms.occupants();
+  const bool end_is_kept = asked.kind != LeaseKind::kReservation ||
+                           parts_.config.expired_reservation != config::Expired::kKeep;
+  auto ways = lease::ways_out({requests, rooms, occupants, parts_.rooms.topology()}, place,
+                              end_is_kept, parts_.wall_clock());
+  // What the user could not have anyway is no way out.
+  std::erase_if(ways, [&](const lease::WayOut& way) {
+    AcquireRequest changed = asked;
+    changed.placement = lease::changed(changed.placement, way);
+    if (way.kind == lease::WayOut::Kind::kTime) changed.lasts = way.lasts;
+    return !parts_.allowances.check_ever(changed, parts_.queue.held_by(asked.uid));
+  });
+  return ways;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,43 @@
+// What can be had now: of each GPU, and by a request that would have to wait. State thread only; changes nothing.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/leases/allowances.h"
+#include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/queue.h"
+#include "lease/room.h"
+#include "lease/ways_out.h"
+
+#include <functional>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class Availability {
+ public:
+  // All outlive it.
+  struct Parts {
+    const Queue& queue;
+    const GpuRooms& rooms;
+    const Allowances& allowances;
+    const config::Config& config;
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit Availability(Parts parts) : parts_(std::move(parts)) {}
+
+  // Of each GPU, in the order of the table.
+  std::vector<lease::Available> available() const;
+  // What would let it start now, of what the site allows its user: one in the queue (`entry` is one of its entries), or
+  // one that is not there.
+  std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;
+  std::vector<lease::WayOut> ways_out(const AcquireRequest& request) const;
+
+ private:
+  std::vector<lease::WayOut> ways_out(const std::vector<lease::Request>& requests,
+                                      std::size_t place, const AcquireRequest& asked) const;
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::daemon

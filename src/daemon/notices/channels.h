@@ -1,0 +1,29 @@
+// How a notice leaves the machine: by the site's program, by mail, by a webhook. Each is a program with a text on standard input. Pure.
+//
+// What may be secret (the URL of a webhook, its headers) is in that text alone: curl reads it as its configuration, and neither its
+// arguments nor its environment show it.
+#pragma once
+
+#include "base/result.h"
+#include "config/config.h"
+#include "ports/program_runner.h"
+#include "proto/types.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+enum class Channel { kCommand, kMail, kWebhook };
+inline constexpr std::array kChannels = {Channel::kCommand, Channel::kMail, Channel::kWebhook};
+
+// "command", "mail", "webhook": stable.
+const char* to_string(Channel channel);
+// Those that the site has named.
+std::vector<Channel> channels_of(const config::Notify& site);
+// What brings this notice there. An error: it cannot be brought to this user.
+Result<ports::Program> program_for(Channel channel, const config::Notify& site,
+                                   const proto::Notice& notice);
+
+}  // namespace gpurota::daemon

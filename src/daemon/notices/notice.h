@@ -1,0 +1,32 @@
+// What a user hears of their leases, requests and jobs when somebody or something else acts on them. Plain data, and whoever
+// takes it further. State thread only.
+#pragma once
+
+#include "base/ids.h"
+#include "core/notice_kind.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+struct Notice {
+  NoticeKind kind = NoticeKind::kTest;
+  uid_t to = 0;
+  std::optional<LeaseId> lease{};
+  std::vector<std::string> gpus{};  // what people call them
+  std::string text{};               // one sentence, harmless where it is shown
+  std::string reason{};             // foreign bytes: what somebody said for what they did; or empty
+  std::optional<uid_t> by{};        // who did it
+};
+
+class NoticeListener {
+ public:
+  virtual ~NoticeListener() = default;
+  virtual void on_notice(const Notice& notice) = 0;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,44 @@
+// How many notices leave the machine: of each kind so many an hour for each user, at first at once. What comes beyond that is counted,
+// and told as one when there is room. Pure bookkeeping; state thread only.
+//
+// By kind, so that a flood of one (a program that is found again and again) does not keep back what matters (a lease that ends).
+#pragma once
+
+#include "core/time.h"
+#include "daemon/notices/notice.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class NoticeRates {
+ public:
+  // Users times kinds; of further users nothing is sent, which the caller counts.
+  static constexpr std::size_t kMost = 4096;
+
+  enum class Answer { kSend, kLater, kNever };
+  Answer admit(const Notice& notice, TimePoint now, int most_per_hour);
+  // What was kept back and may be told now: the last of each kind, with the number of all in its text if they are several.
+  std::vector<Notice> due(TimePoint now, int most_per_hour);
+  // When there is more of it; nothing: nothing is kept back.
+  std::optional<TimePoint> next_due(int most_per_hour) const;
+
+ private:
+  struct Bucket {
+    double room = 0;  // notices that may be sent
+    TimePoint at{};   // as of then
+    std::uint64_t kept_back = 0;
+    Notice last{};
+  };
+  static void refill(Bucket& bucket, TimePoint now, int most_per_hour);
+  void forget_idle(TimePoint now, int most_per_hour);
+
+  std::map<std::pair<uid_t, NoticeKind>, Bucket> buckets_;
+};
+
+}  // namespace gpurota::daemon

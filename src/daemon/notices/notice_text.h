@@ -1,0 +1,56 @@
+// The words of notices: each a sentence for the one whom it is for, harmless where it is shown. Pure, but for the time zone.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "config/config.h"
+#include "core/lease.h"
+#include "core/time.h"
+#include "daemon/gpus/gpu_table.h"
+#include "watch/finding.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+// `: "maintenance"`: what somebody said, behind a sentence; empty if they said nothing.
+std::string said_text(const std::string& reason);
+
+// "L17 ends in 5 minutes; to keep it: gpurota update L17 --for 2h".
+std::string ends_soon_text(LeaseId lease, std::chrono::milliseconds left);
+// `L17 now ends at 14:05: root (administrator) changed its timeout ("maintenance")`. Empty: nothing that its owner could notice.
+std::string changed_text(const Lease& before, const Lease& now, const std::string& who,
+                         const std::string& reason, WallTime time);
+// "L17 was released by root (administrator)": `why` as the lease has it.
+std::string ended_text(LeaseId lease, const std::string& why);
+// Of a reservation whose programs may run on.
+std::string outlived_text(LeaseId lease, config::Expired policy);
+// "your request R7 was cancelled by root (administrator)".
+std::string cancelled_text(RequestId request, const std::string& why);
+std::string job_failed_text(const std::string& job, const std::string& why);
+
+// A finding, for those whom it concerns.
+struct FoundUse {
+  watch::FindingKind kind = watch::FindingKind::kForeignUse;
+  std::string gpu;               // "GPU 1"
+  std::optional<LeaseId> lease;  // kForeignUse: whose GPU it is; else which
+  std::string owner;             // of that lease
+  std::string user;              // on whose account it is
+  std::vector<pid_t> pids;       // empty: not for the reader
+  std::size_t processes = 0;
+  Bytes used;
+};
+// "gu_bob's process 32459 uses GPU 1, which is yours (L17): 3 GiB".
+std::string victim_text(const FoundUse& found);
+// "your process 32459 uses GPU 1, which gu_alice has (L17): please stop it". Of kForeignUse and kUnreservedUse only.
+std::string culprit_text(const FoundUse& found);
+
+// Several at once: `last` is the newest of them.
+std::string merged_text(std::uint64_t count, const std::string& last);
+
+}  // namespace gpurota::daemon
