@@ -1,6 +1,8 @@
 // doctor: what can be seen from here, then what the daemon sees.
+#include "abi/env.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/doctor_local.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/views.h"
@@ -9,11 +11,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gnu/libc-version.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace gpurota::cli {
@@ -21,6 +27,9 @@ namespace {
 
 using proto::Check;
 using proto::CheckStatus;
+
+// For the programs of this user; root's are all.
+constexpr std::chrono::milliseconds kLookPatience{2000};
 
 Check check_daemon(const client::Location& location, const Result<proto::GetInfo::Reply>& info) {
   if (!info) {
@@ -72,20 +81,52 @@ Check check_libc() {
   return {"libc here", CheckStatus::kOk, "glibc " + release, std::nullopt};
 }
 
-// What in this user's environment would surprise a program.
-std::vector<Check> check_environment() {
-  std::vector<Check> checks;
-  if (const char* lease = std::getenv("GPUROTA_LEASE")) {
-    checks.push_back({"environment", CheckStatus::kWarning,
-                      fmt::format("this shell runs under lease {}", lease),
-                      "a 'gpurota run' in this shell takes another lease"});
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The path that the daemon gives to programs, as its own check says it.
+std::optional<std::string> library_in(const std::vector<Check>& checks) {
+  for (const Check& check : checks) {
+    if (check.name == "library" && check.summary.starts_with('/')) {
+      return check.summary.substr(0, check.summary.find(':'));
+    }
   }
-  if (const char* preload = std::getenv("LD_PRELOAD"); preload != nullptr && *preload != '\0') {
-    checks.push_back(
-        {"environment", CheckStatus::kWarning, fmt::format("LD_PRELOAD is set: {}", preload),
-         "libgpurota is loaded before it; another CUDA interposer may not expect that"});
+  return std::nullopt;
+}
+
+std::optional<Bytes> locked_memory_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::nullopt;
   }
-  return checks;
+  return Bytes(limit.rlim_cur);
+}
+
+void add(std::vector<Check>& checks, std::optional<Check> check) {
+  if (check) checks.push_back(std::move(*check));
+}
+
+// What needs no daemon.
+void add_local(std::vector<Check>& checks) {
+  checks.push_back(check_libc());
+  checks.push_back(
+      check_locked_memory(locked_memory_limit(), ::access("/dev/infiniband", F_OK) == 0));
+  add(checks, check_stale_programs(read_stale_programs(kLookPatience)));
+  const ShellEnvironment environment = {variable(GPUROTA_ENV_LEASE), variable(GPUROTA_ENV_TOKEN),
+                                        variable("LD_PRELOAD")};
+  for (Check& check : check_shell(environment, library_in(checks))) {
+    checks.push_back(std::move(check));
+  }
+}
+
+std::optional<Check> check_owner(const client::Location& location,
+                                 const Result<proto::GetInfo::Reply>& info) {
+  struct stat file {};
+  if (::stat(location.socket.c_str(), &file) != 0) return std::nullopt;
+  return check_socket_owner(location.socket, file.st_uid,
+                            info ? std::optional(info->uid) : std::nullopt, ::geteuid());
 }
 
 }  // namespace
@@ -96,6 +137,7 @@ int doctor(const Context& context, const DoctorOptions& options) {
   const auto info = connection ? connection->call(proto::GetInfo{})
                                : Result<proto::GetInfo::Reply>(tl::unexpected(connection.error()));
   std::vector<Check> checks = {check_daemon(location, info)};
+  add(checks, check_owner(location, info));
   if (info) {
     checks.push_back(check_version(*info));
     checks.push_back(check_tenant_socket(*info));
@@ -108,8 +150,7 @@ int doctor(const Context& context, const DoctorOptions& options) {
   } else {
     checks.push_back(check_local_driver());
   }
-  checks.push_back(check_libc());
-  for (Check& check : check_environment()) checks.push_back(std::move(check));
+  add_local(checks);
   const bool bad = std::any_of(checks.begin(), checks.end(), [](const Check& check) {
     return check.status == CheckStatus::kError;
   });

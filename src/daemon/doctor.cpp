@@ -106,8 +106,11 @@ Check check_cgroup(const Examination& machine) {
   }
   if (!machine.cgroup_writable) {
     return warning("cgroup", "cgroup v2 cannot be written here",
-                   "a lease's processes are followed by pidfd instead; run gpurotad as root, or "
-                   "outside the container");
+                   machine.root
+                       ? "a lease's processes are followed by pidfd instead; run gpurotad outside "
+                         "the container"
+                       : "a lease's processes are followed by pidfd instead; to have both: "
+                         "systemd-run --user --scope --property=Delegate=yes gpurotad");
   }
   return ok("cgroup", "v2, writable");
 }

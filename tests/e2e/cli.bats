@@ -106,6 +106,30 @@ END
   grep -q 'gpurotad' <<<"$output"
 }
 
+@test "doctor says that LD_PRELOAD has been changed under a lease, and the line that mends it does" {
+  run -1 gpurota run --memory 1G -- env LD_PRELOAD= gpurota doctor
+  local line
+  line=$(sed -n 's/.*\(export LD_PRELOAD=.*\)$/\1/p' <<<"$output")
+  grep -qF 'libgpurota.so${LD_PRELOAD:+:$LD_PRELOAD}' <<<"$line"
+  gpurota run --memory 1G -- env LD_PRELOAD= sh -c "$line; exec gpurota doctor" >mended || { cat mended && false; }
+}
+
+@test "doctor names programs whose libgpurota.so has been replaced" {
+  local library
+  library=$(gpurota doctor --json | python3 -c 'import json, sys
+print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == "library"))')
+  cp "$library" libgpurota.so
+  stop_daemon
+  start_daemon --preload "$E2E_DIR/libgpurota.so"
+  in_background holder gpurota run --memory 1G -- "$PROGRAM" hold 1
+  wait_until says holder holding
+  gpurota doctor >before
+  lacks "replaced since: .*\b$(value 'leases[0]["pid"]')\b" before
+  cp "$library" new.so && mv new.so libgpurota.so
+  gpurota doctor >after
+  grep -E "^warning +library in use .*replaced since: .*\b$(value 'leases[0]["pid"]')\b" after
+}
+
 @test "the Python of the protocol's page works" {
   local page=$BATS_TEST_DIRNAME/../../docs/design/control-protocol.md
   # The prose has no code block but this one.

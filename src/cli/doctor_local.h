@@ -1,0 +1,44 @@
+// What `gpurota doctor` finds out by itself: about this shell, the programs that its user may look into, and the way to the daemon.
+// Pure, but for read_stale_programs(). Called by doctor.cpp.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "proto/codec.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::cli {
+
+// What `gpurota run` leaves in the environment of its command; empty: not set.
+struct ShellEnvironment {
+  std::string lease;    // GPUROTA_LEASE
+  std::string token;    // GPUROTA_TOKEN: the lease has a limit, which the library enforces
+  std::string preload;  // LD_PRELOAD
+};
+// `library`: the path of libgpurota.so, if it is known.
+std::vector<proto::Check> check_shell(const ShellEnvironment& environment,
+                                      const std::optional<std::string>& library);
+
+// `owner`: of the socket file. `daemon`: the user that gpurotad runs as, if it answers.
+std::optional<proto::Check> check_socket_owner(const std::string& socket, uid_t owner,
+                                               std::optional<uid_t> daemon, uid_t own);
+
+// `limit`: what a process of this user may lock in memory (ulimit -l); nothing: all. Only those who register memory with a network
+// adapter need it.
+proto::Check check_locked_memory(std::optional<Bytes> limit, bool has_rdma);
+
+// Of /proc/PID/maps: the libgpurota.so that is mapped there and is not the file at its path any more.
+std::optional<std::string> parse_stale_library(std::string_view maps);
+
+// Programs with such a library. Nothing: they cannot be told within `patience`, as a process makes whoever reads it wait.
+std::optional<std::vector<pid_t>> read_stale_programs(std::chrono::milliseconds patience);
+std::optional<proto::Check> check_stale_programs(const std::optional<std::vector<pid_t>>& programs);
+
+}  // namespace gpurota::cli
