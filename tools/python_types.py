@@ -8,6 +8,7 @@ The file is kept in the repository, as pip, editors and mypy read the source tre
 uses is in it: METHODS. The version is that of CMakeLists.txt.
 """
 
+import json
 import keyword
 import os
 import re
@@ -95,6 +96,8 @@ def made(root):
     for method in used:
         want(method.reply)
     lines = [HEAD.rstrip("\n") % version(root)]
+    lines += ["# Calls of these do nothing twice.", "READ_ONLY = frozenset(("]
+    lines += ["    %s," % json.dumps(method.name) for method in used if method.read_only] + ["))"]
     types = protocol.types
     ordered = [types[name] for name in sorted(wanted & control_protocol.BUILT_IN)]
     ordered += [struct for struct in control_protocol.in_order(types) if struct.name in wanted]

@@ -11,6 +11,7 @@ import stat
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
 
+from . import types
 from .decode import decode
 from .errors import Denied, Error, LimitExceeded, NoDaemon, ProtocolError, TimedOut, error_of
 
@@ -25,6 +26,8 @@ MOST_ANSWER_BYTES = 64 * 1024 * 1024
 ANSWER_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
 RECONNECT_EVERY = 0.25
+# A daemon that hangs up each time is not being restarted.
+MOST_TRIES = 3
 
 
 def _is_own_folder(path: str) -> bool:
@@ -79,6 +82,15 @@ def _not_allowed(path: str) -> Denied:
                   "'usermod -aG GROUP %s'; then log in again" % (path, user))
 
 
+class HungUp(NoDaemon):
+    """The daemon closed the connection before it answered. `unread`: nor had it read the call."""
+
+    def __init__(self, unread: bool) -> None:
+        super().__init__("gpurotad closed the connection before it answered: it was stopped, or this user has too many "
+                         "connections. Try again")
+        self.unread = unread
+
+
 class Connection:
     """NoDaemon and Denied if nobody listens there, or not for this user."""
 
@@ -86,6 +98,7 @@ class Connection:
         self.path = path or find_socket()
         self._buffer = bytearray()
         self._searched = 0  # so much of it has no NUL
+        self._unread = False  # what was sent last has not been read
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
         try:
@@ -134,7 +147,7 @@ class Connection:
         try:
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # one that turns us away says why, in what is read next
+            self._unread = True  # one that turns us away says why, in what is read next
         except socket.timeout:
             raise TimedOut("gpurotad does not take the call: its log says more (journalctl -u gpurotad)") from None
 
@@ -178,10 +191,10 @@ class Connection:
             raise TimedOut("gpurotad did not answer in time: it may be starting, stopped, or waiting for its disk. Its log says "
                            "more: journalctl -u gpurotad") from None
         except ConnectionResetError:
+            self._unread = True
             data = b""
         if not data:
-            raise NoDaemon("gpurotad closed the connection before it answered: it was stopped, or this user has too many "
-                           "connections. Try again")
+            raise HungUp(self._unread)
         self._buffer += data
         if len(self._buffer) > MOST_ANSWER_BYTES:
             raise ProtocolError("an answer of %s is longer than %d MiB: is something else listening there?"
@@ -202,6 +215,14 @@ def sendable_command(arguments: List[str]) -> List[str]:
 
 
 def call(method: str, parameters: Dict[str, Any], reply: Type[T]) -> T:
-    """One call on a connection of its own."""
+    """One call on a connection of its own. A daemon that is being restarted may hang up on it: the next one is asked, where that cannot
+    do anything twice."""
+    for _ in range(MOST_TRIES - 1):
+        with Connection() as connection:
+            try:
+                return connection.call(method, parameters, reply)
+            except HungUp as gone:
+                if method not in types.READ_ONLY and not gone.unread:
+                    raise
     with Connection() as connection:
         return connection.call(method, parameters, reply)

@@ -9,6 +9,17 @@ from dataclasses import dataclass
 from typing import List, Optional
 
 VERSION = "0.1.0"
+# Calls of these do nothing twice.
+READ_ONLY = frozenset((
+    "Hold",
+    "CheckRequest",
+    "GetEnvironment",
+    "ListRequests",
+    "ListTurns",
+    "Status",
+    "ListProcesses",
+    "Events",
+))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import os
 import sys
 import threading
 import unittest
+from typing import List, Optional
 
-from fake_daemon import LEASE, REQUEST, STATUS, TestCase, error, more
+from fake_daemon import LEASE, REQUEST, STATUS, Answer, TestCase, error, more
 
 import gpurota
 from gpurota import types
@@ -54,6 +55,24 @@ class Client(TestCase):
                 gpurota.status()
             self.assertEqual(str(raised.exception), "no: because")
             self.assertIsInstance(raised.exception, gpurota.Refused)
+
+    def test_a_call_that_only_reads_is_sent_to_the_next_daemon(self) -> None:
+        answers: List[Optional[List[Answer]]] = [[None], None]
+        self.daemon.handler = lambda method, parameters: answers.pop(0)
+        self.assertEqual(gpurota.status().gpus, [])
+        self.assertEqual(self.daemon.methods(), ["Status", "Status"])
+
+    def test_one_that_may_have_done_something_is_not_sent_twice(self) -> None:
+        self.daemon.handler = lambda method, parameters: [None]
+        with self.assertRaisesRegex(gpurota.NoDaemon, "closed the connection"):
+            gpurota.release("L1")
+        self.assertEqual(self.daemon.methods(), ["Release"])
+
+    def test_a_daemon_that_always_hangs_up_is_not_asked_for_ever(self) -> None:
+        self.daemon.handler = lambda method, parameters: [None]
+        with self.assertRaises(gpurota.NoDaemon):
+            gpurota.status()
+        self.assertEqual(self.daemon.methods(), ["Status"] * 3)
 
     def test_no_gpu_says_how_many_were_free(self) -> None:
         self.answer(Status=[error("dev.gpurota.NoGpu", message="none", free=1, total=4)])
