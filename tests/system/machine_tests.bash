@@ -144,6 +144,21 @@ in_there systemctl daemon-reload
 wait_until all_live
 echo "ok a daemon that hangs is replaced by the watchdog, and nobody's program notices"
 
+daemon_listens() { in_there journalctl --no-pager --quiet -o cat -u gpurotad.service | grep 'gpurotad serves' | tail -n 1 | grep -q "listens=$1"; }
+socket=$(in_there systemctl show -P FragmentPath gpurotad.socket)
+in_there systemctl stop gpurotad.socket
+in_there mv "$socket" /tmp/gpurotad.socket
+in_there systemctl daemon-reload
+in_there systemctl restart gpurotad.service
+wait_until daemon_listens itself
+wait_until all_live
+in_there mv /tmp/gpurotad.socket "$socket"
+in_there systemctl daemon-reload
+in_there systemctl restart gpurotad.service
+wait_until daemon_listens systemd
+wait_until all_live
+echo "ok without the socket unit the daemon listens for itself, and a restart brings the unit in"
+
 login alice gpurota run --gpu-ids 1 -- gpu_program hold 7000 >/dev/null 2>&1 &
 wait_until is_running 7000
 is_not_running 311 || fail "a filler stays beside somebody who has its GPU"
