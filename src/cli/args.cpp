@@ -166,10 +166,28 @@ Result<void> check_run_words(const Words& before, const Words& rest, bool dashes
 }
 
 Arguments finish(const Raw& raw, Command command) {
-  return {raw.runtime_dir, raw.verbose, raw.quiet, raw.color, std::move(command)};
+  return {raw.runtime_dir, raw.verbose, raw.quiet, raw.color, std::move(command), {}};
 }
 
-Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
+// Parses what was typed and the user's defaults together. An error says what of it was not typed.
+template <class Parse>
+Result<Arguments> with_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw,
+                                Parse parse) {
+  const std::string added = add_defaults(command, defaults, raw);
+  Result<Command> parsed = parse();
+  if (!parsed && !added.empty()) {
+    parsed.error().message +=
+        fmt::format("\n  (not typed, but in {}: {}; --no-defaults leaves it out)",
+                    display_text(defaults.path), added);
+  }
+  if (!parsed) return tl::unexpected(parsed.error());
+  Arguments arguments = finish(raw, std::move(*parsed));
+  arguments.defaults = added;
+  return arguments;
+}
+
+Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at,
+                            const OwnDefaults& defaults) {
   const auto dashes =
       std::find(words.begin() + static_cast<std::ptrdiff_t>(run_at), words.end(), "--");
   const Words before(words.begin(), dashes);
@@ -180,8 +198,8 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
                            OptionParser(options_of("run", raw), "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
-  GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
-  return finish(raw, std::move(run));
+  return with_defaults("run", defaults, raw,
+                       [&]() -> Result<Command> { return run_options(raw, command); });
 }
 
 // Options and positional words of every other command.
@@ -271,9 +289,8 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
   return events;
 }
 
-Result<Command> simple_command(Raw& raw, const std::string& name, const Words& words) {
-  GPUROTA_TRY(parse_simple(raw, name, words));
-  if (raw.help) return HelpOptions{name};
+// What the words that were parsed into `raw` say.
+Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (is_queue_command(name)) return queue_command(name, raw);
   if (name == "turns" || name == "set") return turns_command(name, raw);
   if (name == "status") return status_command(raw);
@@ -372,12 +389,11 @@ Result<Arguments> parse_help(const Raw& raw, const std::string& topic) {
   return finish(raw, HelpOptions{topic});
 }
 
-Result<Arguments> parse(const Words& words) {
-  Raw raw;
+Result<Arguments> parse(const Words& words, const OwnDefaults& defaults, Raw& raw) {
   const std::size_t at = command_at(words);
   if (at == words.size()) return parse_without_command(raw, words);
   const std::string& name = words[at];
-  if (name == "run") return parse_run(raw, words, at);
+  if (name == "run") return parse_run(raw, words, at, defaults);
   Words rest = words;
   rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(at));
   if (name == "burn")
@@ -391,8 +407,9 @@ Result<Arguments> parse(const Words& words) {
     return finish(raw, CompleteOptions{at + 1 < words.size() ? words[at + 1] : ""});
   }
   if (!is_command(name)) return no_such_command(words, at);
-  GPUROTA_ASSIGN_OR_RETURN(Command command, simple_command(raw, name, rest));
-  return finish(raw, std::move(command));
+  GPUROTA_TRY(parse_simple(raw, name, rest));
+  if (raw.help) return finish(raw, HelpOptions{name});
+  return with_defaults(name, defaults, raw, [&] { return simple_command(raw, name); });
 }
 
 }  // namespace
@@ -402,14 +419,27 @@ Result<RunOptions> parse_run_words(const std::vector<std::string>& options) {
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), {"--", "command"});
   Raw raw;
-  GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0));
+  GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0, {}));
   const auto* run = std::get_if<RunOptions>(&arguments.command);
   if (run == nullptr) return fail(Code::kInvalid, "--help is not a job option");
   return *run;
 }
 
-tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words) {
-  auto arguments = parse(words);
+bool uses_defaults(const std::vector<std::string>& words) {
+  const std::size_t at = command_at(words);
+  return at < words.size() && (words[at] == "run" || words[at] == "reserve");
+}
+
+tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words,
+                                                    const OwnDefaults& defaults) {
+  Raw raw;
+  auto arguments = parse(words, defaults, raw);
+  if (arguments) {
+    add_output_defaults(defaults, raw);
+    arguments->verbose = arguments->verbose || raw.verbose;
+    arguments->quiet = arguments->quiet || raw.quiet;
+    arguments->color = raw.color;
+  }
   if (arguments && arguments->runtime_dir == "") {
     arguments = fail(Code::kInvalid, "--runtime-dir: the directory has no name");
   }

@@ -6,6 +6,7 @@
 #include "cli/config_args.h"
 #include "cli/filler_args.h"
 #include "cli/job_args.h"
+#include "cli/own_defaults.h"
 
 #include <tl/expected.hpp>
 
@@ -156,6 +157,7 @@ struct Arguments {
   bool quiet = false;
   std::optional<std::string> color;  // auto, always or never
   Command command;
+  std::string defaults;  // "--memory 8G": what was not typed but is the user's own default; empty: nothing
 };
 
 struct UsageError {
@@ -164,7 +166,10 @@ struct UsageError {
 };
 
 // `words`: argv without argv[0].
-tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words);
+tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words,
+                                                    const OwnDefaults& defaults = {});
+// Whether these words are of a command that has own defaults besides those of [output].
+bool uses_defaults(const std::vector<std::string>& words);
 
 // What options of `gpurota run` say that stand without their command.
 Result<RunOptions> parse_run_words(const std::vector<std::string>& options);

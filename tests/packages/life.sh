@@ -98,9 +98,9 @@ tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' || fail "
 inside dpkg -i "${newer[@]}" >/dev/null 2>&1
 echo "ok an upgrade asks nothing and keeps configuration and state; the daemon needs the library of its version"
 
-inside dpkg --remove gpurota-web gpurotad gpurota libgpurota gpurota-sim >/dev/null 2>&1
+inside dpkg --remove gpurota-web gpurotad gpurota libgpurota gpurota-sim python3-gpurota >/dev/null 2>&1
 for kept in var/lib/gpurota/gpurota.db etc/gpurota/gpurota.toml; do [ -e "$root/$kept" ] || fail "remove took $kept along"; done
-inside dpkg --purge gpurota-web gpurotad gpurota libgpurota gpurota-sim >/dev/null 2>&1
+inside dpkg --purge gpurota-web gpurotad gpurota libgpurota gpurota-sim python3-gpurota >/dev/null 2>&1
 files >"$work/after"
 # What Debian's own tools keep for themselves, whoever is installed.
 left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
