@@ -8,6 +8,7 @@
 #include "cli/queue_args.h"
 #include "cli/time_text.h"
 #include "cli/turns_args.h"
+#include "core/lease_name.h"
 #include "proto/text_forms.h"
 
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   GPUROTA_ASSIGN_OR_RETURN(run.min_memory, min_memory_of(raw));
   GPUROTA_ASSIGN_OR_RETURN(run.min_cc, min_cc_of(raw.min_cc));
   if (raw.near) {
-    GPUROTA_ASSIGN_OR_RETURN(run.near, lease_of(*raw.near));
+    GPUROTA_ASSIGN_OR_RETURN(run.near, lease_handle(*raw.near));
   }
   if (!run.gpu_ids.empty() && (run.gpu_type || run.min_memory || run.min_cc || run.near)) {
     return fail(
@@ -115,6 +116,8 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
   run.as_name = raw.as_;
+  if (raw.name) GPUROTA_TRY(check_lease_name(*raw.name));
+  run.name = raw.name;
   run.nonblock = raw.nonblock;
   if (raw.nonblock && raw.wait) {
     return fail(Code::kInvalid, "--nonblock and --wait exclude each other: give one of them");
@@ -132,12 +135,13 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.priority || raw.quantum || raw.gpu_type || raw.min_memory || raw.min_cc || raw.near) {
+        raw.priority || raw.quantum || raw.gpu_type || raw.min_memory || raw.min_cc || raw.near ||
+        raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout can be combined with it");
     }
-    GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_of(*raw.lease));
+    GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_handle(*raw.lease));
   }
   run.filler = raw.filler;
   run.command = std::move(command);
@@ -226,7 +230,7 @@ Result<Command> status_command(const Raw& raw) {
 Result<Command> release_command(const Raw& raw) {
   ReleaseOptions release;
   for (const std::string& word : raw.positional) {
-    GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_of(word));
+    GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_handle(word));
   }
   GPUROTA_ASSIGN_OR_RETURN(release.gpu_ids, split_ids(raw.gpu_ids));
   release.all = raw.all;
@@ -247,7 +251,7 @@ Result<Command> update_command(const Raw& raw) {
     return fail(Code::kInvalid, "which lease? For instance: gpurota update L12 --memory 12G");
   }
   UpdateOptions update;
-  GPUROTA_ASSIGN_OR_RETURN(update.lease, lease_of(raw.positional.front()));
+  GPUROTA_ASSIGN_OR_RETURN(update.lease, lease_handle(raw.positional.front()));
   GPUROTA_ASSIGN_OR_RETURN(update.memory, size_of("--memory", raw.memory));
   GPUROTA_ASSIGN_OR_RETURN(update.soft_limit, size_of("--soft-limit", raw.soft_limit));
   update.note = raw.note;
@@ -284,7 +288,7 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
   constexpr int kMostLines = 1000;  // of one answer
   GPUROTA_ASSIGN_OR_RETURN(events.lines, number_of("--lines", raw.lines, kMostLines));
   if (raw.lease) {
-    GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_of(*raw.lease));
+    GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_handle(*raw.lease));
   }
   return events;
 }
@@ -303,7 +307,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (name == "update") return update_command(raw);
   PsOptions ps{raw.json, std::nullopt};
   if (!raw.positional.empty()) {
-    GPUROTA_ASSIGN_OR_RETURN(ps.lease, lease_of(raw.positional.front()));
+    GPUROTA_ASSIGN_OR_RETURN(ps.lease, lease_handle(raw.positional.front()));
   }
   return ps;
 }
@@ -422,6 +426,10 @@ Result<RunOptions> parse_run_words(const std::vector<std::string>& options) {
   GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0, {}));
   const auto* run = std::get_if<RunOptions>(&arguments.command);
   if (run == nullptr) return fail(Code::kInvalid, "--help is not a job option");
+  if (run->near && !run->near->name.empty()) {
+    return fail(Code::kInvalid,
+                "--near: write the id of the lease (L12), which means the same later");
+  }
   return *run;
 }
 
