@@ -175,8 +175,8 @@ class Connection:
                 self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(65536)
         except socket.timeout:
-            raise TimedOut("gpurotad did not answer in time: it may be stopped, or waiting for its disk. Its log says more: "
-                           "journalctl -u gpurotad") from None
+            raise TimedOut("gpurotad did not answer in time: it may be starting, stopped, or waiting for its disk. Its log says "
+                           "more: journalctl -u gpurotad") from None
         except ConnectionResetError:
             data = b""
         if not data:

@@ -131,7 +131,7 @@ void write(Level level, std::string_view message, Fields fields) {
     append_value(&line, field.value);
   }
   if (all.sink) {
-    all.sink(level, line);
+    all.sink(level, line, fields);
   } else {
     write_stderr(level, line);
   }

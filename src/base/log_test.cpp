@@ -26,7 +26,7 @@ class LogTest : public testing::Test {
  protected:
   void SetUp() override {
     log::set_level(log::Level::kDebug);
-    log::set_sink([this](log::Level level, const std::string& line) {
+    log::set_sink([this](log::Level level, const std::string& line, const log::Fields&) {
       levels_.push_back(level);
       lines_.push_back(line);
     });

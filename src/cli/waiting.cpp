@@ -14,6 +14,7 @@
 #include <chrono>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include <poll.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 // Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
 constexpr milliseconds kReconnectEvery{250};
+// systemd takes connections for a daemon that is being started. Who waits longer than a restart takes is told.
+constexpr milliseconds kSilence{3000};
 
 // A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal
 // brings about; so a refusal is believed when it stands for longer than that takes.
@@ -119,6 +122,7 @@ class Waiter {
         return tl::unexpected(answer.error());
       }
       if (*answer) {
+        heard_ = true;
         proto::Enqueue::Reply& reply = (*answer)->reply;
         if (reply.lease) return taken(reply);
         if (reply.request) show(*reply.request);
@@ -126,7 +130,7 @@ class Waiter {
       }
       if (is_over()) return in_vain();
       pollfd polled{connection_.fd(), POLLIN, 0};
-      (void)::poll(&polled, 1, time_left());
+      if (::poll(&polled, 1, time_left()) == 0) say_silent();
     }
   }
 
@@ -136,9 +140,14 @@ class Waiter {
   }
   bool is_over() const { return until_ && Clock::now() >= *until_; }
   int time_left() const {
-    if (!until_) return -1;
+    if (!until_) return heard_ ? -1 : static_cast<int>(kSilence.count());
     const auto left = std::chrono::ceil<milliseconds>(*until_ - Clock::now()).count();
-    return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60000));
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, heard_ ? 60000 : kSilence.count()));
+  }
+  // Once.
+  void say_silent() {
+    if (std::exchange(heard_, true) || wanted_.quiet) return;
+    complain("gpurotad does not answer yet: it may be starting; waiting for it");
   }
   tl::unexpected<Error> in_vain() const {
     return fail(Code::kNoGpu,
@@ -204,7 +213,8 @@ class Waiter {
   std::chrono::seconds longest_{};
   std::optional<Clock::time_point> until_;
   bool waiting_ = false, cancelled_ = false;
-  int hung_up_ = 0;  // before the first answer
+  bool heard_ = false;  // an answer, or we have said that there is none
+  int hung_up_ = 0;     // before the first answer
   std::string shown_, reason_ = "gpurotad has not answered";
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -13,10 +14,14 @@
 namespace gpurota::client {
 namespace {
 
-tl::unexpected<Error> hung_up() {
+// A daemon that hangs up each time is not being restarted.
+constexpr int kTries = 3;
+// `native`: ECONNRESET or EPIPE if it has not read what was sent.
+tl::unexpected<Error> hung_up(int native = 0) {
   return fail(Code::kGone,
               "gpurotad closed the connection before it answered: it was stopped, or "
-              "this user has too many connections. Try again");
+              "this user has too many connections. Try again",
+              native);
 }
 
 }  // namespace
@@ -24,7 +29,14 @@ tl::unexpected<Error> hung_up() {
 Result<Connection> Connection::open(const std::string& socket, milliseconds timeout) {
   GPUROTA_ASSIGN_OR_RETURN(Fd fd, ipc::connect_unix(socket, SOCK_STREAM, timeout));
   GPUROTA_TRY(ipc::set_blocking(fd.get(), false));
-  return Connection(std::move(fd));
+  return Connection(socket, std::move(fd));
+}
+
+Result<void> Connection::come_back(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  GPUROTA_ASSIGN_OR_RETURN(Connection next, open(socket_, std::min(left, kConnectTimeout)));
+  *this = std::move(next);
+  return {};
 }
 
 Result<void> Connection::wait(short events, Clock::time_point deadline) const {
@@ -37,8 +49,8 @@ Result<void> Connection::wait(short events, Clock::time_point deadline) const {
     if (ready == 0) {
       return fail(
           Code::kTimeout,
-          "gpurotad did not answer in time: it may be stopped, or waiting for its disk. Its "
-          "log says more: journalctl -u gpurotad");
+          "gpurotad did not answer in time: it may be starting, stopped, or waiting for its disk. "
+          "Its log says more: journalctl -u gpurotad");
     }
   }
 }
@@ -59,7 +71,7 @@ Result<void> Connection::send(std::string json, Clock::time_point deadline) {
     } else if (errno == EAGAIN) {
       GPUROTA_TRY(wait(POLLOUT, deadline));
     } else if (errno == EPIPE || errno == ECONNRESET) {
-      return hung_up();
+      return hung_up(errno);
     } else if (errno != EINTR) {
       return fail_errno("cannot send to gpurotad", errno);
     }
@@ -77,7 +89,7 @@ Result<bool> Connection::fill() {
       return true;
     }
     if (errno == EAGAIN) return false;
-    if (errno == ECONNRESET) return hung_up();
+    if (errno == ECONNRESET) return hung_up(errno);
     if (errno != EINTR) return fail_errno("cannot read from gpurotad", errno);
   }
 }
@@ -90,15 +102,24 @@ Result<std::string> Connection::receive(Clock::time_point deadline) {
   }
 }
 
+Result<std::string> Connection::ask(const std::string& json, bool read_only,
+                                    Clock::time_point deadline) {
+  for (int tries = 1;; ++tries) {
+    // Who is turned away is told why, and hung up on before it has asked.
+    const auto sent = send(json, deadline);
+    if (!sent && sent.error().code != Code::kGone) return tl::unexpected(sent.error());
+    auto text = receive(deadline);
+    if (text || text.error().code != Code::kGone) return text;
+    const bool unread = !sent || text.error().native != 0;
+    if (bound_ || tries == kTries || !(read_only || unread) || !come_back(deadline)) return text;
+  }
+}
+
 template <class Method>
 Result<typename Method::Reply> Connection::call(const Method& params, milliseconds timeout) {
-  const Clock::time_point deadline = Clock::now() + timeout;
-  // Who is turned away is told why, and hung up on before it has asked.
-  if (auto sent = send(proto::call_json(params), deadline);
-      !sent && sent.error().code != Code::kGone) {
-    return tl::unexpected(std::move(sent).error());
-  }
-  GPUROTA_ASSIGN_OR_RETURN(const std::string text, receive(deadline));
+  GPUROTA_ASSIGN_OR_RETURN(const std::string text, ask(proto::call_json(params), Method::kReadOnly,
+                                                       Clock::now() + timeout));
+  bound_ |= !Method::kReadOnly;
   auto answer = proto::parse_reply<Method>(text);
   if (!answer) return tl::unexpected(proto::to_error(answer.error()));
   return std::move(answer->reply);
@@ -106,6 +127,7 @@ Result<typename Method::Reply> Connection::call(const Method& params, millisecon
 
 template <class Method>
 Result<void> Connection::start_stream(const Method& params, milliseconds timeout) {
+  bound_ = true;
   auto sent = send(proto::call_json(params, true), Clock::now() + timeout);
   if (!sent && sent.error().code == Code::kGone) return {};  // next_answer() says why
   return sent;

@@ -2,6 +2,9 @@
 //
 // Used by the CLI and the other edges, by one thread at a time. Never raises SIGPIPE. After an error
 // that is not the daemon's own answer the connection is of no more use.
+//
+// A daemon that is being restarted may hang up on a call. The call is sent to the next daemon where that cannot do anything twice:
+// it only reads, or the last daemon has not read it.
 #pragma once
 
 #include "base/fd.h"
@@ -43,16 +46,21 @@ class Connection {
  private:
   using Clock = std::chrono::steady_clock;
 
-  explicit Connection(Fd fd) : fd_(std::move(fd)), framer_(proto::kMaxReplyBytes) {}
+  Connection(std::string socket, Fd fd)
+      : socket_(std::move(socket)), fd_(std::move(fd)), framer_(proto::kMaxReplyBytes) {}
 
+  Result<std::string> ask(const std::string& json, bool read_only, Clock::time_point deadline);
+  Result<void> come_back(Clock::time_point deadline);
   Result<void> send(std::string json, Clock::time_point deadline);
   Result<std::string> receive(Clock::time_point deadline);
   // Reads what is there. False: nothing was.
   Result<bool> fill();
   Result<void> wait(short events, Clock::time_point deadline) const;
 
+  std::string socket_;
   Fd fd_;
   ipc::Framer framer_;
+  bool bound_ = false;  // something may end with this connection: it is not replaced
 };
 
 }  // namespace gpurota::client

@@ -7,6 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -94,6 +97,80 @@ TEST_F(ConnectionTest, ADaemonThatGoesAwayIsGone) {
   const auto reply = connection.call(proto::GetInfo{});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Code::kGone);
+}
+
+// A daemon that is killed in the middle of a call, and its successor.
+TEST_F(ConnectionTest, ACallThatOnlyReadsIsSentToTheNextDaemon) {
+  std::atomic<int> calls{0};
+  daemon_.on_call([&](const proto::Call&) -> std::optional<std::string> {
+    if (calls++ == 0) return std::string();
+    return std::nullopt;
+  });
+  const auto info = open().call(proto::GetInfo{});
+  ASSERT_TRUE(info) << info.error().message;
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(ConnectionTest, ACallThatMayHaveDoneSomethingIsNotSentTwice) {
+  std::atomic<int> calls{0};
+  daemon_.on_call([&](const proto::Call&) -> std::optional<std::string> {
+    ++calls;
+    return std::string();
+  });
+  const auto reply = open().call(proto::Acquire{});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, Code::kGone);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(ConnectionTest, ADaemonThatAlwaysHangsUpIsNotAskedForEver) {
+  std::atomic<int> calls{0};
+  daemon_.on_call([&](const proto::Call&) -> std::optional<std::string> {
+    ++calls;
+    return std::string();
+  });
+  const auto reply = open().call(proto::GetInfo{});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, Code::kGone);
+  EXPECT_EQ(calls, 3);
+}
+
+// What is held by the connection has gone with it, so the next call is not to be answered as if it were there.
+TEST_F(ConnectionTest, AConnectionThatALeaseHangsOnIsNotReplaced) {
+  Connection connection = open();
+  ASSERT_TRUE(connection.call(proto::Acquire{}));
+  daemon_.on_call([](const proto::Call&) { return std::optional<std::string>(std::string()); });
+  const auto reply = connection.call(proto::GetInfo{});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(daemon_.calls().size(), 2u);
+}
+
+// Accepted, and closed with the call unread: nobody has done anything.
+TEST_F(ConnectionTest, ACallThatWasNotReadIsSentToTheNextDaemon) {
+  const std::string path = dir_.file("dying.sock");
+  auto listener = ipc::Listener::make(path, {.type = SOCK_STREAM, .group = std::nullopt});
+  ASSERT_TRUE(listener);
+  std::thread dying([&] {
+    for (int closed = 0; closed < 2; ++closed) {
+      pollfd waiting{listener->fd(), POLLIN, 0};
+      ASSERT_EQ(::poll(&waiting, 1, 10000), 1);
+      const auto accepted = listener->accept();
+      ASSERT_TRUE(accepted && *accepted);
+      pollfd sent{(*accepted)->get(), POLLIN, 0};
+      ASSERT_EQ(::poll(&sent, 1, 10000), 1);
+    }
+    pollfd waiting{listener->fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&waiting, 1, 10000), 1);
+    const auto accepted = listener->accept();
+    ASSERT_TRUE(accepted && *accepted);
+    const std::string reply = proto::reply_json<proto::Drain>({});
+    ASSERT_GT(::send((*accepted)->get(), reply.c_str(), reply.size() + 1, MSG_NOSIGNAL), 0);
+    pollfd read{(*accepted)->get(), POLLRDHUP, 0};
+    (void)::poll(&read, 1, 10000);
+  });
+  const auto reply = Connection::open(path)->call(proto::Drain{});
+  EXPECT_TRUE(reply) << reply.error().message;
+  dying.join();
 }
 
 TEST_F(ConnectionTest, WhatIsTooLongForADaemonIsSaidAndNotSent) {

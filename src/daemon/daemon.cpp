@@ -15,6 +15,9 @@ namespace {
 
 // A reload waits so long for the account database, so that it holds at once where that answers.
 constexpr std::chrono::milliseconds kReloadPatience{50};
+// A stop waits so long for answers that wait for the disk, and looks that often.
+constexpr std::chrono::milliseconds kFinishPatience{1000};
+constexpr std::chrono::milliseconds kFinishPeriod{5};
 
 }  // namespace
 
@@ -314,8 +317,8 @@ Supervisor::Parts Daemon::supervisor_parts() {
           .own_uid = ::geteuid()};
 }
 
-ipc::ListenOptions Daemon::listen_options(int type) const {
-  ipc::ListenOptions options{type, places_.socket_mode, {}, 256};
+ipc::ListenOptions Daemon::listen_options(int type, int passed) const {
+  ipc::ListenOptions options{type, places_.socket_mode, {}, 256, passed};
   if (const auto& group = users_.socket_group()) {
     options.mode = 0660;
     options.group = **group;
@@ -358,9 +361,31 @@ Result<void> Daemon::restore() {
 }
 
 Result<void> Daemon::open_sockets() {
-  GPUROTA_TRY(tenants_.listen(places_.tenant_socket, listen_options(SOCK_SEQPACKET)));
+  GPUROTA_TRY(tenants_.listen(places_.tenant_socket,
+                              listen_options(SOCK_SEQPACKET, places_.tenant_listener)));
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
-  return control_.listen(methods_, places_.control_socket, listen_options(SOCK_STREAM));
+  return control_.listen(methods_, places_.control_socket,
+                         listen_options(SOCK_STREAM, places_.control_listener));
+}
+
+void Daemon::finish(std::function<void()> done) {
+  if (on_finished_) return done();  // told twice: somebody is in a hurry
+  on_finished_ = std::move(done);
+  finish_by(world_.loop.now() + kFinishPatience);
+}
+
+void Daemon::finish_by(TimePoint deadline) {
+  const auto running_timer = std::move(finishing_);  // this very callback's
+  const bool owes = control_.finish();
+  // Whoever has asked by now is served before the loop comes to this, as the least urgent.
+  auto timer = world_.loop.add_timer(owes ? world_.loop.now() + kFinishPeriod : world_.loop.now(),
+                                     ports::Urgency::kHousekeeping, [this, deadline] {
+                                       if (!control_.finish() || world_.loop.now() >= deadline)
+                                         return on_finished_();
+                                       finish_by(deadline);
+                                     });
+  if (!timer) return on_finished_();
+  finishing_ = std::move(*timer);
 }
 
 Result<proto::Reload::Reply> Daemon::reload() {

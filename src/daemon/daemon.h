@@ -64,6 +64,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     std::string fillers{};          // directory of their files
     std::string event_spill{};      // file of events that are not stored yet; empty: none
     std::string config_file{};      // the main one
+    int control_listener = -1;      // listens there already, on behalf of systemd
+    int tenant_listener = -1;       // the same
   };
 
   // `config`: without mistakes.
@@ -75,6 +77,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Result<void> ask();
   // Then: takes up what is stored, opens the sockets. After it the loop may run.
   Result<void> start();
+  // Takes nobody in any more, answers what it has been asked, for a moment at most, then calls `done`.
+  void finish(std::function<void()> done);
   // Reads the configuration again and takes it over while everything runs. A bad one changes
   // nothing. What has changed is said, also in the log, and what waits for a restart.
   Result<proto::Reload::Reply> reload() override;
@@ -97,7 +101,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   void listen_to_each_other();
   Result<void> restore();
   Result<void> open_sockets();
-  ipc::ListenOptions listen_options(int type) const;
+  ipc::ListenOptions listen_options(int type, int passed) const;
+  void finish_by(TimePoint deadline);
   Supervisor::Parts supervisor_parts();
   // The configuration, or what is known of those whom it names.
   void on_rules_change();
@@ -149,6 +154,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   ControlMethods methods_;
   Housekeeping house_;
   bool serves_ = false;  // start() went well
+  std::function<void()> on_finished_;
+  ports::EventLoop::SourcePtr finishing_;
 };
 
 }  // namespace gpurota::daemon

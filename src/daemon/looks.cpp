@@ -31,7 +31,7 @@ Looks::Shares Looks::share_out(const watch::Look& look) {
 void Looks::record_state(const GpuEntry& gpu, const std::string& error) {
   const std::string name = parts_.gpus.name_of(gpu.info.uuid);
   log::warn(error.empty() ? "GPU answers again" : "GPU in error",
-            {{"gpu", name}, {"error", error}});
+            {{"gpu", gpu.info.uuid.value}, {"index", name}, {"error", error}});
   Recorder::Event event;
   event.type = error.empty() ? proto::EventType::kGpuRecovered : proto::EventType::kGpuError;
   event.gpu = gpu.info.uuid;

@@ -16,6 +16,7 @@
 #include "store/sqlite_store.h"
 #include "sys/clock.h"
 #include "sys/journal.h"
+#include "sys/passed_sockets.h"
 #include "sys/sd_event_loop.h"
 #include "sys/secret.h"
 #include "sys/service.h"
@@ -182,7 +183,11 @@ class StoreSettler {
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Loaded& loaded) {
   const config::Config& config = loaded.config;
   for (const int signal : {SIGTERM, SIGINT}) (void)std::signal(signal, end_at_once);
-  GPUROTA_ASSIGN_OR_RETURN(const Daemon::Places places, places_of(paths, options));
+  GPUROTA_ASSIGN_OR_RETURN(Daemon::Places places, places_of(paths, options));
+  GPUROTA_ASSIGN_OR_RETURN(std::vector<Fd> passed,
+                           sys::take_passed_sockets({places.control_socket, places.tenant_socket}));
+  places.control_listener = passed[0].release();
+  places.tenant_listener = passed[1].release();
   const bool shared = ::geteuid() == 0 || !config.group.empty();
   GPUROTA_ASSIGN_OR_RETURN(
       const ipc::RuntimeDir runtime,
@@ -214,12 +219,14 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto on_hangup,
                            loop->on_signal(SIGHUP, [&daemon] { (void)daemon.reload(); }));
   GPUROTA_TRY(daemon.ask());
-  const auto stop = [&loop] { loop->stop(); };
+  const auto stop = [&loop, &daemon] { daemon.finish([&loop] { loop->stop(); }); };
   GPUROTA_ASSIGN_OR_RETURN(const auto on_term, loop->on_signal(SIGTERM, stop));
   GPUROTA_ASSIGN_OR_RETURN(const auto on_int, loop->on_signal(SIGINT, stop));
   GPUROTA_TRY(daemon.start());
   GPUROTA_TRY(loop->enable_watchdog());
-  log::info("gpurotad serves", {{"version", proto::version()}, {"socket", places.control_socket}});
+  log::info("gpurotad serves", {{"version", proto::version()},
+                                {"socket", places.control_socket},
+                                {"listens", places.control_listener < 0 ? "itself" : "systemd"}});
   sys::notify_ready();
   GPUROTA_TRY(loop->run());
   sys::notify_stopping();

@@ -53,8 +53,9 @@ Result<void> remove_stale(const std::string& path, int type) {
   }
   if (answers(path, type)) {
     return fail(Code::kInvalid,
-                fmt::format("another gpurotad is running here: {} answers. Stop it, or choose "
-                            "another directory with --runtime-dir",
+                fmt::format("another gpurotad is running here, or systemd listens for it "
+                            "(gpurotad.socket): {} answers. Stop that, or choose another directory "
+                            "with --runtime-dir",
                             path));
   }
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
@@ -63,13 +64,63 @@ Result<void> remove_stale(const std::string& path, int type) {
   return {};
 }
 
+// The owner first, as changing it may clear mode bits.
+Result<void> set_access(const std::string& path, const ListenOptions& options) {
+  if (options.group && ::chown(path.c_str(), static_cast<uid_t>(-1), *options.group) != 0) {
+    return fail_errno(fmt::format("cannot give {} to group {}", path, *options.group), errno);
+  }
+  if (::chmod(path.c_str(), options.mode) != 0) {
+    return fail_errno("cannot set the mode of " + path, errno);
+  }
+  return {};
+}
+
+int option_of(int fd, int option) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+tl::unexpected<Error> bad_passed(const std::string& path, std::string_view what) {
+  return fail(
+      Code::kInvalid,
+      fmt::format("the socket that systemd passes for {} {}: look at the unit that makes it "
+                  "(gpurotad.socket), then 'systemctl daemon-reload' and 'systemctl restart "
+                  "gpurotad.socket gpurotad.service'",
+                  path, what));
+}
+
+// That it is what a listener of ours would be.
+Result<void> check_passed(const std::string& path, const ListenOptions& options) {
+  const int fd = options.passed;
+  const char* const wanted =
+      options.type == SOCK_STREAM ? "ListenStream=" : "ListenSequentialPacket=";
+  if (option_of(fd, SO_DOMAIN) != AF_UNIX) return bad_passed(path, "is not a Unix socket");
+  if (option_of(fd, SO_TYPE) != options.type) {
+    return bad_passed(path, fmt::format("is of another type, not of {}", wanted));
+  }
+  if (option_of(fd, SO_ACCEPTCONN) != 1) {
+    return bad_passed(path, "does not listen (it is a connection: Accept=yes is wrong)");
+  }
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return bad_passed(path, "cannot be reached, as nothing is at that path any more");
+  }
+  if (!S_ISSOCK(info.st_mode)) return bad_passed(path, "is hidden by another file at that path");
+  if (info.st_uid != ::geteuid()) {
+    return bad_passed(path, fmt::format("belongs to user {}, and this gpurotad is user {}'s",
+                                        info.st_uid, ::geteuid()));
+  }
+  return {};
+}
+
 }  // namespace
 
-Listener::Listener(std::string path, Fd fd)
-    : path_(std::move(path)), fd_(std::move(fd)), spare_(open_spare()) {}
+Listener::Listener(std::string path, Fd fd, bool passed)
+    : path_(std::move(path)), fd_(std::move(fd)), passed_(passed), spare_(open_spare()) {}
 
 Listener::~Listener() {
-  if (fd_) (void)::unlink(path_.c_str());
+  if (fd_ && !passed_) (void)::unlink(path_.c_str());
 }
 
 bool refuse_descriptors(int fd) {
@@ -79,6 +130,7 @@ bool refuse_descriptors(int fd) {
 }
 
 Result<Listener> Listener::make(const std::string& path, const ListenOptions& options) {
+  if (options.passed >= 0) return take_over(path, options);
   GPUROTA_ASSIGN_OR_RETURN(const sockaddr_un address, make_address(path));
   GPUROTA_TRY(remove_stale(path, options.type));
   Fd fd(::socket(AF_UNIX, options.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -87,24 +139,33 @@ Result<Listener> Listener::make(const std::string& path, const ListenOptions& op
     return fail_errno("cannot make the socket " + path, errno);
   }
   (void)refuse_descriptors(fd.get());
-  Listener listener(path, std::move(fd));
+  Listener listener(path, std::move(fd), false);
   // Between bind and listen the file is there, and connecting to it is refused: the time to say
-  // who may. The owner first, as changing it may clear mode bits.
-  if (options.group && ::chown(path.c_str(), static_cast<uid_t>(-1), *options.group) != 0) {
-    return fail_errno(fmt::format("cannot give {} to group {}", path, *options.group), errno);
-  }
-  if (::chmod(path.c_str(), options.mode) != 0) {
-    return fail_errno("cannot set the mode of " + path, errno);
-  }
+  // who may.
+  GPUROTA_TRY(set_access(path, options));
   if (::listen(listener.fd(), options.backlog) != 0) {
     return fail_errno("cannot listen on " + path, errno);
   }
   return listener;
 }
 
+Result<Listener> Listener::take_over(const std::string& path, const ListenOptions& options) {
+  Fd fd(options.passed);
+  GPUROTA_TRY(check_passed(path, options));
+  if (::fcntl(fd.get(), F_SETFD, FD_CLOEXEC) != 0) {
+    return fail_errno("cannot set a descriptor", errno);
+  }
+  GPUROTA_TRY(set_blocking(fd.get(), false));
+  (void)refuse_descriptors(fd.get());
+  GPUROTA_TRY(set_access(path, options));
+  return Listener(path, std::move(fd), true);
+}
+
 Result<std::optional<Fd>> Listener::accept() {
   for (;;) {
     Fd peer(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    // It may have connected before this was said of the socket that it came by.
+    if (peer && passed_) (void)refuse_descriptors(peer.get());
     if (peer) return std::optional<Fd>(std::move(peer));
     const int error_number = errno;
     if (error_number == EINTR || error_number == ECONNABORTED) continue;

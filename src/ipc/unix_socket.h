@@ -17,13 +17,16 @@ struct ListenOptions {
   mode_t mode = 0600;  // who may connect: those who may write to the socket file
   std::optional<gid_t> group;
   int backlog = 256;
+  int passed = -1;  // listens at the path already, on behalf of systemd: taken over
 };
 
-// A listening socket, close-on-exec and non-blocking. Its file is removed when it is destroyed.
+// A listening socket, close-on-exec and non-blocking. Its file is removed when it is destroyed, unless the socket was passed:
+// then clients wait there for the next daemon.
 class Listener {
  public:
   // Nobody can connect before mode and group are set. The socket file of a daemon that died is
-  // replaced; a socket that answers, or a file that is none, is an error that says so.
+  // replaced; a socket that answers, or a file that is none, is an error that says so. So is a passed socket that is not of the
+  // type, not at the path, or not ours; its file is given mode and group, but somebody may have connected before that.
   static Result<Listener> make(const std::string& path, const ListenOptions& options);
 
   Listener(Listener&& other) noexcept = default;
@@ -39,10 +42,12 @@ class Listener {
   Result<std::optional<Fd>> accept();
 
  private:
-  Listener(std::string path, Fd fd);
+  Listener(std::string path, Fd fd, bool passed);
+  static Result<Listener> take_over(const std::string& path, const ListenOptions& options);
 
   std::string path_;
   Fd fd_;
+  bool passed_;
   Fd spare_;  // given up to be able to accept and close when there are no descriptors left
 };
 

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,96 @@ TEST_F(UnixSocket, ConnectingToABusyDaemonEndsAfterTheTimeout) {
   }
   EXPECT_EQ(last, Code::kTimeout);
   EXPECT_TRUE(answers(path_, SOCK_STREAM)) << "busy is not gone";
+}
+
+// A socket that somebody else made, as systemd does.
+class PassedSocket : public UnixSocket {
+ protected:
+  PassedSocket() { umask_ = ::umask(0); }
+  ~PassedSocket() override { ::umask(umask_); }
+  // Its descriptor belongs to whom it is passed to.
+  int make(int type, bool listening = true) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.data(), path_.size());
+    const int fd = ::socket(AF_UNIX, type, 0);
+    EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    if (listening) {
+      EXPECT_EQ(::listen(fd, 8), 0);
+    }
+    return fd;
+  }
+  Result<Listener> take(int fd) {
+    return Listener::make(path_, {.type = SOCK_STREAM, .mode = 0600, .group = {}, .passed = fd});
+  }
+  std::string refusal(int fd) {
+    const auto listener = take(fd);
+    return listener ? "none" : listener.error().message;
+  }
+
+ private:
+  mode_t umask_;
+};
+
+TEST_F(PassedSocket, WhoConnectedBeforeIsAccepted) {
+  const int fd = make(SOCK_STREAM);
+  const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+  ASSERT_TRUE(client);
+  auto listener = take(fd);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const auto accepted = listener->accept();
+  ASSERT_TRUE(accepted);
+  EXPECT_TRUE(*accepted);
+  EXPECT_FALSE(*listener->accept()) << "it does not wait";
+  EXPECT_TRUE(::fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
+TEST_F(PassedSocket, WaitsForTheNextWhenThisOneEnds) {
+  const int fd = make(SOCK_STREAM);
+  const Fd of_systemd(::dup(fd));
+  { ASSERT_TRUE(take(fd)); }
+  const auto client = connect_unix(path_, SOCK_STREAM, 1s);
+  ASSERT_TRUE(client) << client.error().message;
+  auto next = take(::dup(of_systemd.get()));
+  ASSERT_TRUE(next);
+  EXPECT_TRUE(*next->accept());
+}
+
+TEST_F(PassedSocket, GetsTheModeOfOurs) {
+  const auto listener = take(make(SOCK_STREAM));
+  ASSERT_TRUE(listener);
+  struct stat info {};
+  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(PassedSocket, OneThatIsNotWhatItShouldBeIsAnErrorThatSaysWhatToDo) {
+  const std::string of_other_type = refusal(make(SOCK_SEQPACKET));
+  EXPECT_NE(of_other_type.find("ListenStream="), std::string::npos) << of_other_type;
+  EXPECT_NE(of_other_type.find("restart gpurotad.socket"), std::string::npos) << of_other_type;
+  ::unlink(path_.c_str());
+  const std::string deaf = refusal(make(SOCK_STREAM, false));
+  EXPECT_NE(deaf.find("does not listen"), std::string::npos) << deaf;
+}
+
+TEST_F(PassedSocket, WhoseFileIsGoneOrReplacedIsAnError) {
+  const int fd = make(SOCK_STREAM);
+  ::unlink(path_.c_str());
+  const std::string gone = refusal(fd);
+  EXPECT_NE(gone.find("nothing is at that path"), std::string::npos) << gone;
+  const int second = make(SOCK_STREAM);
+  ::unlink(path_.c_str());
+  Fd(::open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)).reset();
+  const std::string replaced = refusal(second);
+  EXPECT_NE(replaced.find("another file"), std::string::npos) << replaced;
+}
+
+TEST_F(PassedSocket, OfAnotherUserIsAnError) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const int fd = make(SOCK_STREAM);
+  ASSERT_EQ(::chown(path_.c_str(), 65534, 65534), 0);
+  const std::string foreign = refusal(fd);
+  EXPECT_NE(foreign.find("belongs to user 65534"), std::string::npos) << foreign;
 }
 
 // Trap: the last close of a descriptor that was sent may wait for as long as its sender likes.

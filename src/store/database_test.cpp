@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 namespace gpurota::store {
 namespace {
 
@@ -114,6 +117,64 @@ TEST(Schema, AStepThatFailsLeavesNothingBehind) {
   auto statement = *database.prepare("SELECT count(*) FROM sqlite_schema");
   ASSERT_TRUE(*statement.step());
   EXPECT_EQ(statement.integer(0), 1);
+}
+
+// A database with tables of an older version, and a lease number in it.
+class Upgrade : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kOld = 5;
+  Upgrade() {
+    Database database = *Database::open(path_);
+    EXPECT_TRUE(upgrade_schema(database, kOld));
+    EXPECT_TRUE(database.execute("UPDATE sequence SET last = 42 WHERE name = 'lease'"));
+  }
+  static std::int64_t number(Database& database, const char* query) {
+    auto statement = *database.prepare(query);
+    EXPECT_TRUE(*statement.step());
+    return statement.integer(0);
+  }
+
+  const TempDir temp_;
+  const std::string path_ = temp_.file("gpurota.db");
+  const std::string copy_ = copy_path(path_, kOld);
+};
+
+TEST_F(Upgrade, KeepsWhatWasThereForTheOlderGpurota) {
+  {
+    Database database = *Database::open(path_);
+    ASSERT_TRUE(upgrade_schema(database));
+    EXPECT_GT(number(database, "PRAGMA user_version"), std::int64_t{kOld});
+  }
+  Database old = *Database::open(copy_);
+  EXPECT_TRUE(upgrade_schema(old, kOld)) << "the older gpurota takes it";
+  EXPECT_EQ(number(old, "SELECT last FROM sequence WHERE name = 'lease'"), 42);
+  struct stat info {};
+  ASSERT_EQ(::stat(copy_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(Upgrade, OfANewDatabaseKeepsNothing) {
+  Database database = *Database::open(temp_.file("new.db"));
+  ASSERT_TRUE(upgrade_schema(database));
+  EXPECT_NE(::access(copy_path(temp_.file("new.db"), 0).c_str(), F_OK), 0);
+}
+
+TEST_F(Upgrade, DoesNotBeginWithoutTheCopy) {
+  ASSERT_EQ(::mkdir(copy_.c_str(), 0700), 0);
+  Database database = *Database::open(path_);
+  const auto upgraded = upgrade_schema(database);
+  ASSERT_FALSE(upgraded);
+  EXPECT_NE(upgraded.error().message.find("keeping a copy"), std::string::npos)
+      << upgraded.error().message;
+  EXPECT_EQ(number(database, "PRAGMA user_version"), std::int64_t{kOld});
+}
+
+TEST_F(Upgrade, TheOlderGpurotaSaysWhichCopyItCouldUse) {
+  Database database = *Database::open(path_);
+  ASSERT_TRUE(upgrade_schema(database));
+  const auto again = upgrade_schema(database, kOld);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find(copy_), std::string::npos) << again.error().message;
 }
 
 }  // namespace

@@ -1,8 +1,17 @@
 #include "store/schema.h"
 
+#include "base/fd.h"
+
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace gpurota::store {
 namespace {
@@ -223,24 +232,71 @@ Result<std::int64_t> read_version(Database& database) {
   return statement.integer(0);
 }
 
+// Returns when the disk has it.
+Result<void> sync(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return fail_errno("cannot write " + path, errno);
+  return {};
+}
+
+// With what is in the log, whole or not at all. One that an earlier upgrade left, and which failed then, is replaced.
+Result<void> write_copy(Database& database, const std::string& copy) {
+  const std::string unfinished = copy + ".new";
+  (void)::unlink(unfinished.c_str());
+  // Made here, as SQLite would make it readable for others.
+  const Fd made(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!made) return fail_errno("cannot make " + unfinished, errno);
+  GPUROTA_ASSIGN_OR_RETURN(auto statement, database.prepare("VACUUM INTO ?"));
+  GPUROTA_TRY(statement.bind_text(unfinished).run());
+  GPUROTA_TRY(sync(unfinished));
+  if (::rename(unfinished.c_str(), copy.c_str()) != 0) {
+    return fail_errno("cannot make " + copy, errno);
+  }
+  return sync(copy.substr(0, copy.rfind('/')));
+}
+
+Result<void> keep_copy(Database& database, std::int64_t version) {
+  if (version == 0 || database.path().front() != '/') return {};  // new, or in memory
+  const std::string copy = copy_path(database.path(), version);
+  if (auto written = write_copy(database, copy); !written) {
+    (void)::unlink((copy + ".new").c_str());
+    return tl::unexpected(
+        std::move(written).error().context("while keeping a copy of the state before its upgrade"));
+  }
+  return {};
+}
+
+tl::unexpected<Error> too_new(const std::string& path, std::int64_t version, std::int64_t ours) {
+  const std::string copy = copy_path(path, ours);
+  const std::string way = ::access(copy.c_str(), F_OK) == 0
+                              ? fmt::format(
+                                    "put {} back, which is from before the upgrade (see "
+                                    "back-up-and-recover.md)",
+                                    copy)
+                              : "choose another --state-dir";
+  return fail(Code::kInvalid,
+              fmt::format("{} was written by a newer gpurota (version {} of the tables; this one "
+                          "knows up to {}): install that gpurota again, or {}",
+                          path, version, ours, way));
+}
+
 }  // namespace
 
-Result<void> upgrade_schema(Database& database) {
-  constexpr auto kOurs = static_cast<std::int64_t>(kSteps.size());
+std::string copy_path(const std::string& database, std::int64_t version) {
+  return fmt::format("{}.version-{}", database, version);
+}
+
+Result<void> upgrade_schema(Database& database, std::size_t steps) {
+  const auto ours = static_cast<std::int64_t>(std::min(kSteps.size(), steps));
   GPUROTA_ASSIGN_OR_RETURN(const std::int64_t version, read_version(database));
-  if (version < 0 || version > kOurs) {
-    return fail(
-        Code::kInvalid,
-        fmt::format("{} was written by a newer gpurota (version {} of the tables; this one knows "
-                    "up to {}): install that gpurota again, or choose another --state-dir",
-                    database.path(), version, kOurs));
-  }
-  if (version == kOurs) return {};
+  if (version < 0 || version > ours) return too_new(database.path(), version, ours);
+  if (version == ours) return {};
+  GPUROTA_TRY(keep_copy(database, version));
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database));
-  for (auto step = version; step < kOurs; ++step) {
+  for (auto step = version; step < ours; ++step) {
     GPUROTA_TRY(database.execute(kSteps[static_cast<std::size_t>(step)]));
   }
-  GPUROTA_TRY(database.execute(fmt::format("PRAGMA user_version = {}", kOurs).c_str()));
+  GPUROTA_TRY(database.execute(fmt::format("PRAGMA user_version = {}", ours).c_str()));
   return transaction.commit();
 }
 

@@ -1,13 +1,20 @@
 #include "sys/journal.h"
 
+#include "base/text.h"
+
+#include <fmt/format.h>
+
 // Our lines name no source file.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -28,6 +35,10 @@ int priority_of(log::Level level) {
   return LOG_ERR;
 }
 
+// What is searched for. The kernel's own fields begin with an underscore, so none of these is one.
+const std::pair<std::string_view, std::string> kNames[] = {
+    {"lease", "LEASE="}, {"uid", "UID="}, {"gpu", "GPU="}};
+
 }  // namespace
 
 bool stderr_is_journal() {
@@ -38,12 +49,26 @@ bool stderr_is_journal() {
          ::fstat(STDERR_FILENO, &info) == 0 && info.st_dev == device && info.st_ino == inode;
 }
 
+std::vector<std::string> journal_entry(log::Level level, const std::string& line,
+                                       const log::Fields& fields) {
+  std::vector<std::string> entry = {fmt::format("PRIORITY={}", priority_of(level)),
+                                    "SYSLOG_IDENTIFIER=gpurotad", "MESSAGE=" + line};
+  for (const log::Field& field : fields) {
+    for (const auto& [key, name] : kNames) {
+      const bool known = !field.value.empty() && field.value != "-";
+      if (known && field.key == key) entry.push_back(name + display_text(field.value));
+    }
+  }
+  return entry;
+}
+
 log::Sink journal_sink() {
-  return [](log::Level level, const std::string& line) {
-    const int priority = priority_of(level);
-    if (::sd_journal_send("MESSAGE=%s", line.c_str(), "PRIORITY=%i", priority,
-                          "SYSLOG_IDENTIFIER=gpurotad", nullptr) < 0) {
-      std::fprintf(stderr, "<%d>%s\n", priority, line.c_str());
+  return [](log::Level level, const std::string& line, const log::Fields& fields) {
+    std::vector<std::string> entry = journal_entry(level, line, fields);
+    std::vector<iovec> parts;
+    for (std::string& field : entry) parts.push_back({field.data(), field.size()});
+    if (::sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) < 0) {
+      std::fprintf(stderr, "<%d>%s\n", priority_of(level), line.c_str());
     }
   };
 }

@@ -27,7 +27,8 @@ struct Gate : testing::HeldUp<uid_t> {
 class UserWorkersTest : public ::testing::Test {
  protected:
   UserWorkersTest() {
-    log::set_sink([this](log::Level, const std::string& line) { lines.push_back(line); });
+    log::set_sink(
+        [this](log::Level, const std::string& line, const log::Fields&) { lines.push_back(line); });
   }
   ~UserWorkersTest() override {
     log::set_sink({});

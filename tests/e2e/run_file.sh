@@ -17,6 +17,7 @@ export E2E_PAST_LIBRARY=$build/tests/e2e/past_library E2E_LOCKED_PROGRAM=$build/
 export E2E_LOOP_GUARD=$build/tests/e2e/libloop_guard.so
 export E2E_STUCK_LIBRARY=$build/tests/e2e/libstuck_disk.so
 export E2E_FAILING_LIBRARY=$build/tests/hostile/libfailing_calls.so
+export E2E_MANY_CALLS=$build/tests/e2e/many_calls
 export E2E_PAGE_WRITER=$build/tests/e2e/page_writer
 results=$build/test-results/$(basename "$file" .bats)
 mkdir -p "$results"

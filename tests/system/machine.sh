@@ -12,6 +12,7 @@ fail() {
   echo "FAIL: $*"
   as alice gpurota job list || true
   in_there gpurota status || true
+  in_there journalctl --no-pager -n 30 -u gpurota-web.service || true
   in_there journalctl --no-pager -n 60 -t gpurotad -t gpurota-keeper -t '(gpurotad)' -p info || true
   exit 1
 }
@@ -51,6 +52,9 @@ make_disk() {
       sed "s|$prefix|$where|g" "$prefix/lib/systemd/system/$unit.service" >"$units/$unit.service"
       ln -s "../$unit.service" "$units/multi-user.target.wants/$unit.service"
     done
+    mkdir -p "$units/sockets.target.wants"
+    cp "$prefix/lib/systemd/system/gpurotad.socket" "$units"
+    ln -s ../gpurotad.socket "$units/sockets.target.wants/gpurotad.socket"
   fi
   # Its GPUs are simulated, which takes files that the simulated driver may write.
   mkdir -p "$root/var/gpurota-sim"
@@ -101,7 +105,12 @@ boot_inside() {
   done
   ln -s pts/ptmx "$root/dev/ptmx"
   ln -s /proc/self/fd "$root/dev/fd"
-  exec chroot "$root" env -i container=test PATH="$PATH" "$SYSTEMD" --system --unit=multi-user.target \
+  # Not chroot, in which nothing can make a user namespace (PrivateUsers=).
+  cd "$root"
+  pivot_root . .
+  umount -l .
+  cd /
+  exec env -i container=test PATH="$PATH" "$SYSTEMD" --system --unit=multi-user.target \
     --log-target=journal --show-status=no
 }
 

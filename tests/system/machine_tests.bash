@@ -24,10 +24,14 @@ units_of() { in_there systemctl list-units --plain --no-legend "gpurota-$1-*.ser
 no_units_of() { [ -z "$(units_of "$1")" ]; }
 
 [ -z "$(in_there systemctl list-units --failed --no-legend)" ] || fail "$(in_there systemctl --failed)"
-complaints=$(in_there systemd-analyze verify gpurotad.service gpurota-web.service 2>&1) || true
+complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service gpurota-web.service 2>&1) || true
 [ -z "$complaints" ] || fail "$complaints"
-in_there systemd-analyze security --threshold=30 gpurotad.service gpurota-web.service >/dev/null ||
-  fail "the units are less locked up than they were: systemd-analyze security"
+in_there systemd-analyze security --threshold=20 gpurotad.service >/dev/null ||
+  fail "the unit is less locked up than it was: systemd-analyze security gpurotad.service"
+in_there systemd-analyze security --threshold=9 gpurota-web.service >/dev/null ||
+  fail "the unit is less locked up than it was: systemd-analyze security gpurota-web.service"
+in_there systemctl is-active gpurotad.socket >/dev/null || fail "systemd does not listen for the daemon"
+daemon_says 'gpurotad serves.*listens=systemd' || fail "the daemon was not given its sockets"
 daemon_says 'gpurotad serves' || fail "the journal has no line of the daemon's"
 in_there gpurota doctor >/dev/null || fail "$(in_there gpurota doctor)"
 wait_until shows '^gpurota_' metrics
@@ -78,6 +82,8 @@ wait_until no_logins
 web=$(running 301)
 [ -n "$web" ] || fail "a job ended with the login of the one who added it"
 [[ $(cgroup_of "$web") == /gpurota.slice/gpurota-jobs.slice/gpurota-job-* ]] || fail "a job is in $(cgroup_of "$web")"
+shows 'lease made' in_there journalctl --no-pager --quiet -u gpurotad.service LEASE=L1 UID="$(in_there id -u alice)" ||
+  fail "the journal's lines have no fields LEASE= and UID="
 shows 'gpurota: a job of alice$' units_of job || fail "units of jobs are named $(units_of job)"
 echo "ok a job outlives the login of the one who added it, although logind ends all that a login started"
 
@@ -104,6 +110,11 @@ all_live() {
 wait_until all_live
 ways=(restart stop kill)
 if [ "$where" = /usr ]; then ways+=(upgrade); fi
+# Meanwhile somebody asks all the time.
+in_there sh -c 'asked=0; failed=0
+  while [ ! -e /tmp/asked-enough ]; do gpurota status >/dev/null 2>>/tmp/refused || failed=$((failed + 1)); asked=$((asked + 1)); done
+  echo "$failed of $asked failed"' >"$dir/asked" &
+asking=$!
 for how in "${ways[@]}"; do
   before=$(main_pid)
   case $how in
@@ -115,7 +126,10 @@ for how in "${ways[@]}"; do
   wait_until other_than "$before"
   wait_until all_live
 done
-echo "ok ${ways[*]}: jobs, fillers and programs in logins go on"
+in_there touch /tmp/asked-enough
+wait "$asking"
+grep -q '^0 of' "$dir/asked" || fail "$(cat "$dir/asked"): $(in_there cat /tmp/refused)"
+echo "ok ${ways[*]}: jobs, fillers and programs in logins go on; of those who asked $(cat "$dir/asked")"
 
 in_there mkdir -p /run/systemd/system/gpurotad.service.d
 in_there sh -c 'printf "[Service]\nWatchdogSec=5\n" >/run/systemd/system/gpurotad.service.d/watchdog.conf'
@@ -162,7 +176,7 @@ if [ "$where" = /usr ]; then
   in_there dpkg --purge gpurota-web gpurotad >/dev/null || fail "dpkg --purge fails"
   ! in_there test -e /var/lib/gpurota || fail "purge leaves the state"
 else
-  in_there systemctl --quiet disable --now gpurotad.service gpurota-web.service
+  in_there systemctl --quiet disable --now gpurotad.socket gpurotad.service gpurota-web.service
   is_running 301 || fail "a job ended with the daemon"
   in_there systemctl stop gpurota-jobs.slice
 fi

@@ -34,6 +34,10 @@ std::string not_durable(const Error& why) {
       proto::wire_error(Error(why).context("this was done, but may not be stored")));
 }
 
+std::uint64_t made(const ports::Durability* durability) {
+  return durability ? durability->made() : 0;
+}
+
 // The answer to the call that it is about to send.
 void turn_away(const Fd& fd, const Error& why) {
   const std::string text = proto::error_json(proto::wire_error(why));
@@ -63,6 +67,15 @@ Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
   calls_ = &calls;
   GPUROTA_TRY(turns_.start());
   return doorman_.listen(path, options);
+}
+
+bool ControlServer::finish() {
+  doorman_.close();
+  return std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
+    const Connection& connection = *entry.second;
+    return connection.queued || connection.postponed || connection.long_answer ||
+           !connection.unsaid.empty() || !connection.out.empty();
+  });
 }
 
 void ControlServer::welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor) {
@@ -175,7 +188,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     if (!call.oneway) answer(connection, proto::error_json(no_memory()));
     return;
   }
-  const std::uint64_t before = made();
+  const std::uint64_t before = made(parts_.durability);
   const auto serve = [&] { return calls_->call(connection.caller, call); };
   const Outcome outcome = is_read_only(call) ? look_within_memory(serve) : serve();
   if (outcome.acquired) connection.acquired = outcome.acquired;
@@ -193,8 +206,8 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   // Who waits may be answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
   if (call.oneway || reply.empty()) return;
-  if (made() != before && !is_read_only(call)) {
-    answer_durably(connection, reply, made());
+  if (made(parts_.durability) != before && !is_read_only(call)) {
+    answer_durably(connection, reply, made(parts_.durability));
   } else {
     answer(connection, reply);
   }
@@ -411,7 +424,8 @@ void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry
     connection->waits.reset();
     if (lease.holder) connection->acquired = lease.lease.id;
     connection->newest.clear();  // how it waited
-    answer_durably(*connection, calls_->granted(connection->caller, lease), made());
+    answer_durably(*connection, calls_->granted(connection->caller, lease),
+                   made(parts_.durability));
     resume_soon(*connection);
   }
 }

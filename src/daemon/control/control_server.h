@@ -115,6 +115,8 @@ class ControlServer final : public LeaseListener,
   // `calls` outlives the last connection.
   Result<void> listen(CallHandler& calls, const std::string& path,
                       const ipc::ListenOptions& options);
+  // Takes nobody in any more. Whether somebody who has asked is not answered yet; those who only listen do not count.
+  bool finish();
   // Tells those who hold it.
   void on_lease_change(const LeaseEntry& entry, bool gone) override;
   // Tells those who wait.
@@ -148,7 +150,6 @@ class ControlServer final : public LeaseListener,
   void send(Connection& connection, const std::string& message);
   void do_call(Connection& connection, const proto::Call& call);
   bool must_wait(const proto::Call& call) const;
-  std::uint64_t made() const { return parts_.durability ? parts_.durability->made() : 0; }
   void flush(Connection& connection);
   // Waits until the client takes what is there for it, or for its next turn, and reads nothing meanwhile.
   void block(Connection& connection, bool blocked);

@@ -99,7 +99,7 @@ class PrivacyTest : public FakeWorldTest,
                  .grants = grants,
                  .wall_clock = [this] { return wall(); }}) {
     leases.add_listener(recorder);
-    log::set_sink([](log::Level, const std::string&) {});
+    log::set_sink([](log::Level, const std::string&, const log::Fields&) {});
     processes.set_user(kAlice, "alice");
     EXPECT_TRUE(recorder.start({}));
     make_world();

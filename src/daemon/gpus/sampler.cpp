@@ -106,7 +106,9 @@ void Sampler::schedule(Watched& gpu, TimePoint when) {
     gpu.timer = std::move(*timer);
   } else {
     log::error("cannot set the sampling timer, this GPU is no longer watched",
-               {{"gpu", gpu.info.index}, {"error", timer.error().message}});
+               {{"gpu", gpu.info.uuid.value},
+                {"index", gpu.info.index},
+                {"error", timer.error().message}});
   }
 }
 
@@ -114,7 +116,8 @@ void Sampler::on_timer(Watched& gpu) {
   if (!gpu.looking) return look(gpu);
   if (!gpu.reported_hang) {
     gpu.reported_hang = true;
-    log::error("the driver does not answer about a GPU", {{"gpu", gpu.info.index}});
+    log::error("the driver does not answer about a GPU",
+               {{"gpu", gpu.info.uuid.value}, {"index", gpu.info.index}});
     GpuSample silent;
     silent.uuid = gpu.info.uuid;
     silent.error = "the driver does not answer";

@@ -45,7 +45,7 @@ using ::testing::IsEmpty;
 class SteadyStoreTest : public ::testing::Test {
  protected:
   SteadyStoreTest() {
-    log::set_sink([](log::Level, const std::string&) {});
+    log::set_sink([](log::Level, const std::string&, const log::Fields&) {});
     open();
   }
   ~SteadyStoreTest() override {

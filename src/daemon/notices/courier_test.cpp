@@ -23,7 +23,8 @@ class CourierTest : public FakeWorldTest {
     processes.set_user(1000, "alice");
     processes.set_user(0, "root");
     config.notify.command = {"/bin/notify"};
-    log::set_sink([this](log::Level, const std::string& line) { lines.push_back(line); });
+    log::set_sink(
+        [this](log::Level, const std::string& line, const log::Fields&) { lines.push_back(line); });
   }
   ~CourierTest() override { log::set_sink({}); }
 

@@ -122,7 +122,7 @@ void Fillers::finish_eviction(const GpuUuid& gpu) {
   parts_.loop.post([this, gpu] { spots_[gpu].look_timer.reset(); });
   parts_.samples.glimpse(gpu, Duration(0));
   log::info("a filler has been moved to host memory",
-            {{"gpu", gpu_name(gpu)}, {"stays", to_string(spot.stays)}});
+            {{"gpu", gpu.value}, {"index", gpu_name(gpu)}, {"stays", to_string(spot.stays)}});
   parts_.queue.poke();
 }
 

@@ -108,7 +108,9 @@ void TurnKeeper::refresh() {
         wanted.mode = known->second.mode;
       }
       log::warn("the swap leases on a GPU do not fit its settings",
-                {{"gpu", gpu.info.index}, {"error", set.error().message}});
+                {{"gpu", gpu.info.uuid.value},
+                 {"index", gpu.info.index},
+                 {"error", set.error().message}});
       (void)turns_.set_gpu(wanted, true);
     }
     applied_[uuid] = wanted;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 namespace gpurota::daemon {
 
 Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& options) {
@@ -12,11 +14,21 @@ Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& 
   GPUROTA_ASSIGN_OR_RETURN(listening_, loop_.watch_fd(listener.fd(), false, ports::Urgency::kClient,
                                                       [this](unsigned) { on_connection(); }));
   listener_.emplace(std::move(listener));
+  if (options.passed >= 0) only_ = options.group;
   return {};
 }
 
+void Doorman::close() {
+  listening_.reset();
+  listener_.reset();
+}
+
 // To a library a door that is shut is a daemon which is away: it tries again.
-Result<UserBudgets::Held> Doorman::admit(uid_t user) const {
+Result<UserBudgets::Held> Doorman::admit(const ipc::Peer& peer) const {
+  const uid_t user = peer.uid;
+  if (only_ && user != 0 && user != ::geteuid() && !peer.in_group(*only_)) {
+    return fail(Code::kDenied, "only members of the group that gpurota.toml names may use gpurota");
+  }
   if (!memory_reserve::fill()) {
     return fail(Code::kUnavailable, "gpurotad is short of memory: try again");
   }
@@ -40,7 +52,7 @@ void Doorman::on_connection() {
   if (!*accepted) return;
   auto peer = ipc::read_peer((*accepted)->get());
   if (!peer) return;
-  auto held = admit(peer->uid);
+  auto held = admit(*peer);
   if (!held) {
     log::warn("turning away a " + rules_.who,
               {{"uid", peer->uid}, {"reason", held.error().message}});

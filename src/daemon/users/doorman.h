@@ -29,14 +29,18 @@ class Doorman {
   Doorman(ports::EventLoop& loop, Rules rules) : loop_(loop), rules_(std::move(rules)) {}
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
+  // Who comes from now on waits for the next daemon where systemd listens for it, and finds nobody elsewhere.
+  void close();
 
  private:
   void on_connection();
-  Result<UserBudgets::Held> admit(uid_t user) const;
+  Result<UserBudgets::Held> admit(const ipc::Peer& peer) const;
 
   ports::EventLoop& loop_;
   Rules rules_;
   std::optional<ipc::Listener> listener_;
+  std::optional<gid_t>
+      only_;  // its members, where others could connect before the socket's mode was set
   ports::EventLoop::SourcePtr listening_;  // declared after the listener: must go first
 };
 

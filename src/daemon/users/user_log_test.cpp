@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 class UserLogTest : public ::testing::Test {
  protected:
   UserLogTest() {
-    log::set_sink([this](log::Level, const std::string& line) { lines.push_back(line); });
+    log::set_sink(
+        [this](log::Level, const std::string& line, const log::Fields&) { lines.push_back(line); });
   }
   ~UserLogTest() override { log::set_sink({}); }
   static void flood(int count, uid_t uid) {

@@ -102,7 +102,7 @@ TEST_F(UsersTest, WhoEverConnectsIsForgottenInTheEnd) {
 TEST_F(UsersTest, ANameThatNobodyHasHoldsForNobodyAndIsSaid) {
   config.limits.users["nobody-of-that-name"].gpus = 0;
   std::string logged;
-  log::set_sink([&](log::Level, const std::string& line) { logged += line; });
+  log::set_sink([&](log::Level, const std::string& line, const log::Fields&) { logged += line; });
   Users users(loop, database, config, 4711);
   users.resolve(1min);
   log::set_sink({});

@@ -316,7 +316,11 @@ Recorder::Event WatchKeeper::event_of(const watch::Finding& finding, proto::Even
 void WatchKeeper::begun(const watch::Finding& finding) {
   const std::string message = describe(finding);
   log::warn("the watch found " + std::string(watch::to_string(finding.kind)),
-            {{"what", message}, {"action", watch::to_string(finding.action)}});
+            {{"what", message},
+             {"action", watch::to_string(finding.action)},
+             {"lease", finding.lease ? to_string(*finding.lease) : "-"},
+             {"uid", finding.uid ? std::to_string(*finding.uid) : "-"},
+             {"gpu", finding.gpu.value}});
   untold_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
   // What ends a job must not be told after its end.
   const bool later = telling_ || (is_being_read(finding) && tell_soon());
@@ -451,7 +455,11 @@ void WatchKeeper::stop(const watch::Step& step) {
   event.message =
       fmt::format("{} was sent to {} of {}: {}", kill ? "SIGKILL" : "SIGTERM",
                   count_of(event.pids.size()), user(step.finding.uid), describe(step.finding));
-  log::warn("the watch stops processes", {{"what", event.message}});
+  log::warn("the watch stops processes",
+            {{"what", event.message},
+             {"lease", step.finding.lease ? to_string(*step.finding.lease) : "-"},
+             {"uid", step.finding.uid ? std::to_string(*step.finding.uid) : "-"},
+             {"gpu", step.finding.gpu.value}});
   parts_.recorder.record(std::move(event));
   parts_.samples.look_soon(step.finding.gpu);
 }

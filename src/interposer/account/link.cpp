@@ -11,9 +11,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// A daemon that is there answers in microseconds; one that was stopped must not hold a program for
-// longer than this per attempt.
-constexpr int64_t kHandshakeMs = 5000;
+// A daemon that is there answers sooner, however little the program wants to wait for one that is not.
+constexpr int64_t kLeastHandshakeMs = 500;
 
 gpurota_msg_hello make_hello(State& s) {
   gpurota_msg_hello hello{};
@@ -162,7 +161,9 @@ bool ensure_connected(State& s) {
   if (s.link.away_since == 0) s.link.away_since = now_ms();
   const int64_t deadline = s.link.away_since + config().wait_ms;
   for (;;) {
-    if (reconnect_once(s)) return true;
+    const int64_t left = deadline - now_ms();
+    const int64_t least = left > kLeastHandshakeMs ? left : kLeastHandshakeMs;
+    if (reconnect_once(s, least < kHandshakeMs ? least : kHandshakeMs)) return true;
     if (s.link.crowded) s.link.away_since = 0;  // it is there, and no waiting changes its mind
     if (refused(s) || now_ms() >= deadline) return false;
     sleep_ms(kRetryMs);
@@ -252,14 +253,14 @@ void disconnect(State& s) {
   if (event > 0) shut_down(event - 1, s.link.event_inode.load());
 }
 
-bool reconnect_once(State& s) {
+bool reconnect_once(State& s, int64_t patience_ms) {
   if (lease_pending()) return false;
   s.link.crowded = false;
   close_inherited();
   const int fd = connect_to(config().socket_path);
   Socket call;
   if (fd < 0 || !adopt_socket(fd, &call)) return false;
-  if (!handshake(s, call, now_ms() + kHandshakeMs)) {
+  if (!handshake(s, call, now_ms() + patience_ms)) {
     close_socket(&call);
     return false;
   }

@@ -47,8 +47,11 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out);
 // Hands back headroom beyond one piece, if nobody is asking just now.
 void give_back_excess(int slot);
 
+// A daemon that is there answers in microseconds, and one that is being started, for which systemd takes connections, in a second or
+// two; one that was stopped must not hold a program for longer than this per attempt.
+constexpr int64_t kHandshakeMs = 5000;
 // For the helper thread, with Link::mutex held: one attempt to be connected, and whether it worked.
-bool reconnect_once(State& s);
+bool reconnect_once(State& s, int64_t patience_ms = kHandshakeMs);
 // With Link::mutex held: ends the connection.
 void disconnect(State& s);
 
