@@ -74,7 +74,7 @@ FOR_TESTS = ["base", "abi", "core", "testing"]
 # Headers (.h) never may: whoever included them would pay; but for NAME_internal.h, which only .cpp files of its own folder include.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli"]),
-    (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim", "cli"]),
+    (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim"]),
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys", "keeper"]),
 ]

@@ -94,6 +94,7 @@ class Lease:
     model: Optional[str] = None  # owner; read off the command line (vllm serve, --model)
     priority: Optional[int] = None  # higher goes first in turns, and is stopped last
     quantum_ms: Optional[int] = None  # swap: how long its turns last; None: as its GPUs say; 0: by what moving costs
+    name: Optional[str] = None  # owner; what they call it
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class Request:
     gpu_type: Optional[str] = None  # as asked for
     min_memory_bytes: Optional[int] = None
     min_cc: Optional[int] = None
+    name: Optional[str] = None  # owner; what they call it
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@
 #include "cli/queue_args.h"
 #include "cli/time_text.h"
 #include "cli/turns_args.h"
+#include "core/lease_name.h"
 #include "proto/text_forms.h"
 
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   GPUROTA_ASSIGN_OR_RETURN(run.min_memory, min_memory_of(raw));
   GPUROTA_ASSIGN_OR_RETURN(run.min_cc, min_cc_of(raw.min_cc));
   if (raw.near) {
-    GPUROTA_ASSIGN_OR_RETURN(run.near, lease_of(*raw.near));
+    GPUROTA_ASSIGN_OR_RETURN(run.near, lease_handle(*raw.near));
   }
   if (!run.gpu_ids.empty() && (run.gpu_type || run.min_memory || run.min_cc || run.near)) {
     return fail(
@@ -115,6 +116,8 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
   run.as_name = raw.as_;
+  if (raw.name) GPUROTA_TRY(check_lease_name(*raw.name));
+  run.name = raw.name;
   run.nonblock = raw.nonblock;
   if (raw.nonblock && raw.wait) {
     return fail(Code::kInvalid, "--nonblock and --wait exclude each other: give one of them");
@@ -132,12 +135,13 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.priority || raw.quantum || raw.gpu_type || raw.min_memory || raw.min_cc || raw.near) {
+        raw.priority || raw.quantum || raw.gpu_type || raw.min_memory || raw.min_cc || raw.near ||
+        raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout can be combined with it");
     }
-    GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_of(*raw.lease));
+    GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_handle(*raw.lease));
   }
   run.filler = raw.filler;
   run.command = std::move(command);
@@ -166,10 +170,28 @@ Result<void> check_run_words(const Words& before, const Words& rest, bool dashes
 }
 
 Arguments finish(const Raw& raw, Command command) {
-  return {raw.runtime_dir, raw.verbose, raw.quiet, raw.color, std::move(command)};
+  return {raw.runtime_dir, raw.verbose, raw.quiet, raw.color, std::move(command), {}};
 }
 
-Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
+// Parses what was typed and the user's defaults together. An error says what of it was not typed.
+template <class Parse>
+Result<Arguments> with_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw,
+                                Parse parse) {
+  const std::string added = add_defaults(command, defaults, raw);
+  Result<Command> parsed = parse();
+  if (!parsed && !added.empty()) {
+    parsed.error().message +=
+        fmt::format("\n  (not typed, but in {}: {}; --no-defaults leaves it out)",
+                    display_text(defaults.path), added);
+  }
+  if (!parsed) return tl::unexpected(parsed.error());
+  Arguments arguments = finish(raw, std::move(*parsed));
+  arguments.defaults = added;
+  return arguments;
+}
+
+Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at,
+                            const OwnDefaults& defaults) {
   const auto dashes =
       std::find(words.begin() + static_cast<std::ptrdiff_t>(run_at), words.end(), "--");
   const Words before(words.begin(), dashes);
@@ -180,8 +202,8 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at) {
                            OptionParser(options_of("run", raw), "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
-  GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
-  return finish(raw, std::move(run));
+  return with_defaults("run", defaults, raw,
+                       [&]() -> Result<Command> { return run_options(raw, command); });
 }
 
 // Options and positional words of every other command.
@@ -208,7 +230,7 @@ Result<Command> status_command(const Raw& raw) {
 Result<Command> release_command(const Raw& raw) {
   ReleaseOptions release;
   for (const std::string& word : raw.positional) {
-    GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_of(word));
+    GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_handle(word));
   }
   GPUROTA_ASSIGN_OR_RETURN(release.gpu_ids, split_ids(raw.gpu_ids));
   release.all = raw.all;
@@ -229,7 +251,7 @@ Result<Command> update_command(const Raw& raw) {
     return fail(Code::kInvalid, "which lease? For instance: gpurota update L12 --memory 12G");
   }
   UpdateOptions update;
-  GPUROTA_ASSIGN_OR_RETURN(update.lease, lease_of(raw.positional.front()));
+  GPUROTA_ASSIGN_OR_RETURN(update.lease, lease_handle(raw.positional.front()));
   GPUROTA_ASSIGN_OR_RETURN(update.memory, size_of("--memory", raw.memory));
   GPUROTA_ASSIGN_OR_RETURN(update.soft_limit, size_of("--soft-limit", raw.soft_limit));
   update.note = raw.note;
@@ -266,14 +288,13 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
   constexpr int kMostLines = 1000;  // of one answer
   GPUROTA_ASSIGN_OR_RETURN(events.lines, number_of("--lines", raw.lines, kMostLines));
   if (raw.lease) {
-    GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_of(*raw.lease));
+    GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_handle(*raw.lease));
   }
   return events;
 }
 
-Result<Command> simple_command(Raw& raw, const std::string& name, const Words& words) {
-  GPUROTA_TRY(parse_simple(raw, name, words));
-  if (raw.help) return HelpOptions{name};
+// What the words that were parsed into `raw` say.
+Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (is_queue_command(name)) return queue_command(name, raw);
   if (name == "turns" || name == "set") return turns_command(name, raw);
   if (name == "status") return status_command(raw);
@@ -286,7 +307,7 @@ Result<Command> simple_command(Raw& raw, const std::string& name, const Words& w
   if (name == "update") return update_command(raw);
   PsOptions ps{raw.json, std::nullopt};
   if (!raw.positional.empty()) {
-    GPUROTA_ASSIGN_OR_RETURN(ps.lease, lease_of(raw.positional.front()));
+    GPUROTA_ASSIGN_OR_RETURN(ps.lease, lease_handle(raw.positional.front()));
   }
   return ps;
 }
@@ -372,12 +393,11 @@ Result<Arguments> parse_help(const Raw& raw, const std::string& topic) {
   return finish(raw, HelpOptions{topic});
 }
 
-Result<Arguments> parse(const Words& words) {
-  Raw raw;
+Result<Arguments> parse(const Words& words, const OwnDefaults& defaults, Raw& raw) {
   const std::size_t at = command_at(words);
   if (at == words.size()) return parse_without_command(raw, words);
   const std::string& name = words[at];
-  if (name == "run") return parse_run(raw, words, at);
+  if (name == "run") return parse_run(raw, words, at, defaults);
   Words rest = words;
   rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(at));
   if (name == "burn")
@@ -391,8 +411,9 @@ Result<Arguments> parse(const Words& words) {
     return finish(raw, CompleteOptions{at + 1 < words.size() ? words[at + 1] : ""});
   }
   if (!is_command(name)) return no_such_command(words, at);
-  GPUROTA_ASSIGN_OR_RETURN(Command command, simple_command(raw, name, rest));
-  return finish(raw, std::move(command));
+  GPUROTA_TRY(parse_simple(raw, name, rest));
+  if (raw.help) return finish(raw, HelpOptions{name});
+  return with_defaults(name, defaults, raw, [&] { return simple_command(raw, name); });
 }
 
 }  // namespace
@@ -402,14 +423,31 @@ Result<RunOptions> parse_run_words(const std::vector<std::string>& options) {
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), {"--", "command"});
   Raw raw;
-  GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0));
+  GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0, {}));
   const auto* run = std::get_if<RunOptions>(&arguments.command);
   if (run == nullptr) return fail(Code::kInvalid, "--help is not a job option");
+  if (run->near && !run->near->name.empty()) {
+    return fail(Code::kInvalid,
+                "--near: write the id of the lease (L12), which means the same later");
+  }
   return *run;
 }
 
-tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words) {
-  auto arguments = parse(words);
+bool uses_defaults(const std::vector<std::string>& words) {
+  const std::size_t at = command_at(words);
+  return at < words.size() && (words[at] == "run" || words[at] == "reserve");
+}
+
+tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words,
+                                                    const OwnDefaults& defaults) {
+  Raw raw;
+  auto arguments = parse(words, defaults, raw);
+  if (arguments) {
+    add_output_defaults(defaults, raw);
+    arguments->verbose = arguments->verbose || raw.verbose;
+    arguments->quiet = arguments->quiet || raw.quiet;
+    arguments->color = raw.color;
+  }
   if (arguments && arguments->runtime_dir == "") {
     arguments = fail(Code::kInvalid, "--runtime-dir: the directory has no name");
   }

@@ -5,7 +5,9 @@
 #include "base/ids.h"
 #include "cli/config_args.h"
 #include "cli/filler_args.h"
+#include "cli/handles.h"
 #include "cli/job_args.h"
+#include "cli/own_defaults.h"
 
 #include <tl/expected.hpp>
 
@@ -25,8 +27,9 @@ struct LeaseWishes {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::string> as_name;
-  bool swap = false;      // in turns with others
-  bool oversize = false;  // what of `memory` the GPU has no room for lies in host memory
+  std::optional<std::string> name;  // what it is to be called; checked
+  bool swap = false;                // in turns with others
+  bool oversize = false;            // what of `memory` the GPU has no room for lies in host memory
   std::optional<int> priority;
   std::optional<std::string> quantum;         // as written
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for
@@ -36,10 +39,10 @@ struct LeaseWishes {
   std::optional<std::string> gpu_type;
   std::optional<Bytes> min_memory;
   std::optional<int> min_cc;  // 10 * major + minor
-  std::optional<LeaseId> near;
+  std::optional<LeaseHandle> near;
 };
 struct RunOptions : LeaseWishes {
-  std::optional<LeaseId> lease;      // under this reservation: then no wishes but `lasts`
+  std::optional<LeaseHandle> lease;  // under this reservation: then no wishes but `lasts`
   bool filler = false;               // makes way for whoever needs the GPU
   std::vector<std::string> command;  // never empty
 };
@@ -52,7 +55,7 @@ struct QueueOptions {
   bool json = false;
 };
 struct CancelOptions {
-  std::vector<RequestId> requests;
+  std::vector<RequestHandle> requests;
   std::optional<std::string> reason;
 };
 struct LimitsOptions {
@@ -62,7 +65,8 @@ struct LimitsOptions {
 
 struct ExplainOptions {
   std::optional<RequestId> request;
-  std::optional<LeaseId> lease;  // neither: whatever the caller has
+  std::optional<LeaseId> lease;
+  std::string name;  // of a request or a lease; nothing of the three: whatever the caller has
   bool json = false;
 };
 struct DrainOptions {
@@ -78,10 +82,10 @@ struct StatusOptions {
 };
 struct PsOptions {
   bool json = false;
-  std::optional<LeaseId> lease;
+  std::optional<LeaseHandle> lease;
 };
 struct ReleaseOptions {
-  std::vector<LeaseId> leases;
+  std::vector<LeaseHandle> leases;
   std::vector<std::string> gpu_ids;
   bool all = false;
   bool all_users = false;  // of these four at most one is given; none: a reservation of the caller
@@ -89,7 +93,7 @@ struct ReleaseOptions {
   std::optional<std::string> reason;
 };
 struct UpdateOptions {
-  LeaseId lease;
+  LeaseHandle lease;
   std::optional<SizeSpec> memory;
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
@@ -119,7 +123,7 @@ struct EventsOptions {
   bool json = false;
   bool follow = false;
   std::optional<std::string> since;  // as written
-  std::optional<LeaseId> lease;
+  std::optional<LeaseHandle> lease;
   std::optional<int> lines;  // the last ones
 };
 struct ReportOptions {
@@ -156,6 +160,8 @@ struct Arguments {
   bool quiet = false;
   std::optional<std::string> color;  // auto, always or never
   Command command;
+  std::string
+      defaults;  // "--memory 8G": what was not typed but is the user's own default; empty: nothing
 };
 
 struct UsageError {
@@ -164,7 +170,10 @@ struct UsageError {
 };
 
 // `words`: argv without argv[0].
-tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words);
+tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words,
+                                                    const OwnDefaults& defaults = {});
+// Whether these words are of a command that has own defaults besides those of [output].
+bool uses_defaults(const std::vector<std::string>& words);
 
 // What options of `gpurota run` say that stand without their command.
 Result<RunOptions> parse_run_words(const std::vector<std::string>& options);

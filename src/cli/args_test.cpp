@@ -4,6 +4,7 @@
 #include "cli/command_table.h"
 #include "cli/exit_codes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gpurota::cli {
@@ -109,10 +110,10 @@ TEST(Arguments, CommonOptionsMayStandBeforeAndBehindTheCommand) {
 }
 
 TEST(Arguments, LeasesAreNamedWithOrWithoutTheL) {
-  EXPECT_EQ(options_of<ReleaseOptions>({"release", "L12", "7", "l3"}).leases,
-            (std::vector<LeaseId>{{12}, {7}, {3}}));
+  EXPECT_THAT(options_of<ReleaseOptions>({"release", "L12", "7", "l3"}).leases,
+              ::testing::ElementsAre(LeaseId{12}, LeaseId{7}, LeaseId{3}));
   EXPECT_EQ(options_of<PsOptions>({"ps", "L12"}).lease, LeaseId{12});
-  EXPECT_TRUE(says(refused({"release", "nonsense"}), "L12"));
+  EXPECT_TRUE(says(refused({"release", "non sense"}), "L12"));
   EXPECT_TRUE(says(refused({"ps", "L0"}), "L12"));
 }
 
@@ -271,8 +272,8 @@ TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
   EXPECT_TRUE(says(refused({"run", "--noblock", "--", "true"}), "did you mean --nonblock?"));
   EXPECT_TRUE(says(refused({"run", "--prio", "high", "--", "true"}), "did you mean --priority?"));
   EXPECT_TRUE(says(refused({"run", "--mem", "8G", "--", "true"}), "did you mean --memory?"));
-  EXPECT_TRUE(
-      says(refused({"run", "--gpu", "2", "--", "true"}), "did you mean --gpus or --gpu-ids or --gpu-type?"));
+  EXPECT_TRUE(says(refused({"run", "--gpu", "2", "--", "true"}),
+                   "did you mean --gpus or --gpu-ids or --gpu-type?"));
   EXPECT_TRUE(says(refused({"run", "--for", "2h", "--", "true"}), "did you mean --timeout?"));
   EXPECT_TRUE(says(refused({"status", "-w"}), "did you mean --watch?"));
   EXPECT_FALSE(says(refused({"run", "--frob", "--", "true"}), "did you mean"));

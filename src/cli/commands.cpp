@@ -109,6 +109,7 @@ int complete(const Context& context, const CompleteOptions& options) {
     for (const proto::Request& request : requests->requests) {
       const bool mine = request.uid == ::geteuid() || ::geteuid() == 0;
       if (mine) lines += fmt::format("{}\n", to_string(request.request_id));
+      if (mine && request.name) lines += *request.name + "\n";
     }
     return shown(lines);
   }
@@ -131,6 +132,7 @@ int complete(const Context& context, const CompleteOptions& options) {
     for (const proto::Lease& lease : reply->leases) {
       const bool mine = lease.uid == ::geteuid() || ::geteuid() == 0;
       if (mine) lines += fmt::format("{}\n", to_string(lease.lease_id));
+      if (mine && lease.name) lines += *lease.name + "\n";
     }
   } else if (options.what == "gpus") {
     // Only what can be typed as it is: a driver's strings are foreign too.

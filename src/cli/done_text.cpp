@@ -44,6 +44,7 @@ std::string gpus_text(const proto::Lease& lease) {
 
 std::string got_text(const proto::Lease& lease, std::optional<std::chrono::seconds> waited) {
   std::string text = fmt::format("got {} as {}", gpus_text(lease), to_string(lease.lease_id));
+  if (lease.name) text += fmt::format(" ({})", display_text(*lease.name, kColumns));
   if (waited) text += " after " + duration_text(*waited);
   return text;
 }
@@ -52,6 +53,7 @@ std::string recognizable(const proto::Lease& lease, uid_t reader) {
   const std::string owner =
       lease.uid == reader ? "" : fmt::format(" of {}", display_text(lease.user, kColumns));
   std::string text = to_string(lease.lease_id) + owner + " (" + gpus_text(lease);
+  if (lease.name) text += ", " + display_text(*lease.name, kColumns);
   if (lease.note && !lease.note->empty()) {
     text += fmt::format(", \"{}\"", display_text(*lease.note, kColumns));
   } else if (lease.command && !lease.command->empty()) {

@@ -2,8 +2,8 @@
 
 #include "base/escape.h"
 #include "base/text.h"
-#include "base/toml.h"
 #include "cli/args.h"
+#include "config/document.h"
 
 #include <fmt/format.h>
 
@@ -13,6 +13,8 @@ namespace gpurota::cli {
 namespace {
 
 using Strings = std::vector<std::string>;
+using config::Value;
+using Kind = config::Value::Kind;
 
 // A basic string of TOML. It may be somebody else's, and the file is printed: nothing in it drives a terminal.
 std::string quoted(std::string_view text) {
@@ -39,15 +41,14 @@ std::string listed(const Strings& words) {
 
 class JobReader {
  public:
-  JobReader(const toml::table& table, const std::string& file) : table_(table), file_(file) {}
+  JobReader(const Value& table, const std::string& file) : table_(table), file_(file) {}
 
   Result<proto::JobDefinition> read() {
     const std::set<std::string_view> known = {"name",        "command", "options", "workdir",
                                               "restart",     "after",   "start",   "variables",
                                               "environment", "output"};
-    for (const auto& [key, node] : table_) {
-      const std::string name(key.str());
-      if (!known.contains(name)) return wrong(node, name, "there is no such key");
+    for (const auto& [key, value] : table_.table) {
+      if (!known.contains(key)) return wrong(value, key, "there is no such key");
     }
     proto::JobDefinition job;
     job.restart = "no";
@@ -57,20 +58,20 @@ class JobReader {
     if (job.command.empty()) return wrong(table_, "command", "a job needs a command");
     GPUROTA_TRY(strings("options", job.options));
     if (const auto run = parse_run_words(job.options); !run) {
-      return wrong(*table_.get("options"), "options", run.error().message);
+      return wrong(*table_.find("options"), "options", run.error().message);
     }
     GPUROTA_TRY(text("workdir", job.workdir));
     if (!job.workdir.empty() && job.workdir.front() != '/') {
-      return wrong(*table_.get("workdir"), "workdir", "write an absolute path");
+      return wrong(*table_.find("workdir"), "workdir", "write an absolute path");
     }
     GPUROTA_TRY(text("restart", job.restart));
     if (job.restart != "no" && job.restart != "on-failure" && job.restart != "always") {
-      return wrong(*table_.get("restart"), "restart", "write no, on-failure or always");
+      return wrong(*table_.find("restart"), "restart", "write no, on-failure or always");
     }
     std::string output;
     GPUROTA_TRY(text("output", output));
     if (!output.empty() && output != "file" && output != "journal") {
-      return wrong(*table_.get("output"), "output", "write file or journal");
+      return wrong(*table_.find("output"), "output", "write file or journal");
     }
     if (!output.empty()) job.output = output;
     GPUROTA_TRY(strings("after", job.after));
@@ -81,60 +82,58 @@ class JobReader {
   }
 
  private:
-  tl::unexpected<Error> wrong(const toml::node& node, const std::string& key,
+  tl::unexpected<Error> wrong(const Value& value, const std::string& key,
                               const std::string& what) const {
-    return fail(Code::kInvalid, fmt::format("{}:{}: {}: {}", display_text(file_),
-                                            node.source().begin.line, display_text(key, 60), what));
+    return fail(Code::kInvalid, fmt::format("{}:{}: {}: {}", display_text(file_), value.line,
+                                            display_text(key, 60), what));
   }
-  Result<void> text(const char* key, std::string& out) const {
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return {};
-    const auto value = node->value<std::string>();
-    if (!node->is_string() || !value) return wrong(*node, key, "write a string: \"…\"");
-    if (value->find('\0') != std::string::npos) return wrong(*node, key, "it contains a NUL byte");
-    out = *value;
+  Result<void> take(const Value& value, const std::string& key, const char* wanted,
+                    std::string& out) const {
+    if (!value.is(Kind::kText)) return wrong(value, key, wanted);
+    if (value.text.find('\0') != std::string::npos) {
+      return wrong(value, key, "it contains a NUL byte");
+    }
+    out = value.text;
     return {};
   }
+  Result<void> text(const char* key, std::string& out) const {
+    const Value* const value = table_.find(key);
+    return value == nullptr ? Result<void>() : take(*value, key, "write a string: \"…\"", out);
+  }
   Result<void> strings(const char* key, Strings& out) const {
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return {};
-    const toml::array* array = node->as_array();
-    if (array == nullptr) return wrong(*node, key, "write a list of strings: [\"…\", \"…\"]");
-    for (const toml::node& each : *array) {
-      const auto value = each.value<std::string>();
-      if (!each.is_string() || !value)
-        return wrong(each, key, "write a list of strings: [\"…\", \"…\"]");
-      if (value->find('\0') != std::string::npos) return wrong(each, key, "it contains a NUL byte");
-      out.push_back(*value);
-    }
+    constexpr const char* kWanted = "write a list of strings: [\"…\", \"…\"]";
+    const Value* const value = table_.find(key);
+    if (value == nullptr) return {};
+    if (!value->is(Kind::kList)) return wrong(*value, key, kWanted);
+    for (const Value& each : value->list) GPUROTA_TRY(take(each, key, kWanted, out.emplace_back()));
     return {};
   }
   Result<void> read_start(proto::JobDefinition& job) const {
-    const toml::node* node = table_.get("start");
-    if (node == nullptr) return {};
-    if (!node->is_boolean()) return wrong(*node, "start", "write true or false");
-    job.start = node->as_boolean()->get();
+    const Value* const value = table_.find("start");
+    if (value == nullptr) return {};
+    if (!value->is(Kind::kFlag)) return wrong(*value, "start", "write true or false");
+    job.start = value->flag;
     return {};
   }
   Result<void> read_environment(proto::JobDefinition& job) const {
-    const toml::node* node = table_.get("environment");
-    if (node == nullptr) return {};
-    if (!node->is_table()) return wrong(*node, "environment", "it is a section: [job.environment]");
-    for (const auto& [key, each] : *node->as_table()) {
-      const std::string name(key.str());
-      const auto value = each.value<std::string>();
+    const Value* const section = table_.find("environment");
+    if (section == nullptr) return {};
+    if (!section->is(Kind::kTable)) {
+      return wrong(*section, "environment", "it is a section: [job.environment]");
+    }
+    for (const auto& [name, each] : section->table) {
       // Never with the value, which may be a secret.
-      if (!each.is_string() || !value) return wrong(each, name, "write a string: \"…\"");
+      if (!each.is(Kind::kText)) return wrong(each, name, "write a string: \"…\"");
       if (name.empty() || name.find('=') != std::string::npos ||
-          (name + *value).find('\0') != std::string::npos) {
+          (name + each.text).find('\0') != std::string::npos) {
         return wrong(each, name, "this is not a valid variable name");
       }
-      job.environment.push_back({name, *value});
+      job.environment.push_back({name, each.text});
     }
     return {};
   }
 
-  const toml::table& table_;
+  const Value& table_;
   const std::string& file_;
 };
 
@@ -163,25 +162,20 @@ std::string job_file_text(const std::vector<proto::JobDefinition>& jobs) {
 
 Result<std::vector<proto::JobDefinition>> parse_job_file(std::string_view text,
                                                          const std::string& file) {
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    return fail(Code::kInvalid,
-                fmt::format("{}:{}: {}", display_text(file), parsed.error().source().begin.line,
-                            display_text(parsed.error().description())));
-  }
-  const auto wrong = [&](const toml::node& node, std::string_view key, const char* what) {
-    return fail(Code::kInvalid, fmt::format("{}:{}: {}: {}", display_text(file),
-                                            node.source().begin.line, display_text(key, 60), what));
+  const auto parsed = config::parse_document({file, std::string(text)});
+  if (!parsed) return fail(Code::kInvalid, to_string(parsed.error()));
+  const auto wrong = [&](const Value& value, std::string_view key, const char* what) {
+    return fail(Code::kInvalid, fmt::format("{}:{}: {}: {}", display_text(file), value.line,
+                                            display_text(key, 60), what));
   };
   std::vector<proto::JobDefinition> jobs;
   std::set<std::string> names;
-  for (const auto& [key, node] : parsed.table()) {
-    if (key.str() != "job") return wrong(node, key.str(), "there is no such key: write [[job]]");
-    const toml::array* array = node.as_array();
-    if (array == nullptr) return wrong(node, "job", "write [[job]], with two brackets");
-    for (const toml::node& each : *array) {
-      if (!each.is_table()) return wrong(each, "job", "write [[job]], with two brackets");
-      GPUROTA_ASSIGN_OR_RETURN(auto job, JobReader(*each.as_table(), file).read());
+  for (const auto& [key, value] : parsed->table) {
+    if (key != "job") return wrong(value, key, "there is no such key: write [[job]]");
+    if (!value.is(Kind::kList)) return wrong(value, "job", "write [[job]], with two brackets");
+    for (const Value& each : value.list) {
+      if (!each.is(Kind::kTable)) return wrong(each, "job", "write [[job]], with two brackets");
+      GPUROTA_ASSIGN_OR_RETURN(auto job, JobReader(each, file).read());
       if (!names.insert(job.name).second) {
         return wrong(each, "name", "a job above has this name already");
       }

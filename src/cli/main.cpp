@@ -4,6 +4,7 @@
 #include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find_named.h"
 #include "cli/output.h"
 
 #include <clocale>
@@ -14,13 +15,23 @@ int main(int argc, char** argv) {
   using namespace gpurota::cli;
   gpurota::occupy_closed_streams();
   (void)std::setlocale(LC_TIME, "");
-  const auto arguments = parse_arguments(std::vector<std::string>(argv + (argc > 0), argv + argc));
+  const std::vector<std::string> words(argv + (argc > 0), argv + argc);
+  const auto defaults = read_own_defaults();
+  if (!defaults) complain(defaults.error().message);
+  if (!defaults && uses_defaults(words)) return kExitUsage;
+  auto arguments = parse_arguments(words, defaults.value_or(OwnDefaults{}));
   if (!arguments) {
     complain(arguments.error().message);
     return arguments.error().exit_code;
   }
   choose_colour(arguments->color);
+  if (arguments->verbose && !arguments->defaults.empty()) {
+    complain(arguments->defaults + " (from " + defaults->path + ")");
+  }
   const Context context{arguments->runtime_dir, arguments->verbose, arguments->quiet};
+  if (const auto found = find_all_named(context, arguments->command); !found) {
+    return failed(found.error());
+  }
   return std::visit(
       [&](const auto& options) {
         using Options = std::decay_t<decltype(options)>;

@@ -4,7 +4,6 @@
 #include "cli/command_names.h"
 #include "cli/command_table.h"
 #include "cli/time_text.h"
-#include "proto/text_forms.h"
 
 #include <fmt/format.h>
 
@@ -189,22 +188,6 @@ Result<std::optional<std::chrono::seconds>> time_of(const char* option,
   auto time = parse_duration(*text);
   if (!time) return fail(Code::kInvalid, fmt::format("{}: {}", option, time.error().message));
   return Time(*time);
-}
-
-Result<LeaseId> lease_of(const std::string& text) {
-  // "12" and "l12" are plainly meant for L12.
-  std::string spelled = text;
-  if (!spelled.empty() && spelled.front() == 'l') spelled.front() = 'L';
-  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9')
-    spelled = fmt::format("L{}", text);
-  const auto id = proto::parse_lease_id(spelled);
-  if (!id) {
-    return fail(
-        Code::kInvalid,
-        fmt::format("'{}' is not a lease: leases look like L12 ('gpurota status' lists them)",
-                    display_text(text, 40)));
-  }
-  return *id;
 }
 
 // "0,1" and repeated options alike.

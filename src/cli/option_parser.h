@@ -73,7 +73,6 @@ Result<std::optional<int>> number_of(const char* option, const std::optional<std
                                      int most);
 Result<std::optional<std::chrono::seconds>> time_of(const char* option,
                                                     const std::optional<std::string>& text);
-Result<LeaseId> lease_of(const std::string& text);
 // "0,1" and repeated options alike.
 Result<Words> split_ids(const Words& given);
 

@@ -1,26 +1,11 @@
 #include "cli/queue_args.h"
 
 #include "base/text.h"
-#include "proto/text_forms.h"
 
 #include <fmt/format.h>
 
 namespace gpurota::cli {
 namespace {
-
-Result<RequestId> request_of(const std::string& text) {
-  // "7" and "r7" are plainly meant for R7.
-  std::string spelled = text;
-  if (!spelled.empty() && spelled.front() == 'r') spelled.front() = 'R';
-  if (!spelled.empty() && spelled.front() >= '0' && spelled.front() <= '9')
-    spelled = fmt::format("R{}", text);
-  const auto id = proto::parse_request_id(spelled);
-  if (id) return *id;
-  return fail(
-      Code::kInvalid,
-      fmt::format("'{}' is not a request: requests look like R7 ('gpurota queue' lists them)",
-                  display_text(text, 40)));
-}
 
 Result<Command> reserve_command(const Raw& raw) {
   ReserveOptions reserve;
@@ -38,7 +23,7 @@ Result<Command> reserve_command(const Raw& raw) {
 Result<Command> cancel_command(const Raw& raw) {
   CancelOptions cancel;
   for (const std::string& word : raw.positional) {
-    GPUROTA_ASSIGN_OR_RETURN(cancel.requests.emplace_back(), request_of(word));
+    GPUROTA_ASSIGN_OR_RETURN(cancel.requests.emplace_back(), request_handle(word));
   }
   if (cancel.requests.empty()) {
     return fail(Code::kInvalid, "which request? For instance: gpurota cancel R7");
@@ -53,21 +38,17 @@ Result<Command> explain_command(const Raw& raw) {
   if (raw.positional.empty()) return explain;
   const std::string& word = raw.positional.front();
   // A bare number is taken for a request: whoever asks waits more often.
-  const auto lease = lease_of(word);
-  const auto request = request_of(word);
-  if (request) {
+  const auto request = request_handle(word);
+  const auto lease = lease_handle(word);
+  if (request && request->name.empty()) {
     explain.request = *request;
-  } else if (lease) {
+  } else if (lease && lease->name.empty()) {
     explain.lease = *lease;
+  } else if (lease) {
+    explain.name = lease->name;
   }
   if (lease || request) return explain;
-  return fail(
-      Code::kInvalid,
-      fmt::format("'{}' is neither a request nor a lease. Requests look like R7 ('gpurota queue' "
-                  "lists them), leases like L12 ('gpurota status' lists them); 'gpurota "
-                  "explain' alone lists everything you wait for and have. For a job see "
-                  "'gpurota job show NAME', for a GPU 'gpurota status' and 'gpurota turns'",
-                  display_text(word, 40)));
+  return tl::unexpected(neither_request_nor_lease(word));
 }
 
 Result<Command> drain_command(const std::string& name, const Raw& raw) {

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
+#include "cli/find_named.h"
 #include "cli/output.h"
 #include "cli/queue_text.h"
 #include "cli/run/environment.h"
@@ -96,7 +97,13 @@ int explain(const Context& context, const ExplainOptions& options) {
   if (!status) return failed(status.error());
   const auto turns = connection->call(proto::ListTurns{});
   if (!turns) return failed(turns.error());
-  const Explanation what{options.request, options.lease, ::geteuid()};
+  Explanation what{options.request, options.lease, ::geteuid()};
+  if (!options.name.empty()) {
+    if (const auto id = find_named(requests->requests, options.name, what.uid)) what.request = *id;
+    const auto lease = find_named(status->leases, options.name, what.uid);
+    if (!what.request && !lease) return failed(neither_request_nor_lease(options.name));
+    if (!what.request) what.lease = *lease;
+  }
   auto chosen = explained(what, requests->requests, *status, *turns);
   if (!chosen) return explain_ended(*connection, options, chosen.error());
   for (const proto::Request& request : chosen->requests.requests) {

@@ -61,6 +61,12 @@ std::string wish_of(const proto::Request& request) {
   return text;
 }
 
+// "R7", "R7 (train7)".
+std::string id_of(const proto::Request& request) {
+  const std::string id = to_string(request.request_id);
+  return request.name ? fmt::format("{} ({})", id, display_text(*request.name, 64)) : id;
+}
+
 std::string name_of(const std::string& user, const std::optional<std::string>& as_name) {
   const std::string shown = display_text(user, 32);
   return as_name ? fmt::format("{} ({})", shown, display_text(*as_name, 32)) : shown;
@@ -151,7 +157,7 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look
     std::string why = request.reason;
     if (request.next) why += "; " + *request.next;
     table.add({{std::to_string(request.position), Colour::kNone},
-               {to_string(request.request_id), Colour::kNone},
+               {id_of(request), Colour::kNone},
                {name_of(request.user, request.as_name), Colour::kNone},
                {wish_of(request), Colour::kNone},
                {fmt::format("{}", request.free), Colour::kNone},

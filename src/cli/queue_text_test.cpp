@@ -163,8 +163,8 @@ TEST(QueueArguments, AreReadAndMistakesAreExplained) {
   EXPECT_EQ(options.lasts, 4h);
   EXPECT_TRUE(options.take_over);
   EXPECT_TRUE(options.is_short);
-  EXPECT_EQ(std::get<CancelOptions>(parse_arguments({"cancel", "r7", "8"})->command).requests,
-            (std::vector<RequestId>{{7}, {8}}));
+  EXPECT_THAT(std::get<CancelOptions>(parse_arguments({"cancel", "r7", "8"})->command).requests,
+              ::testing::ElementsAre(RequestId{7}, RequestId{8}));
   EXPECT_EQ(
       std::get<DrainOptions>(parse_arguments({"drain", "0,3", "--reason", "x"})->command).gpu_ids,
       (std::vector<std::string>{"0", "3"}));

@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
-#include "cli/option_parser.h"
+#include "cli/find_named.h"
 #include "cli/output.h"
 #include "cli/waiting.h"
 
@@ -66,8 +66,8 @@ const proto::Lease* find(const Leases& leases, LeaseId id) {
 std::optional<LeaseId> lease_of_shell() {
   const char* const variable = std::getenv(GPUROTA_ENV_LEASE);
   if (variable == nullptr) return std::nullopt;
-  const auto id = lease_of(variable);
-  return id ? std::optional(*id) : std::nullopt;
+  const auto handle = lease_handle(variable);
+  return handle && handle->name.empty() ? std::optional<LeaseId>(*handle) : std::nullopt;
 }
 
 Chosen ask_which(const Leases& reservations) {
@@ -81,7 +81,10 @@ Chosen ask_which(const Leases& reservations) {
     for (const proto::Lease& lease : reservations) ids.push_back(lease.lease_id);
     return ids;
   }
-  const auto id = lease_of(answer);
+  const auto handle = lease_handle(answer);
+  const auto id = handle && !handle->name.empty()
+                      ? find_named(reservations, handle->name, ::geteuid())
+                      : Result<LeaseId>(handle);
   if (!id) return tl::unexpected(UsageError{"nothing is released", kExitFailed});
   return std::vector<LeaseId>{*id};
 }
@@ -155,7 +158,7 @@ int release(const Context& context, const ReleaseOptions& options) {
   const auto status = connection->call(proto::Status{});
   if (!status) return failed(status.error());
   if (options.all_users && !options.yes && !confirm_all(status->leases.size())) return kExitFailed;
-  std::vector<LeaseId> named = options.leases;
+  std::vector<LeaseId> named(options.leases.begin(), options.leases.end());
   if (named.empty() && options.gpu_ids.empty() && !options.all && !options.all_users) {
     const Chosen chosen = choose(status->leases);
     if (!chosen) {

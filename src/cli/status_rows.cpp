@@ -51,9 +51,12 @@ bool is_filler(const proto::Lease& lease) {
   return lease.kind == proto::LeaseKind::kFiller && !is_expired(lease);
 }
 
-// The note, the model, the command: what the owner recognises it by.
+// The name, the note, the model, the command: what the owner recognises it by.
 std::string purpose(const proto::Lease& lease) {
-  std::string text = lease.note ? display_text(*lease.note, 80) : "";
+  std::string text = lease.name ? display_text(*lease.name, 64) : "";
+  if (lease.note && !lease.note->empty()) {
+    text += (text.empty() ? "" : ", ") + display_text(*lease.note, 80);
+  }
   if (lease.model && !lease.model->empty()) {
     text += (text.empty() ? "" : ", ") + display_text(*lease.model, 60);
   }

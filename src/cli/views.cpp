@@ -137,7 +137,8 @@ std::string lease_line(const proto::Lease& lease) {
     gpus += fmt::format("{} ({}{})", name, amount(gpu.limit_bytes, "whole"), hosted);
   }
   if (lease.share == proto::Share::kSwap) gpus += ", in turns";
-  return fmt::format("{} on {}", to_string(lease.lease_id), gpus);
+  const std::string name = lease.name ? fmt::format(" ({})", display_text(*lease.name, 64)) : "";
+  return fmt::format("{}{} on {}", to_string(lease.lease_id), name, gpus);
 }
 
 std::string oversize_warning(const proto::Lease& lease) {

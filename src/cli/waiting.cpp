@@ -70,6 +70,7 @@ proto::LeaseRequest request_of(const Wanted& wanted) {
   request.unreserved_threshold = wishes.memory_threshold;
   if (wanted.take_over) request.take_over = true;
   request.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);
+  request.name = wishes.name;
   request.as_name = sendable(wishes.as_name, "the name", proto::kMaxNameBytes);
   if (!wanted.command.empty()) request.command = wanted.command;
   return request;

@@ -1,10 +1,21 @@
 #include "config/document.h"
 
 #include "base/text.h"
-#include "base/toml.h"
 #include "config/syntax.h"
 
 #include <fmt/format.h>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/impl/preprocessor.h>
+// toml++ 3.3 asserts that a key begins as one may, also of "[.a]", before its parser answers with an error; without
+// assertions it tells some compilers that nothing else can come. Its parser is to decide, in every build.
+#undef TOML_ASSERT
+#undef TOML_ASSUME
+#undef TOML_ASSERT_ASSUME
+#define TOML_ASSERT(condition) static_assert(true)
+#define TOML_ASSUME(...) static_assert(true)
+#define TOML_ASSERT_ASSUME(condition) static_assert(true)
+#include <toml++/toml.h>
 
 namespace gpurota::config {
 namespace {
@@ -51,6 +62,13 @@ int too_long_line(std::string_view text) {
 }
 
 }  // namespace
+
+const Value* Value::find(std::string_view key) const {
+  for (const Member& member : table) {
+    if (member.key == key) return &member.value;
+  }
+  return nullptr;
+}
 
 std::string quoted(const Value& value) {
   switch (value.kind) {

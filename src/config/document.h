@@ -1,4 +1,5 @@
-// One TOML text as plain values that know their lines. Pure. Inside the module only: nothing else sees TOML.
+// One TOML text as plain values that know their lines: a part of a configuration, a file of jobs, a user's own defaults. Pure.
+// Nothing else sees TOML.
 #pragma once
 
 #include "config/loaded.h"
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpurota::config {
@@ -25,6 +27,8 @@ struct Value {
   std::vector<Member> table;
 
   bool is(Kind other) const { return kind == other; }
+  // Of a table; null: it has none.
+  const Value* find(std::string_view key) const;
 };
 
 struct Member {

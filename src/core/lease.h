@@ -54,6 +54,7 @@ struct Lease {
   // Of its turns; zero: by what moving costs; empty: as its GPUs say.
   std::optional<std::chrono::milliseconds> quantum;
   std::string as_name;               // foreign bytes: who of a shared account, shown beside the uid
+  std::string name;                  // what its owner calls it (lease_name.h); empty: nothing
   std::string note;                  // foreign bytes
   std::vector<std::string> command;  // foreign bytes
 

@@ -58,6 +58,7 @@ struct StoredLease {
   std::vector<StoredCommand> commands{};
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // of its turns; zero: by what moving costs
+  std::string name{};                                  // what its owner calls it; empty: nothing
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -85,6 +86,7 @@ struct StoredRequest {
   std::optional<std::chrono::milliseconds> quantum{};
   bool oversize = false;
   GpuWishes wishes{};  // the type: foreign bytes, kept exact
+  std::string name{};  // what its owner calls it; empty: nothing
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -27,6 +27,7 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.lasts = 90min;
   request.take_over = true;
   request.as_name = "caf\xc3\xa9 \xff";
+  request.name = "train7";
   request.note = std::string("a\0b", 3);
   request.command = {"python", "", "x\ny"};
   request.holder = {12, UINT64_MAX};
@@ -46,6 +47,7 @@ ports::StoredLease make_lease() {
   lease.ticket = "0af3";
   lease.ends = WallTime(1700000000456ms);
   lease.as_name = "\xff";
+  lease.name = "train7";
   lease.gpus = {{GpuUuid{"GPU-a"}, std::nullopt, std::nullopt}};
   lease.commands = {{{10, 100}, {11, 110}, "/cgroup/x", WallTime(5ms)},
                     {{20, 200}, {21, 210}, "", std::nullopt}};

@@ -220,6 +220,10 @@ ALTER TABLE request ADD COLUMN min_memory_bytes INTEGER NOT NULL DEFAULT 0;  -- 
 ALTER TABLE request ADD COLUMN min_cc INTEGER NOT NULL DEFAULT 0;            -- 0: any
 ALTER TABLE request ADD COLUMN near TEXT NOT NULL DEFAULT '';                -- UUIDs, a space between
 )sql",
+    R"sql(
+ALTER TABLE lease ADD COLUMN name TEXT NOT NULL DEFAULT '';    -- what its owner calls it
+ALTER TABLE request ADD COLUMN name TEXT NOT NULL DEFAULT '';
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

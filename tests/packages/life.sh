@@ -46,7 +46,7 @@ mkdir -p "$root/packages" && cp "$packages"/*.deb "$root/packages"
 "$here/tests/packages/renumber.sh" "$packages" "$root/newer" +next
 folder=packages
 mapfile -t installed < <(ours gpurota gpurotad libgpurota gpurota-web)
-mapfile -t simulator < <(ours gpurota-sim)
+mapfile -t others < <(ours gpurota-sim python3-gpurota)
 bytes=0 kib=0
 for package in "${installed[@]}"; do
   bytes=$((bytes + $(stat -c %s "$root$package")))
@@ -62,12 +62,14 @@ inside apt-get install -y -qq --no-install-recommends "${installed[@]}" >"$work/
 echo "ok apt-get install in a fresh Debian 12 takes $(($(milliseconds) - before)) ms once all is fetched"
 inside dpkg --purge gpurota-web gpurotad gpurota libgpurota >/dev/null 2>&1
 
+inside apt-get install -y -qq --no-install-recommends python3 >"$work/log" 2>&1 || { cat "$work/log" && fail "python3"; } # for our module
+
 # Once more, for what they alone leave; a group stays, as its number may be on files.
 inside sh -c 'groupadd gpu-admin; groupadd students; useradd -M alice' # whom the suggestions of the configuration name
 inside getent group gpurota >/dev/null || fail "the group gpurota is not there"
 files >"$work/before"
 before=$(milliseconds)
-inside dpkg -i "${installed[@]}" "${simulator[@]}" >/dev/null
+inside dpkg -i "${installed[@]}" "${others[@]}" >/dev/null
 echo "ok of that, dpkg takes $(($(milliseconds) - before)) ms for ours"
 inside test -L /etc/systemd/system/multi-user.target.wants/gpurotad.service || fail "gpurotad.service is not enabled"
 ! pgrep -x gpurotad | xargs -r -I@ readlink /proc/@/root | grep -qx "$root" || fail "a daemon was started in a chroot"
@@ -88,7 +90,7 @@ inside /tmp/lease /tmp/gpu_program || fail "debian/tests/lease"
 echo '# of this site' >>"$root/etc/gpurota/gpurota.toml"
 mkdir -p "$root/var/lib/gpurota" && echo state >"$root/var/lib/gpurota/gpurota.db"
 folder=newer
-mapfile -t newer < <(ours gpurota gpurotad libgpurota gpurota-web gpurota-sim)
+mapfile -t newer < <(ours gpurota gpurotad libgpurota gpurota-web gpurota-sim python3-gpurota)
 inside dpkg -i "${newer[@]}" >"$work/log" 2>&1 </dev/null || { cat "$work/log" && fail "upgrade"; }
 tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' || fail "the upgrade lost what the site has written"
 [ "$(cat "$root/var/lib/gpurota/gpurota.db")" = state ] || fail "the upgrade lost the state"
@@ -96,9 +98,9 @@ tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' || fail "
 inside dpkg -i "${newer[@]}" >/dev/null 2>&1
 echo "ok an upgrade asks nothing and keeps configuration and state; the daemon needs the library of its version"
 
-inside dpkg --remove gpurota-web gpurotad gpurota libgpurota gpurota-sim >/dev/null 2>&1
+inside dpkg --remove gpurota-web gpurotad gpurota libgpurota gpurota-sim python3-gpurota >/dev/null 2>&1
 for kept in var/lib/gpurota/gpurota.db etc/gpurota/gpurota.toml; do [ -e "$root/$kept" ] || fail "remove took $kept along"; done
-inside dpkg --purge gpurota-web gpurotad gpurota libgpurota gpurota-sim >/dev/null 2>&1
+inside dpkg --purge gpurota-web gpurotad gpurota libgpurota gpurota-sim python3-gpurota >/dev/null 2>&1
 files >"$work/after"
 # What Debian's own tools keep for themselves, whoever is installed.
 left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)

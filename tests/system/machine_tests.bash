@@ -45,10 +45,10 @@ echo "ok reload says whether the configuration was taken over"
 
 # notifier COMMAND: the program of [notify].
 notifier() {
-  in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/opt/gpurota/bin/notifier; chmod 755 /opt/gpurota/bin/notifier' sh "$1"
+  in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/usr/local/bin/notifier; chmod 755 /usr/local/bin/notifier' sh "$1"
 }
-in_there systemd-sysusers /opt/gpurota/lib/sysusers.d/gpurota.conf
-in_there sh -c 'printf "%s\n" "[notify]" "command = [\"/opt/gpurota/bin/notifier\"]" "time_limit = \"2s\"" >/etc/gpurota/gpurota.toml'
+in_there systemd-sysusers "$where"/lib/sysusers.d/gpurota.conf
+in_there sh -c 'printf "%s\n" "[notify]" "command = [\"/usr/local/bin/notifier\"]" "time_limit = \"2s\"" >/etc/gpurota/gpurota.toml'
 in_there systemctl reload gpurotad.service || fail "the section [notify] is refused"
 notifier 'exec >/tmp/notice; id -un; grep -E "NoNewPrivs|Seccomp:" /proc/self/status; cat'
 shows '^command: sent in' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"

@@ -1,6 +1,7 @@
 #include "daemon/control/lease_methods.h"
 
 #include "abi/env.h"
+#include "core/lease_name.h"
 #include "daemon/control/calls.h"
 #include "daemon/gpus/visible_devices.h"
 #include "daemon/leases/turn_wishes.h"
@@ -157,6 +158,10 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
     request.kind = LeaseKind::kJob;
   }
   request.as_name = wanted.as_name.value_or("");
+  if (wanted.name) {
+    GPUROTA_TRY(check_lease_name(*wanted.name));
+    request.name = *wanted.name;
+  }
   request.note = wanted.note.value_or("");
   request.command = wanted.command.value_or(std::vector<std::string>());
   if (wanted.gpu_ids) {

@@ -106,6 +106,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   }
   lease.processes = static_cast<int>(pids.size());
   if (!sees_all(viewer, entry.lease.uid)) return lease;
+  if (!entry.lease.name.empty()) lease.name = entry.lease.name;
   if (entry.main) lease.pid = entry.main->pid();
   if (!entry.commands.empty()) lease.pid = entry.commands.begin()->first;
   lease.command = proto::sendable_command(entry.lease.command);
@@ -206,6 +207,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   request.pid = entry.holder.pid();
   request.command = proto::sendable_command(entry.asked.command);
   request.note = entry.asked.note;
+  if (!entry.asked.name.empty()) request.name = entry.asked.name;
   return request;
 }
 

@@ -61,6 +61,7 @@ struct AcquireRequest {
   LeaseKind kind = LeaseKind::kRun;
   std::optional<std::chrono::milliseconds> lasts{};  // enforced, from when it is made
   std::string as_name{};
+  std::string name{};  // checked; empty: none
   std::string ticket{};
   bool at_once = false;  // waits for nothing but fillers that make way
   int priority = 0;

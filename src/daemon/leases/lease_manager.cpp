@@ -176,6 +176,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.lease.priority = request.priority;
   entry.lease.quantum = request.quantum;
   entry.lease.as_name = request.as_name;
+  entry.lease.name = request.name;
   entry.ticket = request.ticket;
   entry.lease.note = request.note;
   entry.lease.command = request.command;

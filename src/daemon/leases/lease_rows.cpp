@@ -17,6 +17,7 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   row.kind = to_string(entry.lease.kind);
   row.ends = entry.lease.ends;
   row.as_name = entry.lease.as_name;
+  row.name = entry.lease.name;
   row.ticket = entry.ticket;
   for (const auto& [pid, command] : entry.commands) row.commands.push_back(command.stored());
   row.token = entry.token;
@@ -46,6 +47,7 @@ Lease lease_of(const ports::StoredLease& stored) {
   lease.since = stored.since;
   lease.ends = stored.ends;
   lease.as_name = stored.as_name;
+  lease.name = stored.name;
   lease.note = stored.note;
   lease.command = stored.command;
   for (const ports::StoredGpu& gpu : stored.gpus) {

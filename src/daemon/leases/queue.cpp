@@ -24,6 +24,29 @@ tl::unexpected<lease::Refusal> refuse(Error error) {
   return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
 }
 
+// A name means one thing.
+Result<void> check_name(const AcquireRequest& request, const std::map<LeaseId, LeaseEntry>& leases,
+                        const std::vector<QueueEntry>& requests) {
+  if (request.name.empty()) return {};
+  const auto taken = [&](const std::string& id) {
+    return fail(
+        Code::kInvalid,
+        fmt::format("{} of yours is called '{}' already: choose another name, or end it first", id,
+                    request.name));
+  };
+  for (const auto& [id, entry] : leases) {
+    if (entry.lease.uid == request.uid && entry.lease.name == request.name) {
+      return taken(to_string(id));
+    }
+  }
+  for (const QueueEntry& entry : requests) {
+    if (entry.asked.uid == request.uid && entry.asked.name == request.name) {
+      return taken(to_string(entry.id));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 const QueueEntry* Queue::find(RequestId id) const {
@@ -211,6 +234,8 @@ std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
 
 tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& request) {
   if (auto place = known(request)) return *place;
+  const auto named = check_name(request, parts_.leases.entries(), entries_);
+  if (!named) return refuse(named.error());
   const auto check = [&](bool waits) {
     return parts_.allowances.check(request, waits, held_by(request.uid));
   };

@@ -17,6 +17,7 @@ ports::StoredRequest row_of(const QueueEntry& entry, const std::string& boot_id)
   row.threshold = entry.asked.placement.threshold;
   row.take_over = entry.asked.placement.take_over.has_value();
   row.as_name = entry.asked.as_name;
+  row.name = entry.asked.name;
   row.note = entry.asked.note;
   row.command = entry.asked.command;
   row.holder = entry.holder.id;
@@ -49,6 +50,7 @@ AcquireRequest asked_of(const ports::StoredRequest& stored) {
   asked.kind = parse_lease_kind(stored.kind).value_or(LeaseKind::kRun);
   asked.lasts = stored.lasts;
   asked.as_name = stored.as_name;
+  asked.name = stored.name;
   asked.ticket = stored.ticket;
   return asked;
 }
