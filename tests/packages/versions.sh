@@ -105,10 +105,15 @@ commands() {
   holds "$of: report" "$cli" report
   holds "$of: turns" "$cli" turns
   holds "$of: ps" "$cli" ps
-  holds "$of: limits" "$cli" limits
+  holds "$of: limits" shown_or_told "$cli" limits
+  holds "$of: config show" shown_or_told "$cli" config show
   holds "$of: reload" "$cli" reload
   # A driver is simulated, but what it says of the versions counts.
   holds "$of: doctor" shows 'control socket' "$cli" doctor
+}
+# What one of the two may not know yet: it says so, and the command what to do.
+shown_or_told() {
+  "$@" >words 2>&1 || { cat words && grep -qE 'there is no command|older than this program; restart it' words; }
 }
 job_finished() { "$1" job list --json | grep -q '"state": *"finished"'; }
 shows() {
@@ -135,9 +140,6 @@ stop
 fresh
 start "$old" "$old"
 commands "$new" "new command, old daemon"
-# Newer than some daemons: it is shown, or what to do is said.
-config_shown() { "$new/bin/gpurota" config show >words 2>&1 || { cat words && grep -q 'older than this program; restart it' words; }; }
-holds "new command, old daemon: what the daemon does not know" config_shown
 stop
 
 fresh
