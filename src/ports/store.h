@@ -61,7 +61,7 @@ struct StoredLease {
   bool operator==(const StoredLease&) const = default;
 };
 
-// Somebody who waits for a lease.
+// Somebody who waits for a lease, or has booked one.
 struct StoredRequest {
   RequestId id;
   uid_t uid = 0;
@@ -85,6 +85,9 @@ struct StoredRequest {
   std::optional<std::chrono::milliseconds> quantum{};
   bool oversize = false;
   GpuWishes wishes{};  // the type: foreign bytes, kept exact
+  // Of a booking, which is a request for a later time; nobody waits for it: no holder, no ticket.
+  std::optional<WallTime> begins{};
+  std::vector<GpuUuid> kept{};  // the GPUs that are kept for it
   bool operator==(const StoredRequest&) const = default;
 };
 

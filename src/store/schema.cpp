@@ -211,6 +211,10 @@ ALTER TABLE request ADD COLUMN min_memory_bytes INTEGER NOT NULL DEFAULT 0;  -- 
 ALTER TABLE request ADD COLUMN min_cc INTEGER NOT NULL DEFAULT 0;            -- 0: any
 ALTER TABLE request ADD COLUMN near TEXT NOT NULL DEFAULT '';                -- UUIDs, a space between
 )sql",
+    R"sql(
+ALTER TABLE request ADD COLUMN begins_ms INTEGER;               -- of a booking; null: it waits now
+ALTER TABLE request ADD COLUMN kept TEXT NOT NULL DEFAULT '';   -- for it: UUIDs, a space between
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {
