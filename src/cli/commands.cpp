@@ -110,6 +110,12 @@ int complete(const Context& context, const CompleteOptions& options) {
       const bool mine = request.uid == ::geteuid() || ::geteuid() == 0;
       if (mine) lines += fmt::format("{}\n", to_string(request.request_id));
     }
+    const auto booked = ask(context, proto::ListBookings{});
+    if (!booked) return shown(lines);
+    for (const proto::Booking& booking : booked->bookings) {
+      const bool mine = booking.uid == ::geteuid() || ::geteuid() == 0;
+      if (mine) lines += fmt::format("{}\n", to_string(booking.request_id));
+    }
     return shown(lines);
   }
   if (options.what == "jobs") {
