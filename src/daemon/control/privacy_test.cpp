@@ -182,10 +182,14 @@ class PrivacyTest : public FakeWorldTest,
     foreign.note = "x";
     proto::Release release;
     release.lease_id = uid == kBob ? id : LeaseId{999};
-    return {ask(uid, proto::Status{}), ask(uid, proto::ListProcesses{}),
-            ask(uid, proto::Events{}), ask(uid, notes),
-            ask(uid, whole),           ask(uid, proto::Hold{id}),
-            ask(uid, release),         ask(uid, proto::ListRequests{}),
+    return {ask(uid, proto::Status{}),
+            ask(uid, proto::ListProcesses{}),
+            ask(uid, proto::Events{}),
+            ask(uid, notes),
+            ask(uid, whole),
+            ask(uid, proto::Hold{id}),
+            ask(uid, release),
+            ask(uid, proto::ListRequests{}),
             ask(uid, proto::ListBookings{})};
   }
   bool any_has(const std::vector<std::string>& answers, const std::string& text) {
