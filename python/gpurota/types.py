@@ -137,6 +137,24 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Booking:
+    """GPUs that somebody will have from a time on: a reservation that has not begun. When it begins it is a lease, and no booking any more."""
+
+    request_id: str  # "R7": what Cancel takes
+    uid: int
+    user: str
+    made: datetime.datetime
+    begins: datetime.datetime
+    ends: datetime.datetime
+    gpu_ids: List[str]  # the UUIDs of the GPUs that are kept for it
+    labels: List[str]  # what people call them
+    as_name: Optional[str] = None
+    memory: Optional[Size] = None  # of each; None: the whole GPU
+    trouble: Optional[str] = None  # why it has not begun, though its time has come
+    note: Optional[str] = None  # owner
+
+
+@dataclass(frozen=True)
 class Process:
     gpu: int
     gpu_uuid: str
@@ -192,7 +210,8 @@ class Event:
     time: datetime.datetime
     # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued, request_granted, request_cancelled, call_denied,
     # grant_denied, finding_begun, finding_ended, process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
-    # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble, gpu_set, filler_resumed
+    # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble, gpu_set, filler_resumed, booking_made,
+    # booking_moved, booking_begun, booking_cancelled, booking_missed
     type: str
     count: int  # how many times; repeated denials are told as one
     message: str  # one sentence
@@ -354,6 +373,7 @@ class StatusReply:
     leases: List[Lease]
     findings: List[Finding]  # as of the last look at each GPU
     waiting: Optional[int] = None  # requests in the queue
+    bookings: Optional[List[Booking]] = None  # in the order of their times
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,10 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   RunOptions run;
   GPUROTA_TRY(read_wishes(raw, run));
   GPUROTA_ASSIGN_OR_RETURN(run.lasts, time_of("--timeout", raw.timeout));
+  run.until = raw.until;
+  if (run.until && run.lasts) {
+    return fail(Code::kInvalid, "--until and --timeout both say when it ends: give one of them");
+  }
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
@@ -139,7 +143,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
         raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
-                  "--timeout can be combined with it");
+                  "--timeout or --until can be combined with it");
     }
     GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_handle(*raw.lease));
   }
@@ -230,15 +234,21 @@ Result<Command> status_command(const Raw& raw) {
 Result<Command> release_command(const Raw& raw) {
   ReleaseOptions release;
   for (const std::string& word : raw.positional) {
-    GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_handle(word));
+    // What is booked is given back, too.
+    const auto booking = proto::parse_request_id(word);
+    if (booking) {
+      release.bookings.push_back(*booking);
+    } else {
+      GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_handle(word));
+    }
   }
   GPUROTA_ASSIGN_OR_RETURN(release.gpu_ids, split_ids(raw.gpu_ids));
   release.all = raw.all;
   release.all_users = raw.all_users;
   release.yes = raw.yes;
   release.reason = raw.reason;
-  const int ways =
-      !release.leases.empty() + !release.gpu_ids.empty() + release.all + release.all_users;
+  const bool named = !release.leases.empty() || !release.bookings.empty();
+  const int ways = named + !release.gpu_ids.empty() + release.all + release.all_users;
   if (ways > 1) {
     return fail(Code::kInvalid,
                 "give leases, or --gpu-ids, or --all, or --all-users: only one of them");

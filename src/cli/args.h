@@ -33,6 +33,7 @@ struct LeaseWishes {
   std::optional<int> priority;
   std::optional<std::string> quantum;         // as written
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for
+  std::optional<std::string> until;           // as written; instead of `lasts`
   bool nonblock = false;
   std::optional<std::chrono::seconds> wait;  // not longer than that
   std::optional<Bytes> memory_threshold;     // of unreserved use
@@ -47,8 +48,15 @@ struct RunOptions : LeaseWishes {
   std::vector<std::string> command;  // never empty
 };
 struct ReserveOptions : LeaseWishes {
+  std::optional<std::string> at;  // as written: it begins then
+  std::optional<int> weekly;      // so many times, with `at`
   bool take_over = false;
   bool is_short = false;  // print just the ids
+  bool json = false;
+};
+struct CalendarOptions {
+  int days = 7;
+  bool ical = false;
   bool json = false;
 };
 struct QueueOptions {
@@ -86,6 +94,7 @@ struct PsOptions {
 };
 struct ReleaseOptions {
   std::vector<LeaseHandle> leases;
+  std::vector<RequestId> bookings;
   std::vector<std::string> gpu_ids;
   bool all = false;
   bool all_users = false;  // of these four at most one is given; none: a reservation of the caller
@@ -151,8 +160,8 @@ using Command =
     std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
                  VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
                  BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
-                 QueueOptions, CancelOptions, ExplainOptions, LimitsOptions, DrainOptions,
-                 TurnsOptions, SetOptions, ConfigOptions, NotifyOptions>;
+                 QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
+                 DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -422,6 +422,31 @@ TEST(CommandTable, HelpNamesEveryOption) {
   }
 }
 
+TEST(Args, WhatIsBookedForLater) {
+  const auto reserve = options_of<ReserveOptions>(
+      {"reserve", "--at", "Mon 09:00", "--until", "17:00", "--weekly", "10", "--gpus", "2"});
+  EXPECT_EQ(reserve.at, "Mon 09:00");
+  EXPECT_EQ(reserve.until, "17:00");
+  EXPECT_EQ(reserve.weekly, 10);
+  EXPECT_EQ(options_of<RunOptions>({"run", "--until", "18:00", "--", "a"}).until, "18:00");
+  const auto release = options_of<ReleaseOptions>({"release", "R7", "L12"});
+  EXPECT_EQ(release.bookings, std::vector<RequestId>{{7}});
+  EXPECT_EQ(release.leases, std::vector<LeaseId>{{12}});
+  EXPECT_EQ(options_of<CalendarOptions>({"calendar"}).days, 7);
+  EXPECT_TRUE(options_of<CalendarOptions>({"calendar", "--ical"}).ical);
+  for (const auto& [words, text] : std::vector<std::pair<Words, std::string>>{
+           {{"reserve", "--weekly", "3"}, "say with --at"},
+           {{"reserve", "--at", "+1h", "--weekly", "61"}, "--weekly"},
+           {{"reserve", "--at", "+1h", "--swap"}, "--at cannot be combined with --swap"},
+           {{"reserve", "--at", "+1h", "--nonblock"}, "leave out --wait, --nonblock"},
+           {{"reserve", "--until", "18:00", "--for", "1h"}, "--until and --for"},
+           {{"run", "--until", "18:00", "-t", "1h", "--", "a"}, "--until and --timeout"},
+           {{"calendar", "--ical", "--json"}, "not both"},
+           {{"calendar", "--days", "0"}, "--days"}}) {
+    EXPECT_TRUE(says(refused(words), text)) << refused(words).message;
+  }
+}
+
 TEST(Args, WhichKindOfGpu) {
   const auto run = parsed<RunOptions>({"run", "--gpu-type", "h100", "--min-memory", "40G",
                                        "--min-cc", "8.6", "--near", "L3", "--", "a"});

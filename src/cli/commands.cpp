@@ -111,6 +111,12 @@ int complete(const Context& context, const CompleteOptions& options) {
       if (mine) lines += fmt::format("{}\n", to_string(request.request_id));
       if (mine && request.name) lines += *request.name + "\n";
     }
+    const auto booked = ask(context, proto::ListBookings{});
+    if (!booked) return shown(lines);
+    for (const proto::Booking& booking : booked->bookings) {
+      const bool mine = booking.uid == ::geteuid() || ::geteuid() == 0;
+      if (mine) lines += fmt::format("{}\n", to_string(booking.request_id));
+    }
     return shown(lines);
   }
   if (options.what == "jobs") {

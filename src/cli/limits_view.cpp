@@ -25,6 +25,10 @@ std::string what_text(Name name, std::chrono::seconds window) {
       return "waiting requests";
     case Name::kLeases:
       return "leases and requests";
+    case Name::kBookings:
+      return "bookings";
+    case Name::kBookAhead:
+      return "time ahead of a booking";
     case Name::kPriority:
       return "priority, up to";
     case Name::kWeight:
@@ -47,6 +51,7 @@ std::string amount_text(Name name, std::int64_t amount) {
       return amount % 3600 == 0 ? std::to_string(amount / 3600) : fmt::format("{:.1f}", hours);
     }
     case Name::kDuration:
+    case Name::kBookAhead:
       return duration_text(std::chrono::seconds(amount));
     default:
       return std::to_string(amount);

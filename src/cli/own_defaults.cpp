@@ -26,11 +26,13 @@ using Kind = config::Value::Kind;
 constexpr std::size_t kMostBytes = 64 << 10;
 // What is said of one call: it is no default.
 constexpr std::string_view kOfOneCall[] = {"--lease",       "--help", "--no-defaults", "--json",
-                                           "--runtime-dir", "--near", "--force",       "--short"};
+                                           "--runtime-dir", "--near", "--force",       "--short",
+                                           "--name",        "--at",   "--until",       "--weekly"};
 // Of these only one can be meant, so a typed one takes the place of the other.
 constexpr std::string_view kExcluding[][2] = {
-    {"--gpus", "--gpu-ids"},       {"--wait", "--nonblock"},  {"--gpu-ids", "--gpu-type"},
-    {"--gpu-ids", "--min-memory"}, {"--gpu-ids", "--min-cc"},
+    {"--gpus", "--gpu-ids"},   {"--wait", "--nonblock"},    {"--timeout", "--until"},
+    {"--for", "--until"},      {"--gpu-ids", "--gpu-type"}, {"--gpu-ids", "--min-memory"},
+    {"--gpu-ids", "--min-cc"},
 };
 
 bool is_of_one_call(std::string_view name) {

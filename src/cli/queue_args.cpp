@@ -7,10 +7,56 @@
 namespace gpurota::cli {
 namespace {
 
+// As many as the daemon makes at once.
+constexpr int kMostWeeks = 60;
+
+// For a later time: nothing is waited for, and nobody is there yet.
+Result<void> read_booking(const Raw& raw, ReserveOptions& reserve) {
+  reserve.at = raw.at;
+  GPUROTA_ASSIGN_OR_RETURN(reserve.weekly, number_of("--weekly", raw.weekly, kMostWeeks));
+  if (!reserve.at) {
+    if (!reserve.weekly) return {};
+    return fail(Code::kInvalid,
+                "--weekly repeats a booking: say with --at when the first one begins, as --at "
+                "\"Mon 09:00\"");
+  }
+  if (raw.wait || raw.nonblock || raw.force || raw.short_) {
+    return fail(Code::kInvalid,
+                "--at books GPUs for later: leave out --wait, --nonblock, --force and --short");
+  }
+  if (raw.name) {
+    return fail(Code::kInvalid, "--at: a booking has an id, as R7; leave out --name");
+  }
+  if (raw.swap) {
+    return fail(Code::kInvalid,
+                "--at cannot be combined with --swap, as nobody knows ahead who takes part: "
+                "leave it out, or book a slice with --memory");
+  }
+  return {};
+}
+
+Result<Command> calendar_command(const Raw& raw) {
+  CalendarOptions calendar;
+  constexpr int kMostDays = 366;
+  GPUROTA_ASSIGN_OR_RETURN(const auto days, number_of("--days", raw.days, kMostDays));
+  calendar.days = days.value_or(calendar.days);
+  calendar.ical = raw.ical;
+  calendar.json = raw.json;
+  if (calendar.ical && calendar.json) {
+    return fail(Code::kInvalid, "give --ical or --json, not both");
+  }
+  return calendar;
+}
+
 Result<Command> reserve_command(const Raw& raw) {
   ReserveOptions reserve;
   GPUROTA_TRY(read_wishes(raw, reserve));
   GPUROTA_ASSIGN_OR_RETURN(reserve.lasts, time_of("--for", raw.for_));
+  reserve.until = raw.until;
+  if (reserve.until && reserve.lasts) {
+    return fail(Code::kInvalid, "--until and --for both say when it ends: give one of them");
+  }
+  GPUROTA_TRY(read_booking(raw, reserve));
   reserve.take_over = raw.force;
   reserve.is_short = raw.short_;
   reserve.json = raw.json;
@@ -65,12 +111,13 @@ Result<Command> drain_command(const std::string& name, const Raw& raw) {
 }  // namespace
 
 bool is_queue_command(const std::string& name) {
-  return name == "reserve" || name == "queue" || name == "cancel" || name == "explain" ||
-         name == "limits" || name == "drain" || name == "undrain";
+  return name == "reserve" || name == "calendar" || name == "queue" || name == "cancel" ||
+         name == "explain" || name == "limits" || name == "drain" || name == "undrain";
 }
 
 Result<Command> queue_command(const std::string& name, const Raw& raw) {
   if (name == "reserve") return reserve_command(raw);
+  if (name == "calendar") return calendar_command(raw);
   if (name == "queue") return QueueOptions{raw.json};
   if (name == "cancel") return cancel_command(raw);
   if (name == "explain") return explain_command(raw);

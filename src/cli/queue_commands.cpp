@@ -1,6 +1,8 @@
 // reserve, queue, cancel, explain, drain and undrain.
 #include "base/text.h"
 #include "cli/alternatives.h"
+#include "cli/booking_commands.h"
+#include "cli/calendar_text.h"
 #include "cli/commands.h"
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
@@ -28,6 +30,17 @@ int call_once(const Context& context, const Method& call, const std::string& wha
   return reply ? done(context, what) : failed(reply.error());
 }
 
+// As `explained` chooses requests.
+std::vector<proto::Booking> explained_bookings(const Explanation& what,
+                                               const proto::Status::Reply& status) {
+  std::vector<proto::Booking> chosen = status.bookings.value_or(std::vector<proto::Booking>());
+  const bool all = !what.request && !what.lease;
+  std::erase_if(chosen, [&](const proto::Booking& each) {
+    return all ? each.uid != what.uid : each.request_id != what.request;
+  });
+  return chosen;
+}
+
 // A lease that is over is in the events.
 int explain_ended(client::Connection& connection, const ExplainOptions& options,
                   const Error& not_found) {
@@ -40,7 +53,12 @@ int explain_ended(client::Connection& connection, const ExplainOptions& options,
 
 }  // namespace
 
-int reserve(const Context& context, const ReserveOptions& options) {
+int reserve(const Context& context, const ReserveOptions& given) {
+  if (given.at) return book(context, given);
+  ReserveOptions options = given;
+  const auto until = time_until(given.until, now());
+  if (!until) return misused(until.error());
+  if (*until) options.lasts = *until;
   const client::Location location = context.location();
   auto connection = client::connect(location);
   if (!connection) return failed(connection.error());
@@ -105,6 +123,8 @@ int explain(const Context& context, const ExplainOptions& options) {
     if (!what.request) what.lease = *lease;
   }
   auto chosen = explained(what, requests->requests, *status, *turns);
+  const auto bookings = explained_bookings(what, *status);
+  if (!chosen && !bookings.empty()) chosen = Explained{};
   if (!chosen) return explain_ended(*connection, options, chosen.error());
   for (const proto::Request& request : chosen->requests.requests) {
     auto ways = ask_alternatives(*connection, {.request_id = request.request_id});
@@ -112,6 +132,7 @@ int explain(const Context& context, const ExplainOptions& options) {
       chosen->alternatives.alternatives.push_back(std::move(way));
     }
   }
+  chosen->status.bookings = bookings;
   if (options.json) return shown(explained_json(*chosen));
   return shown(explain_text(*chosen, requests->requests, now()));
 }

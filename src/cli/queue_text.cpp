@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/alternatives.h"
+#include "cli/calendar_text.h"
 #include "cli/time_text.h"
 #include "cli/turns_text.h"
 #include "cli/views.h"
@@ -207,6 +208,7 @@ std::string explained_json(const Explained& what) {
   return proto::joined_json(
       {{"requests", proto::document_json<proto::ListRequests>(what.requests), "requests"},
        {"leases", proto::document_json<proto::Status>(what.status), "leases"},
+       {"bookings", proto::document_json<proto::Status>(what.status), "bookings"},
        {"turns", proto::document_json<proto::ListTurns>(what.turns), "gpus"},
        {"alternatives", proto::document_json<proto::FindAlternatives>(what.alternatives),
         "alternatives"}});
@@ -224,6 +226,9 @@ std::string explain_text(const Explained& what, const std::vector<proto::Request
   }
   for (const proto::Lease& lease : what.status.leases) {
     text += explain_lease(lease, requests, now) + explain_turns(what.turns, lease.lease_id, now);
+  }
+  for (const proto::Booking& each : what.status.bookings.value_or(std::vector<proto::Booking>())) {
+    text += explain_booking(each, now);
   }
   return text.empty() ? "you have no lease and wait for nothing\n" : text;
 }

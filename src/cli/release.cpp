@@ -159,7 +159,8 @@ int release(const Context& context, const ReleaseOptions& options) {
   if (!status) return failed(status.error());
   if (options.all_users && !options.yes && !confirm_all(status->leases.size())) return kExitFailed;
   std::vector<LeaseId> named(options.leases.begin(), options.leases.end());
-  if (named.empty() && options.gpu_ids.empty() && !options.all && !options.all_users) {
+  if (named.empty() && options.bookings.empty() && options.gpu_ids.empty() && !options.all &&
+      !options.all_users) {
     const Chosen chosen = choose(status->leases);
     if (!chosen) {
       complain(chosen.error().message);
@@ -168,6 +169,9 @@ int release(const Context& context, const ReleaseOptions& options) {
     named = *chosen;
   }
   int code = kExitOk;
+  if (!options.bookings.empty()) {
+    code = cancel(context, CancelOptions{options.bookings, options.reason});
+  }
   std::vector<LeaseId> released;
   for (const proto::Release& call : calls_for(options, named)) {
     const auto reply = connection->call(call);

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/time_text.h"
 #include "cli/views.h"
+#include "core/local_time.h"
 
 #include <fmt/format.h>
 
@@ -312,6 +313,8 @@ class Rows {
       row[kWhat].text = "kept for " + to_string(*gpu.held_for);
     } else if (gpu.detail && !gpu.detail->empty()) {
       row[kWhat].text = *gpu.detail;
+    } else if (const std::string booked = booked_part(gpu); !booked.empty()) {
+      row[kWhat].text = booked;
     } else if (gpu.state == proto::GpuState::kDraining) {
       row[kWhat].text = "no new leases";
     } else if (gpu.state == proto::GpuState::kAvailable && !gpu.unreserved_bytes.is_zero()) {
@@ -320,6 +323,19 @@ class Rows {
       row[kWhat].text = to_string(*gpu.available_bytes) + " can be leased";
     }
     return row;
+  }
+
+  // "booked from Mon 09:00 by bob": the first one.
+  std::string booked_part(const proto::Gpu& gpu) const {
+    if (!reply_.bookings) return {};
+    for (const proto::Booking& each : *reply_.bookings) {
+      if (std::find(each.gpu_ids.begin(), each.gpu_ids.end(), gpu.uuid) == each.gpu_ids.end())
+        continue;
+      const std::string user = display_text(each.user, 32);
+      if (each.begins <= now_) return fmt::format("booked by {}, who gets it next", user);
+      return fmt::format("booked from {} by {}", local_time_text(each.begins, now_), user);
+    }
+    return {};
   }
 
   // What a new slice would be given beside the leases there.

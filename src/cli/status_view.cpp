@@ -49,8 +49,15 @@ void drop_what_has_no_room(Table& table, const proto::Status::Reply& reply, std:
 
 std::string queue_line(const proto::Status::Reply& reply) {
   const std::uint64_t waiting = reply.waiting.value_or(0);
-  if (waiting == 0) return "";
-  return fmt::format("{} wait{}: gpurota queue\n", waiting, waiting == 1 ? "s" : "");
+  const std::size_t booked = reply.bookings ? reply.bookings->size() : 0;
+  std::string text;
+  if (waiting > 0) {
+    text += fmt::format("{} wait{}: gpurota queue\n", waiting, waiting == 1 ? "s" : "");
+  }
+  if (booked > 0) {
+    text += fmt::format("{} booking{}: gpurota calendar\n", booked, booked == 1 ? "" : "s");
+  }
+  return text;
 }
 
 }  // namespace

@@ -263,6 +263,10 @@ std::string waiting_text(const proto::Request& request, WallTime now) {
   return text;
 }
 
+proto::LeaseRequest lease_request(const LeaseWishes& wishes, const char* kind) {
+  return request_of(Wanted{wishes, kind, {}});
+}
+
 proto::CheckRequest check_request(const LeaseWishes& wishes) {
   return {.request = request_of(wishes)};
 }

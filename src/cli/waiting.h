@@ -40,6 +40,9 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
 // Shows why; the exit status, which is `otherwise` where there is no better one.
 int shown_without_lease(const NoLease& why, int otherwise);
 
+// What is asked for, as it is sent.
+proto::LeaseRequest lease_request(const LeaseWishes& wishes, const char* kind);
+
 // Asks what `obtain` would be refused with whatever it waits for.
 proto::CheckRequest check_request(const LeaseWishes& wishes);
 

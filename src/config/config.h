@@ -152,11 +152,12 @@ struct Notify {
   std::string webhook;                          // a URL; empty: none
   std::vector<std::string> webhook_headers;     // "Authorization: Bearer …"
   std::string user = "gpurota-notify";  // who runs these programs, where the daemon is root's
-  std::vector<NoticeKind> events = {NoticeKind::kEndsSoon,        NoticeKind::kChanged,
-                                    NoticeKind::kReleased,        NoticeKind::kStopped,
-                                    NoticeKind::kFinding,         NoticeKind::kJobFailed,
-                                    NoticeKind::kRequestCancelled};
-  // How long before a lease ends its owner is told, longest first. Empty: never.
+  std::vector<NoticeKind> events = {
+      NoticeKind::kEndsSoon,         NoticeKind::kChanged,    NoticeKind::kReleased,
+      NoticeKind::kStopped,          NoticeKind::kFinding,    NoticeKind::kJobFailed,
+      NoticeKind::kRequestCancelled, NoticeKind::kBeginsSoon, NoticeKind::kBegun,
+      NoticeKind::kCannotBegin};
+  // How long before a lease ends, or a booking begins, its owner is told, longest first. Empty: never.
   std::vector<std::chrono::milliseconds> before_end = {std::chrono::minutes(5),
                                                        std::chrono::minutes(1)};
   std::chrono::milliseconds time_limit{10000};  // of each program

@@ -5,7 +5,8 @@
 
 namespace gpurota::config {
 
-inline constexpr std::array kLimitNames = {"gpus",     "memory",   "hours",  "waiting",
-                                           "duration", "priority", "weight", "pinned"};
+inline constexpr std::array kLimitNames = {"gpus",       "memory",   "hours",  "waiting",
+                                           "duration",   "priority", "weight", "pinned",
+                                           "book_ahead", "bookings"};
 
 }  // namespace gpurota::config

@@ -54,11 +54,13 @@ Setting limit(UserLimits& into, std::string_view name) {
   if (name == "gpus") return unlimited_count(into.gpus);
   if (name == "hours") return unlimited_count(into.hours);
   if (name == "waiting") return unlimited_count(into.waiting);
+  if (name == "bookings") return unlimited_count(into.bookings);
   if (name == "priority") return limited_count(into.priority, -100, 100);
   if (name == "weight") return limited_count(into.weight, 1, 10000);
   if (name == "memory") return unlimited_bytes(into.memory);
   if (name == "pinned") return unlimited_bytes(into.pinned);
-  return unlimited_or(into.duration, UserLimits::kUnlimitedTime, take_long_duration,
+  return unlimited_or(name == "book_ahead" ? into.book_ahead : into.duration,
+                      UserLimits::kUnlimitedTime, take_long_duration,
                       [](std::chrono::seconds time) { return text_of(time); });
 }
 

@@ -158,6 +158,8 @@ weight = 10
 gpus = "unlimited"
 hours = 500
 priority = 10
+bookings = 20
+book_ahead = "unlimited"
 pinned = "64G"
 )",
                             "f");
@@ -173,6 +175,8 @@ pinned = "64G"
   EXPECT_EQ(config->limits.users.at("alice").gpus, UserLimits::kUnlimited);
   EXPECT_EQ(config->limits.users.at("alice").priority, 10);
   EXPECT_EQ(config->limits.users.at("alice").pinned, gib(64));
+  EXPECT_EQ(config->limits.users.at("alice").bookings, 20);
+  EXPECT_EQ(config->limits.users.at("alice").book_ahead, UserLimits::kUnlimitedTime);
 }
 
 TEST(Config, AWrongLimitIsNamedWithItsLineAndWhose) {

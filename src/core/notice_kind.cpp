@@ -20,6 +20,12 @@ const char* to_string(NoticeKind kind) {
       return "job_failed";
     case NoticeKind::kRequestCancelled:
       return "request_cancelled";
+    case NoticeKind::kBeginsSoon:
+      return "begins_soon";
+    case NoticeKind::kBegun:
+      return "begun";
+    case NoticeKind::kCannotBegin:
+      return "cannot_begin";
     case NoticeKind::kTest:
       return "test";
   }

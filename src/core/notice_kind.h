@@ -17,15 +17,19 @@ enum class NoticeKind {
   kStopped,           // a rule of the site has ended it: a limit, a GPU that nothing used
   kFinding,           // the watch has found something that concerns the user
   kJobFailed,         // a job has failed and is not started again
-  kRequestCancelled,  // somebody else has taken a request out of the queue
+  kRequestCancelled,  // somebody else has taken a request out of the queue, or cancelled a booking
+  kBeginsSoon,        // a booking begins soon
+  kBegun,             // a booking has begun: it is a reservation now
+  kCannotBegin,       // the time of a booking has come, or comes soon, and its GPUs cannot be had
   kTest,              // gpurota notify --test
 };
 
 // All that can be chosen; a test is always sent.
-inline constexpr std::array kNoticeKinds = {NoticeKind::kEndsSoon,  NoticeKind::kExpired,
-                                            NoticeKind::kChanged,   NoticeKind::kReleased,
-                                            NoticeKind::kStopped,   NoticeKind::kFinding,
-                                            NoticeKind::kJobFailed, NoticeKind::kRequestCancelled};
+inline constexpr std::array kNoticeKinds = {
+    NoticeKind::kEndsSoon,  NoticeKind::kExpired,          NoticeKind::kChanged,
+    NoticeKind::kReleased,  NoticeKind::kStopped,          NoticeKind::kFinding,
+    NoticeKind::kJobFailed, NoticeKind::kRequestCancelled, NoticeKind::kBeginsSoon,
+    NoticeKind::kBegun,     NoticeKind::kCannotBegin};
 inline constexpr std::size_t kNoticeKindCount = kNoticeKinds.size() + 1;
 
 // "ends_soon", "job_failed", …: stable.

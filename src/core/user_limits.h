@@ -30,12 +30,14 @@ struct UserLimits {
   std::optional<int> priority;                   // the highest that a lease of theirs has
   std::optional<int> weight;                     // of their turns, beside others
   std::optional<Bytes> pinned;  // host RAM that evicted memory of theirs may be pinned in
+  std::optional<std::chrono::seconds> book_ahead;  // how far ahead a booking may begin
+  std::optional<int> bookings;                     // that have not begun
 
   bool operator==(const UserLimits&) const = default;
 };
 
 // What holds where no rule says anything. Requests wait in the daemon's memory, so their number has
-// an end; the rest a site decides.
+// an end; a booking keeps GPUs from others before anybody uses them; the rest a site decides.
 inline UserLimits default_limits() {
   UserLimits limits;
   limits.gpus = UserLimits::kUnlimited;
@@ -46,6 +48,8 @@ inline UserLimits default_limits() {
   limits.priority = 0;
   limits.weight = 100;
   limits.pinned = UserLimits::kUnlimitedBytes;
+  limits.book_ahead = std::chrono::hours(14 * 24);
+  limits.bookings = 4;
   return limits;
 }
 

@@ -50,6 +50,9 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, states_, rooms_,
               allowances_, config_, world_.wall_clock}),
+      bookings_({world_.loop, world_.store, world_.processes, leases_, gpus_, queue_, rooms_,
+                 allowances_, config_, world_.wall_clock}),
+      booking_events_(recorder_, gpus_),
       availability_({queue_, rooms_, allowances_, config_, world_.wall_clock}),
       updates_({leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
       automatic_({queue_, leases_, attribution_, world_.processes, gpus_, config_, users_}),
@@ -59,6 +62,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       limits_({leases_, grants_, config_, control_, turns_}),
       courier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
       notices_(notices_parts()),
+      booking_notices_({gpus_, courier_, world_.wall_clock}),
       jobs_(jobs_parts()),
       job_leases_(leases_, jobs_),
       fillers_(fillers_parts()),
@@ -95,8 +99,15 @@ void Daemon::listen_to_each_other() {
   queue_.add_listener(control_);
   queue_.add_listener(notices_);
   queue_.add_listener(answers_);
+  leases_.add_listener(
+      bookings_);  // one whose time has come goes before all that, by being planned with
+  bookings_.add_listener(answers_);
+  bookings_.add_listener(booking_events_);
+  bookings_.add_listener(booking_notices_);
+  bookings_.set_fillers(fillers_);
   queue_.set_fillers(fillers_);
   rooms_.set_fillers(fillers_);
+  rooms_.set_bookings(bookings_);
   sampler_.set_listener(looks_);
 }
 
@@ -187,7 +198,8 @@ Views::Parts Daemon::views_parts() {
           .turns = turns_,
           .states = states_,
           .loop = world_.loop,
-          .wall_clock = world_.wall_clock};
+          .wall_clock = world_.wall_clock,
+          .bookings = &bookings_};
 }
 
 Looks::Parts Daemon::looks_parts() {
@@ -257,6 +269,7 @@ CallParts Daemon::methods_parts() {
           .answers = &answers_,
           .turns = &turns_,
           .config = &config_,
+          .bookings = &bookings_,
           .courier = &courier_,
           .streams = &control_};
 }
@@ -346,6 +359,7 @@ Result<void> Daemon::restore() {
   const DriverState& driver = finder_.driver();
   if (driver.info) recall_context_costs(gpus_, states_, driver.info->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
+  GPUROTA_TRY(bookings_.restore());
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   notices_.restore(leases_.entries());
   if (world_.durability) {

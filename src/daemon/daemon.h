@@ -7,9 +7,11 @@
 #include "daemon/gpus/gpu_finder.h"
 #include "daemon/gpus/sampler.h"
 #include "daemon/health.h"
+#include "daemon/history/booking_events.h"
 #include "daemon/history/used_gpu_time.h"
 #include "daemon/housekeeping.h"
 #include "daemon/looks.h"
+#include "daemon/notices/booking_notices.h"
 #include "daemon/notices/courier.h"
 #include "daemon/notices/lease_notices.h"
 #include "daemon/site_config.h"
@@ -134,6 +136,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   TurnKeeper turns_;
   GpuRooms rooms_;
   Queue queue_;
+  Bookings bookings_;
+  BookingEvents booking_events_;
   Availability availability_;
   LeaseUpdates updates_;
   AutomaticLeases automatic_;
@@ -143,6 +147,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   LimitKeeper limits_;
   Courier courier_;
   LeaseNotices notices_;
+  BookingNotices booking_notices_;
   Jobs jobs_;
   JobLeases job_leases_;
   Fillers fillers_;

@@ -18,6 +18,8 @@ void for_each_field(UserLimits& a, const UserLimits& b, Visit visit) {
   visit(a.priority, b.priority);
   visit(a.weight, b.weight);
   visit(a.pinned, b.pinned);
+  visit(a.book_ahead, b.book_ahead);
+  visit(a.bookings, b.bookings);
 }
 
 void fill_gaps(UserLimits& limits, const UserLimits& broader) {
@@ -121,7 +123,9 @@ LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gi
           .duration = of(&UserLimits::duration),
           .priority = of(&UserLimits::priority),
           .weight = of(&UserLimits::weight),
-          .pinned = of(&UserLimits::pinned)};
+          .pinned = of(&UserLimits::pinned),
+          .book_ahead = of(&UserLimits::book_ahead),
+          .bookings = of(&UserLimits::bookings)};
 }
 
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
@@ -148,6 +152,19 @@ Result<void> check_allowance(const UserLimits& limits, const Holding& held, cons
         std::to_string(held.waiting), "one more", "cancel one, or ask your administrator");
   }
   return check_hours(limits, held, asked, window);
+}
+
+Result<void> check_booking(const UserLimits& limits, const BookingWish& wish) {
+  if (std::int64_t{wish.booked} + wish.more > *limits.bookings) {
+    return refusal(fmt::format("{} booking{}", *limits.bookings, *limits.bookings == 1 ? "" : "s"),
+                   std::to_string(wish.booked), std::to_string(wish.more),
+                   "cancel one, ask for fewer, or ask your administrator");
+  }
+  if (wish.ahead <= *limits.book_ahead) return {};
+  return fail(Code::kLimit,
+              fmt::format("the site allows you to book {} ahead, and this begins later: ask for an "
+                          "earlier time, or ask your administrator",
+                          duration_text(*limits.book_ahead)));
 }
 
 UserLimits with_all_else_unlimited(UserLimits rule) {

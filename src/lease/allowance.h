@@ -49,7 +49,8 @@ struct LimitOrigin {
   bool operator==(const LimitOrigin&) const = default;
 };
 struct LimitOrigins {
-  LimitOrigin gpus, memory, hours, waiting, duration, priority, weight, pinned;
+  LimitOrigin gpus, memory, hours, waiting, duration, priority, weight, pinned, book_ahead,
+      bookings;
 };
 LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups);
 
@@ -57,6 +58,14 @@ LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gi
 // `hours` is counted over.
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
                              std::chrono::seconds window);
+
+// The same for what is booked ahead.
+struct BookingWish {
+  int booked = 0;  // by the user, and not begun
+  int more = 1;
+  std::chrono::seconds ahead{0};  // how far the last of them is
+};
+Result<void> check_booking(const UserLimits& limits, const BookingWish& wish);
 
 // The same for a rule with gaps that are no limits.
 UserLimits with_all_else_unlimited(UserLimits rule);

@@ -28,6 +28,12 @@ void GpuPlan::add(const Occupant& lease, const LeaseGpu& share) {
   if (share.swap) swap_until_ = std::max(swap_until_, end);
 }
 
+// One whose time has come has its GPUs as if it had begun.
+void GpuPlan::add(const Booked& booked, const LeaseGpu& share) {
+  const WallTime until = std::max(booked.until, now_ + kAnyMoment);
+  timeline_.add({std::max(booked.from, now_), until, {share.limit, share.swap}, Source::kBooking});
+}
+
 void GpuPlan::add_turns() {
   if (swap_until_ > now_) {
     timeline_.add({now_, swap_until_, {room_->swap_needed, true}, Source::kLease});

@@ -28,6 +28,7 @@ class GpuPlan {
   const GpuTimeline& timeline() const { return timeline_; }
   void add(const GpuTimeline::Use& use) { timeline_.add(use); }
   void add(const Occupant& lease, const LeaseGpu& share);
+  void add(const Booked& booked, const LeaseGpu& share);
   // After all leases: what the swap leases cannot move is beside the largest of them.
   void add_turns();
 

@@ -12,6 +12,9 @@ bool counts(const GpuTimeline::Use& use, GpuTimeline::Against against) {
     case GpuTimeline::Against::kAllButFillers:
       return use.source != GpuTimeline::Source::kFiller;
     case GpuTimeline::Against::kAllButPlans:
+      return use.source != GpuTimeline::Source::kPlan &&
+             use.source != GpuTimeline::Source::kBooking;
+    case GpuTimeline::Against::kPromised:
       return use.source != GpuTimeline::Source::kPlan;
   }
   return true;

@@ -16,7 +16,8 @@ constexpr WallTime kNever = WallTime::max();
 class GpuTimeline {
  public:
   // kDue: of a request whose turn it is, once the fillers there have gone; no filler may take it again.
-  enum class Source { kLease, kFiller, kPlan, kDue };
+  // kBooking: promised for later; fillers go when its time comes.
+  enum class Source { kLease, kFiller, kPlan, kDue, kBooking };
   // Slices add up. Swap leases take turns: of them the largest counts.
   struct Share {
     std::optional<Bytes> bytes;  // empty: the whole GPU
@@ -28,9 +29,9 @@ class GpuTimeline {
     Share share;
     Source source = Source::kLease;
   };
-  // Whom a request has to leave alone: a filler asks for what nobody has, plans or not; anybody else
-  // need not mind fillers, who go when asked.
-  enum class Against { kAll, kAllButFillers, kAllButPlans };
+  // Whom a request has to leave alone: a filler asks for what nobody has, plans and bookings or not; anybody else
+  // need not mind fillers, who go when asked. kPromised: all but plans.
+  enum class Against { kAll, kAllButFillers, kAllButPlans, kPromised };
 
   void add(const Use& use) { uses_.push_back(use); }
   const std::vector<Use>& uses() const { return uses_; }

@@ -23,6 +23,11 @@ Planner::Planner(const QueueView& view, WallTime now) : view_(view), now_(now) {
     }
   }
   for (GpuPlan& gpu : gpus_) gpu.add_turns();
+  for (const Booked& booked : view.bookings) {
+    for (const LeaseGpu& share : booked.gpus) {
+      if (GpuPlan* const gpu = find(share.uuid)) gpu->add(booked, share);
+    }
+  }
 }
 
 GpuPlan* Planner::find(const GpuUuid& uuid) {
@@ -159,9 +164,10 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   }
   Grant grant{request.id, {}};
   const auto source = request.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
+  // Leases are there now; what is booked comes later, and is left alone as well.
   const auto share_on = [&](const GpuPlan& gpu) {
     return make_share(request.placement, gpu.room(),
-                      gpu.timeline().slices(now_, now_ + kAnyMoment, Against::kAllButPlans));
+                      gpu.timeline().slices(now_, end, Against::kPromised));
   };
   // Named GPUs keep the order they were named in.
   for (const GpuUuid& uuid : request.placement.gpus) {
@@ -209,9 +215,11 @@ void Planner::keep(const Request& request, const Gpus& gpus, WallTime from, Wait
   }
 }
 
-// What on this GPU is in the way of the request: who is before it, else the lease that goes last.
-std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu) const {
-  if (gpu.fits(request, now_, until(request, now_), GpuPlan::against(request))) return std::nullopt;
+// What on this GPU is in the way of the request from then on: who is before it, else the lease that goes last, or a booking.
+std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu,
+                                            WallTime from) const {
+  const auto against = GpuPlan::against(request);
+  if (gpu.fits(request, from, until(request, from), against)) return std::nullopt;
   NextFree next;
   next.gpu = name_of(gpu.room(), view_.rooms);
   bool found = false;
@@ -222,6 +230,7 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPla
     });
     if (!here) continue;
     const WallTime end = end_of(lease, now_);
+    if (end <= from) continue;
     if (found && (!next.at || (end != kNever && end <= *next.at))) continue;
     found = true;
     next.at = end == kNever ? std::nullopt : std::optional(end);
@@ -233,18 +242,39 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPla
   }
   const auto kept = kept_for_.find(gpu.room().info.uuid);
   // Whoever came first gets it when the lease ends.
-  if (kept != kept_for_.end()) {
+  if (kept != kept_for_.end() && (from == now_ || !found)) {
     next = {};
     next.gpu = name_of(gpu.room(), view_.rooms);
     next.behind = kept->second.first;
     next.user = kept->second.second;
   }
-  return next;
+  const bool for_now = gpu.fits(request, from, from + kAnyMoment, against);
+  return found && !for_now ? next : booked_on(request, gpu, from).value_or(next);
+}
+
+// The last booking there that the request would overlap.
+std::optional<NextFree> Planner::booked_on(const Request& request, const GpuPlan& gpu,
+                                           WallTime from) const {
+  std::optional<NextFree> last;
+  WallTime last_end = from;
+  for (const Booked& booked : view_.bookings) {
+    const bool here = std::any_of(booked.gpus.begin(), booked.gpus.end(), [&](const auto& share) {
+      return share.uuid == gpu.room().info.uuid;
+    });
+    if (!here || booked.from >= until(request, from) || booked.until <= last_end) continue;
+    last_end = booked.until;
+    last.emplace();
+    last->gpu = name_of(gpu.room(), view_.rooms);
+    last->user = booked.user;
+    last->booking = booked.id;
+    if (last_end != kNever) last->at = last_end;
+  }
+  return last;
 }
 
 void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting) {
   for (const GpuPlan* gpu : gpus) {
-    const auto obstacle = in_the_way(request, *gpu);
+    const auto obstacle = in_the_way(request, *gpu, now_);
     if (!obstacle) {
       ++waiting.free;
       continue;
@@ -299,8 +329,14 @@ void Planner::mark_held() {
     const GpuPlan* gpu = find(uuid);
     if (!gpu) continue;
     const auto& uses = gpu->timeline().uses();
-    const bool idle = std::all_of(uses.begin(), uses.end(), [](const auto& use) {
+    const auto is_plan = [](const GpuTimeline::Use& use) {
       return use.source == Source::kPlan || use.source == Source::kDue;
+    };
+    WallTime first = kNever;
+    for (const auto& use : uses) first = is_plan(use) ? std::min(first, use.from) : first;
+    // One that waits until a booking is over holds nothing before it.
+    const bool idle = std::all_of(uses.begin(), uses.end(), [&](const auto& use) {
+      return is_plan(use) || (use.source == Source::kBooking && use.from > first);
     });
     if (idle) decision_.held.emplace(uuid, holder.first);
   }
@@ -315,6 +351,33 @@ QueueDecision Planner::take() {
     }
   }
   return std::move(decision_);
+}
+
+Planner::Later Planner::later(const Request& request, WallTime from) {
+  Later later;
+  Waiting waiting;
+  const Gpus gpus = usable(request, waiting);
+  later.out_of_service = waiting.out_of_service;
+  std::vector<Candidate> candidates;
+  const WallTime end = until(request, from);
+  for (const GpuPlan* gpu : gpus) {
+    if (gpu->fits(request, from, end, GpuPlan::against(request))) {
+      const Bytes capacity = capacity_for(request.placement, gpu->room());
+      const auto taken = gpu->timeline().taken(from, end, GpuPlan::against(request));
+      candidates.push_back({&gpu->room(), capacity - taken.value_or(capacity)});
+    } else if (!later.obstacle) {
+      later.obstacle = in_the_way(request, *gpu, from);
+    }
+  }
+  later.fitting = candidates.size();
+  const std::size_t wanted = wanted_gpus(request);
+  if (!later.out_of_service.empty() || candidates.size() < wanted) return later;
+  for (const GpuRoom* room : choose_gpus(request.placement, candidates, view_.topology, wanted)) {
+    later.gpus.push_back(room->info.uuid);
+  }
+  // Named GPUs keep the order they were named in.
+  if (!request.placement.gpus.empty()) later.gpus = request.placement.gpus;
+  return later;
 }
 
 std::vector<GpuUuid> Planner::start_of(const Request& request) const {

@@ -26,6 +26,15 @@ class Planner {
 
   const std::vector<GpuRoom>& rooms() const { return view_.rooms; }
   const std::vector<GpuPlan>& gpus() const { return gpus_; }
+  // The GPUs that the request can have from then on, behind all that is planned, as long as it lasts; the best of them. Too few:
+  // what is in the way of the first that it cannot have.
+  struct Later {
+    std::vector<GpuUuid> gpus;
+    std::size_t fitting = 0;
+    std::optional<NextFree> obstacle;
+    std::string out_of_service;  // as Waiting's
+  };
+  Later later(const Request& request, WallTime from);
   // Where the request would start if it came now; fillers there would leave. Empty: it would wait. Changes nothing.
   std::vector<GpuUuid> start_of(const Request& request) const;
 
@@ -53,7 +62,10 @@ class Planner {
   void keep(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting,
             Source source = Source::kPlan);
   void explain(const Request& request, const Gpus& gpus, Waiting& waiting);
-  std::optional<NextFree> in_the_way(const Request& request, const GpuPlan& gpu) const;
+  std::optional<NextFree> in_the_way(const Request& request, const GpuPlan& gpu,
+                                     WallTime from) const;
+  std::optional<NextFree> booked_on(const Request& request, const GpuPlan& gpu,
+                                    WallTime from) const;
   std::map<GpuUuid, std::string> kept_for_others(const Request& request, const Gpus& gpus) const;
   void mark_held();
 

@@ -23,6 +23,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,11 +56,21 @@ struct Occupant {
   bool moved_out = false;  // it is out
 };
 
+// GPUs that are promised to somebody from a time on (bookings.h).
+struct Booked {
+  RequestId id;
+  std::string user;
+  std::vector<LeaseGpu> gpus;
+  WallTime from;
+  WallTime until;  // kNever: the site lets reservations go on when they are over
+};
+
 struct QueueView {
   const std::vector<Request>& queue;  // in the order they came
   const std::vector<GpuRoom>& rooms;
   const std::vector<Occupant>& leases;
   const Topology& topology;
+  std::span<const Booked> bookings{};  // nobody gets what is promised, whenever they came
 };
 
 // A request's turn has come.
@@ -68,7 +79,7 @@ struct Grant {
   std::vector<LeaseGpu> gpus;
 };
 
-// What a waiting request waits for next: a lease that is in its way, or an earlier request.
+// What a waiting request waits for next: a lease that is in its way, an earlier request, or a booking.
 struct NextFree {
   std::string gpu;             // what people call it
   std::optional<WallTime> at;  // empty: nobody knows
@@ -78,6 +89,7 @@ struct NextFree {
   bool ending = false;
   std::optional<RequestId> behind;
   bool expired = false;
+  std::optional<RequestId> booking;  // `user` has booked it from then on, which is too soon
   bool operator==(const NextFree&) const = default;
 };
 

@@ -22,7 +22,7 @@ bool in_service(const GpuRoom& room) {
 
 std::vector<Available> available(const std::vector<GpuRoom>& rooms,
                                  const std::vector<Occupant>& leases, const Plans& plans,
-                                 WallTime now) {
+                                 WallTime now, std::span<const Booked> bookings) {
   std::vector<Available> available;
   for (const GpuRoom& room : rooms) {
     Available& here = available.emplace_back();
@@ -34,6 +34,11 @@ std::vector<Available> available(const std::vector<GpuRoom>& rooms,
       }
     }
     gpu.add_turns();
+    for (const Booked& booked : bookings) {
+      for (const LeaseGpu& share : booked.gpus) {
+        if (share.uuid == room.info.uuid) gpu.add(booked, share);
+      }
+    }
     if (const auto planned = plans.find(room.info.uuid); planned != plans.end()) {
       for (const GpuTimeline::Use& use : planned->second) gpu.add(use);
     }

@@ -5,12 +5,13 @@
 #include "lease/request_queue.h"
 
 #include <map>
+#include <span>
 #include <vector>
 
 namespace gpurota::lease {
 
 // What a request without a time limit would be given at once, to the byte: beside the leases there are, what requests
-// that wait have planned, and what is in use without a lease. Fillers leave for it.
+// that wait have planned, what is booked, and what is in use without a lease. Fillers leave for it.
 struct Available {
   Bytes slice;  // --memory
   Bytes turns;  // --swap --memory; zero: no lease can take turns here now
@@ -22,6 +23,6 @@ using Plans = std::map<GpuUuid, std::vector<GpuTimeline::Use>>;
 // In the order of `rooms`. `plans`: of the last decision.
 std::vector<Available> available(const std::vector<GpuRoom>& rooms,
                                  const std::vector<Occupant>& leases, const Plans& plans,
-                                 WallTime now);
+                                 WallTime now, std::span<const Booked> bookings = {});
 
 }  // namespace gpurota::lease

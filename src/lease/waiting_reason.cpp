@@ -13,6 +13,14 @@ std::string what_is_in_the_way(const NextFree& next) {
     return fmt::format("GPU {} is kept for {} of {}, which came first", next.gpu,
                        to_string(*next.behind), user);
   }
+  if (next.booking && !next.at) {
+    return fmt::format("{} has booked GPU {} ({}), and the site lets reservations go on", user,
+                       next.gpu, to_string(*next.booking));
+  }
+  if (next.booking) {
+    return fmt::format("when {}'s booking of GPU {} ({}) is over", user, next.gpu,
+                       to_string(*next.booking));
+  }
   const char* const what = next.kind == LeaseKind::kRun ? "program" : to_string(next.kind);
   if (next.ending) return fmt::format("{}'s {} on GPU {} is just ending", user, what, next.gpu);
   if (next.at) return fmt::format("when {}'s {} on GPU {} ends", user, what, next.gpu);

@@ -62,7 +62,7 @@ struct StoredLease {
   bool operator==(const StoredLease&) const = default;
 };
 
-// Somebody who waits for a lease.
+// Somebody who waits for a lease, or has booked one.
 struct StoredRequest {
   RequestId id;
   uid_t uid = 0;
@@ -87,6 +87,9 @@ struct StoredRequest {
   bool oversize = false;
   GpuWishes wishes{};  // the type: foreign bytes, kept exact
   std::string name{};  // what its owner calls it; empty: nothing
+  // Of a booking, which is a request for a later time; nobody waits for it: no holder, no ticket.
+  std::optional<WallTime> begins{};
+  std::vector<GpuUuid> kept{};  // the GPUs that are kept for it
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -37,6 +37,8 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.wishes = {"h100 \xff", gib(40), 90, {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}}};
   request.priority = 3;
   request.quantum = 5s;
+  request.begins = WallTime(1800000000123ms);
+  request.kept = {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}};
   return request;
 }
 
@@ -62,6 +64,8 @@ TEST(QueueStore, GivesRequestsBackAsTheyWereInTheirOrder) {
   plain.soft_limit.reset();
   plain.lasts.reset();
   plain.gpus.clear();
+  plain.begins.reset();
+  plain.kept.clear();
   ASSERT_TRUE((*store)->save_request(make_request(2)));
   ASSERT_TRUE((*store)->save_request(plain));
   EXPECT_THAT(*(*store)->load_requests(), ElementsAre(plain, make_request(2)));

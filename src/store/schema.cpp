@@ -224,6 +224,10 @@ ALTER TABLE request ADD COLUMN near TEXT NOT NULL DEFAULT '';                -- 
 ALTER TABLE lease ADD COLUMN name TEXT NOT NULL DEFAULT '';    -- what its owner calls it
 ALTER TABLE request ADD COLUMN name TEXT NOT NULL DEFAULT '';
 )sql",
+    R"sql(
+ALTER TABLE request ADD COLUMN begins_ms INTEGER;               -- of a booking; null: it waits now
+ALTER TABLE request ADD COLUMN kept TEXT NOT NULL DEFAULT '';   -- for it: UUIDs, a space between
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -60,13 +60,14 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
   run -1 gpurota explain trian
   [[ $output == *"'trian' is neither a request"*"gpurota job show NAME"* ]]
   run -2 gpurota run --lease L1 --name a -- true
+  run -2 gpurota reserve --at +1h --name a
 }
 
 @test "own defaults are added to what is typed" {
-  printf '%s\n' '[run]' 'memory = "2G"' 'name = "mine"' '[output]' 'quiet = true' >config/gpurota/config.toml
+  printf '%s\n' '[run]' 'memory = "2G"' 'note = "mine"' '[output]' 'quiet = true' >config/gpurota/config.toml
   gpurota -v run -- "$PROGRAM" info >out 2>said
-  grep -- '--memory 2G --name mine (from .*/config/gpurota/config.toml)' said
-  grep '^gpurota: lease L1 (mine) on GPU .* (2 GiB)' said
+  grep -- '--memory 2G --note mine (from .*/config/gpurota/config.toml)' said
+  grep '^gpurota: lease L1 on GPU .* (2 GiB)' said
   gpurota -v run --no-defaults -- true 2>said
   lacks from said
   grep 'whole' said

@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -175,6 +178,61 @@ TEST(CrashTest, AKillAtAnyWriteLosesNoLeaseAndInventsNone) {
       ++crash_at;
     }
     EXPECT_GT(crash_at, 10) << "the scenario hardly writes";
+  }
+}
+
+// What is booked and has begun; nothing while the daemon cannot tell.
+struct Booked {
+  std::size_t bookings = 0;
+  std::vector<proto::Lease> leases;
+};
+std::optional<Booked> booked(MortalDaemon& daemon) {
+  auto status = daemon.call(proto::Status{});
+  if (!status) return std::nullopt;
+  return Booked{status->bookings ? status->bookings->size() : 0, std::move(status->leases)};
+}
+
+// A booking is made and begins. Whoever does not hear the answer looks whether it is there. Returns whether the daemon was killed.
+bool booking_scenario(int crash_at, bool after) {
+  MortalDaemon daemon(crash_at, after);
+  for (bool made = false; !made;) {
+    const auto now = std::chrono::system_clock::now() + std::chrono::milliseconds(300);
+    proto::Book book;
+    book.begins = {std::chrono::time_point_cast<WallTime::duration>(now)};
+    book.request.kind = "reservation";
+    book.request.seconds = 600;
+    const auto reply = daemon.call(book);
+    if (!reply) {
+      EXPECT_EQ(reply.error().code, Code::kGone) << reply.error().message;
+    }
+    const auto there = booked(daemon);
+    made = reply || (there && there->bookings + there->leases.size() == 1);
+  }
+  std::optional<Booked> last;
+  for (int i = 0; i < 2000 && !(last && last->leases.size() == 1); ++i) {
+    last = booked(daemon);
+    if (last) {
+      EXPECT_LE(last->bookings + last->leases.size(), 1U) << "it is there twice";
+    }
+    (void)::poll(nullptr, 0, 5);
+  }
+  EXPECT_TRUE(last && last->leases.size() == 1) << "it was lost";
+  if (last && last->leases.size() == 1) {
+    EXPECT_EQ(last->leases[0].kind, proto::LeaseKind::kReservation);
+    EXPECT_EQ(last->bookings, 0U);
+  }
+  return daemon.crashed();
+}
+
+TEST(CrashTest, AKillAtAnyWriteLosesNoBookingAndBeginsNoneTwice) {
+  for (const bool after : {false, true}) {
+    int crash_at = 1;
+    while (!::testing::Test::HasFailure()) {
+      SCOPED_TRACE((after ? "after write " : "before write ") + std::to_string(crash_at));
+      if (!booking_scenario(crash_at, after)) break;
+      ++crash_at;
+    }
+    EXPECT_GT(crash_at, 3) << "the scenario hardly writes";
   }
 }
 

@@ -1,5 +1,6 @@
 // gpurota run: lookup, lease, fork, start, supervise, end as the command ended.
 #include "base/text.h"
+#include "cli/booking_commands.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
@@ -175,7 +176,11 @@ int run_under(const Context& context, const client::Location& location,
 
 }  // namespace
 
-int run(const Context& context, const RunOptions& options) {
+int run(const Context& context, const RunOptions& given) {
+  RunOptions options = given;
+  const auto until = time_until(given.until, now());
+  if (!until) return misused(until.error());
+  if (*until) options.lasts = *until;
   const auto file = find_command(options.command.front(), std::getenv("PATH"));
   if (!file) {
     // What works in its owner's shell may not be there for a job.

@@ -17,6 +17,7 @@
 
 namespace gpurota::daemon {
 
+class Bookings;
 class Courier;
 class Fillers;
 class Jobs;
@@ -69,6 +70,7 @@ struct CallParts {
       nullptr;  // empty: each answer is made anew; with `processes` and `turns`
   TurnKeeper* turns = nullptr;
   const config::Config* config = nullptr;
+  Bookings* bookings = nullptr;
   Courier* courier = nullptr;
   EventListener* streams = nullptr;  // hears when one of them has an answer; with `courier`
 };

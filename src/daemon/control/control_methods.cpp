@@ -29,6 +29,8 @@ Outcome ControlMethods::answer(const Caller& caller, const Method& params) {
     return leases_.on(caller, params);
   } else if constexpr (Answers<QueueMethods, Method>) {
     return queue_.on(caller, params);
+  } else if constexpr (Answers<BookingMethods, Method>) {
+    return bookings_.on(caller, params);
   } else if constexpr (Answers<JobMethods, Method>) {
     return jobs_.on(caller, params);
   } else if constexpr (Answers<JobChangeMethods, Method>) {

@@ -2,6 +2,7 @@
 // the audit log, the answers that are kept. State thread only.
 #pragma once
 
+#include "daemon/control/booking_methods.h"
 #include "daemon/control/filler_methods.h"
 #include "daemon/control/history_methods.h"
 #include "daemon/control/job_change_methods.h"
@@ -66,7 +67,8 @@ class ControlMethods final : public CallHandler, public LeaseListener {
 
   CallParts parts_;
   LeaseMethods leases_{parts_};
-  QueueMethods queue_{parts_, leases_};
+  BookingMethods bookings_{parts_, leases_};
+  QueueMethods queue_{parts_, leases_, bookings_};
   JobMethods jobs_{parts_};
   JobChangeMethods job_changes_{parts_, jobs_, leases_};
   FillerMethods fillers_{parts_};

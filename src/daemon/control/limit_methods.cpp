@@ -1,6 +1,7 @@
 #include "daemon/control/limit_methods.h"
 
 #include "daemon/control/calls.h"
+#include "daemon/leases/bookings.h"
 #include "proto/codec.h"
 
 #include <climits>
@@ -49,7 +50,7 @@ proto::UserLimit shown(Name name, Value most, Value used, const lease::LimitOrig
 }
 
 std::vector<proto::UserLimit> limits_of(const Allowances::Standing& standing,
-                                        std::int64_t most_leases) {
+                                        std::int64_t most_leases, std::int64_t booked) {
   const UserLimits& limits = standing.limits;
   const lease::LimitOrigins& from = standing.origins;
   const lease::Holding& held = standing.held;
@@ -69,6 +70,8 @@ std::vector<proto::UserLimit> limits_of(const Allowances::Standing& standing,
           shown(Name::kDuration, value_of(limits.duration), {}, from.duration),
           shown(Name::kWaiting, value_of(limits.waiting), held.waiting, from.waiting),
           leases,
+          shown(Name::kBookings, value_of(limits.bookings), booked, from.bookings),
+          shown(Name::kBookAhead, value_of(limits.book_ahead), {}, from.book_ahead),
           shown(Name::kPriority, value_of(limits.priority), {}, from.priority),
           shown(Name::kWeight, value_of(limits.weight), {}, from.weight),
           shown(Name::kPinned, value_of(limits.pinned), {}, from.pinned)};
@@ -85,8 +88,12 @@ Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
   reply.uid = uid;
   reply.user = parts_.views.user_name(uid);
   reply.window_seconds = parts_.config->hours_window.count();
+  std::int64_t booked = 0;
+  if (parts_.bookings) {
+    for (const BookingEntry& entry : parts_.bookings->entries()) booked += entry.asked.uid == uid;
+  }
   reply.limits = limits_of(parts_.allowances.standing_of(uid, parts_.queue.held_by(uid)),
-                           parts_.config->max_leases_per_user);
+                           parts_.config->max_leases_per_user, booked);
   return replied<proto::GetLimits>(reply);
 }
 

@@ -78,7 +78,8 @@ class PrivacyTest : public FakeWorldTest,
                .turns = turns,
                .states = world.states,
                .loop = loop,
-               .wall_clock = [this] { return wall(); }}),
+               .wall_clock = [this] { return wall(); },
+               .bookings = &world.bookings}),
         methods({.leases = leases,
                  .queue = queue,
                  .availability = world.availability,
@@ -97,7 +98,8 @@ class PrivacyTest : public FakeWorldTest,
                  .updates = world.updates,
                  .users = world.users,
                  .grants = grants,
-                 .wall_clock = [this] { return wall(); }}) {
+                 .wall_clock = [this] { return wall(); },
+                 .bookings = &world.bookings}) {
     leases.add_listener(recorder);
     log::set_sink([](log::Level, const std::string&, const log::Fields&) {});
     processes.set_user(kAlice, "alice");
@@ -135,6 +137,10 @@ class PrivacyTest : public FakeWorldTest,
     request.command = {"secret-command"};
     request.note = "secret-note";
     id = (*queue.acquire(request))->lease.id;
+    request.kind = LeaseKind::kReservation;
+    request.lasts = 1h;
+    request.placement.memory = SizeSpec{gib(1), 0};
+    EXPECT_TRUE(world.bookings.make(request, {wall() + 100h}, true));
     FakeProcesses::Spawn command;
     command.uid = kAlice;
     command.parent = request.process.pid;
@@ -176,10 +182,15 @@ class PrivacyTest : public FakeWorldTest,
     foreign.note = "x";
     proto::Release release;
     release.lease_id = uid == kBob ? id : LeaseId{999};
-    return {ask(uid, proto::Status{}), ask(uid, proto::ListProcesses{}),
-            ask(uid, proto::Events{}), ask(uid, notes),
-            ask(uid, whole),           ask(uid, proto::Hold{id}),
-            ask(uid, release),         ask(uid, proto::ListRequests{})};
+    return {ask(uid, proto::Status{}),
+            ask(uid, proto::ListProcesses{}),
+            ask(uid, proto::Events{}),
+            ask(uid, notes),
+            ask(uid, whole),
+            ask(uid, proto::Hold{id}),
+            ask(uid, release),
+            ask(uid, proto::ListRequests{}),
+            ask(uid, proto::ListBookings{})};
   }
   bool any_has(const std::vector<std::string>& answers, const std::string& text) {
     return std::any_of(answers.begin(), answers.end(),

@@ -167,7 +167,8 @@ Outcome QueueMethods::on(const Caller& caller, const proto::ListRequests&) {
 Outcome QueueMethods::on(const Caller& caller, const proto::Cancel& call) {
   const QueueEntry* entry = parts_.queue.find(call.request_id);
   if (!entry) {
-    return refused(no_such_request(call.request_id));
+    auto booking = bookings_.cancel(caller, call);
+    return booking ? std::move(*booking) : refused(no_such_request(call.request_id));
   }
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's request"});

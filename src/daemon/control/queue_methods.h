@@ -1,6 +1,7 @@
 // The calls about waiting, and about GPUs out of service. State thread only.
 #pragma once
 
+#include "daemon/control/booking_methods.h"
 #include "daemon/control/lease_methods.h"
 
 #include <string>
@@ -10,7 +11,8 @@ namespace gpurota::daemon {
 
 class QueueMethods {
  public:
-  QueueMethods(const CallParts& parts, LeaseMethods& leases) : parts_(parts), leases_(leases) {}
+  QueueMethods(const CallParts& parts, LeaseMethods& leases, BookingMethods& bookings)
+      : parts_(parts), leases_(leases), bookings_(bookings) {}
 
   Outcome on(const Caller& caller, const proto::Acquire&);
   Outcome on(const Caller& caller, const proto::Enqueue&);
@@ -38,6 +40,7 @@ class QueueMethods {
 
   const CallParts& parts_;
   LeaseMethods& leases_;
+  BookingMethods& bookings_;
   std::uint64_t last_acquire_ = 0;
 };
 

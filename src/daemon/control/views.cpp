@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "core/model_name.h"
+#include "daemon/leases/bookings.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "proto/codec.h"
 #include "proto/words.h"
@@ -211,6 +212,23 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   return request;
 }
 
+proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
+  proto::Booking booking;
+  booking.request_id = entry.id;
+  booking.uid = entry.asked.uid;
+  booking.user = parts_.processes.user_name(entry.asked.uid);
+  if (!entry.asked.as_name.empty()) booking.as_name = entry.asked.as_name;
+  booking.made = entry.made;
+  booking.begins = entry.begins;
+  booking.ends = entry.ends();
+  booking.gpu_ids = entry.kept;
+  for (const GpuUuid& gpu : entry.kept) booking.labels.push_back(parts_.gpus.name_of(gpu));
+  booking.memory = entry.asked.placement.memory;
+  if (!entry.trouble.empty()) booking.trouble = entry.trouble;
+  if (sees_all(viewer, entry.asked.uid)) booking.note = entry.asked.note;
+  return booking;
+}
+
 // " by 2 processes of alice, bob and 1 more": who is on a GPU and should not be.
 std::string Views::strangers_on(const GpuUuid& gpu) const {
   std::vector<std::string> users;
@@ -311,6 +329,11 @@ proto::Status::Reply Views::status(uid_t viewer) const {
     }
   }
   reply.waiting = parts_.queue.entries().size();
+  std::vector<proto::Booking>& booked = reply.bookings.emplace();
+  if (!parts_.bookings) return reply;
+  for (const BookingEntry& entry : parts_.bookings->entries()) {
+    booked.push_back(booking(entry, viewer));
+  }
   return reply;
 }
 

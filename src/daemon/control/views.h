@@ -23,7 +23,9 @@
 
 namespace gpurota::daemon {
 
+class Bookings;
 class TurnKeeper;
+struct BookingEntry;
 
 class Views {
  public:
@@ -43,6 +45,7 @@ class Views {
     const GpuStates& states;
     const ports::EventLoop& loop;
     std::function<WallTime()> wall_clock;
+    const Bookings* bookings = nullptr;  // null: nothing can be booked
   };
 
   explicit Views(Parts parts) : parts_(std::move(parts)) {}
@@ -64,6 +67,7 @@ class Views {
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
   proto::TurnGpu turns(const GpuEntry& gpu, uid_t viewer) const;
   proto::Request request(const QueueEntry& entry, uid_t viewer) const;
+  proto::Booking booking(const BookingEntry& entry, uid_t viewer) const;
   proto::Status::Reply status(uid_t viewer) const;
   std::string user_name(uid_t uid) const { return parts_.processes.user_name(uid); }
   proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;

@@ -18,6 +18,7 @@ constexpr auto kOperations = std::to_array<Pair>({{"Enqueue", "a request for GPU
                                                   {"Release", "the release of a lease"},
                                                   {"Update", "the change of a lease"},
                                                   {"Cancel", "cancelling a request"},
+                                                  {"Book", "a booking"},
                                                   {"Drain", "taking a GPU out of service"},
                                                   {"Undrain", "putting a GPU back into service"},
                                                   {"SetGpus", "changing a GPU's settings"},

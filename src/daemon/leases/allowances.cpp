@@ -76,6 +76,14 @@ Result<void> Allowances::check_ever(const AcquireRequest& request,
   return lease::check_allowance(limits, held_by(request.uid, limits, waiting), asked, window);
 }
 
+Result<void> Allowances::check_booking(const AcquireRequest& request, const Booking& wish,
+                                       const lease::Holding& waiting) const {
+  GPUROTA_TRY(lease::check_booking(
+      parts_.users.limits_of(request.uid),
+      {wish.booked, wish.more, std::chrono::ceil<std::chrono::seconds>(wish.ahead)}));
+  return check_ever(request, waiting);
+}
+
 lease::Asking Allowances::asking(const AcquireRequest& request) const {
   lease::Asking asked = asking_of(request.placement, parts_.gpus);
   asked.priority = request.priority;

@@ -43,6 +43,14 @@ class Allowances {
                      const lease::Holding& waiting) const;
   // The same if they had nothing and waited for nothing.
   Result<void> check_ever(const AcquireRequest& request, const lease::Holding& waiting) const;
+  // Whether the user may book this, which nobody has yet.
+  struct Booking {
+    int booked = 0;  // by them, and not begun
+    int more = 1;
+    WallTime::duration ahead{};  // of the last one
+  };
+  Result<void> check_booking(const AcquireRequest& request, const Booking& wish,
+                             const lease::Holding& waiting) const;
   // Whether a lease of theirs may be changed to this.
   Result<void> check_more(const Lease& lease, const Lease& changed,
                           const lease::Holding& waiting) const;

@@ -4,7 +4,7 @@ namespace gpurota::daemon {
 
 std::vector<lease::Available> Availability::available() const {
   return lease::available(parts_.rooms.list(), parts_.rooms.occupants(), parts_.queue.plans(),
-                          parts_.wall_clock());
+                          parts_.wall_clock(), parts_.rooms.booked());
 }
 
 std::vector<lease::WayOut> Availability::ways_out(const QueueEntry& entry) const {
@@ -21,9 +21,10 @@ std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Reque
                                                   const AcquireRequest& asked) const {
   const auto rooms = parts_.rooms.list();
   const auto occupants = parts_.rooms.occupants();
+  const auto booked = parts_.rooms.booked();
   const bool end_is_kept = asked.kind != LeaseKind::kReservation ||
                            parts_.config.expired_reservation != config::Expired::kKeep;
-  auto ways = lease::ways_out({requests, rooms, occupants, parts_.rooms.topology()}, place,
+  auto ways = lease::ways_out({requests, rooms, occupants, parts_.rooms.topology(), booked}, place,
                               end_is_kept, parts_.wall_clock());
   // What the user could not have anyway is no way out.
   std::erase_if(ways, [&](const lease::WayOut& way) {

@@ -44,6 +44,13 @@ class MovableFillers {
   virtual void move_out(LeaseId lease, const std::string& why) = 0;
 };
 
+// What is booked and has not begun.
+class BookedGpus {
+ public:
+  virtual ~BookedGpus() = default;
+  virtual std::vector<lease::Booked> booked() const = 0;
+};
+
 class GpuRooms {
  public:
   // All outlive it.
@@ -61,12 +68,18 @@ class GpuRooms {
   // Until it is called no filler can be moved. They outlive this.
   void set_fillers(const MovableFillers& fillers) { fillers_ = &fillers; }
 
+  // Until it is called nothing is booked. They outlive this.
+  void set_bookings(const BookedGpus& bookings) { bookings_ = &bookings; }
+
   void set_topology(Topology topology) { topology_ = std::move(topology); }
   const Topology& topology() const { return topology_; }
 
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> list() const;
   std::vector<lease::Occupant> occupants() const;
+  std::vector<lease::Booked> booked() const {
+    return bookings_ ? bookings_->booked() : std::vector<lease::Booked>();
+  }
 
  private:
   std::optional<MovableFillers::Stay> stay_of(LeaseId lease) const;
@@ -74,6 +87,7 @@ class GpuRooms {
 
   Parts parts_;
   const MovableFillers* fillers_ = nullptr;
+  const BookedGpus* bookings_ = nullptr;
   Topology topology_;
 };
 

@@ -1,6 +1,9 @@
 #include "daemon/leases/lease_update.h"
 
+#include "base/text.h"
+#include "core/local_time.h"
 #include "daemon/leases/turn_wishes.h"
+#include "lease/bookings.h"
 
 #include <fmt/format.h>
 
@@ -83,6 +86,36 @@ Result<void> LeaseUpdates::change_turns(const UpdateRequest& request, Lease& lea
   return {};
 }
 
+// What is booked is promised: nobody, administrators included, gets more at its cost.
+Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& changed) const {
+  bool more = before.ends && changed.ends && *changed.ends > *before.ends;
+  for (std::size_t i = 0; i < before.gpus.size(); ++i) {
+    more |= before.gpus[i].limit && *changed.gpus[i].limit > *before.gpus[i].limit;
+  }
+  const auto booked = parts_.rooms.booked();
+  if (!more || booked.empty()) return {};
+  const std::vector<lease::Request> nobody;
+  const auto rooms = parts_.rooms.list();
+  auto others = parts_.rooms.occupants();
+  lease::Occupant own;
+  for (const lease::Occupant& each : others) {
+    if (each.id == before.id) own = each;
+  }
+  std::erase_if(others, [&](const auto& each) { return each.id == before.id; });
+  own.gpus = changed.gpus;
+  own.ends = changed.ends;
+  const WallTime now = parts_.wall_clock();
+  const lease::Booked* const first =
+      lease::in_the_way_of({nobody, rooms, others, parts_.rooms.topology(), booked}, own, now);
+  if (!first) return {};
+  const auto left = std::chrono::floor<std::chrono::minutes>(first->from - now).count();
+  return fail(Code::kLimit, fmt::format("{} has booked a GPU of {} from {} on ({}): {}",
+                                        display_text(first->user, 32), to_string(before.id),
+                                        local_time_text(first->from, now), to_string(first->id),
+                                        left > 0 ? fmt::format("ask for {} min at most", left)
+                                                 : std::string("it can have no more")));
+}
+
 Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) const {
   const LeaseEntry* const entry = parts_.leases.find(id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
@@ -94,6 +127,7 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
     changed.ends = parts_.wall_clock() + *request.lasts;
     if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;
   }
+  GPUROTA_TRY(check_bookings(entry->lease, changed));
   if (!request.beyond_limits) {
     const lease::Holding waiting = parts_.queue.held_by(entry->lease.uid);
     GPUROTA_TRY(parts_.allowances.check_more(entry->lease, changed, waiting));

@@ -44,6 +44,7 @@ class LeaseUpdates {
 
  private:
   Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;
+  Result<void> check_bookings(const Lease& before, const Lease& changed) const;
   Result<void> change_turns(const UpdateRequest& request, Lease& lease) const;
 
   Parts parts_;

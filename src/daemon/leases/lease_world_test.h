@@ -4,6 +4,7 @@
 #include "daemon/gpus/samples.h"
 #include "daemon/leases/allowances.h"
 #include "daemon/leases/availability.h"
+#include "daemon/leases/bookings.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_members.h"
 #include "daemon/leases/lease_update.h"
@@ -36,8 +37,11 @@ struct LeaseWorld {
         allowances({leases, gpus, config, users, budgets, nullptr, wall}),
         rooms({leases, gpus, states, grants, processes, config, turns}),
         queue({loop, store, processes, leases, gpus, states, rooms, allowances, config, wall}),
+        bookings({loop, store, processes, leases, gpus, queue, rooms, allowances, config, wall}),
         availability({queue, rooms, allowances, config, wall}),
-        updates({leases, queue, rooms, allowances, config, wall}) {}
+        updates({leases, queue, rooms, allowances, config, wall}) {
+    rooms.set_bookings(bookings);
+  }
 
   NoSamples samples;
   NoTurns turns;
@@ -49,6 +53,7 @@ struct LeaseWorld {
   Allowances allowances;
   GpuRooms rooms;
   Queue queue;
+  Bookings bookings;
   Availability availability;
   LeaseUpdates updates;
 };

@@ -66,7 +66,9 @@ QueueEntry Queue::take(RequestId id) {
 Result<void> Queue::restore() {
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredRequest> requests,
                            parts_.store.load_requests());
-  for (const ports::StoredRequest& stored : requests) GPUROTA_TRY(restore_one(stored));
+  for (const ports::StoredRequest& stored : requests) {
+    if (!stored.begins) GPUROTA_TRY(restore_one(stored));  // else it is booked: bookings.h
+  }
   if (entries_.empty()) return {};
   auto timer = parts_.loop.add_timer(
       parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
@@ -151,9 +153,9 @@ std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) cons
 }
 
 lease::QueueDecision Queue::decide(const std::vector<lease::Request>& requests) const {
-  return lease::decide(
-      {requests, parts_.rooms.list(), parts_.rooms.occupants(), parts_.rooms.topology()},
-      parts_.wall_clock());
+  return lease::decide({requests, parts_.rooms.list(), parts_.rooms.occupants(),
+                        parts_.rooms.topology(), parts_.rooms.booked()},
+                       parts_.wall_clock());
 }
 
 tl::expected<const LeaseEntry*, lease::Refusal> Queue::acquire(const AcquireRequest& request) {

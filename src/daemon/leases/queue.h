@@ -103,6 +103,8 @@ class Queue final : public LeaseListener {
   lease::Holding held_by(uid_t uid) const;
   // The first who will start on one of these GPUs.
   const QueueEntry* first_planned_on(const std::vector<LeaseGpu>& gpus) const;
+  // Ends the reservations there whose time is over, if the policy is that they yield.
+  void yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom);
   // Each change may be what somebody waits for.
   void on_lease_change(const LeaseEntry&, bool) override { poke(); }
 
@@ -124,8 +126,6 @@ class Queue final : public LeaseListener {
   tl::expected<Place, lease::Refusal> add(const AcquireRequest& request);
   void settle_now();
   bool carry_out(const lease::QueueDecision& decision);
-  // Ends the reservations there whose time is over, if the policy is that they yield.
-  void yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom);
   void grant(const lease::Grant& grant);
   void remember(const lease::QueueDecision& decision);
   bool look_at_keeping();

@@ -3,30 +3,35 @@
 namespace gpurota::daemon {
 
 ports::StoredRequest row_of(const QueueEntry& entry, const std::string& boot_id) {
-  ports::StoredRequest row;
-  row.id = entry.id;
-  row.uid = entry.asked.uid;
-  row.kind = to_string(entry.asked.kind);
-  row.ticket = entry.asked.ticket;
+  ports::StoredRequest row = row_of(entry.id, entry.asked);
   row.since = entry.since;
-  row.count = entry.asked.placement.count;
-  row.gpus = entry.asked.placement.gpus;
-  row.memory = entry.asked.placement.memory;
-  row.soft_limit = entry.asked.placement.soft_limit;
-  row.lasts = entry.asked.lasts;
-  row.threshold = entry.asked.placement.threshold;
-  row.take_over = entry.asked.placement.take_over.has_value();
-  row.as_name = entry.asked.as_name;
-  row.name = entry.asked.name;
-  row.note = entry.asked.note;
-  row.command = entry.asked.command;
   row.holder = entry.holder.id;
   row.boot_id = boot_id;
-  row.swap = entry.asked.placement.swap;
-  row.oversize = entry.asked.placement.oversize;
-  row.wishes = entry.asked.placement.wishes;
-  row.priority = entry.asked.priority;
-  row.quantum = entry.asked.quantum;
+  return row;
+}
+
+ports::StoredRequest row_of(RequestId id, const AcquireRequest& asked) {
+  ports::StoredRequest row;
+  row.id = id;
+  row.uid = asked.uid;
+  row.kind = to_string(asked.kind);
+  row.ticket = asked.ticket;
+  row.count = asked.placement.count;
+  row.gpus = asked.placement.gpus;
+  row.memory = asked.placement.memory;
+  row.soft_limit = asked.placement.soft_limit;
+  row.lasts = asked.lasts;
+  row.threshold = asked.placement.threshold;
+  row.take_over = asked.placement.take_over.has_value();
+  row.as_name = asked.as_name;
+  row.name = asked.name;
+  row.note = asked.note;
+  row.command = asked.command;
+  row.swap = asked.placement.swap;
+  row.oversize = asked.placement.oversize;
+  row.wishes = asked.placement.wishes;
+  row.priority = asked.priority;
+  row.quantum = asked.quantum;
   return row;
 }
 

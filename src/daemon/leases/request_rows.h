@@ -9,6 +9,8 @@
 namespace gpurota::daemon {
 
 ports::StoredRequest row_of(const QueueEntry& entry, const std::string& boot_id);
+// What was asked for alone: nobody waits for it.
+ports::StoredRequest row_of(RequestId id, const AcquireRequest& asked);
 AcquireRequest asked_of(const ports::StoredRequest& stored);
 
 }  // namespace gpurota::daemon

@@ -1,0 +1,57 @@
+#include "daemon/control/booking_methods.h"
+
+#include "daemon/control/calls.h"
+#include "daemon/leases/bookings.h"
+#include "daemon/notices/notice_text.h"
+#include "proto/codec.h"
+
+namespace gpurota::daemon {
+
+Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
+  if (const auto error = parts_.driver.error) return refused(*error);
+  if (!parts_.bookings) return refused({Code::kUnavailable, 0, "nothing can be booked here"});
+  auto request = leases_.request_of(caller, call.request);
+  if (!request) return refused(request.error());
+  if (request->kind != LeaseKind::kReservation) {
+    return refused({Code::kInvalid, 0, "only reservations can be booked"});
+  }
+  // Who runs then on the GPUs is not known, nor which processes are there.
+  request->placement.take_over.reset();
+  request->command.clear();
+  const bool free = parts_.views.is_administrator(caller.uid);
+  const auto made = parts_.bookings->make(*request, call.begins, free);
+  if (!made) return refused(made.error());
+  proto::Book::Reply reply;
+  for (const RequestId id : *made) {
+    if (const BookingEntry* const entry = parts_.bookings->find(id)) {
+      reply.bookings.push_back(parts_.views.booking(*entry, caller.uid));
+    }
+  }
+  return replied<proto::Book>(reply);
+}
+
+Outcome BookingMethods::on(const Caller& caller, const proto::ListBookings&) {
+  proto::ListBookings::Reply reply;
+  if (!parts_.bookings) return replied<proto::ListBookings>(reply);
+  for (const BookingEntry& entry : parts_.bookings->entries()) {
+    reply.bookings.push_back(parts_.views.booking(entry, caller.uid));
+  }
+  return replied<proto::ListBookings>(reply);
+}
+
+std::optional<Outcome> BookingMethods::cancel(const Caller& caller, const proto::Cancel& call) {
+  const BookingEntry* const entry =
+      parts_.bookings ? parts_.bookings->find(call.request_id) : nullptr;
+  if (!entry) return std::nullopt;
+  const bool own = entry->asked.uid == caller.uid;
+  if (!own && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's booking"});
+  }
+  const Author by{caller.uid, call.reason.value_or("")};
+  const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid) +
+                          (own ? "" : " (administrator)") + said_text(by.reason);
+  parts_.bookings->cancel(call.request_id, why, by);
+  return replied<proto::Cancel>({});
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,21 @@
+// What happens to bookings, as events. State thread only.
+#pragma once
+
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/bookings.h"
+
+namespace gpurota::daemon {
+
+class BookingEvents final : public BookingListener {
+ public:
+  // Both outlive it.
+  BookingEvents(Recorder& recorder, const GpuTable& gpus) : recorder_(recorder), gpus_(gpus) {}
+  void on_booking(const BookingNews& news) override;
+
+ private:
+  Recorder& recorder_;
+  const GpuTable& gpus_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,404 @@
+#include "daemon/leases/bookings.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "core/local_time.h"
+#include "daemon/leases/request_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// The wall clock may be set meanwhile, so a far time is looked at again now and then.
+constexpr Duration kLongestBookingWait = std::chrono::minutes(1);
+// Between two looks at whether one whose time has come can begin.
+constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
+// How long before it begins its GPUs are looked at where nobody is to be told.
+constexpr Duration kLookBefore = std::chrono::minutes(5);
+// More than a year of weeks.
+constexpr std::size_t kMostBookingsAtOnce = 60;
+
+// Who is in the way, and until when.
+std::string obstacle_text(const lease::NextFree& next, WallTime now) {
+  const std::string user = display_text(next.user, 32);
+  if (next.booking) {
+    return fmt::format("{} has booked GPU {} ({}){}", user, next.gpu, to_string(*next.booking),
+                       next.at ? " until " + local_time_text(*next.at, now)
+                               : ", and the site lets reservations go on after their time");
+  }
+  if (next.behind) {
+    return fmt::format("GPU {} is kept for {} of {}, which came first", next.gpu,
+                       to_string(*next.behind), user);
+  }
+  const char* const what = next.kind == LeaseKind::kRun ? "program" : to_string(next.kind);
+  return fmt::format("{}'s {} ({}) on GPU {} {}", user, what, to_string(*next.lease), next.gpu,
+                     next.at ? "ends at " + local_time_text(*next.at, now) : "has no time limit");
+}
+
+bool keeps_on(const config::Config& config) {
+  return config.expired_reservation == config::Expired::kKeep;
+}
+
+}  // namespace
+
+std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table) {
+  std::string text = gpus.size() == 1 ? "GPU" : "GPUs";
+  const char* before = " ";
+  for (const GpuUuid& gpu : gpus) {
+    text += before + table.name_of(gpu);
+    before = ", ";
+  }
+  return text;
+}
+
+const BookingEntry* Bookings::find(RequestId id) const {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const BookingEntry& entry) { return entry.id == id; });
+  return it == entries_.end() ? nullptr : &*it;
+}
+
+BookingEntry Bookings::take(RequestId id) {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const BookingEntry& entry) { return entry.id == id; });
+  BookingEntry entry = std::move(*it);
+  entries_.erase(it);
+  return entry;
+}
+
+void Bookings::add(BookingEntry entry) {
+  const auto at = std::upper_bound(
+      entries_.begin(), entries_.end(), entry,
+      [](const BookingEntry& a, const BookingEntry& b) { return a.begins < b.begins; });
+  entries_.insert(at, std::move(entry));
+}
+
+void Bookings::tell(const BookingNews& news) {
+  for (BookingListener* const listener : listeners_) listener->on_booking(news);
+}
+
+Result<void> Bookings::restore() {
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredRequest> requests,
+                           parts_.store.load_requests());
+  for (const ports::StoredRequest& stored : requests) {
+    if (!stored.begins || !stored.lasts) continue;
+    BookingEntry entry{.id = stored.id,
+                       .asked = asked_of(stored),
+                       .made = stored.since,
+                       .begins = *stored.begins,
+                       .kept = stored.kept};
+    // The last daemon has told, or nobody was there to.
+    entry.warned = parts_.wall_clock() >= entry.begins - warn_before();
+    log::info("booking restored", {{"request", to_string(entry.id)}});
+    add(std::move(entry));
+  }
+  arm();
+  return {};
+}
+
+std::vector<lease::Occupant> Bookings::occupants() const {
+  std::vector<lease::Occupant> occupants = parts_.rooms.occupants();
+  if (!keeps_on(parts_.config)) return occupants;
+  for (lease::Occupant& occupant : occupants) {
+    if (occupant.kind == LeaseKind::kReservation) occupant.ends.reset();
+  }
+  return occupants;
+}
+
+lease::Booked Bookings::booked_of(const BookingEntry& entry) const {
+  lease::Booked booked;
+  booked.id = entry.id;
+  booked.user = parts_.processes.user_name(entry.asked.uid);
+  booked.from = entry.begins;
+  booked.until = keeps_on(parts_.config) ? lease::kNever : entry.ends();
+  for (const GpuUuid& uuid : entry.kept) {
+    LeaseGpu& share = booked.gpus.emplace_back();
+    share.uuid = uuid;
+    const GpuEntry* const gpu = parts_.gpus.find(uuid);
+    const auto& memory = entry.asked.placement.memory;
+    if (memory && gpu) share.limit = memory->of(gpu->info.memory);
+  }
+  return booked;
+}
+
+std::vector<lease::Booked> Bookings::booked_but(std::optional<RequestId> without) const {
+  std::vector<lease::Booked> all;
+  for (const BookingEntry& entry : entries_) {
+    if (entry.id != without) all.push_back(booked_of(entry));
+  }
+  return all;
+}
+
+lease::Request Bookings::request_of(const BookingEntry& entry, WallTime from) const {
+  lease::Request request;
+  request.id = entry.id;
+  request.kind = LeaseKind::kReservation;
+  request.user = parts_.processes.user_name(entry.asked.uid);
+  request.placement = entry.asked.placement;
+  if (!keeps_on(parts_.config)) request.lasts = entry.ends() - from;
+  return request;
+}
+
+Error Bookings::refusal(const BookingEntry& entry, const lease::NotBooked& why) const {
+  if (why.error.code != Code::kNoGpu) return why.error;
+  const WallTime now = parts_.wall_clock();
+  const auto& placement = entry.asked.placement;
+  const auto wanted =
+      placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size());
+  std::string text = fmt::format("{} of {} GPU{} can be had from {} to {}", why.fitting, wanted,
+                                 wanted == 1 ? "" : "s", local_time_text(entry.begins, now),
+                                 local_time_text(entry.ends(), now));
+  if (!why.error.message.empty()) {
+    text += ": " + why.error.message;
+  } else if (why.obstacle) {
+    text += ": " + obstacle_text(*why.obstacle, now);
+  }
+  text += fmt::format("; ask for another time{} (gpurota calendar shows what is booked)",
+                      placement.gpus.empty() ? ", or less" : " or other GPUs");
+  return {Code::kLimit, 0, std::move(text)};
+}
+
+Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
+                                             const std::vector<lease::Booked>& others,
+                                             const std::vector<lease::Request>& first) const {
+  const auto rooms = parts_.rooms.list();
+  const auto leases = occupants();
+  const auto gpus = lease::book({first, rooms, leases, parts_.rooms.topology(), others},
+                                request_of(entry, entry.begins), entry.begins, parts_.wall_clock());
+  if (!gpus) return tl::unexpected(refusal(entry, gpus.error()));
+  std::vector<GpuUuid> kept;
+  for (const LeaseGpu& share : *gpus) kept.push_back(share.uuid);
+  return kept;
+}
+
+Result<void> Bookings::save(const BookingEntry& entry) {
+  ports::StoredRequest row = row_of(entry.id, entry.asked);
+  row.since = entry.made;
+  row.begins = entry.begins;
+  row.kept = entry.kept;
+  return parts_.store.save_request(row);
+}
+
+Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
+                                              std::vector<WallTime> begins, bool beyond_limits) {
+  const WallTime now = parts_.wall_clock();
+  std::sort(begins.begin(), begins.end());
+  if (begins.empty()) return fail(Code::kInvalid, "a booking has a time at which it begins");
+  if (begins.size() > kMostBookingsAtOnce) {
+    return fail(Code::kInvalid,
+                fmt::format("at most {} bookings are made at once, {} were asked for",
+                            kMostBookingsAtOnce, begins.size()));
+  }
+  if (begins.front() <= now) {
+    return fail(Code::kInvalid,
+                fmt::format("{} is over: a booking begins later than now (gpurota reserve without "
+                            "--at begins at once)",
+                            local_time_text(begins.front(), now)));
+  }
+  if (request.placement.swap) {
+    return fail(Code::kInvalid,
+                "a booking cannot take turns, as nobody knows ahead who takes part: leave out "
+                "--swap, or book a slice with --memory");
+  }
+  if (!beyond_limits) {
+    const auto own = std::count_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+      return entry.asked.uid == request.uid;
+    });
+    const Allowances::Booking wish{static_cast<int>(own), static_cast<int>(begins.size()),
+                                   begins.back() - now};
+    GPUROTA_TRY(parts_.allowances.check_booking(request, wish, parts_.queue.held_by(request.uid)));
+  }
+  std::vector<BookingEntry> made;
+  std::vector<lease::Booked> others = booked();
+  const auto queue = parts_.queue.requests();
+  for (const WallTime at : begins) {
+    BookingEntry entry{.id = {}, .asked = request, .made = now, .begins = at, .kept = {}};
+    GPUROTA_ASSIGN_OR_RETURN(entry.kept, place(entry, others, queue));
+    others.push_back(booked_of(entry));
+    made.push_back(std::move(entry));
+  }
+  std::vector<RequestId> ids;
+  Result<void> stored;
+  for (BookingEntry& entry : made) {
+    const auto id = parts_.store.next_request_id();
+    stored = id ? Result<void>() : tl::unexpected(id.error());
+    if (id) entry.id = *id;
+    if (stored) stored = save(entry);
+    if (!stored) break;
+    ids.push_back(entry.id);
+  }
+  if (!stored) {
+    for (const RequestId id : ids) (void)parts_.store.remove_request(id);
+    return tl::unexpected(Error(stored.error()).context("cannot store the booking"));
+  }
+  for (BookingEntry& entry : made) {
+    log::info("GPUs are booked", {{"request", to_string(entry.id)}, {"uid", request.uid}});
+    const BookingEntry told = entry;
+    add(std::move(entry));
+    tell({.step = BookingStep::kMade, .booking = told});
+  }
+  arm();
+  parts_.queue.poke();
+  return ids;
+}
+
+bool Bookings::cancel(RequestId id, const std::string& why, const Author& by) {
+  if (!find(id)) return false;
+  const BookingEntry entry = take(id);
+  if (auto removed = parts_.store.remove_request(id); !removed) {
+    log::error("cannot remove a booking from the store, it will be there after a restart",
+               {{"request", to_string(id)}, {"error", removed.error().message}});
+  }
+  log::info("booking is cancelled", {{"request", to_string(id)}, {"reason", why}});
+  tell({.step = BookingStep::kCancelled, .booking = entry, .why = why, .by = by});
+  arm();
+  parts_.queue.poke();
+  return true;
+}
+
+void Bookings::on_lease_change(const LeaseEntry&, bool) {
+  if (poked_ || entries_.empty() || entries_.front().begins > parts_.wall_clock()) return;
+  poked_ = true;
+  parts_.loop.post([this] {
+    poked_ = false;
+    look();
+  });
+}
+
+Duration Bookings::warn_before() const {
+  const auto& times = parts_.config.notify.before_end;
+  return times.empty() ? kLookBefore : Duration(times.front());
+}
+
+void Bookings::look() {
+  const WallTime now = parts_.wall_clock();
+  std::vector<RequestId> soon, due, over;
+  for (const BookingEntry& entry : entries_) {
+    if (now >= entry.ends()) {
+      over.push_back(entry.id);
+    } else if (now >= entry.begins) {
+      due.push_back(entry.id);
+    } else if (!entry.warned && now >= entry.begins - warn_before()) {
+      soon.push_back(entry.id);
+    }
+  }
+  for (const RequestId id : over) miss(id);
+  for (const RequestId id : due) begin(id);
+  for (const RequestId id : soon) warn(id);
+  arm();
+}
+
+// Its GPUs are looked at while there is time to find others.
+void Bookings::warn(RequestId id) {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const BookingEntry& entry) { return entry.id == id; });
+  it->warned = true;
+  BookingEntry checked = *it;
+  const auto others = booked_but(id);
+  checked.asked.placement.gpus = it->kept;
+  checked.asked.placement.wishes = {};
+  // Whoever waits was planned beside it.
+  const auto as_kept = place(checked, others, {});
+  const auto elsewhere = as_kept ? as_kept : place(*it, others, {});
+  if (elsewhere && *elsewhere != it->kept) {
+    it->kept = *elsewhere;
+    if (auto saved = save(*it); !saved) {
+      log::error("cannot store a booking's new GPUs, keeping them all the same",
+                 {{"request", to_string(id)}, {"error", saved.error().message}});
+    }
+    tell({.step = BookingStep::kMoved, .booking = *it, .why = as_kept.error().message});
+    parts_.queue.poke();
+  } else if (!elsewhere) {
+    return tell({.step = BookingStep::kTrouble, .booking = *it, .why = as_kept.error().message});
+  }
+  tell({.step = BookingStep::kSoon, .booking = *it});
+}
+
+void Bookings::begin(RequestId id) {
+  const BookingEntry entry = *find(id);
+  const WallTime now = parts_.wall_clock();
+  const std::vector<lease::Request> nobody;
+  const auto rooms = parts_.rooms.list();
+  const auto leases = parts_.rooms.occupants();
+  const auto others = booked_but(id);
+  const lease::Beginning beginning =
+      lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others}, request_of(entry, now),
+                   entry.kept, now);
+  if (beginning.gpus.empty()) return make_room(entry, beginning);
+  AcquireRequest asked = entry.asked;
+  asked.lasts = entry.ends() - now;
+  const auto made = parts_.leases.make(asked, beginning.gpus, id);
+  if (!made) return set_trouble(id, made.error().error.message);
+  (void)take(id);
+  log::info("booking has begun",
+            {{"request", to_string(id)}, {"lease", to_string((*made)->lease.id)}});
+  tell({.step = BookingStep::kBegun, .booking = entry, .lease = *made});
+  parts_.queue.poke();
+}
+
+void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& beginning) {
+  const std::string user =
+      fmt::format("{} ({})", display_text(parts_.processes.user_name(entry.asked.uid), 32),
+                  to_string(entry.id));
+  for (const LeaseId id : beginning.evict) {
+    parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
+  }
+  for (const LeaseId id : beginning.move_out) {
+    if (fillers_) {
+      fillers_->move_out(id, user + " needs its GPU");
+    } else {
+      parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
+    }
+  }
+  parts_.queue.yield_expired(entry.kept, user);
+  if (!beginning.why.empty()) set_trouble(entry.id, beginning.why);
+}
+
+void Bookings::set_trouble(RequestId id, const std::string& why) {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const BookingEntry& entry) { return entry.id == id; });
+  // A lease that ends with its time, or a filler, is gone in a moment.
+  const bool patient =
+      parts_.wall_clock() < it->begins + parts_.config.grace + kLongestBookingWait / 6;
+  if (patient || it->trouble == why) return;
+  it->trouble = why;
+  log::warn("a booking cannot begin, trying again", {{"request", to_string(id)}, {"reason", why}});
+  tell({.step = BookingStep::kTrouble, .booking = *it, .why = why});
+}
+
+void Bookings::miss(RequestId id) {
+  const BookingEntry entry = take(id);
+  if (auto removed = parts_.store.remove_request(id); !removed) {
+    log::error("cannot remove a booking from the store, the next start will",
+               {{"request", to_string(id)}, {"error", removed.error().message}});
+  }
+  const std::string why =
+      entry.trouble.empty() ? std::string("gpurotad did not run then") : entry.trouble;
+  log::warn("a booking is over and has never begun", {{"request", to_string(id)}, {"reason", why}});
+  tell({.step = BookingStep::kMissed, .booking = entry, .why = why});
+  parts_.queue.poke();
+}
+
+void Bookings::arm() {
+  timer_.reset();
+  if (entries_.empty()) return;
+  const WallTime now = parts_.wall_clock();
+  Duration wait = kLongestBookingWait;
+  for (const BookingEntry& entry : entries_) {
+    const Duration left = entry.begins - now;
+    wait = std::min(wait, left > Duration(0) ? left : kBookingRetry);
+    if (!entry.warned && left > Duration(0)) {
+      wait = std::min(wait, std::max(left - warn_before(), Duration(0)));
+    }
+  }
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this] {
+    const auto this_timer = std::move(timer_);
+    look();
+  });
+  if (timer) timer_ = std::move(*timer);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,133 @@
+// What is booked: kept from when it is made until it begins, and then made a lease of its owner. State thread only.
+//
+// Whether it can be booked, and where it begins, is decided by lease/bookings.h; here it is carried out. A booking is a request for a later
+// time: it is in the store before its user hears of it, and becomes its lease in one transaction. Times are those
+// of the wall clock, as the ends of leases are: if that is set, both move together.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/leases/allowances.h"
+#include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue.h"
+#include "lease/bookings.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+#include "ports/store.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+struct BookingEntry {
+  RequestId id;
+  AcquireRequest asked;  // a reservation; `lasts` is its length
+  WallTime made;
+  WallTime begins;
+  std::vector<GpuUuid> kept;  // for it
+  std::string trouble{};  // why it has not begun, though its time has come; empty: nothing is wrong
+  bool warned = false;    // its user has been told that it begins soon
+  WallTime ends() const { return begins + *asked.lasts; }
+};
+
+enum class BookingStep {
+  kMade,
+  kSoon,       // it begins soon
+  kMoved,      // other GPUs are kept for it
+  kTrouble,    // its GPUs cannot be had
+  kBegun,      // it is a lease now
+  kCancelled,  //
+  kMissed,     // its time is over, and it could not begin
+};
+
+struct BookingNews {
+  BookingStep step;
+  const BookingEntry& booking;
+  const LeaseEntry* lease = nullptr;  // of kBegun
+  std::string why{};                  // of kMoved, kTrouble, kCancelled, kMissed
+  std::optional<Author> by{};         // of kCancelled
+};
+
+// "GPU 0", "GPUs 0, 2": what people call them.
+std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table);
+
+class BookingListener {
+ public:
+  virtual ~BookingListener() = default;
+  virtual void on_booking(const BookingNews& news) = 0;
+};
+
+class Bookings final : public BookedGpus, public LeaseListener {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Store& store;
+    ports::Processes& processes;
+    LeaseManager& leases;
+    const GpuTable& gpus;
+    Queue& queue;
+    const GpuRooms& rooms;
+    const Allowances& allowances;
+    const config::Config& config;
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit Bookings(Parts parts) : parts_(std::move(parts)) {}
+
+  // Hears of everything from now on, after those who were added before; it outlives this.
+  void add_listener(BookingListener& listener) { listeners_.push_back(&listener); }
+  // Until it is called, fillers in the way of somebody can only end. They outlive this.
+  void set_fillers(MovableFillers& fillers) { fillers_ = &fillers; }
+  // After that of the queue.
+  Result<void> restore();
+
+  // One at each of these times: all of them, or an error that says what to do. `beyond_limits`: whatever the site allows the user.
+  Result<std::vector<RequestId>> make(const AcquireRequest& request, std::vector<WallTime> begins,
+                                      bool beyond_limits);
+  // False: there is none of this number.
+  bool cancel(RequestId id, const std::string& why, const Author& by);
+
+  // In the order of their times.
+  const std::vector<BookingEntry>& entries() const { return entries_; }
+  const BookingEntry* find(RequestId id) const;
+  std::vector<lease::Booked> booked() const override { return booked_but(std::nullopt); }
+  // Something that those in trouble may wait for.
+  void on_lease_change(const LeaseEntry&, bool) override;
+
+ private:
+  std::vector<lease::Booked> booked_but(std::optional<RequestId> without) const;
+  lease::Booked booked_of(const BookingEntry& entry) const;
+  lease::Request request_of(const BookingEntry& entry, WallTime from) const;
+  // The leases as a promise has to see them: what the site lets go on has no end.
+  std::vector<lease::Occupant> occupants() const;
+  // Behind `first`, who wait.
+  Result<std::vector<GpuUuid>> place(const BookingEntry& entry,
+                                     const std::vector<lease::Booked>& others,
+                                     const std::vector<lease::Request>& first) const;
+  Error refusal(const BookingEntry& entry, const lease::NotBooked& why) const;
+  Result<void> save(const BookingEntry& entry);
+  void add(BookingEntry entry);
+  BookingEntry take(RequestId id);
+  void tell(const BookingNews& news);
+  void look();
+  void warn(RequestId id);
+  void begin(RequestId id);
+  void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
+  void set_trouble(RequestId id, const std::string& why);
+  void miss(RequestId id);
+  Duration warn_before() const;
+  void arm();
+
+  Parts parts_;
+  std::vector<BookingListener*> listeners_;
+  MovableFillers* fillers_ = nullptr;
+  std::vector<BookingEntry> entries_;
+  bool poked_ = false;
+  ports::EventLoop::SourcePtr timer_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,270 @@
+#include "daemon/leases/bookings.h"
+
+#include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
+#include "testing/memory_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr uid_t kBob = 1001;
+
+class BookingsTest : public FakeWorldTest, public BookingListener {
+ protected:
+  BookingsTest() {
+    config.expired_reservation = config::Expired::kYield;
+    start();
+  }
+
+  // A new daemon on the same store.
+  void start() {
+    bookings = nullptr;
+    world.reset();
+    grants.emplace();
+    world.emplace(loop, store, processes, gpus, *grants, config, clock());
+    bookings = &world->bookings;
+    bookings->add_listener(*this);
+    world->leases.add_listener(*bookings);
+    world->leases.add_listener(world->queue);
+    ASSERT_TRUE(world->leases.restore());
+    ASSERT_TRUE(world->queue.restore());
+    ASSERT_TRUE(bookings->restore());
+  }
+  // The wall clock: it goes with the loop's time, and can be set.
+  std::function<WallTime()> clock() {
+    return [this] {
+      return WallTime(1000h) + step +
+             std::chrono::duration_cast<std::chrono::milliseconds>(loop.now() - begun);
+    };
+  }
+  WallTime now() { return clock()(); }
+
+  AcquireRequest reservation(std::chrono::milliseconds lasts, uid_t uid = kBob) {
+    AcquireRequest request;
+    request.uid = uid;
+    request.kind = LeaseKind::kReservation;
+    request.lasts = lasts;
+    return request;
+  }
+  Result<std::vector<RequestId>> book(WallTime::duration in, std::chrono::milliseconds lasts,
+                                      uid_t uid = kBob) {
+    return bookings->make(reservation(lasts, uid), {now() + in}, false);
+  }
+  tl::expected<const LeaseEntry*, lease::Refusal> acquire(
+      std::optional<std::chrono::milliseconds> lasts) {
+    AcquireRequest request;
+    request.uid = 1000;
+    request.process = processes.id_of(processes.spawn());
+    request.lasts = lasts;
+    return world->queue.acquire(request);
+  }
+  const LeaseEntry* only_lease() {
+    const auto& entries = world->leases.entries();
+    return entries.size() == 1 ? &entries.begin()->second : nullptr;
+  }
+
+  void on_booking(const BookingNews& news) override {
+    steps.push_back(news.step);
+    why = news.why;
+  }
+
+  testing::MemoryStore store;
+  std::optional<lease::GrantBook> grants;
+  std::optional<LeaseWorld> world;
+  Bookings* bookings = nullptr;
+  std::vector<BookingStep> steps;
+  std::string why;
+  TimePoint begun = loop.now();
+  std::chrono::milliseconds step{0};
+};
+
+TEST_F(BookingsTest, OneIsStoredAndBecomesItsOwnersReservationInTime) {
+  const auto made = book(2h, 1h);
+  ASSERT_TRUE(made);
+  EXPECT_THAT(store.requests(), SizeIs(1));
+  loop.advance(2h - 1s);
+  EXPECT_EQ(only_lease(), nullptr);
+  loop.advance(1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, kBob);
+  EXPECT_EQ(only_lease()->lease.kind, LeaseKind::kReservation);
+  EXPECT_EQ(*only_lease()->lease.ends, WallTime(1003h));
+  EXPECT_THAT(store.requests(), IsEmpty());
+  EXPECT_THAT(bookings->entries(), IsEmpty());
+  EXPECT_THAT(steps, ElementsAre(BookingStep::kMade, BookingStep::kSoon, BookingStep::kBegun));
+  loop.advance(1h + 1s);
+  EXPECT_EQ(only_lease(), nullptr) << "its time is over";
+}
+
+TEST_F(BookingsTest, WhoEndsBeforeMayHaveTheGpuAndNobodyElse) {
+  ASSERT_TRUE(book(2h, 1h));
+  const auto endless = acquire(std::nullopt);
+  ASSERT_FALSE(endless);
+  EXPECT_THAT(endless.error().error.message, HasSubstr("booking of GPU 0 (R1) is over"));
+  EXPECT_FALSE(acquire(2h + 1s));
+  EXPECT_TRUE(acquire(2h));
+}
+
+TEST_F(BookingsTest, OneIsRefusedWhereALeaseWithoutATimeLimitIs) {
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  const auto refused = book(2h, 1h);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kLimit);
+  EXPECT_THAT(refused.error().message, HasSubstr("(L1) on GPU 0 has no time limit"));
+  EXPECT_THAT(store.requests(), IsEmpty());
+}
+
+TEST_F(BookingsTest, ALeaseIsNotExtendedIntoOne) {
+  const auto lease = acquire(1h);
+  ASSERT_TRUE(lease);
+  const LeaseId id = (*lease)->lease.id;
+  ASSERT_TRUE(book(2h, 1h));
+  UpdateRequest longer{};
+  longer.lasts = 3h;
+  longer.beyond_limits = true;
+  const auto refused = world->updates.update(id, longer);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("has booked a GPU of L1 from "));
+  EXPECT_THAT(refused.error().message, HasSubstr("(R1): ask for 120 min at most"));
+  longer.lasts = 2h;
+  EXPECT_TRUE(world->updates.update(id, longer));
+}
+
+TEST_F(BookingsTest, SeveralAreMadeOrNone) {
+  ASSERT_TRUE(book(48h, 1h));
+  const auto refused =
+      bookings->make(reservation(2h, 1002), {now() + 24h, now() + 47h + 30min}, false);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("has booked GPU 0 (R1) until "));
+  EXPECT_THAT(bookings->entries(), SizeIs(1));
+  const auto made = bookings->make(reservation(2h, 1002), {now() + 24h, now() + 72h}, false);
+  ASSERT_TRUE(made);
+  EXPECT_THAT(*made, SizeIs(2));
+}
+
+TEST_F(BookingsTest, TheirNumberAndDistanceAreLimitedButNotForAdministrators) {
+  config.limits.everyone.bookings = 1;
+  config.limits.everyone.book_ahead = 72h;
+  ASSERT_TRUE(world->users.resolve(1s, {}));
+  const auto far = book(73h, 1h);
+  ASSERT_FALSE(far);
+  EXPECT_THAT(far.error().message, HasSubstr("the site allows you to book 3 days ahead"));
+  ASSERT_TRUE(book(24h, 1h));
+  const auto second = book(48h, 1h);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr("the site allows you 1 booking; you have 1"));
+  EXPECT_TRUE(bookings->make(reservation(1h), {now() + 1000h}, true));
+}
+
+TEST_F(BookingsTest, OneThatIsCancelledFreesItsGpu) {
+  const auto made = book(2h, 1h);
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(bookings->cancel(made->front(), "it was cancelled by bob", {kBob}));
+  EXPECT_FALSE(bookings->cancel(made->front(), "again", {kBob}));
+  EXPECT_THAT(store.requests(), IsEmpty());
+  EXPECT_TRUE(acquire(std::nullopt));
+  loop.advance(3h);
+  EXPECT_THAT(steps, ElementsAre(BookingStep::kMade, BookingStep::kCancelled));
+}
+
+TEST_F(BookingsTest, OneSurvivesARestartAndBeginsLateIfItsTimeCameMeanwhile) {
+  ASSERT_TRUE(book(2h, 1h));
+  start();
+  ASSERT_THAT(bookings->entries(), SizeIs(1));
+  EXPECT_EQ(bookings->entries()[0].kept, std::vector{kGpu});
+  step = 2h + 30min;  // nobody was there
+  start();
+  loop.advance(1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(*only_lease()->lease.ends, WallTime(1003h)) << "its end stays";
+}
+
+TEST_F(BookingsTest, OneWhoseTimeIsOverIsToldAsMissed) {
+  ASSERT_TRUE(book(2h, 1h));
+  step = 4h;
+  start();
+  loop.advance(1s);
+  EXPECT_EQ(only_lease(), nullptr);
+  EXPECT_EQ(steps.back(), BookingStep::kMissed);
+  EXPECT_EQ(why, "gpurotad did not run then");
+  EXPECT_THAT(store.requests(), IsEmpty());
+}
+
+TEST_F(BookingsTest, TheWallClockDecidesWhenOneBegins) {
+  ASSERT_TRUE(book(2h, 1h));
+  step = 2h;
+  loop.advance(1min);
+  ASSERT_TRUE(only_lease()) << "it was set forward, and is looked at each minute";
+}
+
+TEST_F(BookingsTest, OneThatCannotBeginTriesAgainAndSaysWhy) {
+  ASSERT_TRUE(book(2h, 1h));
+  ASSERT_TRUE(world->states.set_draining(kGpu, true, "fan"));
+  loop.advance(2h - 1min);
+  EXPECT_THAT(steps, ElementsAre(BookingStep::kMade, BookingStep::kTrouble));
+  EXPECT_THAT(why, HasSubstr("GPU 0 is draining: fan"));
+  loop.advance(10min);
+  EXPECT_EQ(only_lease(), nullptr);
+  EXPECT_THAT(bookings->entries()[0].trouble, HasSubstr("draining"));
+  ASSERT_TRUE(world->states.set_draining(kGpu, false, ""));
+  loop.advance(1s);
+  ASSERT_TRUE(only_lease());
+}
+
+TEST_F(BookingsTest, WhoWaitsBehindOneIsNoTroubleForIt) {
+  ASSERT_TRUE(book(2h, 1h));
+  AcquireRequest waits;
+  waits.uid = 1000;
+  waits.process = processes.id_of(processes.spawn());
+  waits.ticket = "0af3";
+  ASSERT_TRUE(world->queue.enqueue(waits));
+  loop.advance(2h);
+  EXPECT_THAT(steps, ElementsAre(BookingStep::kMade, BookingStep::kSoon, BookingStep::kBegun));
+  loop.advance(1h + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, 1000U);
+}
+
+TEST_F(BookingsTest, AReservationThatIsOverYieldsToOne) {
+  AcquireRequest first = reservation(1h, 1000);
+  const auto lease = world->queue.acquire(first);
+  ASSERT_TRUE(lease);
+  ASSERT_TRUE(book(2h, 1h));
+  // A program of its user holds on to it.
+  world->leases.cover((*lease)->lease.id, processes.id_of(processes.spawn()));
+  loop.advance(90min);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.state, LeaseState::kExpired);
+  loop.advance(30min + config.grace + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, kBob);
+}
+
+TEST_F(BookingsTest, WhereReservationsMayGoOnNothingIsPromisedBehindOne) {
+  config.expired_reservation = config::Expired::kKeep;
+  ASSERT_TRUE(world->queue.acquire(reservation(1h, 1000)));
+  const auto refused = book(2h, 1h);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("has no time limit"));
+}
+
+TEST_F(BookingsTest, WhatCannotBeStoredIsNotBooked) {
+  store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
+  const auto refused = book(2h, 1h);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("cannot store the booking: disk full"));
+  EXPECT_THAT(bookings->entries(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,376 @@
+#include "lease/bookings.h"
+
+#include "lease/random_machine_test.h"
+#include "lease/ways_out.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::lease {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+const WallTime kNow{100h};
+
+GpuUuid gpu(int index) { return GpuUuid{"GPU-" + std::to_string(index)}; }
+
+// A machine of whole days, with bookings.
+struct Machine {
+  explicit Machine(int gpus = 2) {
+    for (int i = 0; i < gpus; ++i) {
+      GpuRoom room;
+      room.info.index = i;
+      room.info.uuid = gpu(i);
+      room.info.memory = gib(80);
+      room.capacity = room.swap_capacity = gib(80);
+      rooms.push_back(room);
+    }
+  }
+  QueueView view() const { return {queue, rooms, leases, topology, bookings}; }
+  Request request(PlacementRequest placement, std::optional<std::chrono::minutes> lasts) {
+    return {RequestId{++last}, LeaseKind::kRun, "alice", std::move(placement), lasts};
+  }
+  tl::expected<std::vector<LeaseGpu>, NotBooked> book(PlacementRequest placement,
+                                                      std::chrono::minutes in,
+                                                      std::chrono::minutes lasts) {
+    Request wanted = request(std::move(placement), lasts);
+    wanted.kind = LeaseKind::kReservation;
+    const WallTime from = kNow + in;
+    auto gpus = lease::book(view(), wanted, from, kNow);
+    if (gpus) bookings.push_back({wanted.id, "bob", *gpus, from, from + lasts});
+    return gpus;
+  }
+  bool starts(const Request& wanted) {
+    std::vector<Request> requests = queue;
+    requests.push_back(wanted);
+    return !decide({requests, rooms, leases, topology, bookings}, kNow).grants.empty();
+  }
+
+  std::vector<GpuRoom> rooms;
+  std::vector<Occupant> leases;
+  std::vector<Request> queue;
+  std::vector<Booked> bookings;
+  Topology topology;
+  std::uint64_t last = 0;
+};
+
+TEST(Bookings, WhatEndsBeforeOneBeginsMayHaveItsGpu) {
+  Machine machine(1);
+  ASSERT_TRUE(machine.book({1, {}, {}, {}}, 120min, 60min));
+  EXPECT_TRUE(machine.starts(machine.request({1, {}, {}, {}}, 120min)));
+  EXPECT_FALSE(machine.starts(machine.request({1, {}, {}, {}}, 121min)));
+  EXPECT_FALSE(machine.starts(machine.request({1, {}, {}, {}}, {})));
+}
+
+TEST(Bookings, WhoHasNoTimeLimitGetsAGpuThatIsNotBooked) {
+  Machine machine(2);
+  ASSERT_TRUE(machine.book({1, {gpu(0)}, {}, {}}, 120min, 60min));
+  machine.queue.push_back(machine.request({1, {}, {}, {}}, {}));
+  const auto decision = decide(machine.view(), kNow);
+  ASSERT_EQ(decision.grants.size(), 1U);
+  EXPECT_EQ(decision.grants[0].gpus[0].uuid, gpu(1));
+}
+
+TEST(Bookings, WhoWaitsReadsWhoseBookingItIsAndWhatWouldHelp) {
+  Machine machine(1);
+  ASSERT_TRUE(machine.book({1, {}, {}, {}}, 120min, 60min));
+  machine.queue.push_back(machine.request({1, {}, {}, {}}, {}));
+  const auto decision = decide(machine.view(), kNow);
+  ASSERT_EQ(decision.waiting.size(), 1U);
+  EXPECT_EQ(decision.waiting[0].expected, kNow + 180min);
+  const Reason reason = waiting_reason(decision.waiting[0]);
+  EXPECT_EQ(reason.next, "when bob's booking of GPU 0 (R1) is over");
+  EXPECT_EQ(reason.next_at, kNow + 180min);
+  const auto ways = ways_out(machine.view(), 0, true, kNow);
+  ASSERT_FALSE(ways.empty());
+  EXPECT_EQ(ways[0].kind, WayOut::Kind::kTime);
+  EXPECT_EQ(ways[0].lasts, 120min);
+}
+
+TEST(Bookings, AreRefusedWhereALeaseWithoutAnEndIs) {
+  Machine machine(1);
+  Occupant lease;
+  lease.id = LeaseId{3};
+  lease.user = "bob";
+  lease.gpus = {{gpu(0), std::nullopt, {}}};
+  machine.leases.push_back(lease);
+  const auto refused = machine.book({1, {}, {}, {}}, 120min, 60min);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().error.code, Code::kNoGpu);
+  ASSERT_TRUE(refused.error().obstacle);
+  EXPECT_EQ(refused.error().obstacle->lease, LeaseId{3});
+  EXPECT_FALSE(refused.error().obstacle->at);
+  machine.leases[0].ends = kNow + 120min;
+  EXPECT_TRUE(machine.book({1, {}, {}, {}}, 120min, 60min)) << "it ends just in time";
+}
+
+TEST(Bookings, OverlapOnlyAsSlicesThatFitTogether) {
+  Machine machine(1);
+  ASSERT_TRUE(machine.book({1, {}, SizeSpec{gib(40), 0}, {}}, 60min, 60min));
+  EXPECT_FALSE(machine.book({1, {}, {}, {}}, 90min, 60min));
+  EXPECT_TRUE(machine.book({1, {}, SizeSpec{gib(40), 0}, {}}, 90min, 60min));
+  const auto third = machine.book({1, {}, SizeSpec{gib(1), 0}, {}}, 90min, 10min);
+  ASSERT_FALSE(third);
+  EXPECT_TRUE(third.error().obstacle->booking);
+  EXPECT_TRUE(machine.book({1, {}, {}, {}}, 150min, 60min)) << "behind both";
+}
+
+TEST(Bookings, DelayNobodyWhoCameFirst) {
+  Machine machine(1);
+  Occupant lease;
+  lease.gpus = {{gpu(0), std::nullopt, {}}};
+  lease.ends = kNow + 30min;
+  machine.leases.push_back(lease);
+  machine.queue.push_back(machine.request({1, {}, {}, {}}, 60min));
+  EXPECT_FALSE(machine.book({1, {}, {}, {}}, 60min, 60min));
+  EXPECT_TRUE(machine.book({1, {}, {}, {}}, 90min, 60min));
+}
+
+TEST(Bookings, LeaveASwapLeaseOnlyWhatIsNotPromised) {
+  Machine machine(1);
+  ASSERT_TRUE(machine.book({1, {}, SizeSpec{gib(20), 0}, {}}, 60min, 60min));
+  Request swap = machine.request({1, {}, {}, {}}, {});
+  swap.placement.swap = true;
+  machine.queue.push_back(swap);
+  const auto decision = decide(machine.view(), kNow);
+  ASSERT_EQ(decision.grants.size(), 1U);
+  EXPECT_LE(*decision.grants[0].gpus[0].limit, gib(60));
+}
+
+TEST(Bookings, BeginOnOtherGpusWhereTheirOwnAreLost) {
+  Machine machine(2);
+  ASSERT_TRUE(machine.book({1, {}, {}, {}}, 0min, 60min));
+  const GpuUuid kept = machine.bookings[0].gpus[0].uuid;
+  machine.bookings.clear();
+  const Request wanted = machine.request({1, {}, {}, {}}, 60min);
+  EXPECT_EQ(begin(machine.view(), wanted, {kept}, kNow).gpus[0].uuid, kept);
+  machine.rooms[0].draining = true;
+  EXPECT_EQ(begin(machine.view(), wanted, {gpu(0)}, kNow).gpus[0].uuid, gpu(1));
+  EXPECT_EQ(begin(machine.view(), wanted, {GpuUuid{"GPU-gone"}}, kNow).gpus[0].uuid, gpu(1));
+  machine.rooms[1].error = "fell off the bus";
+  const Beginning none = begin(machine.view(), wanted, {gpu(0)}, kNow);
+  EXPECT_TRUE(none.gpus.empty());
+  EXPECT_TRUE(none.out_of_service);
+  EXPECT_THAT(none.why, HasSubstr("GPU 0 is draining"));
+}
+
+TEST(Bookings, MakeFillersLeaveWhenTheyBegin) {
+  Machine machine(1);
+  ASSERT_TRUE(machine.book({1, {}, {}, {}}, 0min, 60min));
+  Occupant filler;
+  filler.id = LeaseId{7};
+  filler.kind = LeaseKind::kFiller;
+  filler.gpus = {{gpu(0), std::nullopt, {}}};
+  machine.leases.push_back(filler);
+  machine.bookings.clear();
+  const Beginning now =
+      begin(machine.view(), machine.request({1, {}, {}, {}}, 60min), {gpu(0)}, kNow);
+  EXPECT_TRUE(now.gpus.empty());
+  EXPECT_TRUE(now.why.empty());
+  EXPECT_THAT(now.evict, ::testing::ElementsAre(LeaseId{7}));
+}
+
+TEST(Bookings, StandInTheWayOfMoreTimeAndMoreMemory) {
+  Machine machine(1);
+  ASSERT_TRUE(machine.book({1, {}, SizeSpec{gib(40), 0}, {}}, 60min, 60min));
+  Occupant lease;
+  lease.gpus = {{gpu(0), gib(40), {}}};
+  lease.ends = kNow + 90min;
+  EXPECT_FALSE(in_the_way_of(machine.view(), lease, kNow)) << "both fit";
+  lease.gpus[0].limit = gib(41);
+  ASSERT_TRUE(in_the_way_of(machine.view(), lease, kNow));
+  EXPECT_EQ(in_the_way_of(machine.view(), lease, kNow)->user, "bob");
+  lease.ends = kNow + 60min;
+  EXPECT_FALSE(in_the_way_of(machine.view(), lease, kNow)) << "it ends before";
+}
+
+// A machine at random with a clock: leases come and end, on time or early, bookings are made and begin.
+class Days {
+ public:
+  explicit Days(std::uint64_t seed) : machine_(seed), random_(seed), now_(machine_.now) {
+    // What leases cannot move is not known ahead; without it promises are exact.
+    for (GpuRoom& room : machine_.rooms) room.swap_wired = Bytes();
+  }
+  void run() {
+    for (int step = 0; step < 30 && !::testing::Test::HasFailure(); ++step) {
+      if (chance(50)) machine_.queue.push_back(machine_.random_request());
+      if (chance(60)) book();
+      settle();
+      advance();
+      begin_bookings();
+    }
+  }
+  int booked() const { return booked_; }
+  int begun() const { return begun_; }
+
+ private:
+  struct Promise {
+    Request request;
+    Booked booked;
+  };
+  int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  bool chance(int percent) { return pick(1, 100) <= percent; }
+
+  std::vector<Booked> bookings(RequestId without = {}) const {
+    std::vector<Booked> all;
+    for (const Promise& each : promises_) {
+      if (each.request.id != without) all.push_back(each.booked);
+    }
+    return all;
+  }
+  void book() {
+    Request wanted = machine_.random_request();
+    wanted.kind = LeaseKind::kReservation;
+    wanted.placement.swap = false;
+    wanted.lasts = std::chrono::minutes(pick(2, 300));
+    const WallTime from = now_ + std::chrono::minutes(pick(1, 600));
+    const auto others = bookings();
+    auto gpus = lease::book({machine_.queue, machine_.rooms, machine_.leases, {}, others}, wanted,
+                            from, now_);
+    if (!gpus) return;
+    promises_.push_back({wanted, {wanted.id, "bob", *gpus, from, from + *wanted.lasts}});
+    ++booked_;
+  }
+  void settle() {
+    for (int round = 0; round < 20; ++round) {
+      const auto promised = bookings();
+      const QueueDecision decision =
+          decide({machine_.queue, machine_.rooms, machine_.leases, {}, promised}, now_);
+      for (const auto& [id, error] : decision.impossible) drop(id);
+      for (const Grant& grant : decision.grants) {
+        const auto it = std::find_if(machine_.queue.begin(), machine_.queue.end(),
+                                     [&](const Request& r) { return r.id == grant.request; });
+        add_lease(*it, grant.gpus, it->lasts ? std::optional(now_ + *it->lasts) : std::nullopt);
+        machine_.queue.erase(it);
+      }
+      end(decision.evict);
+      if (decision.grants.empty() && decision.evict.empty() && decision.impossible.empty()) return;
+    }
+  }
+  void drop(RequestId id) {
+    std::erase_if(machine_.queue, [&](const Request& request) { return request.id == id; });
+  }
+  void end(const std::vector<LeaseId>& leases) {
+    std::erase_if(machine_.leases, [&](const Occupant& lease) {
+      return std::find(leases.begin(), leases.end(), lease.id) != leases.end();
+    });
+    count_swap();
+  }
+  void add_lease(const Request& request, const std::vector<LeaseGpu>& gpus,
+                 std::optional<WallTime> ends) {
+    machine_.leases.push_back({LeaseId{1000 + ++last_}, request.kind, request.user, gpus, ends});
+    count_swap();
+  }
+  // Of each GPU, what the largest swap lease has.
+  void count_swap() {
+    for (GpuRoom& room : machine_.rooms) {
+      room.swap_needed = Bytes();
+      for (const Occupant& lease : machine_.leases) {
+        for (const LeaseGpu& share : lease.gpus) {
+          if (share.uuid != room.info.uuid || !share.swap) continue;
+          room.swap_needed = std::max(room.swap_needed, *share.limit);
+        }
+      }
+    }
+  }
+  void advance() {
+    WallTime next = now_ + std::chrono::minutes(pick(1, 120));
+    for (const Occupant& lease : machine_.leases) {
+      if (lease.ends && *lease.ends > now_) next = std::min(next, *lease.ends);
+    }
+    for (const Promise& each : promises_) next = std::min(next, std::max(each.booked.from, now_));
+    now_ = next;
+    std::vector<LeaseId> over;
+    for (const Occupant& lease : machine_.leases) {
+      if ((lease.ends && *lease.ends <= now_) || chance(8)) over.push_back(lease.id);
+    }
+    end(over);
+  }
+  void begin_bookings() {
+    std::vector<Promise> due;
+    for (const Promise& each : promises_) {
+      if (each.booked.from <= now_) due.push_back(each);
+    }
+    for (const Promise& each : due) begin(each);
+  }
+  void begin(const Promise& promise) {
+    std::vector<GpuUuid> kept;
+    for (const LeaseGpu& share : promise.booked.gpus) kept.push_back(share.uuid);
+    Request request = promise.request;
+    request.lasts = promise.booked.until - now_ > 0ms
+                        ? std::optional(std::chrono::duration_cast<std::chrono::milliseconds>(
+                              promise.booked.until - now_))
+                        : std::nullopt;
+    const auto others = bookings(request.id);
+    Beginning now;
+    for (int round = 0; round < 3; ++round) {
+      now = lease::begin({machine_.queue, machine_.rooms, machine_.leases, {}, others}, request,
+                         kept, now_);
+      if (!now.gpus.empty()) break;
+      end(now.evict);
+      end(now.move_out);
+    }
+    ASSERT_FALSE(now.gpus.empty()) << "it does not begin: " << now.why;
+    for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(now.gpus[i].uuid, kept[i]);
+    std::erase_if(promises_, [&](const Promise& each) { return each.request.id == request.id; });
+    add_lease(request, now.gpus, promise.booked.until);
+    ++begun_;
+  }
+
+  testing::RandomMachine machine_;
+  std::mt19937_64 random_;
+  WallTime now_;
+  std::vector<Promise> promises_;
+  std::uint64_t last_ = 0;
+  int booked_ = 0, begun_ = 0;
+};
+
+TEST(Bookings, BeginOnTimeOnTheirGpusWhateverIsGrantedLater) {
+  int booked = 0, begun = 0;
+  for (std::uint64_t seed = 1; seed <= 500 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Days days(seed);
+    days.run();
+    booked += days.booked();
+    begun += days.begun();
+  }
+  EXPECT_GT(booked, 1000) << "hardly anything could be booked";
+  EXPECT_GT(begun, booked / 2);
+}
+
+// Whoever asks for a whole GPU that would be given at once is refused for a booking alone, and only for one that begins too soon.
+TEST(Bookings, AreFilledUpToTheMomentTheyBegin) {
+  int before = 0, after = 0;
+  for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    testing::RandomMachine machine(seed);
+    for (const GpuRoom& room : machine.rooms) {
+      std::vector<Request> requests = machine.queue;
+      Request& newcomer = requests.emplace_back();
+      newcomer.id = RequestId{UINT64_MAX};
+      newcomer.placement.gpus = {room.info.uuid};
+      newcomer.lasts = std::chrono::minutes(1 + seed % 240);
+      if (!machine.starts(requests, requests.size() - 1)) continue;
+      const WallTime from = machine.now + 120min;
+      const std::vector<Booked> booked = {
+          {RequestId{1}, "bob", {{room.info.uuid, std::nullopt, {}}}, from, from + 60min}};
+      const auto decision =
+          decide({requests, machine.rooms, machine.leases, machine.topology, booked}, machine.now);
+      const bool starts =
+          std::any_of(decision.grants.begin(), decision.grants.end(),
+                      [&](const Grant& grant) { return grant.request == newcomer.id; }) ||
+          std::any_of(decision.waiting.begin(), decision.waiting.end(), [&](const Waiting& each) {
+            return each.request == newcomer.id && each.way_made;
+          });
+      EXPECT_EQ(starts, *newcomer.lasts <= 120min);
+      ++(starts ? before : after);
+    }
+  }
+  EXPECT_GT(before, 50);
+  EXPECT_GT(after, 50);
+}
+
+}  // namespace
+}  // namespace gpurota::lease

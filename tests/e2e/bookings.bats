@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# Bookings: made, planned around, begun, cancelled; shown in status and in the calendar.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+# booking FIELD: of the first one.
+booking() { gpurota calendar --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bookings"][0][sys.argv[1]])' "$1"; }
+bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'; }
+
+@test "a booking is said, shown, and becomes a reservation of its owner in time" {
+  gpurota reserve --gpu-ids 1 --at +4s --for 1h --note course >said
+  grep -E '^booked R1: GPU 1 from .*[0-9]{2}:[0-9]{2} to .*[0-9]{2}:[0-9]{2}; to cancel it: gpurota cancel R1$' said
+  gpurota status | grep -E '^ *1 +free .*booked from [0-9:]+ by'
+  gpurota status | grep -x '1 booking: gpurota calendar'
+  gpurota calendar | grep -E 'R1 +course'
+  gpurota explain R1 | grep 'becomes a reservation when it begins'
+  wait_until holds "[l['kind'] for l in leases] == ['reservation'] and leases[0]['note'] == 'course'"
+  holds "s['bookings'] == [] and leases[0]['gpus'][0]['label'] == '1'"
+  gpurota events | grep 'R1 has begun as L1'
+  # shellcheck disable=SC2016 # for the inner shell
+  [ "$(gpurota run --lease L1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = 1 ]
+}
+
+@test "who ends before a booking begins may have its GPU; who has no time limit waits, and is told what to do" {
+  gpurota reserve --gpus "$(value 'len(gpus)')" --at +2h --for 1h
+  run -75 gpurota run --nonblock -- true
+  [[ "$output" == *"booking of GPU 0 (R1) is over"* ]]
+  [[ "$output" == *"it could start now with --timeout 1h59m"* ]]
+  gpurota run --nonblock --timeout 1h59m -- true
+  run -75 gpurota run --nonblock --timeout 3h -- true
+  in_background waits gpurota run -- echo it ran
+  wait_until says waits "waiting as R2, position 1: 0 of 1 GPU free; next expected .* booking of GPU 0 (R1) is over"
+  gpurota release R1
+  wait "$BACKGROUND_PID"
+  says waits 'it ran'
+}
+
+@test "a booking survives the daemon, and its time is kept" {
+  gpurota reserve --gpu-ids 0 --at +5s --for 1h
+  kill_daemon
+  start_daemon
+  [ "$(bookings)" = 1 ]
+  wait_until holds "len(leases) == 1 and leases[0]['gpus'][0]['label'] == '0'"
+}
+
+@test "what runs without a time limit cannot be booked away, and nothing is extended into a booking" {
+  in_background runs gpurota run --gpu-ids 0 -- sleep 60
+  wait_until holds "len(leases) == 1"
+  run -1 gpurota reserve --gpu-ids 0 --at +1h --for 1h
+  [[ "$output" == *"(L1) on GPU 0 has no time limit"* ]]
+  gpurota reserve --gpu-ids 1 --for 30m --short
+  gpurota reserve --gpu-ids 1 --at +1h --for 1h
+  run -1 gpurota update L2 --for 2h
+  [[ "$output" == *"has booked a GPU of L2 from "*"(R1): ask for "*" min at most"* ]]
+  gpurota update L2 --for 45m
+}
+
+@test "a filler leaves when a booking begins" {
+  gpurota filler add fold --gpu-ids 0 --idle-after 1s -- "$PROGRAM" hold 100
+  wait_until holds "[l['kind'] for l in leases] == ['filler']"
+  gpurota reserve --gpu-ids 0 --at +2s --for 1h
+  wait_until holds "[l['kind'] for l in leases] == ['reservation']"
+}
+
+@test "a GPU that is out of service is replaced by another, unless it was named" {
+  gpurota reserve --at +4s --for 1h
+  [ "$(booking labels)" = "['0']" ]
+  gpurota drain 0
+  wait_until holds "[l['gpus'][0]['label'] for l in leases] == ['1']"
+}
+
+@test "weekly bookings are all made or none, at the same time of day" {
+  local day
+  day=$(date -d '+2 days' +%F)
+  gpurota reserve --gpu-ids 0 --at "$day 09:00" --until 17:00 --weekly 3 >said
+  [ "$(grep -c 'GPU 0 from .*09:00 to .*17:00' said)" = 3 ]
+  [ "$(bookings)" = 3 ]
+  run -1 gpurota reserve --gpu-ids 0 --at "$(date -d '+9 days' +%F) 08:00" --for 2h
+  [[ "$output" == *"has booked GPU 0 (R2) until "*"17:00"* ]]
+  gpurota calendar | grep -E '09:00-17:00 +0 '
+  gpurota calendar --ical >gpus.ics
+  [ "$(grep -c '^BEGIN:VEVENT' gpus.ics)" = 3 ]
+  gpurota cancel R1 R2 R3
+  [ "$(bookings)" = 0 ]
+}
+
+@test "how many and how far ahead is the site's to say" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  stop_daemon
+  printf '%s\n' '[limits]' 'bookings = 1' 'book_ahead = "2d"' >gpurota.toml
+  start_daemon
+  chmod 755 . run
+  gpurota limits | grep -E 'bookings +0 +1 +everyone'
+  run -1 as_nobody gpurota reserve --at +3d --for 1h
+  [[ "$output" == *"the site allows you to book 2 days ahead"* ]]
+  as_nobody gpurota reserve --at +1d --for 1h
+  run -1 as_nobody gpurota reserve --at +1d --for 1h
+  [[ "$output" == *"the site allows you 1 booking; you have 1 and ask for 1"* ]]
+  # Administrators are not held to that, and may cancel it.
+  gpurota reserve --at +3d --for 1h
+  gpurota cancel R1
+}
+
+@test "--until ends a run or a reservation at a time of day" {
+  gpurota reserve --gpu-ids 0 --until +1h --short
+  holds "leases[0]['ends'] is not None"
+  run -2 gpurota run --until 18:00 --timeout 1h -- true
+  run -2 gpurota run --until noon -- true
+  [[ "$output" == *"'noon' is not a time to come"* ]]
+  run -124 gpurota run --until +1s -- sleep 60
+}
