@@ -72,6 +72,7 @@ before=$(milliseconds)
 inside dpkg -i "${installed[@]}" "${others[@]}" >/dev/null
 echo "ok of that, dpkg takes $(($(milliseconds) - before)) ms for ours"
 inside test -L /etc/systemd/system/multi-user.target.wants/gpurotad.service || fail "gpurotad.service is not enabled"
+inside test -L /etc/systemd/system/sockets.target.wants/gpurotad.socket || fail "gpurotad.socket is not enabled"
 ! pgrep -x gpurotad | xargs -r -I@ readlink /proc/@/root | grep -qx "$root" || fail "a daemon was started in a chroot"
 inside gpurotad --check-config >/dev/null || fail "the installed configuration has a mistake"
 inside man gpurota >/dev/null 2>&1 || inside test -s /usr/share/man/man1/gpurota.1.gz || fail "there is no gpurota(1)"

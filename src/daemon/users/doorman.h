@@ -39,8 +39,8 @@ class Doorman {
   ports::EventLoop& loop_;
   Rules rules_;
   std::optional<ipc::Listener> listener_;
-  std::optional<gid_t>
-      only_;  // its members, where others could connect before the socket's mode was set
+  // Its members, where others could connect before the socket's mode was set.
+  std::optional<gid_t> only_;
   ports::EventLoop::SourcePtr listening_;  // declared after the listener: must go first
 };
 
