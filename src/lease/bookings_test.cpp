@@ -195,7 +195,7 @@ class Days {
   }
   void run() {
     for (int step = 0; step < 30 && !::testing::Test::HasFailure(); ++step) {
-      if (chance(50)) machine_.queue.push_back(machine_.random_request());
+      if (chance(50)) ask();
       if (chance(60)) book();
       settle();
       advance();
@@ -219,6 +219,12 @@ class Days {
       if (each.request.id != without) all.push_back(each.booked);
     }
     return all;
+  }
+  void ask() {
+    Request wanted = machine_.random_request();
+    // One that has what it leaves others.
+    if (wanted.placement.swap && chance(50)) wanted.placement.memory.reset();
+    machine_.queue.push_back(wanted);
   }
   void book() {
     Request wanted = machine_.random_request();

@@ -25,7 +25,6 @@ void GpuPlan::add(const Occupant& lease, const LeaseGpu& share) {
     return;
   }
   timeline_.add({now_, end, {share.limit, share.swap}, Source::kLease});
-  if (share.swap) swap_until_ = std::max(swap_until_, end);
 }
 
 // One whose time has come has its GPUs as if it had begun.
@@ -35,8 +34,19 @@ void GpuPlan::add(const Booked& booked, const LeaseGpu& share) {
 }
 
 void GpuPlan::add_turns() {
-  if (swap_until_ > now_) {
-    timeline_.add({now_, swap_until_, {room_->swap_needed, true}, Source::kLease});
+  Bytes largest;
+  std::vector<GpuTimeline::Use> turns;
+  for (const GpuTimeline::Use& use : timeline_.uses()) {
+    if (!use.share.swap || !use.share.bytes || use.source != Source::kLease) continue;
+    largest = std::max(largest, *use.share.bytes);
+    turns.push_back(use);
+  }
+  // When the largest has ended, that is beside the next.
+  const Bytes beside = room_->swap_needed - largest;
+  if (beside.is_zero()) return;
+  for (GpuTimeline::Use& use : turns) {
+    *use.share.bytes += beside;
+    timeline_.add(use);
   }
 }
 

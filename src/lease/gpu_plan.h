@@ -52,7 +52,6 @@ class GpuPlan {
   const GpuRoom* room_;
   WallTime now_;
   GpuTimeline timeline_;
-  WallTime swap_until_{};  // when the last swap lease ends that is there
 };
 
 }  // namespace gpurota::lease
