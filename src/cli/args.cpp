@@ -237,7 +237,7 @@ Result<Command> release_command(const Raw& raw) {
     // What is booked is given back, too.
     const auto booking = proto::parse_request_id(word);
     if (booking) {
-      release.bookings.push_back(*booking);
+      release.bookings.push_back({*booking, {}});
     } else {
       GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_handle(word));
     }

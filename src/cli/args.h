@@ -94,7 +94,7 @@ struct PsOptions {
 };
 struct ReleaseOptions {
   std::vector<LeaseHandle> leases;
-  std::vector<RequestId> bookings;
+  std::vector<RequestHandle> bookings;
   std::vector<std::string> gpu_ids;
   bool all = false;
   bool all_users = false;  // of these four at most one is given; none: a reservation of the caller

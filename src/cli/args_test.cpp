@@ -430,8 +430,8 @@ TEST(Args, WhatIsBookedForLater) {
   EXPECT_EQ(reserve.weekly, 10);
   EXPECT_EQ(options_of<RunOptions>({"run", "--until", "18:00", "--", "a"}).until, "18:00");
   const auto release = options_of<ReleaseOptions>({"release", "R7", "L12"});
-  EXPECT_EQ(release.bookings, std::vector<RequestId>{{7}});
-  EXPECT_EQ(release.leases, std::vector<LeaseId>{{12}});
+  EXPECT_THAT(release.bookings, ::testing::ElementsAre(RequestId{7}));
+  EXPECT_THAT(release.leases, ::testing::ElementsAre(LeaseId{12}));
   EXPECT_EQ(options_of<CalendarOptions>({"calendar"}).days, 7);
   EXPECT_TRUE(options_of<CalendarOptions>({"calendar", "--ical"}).ical);
   for (const auto& [words, text] : std::vector<std::pair<Words, std::string>>{

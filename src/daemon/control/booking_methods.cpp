@@ -15,6 +15,9 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
   if (request->kind != LeaseKind::kReservation) {
     return refused({Code::kInvalid, 0, "only reservations can be booked"});
   }
+  if (!request->name.empty()) {
+    return refused({Code::kInvalid, 0, "a booking has an id, as R7, and no name"});
+  }
   // Who runs then on the GPUs is not known, nor which processes are there.
   request->placement.take_over.reset();
   request->command.clear();
