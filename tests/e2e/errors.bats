@@ -174,7 +174,8 @@ refused() {
   refused 1 'L999' gpurota release L999
   refused 1 "no lease L999: 'gpurota status' lists" gpurota update L999 --memory 1G
   refused 1 "no lease L999: 'gpurota status' lists" gpurota explain L999
-  refused 2 'nonsense' gpurota release nonsense
+  refused 1 "no lease is called 'nonsense'" gpurota release nonsense
+  refused 2 'non sense' gpurota release 'non sense'
 }
 
 @test "an inherited CUDA_VISIBLE_DEVICES is overridden, and -v says so" {
