@@ -78,8 +78,8 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   gpurota explain L1 | grep -q 'GPU 0: everything fits'
   gpurota explain L1 | grep -q 'in host memory'
-  run -2 gpurota explain nonsense
-  grep -q "Requests look like R7 .* leases like L12" <<<"$output"
+  run -1 gpurota explain nonsense
+  grep -q "request (R7, .* lease (L12" <<<"$output"
 }
 
 @test "where a soft limit moves memory out, a slice can have none and a swap lease can" {
