@@ -15,6 +15,13 @@
 #define TOML_ASSERT(condition) static_assert(true)
 #define TOML_ASSUME(...) static_assert(true)
 #define TOML_ASSERT_ASSUME(condition) static_assert(true)
+// And whether a character outside of a string is a blank is asked of letters such as U+031E too, for which its table has no answer.
+#pragma push_macro("TOML_UNREACHABLE")
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE return false
+#include <toml++/impl/forward_declarations.h>
+#include <toml++/impl/unicode.h>
+#pragma pop_macro("TOML_UNREACHABLE")
 #include <toml++/toml.h>
 
 namespace gpurota::config {
