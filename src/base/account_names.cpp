@@ -1,10 +1,10 @@
 #include "base/account_names.h"
 
+#include "base/name_service.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -16,7 +16,6 @@
 namespace gpurota {
 namespace {
 
-constexpr std::size_t kLargestRecord = std::size_t{1} << 20;
 constexpr std::size_t kMostNames = 4096;
 
 template <class Number>
@@ -25,18 +24,6 @@ std::optional<Number> number_of(const std::string& name) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
   return number;
-}
-
-// read(buffer) is one of the get…_r functions; repeated with a larger buffer while it wants one.
-template <class Read>
-Result<void> with_buffer(Read read) {
-  std::vector<char> buffer(4096);
-  int r = 0;
-  while ((r = read(buffer)) == ERANGE && buffer.size() < kLargestRecord) {
-    buffer.resize(buffer.size() * 2);
-  }
-  if (r != 0) return fail_errno("cannot look up an account", r);
-  return {};
 }
 
 // next(file) is fgetpwent_r or fgetgrent_r: the name of the next record, or null.
@@ -56,30 +43,30 @@ std::vector<std::string> names_in(const char* path, Next next) {
 }  // namespace
 
 Result<uid_t> read_uid(const std::string& name) {
-  if (const auto number = number_of<uid_t>(name)) return *number;
   passwd account{};
   passwd* found = nullptr;
   std::optional<uid_t> uid;
-  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+  GPUROTA_TRY(ask_name_service([&](std::vector<char>& buffer) {
     const int r = ::getpwnam_r(name.c_str(), &account, buffer.data(), buffer.size(), &found);
     if (r == 0 && found != nullptr) uid = found->pw_uid;
     return r;
   }));
   if (uid) return *uid;
+  if (const auto number = number_of<uid_t>(name)) return *number;
   return fail(Code::kNotFound, fmt::format("there is no user \"{}\"", display_text(name, 60)));
 }
 
 Result<gid_t> read_gid(const std::string& name) {
-  if (const auto number = number_of<gid_t>(name)) return *number;
   group entry{};
   group* found = nullptr;
   std::optional<gid_t> gid;
-  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+  GPUROTA_TRY(ask_name_service([&](std::vector<char>& buffer) {
     const int r = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
     if (r == 0 && found != nullptr) gid = found->gr_gid;
     return r;
   }));
   if (gid) return *gid;
+  if (const auto number = number_of<gid_t>(name)) return *number;
   return fail(Code::kNotFound, fmt::format("there is no group \"{}\"", display_text(name, 60)));
 }
 

@@ -12,7 +12,7 @@
 
 namespace gpurota {
 
-// kNotFound where there is no such account. A name may be a number, which is taken as it is.
+// kNotFound where there is no such account. A number that is no account's name is taken as it is, as chown(1) does.
 Result<uid_t> read_uid(const std::string& name);
 Result<gid_t> read_gid(const std::string& name);
 

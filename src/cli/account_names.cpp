@@ -1,25 +1,18 @@
 #include "cli/account_names.h"
 
-#include "base/text.h"
+#include "base/account_names.h"
 
 #include <fmt/format.h>
 
-#include <charconv>
-
-#include <pwd.h>
-
 namespace gpurota::cli {
 
-Result<uid_t> uid_of(const std::string& user) {
-  // Names may be numbers, so the name is asked first.
-  if (const passwd* const account = ::getpwnam(user.c_str())) return account->pw_uid;
-  uid_t uid = 0;
-  const char* const end = user.data() + user.size();
-  const auto [stop, error] = std::from_chars(user.data(), end, uid);
-  if (error == std::errc() && stop == end && !user.empty()) return uid;
+Result<std::optional<uid_t>> uid_of(const std::optional<std::string>& user) {
+  if (!user) return std::nullopt;
+  const auto uid = read_uid(*user);
+  if (uid) return *uid;
+  if (uid.error().code != Code::kNotFound) return tl::unexpected(uid.error());
   return fail(Code::kNotFound,
-              fmt::format("there is no user '{}': write the name of an account, or its uid",
-                          display_text(user, 60)));
+              fmt::format("{}: write the name of an account, or its uid", uid.error().message));
 }
 
 }  // namespace gpurota::cli

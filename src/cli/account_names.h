@@ -3,13 +3,14 @@
 
 #include "base/result.h"
 
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
 
 namespace gpurota::cli {
 
-// Of the name of an account, or a uid as text; kNotFound.
-Result<uid_t> uid_of(const std::string& user);
+// Of an option that takes the name of an account, or a uid as text; nothing where it is not given. kNotFound.
+Result<std::optional<uid_t>> uid_of(const std::optional<std::string>& user);
 
 }  // namespace gpurota::cli

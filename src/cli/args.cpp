@@ -234,12 +234,13 @@ Result<Command> status_command(const Raw& raw) {
 Result<Command> release_command(const Raw& raw) {
   ReleaseOptions release;
   for (const std::string& word : raw.positional) {
-    // What is booked is given back, too.
-    const auto booking = proto::parse_request_id(word);
-    if (booking) {
-      release.bookings.push_back({*booking, {}});
+    auto lease = lease_handle(word);
+    const auto booking = request_handle(word);
+    // What is booked is given back, too. "7" and a name stand for a lease.
+    if (booking && booking->name.empty() && (!lease || !lease->name.empty())) {
+      release.bookings.push_back(*booking);
     } else {
-      GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), lease_handle(word));
+      GPUROTA_ASSIGN_OR_RETURN(release.leases.emplace_back(), std::move(lease));
     }
   }
   GPUROTA_ASSIGN_OR_RETURN(release.gpu_ids, split_ids(raw.gpu_ids));

@@ -113,6 +113,10 @@ TEST(Arguments, LeasesAreNamedWithOrWithoutTheL) {
   EXPECT_THAT(options_of<ReleaseOptions>({"release", "L12", "7", "l3"}).leases,
               ::testing::ElementsAre(LeaseId{12}, LeaseId{7}, LeaseId{3}));
   EXPECT_EQ(options_of<PsOptions>({"ps", "L12"}).lease, LeaseId{12});
+  const auto booked = options_of<ReleaseOptions>({"release", "R7", "r8", "L9", "R9x"});
+  EXPECT_THAT(booked.bookings, ::testing::ElementsAre(RequestId{7}, RequestId{8}));
+  ASSERT_EQ(booked.leases.size(), 2U);
+  EXPECT_EQ(booked.leases[1].name, "R9x");
   EXPECT_TRUE(says(refused({"release", "non sense"}), "L12"));
   EXPECT_TRUE(says(refused({"ps", "L0"}), "L12"));
 }

@@ -30,11 +30,6 @@ std::string joined_labels(const std::vector<std::string>& labels) {
   return text;
 }
 
-std::string person(const std::string& user, const std::optional<std::string>& as_name) {
-  const std::string shown = display_text(user, 32);
-  return as_name ? fmt::format("{} ({})", shown, display_text(*as_name, 32)) : shown;
-}
-
 std::string share_text(const std::optional<SizeSpec>& memory) {
   if (!memory) return {};
   return memory->percent ? fmt::format("{}% of each", memory->percent)
@@ -56,7 +51,7 @@ Entry entry_of(const proto::Booking& booking) {
   return {.begins = booking.begins,
           .ends = booking.ends,
           .gpus = joined_labels(booking.labels),
-          .user = person(booking.user, booking.as_name),
+          .user = person_text(booking.user, booking.as_name),
           .id = to_string(booking.request_id),
           .what = what_of(booking),
           .booked = true};
@@ -73,7 +68,7 @@ Entry entry_of(const proto::Lease& lease) {
   return {.begins = lease.since,
           .ends = lease.ends,
           .gpus = joined_labels(labels),
-          .user = person(lease.user, lease.as_name),
+          .user = person_text(lease.user, lease.as_name),
           .id = to_string(lease.lease_id),
           .what = what};
 }
@@ -212,7 +207,7 @@ std::string booked_text(const std::vector<proto::Booking>& bookings, WallTime no
 
 std::string explain_booking(const proto::Booking& booking, WallTime now) {
   std::string text = booking_line(booking, now) + "\n";
-  text += fmt::format("  booked by {} at {}\n", person(booking.user, booking.as_name),
+  text += fmt::format("  booked by {} at {}\n", person_text(booking.user, booking.as_name),
                       clock_text(booking.made, now));
   if (booking.trouble) {
     text += fmt::format("  it cannot begin: {}\n", display_text(*booking.trouble, 300));

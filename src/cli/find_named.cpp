@@ -88,17 +88,15 @@ Result<void> find_all_named(const Context& context, Command& command) {
   if (!names.leases.empty()) {
     GPUROTA_ASSIGN_OR_RETURN(const auto status, connection.call(proto::Status{}));
     for (LeaseHandle* const handle : names.leases) {
-      GPUROTA_ASSIGN_OR_RETURN(
-          handle->value, find_named(status.leases, handle->name, ::geteuid()).map([](LeaseId id) {
-            return id.value;
-          }));
+      GPUROTA_ASSIGN_OR_RETURN(static_cast<LeaseId&>(*handle),
+                               find_named(status.leases, handle->name, ::geteuid()));
     }
   }
   if (!names.requests.empty()) {
     GPUROTA_ASSIGN_OR_RETURN(const auto queue, connection.call(proto::ListRequests{}));
     for (RequestHandle* const handle : names.requests) {
-      GPUROTA_ASSIGN_OR_RETURN(handle->value, find_named(queue.requests, handle->name, ::geteuid())
-                                                  .map([](RequestId id) { return id.value; }));
+      GPUROTA_ASSIGN_OR_RETURN(static_cast<RequestId&>(*handle),
+                               find_named(queue.requests, handle->name, ::geteuid()));
     }
   }
   return {};

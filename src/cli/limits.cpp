@@ -19,11 +19,9 @@ std::string group_name(gid_t gid) {
 
 int limits(const Context& context, const LimitsOptions& options) {
   proto::GetLimits call;
-  if (options.user) {
-    const auto uid = uid_of(*options.user);
-    if (!uid) return failed(uid.error());
-    call.uid = *uid;
-  }
+  const auto uid = uid_of(options.user);
+  if (!uid) return failed(uid.error());
+  call.uid = *uid;
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
   const auto reply = connection->call(call);

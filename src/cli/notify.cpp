@@ -39,11 +39,9 @@ Result<bool> read_results(client::Connection& connection, const proto::TestNotic
 
 int notify(const Context& context, const NotifyOptions& options) {
   proto::TestNotice call;
-  if (options.user) {
-    const auto uid = uid_of(*options.user);
-    if (!uid) return failed(uid.error());
-    call.uid = *uid;
-  }
+  const auto uid = uid_of(options.user);
+  if (!uid) return failed(uid.error());
+  call.uid = *uid;
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
   const auto all_sent = read_results(*connection, call);

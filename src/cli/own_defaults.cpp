@@ -8,10 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <memory>
-#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -68,18 +68,13 @@ std::string id_of(const proto::Request& request) {
   return request.name ? fmt::format("{} ({})", id, display_text(*request.name, 64)) : id;
 }
 
-std::string name_of(const std::string& user, const std::optional<std::string>& as_name) {
-  const std::string shown = display_text(user, 32);
-  return as_name ? fmt::format("{} ({})", shown, display_text(*as_name, 32)) : shown;
-}
-
 std::string explain_request(const proto::Request& request, WallTime now) {
   std::string text = waiting_text(request, now) + "\n";
-  text +=
-      fmt::format("  requested by {} at {}: {} GPU{}, {}\n", name_of(request.user, request.as_name),
-                  clock_text(request.since, now), wish_of(request), request.gpus == 1 ? "" : "s",
-                  request.seconds ? "for " + duration_text(std::chrono::seconds(*request.seconds))
-                                  : "without a time limit");
+  text += fmt::format(
+      "  requested by {} at {}: {} GPU{}, {}\n", person_text(request.user, request.as_name),
+      clock_text(request.since, now), wish_of(request), request.gpus == 1 ? "" : "s",
+      request.seconds ? "for " + duration_text(std::chrono::seconds(*request.seconds))
+                      : "without a time limit");
   if (!request.planned.empty()) {
     std::string gpus;
     for (const std::string& name : planned_names(request)) {
@@ -98,7 +93,7 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
                           WallTime now) {
   std::string text =
       fmt::format("{}: {} of {}, since {}\n", lease_line(lease), to_string(lease.kind),
-                  name_of(lease.user, lease.as_name), clock_text(lease.since, now));
+                  person_text(lease.user, lease.as_name), clock_text(lease.since, now));
   if (lease.state == proto::LeaseState::kExpired) {
     text +=
         "  its time is over, but its programs still hold memory: they continue for as long as the "
@@ -117,7 +112,7 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
     });
     if (here) {
       text += fmt::format("  {} of {} waits for it\n", to_string(request.request_id),
-                          name_of(request.user, request.as_name));
+                          person_text(request.user, request.as_name));
     }
   }
   return text;
@@ -159,7 +154,7 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look
     if (request.next) why += "; " + *request.next;
     table.add({{std::to_string(request.position), Colour::kNone},
                {id_of(request), Colour::kNone},
-               {name_of(request.user, request.as_name), Colour::kNone},
+               {person_text(request.user, request.as_name), Colour::kNone},
                {wish_of(request), Colour::kNone},
                {fmt::format("{}", request.free), Colour::kNone},
                {clock_text(request.since, now), Colour::kNone},

@@ -124,6 +124,11 @@ std::string doctor_text(const std::vector<proto::Check>& checks, const Look& loo
 }
 
 std::string label_of(const proto::Gpu& gpu) { return label_or_index(gpu.label, gpu.index); }
+std::string person_text(const std::string& user, const std::optional<std::string>& as_name) {
+  const std::string shown = display_text(user, 32);
+  return as_name ? fmt::format("{} ({})", shown, display_text(*as_name, 32)) : shown;
+}
+
 std::string label_of(const proto::LeaseGpu& gpu) { return label_or_index(gpu.label, gpu.index); }
 
 std::string lease_line(const proto::Lease& lease) {

@@ -4,6 +4,7 @@
 #include "cli/table.h"
 #include "proto/methods.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ std::string doctor_text(const std::vector<proto::Check>& checks, const Look& loo
 // "0"; a MIG instance "0:1". A daemon that says no label is asked for the index.
 std::string label_of(const proto::Gpu& gpu);
 std::string label_of(const proto::LeaseGpu& gpu);
+
+// "alice", "lab (carol)": the account, and who of those who share it.
+std::string person_text(const std::string& user, const std::optional<std::string>& as_name);
 
 // "8 GiB on GPU 0", "GPUs 0 and 1": what a lease has, for one line.
 std::string lease_line(const proto::Lease& lease);

@@ -17,13 +17,6 @@ namespace {
 
 constexpr int kDaysOfWeek = 7;
 
-std::tm local_fields(WallTime time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm fields{};
-  (void)::localtime_r(&seconds, &fields);
-  return fields;
-}
-
 std::optional<WallTime> time_of_fields(std::tm fields) {
   fields.tm_isdst = -1;
   const std::time_t seconds = std::mktime(&fields);

@@ -104,7 +104,6 @@ void Daemon::listen_to_each_other() {
   bookings_.add_listener(answers_);
   bookings_.add_listener(booking_events_);
   bookings_.add_listener(booking_notices_);
-  bookings_.set_fillers(fillers_);
   queue_.set_fillers(fillers_);
   rooms_.set_fillers(fillers_);
   rooms_.set_bookings(bookings_);

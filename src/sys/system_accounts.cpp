@@ -1,10 +1,9 @@
 #include "sys/system_accounts.h"
 
 #include "base/account_names.h"
+#include "base/name_service.h"
 
 #include <fmt/core.h>
-
-#include <cerrno>
 
 #include <grp.h>
 #include <pwd.h>
@@ -12,25 +11,12 @@
 namespace gpurota::sys {
 namespace {
 
-constexpr std::size_t kLargestRecord = std::size_t{1} << 20;
 // The kernel allows a process 65536 groups.
 constexpr std::size_t kMostGroups = 65536;
 
-// read(buffer) is one of the get…_r functions; repeated with a larger buffer while it wants one.
-template <class Read>
-Result<void> with_buffer(Read read) {
-  std::vector<char> buffer(4096);
-  int r = 0;
-  while ((r = read(buffer)) == ERANGE && buffer.size() < kLargestRecord) {
-    buffer.resize(buffer.size() * 2);
-  }
-  if (r != 0) return fail_errno("cannot look up an account", r);
-  return {};
-}
-
 std::string read_group_name(gid_t gid) {
   std::string name;
-  (void)with_buffer([&](std::vector<char>& buffer) {
+  (void)ask_name_service([&](std::vector<char>& buffer) {
     group entry{};
     group* found = nullptr;
     const int r = ::getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found);
@@ -69,7 +55,7 @@ Result<ports::Account> SystemAccounts::read_account(uid_t uid) {
   passwd* found = nullptr;
   gid_t primary = 0;
   ports::Account account;
-  GPUROTA_TRY(with_buffer([&](std::vector<char>& buffer) {
+  GPUROTA_TRY(ask_name_service([&](std::vector<char>& buffer) {
     const int r = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
     if (r == 0 && found != nullptr) {
       account.name = found->pw_name;

@@ -205,7 +205,7 @@ no_process_of() { ! pgrep -f "$E2E_DIR/$1" >/dev/null; }
   run -1 as 54001 gpurota notify --test
   [[ $output == *"has been sent 2 tests in an hour"* ]]
   run -1 gpurota notify --test gu-no-such-user
-  [[ $output == *"there is no user 'gu-no-such-user'"* ]]
+  [[ $output == *"there is no user \"gu-no-such-user\""* ]]
 }
 
 @test "a user whose leases end a hundred times gets a few letters" {

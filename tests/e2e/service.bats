@@ -24,44 +24,33 @@ serves_again() {
   local pid
   pid=$(cat "$E2E_DIR/pid") && [ "$pid" != "$1" ] && [ "$(serving)" -gt "$2" ]
 }
+# A daemon ends by this signal again and again, while 10,000 calls are made.
+no_call_fails_while_sent() {
+  held_daemon
+  gpurota status >/dev/null
+  in_background calls "$E2E_MANY_CALLS" "$E2E_DIR/run/control.sock" 10000
+  local calls=$BACKGROUND_PID ends=0 before times
+  while ! gone "$calls"; do
+    before=$(cat "$E2E_DIR/pid") times=$(serving)
+    kill -"$1" "$before"
+    ends=$((ends + 1))
+    wait_until serves_again "$before" "$times"
+    sleep 0.1
+  done
+  stop_held
+  cat calls
+  echo "# SIG$1 $ends times; $(tail -n 1 calls)" >&3
+  grep -q '^0 of 10000 calls failed' calls
+  ((ends >= 3))
+}
 serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; }
 
 @test "10,000 calls while the daemon is killed: none fails" {
-  held_daemon
-  gpurota status >/dev/null
-  in_background calls "$E2E_MANY_CALLS" "$E2E_DIR/run/control.sock" 10000
-  local calls=$BACKGROUND_PID kills=0 before times
-  while ! gone "$calls"; do
-    before=$(cat "$E2E_DIR/pid") times=$(serving)
-    kill -KILL "$before"
-    kills=$((kills + 1))
-    wait_until serves_again "$before" "$times"
-    sleep 0.1
-  done
-  stop_held
-  cat calls
-  echo "# killed $kills times; $(tail -n 1 calls)" >&3
-  grep -q '^0 of 10000 calls failed' calls
-  ((kills >= 3))
+  no_call_fails_while_sent KILL
 }
 
 @test "10,000 calls while the daemon is restarted: none fails" {
-  held_daemon
-  gpurota status >/dev/null
-  in_background calls "$E2E_MANY_CALLS" "$E2E_DIR/run/control.sock" 10000
-  local calls=$BACKGROUND_PID stops=0 before times
-  while ! gone "$calls"; do
-    before=$(cat "$E2E_DIR/pid") times=$(serving)
-    kill -TERM "$before"
-    stops=$((stops + 1))
-    wait_until serves_again "$before" "$times"
-    sleep 0.1
-  done
-  stop_held
-  cat calls
-  echo "# stopped $stops times; $(tail -n 1 calls)" >&3
-  grep -q '^0 of 10000 calls failed' calls
-  ((stops >= 3))
+  no_call_fails_while_sent TERM
 }
 
 @test "a program under a limit, and a new one, do not notice that the daemon is killed" {

@@ -43,7 +43,7 @@ teardown() { end_test; }
 limits = {each["name"]: each for each in json.load(sys.stdin)["limits"]}
 assert limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0 and limits["hours"]["most"] == 360000, limits'
   run -1 gpurota limits --user no-such-user
-  [[ $output == *"there is no user 'no-such-user'"* ]]
+  [[ $output == *"there is no user \"no-such-user\""* ]]
   if [ "$(id -u)" = 0 ]; then
     chmod 755 . run
     run -1 as_nobody gpurota limits --user 0

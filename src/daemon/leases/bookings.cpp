@@ -39,6 +39,12 @@ std::string obstacle_text(const lease::NextFree& next, WallTime now) {
                      next.at ? "ends at " + local_time_text(*next.at, now) : "has no time limit");
 }
 
+template <class Entries>
+auto position_of(RequestId id, Entries& entries) {
+  return std::find_if(entries.begin(), entries.end(),
+                      [&](const BookingEntry& entry) { return entry.id == id; });
+}
+
 bool keeps_on(const config::Config& config) {
   return config.expired_reservation == config::Expired::kKeep;
 }
@@ -56,14 +62,12 @@ std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table) {
 }
 
 const BookingEntry* Bookings::find(RequestId id) const {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [&](const BookingEntry& entry) { return entry.id == id; });
+  const auto it = position_of(id, entries_);
   return it == entries_.end() ? nullptr : &*it;
 }
 
 BookingEntry Bookings::take(RequestId id) {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [&](const BookingEntry& entry) { return entry.id == id; });
+  const auto it = position_of(id, entries_);
   BookingEntry entry = std::move(*it);
   entries_.erase(it);
   return entry;
@@ -182,10 +186,9 @@ Result<void> Bookings::save(const BookingEntry& entry) {
   return parts_.store.save_request(row);
 }
 
-Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
-                                              std::vector<WallTime> begins, bool beyond_limits) {
+Result<void> Bookings::check(const AcquireRequest& request,
+                             const std::vector<WallTime>& begins) const {
   const WallTime now = parts_.wall_clock();
-  std::sort(begins.begin(), begins.end());
   if (begins.empty()) return fail(Code::kInvalid, "a booking has a time at which it begins");
   if (begins.size() > kMostBookingsAtOnce) {
     return fail(Code::kInvalid,
@@ -203,39 +206,58 @@ Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
                 "a booking cannot take turns, as nobody knows ahead who takes part: leave out "
                 "--swap, or book a slice with --memory");
   }
-  if (!beyond_limits) {
-    const auto own = std::count_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-      return entry.asked.uid == request.uid;
-    });
-    const Allowances::Booking wish{static_cast<int>(own), static_cast<int>(begins.size()),
-                                   begins.back() - now};
-    GPUROTA_TRY(parts_.allowances.check_booking(request, wish, parts_.queue.held_by(request.uid)));
-  }
-  std::vector<BookingEntry> made;
+  return {};
+}
+
+Result<void> Bookings::check_limits(const AcquireRequest& request, WallTime last,
+                                    std::size_t count) const {
+  const auto own = std::count_if(entries_.begin(), entries_.end(),
+                                 [&](const auto& entry) { return entry.asked.uid == request.uid; });
+  const Allowances::Booking wish{static_cast<int>(own), static_cast<int>(count),
+                                 last - parts_.wall_clock()};
+  return parts_.allowances.check_booking(request, wish, parts_.queue.held_by(request.uid));
+}
+
+Result<std::vector<BookingEntry>> Bookings::planned(const AcquireRequest& request,
+                                                    const std::vector<WallTime>& begins) const {
+  std::vector<BookingEntry> entries;
   std::vector<lease::Booked> others = booked();
   const auto queue = parts_.queue.requests();
   for (const WallTime at : begins) {
-    BookingEntry entry{.id = {}, .asked = request, .made = now, .begins = at, .kept = {}};
+    BookingEntry entry{
+        .id = {}, .asked = request, .made = parts_.wall_clock(), .begins = at, .kept = {}};
     GPUROTA_ASSIGN_OR_RETURN(entry.kept, place(entry, others, queue));
     others.push_back(booked_of(entry));
-    made.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
   }
+  return entries;
+}
+
+Result<void> Bookings::save_new(std::vector<BookingEntry>& entries) {
+  const auto save_one = [this](BookingEntry& entry) -> Result<void> {
+    GPUROTA_ASSIGN_OR_RETURN(entry.id, parts_.store.next_request_id());
+    return save(entry);
+  };
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto saved = save_one(entries[i]);
+    if (saved) continue;
+    for (std::size_t k = 0; k < i; ++k) (void)parts_.store.remove_request(entries[k].id);
+    return tl::unexpected(Error(saved.error()).context("cannot store the booking"));
+  }
+  return {};
+}
+
+Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
+                                              std::vector<WallTime> begins, bool beyond_limits) {
+  std::sort(begins.begin(), begins.end());
+  GPUROTA_TRY(check(request, begins));
+  if (!beyond_limits) GPUROTA_TRY(check_limits(request, begins.back(), begins.size()));
+  GPUROTA_ASSIGN_OR_RETURN(std::vector<BookingEntry> made, planned(request, begins));
+  GPUROTA_TRY(save_new(made));
   std::vector<RequestId> ids;
-  Result<void> stored;
-  for (BookingEntry& entry : made) {
-    const auto id = parts_.store.next_request_id();
-    stored = id ? Result<void>() : tl::unexpected(id.error());
-    if (id) entry.id = *id;
-    if (stored) stored = save(entry);
-    if (!stored) break;
-    ids.push_back(entry.id);
-  }
-  if (!stored) {
-    for (const RequestId id : ids) (void)parts_.store.remove_request(id);
-    return tl::unexpected(Error(stored.error()).context("cannot store the booking"));
-  }
   for (BookingEntry& entry : made) {
     log::info("GPUs are booked", {{"request", to_string(entry.id)}, {"uid", request.uid}});
+    ids.push_back(entry.id);
     const BookingEntry told = entry;
     add(std::move(entry));
     tell({.step = BookingStep::kMade, .booking = told});
@@ -293,8 +315,7 @@ void Bookings::look() {
 
 // Its GPUs are looked at while there is time to find others.
 void Bookings::warn(RequestId id) {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [&](const BookingEntry& entry) { return entry.id == id; });
+  const auto it = position_of(id, entries_);
   it->warned = true;
   BookingEntry checked = *it;
   const auto others = booked_but(id);
@@ -343,23 +364,13 @@ void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& begi
   const std::string user =
       fmt::format("{} ({})", display_text(parts_.processes.user_name(entry.asked.uid), 32),
                   to_string(entry.id));
-  for (const LeaseId id : beginning.evict) {
-    parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
-  }
-  for (const LeaseId id : beginning.move_out) {
-    if (fillers_) {
-      fillers_->move_out(id, user + " needs its GPU");
-    } else {
-      parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
-    }
-  }
+  parts_.queue.send_away(beginning.evict, beginning.move_out, [&](LeaseId) { return user; });
   parts_.queue.yield_expired(entry.kept, user);
   if (!beginning.why.empty()) set_trouble(entry.id, beginning.why);
 }
 
 void Bookings::set_trouble(RequestId id, const std::string& why) {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [&](const BookingEntry& entry) { return entry.id == id; });
+  const auto it = position_of(id, entries_);
   // A lease that ends with its time, or a filler, is gone in a moment.
   const bool patient =
       parts_.wall_clock() < it->begins + parts_.config.grace + kLongestBookingWait / 6;

@@ -80,8 +80,6 @@ class Bookings final : public BookedGpus, public LeaseListener {
 
   // Hears of everything from now on, after those who were added before; it outlives this.
   void add_listener(BookingListener& listener) { listeners_.push_back(&listener); }
-  // Until it is called, fillers in the way of somebody can only end. They outlive this.
-  void set_fillers(MovableFillers& fillers) { fillers_ = &fillers; }
   // After that of the queue.
   Result<void> restore();
 
@@ -109,7 +107,14 @@ class Bookings final : public BookedGpus, public LeaseListener {
                                      const std::vector<lease::Booked>& others,
                                      const std::vector<lease::Request>& first) const;
   Error refusal(const BookingEntry& entry, const lease::NotBooked& why) const;
+  // Whether the user may make it at all, wherever there is room.
+  Result<void> check(const AcquireRequest& request, const std::vector<WallTime>& begins) const;
+  Result<void> check_limits(const AcquireRequest& request, WallTime last, std::size_t count) const;
+  Result<std::vector<BookingEntry>> planned(const AcquireRequest& request,
+                                            const std::vector<WallTime>& begins) const;
   Result<void> save(const BookingEntry& entry);
+  // Gives each its number. All or none.
+  Result<void> save_new(std::vector<BookingEntry>& entries);
   void add(BookingEntry entry);
   BookingEntry take(RequestId id);
   void tell(const BookingNews& news);
@@ -124,7 +129,6 @@ class Bookings final : public BookedGpus, public LeaseListener {
 
   Parts parts_;
   std::vector<BookingListener*> listeners_;
-  MovableFillers* fillers_ = nullptr;
   std::vector<BookingEntry> entries_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr timer_;

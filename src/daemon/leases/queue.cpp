@@ -180,10 +180,7 @@ bool Queue::make_way(const AcquireRequest& asked) {
   for (const lease::Waiting& waiting : decision.waiting) {
     if (waiting.request != kNewcomer || !waiting.way_made) continue;
     const std::string user = display_text(parts_.processes.user_name(asked.uid), 32);
-    for (const LeaseId id : decision.evict) {
-      parts_.leases.end(id, EndCause::kReleased, user + " needs its GPU");
-    }
-    for (const LeaseId id : decision.move_out) move_out(id, user + " needs its GPU");
+    send_away(decision.evict, decision.move_out, [&](LeaseId) { return user; });
     return true;
   }
   return false;
@@ -349,12 +346,8 @@ void Queue::settle_now() {
 bool Queue::carry_out(const lease::QueueDecision& decision) {
   for (const auto& [id, error] : decision.impossible) leave(id, error);
   for (const lease::Grant& each : decision.grants) grant(each);
-  for (const LeaseId id : decision.evict) {
-    parts_.leases.end(id, EndCause::kReleased, who_needs(id, decision) + " needs its GPU");
-  }
-  for (const LeaseId id : decision.move_out) {
-    move_out(id, who_needs(id, decision) + " needs its GPU");
-  }
+  send_away(decision.evict, decision.move_out,
+            [&](LeaseId filler) { return who_needs(filler, decision); });
   for (const lease::Waiting& waiting : decision.waiting) {
     if (waiting.planned.empty()) continue;
     const QueueEntry* entry = find(waiting.request);
@@ -399,9 +392,19 @@ void Queue::grant(const lease::Grant& grant) {
   }
 }
 
-void Queue::move_out(LeaseId filler, const std::string& why) {
-  if (fillers_) return fillers_->move_out(filler, why);
-  parts_.leases.end(filler, EndCause::kReleased, why);
+void Queue::send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
+                      const std::function<std::string(LeaseId)>& for_whom) {
+  const auto end = [&](LeaseId filler) {
+    parts_.leases.end(filler, EndCause::kReleased, for_whom(filler) + " needs its GPU");
+  };
+  for (const LeaseId filler : evict) end(filler);
+  for (const LeaseId filler : move_out) {
+    if (fillers_) {
+      fillers_->move_out(filler, for_whom(filler) + " needs its GPU");
+    } else {
+      end(filler);
+    }
+  }
 }
 
 // Whom the filler makes way for.

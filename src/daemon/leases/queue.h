@@ -103,6 +103,9 @@ class Queue final : public LeaseListener {
   lease::Holding held_by(uid_t uid) const;
   // The first who will start on one of these GPUs.
   const QueueEntry* first_planned_on(const std::vector<LeaseGpu>& gpus) const;
+  // Fillers in the way of somebody: they end, or other GPUs are found for them if that can be.
+  void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
+                 const std::function<std::string(LeaseId)>& for_whom);
   // Ends the reservations there whose time is over, if the policy is that they yield.
   void yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom);
   // Each change may be what somebody waits for.
@@ -119,7 +122,6 @@ class Queue final : public LeaseListener {
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus);
   std::string who_needs(LeaseId filler, const lease::QueueDecision& decision) const;
-  void move_out(LeaseId filler, const std::string& why);
   void drop_impatient(const lease::QueueDecision& decision);
   lease::QueueDecision decide(const std::vector<lease::Request>& requests) const;
   std::optional<Place> known(const AcquireRequest& request);
