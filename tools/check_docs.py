@@ -251,7 +251,16 @@ def check_tree(root):
     return problems
 
 
+def check_installed(root):
+    """Of documents without the sources: each link leads to what is there."""
+    for path in sorted(documents(root)):
+        with open(os.path.join(root, path), encoding="utf-8") as text:
+            yield from check_links(root, path, text.read())
+
+
 def main(arguments):
+    if arguments[:1] == ["--installed"]:
+        return check_layers.check_whole(arguments[1:], lambda root: list(check_installed(root)), "installed documents: %d problems")
     return check_layers.check_whole(arguments, check_tree, "documents: %d problems")
 
 
