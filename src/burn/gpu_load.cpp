@@ -87,11 +87,15 @@ Result<void> GpuLoad::open() {
   // Without the flag, waiting for the GPU takes a CPU core.
   GPUROTA_TRY(check(driver_.cuCtxCreate(&context_, CU_CTX_SCHED_BLOCKING_SYNC, gpu_.device),
                     "cuCtxCreate"));
-  std::size_t total = 0;
+  std::size_t free = 0, total = 0;
+  GPUROTA_TRY(check(driver_.cuMemGetInfo(&free, &total), "cuMemGetInfo"));
   GPUROTA_TRY(check(driver_.cuDeviceTotalMem(&total, gpu_.device), "cuDeviceTotalMem"));
-  plan_.emplace(options_.memory.of(Bytes(total)), Bytes(total));
+  const Bytes target = options_.of_free ? SizeSpec{Bytes(), *options_.of_free}.of(Bytes(free))
+                                        : options_.memory.of(Bytes(total));
+  plan_.emplace(target, Bytes(total));
   if (plan_->target() < plan_->chunk()) {
-    return fail(Code::kInvalid, fmt::format("--memory: {} is too little: at least {}",
+    return fail(Code::kInvalid, fmt::format("{}: {} is too little: at least {}",
+                                            options_.of_free ? "--of-free" : "--memory",
                                             to_string(plan_->target()), to_string(plan_->chunk())));
   }
   const std::lock_guard lock(mutex_);

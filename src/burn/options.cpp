@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kHelp =
     R"(gpurota burn: keep GPUs busy and check their results, or only hold their memory
 
-usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE] [--for TIME] [--hold] [--json]
+usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE | --of-free PERCENT] [--for TIME] [--hold] [--json]
        gpurota burn --self-test
 
   gpurota burn --for 10m              all GPUs, 88 % of their memory, ten minutes
@@ -24,6 +24,7 @@ usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE] [--for TIME] [--hold] [--
 
   -i, --gpu-ids ID,…   which GPUs: index (PCI order, of those visible) or UUID (default: all)
   -m, --memory SIZE    of each GPU: 8G, 512M, 88% (default: 88%)
+      --of-free 80%    instead: this share of the memory that is free when it starts
   -d, --for TIME       90s, 10m, 1h (default: until interrupted)
       --hold           hold the memory, compute nothing
       --self-test      make one bit and one result wrong, and check that both are found
@@ -70,13 +71,21 @@ bool* flag_of(Options& options, std::string_view name) {
 
 bool takes_value(std::string_view name) {
   return name == "--gpu-ids" || name == "-i" || name == "--memory" || name == "-m" ||
-         name == "--for" || name == "-d";
+         name == "--of-free" || name == "--for" || name == "-d";
 }
 
 Result<void> set_value(Options& options, std::string_view name, const std::string& value) {
   if (name == "--gpu-ids" || name == "-i") return add_ids(value, options.gpu_ids);
   if (name == "--for" || name == "-d") {
     GPUROTA_ASSIGN_OR_RETURN(options.duration, parse_duration(value));
+    return {};
+  }
+  if (name == "--of-free") {
+    const auto share = parse_size_spec(value);
+    if (!share || share->percent == 0) {
+      return fail(Code::kInvalid, "--of-free: write a share from 1% to 100%");
+    }
+    options.of_free = share->percent;
     return {};
   }
   auto size = parse_size_spec(value);

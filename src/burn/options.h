@@ -15,6 +15,7 @@ namespace gpurota::burn {
 struct Options {
   std::vector<std::string> gpu_ids;  // empty: all that are visible
   SizeSpec memory{Bytes(), 88};
+  std::optional<int> of_free;  // per cent of what is free at the beginning, instead
   std::optional<std::chrono::milliseconds> duration;  // else until told to end
   bool hold = false;                                  // hold the memory, compute nothing
   bool self_test = false;

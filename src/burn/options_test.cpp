@@ -12,6 +12,8 @@ TEST(BurnOptions, AreAllGpusAndMostOfTheirMemoryIfNoneIsGiven) {
   ASSERT_TRUE(options);
   EXPECT_TRUE(options->gpu_ids.empty());
   EXPECT_EQ(options->memory.percent, 88);
+  EXPECT_EQ(options->of_free, std::nullopt);
+  EXPECT_EQ(parse_options({"--of-free", "80%"})->of_free, 80);
   EXPECT_FALSE(options->duration);
   EXPECT_FALSE(options->hold);
 }
@@ -35,6 +37,8 @@ TEST(BurnOptions, ThatMakeNoSenseAreRefused) {
                                                 {"word"},
                                                 {"--memory"},
                                                 {"--memory", "0"},
+                                                {"--of-free", "8G"},
+                                                {"--of-free", "0%"},
                                                 {"--for", "x"},
                                                 {"--gpu-ids", "0,,1"},
                                                 {"--gpu-ids", ""},

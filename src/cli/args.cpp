@@ -304,6 +304,21 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
   return events;
 }
 
+Result<Command> setup_command(const Raw& raw) {
+  SetupOptions setup;
+  const auto add = [&](const char* option, const std::optional<std::string>& text) {
+    if (text) setup.answers[option] = *text;
+  };
+  add("--group", raw.group);
+  add("--admin-group", raw.admin_group);
+  add("--user-gpus", raw.user_gpus);
+  add("--longest", raw.longest);
+  add("--automatic", raw.automatic);
+  setup.yes = raw.yes;
+  setup.no_start = raw.no_start;
+  return setup;
+}
+
 // What the words that were parsed into `raw` say.
 Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (is_queue_command(name)) return queue_command(name, raw);
@@ -314,6 +329,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (name == "events" || name == "report") return history_command(raw, name);
   if (name == "reload") return ReloadOptions{raw.json};
   if (name == "notify") return notify_command(raw);
+  if (name == "setup") return setup_command(raw);
   if (name == "release") return release_command(raw);
   if (name == "update") return update_command(raw);
   PsOptions ps{raw.json, std::nullopt};

@@ -12,6 +12,8 @@
 #include <tl/expected.hpp>
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -143,6 +145,11 @@ struct ReportOptions {
 struct NotifyOptions {
   std::optional<std::string> user;  // whom to send a test; empty: the caller
 };
+struct SetupOptions {
+  std::map<std::string, std::string, std::less<>> answers;  // by option, as written
+  bool yes = false;                                         // asks nothing
+  bool no_start = false;
+};
 struct ReloadOptions {
   bool json = false;
 };
@@ -156,12 +163,12 @@ struct HelpOptions {
   std::string topic;  // a command, or empty
 };
 
-using Command =
-    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
-                 VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
-                 BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
-                 QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
-                 DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions>;
+using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
+                             UpdateOptions, VersionOptions, DoctorOptions, EventsOptions,
+                             ReportOptions, ReloadOptions, BurnOptions, JobOptions, FillerOptions,
+                             CompleteOptions, ReserveOptions, QueueOptions, CalendarOptions,
+                             CancelOptions, ExplainOptions, LimitsOptions, DrainOptions,
+                             TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, SetupOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -1,9 +1,8 @@
 #include "cli/commands.h"
 
 #include "base/text.h"
-#include "cli/done_text.h"
+#include "cli/command_parts.h"
 #include "cli/exit_codes.h"
-#include "cli/output.h"
 #include "cli/status_view.h"
 #include "cli/status_watch.h"
 #include "cli/views.h"
@@ -14,20 +13,7 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 namespace gpurota::cli {
-namespace {
-
-// Connects, calls, and hands the answer on.
-template <class Method>
-Result<typename Method::Reply> ask(const Context& context, const Method& params) {
-  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
-  return connection.call(params);
-}
-
-}  // namespace
-
 int failed(const Error& error) {
   complain(display_lines(error.message));
   return error.code == Code::kNoGpu ? kExitNoGpu : kExitFailed;
@@ -51,7 +37,7 @@ int done(const Context& context, std::string_view what) {
 
 int status(const Context& context, const StatusOptions& options) {
   if (options.watch) return watch_status(context, options);
-  auto reply = ask(context, proto::Status{});
+  auto reply = ask_daemon(context, proto::Status{});
   if (!reply) return failed(reply.error());
   if (options.memory_threshold) apply_threshold(*reply, *options.memory_threshold);
   if (options.json) return shown(proto::document_json<proto::Status>(*reply));
@@ -60,7 +46,7 @@ int status(const Context& context, const StatusOptions& options) {
 }
 
 int ps(const Context& context, const PsOptions& options) {
-  const auto reply = ask(context, proto::ListProcesses{options.lease});
+  const auto reply = ask_daemon(context, proto::ListProcesses{options.lease});
   if (!reply) return failed(reply.error());
   if (options.json) return shown(proto::document_json<proto::ListProcesses>(*reply));
   return shown(ps_text(*reply, terminal_look()));
@@ -76,7 +62,7 @@ int update(const Context& context, const UpdateOptions& options) {
   call.priority = options.priority;
   call.quantum = options.quantum;
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
-  const auto reply = ask(context, call);
+  const auto reply = ask_daemon(context, call);
   if (!reply) return failed(reply.error());
   return done(context, updated_text(reply->lease, now()));
 }
@@ -84,7 +70,7 @@ int update(const Context& context, const UpdateOptions& options) {
 int version(const Context& context, const VersionOptions& options) {
   std::string text = fmt::format("gpurota {}\n", proto::version());
   if (options.client_only) return shown(text);
-  const auto info = ask(context, proto::GetInfo{});
+  const auto info = ask_daemon(context, proto::GetInfo{});
   if (options.json) {
     return shown(proto::joined_json(
         {{"version", fmt::format("\"{}\"", proto::version())},
@@ -99,60 +85,6 @@ int version(const Context& context, const VersionOptions& options) {
                         info->driver_version ? display_text(*info->driver_version, 40) : "none");
   }
   return shown(text);
-}
-
-int complete(const Context& context, const CompleteOptions& options) {
-  std::string lines;
-  if (options.what == "requests") {
-    const auto requests = ask(context, proto::ListRequests{});
-    if (!requests) return kExitOk;
-    for (const proto::Request& request : requests->requests) {
-      const bool mine = request.uid == ::geteuid() || ::geteuid() == 0;
-      if (mine) lines += fmt::format("{}\n", to_string(request.request_id));
-      if (mine && request.name) lines += *request.name + "\n";
-    }
-    const auto booked = ask(context, proto::ListBookings{});
-    if (!booked) return shown(lines);
-    for (const proto::Booking& booking : booked->bookings) {
-      const bool mine = booking.uid == ::geteuid() || ::geteuid() == 0;
-      if (mine) lines += fmt::format("{}\n", to_string(booking.request_id));
-    }
-    return shown(lines);
-  }
-  if (options.what == "jobs") {
-    const auto jobs = ask(context, proto::ListJobs{std::nullopt, std::to_string(::geteuid())});
-    if (!jobs) return kExitOk;
-    for (const proto::Job& job : jobs->jobs) lines += job.name + "\n";
-    return shown(lines);
-  }
-  if (options.what == "fillers") {
-    const auto own = std::to_string(::geteuid());
-    const auto fillers = ask(context, proto::ListFillers{std::nullopt, own});
-    if (!fillers) return kExitOk;
-    for (const proto::Filler& filler : fillers->fillers) lines += filler.name + "\n";
-    return shown(lines);
-  }
-  const auto reply = ask(context, proto::Status{});
-  if (!reply) return kExitOk;
-  if (options.what == "leases") {
-    for (const proto::Lease& lease : reply->leases) {
-      const bool mine = lease.uid == ::geteuid() || ::geteuid() == 0;
-      if (mine) lines += fmt::format("{}\n", to_string(lease.lease_id));
-      if (mine && lease.name) lines += *lease.name + "\n";
-    }
-  } else if (options.what == "gpus") {
-    // Only what can be typed as it is: a driver's strings are foreign too.
-    const auto plain = [](const std::string& text) {
-      return !text.empty() && text.find_first_not_of(
-                                  "0123456789abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_./") == std::string::npos;
-    };
-    for (const proto::Gpu& gpu : reply->gpus) {
-      if (!gpu.parent) lines += fmt::format("{}\n", gpu.index);
-      if (plain(gpu.uuid.value)) lines += gpu.uuid.value + "\n";
-    }
-  }
-  return shown(lines);
 }
 
 }  // namespace gpurota::cli

@@ -40,6 +40,7 @@ int events(const Context& context, const EventsOptions& options);
 int report(const Context& context, const ReportOptions& options);
 int reload(const Context& context, const ReloadOptions& options);
 int config(const Context& context, const ConfigOptions& options);
+int setup(const Context& context, const SetupOptions& options);
 int notify(const Context& context, const NotifyOptions& options);
 int job(const Context& context, const JobOptions& options);
 int job_logs(const Context& context, const JobOptions& options);

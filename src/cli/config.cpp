@@ -1,10 +1,9 @@
 // reload and config: what becomes of the files.
-#include "base/account_names.h"
 #include "base/text.h"
 #include "cli/command_parts.h"
 #include "cli/config_text.h"
 #include "cli/exit_codes.h"
-#include "config/names.h"
+#include "cli/main_file.h"
 #include "proto/documents.h"
 
 #include <fmt/format.h>
@@ -15,31 +14,6 @@
 
 namespace gpurota::cli {
 namespace {
-
-struct MainFile {
-  std::string path;
-  bool required = false;
-};
-
-// The one that is named; else the daemon's, which is asked if it is there. Only the usual one need not exist.
-MainFile file_of(const Context& context, const ConfigOptions& options) {
-  if (options.file) return {*options.file, true};
-  const auto info = ask_daemon(context, proto::GetInfo{});
-  std::string usual = client::default_config_file(context.location());
-  if (!info || !info->config_file) return {std::move(usual), false};
-  return {*info->config_file, *info->config_file != usual};
-}
-
-std::vector<config::Problem> read_unknown(const config::Loaded& loaded) {
-  return config::unknown_accounts(
-      config::named_accounts(loaded),
-      {[](const config::NamedAccount& account) -> Result<void> {
-         if (account.is_group) GPUROTA_TRY(read_gid(account.name));
-         if (!account.is_group) GPUROTA_TRY(read_uid(account.name));
-         return {};
-       },
-       [](bool groups) { return groups ? read_local_groups() : read_local_users(); }});
-}
 
 // Without the name of this program: editors and scripts take FILE:LINE from the beginning of a line.
 void tell(std::string_view lines) {
@@ -61,13 +35,13 @@ std::string counted(std::size_t count, std::string_view what) {
 }
 
 int check(const Context& context, const ConfigOptions& options) {
-  const MainFile file = file_of(context, options);
+  const MainFile file = find_main_file(context, options.file);
   const config::Loaded loaded = config::load(file.path, file.required);
   if (loaded.mistake_count() > 0) {
     tell(config::mistakes_text(loaded));
     return kExitFailed;
   }
-  const auto unknown = read_unknown(loaded);
+  const auto unknown = read_unknown_accounts(loaded);
   warn(unknown);
   const bool has_main =
       std::find(loaded.files.begin(), loaded.files.end(), file.path) != loaded.files.end();
@@ -96,14 +70,14 @@ int show(const Context& context, const ConfigOptions& options) {
 int diff(const Context& context, const ConfigOptions& options) {
   const auto reply = ask_daemon(context, proto::ShowConfig{});
   if (!reply) return failed(reply.error());
-  const MainFile file = file_of(context, options);
+  const MainFile file = find_main_file(context, options.file);
   const config::Loaded loaded = config::load(file.path, file.required);
   if (loaded.mistake_count() > 0) {
     tell(config::mistakes_text(loaded));
     complain("a reload would be refused, and the old settings stay in effect");
     return kExitFailed;
   }
-  const auto unknown = read_unknown(loaded);
+  const auto unknown = read_unknown_accounts(loaded);
   const auto changes = changes_of(*reply, loaded.config);
   if (options.json) {
     proto::Reload::Reply document;

@@ -13,6 +13,7 @@ Result<proto::AddFiller> add_call(const FillerOptions& options) {
   if (!options.gpu_ids.empty()) call.gpu_ids = options.gpu_ids;
   call.instances = options.instances;
   call.memory = options.memory;
+  call.of_free_percent = options.of_free;
   if (options.idle_after) call.idle_seconds = options.idle_after->count();
   if (options.grace) call.grace_seconds = options.grace->count();
   call.on_yield = options.on_yield;

@@ -27,6 +27,7 @@ Result<std::optional<FillerOptions>> parse_filler(const Words& words) {
   filler.on_yield = typed.on_yield;
   GPUROTA_ASSIGN_OR_RETURN(filler.gpu_ids, split_ids(typed.gpu_ids));
   GPUROTA_ASSIGN_OR_RETURN(filler.memory, size_of("--memory", typed.memory));
+  GPUROTA_ASSIGN_OR_RETURN(filler.of_free, percent_of("--of-free", typed.of_free));
   GPUROTA_ASSIGN_OR_RETURN(filler.instances, number_of("--instances", typed.instances, 1024));
   GPUROTA_ASSIGN_OR_RETURN(filler.idle_after, time_of("--idle-after", typed.idle_after));
   GPUROTA_ASSIGN_OR_RETURN(filler.grace, time_of("--grace", typed.grace));

@@ -18,6 +18,7 @@ struct FillerOptions : ProgramOptions {
   std::vector<std::string> gpu_ids;
   std::optional<int> instances;
   std::optional<SizeSpec> memory;
+  std::optional<int> of_free;  // per cent
   std::optional<std::chrono::seconds> idle_after, grace;
   std::optional<std::string> on_yield;
 };

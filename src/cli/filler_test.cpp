@@ -54,6 +54,7 @@ TEST(FillerArgs, SaysWhatToWriteInstead) {
               HasSubstr("--idle-after"));
   EXPECT_THAT(refusal({"filler", "add", "f", "--env", "A=b", "--", "x"}), HasSubstr("--env-file"));
   EXPECT_THAT(refusal({"filler", "pause", "f", "--memory", "1G"}), HasSubstr("--memory"));
+  EXPECT_THAT(refusal({"filler", "add", "f", "--of-free", "8G", "--", "x"}), HasSubstr("80%"));
 }
 
 TEST(FillerArgs, HelpIsHelp) {

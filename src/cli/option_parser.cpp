@@ -159,6 +159,14 @@ Result<void> check_amount(const char* option, const std::string& text, Bytes amo
                                           display_text(text, 40), number, unit));
 }
 
+Result<std::optional<int>> percent_of(const char* option, const std::optional<std::string>& text) {
+  if (!text) return std::optional<int>();
+  const auto share = parse_size_spec(*text);
+  if (share && share->percent > 0) return std::optional(share->percent);
+  return fail(Code::kInvalid, fmt::format("{}: '{}' is not a share: write 80%, from 1% to 100%",
+                                          option, display_text(*text, 40)));
+}
+
 Result<std::optional<SizeSpec>> size_of(const char* option,
                                         const std::optional<std::string>& text) {
   if (!text) return std::optional<SizeSpec>();

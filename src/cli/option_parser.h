@@ -69,6 +69,8 @@ Result<void> check_word(const Option& option, const std::string& value);
 // Nobody means less than 1 MiB: a unit was forgotten.
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount);
 Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text);
+// "80%": 1 to 100.
+Result<std::optional<int>> percent_of(const char* option, const std::optional<std::string>& text);
 Result<std::optional<int>> number_of(const char* option, const std::optional<std::string>& text,
                                      int most);
 Result<std::optional<std::chrono::seconds>> time_of(const char* option,

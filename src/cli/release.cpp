@@ -1,6 +1,7 @@
 // gpurota release: which leases, and what became of them.
 #include "abi/env.h"
 #include "base/text.h"
+#include "cli/ask_person.h"
 #include "cli/commands.h"
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
@@ -11,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include <unistd.h>
@@ -21,20 +21,6 @@ namespace {
 
 using Leases = std::vector<proto::Lease>;
 using Chosen = tl::expected<std::vector<LeaseId>, UsageError>;
-
-constexpr int kLongestAnswer = 64;
-
-bool can_ask() { return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0; }
-
-// What was typed in answer to a question.
-std::string answer_to(const std::string& question) {
-  complain(question);
-  char line[kLongestAnswer] = {};
-  if (std::fgets(line, sizeof line, stdin) == nullptr) return {};
-  std::string answer = line;
-  while (!answer.empty() && (answer.back() == '\n' || answer.back() == ' ')) answer.pop_back();
-  return answer;
-}
 
 Leases own_of(const Leases& leases, bool reservations) {
   Leases own;
@@ -75,7 +61,7 @@ Chosen ask_which(const Leases& reservations) {
   for (const proto::Lease& lease : reservations) {
     question += "\n  " + recognizable(lease, ::geteuid());
   }
-  const std::string answer = answer_to(question + "\nend which one? Its id, or 'all' of these:");
+  const std::string answer = ask_person(question + "\nend which one? Its id, or 'all' of these:");
   std::vector<LeaseId> ids;
   if (answer == "all") {
     for (const proto::Lease& lease : reservations) ids.push_back(lease.lease_id);
@@ -122,8 +108,8 @@ bool confirm_all(std::size_t leases) {
         fmt::format("--all-users would end {} leases and their programs: give --yes too", leases));
     return false;
   }
-  const std::string answer =
-      answer_to(fmt::format("end all {} leases, of every user, and their programs? [y/N]", leases));
+  const std::string answer = ask_person(
+      fmt::format("end all {} leases, of every user, and their programs? [y/N]", leases));
   return answer == "y" || answer == "Y";
 }
 

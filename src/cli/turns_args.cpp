@@ -24,7 +24,9 @@ Result<Command> turns_command(const std::string& name, const Raw& raw) {
   set.turns = raw.turns;
   set.reset = raw.reset;
   if (set.gpu_ids.empty()) {
-    return fail(Code::kInvalid, "which GPU? For instance: gpurota set --gpu-ids 0 --capacity 24G");
+    return fail(Code::kInvalid,
+                "which GPU? For instance: gpurota set --gpu-ids 0 --capacity 24G (--gpu-ids all: "
+                "each GPU)");
   }
   if (!set.capacity && !set.quantum && !set.turns && !set.reset) {
     return fail(Code::kInvalid,

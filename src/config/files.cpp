@@ -86,10 +86,19 @@ class FileReader {
 
 }  // namespace
 
-Loaded load(const std::string& path, bool required) {
+Loaded load(const std::string& path, bool required) { return load_with(path, required, {}); }
+
+Loaded load_with(const std::string& path, bool required, const Text& drop_in) {
   FileReader reader;
   reader.read(path, required);
   reader.read_folder(drop_in_folder(path));
+  if (!drop_in.file.empty()) {
+    std::erase_if(reader.texts, [&](const Text& text) { return text.file == drop_in.file; });
+    const auto after = std::find_if(
+        reader.texts.begin(), reader.texts.end(),
+        [&](const Text& text) { return text.file != path && text.file > drop_in.file; });
+    reader.texts.insert(after, drop_in);
+  }
   Loaded loaded = parse(reader.texts);
   loaded.mistakes.insert(loaded.mistakes.begin(), reader.mistakes.begin(), reader.mistakes.end());
   return loaded;

@@ -68,6 +68,9 @@ Loaded parse(const std::vector<Text>& texts);
 // Reads and parses. What cannot be read is a mistake, too; a main file that does not exist is one only if it is `required`.
 Loaded load(const std::string& path, bool required);
 
+// The same, as if the drop-in of this name were there with this text.
+Loaded load_with(const std::string& path, bool required, const Text& drop_in);
+
 // The folder of the drop-ins of a main file: "/etc/gpurota/gpurota.toml.d".
 std::string drop_in_folder(const std::string& path);
 

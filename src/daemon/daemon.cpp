@@ -158,6 +158,7 @@ Fillers::Parts Daemon::fillers_parts() {
           .recorder = recorder_,
           .queue = queue_,
           .states = states_,
+          .availability = availability_,
           .samples = sampler_,
           .wall_clock = world_.wall_clock,
           .directory = places_.fillers};
@@ -234,6 +235,7 @@ Health::Parts Daemon::health_parts() {
           .budgets = budgets_,
           .automatic = automatic_,
           .tenants = tenants_,
+          .records = records_,
           .watch = watch_,
           .views = views_,
           .looks = looks_,

@@ -24,6 +24,7 @@ proto::Health::Reply Health::health() const {
   for (const auto& [type, count] : parts_.recorder.counts()) reply.events.push_back({type, count});
   reply.waits = parts_.recorder.waits();
   reply.recovered_bytes = parts_.looks.recovered();
+  reply.refusals = parts_.records.refused_allocations();
   if (parts_.longest_rounds) {
     using std::chrono::microseconds;
     const sys::LongestRounds longest = parts_.longest_rounds();

@@ -39,6 +39,7 @@ class Health final : public DaemonSelf {
     const UserBudgets& budgets;
     const AutomaticLeases& automatic;
     const TenantServer& tenants;
+    const TenantRecords& records;
     const WatchKeeper& watch;
     const Views& views;
     const Looks& looks;

@@ -84,4 +84,25 @@ Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gp
                                           shown, found.size(), list_of(gpus)));
 }
 
+Result<std::vector<GpuUuid>> select_gpus(const std::vector<std::string>& names,
+                                         const std::vector<GpuInfo>& gpus) {
+  if (names.empty()) return fail(Code::kInvalid, "no GPU is named");
+  std::vector<GpuUuid> chosen;
+  const auto add = [&](const GpuUuid& uuid) {
+    if (std::find(chosen.begin(), chosen.end(), uuid) == chosen.end()) chosen.push_back(uuid);
+  };
+  for (const std::string& name : names) {
+    if (name != "all") {
+      GPUROTA_ASSIGN_OR_RETURN(const GpuUuid uuid, select_gpu(name, gpus));
+      add(uuid);
+      continue;
+    }
+    for (const GpuInfo& gpu : gpus) {
+      if (!gpu.mig_enabled) add(gpu.uuid);
+    }
+  }
+  if (chosen.empty()) return fail(Code::kInvalid, list_of(gpus));
+  return chosen;
+}
+
 }  // namespace gpurota::lease

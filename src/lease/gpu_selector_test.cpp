@@ -37,6 +37,18 @@ TEST(GpuSelector, APciAddressNamesTheCardNotItsInstances) {
   EXPECT_EQ(select_gpu("0000:81:00.0", kGpus)->value, kGpus[1].uuid.value);
 }
 
+TEST(GpuSelector, AllNamesWhatCanBeLeased) {
+  std::vector<GpuInfo> gpus = kGpus;
+  gpus[1].mig_enabled = true;
+  const std::vector<GpuUuid> both = {gpus[0].uuid, gpus[2].uuid};
+  EXPECT_EQ(select_gpus({"all"}, gpus), both);
+  EXPECT_EQ(select_gpus({"0", "all", "MIG-bb"}, gpus), both) << "each once";
+  EXPECT_EQ(select_gpus({"MIG-bb", "0"}, gpus), (std::vector<GpuUuid>{both[1], both[0]}));
+  EXPECT_EQ(select_gpus({}, gpus).error().code, Code::kInvalid);
+  EXPECT_EQ(select_gpus({"all", "7"}, gpus).error().code, Code::kInvalid);
+  EXPECT_EQ(select_gpus({"all"}, {}).error().code, Code::kInvalid);
+}
+
 TEST(GpuSelector, AnIndexIsNeverThatOfAMigInstance) {
   // gpu(2, "MIG-…") has number 2 within its parent.
   EXPECT_FALSE(select_gpu("2", kGpus));

@@ -41,6 +41,7 @@ struct StoredFiller : StoredProgram {
   std::vector<GpuUuid> gpus;  // that it may use; empty: all
   std::optional<int> instances;
   std::optional<SizeSpec> memory;
+  std::optional<int> of_free{};  // per cent of what is free when it starts
   std::chrono::milliseconds idle_after{0};
   std::chrono::milliseconds grace{0};
   std::string state;            // active, paused, removed

@@ -44,7 +44,7 @@ Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows, database_.prepare("SELECT id, uid, user, spec, gpus, instances, memory_bytes,"
                                    " memory_percent, idle_ms, grace_ms, state, places, evicts,"
-                                   " moved_out FROM filler ORDER BY id"));
+                                   " moved_out, of_free FROM filler ORDER BY id"));
   std::vector<ports::StoredFiller> fillers;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
@@ -66,6 +66,7 @@ Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
     filler.places = split_gpus(rows.bytes(11));
     filler.evicts = rows.integer(12) != 0;
     filler.out = split_gpus(rows.bytes(13));
+    if (!rows.is_null(14)) filler.of_free = static_cast<int>(rows.integer(14));
     fillers.push_back(std::move(filler));
   }
 }
@@ -75,8 +76,8 @@ Result<void> SqliteStore::save_filler(const ports::StoredFiller& filler) {
       auto statement,
       database_.prepare("INSERT OR REPLACE INTO filler (id, uid, user, spec, gpus, instances,"
                         " memory_bytes, memory_percent, idle_ms, grace_ms, state, places,"
-                        " evicts, moved_out)"
-                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                        " evicts, moved_out, of_free)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   statement.bind(to_integer(filler.id)).bind(filler.uid).bind_blob(filler.user);
   statement.bind_blob(filler.spec).bind_text(join_gpus(filler.gpus));
   statement.bind(filler.instances ? Integer(*filler.instances) : Integer());
@@ -84,7 +85,8 @@ Result<void> SqliteStore::save_filler(const ports::StoredFiller& filler) {
   statement.bind(filler.memory ? Integer(filler.memory->percent) : Integer());
   statement.bind(filler.idle_after.count()).bind(filler.grace.count());
   statement.bind_text(filler.state).bind_text(join_gpus(filler.places));
-  return statement.bind(filler.evicts ? 1 : 0).bind_text(join_gpus(filler.out)).run();
+  statement.bind(filler.evicts ? 1 : 0).bind_text(join_gpus(filler.out));
+  return statement.bind(filler.of_free ? Integer(*filler.of_free) : Integer()).run();
 }
 
 Result<void> SqliteStore::remove_program(ports::ProgramKind kind, std::uint64_t id) {

@@ -87,7 +87,8 @@ TEST(FillerStore, ReplacesAndRemovesAndNeverGivesANumberTwice) {
   ASSERT_TRUE((*store)->save_filler(filler(1)));
   ports::StoredFiller changed = filler(1);
   changed.state = "active";
-  changed.memory = SizeSpec{gib(8), 0};
+  changed.memory = std::nullopt;
+  changed.of_free = 80;
   ASSERT_TRUE((*store)->save_filler(changed));
   EXPECT_EQ(*(*store)->load_fillers(), std::vector{changed});
   ASSERT_TRUE((*store)->remove_program(ports::ProgramKind::kFiller, 1));

@@ -228,6 +228,9 @@ ALTER TABLE request ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE request ADD COLUMN begins_ms INTEGER;               -- of a booking; null: it waits now
 ALTER TABLE request ADD COLUMN kept TEXT NOT NULL DEFAULT '';   -- for it: UUIDs, a space between
 )sql",
+    R"sql(
+ALTER TABLE filler ADD COLUMN of_free INTEGER;   -- per cent of what is free then; null: see the memory
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -24,6 +24,8 @@ lives), /readyz (GPUs can be had: daemon, driver and store are well).
   --listen ADDRESS:PORT  where, by default 127.0.0.1:9836. Port 0: any that is free
   --allow-host NAME      answer to this name in the Host header too; may be repeated. IP addresses and
                          localhost always are answered
+  --per-user             also tell the leases and the memory in use of each user
+  --per-lease            also tell the memory in use and the limit of each lease, with its user
   --runtime-dir DIR      the daemon whose sockets are there
   --help, --version
 )";
@@ -32,12 +34,15 @@ struct Options {
   ListenAddress listen{"127.0.0.1", 9836};
   std::vector<std::string> hosts;
   std::optional<std::string> runtime_dir;
+  Extra extra;
   const char* print = nullptr;  // and be done
 };
 
 Result<Options> parse_options(int argc, char** argv) {
   const option known[] = {{"listen", required_argument, nullptr, 'l'},
                           {"allow-host", required_argument, nullptr, 'a'},
+                          {"per-user", no_argument, nullptr, 'u'},
+                          {"per-lease", no_argument, nullptr, 'p'},
                           {"runtime-dir", required_argument, nullptr, 'r'},
                           {"help", no_argument, nullptr, 'h'},
                           {"version", no_argument, nullptr, 'V'},
@@ -53,6 +58,12 @@ Result<Options> parse_options(int argc, char** argv) {
       }
       case 'a':
         options.hosts.emplace_back(optarg);
+        break;
+      case 'u':
+        options.extra.per_user = true;
+        break;
+      case 'p':
+        options.extra.per_lease = true;
         break;
       case 'r':
         options.runtime_dir = optarg;
@@ -86,9 +97,9 @@ std::optional<HttpResponse> answer_at_once(const HttpRequest& request,
   return HttpResponse{404, "not found: try /metrics, /healthz or /readyz\n"};
 }
 
-HttpResponse answer_from(Source& source, const HttpRequest& request) {
+HttpResponse answer_from(Source& source, const HttpRequest& request, Extra extra) {
   if (request.path == "/metrics") {
-    return {200, metrics_text(source.get(), wall_now()),
+    return {200, metrics_text(source.get(), wall_now(), extra),
             "text/plain; version=0.0.4; charset=utf-8"};
   }
   const std::string why = not_ready_because(source.get());
@@ -100,7 +111,7 @@ int serve(const Options& options) {
   const auto server = HttpServer::listen(
       options.listen,
       {[&](const HttpRequest& asked) { return answer_at_once(asked, options.hosts); },
-       [&](const HttpRequest& asked) { return answer_from(source, asked); }});
+       [&](const HttpRequest& asked) { return answer_from(source, asked, options.extra); }});
   if (!server) {
     std::fprintf(stderr, "gpurota-web: %s\n", server.error().message.c_str());
     return 1;

@@ -168,6 +168,51 @@ void add_leases(Text& text, const proto::Status::Reply& status) {
                                   [](const proto::Finding& finding) { return finding.kind; });
 }
 
+// "user=\"alice\"".
+std::string user_label(const proto::Lease& lease) {
+  return fmt::format("user=\"{}\"", label(lease.user));
+}
+
+void add_per_lease(Text& text, const std::vector<proto::Lease>& leases) {
+  const auto labels = [](const proto::Lease& lease, const proto::LeaseGpu& share) {
+    return fmt::format("lease=\"{}\",{},kind=\"{}\",gpu=\"{}\"", to_string(lease.lease_id),
+                       user_label(lease), to_string(lease.kind),
+                       label(share.label.value_or(std::to_string(share.index))));
+  };
+  const auto series = [&](const char* name, const char* help, auto bytes_of) {
+    text.begin(name, "gauge", help);
+    for (const proto::Lease& lease : leases) {
+      for (const proto::LeaseGpu& share : lease.gpus) {
+        if (const std::optional<Bytes> bytes = bytes_of(share)) {
+          text.add(labels(lease, share), bytes->count());
+        }
+      }
+    }
+  };
+  series("gpurota_lease_memory_used_bytes",
+         "GPU memory that processes of the lease hold, as the driver reports it.",
+         [](const proto::LeaseGpu& share) { return std::optional(share.used_bytes); });
+  series("gpurota_lease_memory_limit_bytes", "The lease's limit; missing of a whole GPU.",
+         [](const proto::LeaseGpu& share) { return share.limit_bytes; });
+}
+
+void add_per_user(Text& text, const std::vector<proto::Lease>& leases) {
+  struct Sum {
+    std::uint64_t leases = 0, used = 0;
+  };
+  std::map<std::string, Sum> users;
+  for (const proto::Lease& lease : leases) {
+    Sum& sum = users[user_label(lease)];
+    ++sum.leases;
+    for (const proto::LeaseGpu& share : lease.gpus) sum.used += share.used_bytes.count();
+  }
+  text.begin("gpurota_user_leases", "gauge", "Current leases of the user.");
+  for (const auto& [user, sum] : users) text.add(user, sum.leases);
+  text.begin("gpurota_user_memory_used_bytes", "gauge",
+             "GPU memory that processes of the user's leases hold.");
+  for (const auto& [user, sum] : users) text.add(user, sum.used);
+}
+
 void add_queue(Text& text, const std::vector<proto::Request>& requests, WallTime now) {
   double oldest = 0, sum = 0;
   int gpus = 0;
@@ -223,6 +268,11 @@ void add_daemon(Text& text, const Snapshot& snapshot) {
   text.one("gpurota_recovered_bytes_total", "counter",
            "GPU memory that was freed because processes of leases died or were stopped.",
            snapshot.health.recovered_bytes.count());
+  if (snapshot.health.refusals) {
+    text.one("gpurota_allocations_refused_total", "counter",
+             "Allocations that programs were refused because of their limits.",
+             *snapshot.health.refusals);
+  }
   text.one("gpurota_store_ok", "gauge", "Whether leases can be stored.",
            snapshot.health.store_error ? 0 : 1);
   add_loop(text, snapshot.health);
@@ -240,7 +290,7 @@ void add_daemon(Text& text, const Snapshot& snapshot) {
 
 }  // namespace
 
-std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now) {
+std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now, Extra extra) {
   Text text;
   text.one("gpurota_up", "gauge", "Whether the daemon answers.", snapshot ? 1 : 0);
   if (!snapshot) return text.take();
@@ -249,6 +299,8 @@ std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now) 
   add_gpus(text, snapshot->status.gpus);
   if (snapshot->turns) add_turns(text, snapshot->status, *snapshot->turns);
   add_leases(text, snapshot->status);
+  if (extra.per_lease) add_per_lease(text, snapshot->status.leases);
+  if (extra.per_user) add_per_user(text, snapshot->status.leases);
   add_queue(text, snapshot->queue.requests, now);
   add_waits(text, snapshot->health.waits);
   return text.take();

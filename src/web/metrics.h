@@ -1,7 +1,7 @@
 // The state of the daemon in the text format of Prometheus. Pure.
 //
 // Labels are indices of GPUs and words of the interface, so their number is bounded by the machine; no
-// user, note, command or lease is one. What a driver calls a GPU is escaped.
+// user, note, command or lease is one, unless the site wants it. What a driver calls a GPU is escaped.
 #pragma once
 
 #include "core/time.h"
@@ -20,8 +20,14 @@ struct Snapshot {
   std::optional<proto::ListTurns::Reply> turns{};  // empty: the daemon tells nothing of them
 };
 
+// Series that the site may want: there are as many as users and leases, and everybody who may read them sees whose they are.
+struct Extra {
+  bool per_user = false;
+  bool per_lease = false;
+};
+
 // Without a snapshot, because the daemon does not answer, only that.
-std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now);
+std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now, Extra extra = {});
 
 // Why requests for GPUs cannot be served now: the daemon, the driver or the store. Empty: they can.
 std::string not_ready_because(const std::optional<Snapshot>& snapshot);

@@ -50,6 +50,27 @@ TEST(Metrics, HoldNothingPrivate) {
   EXPECT_THAT(text, Not(HasSubstr("secret")));
 }
 
+TEST(Metrics, NameUsersAndLeasesOnlyWhereTheSiteWantsIt) {
+  Snapshot snapshot = a_snapshot();
+  proto::LeaseGpu& share = snapshot.status.leases[0].gpus.emplace_back();
+  snapshot.status.leases[0].kind = proto::LeaseKind::kRun;
+  share.used_bytes = gib(2);
+  share.limit_bytes = gib(8);
+  snapshot.status.leases.push_back(snapshot.status.leases[0]);
+  snapshot.status.leases[1].lease_id = {2};
+  snapshot.status.leases[1].gpus[0].limit_bytes.reset();
+  const std::string users = metrics_text(snapshot, kNow, {.per_user = true});
+  EXPECT_THAT(users, HasSubstr("\ngpurota_user_leases{user=\"alice\"} 2\n"));
+  EXPECT_THAT(users, HasSubstr("\ngpurota_user_memory_used_bytes{user=\"alice\"} 4294967296\n"));
+  EXPECT_THAT(users, Not(HasSubstr("L1")));
+  const std::string leases = metrics_text(snapshot, kNow, {.per_lease = true});
+  const std::string first = "{lease=\"L1\",user=\"alice\",kind=\"run\",gpu=\"0\"} ";
+  EXPECT_THAT(leases, HasSubstr("\ngpurota_lease_memory_used_bytes" + first + "2147483648\n"));
+  EXPECT_THAT(leases, HasSubstr("\ngpurota_lease_memory_limit_bytes" + first + "8589934592\n"));
+  EXPECT_THAT(leases, Not(HasSubstr("limit_bytes{lease=\"L2\"")));
+  EXPECT_THAT(leases, Not(HasSubstr("secret")));
+}
+
 TEST(Metrics, AHostileNameStaysInItsLabel) {
   Snapshot snapshot = a_snapshot();
   snapshot.status.gpus[0].name = "a\"} 1\ngpurota_up 0\n\\\x1b[31m\xff";

@@ -235,6 +235,10 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
   completed gpurota explain '' | grep -q '^L1$'
   [ "$(completed gpurota run --gpu-ids 0,1)" = 0,1 ]
   completed gpurota run --gpu-ids GPU | grep -q '^GPU-'
+  [ "$(completed gpurota set -i al)" = all ]
+  [ "$(completed gpurota run --memory 5)" = 50% ]
+  completed gpurota run --gpu-type '' | grep -qxF "$(value 'gpus[0]["name"].split()[-1]')"
+  if [ "$UID" = 0 ]; then [ "$(as_nobody gpurota __complete leases)" = "" ]; fi
   completed gpurota run -- prin | grep -q '^printf$'
   completed gpurota job add web --memory 1G -- prin | grep -q '^printf$'
   completed gpurota filler add fold -- prin | grep -q '^printf$'
@@ -242,6 +246,25 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
   [ "$(completed gpurota filler pause fo)" = folding ]
   stop_daemon
   [ -z "$(completed gpurota release L 2>&1)" ]
+}
+
+@test "the installed documents cite nothing that is not installed" {
+  [ -e "$SHARE/doc/gpurota/src/proto/dev.gpurota.varlink" ]
+  [ -e "$SHARE/doc/gpurota/SECURITY.md" ]
+  python3 -B "$BATS_TEST_DIRNAME/../../tools/check_docs.py" --installed "$SHARE/doc/gpurota"
+}
+
+@test "bash completes machines and what can be changed of them" {
+  completed() {
+    # shellcheck disable=SC2016 # for the inner shell
+    bash --norc -c 'source "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _gpurota_sim && printf "%s\n" "${COMPREPLY[@]}"' \
+      "$SHARE/bash-completion/completions/gpurota-sim" "$@"
+  }
+  [ "$(completed gpurota-sim li)" = list ]
+  [ "$(completed gpurota-sim h100-)" = h100-mig ]
+  [ "$(completed gpurota-sim set gpu0.lo)" = gpu0.lost= ]
+  [ "$(completed gpurota-sim demo --sh)" = --shared ]
+  completed gpurota-sim demo -- prin | grep -q '^printf$'
 }
 
 @test "fish completes commands, leases and GPUs" {

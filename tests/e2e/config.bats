@@ -150,7 +150,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   gpurota config show | grep -E '^limits.gpus +unlimited +default$'
   gpurota config show --json | json 'd["file"].endswith("gpurota.toml") and any(s["key"] == "grace" and s["value"] == s["default_value"] == "5s" and s["source"] == "default" for s in d["settings"])'
   gpurota config show --changed --json | json '[s["key"] for s in d["settings"]] == ["turns.gpu.0.quantum"]'
-  gpurota set --gpu-ids 0 --reset
+  gpurota set --gpu-ids all --reset
   gpurota config show | grep -E "^turns.gpu.0.quantum +5s +$E2E_DIR/gpurota.toml:2$"
 }
 
@@ -192,4 +192,80 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   [[ $output == *"Permission denied"* ]]
   run -1 as 54001 gpurota reload
   [[ $output == *"only administrators"* ]]
+}
+
+@test "setup writes what it is told, keeps the rest, and the daemon takes it over" {
+  printf 'grace = "1s"\n' >gpurota.toml
+  start_daemon
+  local own=gpurota.toml.d/50-setup.toml
+  run -0 gpurota setup --yes --user-gpus 1 --automatic 2G
+  [[ $output == *"limits.gpus: unlimited → 1"* ]]
+  [ "$(gpurota config show --json | python3 -c 'import json, sys; print({s["key"]: s["value"] for s in json.load(sys.stdin)["settings"]}["automatic.memory"])')" = 2G ]
+  gpurota setup --yes --longest 3d
+  grep -q '^gpus = 1$' "$own"
+  grep -q '^duration = "3d"$' "$own"
+  grep -q '^grace = "1s"$' gpurota.toml
+  cp "$own" before
+  [ "$(gpurota setup --yes --user-gpus 1 | head -n 1)" = "the configuration stays as it is" ]
+  run -1 gpurota setup --yes --group no-such-group
+  [[ $output == *"nothing is written"*"no such group"* ]]
+  run -1 gpurota setup --yes --longest soon
+  [[ $output == *"limits.duration"* ]]
+  run -2 gpurota setup --user-gpus 2 </dev/null
+  [[ $output == *"--yes"* ]]
+  if [ "$UID" = 0 ]; then
+    chmod 755 . gpurota.toml.d
+    run -1 as 65534 env XDG_CONFIG_HOME="$E2E_DIR" gpurota setup --yes --user-gpus 2
+    [[ $output == *"cannot write"* ]]
+  fi
+  cmp before "$own"
+  sed -i '1i privacy = "open"' "$own"
+  run -1 gpurota setup --yes --user-gpus 2
+  [[ $output == *"50-setup.toml:"*"move it to another file"* ]]
+}
+
+@test "setup says so where another file has the last word, and writes nothing into a broken configuration" {
+  printf '[limits]\ngpus = 4\n' >gpurota.toml
+  start_daemon
+  printf '[limits]\ngpus = 8\n' | drop_in 60-site.toml
+  run -0 gpurota setup --yes --user-gpus 2 --no-start
+  [[ $output == *"60-site.toml:2"*"change it there"* ]]
+  rm gpurota.toml.d/50-setup.toml
+  echo 'gpus = ' | drop_in 60-site.toml
+  run -1 gpurota setup --yes --user-gpus 2
+  [[ $output == *"60-site.toml:1"* ]]
+  [ ! -e gpurota.toml.d/50-setup.toml ]
+}
+
+@test "setup asks at a terminal what no option answers, and an empty answer changes nothing" {
+  : >gpurota.toml
+  start_daemon
+  cat >ask.py <<'END'
+import os, pty, re, sys
+answers = sys.argv[1].split(",")
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp("gpurota", ["gpurota", "setup", "--group", "everybody"])
+seen, at = "", 0
+while True:
+    try:
+        chunk = os.read(terminal, 4096).decode()
+    except OSError:
+        break
+    if not chunk:
+        break
+    seen += chunk
+    while len(re.findall(r"gpurota: .*\]\r\n", seen)) > at:
+        at += 1
+        os.write(terminal, (answers.pop(0) + "\n").encode())
+print(seen)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+  run -1 python3 ask.py ",3,,,no"
+  [[ $output == *"nothing is written"* ]]
+  [ ! -e gpurota.toml.d ]
+  run -0 python3 ask.py ",3,,,yes"
+  [[ $output == *"Which group may look after gpurota, besides root? [none]"* ]]
+  grep -q '^gpus = 3$' gpurota.toml.d/50-setup.toml
+  [ "$(wc -l <gpurota.toml.d/50-setup.toml)" = 5 ]
 }

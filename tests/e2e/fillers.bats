@@ -196,6 +196,20 @@ deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
   filler_is much '"1 GiB is more than GPU 0 has" in f["detail"]'
 }
 
+@test "a share of what is free is taken of what is free when it starts" {
+  gpurota set --gpu-ids all --capacity 4G
+  run -1 gpurota filler add both --memory 1G --of-free 50% -- true
+  [[ $output == *"not both"* ]]
+  add half --of-free 50% -- sleep 600
+  wait_until has_half
+}
+has_half() {
+  gpurota status --json | python3 -c '
+import json, sys
+limits = [g["limit_bytes"] for l in json.load(sys.stdin)["leases"] if l["kind"] == "filler" for g in l["gpus"]]
+sys.exit(not limits or any(limit != 2 << 30 for limit in limits))'
+}
+
 @test "one that ends well at once is started again with longer and longer pauses" {
   add brief -- true
   wait_until started_four_times

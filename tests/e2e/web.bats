@@ -46,6 +46,26 @@ END
 }
 metrics_say() { get /metrics | grep -qF "$1"; }
 
+@test "each refused allocation is counted once, also of programs that are gone and through a kill -9" {
+  local i
+  for i in 1 2; do
+    in_background "greedy$i" gpurota run --memory 1G -- "$PROGRAM" greedy 32
+    wait_until says "greedy$i" 'goes on'
+  done
+  wait_until metrics_say 'gpurota_allocations_refused_total 2'
+  gpurota release --gpu-ids 0
+  wait_until gone "$BACKGROUND_PID"
+  in_background last gpurota run --memory 1G -- "$PROGRAM" greedy 32
+  wait_until says last 'goes on'
+  wait_until metrics_say 'gpurota_allocations_refused_total 3'
+  # It counts what it sees itself, as all of its counters do.
+  kill_daemon
+  start_daemon
+  wait_until tenant_is_back
+  wait_until metrics_say 'gpurota_allocations_refused_total 0'
+}
+tenant_is_back() { gpurota ps --json | grep -q '"tenant": *true'; }
+
 @test "a real Prometheus scrapes them" {
   command -v prometheus >/dev/null || skip "prometheus is not installed"
   printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpurota\n  static_configs: [{targets: ["%s"]}]\n' \

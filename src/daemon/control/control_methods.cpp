@@ -73,7 +73,7 @@ std::uint64_t ControlMethods::changes() const {
   return parts_.grants.changes() + parts_.turns->changes() + parts_.processes->changes();
 }
 
-Outcome ControlMethods::on(const Caller&, const proto::GetInfo&) {
+Outcome ControlMethods::on(const Caller& caller, const proto::GetInfo&) {
   proto::GetInfo::Reply reply;
   reply.version = proto::version();
   reply.pid = ::getpid();
@@ -82,6 +82,7 @@ Outcome ControlMethods::on(const Caller&, const proto::GetInfo&) {
   if (const auto driver = parts_.driver.info) reply.driver_version = driver->driver_version;
   reply.gpus = static_cast<int>(parts_.gpus.entries().size());
   if (!parts_.config_file.empty()) reply.config_file = parts_.config_file;
+  reply.administrator = parts_.views.is_administrator(caller.uid);
   return replied<proto::GetInfo>(reply);
 }
 

@@ -41,21 +41,26 @@ Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpu
     return fail(Code::kInvalid, "--instances: write a number from 1 to 1024");
   }
   wishes.instances = call.instances;
+  if (call.of_free_percent) {
+    const bool is_share = *call.of_free_percent >= 1 && *call.of_free_percent <= 100;
+    if (!is_share) return fail(Code::kInvalid, "--of-free: write a share from 1% to 100%");
+    if (call.memory) return fail(Code::kInvalid, "give --memory or --of-free, not both");
+  }
   wishes.memory = call.memory;
+  wishes.of_free = call.of_free_percent;
   GPUROTA_ASSIGN_OR_RETURN(wishes.idle_after, seconds_within("--idle-after", call.idle_seconds,
                                                              wishes.idle_after, kMostIdleSeconds));
   GPUROTA_ASSIGN_OR_RETURN(
       wishes.grace, seconds_within("--grace", call.grace_seconds, wishes.grace, kMostGraceSeconds));
-  const std::vector<GpuInfo> infos = gpus.infos();
-  for (const std::string& name : call.gpu_ids.value_or(std::vector<std::string>())) {
-    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, infos));
+  if (!call.gpu_ids) return wishes;
+  GPUROTA_ASSIGN_OR_RETURN(wishes.gpus, lease::select_gpus(*call.gpu_ids, gpus.infos()));
+  for (const GpuUuid& uuid : wishes.gpus) {
     const GpuEntry* const gpu = gpus.find(uuid);
     if (gpu && gpu->info.mig_enabled) {
       return fail(Code::kInvalid, fmt::format("GPU {} is split into MIG instances: name those "
                                               "(see gpurota status)",
                                               gpus.name_of(uuid)));
     }
-    wishes.gpus.push_back(std::move(uuid));
   }
   return wishes;
 }
@@ -64,6 +69,7 @@ Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpu
 Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease::GpuRoom>& rooms) {
   lease::PlacementRequest request;
   request.memory = wishes.memory;
+  if (wishes.of_free) request.memory = SizeSpec{Bytes(), *wishes.of_free};
   request.swap = wishes.on_yield == filler::OnYield::kEvict;
   std::optional<lease::Refusal> never;
   for (const lease::GpuRoom& room : rooms) {
@@ -114,6 +120,7 @@ proto::Filler FillerMethods::describe_filler(const FillerEntry& filler) const {
   if (!filler.wishes.gpus.empty()) shown.gpu_ids = filler.wishes.gpus;
   shown.instances = filler.wishes.instances;
   shown.memory = filler.wishes.memory;
+  shown.of_free_percent = filler.wishes.of_free;
   shown.idle_seconds = seconds_of(filler.wishes.idle_after);
   shown.grace_seconds = seconds_of(filler.wishes.grace);
   shown.on_yield = filler.wishes.on_yield == filler::OnYield::kEvict ? "evict" : "stop";

@@ -165,12 +165,8 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   request.note = wanted.note.value_or("");
   request.command = wanted.command.value_or(std::vector<std::string>());
   if (wanted.gpu_ids) {
-    if (wanted.gpu_ids->empty()) return fail(Code::kInvalid, "no GPU is named");
-    const std::vector<GpuInfo> infos = parts_.gpus.infos();
-    for (const std::string& name : *wanted.gpu_ids) {
-      GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, infos));
-      request.placement.gpus.push_back(std::move(uuid));
-    }
+    GPUROTA_ASSIGN_OR_RETURN(request.placement.gpus,
+                             lease::select_gpus(*wanted.gpu_ids, parts_.gpus.infos()));
   }
   return request;
 }
@@ -236,10 +232,8 @@ Result<std::vector<LeaseId>> LeaseMethods::chosen_leases(const Caller& caller,
     return std::vector<LeaseId>{*call.lease_id};
   }
   std::vector<GpuUuid> gpus;
-  const std::vector<GpuInfo> infos = parts_.gpus.infos();
-  for (const std::string& name : call.gpu_ids.value_or(std::vector<std::string>())) {
-    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, infos));
-    gpus.push_back(std::move(uuid));
+  if (call.gpu_ids) {
+    GPUROTA_ASSIGN_OR_RETURN(gpus, lease::select_gpus(*call.gpu_ids, parts_.gpus.infos()));
   }
   std::vector<LeaseId> chosen;
   for (const auto& [id, entry] : parts_.leases.entries()) {

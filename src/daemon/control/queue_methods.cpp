@@ -184,12 +184,8 @@ Outcome QueueMethods::on(const Caller& caller, const proto::Cancel& call) {
 
 Result<void> QueueMethods::set_draining(const Caller& caller, const std::vector<std::string>& names,
                                         bool draining, const std::string& reason) {
-  if (names.empty()) return fail(Code::kInvalid, "no GPU is named");
-  std::vector<GpuUuid> gpus;
-  for (const std::string& name : names) {
-    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, parts_.gpus.infos()));
-    gpus.push_back(std::move(uuid));
-  }
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<GpuUuid> gpus,
+                           lease::select_gpus(names, parts_.gpus.infos()));
   for (const GpuUuid& gpu : gpus) {
     if (!draining && !parts_.states.of(gpu).draining) continue;
     GPUROTA_TRY(parts_.states.set_draining(gpu, draining, reason));

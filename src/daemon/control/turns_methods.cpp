@@ -106,21 +106,16 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
   return shown;
 }
 
-Result<std::vector<GpuUuid>> TurnsMethods::select(const std::vector<std::string>& names) const {
-  std::vector<GpuUuid> gpus;
-  for (const std::string& name : names) {
-    GPUROTA_ASSIGN_OR_RETURN(GpuUuid uuid, lease::select_gpu(name, parts_.gpus.infos()));
-    gpus.push_back(std::move(uuid));
-  }
-  return gpus;
-}
-
 Outcome TurnsMethods::on(const Caller& caller, const proto::ListTurns& call) {
-  const auto chosen = select(call.gpu_ids.value_or(std::vector<std::string>()));
-  if (!chosen) return refused(chosen.error());
+  std::vector<GpuUuid> chosen;
+  if (call.gpu_ids) {
+    auto selected = lease::select_gpus(*call.gpu_ids, parts_.gpus.infos());
+    if (!selected) return refused(selected.error());
+    chosen = std::move(*selected);
+  }
   proto::ListTurns::Reply reply;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    const bool named = std::find(chosen->begin(), chosen->end(), gpu.info.uuid) != chosen->end();
+    const bool named = std::find(chosen.begin(), chosen.end(), gpu.info.uuid) != chosen.end();
     if (gpu.info.mig_enabled || (call.gpu_ids && !named)) continue;
     reply.gpus.push_back(parts_.views.turns(gpu, caller.uid));
   }
@@ -130,11 +125,11 @@ Outcome TurnsMethods::on(const Caller& caller, const proto::ListTurns& call) {
 }
 
 Result<void> TurnsMethods::set_gpus(const Caller& caller, const proto::SetGpus& call) {
-  if (call.gpu_ids.empty()) return fail(Code::kInvalid, "no GPU is named");
   if (!call.capacity && !call.quantum && !call.turns && !call.reset.value_or(false)) {
     return fail(Code::kInvalid, "nothing to set: give capacity, quantum, turns or reset");
   }
-  GPUROTA_ASSIGN_OR_RETURN(const std::vector<GpuUuid> gpus, select(call.gpu_ids));
+  GPUROTA_ASSIGN_OR_RETURN(const std::vector<GpuUuid> gpus,
+                           lease::select_gpus(call.gpu_ids, parts_.gpus.infos()));
   std::vector<ports::StoredGpuState> states;
   for (const GpuUuid& uuid : gpus) {
     ports::StoredGpuState state = parts_.states.of(uuid);

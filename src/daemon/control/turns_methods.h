@@ -16,7 +16,6 @@ class TurnsMethods {
   Outcome on(const Caller& caller, const proto::SetGpus&);
 
  private:
-  Result<std::vector<GpuUuid>> select(const std::vector<std::string>& names) const;
   Result<void> set_gpus(const Caller& caller, const proto::SetGpus& call);
 
   const CallParts& parts_;

@@ -7,6 +7,15 @@ std::vector<lease::Available> Availability::available() const {
                           parts_.wall_clock(), parts_.rooms.booked());
 }
 
+lease::Available Availability::available_on(const GpuUuid& gpu) const {
+  const std::vector<lease::GpuRoom> rooms = parts_.rooms.list();
+  const std::vector<lease::Available> all = available();
+  for (std::size_t i = 0; i < rooms.size(); ++i) {
+    if (rooms[i].info.uuid == gpu) return all[i];
+  }
+  return {};
+}
+
 std::vector<lease::WayOut> Availability::ways_out(const QueueEntry& entry) const {
   const auto place = static_cast<std::size_t>(&entry - parts_.queue.entries().data());
   return ways_out(parts_.queue.requests(), place, entry.asked);

@@ -28,6 +28,8 @@ class Availability {
 
   // Of each GPU, in the order of the table.
   std::vector<lease::Available> available() const;
+  // Nothing of a GPU that is not there.
+  lease::Available available_on(const GpuUuid& gpu) const;
   // What would let it start now, of what the site allows its user: one in the queue (`entry` is one of its entries), or
   // one that is not there.
   std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;

@@ -35,6 +35,13 @@ std::string reason_of(filler::Why why) {
 
 }  // namespace
 
+std::optional<SizeSpec> FillerWishes::memory_of(const lease::Available& available) const {
+  if (!of_free) return memory;
+  const Bytes free = on_yield == filler::OnYield::kEvict ? available.turns : available.slice;
+  // Of nothing it asks for the least there is, and is told why it cannot have that.
+  return SizeSpec{std::max(SizeSpec{Bytes(), *of_free}.of(free), kMiB), 0};
+}
+
 bool FillerWishes::may_use(const GpuUuid& gpu) const {
   return gpus.empty() || std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
 }
@@ -201,11 +208,10 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
   jobs::JobSpec spec = entry.spec;
   spec.options = {"--filler", "--nonblock", "--gpu-ids", gpu.value};
   if (entry.wishes.on_yield == filler::OnYield::kEvict) spec.options.emplace_back("--swap");
-  if (entry.wishes.memory) {
-    const SizeSpec& memory = *entry.wishes.memory;
+  if (const auto memory = entry.wishes.memory_of(parts_.availability.available_on(gpu))) {
     spec.options.emplace_back("--memory");
-    spec.options.push_back(memory.percent != 0 ? fmt::format("{}%", memory.percent)
-                                               : std::to_string(memory.bytes.count()));
+    spec.options.push_back(memory->percent != 0 ? fmt::format("{}%", memory->percent)
+                                                : std::to_string(memory->bytes.count()));
   }
   GPUROTA_TRY(supervisor_.launch(run, entry, spec));
   FillerSpot& spot = spots_[gpu];

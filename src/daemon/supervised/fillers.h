@@ -13,6 +13,7 @@
 
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/history/recorder.h"
+#include "daemon/leases/availability.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/supervised/supervisor.h"
@@ -35,11 +36,14 @@ struct FillerWishes {
   std::vector<GpuUuid> gpus;     // empty: all
   std::optional<int> instances;  // empty: one on each idle GPU
   std::optional<SizeSpec> memory;
+  std::optional<int> of_free{};  // per cent of what is free when it starts, instead of `memory`
   std::chrono::milliseconds idle_after{30000};
   std::chrono::milliseconds grace{2000};
   filler::OnYield on_yield = filler::OnYield::kStop;
 
   bool may_use(const GpuUuid& gpu) const;
+  // Its limit on a GPU of which so much can be had; nothing: the whole GPU.
+  std::optional<SizeSpec> memory_of(const lease::Available& available) const;
 };
 
 struct FillerEntry : Supervised {
@@ -101,6 +105,7 @@ class Fillers final : public LeaseListener,
     Recorder& recorder;
     Queue& queue;
     const GpuStates& states;
+    const Availability& availability;
     Samples& samples;
     std::function<WallTime()> wall_clock;
     std::string directory;  // of their files

@@ -119,6 +119,7 @@ Result<void> Fillers::save(const FillerEntry& entry) const {
   row.gpus = entry.wishes.gpus;
   row.instances = entry.wishes.instances;
   row.memory = entry.wishes.memory;
+  row.of_free = entry.wishes.of_free;
   row.idle_after = entry.wishes.idle_after;
   row.grace = entry.wishes.grace;
   row.state = entry.removed ? "removed" : entry.paused ? "paused" : "active";
@@ -153,7 +154,12 @@ Result<void> Fillers::take_up(const ports::StoredFiller& stored) {
   entry.uid = stored.uid;
   entry.user = stored.user;
   entry.spec = std::move(*spec);
-  entry.wishes = {stored.gpus, stored.instances, stored.memory, stored.idle_after, stored.grace};
+  entry.wishes = {.gpus = stored.gpus,
+                  .instances = stored.instances,
+                  .memory = stored.memory,
+                  .of_free = stored.of_free,
+                  .idle_after = stored.idle_after,
+                  .grace = stored.grace};
   if (stored.evicts) entry.wishes.on_yield = filler::OnYield::kEvict;
   entry.paused = stored.state == "paused";
   entry.removed = stored.state == "removed";

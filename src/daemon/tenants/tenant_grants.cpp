@@ -32,6 +32,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   tenant->session = &session;
   tenant->swap = entry.lease.swap();
   tenant->user = session.peer.uid;
+  if (hello.held_count == 0) tenant->refused = 0;
   for (const LeaseGpu& gpu : entry.lease.gpus) tenant->slots.push_back(gpu.uuid);
   const TenantId id = tenant->id;
   GPUROTA_ASSIGN_OR_RETURN(
@@ -67,6 +68,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
 void TenantServer::erase(TenantId id) {
   const auto at = tenants_.find(id);
   Tenant* const tenant = at->second.get();
+  parts_.records.on_refused_allocations(tenant->newly_refused());
   const auto siblings = of_lease_.find(tenant->lease);
   siblings->second.erase(id);
   if (siblings->second.empty()) of_lease_.erase(siblings);
@@ -90,6 +92,9 @@ void TenantServer::supersede(LeaseId lease, const ports::ProcessId& process, Ten
   }
   for (const TenantId id : old) {
     parts_.grants.replace(id, by);
+    Tenant& before = *tenants_.at(id);
+    parts_.records.on_refused_allocations(before.newly_refused());
+    find(by)->refused = before.refused;
     erase(id);
   }
 }
@@ -302,6 +307,7 @@ void TenantServer::before_look(const GpuUuid& gpu) {
     if (!slot) continue;
     tenant->used_before.resize(tenant->slots.size());
     tenant->used_before[*slot] = read_use(tenant->shared(), *slot).used;
+    parts_.records.on_refused_allocations(tenant->newly_refused());
   }
 }
 

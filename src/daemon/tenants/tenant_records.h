@@ -4,6 +4,7 @@
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
 
+#include <cstdint>
 #include <string>
 
 namespace gpurota::daemon {
@@ -24,9 +25,15 @@ class TenantRecords {
     recorder_.on_crowd(lease.id, lease.uid, pid, why);
   }
 
+  // Libraries have refused so many allocations. The daemon itself is asked more often than that.
+  void on_refused_allocations(std::uint64_t count) { refused_ += count; }
+  // Since the daemon started.
+  std::uint64_t refused_allocations() const { return refused_; }
+
  private:
   const LeaseManager& leases_;
   Recorder& recorder_;
+  std::uint64_t refused_ = 0;
 };
 
 }  // namespace gpurota::daemon

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "daemon/tenants/swap_tenants.h"
+#include "daemon/tenants/tenant_page.h"
 #include "daemon/tenants/tenant_server.h"
 #include "ipc/packet.h"
 
+#include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -47,8 +50,10 @@ struct TenantServer::Tenant {
   ports::EventLoop::SourcePtr event_source;
   Session* session = nullptr;  // null: disconnected
   bool dead = false;
-  bool swap = false;               // of a swap lease
-  Bytes last_asked;                // by its last GROW
+  bool swap = false;  // of a swap lease
+  Bytes last_asked;   // by its last GROW
+  // Allocations that the library has refused it, as last read off its page; nothing: its library was there before this tenant.
+  std::optional<std::uint64_t> refused;
   std::vector<Bytes> used_before;  // by slot, before the look that is under way
 
   // CONTEXTS that wait for a look begun after them.
@@ -68,6 +73,19 @@ struct TenantServer::Tenant {
   std::optional<Asked> asked;
 
   gpurota_page& shared() const { return **page; }
+  // Allocations refused since it was last asked.
+  std::uint64_t newly_refused() {
+    std::uint64_t said = 0, allocations = 0;
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      const TenantUse use = read_use(shared(), slot);
+      said += use.refusals;
+      allocations += use.allocations;
+    }
+    // A library that was there before has not written its counts onto the new page yet.
+    if (!refused && said + allocations == 0) return 0;
+    const std::uint64_t known = std::max(refused.value_or(said), said);
+    return known - std::exchange(refused, known).value_or(said);
+  }
   std::optional<std::size_t> slot_of(const GpuUuid& gpu) const {
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       if (slots[slot] == gpu) return slot;

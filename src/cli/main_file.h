@@ -1,0 +1,24 @@
+// The main file of the daemon's configuration, as the CLI finds it.
+#pragma once
+
+#include "cli/commands.h"
+#include "config/loaded.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+struct MainFile {
+  std::string path;
+  bool required = false;
+};
+
+// The one that is named; else the daemon's, which is asked if it is there. Only the usual one need not exist.
+MainFile find_main_file(const Context& context, const std::optional<std::string>& named = {});
+
+// Users and groups that a configuration names, and the machine does not know. May take as long as a name service does.
+std::vector<config::Problem> read_unknown_accounts(const config::Loaded& loaded);
+
+}  // namespace gpurota::cli
