@@ -13,6 +13,7 @@
 #include "daemon/site_config.h"
 #include "daemon/tenants/tenant_server.h"
 #include "daemon/users/user_budgets.h"
+#include "daemon/watch/strict_access.h"
 #include "daemon/watch/watch_keeper.h"
 #include "sys/round_times.h"
 
@@ -40,6 +41,7 @@ class Health final : public DaemonSelf {
     const AutomaticLeases& automatic;
     const TenantServer& tenants;
     const WatchKeeper& watch;
+    const StrictAccess& strict;
     const Views& views;
     const Looks& looks;
     std::string preload;                                 // libgpurota.so; empty: not found

@@ -129,6 +129,9 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.fillers = paths.state_dir + "/fillers";
   places.event_spill = paths.state_dir + "/events.unstored";
   places.config_file = paths.config_file;
+  if (options.driver_root && *options.driver_root != "/")
+    places.driver_root = ipc::absolute(*options.driver_root);
+  places.device_memory = paths.state_dir + "/device-files";
   places.systemd_run = find_systemd_run();
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");
