@@ -80,7 +80,7 @@ call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(64 << 20))
 print(f"{count.value} GPU(s)")
 EOF
 opens() { as "$1" bash -c ': 3<>"$1"' bash "$2" 2>/dev/null; }
-refused() { as "$1" bash -c ': 3<>"$1"' bash "$2" 2>&1 | grep -q 'Permission denied'; }
+refused() { [[ $(as "$1" bash -c ': 3<>"$1"' bash "$2" 2>&1) == *"Permission denied"* ]]; }
 cuda() { as "$1" python3 "$work/cuda.py" 2>&1; }
 shows_no_gpu() { ! cuda "$1" >"$work/cuda"; }
 uses_cuda() { cuda "$1" >"$work/cuda"; }
