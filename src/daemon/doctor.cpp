@@ -205,7 +205,7 @@ std::vector<Check> check_access(const AccessReport& access) {
         name,
         fmt::format("somebody else changed device files {} time{}; the last: {}", access.undone,
                     access.undone == 1 ? "" : "s", access.last_undone),
-        "gpurotad sets them right within seconds; look for udev rules and programs that set them"));
+        "gpurotad sets them right within a moment; look for udev rules and programs that set them"));
   }
   if (!access.openers.empty()) {
     std::vector<std::string> pids;

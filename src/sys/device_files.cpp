@@ -1,6 +1,5 @@
 #include "sys/device_files.h"
 
-#include "base/fd.h"
 #include "base/read_all.h"
 
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/acl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -142,6 +142,25 @@ Result<void> set_device_acl(const std::string& root, const std::string& name, st
     return fail_errno("cannot set who may open " + path, errno);
   }
   return {};
+}
+
+Result<Fd> watch_device_files(const std::string& root) {
+  constexpr std::uint32_t kChanges = IN_ATTRIB | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR;
+  Fd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!watch) return fail_errno("cannot watch device files", errno);
+  const std::string devices = root + "/dev";
+  if (::inotify_add_watch(watch.get(), devices.c_str(), kChanges) < 0) {
+    return fail_errno("cannot watch " + devices, errno);
+  }
+  // It may come later: whoever looks now and then finds it.
+  (void)::inotify_add_watch(watch.get(), (devices + "/" + kCapabilities).c_str(), kChanges);
+  return watch;
+}
+
+void take_device_changes(int watch) {
+  char events[4096];
+  while (::read(watch, events, sizeof events) > 0) {
+  }
 }
 
 std::string read_driver_params(const std::string& root) {

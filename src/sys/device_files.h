@@ -4,6 +4,7 @@
 // and takes its time: for a worker.
 #pragma once
 
+#include "base/fd.h"
 #include "base/result.h"
 
 #include <cstdint>
@@ -31,6 +32,11 @@ Result<DeviceFiles> read_device_files(const std::string& root);
 // inode any more.
 Result<void> set_device_acl(const std::string& root, const std::string& name, std::uint64_t inode,
                             const std::string& acl);
+
+// Readable when a file came, or mode or list of one changed, in `root`/dev or its folder of capabilities; never blocks.
+Result<Fd> watch_device_files(const std::string& root);
+// Takes what is there to be read, so that the next change is seen.
+void take_device_changes(int watch);
 
 // /proc/driver/nvidia/params and /proc/driver/nvidia-caps/mig-minors in `root`; empty where they are not there.
 std::string read_driver_params(const std::string& root);

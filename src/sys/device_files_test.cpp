@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +106,23 @@ TEST_F(DeviceFilesTest, NonsenseIsNoList) {
   ASSERT_FALSE(set);
   EXPECT_THAT(set.error().message, HasSubstr("everybody"));
   EXPECT_EQ(mode_of("nvidia0"), 0666u);
+}
+
+TEST_F(DeviceFilesTest, AChangeOfAFileIsToldOnce) {
+  const auto watch = watch_device_files(dir.path());
+  ASSERT_TRUE(watch) << watch.error().message;
+  const auto is_told = [&] {
+    pollfd poll{watch->get(), POLLIN, 0};
+    return ::poll(&poll, 1, 0) == 1;
+  };
+  EXPECT_FALSE(is_told());
+  ::chmod(path("nvidia0").c_str(), 0600);
+  EXPECT_TRUE(is_told());
+  take_device_changes(watch->get());
+  EXPECT_FALSE(is_told());
+  make("nvidia-caps/nvidia-cap7");
+  EXPECT_TRUE(is_told());
+  EXPECT_FALSE(watch_device_files(dir.file("nowhere")));
 }
 
 TEST_F(DeviceFilesTest, WhoHasAFileOpenIsFound) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <unistd.h>
 
@@ -60,12 +61,32 @@ void StrictAccess::turn_on() {
   ++turn_;
   looking_ = false;
   if (!worker_) worker_ = std::make_unique<sys::Worker>(parts_.loop, "devices");
+  watch();
+}
+
+// Without it, changes are found every kPeriod.
+void StrictAccess::watch() {
+  auto watched = sys::watch_device_files(parts_.root);
+  if (!watched) return log::warn(watched.error().message + ", looking now and then only");
+  auto source = parts_.loop.watch_fd(watched->get(), false, ports::Urgency::kHousekeeping,
+                                     [this](unsigned) { on_change(); });
+  if (!source) return log::warn(source.error().message + ", looking now and then only");
+  watched_ = std::move(*watched);
+  watch_ = std::move(*source);
+}
+
+void StrictAccess::on_change() {
+  sys::take_device_changes(watched_.get());
+  // A look that is due is not put off.
+  if (!std::exchange(changed_, true) && !looking_) schedule();
 }
 
 void StrictAccess::turn_off() {
   on_ = false;
   ++turn_;
   timer_.reset();
+  watch_.reset();
+  watched_.reset();
   trouble_.reset();
   problems_.clear();
   files_.clear();
@@ -126,6 +147,7 @@ StrictAccess::Look StrictAccess::take_look(const std::string& root, const std::s
 void StrictAccess::look(bool wait) {
   if (looking_) return;
   looking_ = true;
+  changed_ = false;
   const TimePoint now = parts_.loop.now();
   const bool openers =
       !openers_read_ || !told_on_ || (!openers_.empty() && now - *openers_read_ >= kOpenersPeriod);
@@ -289,8 +311,8 @@ void StrictAccess::record(proto::EventType type, std::string message, std::strin
 }
 
 void StrictAccess::schedule() {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kPeriod, ports::Urgency::kHousekeeping,
-                                     [this] { look(false); });
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + (changed_ ? kPause : kPeriod),
+                                     ports::Urgency::kHousekeeping, [this] { look(false); });
   if (timer) timer_ = std::move(*timer);
 }
 

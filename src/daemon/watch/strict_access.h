@@ -1,12 +1,13 @@
 // [access] strict: keeps the driver's device files open to holders of leases, to those whom the configuration names and to root, and
 // to nobody else (docs/design/strict-access.md). State thread only.
 //
-// How a file was is on the disk before it is changed (sys/device_memory.h). A worker looks now and then: at files that came, and at
-// what others changed, which is set right. The loop's thread sets the lists itself, so that a lease has its files before anybody
+// How a file was is on the disk before it is changed (sys/device_memory.h). A worker looks now and then, and when the kernel tells of a
+// change: at files that came, and at what others changed, which is set right. The loop's thread sets the lists itself, so that a lease has its files before anybody
 // hears of it: /dev is root's, in memory, and the devices are not opened.
 #pragma once
 
 #include "access/device_rights.h"
+#include "base/fd.h"
 #include "config/config.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/history/recorder.h"
@@ -41,6 +42,8 @@ struct AccessReport {
 class StrictAccess final : public LeaseListener {
  public:
   static constexpr Duration kPeriod = std::chrono::seconds(5);
+  // From a change in /dev to the look at it, so that nobody keeps the worker busy.
+  static constexpr Duration kPause = std::chrono::milliseconds(100);
   static constexpr Duration kOpenersPeriod = std::chrono::minutes(1);
   // An event tells of a file that is changed repeatedly so often at the most.
   static constexpr Duration kToldAgain = std::chrono::minutes(10);
@@ -102,6 +105,8 @@ class StrictAccess final : public LeaseListener {
   void tell_on();
   void record(proto::EventType type, std::string message, std::string detail = {});
   std::string path_of(const std::string& name) const { return parts_.root + "/dev/" + name; }
+  void watch();
+  void on_change();
   void schedule();
 
   Parts parts_;
@@ -122,6 +127,9 @@ class StrictAccess final : public LeaseListener {
   std::vector<sys::DeviceOpener> openers_;
   std::optional<TimePoint> openers_read_;
   std::unique_ptr<sys::Worker> worker_;
+  Fd watched_;
+  ports::EventLoop::SourcePtr watch_;
+  bool changed_ = false;  // since the last look began
   ports::EventLoop::SourcePtr timer_;
 };
 

@@ -200,6 +200,19 @@ TEST_F(StrictAccessTest, WhatOthersChangeIsSetRightAndToldOnce) {
   EXPECT_EQ(events(proto::EventType::kAccessMended).size(), 1u);
 }
 
+TEST_F(StrictAccessTest, AChangeIsSeenWithoutWaitingForTheNextLook) {
+  config.access.strict = true;
+  begin();
+  loop.advance(StrictAccess::kPause);
+  EXPECT_TRUE(
+      loop.run_until([&] { return loop.next_timer() == loop.now() + StrictAccess::kPeriod; }));
+  ASSERT_EQ(::chmod(dir.file("dev/nvidia0").c_str(), 0666), 0);
+  loop.run_until_idle();
+  loop.advance(StrictAccess::kPause);
+  EXPECT_TRUE(loop.run_until([&] { return acl("nvidia0") == kClosed; }));
+  EXPECT_EQ(strict->report()->undone, 1u);
+}
+
 TEST_F(StrictAccessTest, AFileThatIsMadeAnewIsClosedAndRestoredAsItWasMade) {
   config.access.strict = true;
   begin();
