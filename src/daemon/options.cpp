@@ -20,6 +20,8 @@ root it serves all users, else only its own user. It runs in the foreground and 
   --state-dir DIR     what outlives a restart (/var/lib/gpurota; else ~/.local/state/gpurota)
   --config FILE       the configuration       (/etc/gpurota/gpurota.toml; else ~/.config/gpurota/…)
   --check-config      read the configuration, report mistakes, and exit
+  --restore-device-files
+                      put back what access.strict has changed, and exit; where no daemon will run
   --preload FILE      libgpurota.so to give to programs (found beside the installed gpurotad)
   --driver-root DIR   where the driver's dev and proc/driver are, for tests (/)
   --log-level LEVEL   debug, info, warning or error (info)
@@ -31,7 +33,16 @@ See gpurotad(8) and gpurota.toml(5).
 
 namespace {
 
-enum { kRuntimeDir = 256, kStateDir, kConfig, kCheckConfig, kPreload, kDriverRoot, kLogLevel };
+enum {
+  kRuntimeDir = 256,
+  kStateDir,
+  kConfig,
+  kCheckConfig,
+  kPreload,
+  kDriverRoot,
+  kRestore,
+  kLogLevel
+};
 
 // Where the value of an option that is taken as it is goes to.
 std::optional<std::string>* find_text(Options& options, int option) {
@@ -52,6 +63,7 @@ Result<Options> parse_options(int argc, char* const* argv) {
                           {"check-config", no_argument, nullptr, kCheckConfig},
                           {"preload", required_argument, nullptr, kPreload},
                           {"driver-root", required_argument, nullptr, kDriverRoot},
+                          {"restore-device-files", no_argument, nullptr, kRestore},
                           {"log-level", required_argument, nullptr, kLogLevel},
                           {"help", no_argument, nullptr, 'h'},
                           {"version", no_argument, nullptr, 'V'},
@@ -69,6 +81,9 @@ Result<Options> parse_options(int argc, char* const* argv) {
     switch (c) {
       case kCheckConfig:
         options.check_config = true;
+        break;
+      case kRestore:
+        options.restore_devices = true;
         break;
       case kLogLevel: {
         GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(optarg));

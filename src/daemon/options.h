@@ -17,6 +17,7 @@ struct Options {
   std::optional<std::string> driver_root;
   log::Level log_level = log::Level::kInfo;
   bool check_config = false;
+  bool restore_devices = false;
   bool help = false;
   bool version = false;
 };

@@ -30,6 +30,8 @@ TEST(Options, TakesEveryOption) {
   EXPECT_EQ(options->driver_root, "/d");
   EXPECT_EQ(options->log_level, log::Level::kDebug);
   EXPECT_TRUE(options->check_config);
+  EXPECT_FALSE(options->restore_devices);
+  EXPECT_TRUE(parse({"--restore-device-files"})->restore_devices);
   EXPECT_TRUE(parse({"--help"})->help);
   EXPECT_TRUE(parse({"--version"})->version);
   EXPECT_FALSE(parse({})->runtime_dir);

@@ -90,4 +90,17 @@ Result<void> remove_device_memory(const std::string& path) {
   return settle_folder_of(path);
 }
 
+std::map<std::string, std::string> restore_device_files(const std::string& root,
+                                                        DeviceFiles& files) {
+  std::map<std::string, std::string> problems;
+  std::erase_if(files, [&](const auto& entry) {
+    const auto& [name, file] = entry;
+    const auto set = set_device_acl(root, name, file.inode, file.acl);
+    if (set || set.error().code == Code::kGone) return true;
+    problems[name] = set.error().message;
+    return false;
+  });
+  return problems;
+}
+
 }  // namespace gpurota::sys

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "sys/device_files.h"
 
+#include <map>
 #include <string>
 
 namespace gpurota::sys {
@@ -15,5 +16,10 @@ Result<DeviceFiles> read_device_memory(const std::string& path, const std::strin
 Result<void> write_device_memory(const std::string& path, const std::string& boot_id,
                                  const DeviceFiles& files);
 Result<void> remove_device_memory(const std::string& path);
+
+// Gives the device files of `root` back the lists of `files`, without waiting for the disk. What could not be restored stays in
+// `files`; it is returned by name, with the reason. Of a file that was made anew whoever made it has said how it shall be.
+std::map<std::string, std::string> restore_device_files(const std::string& root,
+                                                        DeviceFiles& files);
 
 }  // namespace gpurota::sys

@@ -119,6 +119,20 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   rights | diff before -
 }
 
+@test "without a daemon the files can be restored, and not while one runs" {
+  rights >before
+  strict
+  start_daemon
+  run -1 "${DAEMON[@]}" --restore-device-files
+  [[ $output == *"a gpurotad runs"* ]]
+  [ "$(who)" = "$closed" ]
+  kill_daemon
+  "${DAEMON[@]}" --restore-device-files
+  rights | diff before -
+  [ ! -e state/device-files ]
+  "${DAEMON[@]}" --restore-device-files
+}
+
 @test "the configuration names users and groups who need no lease" {
   strict true 'users = ["65533"]' 'groups = ["65534"]'
   start_daemon

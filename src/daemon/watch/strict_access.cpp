@@ -88,21 +88,12 @@ void StrictAccess::turn_off() {
   watch_.reset();
   watched_.reset();
   trouble_.reset();
-  problems_.clear();
   files_.clear();
   openers_.clear();
   undone_ = 0;
-  for (auto it = remembered_.begin(); it != remembered_.end();) {
-    const auto set = sys::set_device_acl(parts_.root, it->first, it->second.inode, it->second.acl);
-    // Who made it anew has said how it shall be.
-    if (set || set.error().code == Code::kGone) {
-      it = remembered_.erase(it);
-      continue;
-    }
-    log::error("cannot restore a device file, trying again at the next reload",
-               {{"file", path_of(it->first)}, {"error", set.error().message}});
-    problems_[it->first] = set.error().message;
-    ++it;
+  problems_ = sys::restore_device_files(parts_.root, remembered_);
+  for (const auto& [name, why] : problems_) {
+    log::error(why + ", trying again at the next reload", {{"file", path_of(name)}});
   }
   if (!remembered_.empty()) return;
   log::info("strict access is off, and the device files are as they were");
@@ -324,9 +315,14 @@ std::optional<AccessReport> StrictAccess::report() const {
   report.strict = on_;
   report.files = files_.size();
   if (trouble_) report.problems.push_back(*trouble_);
+  const bool looked = told_on_ && !trouble_;
+  if (on_ && !told_on_ && !trouble_) {
+    report.problems.emplace_back(
+        "the device files have not been looked at yet, and are as they were");
+  }
   for (const auto& [name, why] : problems_) report.problems.push_back(why);
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    if (!on_ || trouble_ || !gpu.info.parent.value.empty()) continue;
+    if (!on_ || !looked || !gpu.info.parent.value.empty()) continue;
     const auto minor = gpu.info.device_minor;
     if (!minor) {
       report.problems.push_back(fmt::format(
