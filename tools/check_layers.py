@@ -21,6 +21,7 @@ ALLOWED = {
     "watch": ["base", "core"],
     "jobs": ["base", "core"],
     "filler": ["base", "core"],
+    "access": ["base", "core"],
     "config": ["base", "core"],
     "proto": ["base", "core"],
     "ports": ["base", "core"],
@@ -28,7 +29,7 @@ ALLOWED = {
     "sys": ["base", "abi", "core", "ports", "ipc"],
     "nvml": ["base", "abi", "core", "ports"],
     "store": ["base", "abi", "core", "ports"],
-    "daemon": ["base", "abi", "core", "lease", "sched", "watch", "jobs", "filler", "config", "proto", "ports", "ipc", "keeper",
+    "daemon": ["base", "abi", "core", "lease", "sched", "watch", "jobs", "filler", "access", "config", "proto", "ports", "ipc", "keeper",
                "sys", "nvml", "store"],
     "client": ["base", "core", "proto", "ipc"],
     "cli": ["base", "abi", "core", "config", "proto", "client"],
@@ -77,6 +78,7 @@ OWNED_HEADERS = [
     (r"toml\+\+/.*|toml\+\+\.h|toml\.hpp", ["config", "sim"]),
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys", "keeper"]),
+    (r"acl/.*|sys/acl\.h", ["sys"]),
 ]
 INTERNAL = "_internal.h"
 # Decides, never touches: no I/O, no threads, no clock, no log.

@@ -166,6 +166,16 @@ struct Notify {
   bool operator==(const Notify&) const = default;
 };
 
+// [access]: who may open the GPUs' device files (docs/design/strict-access.md).
+struct Access {
+  bool strict = false;  // off: no device file is touched
+  // Who may without a lease, beside root.
+  std::vector<std::string> users;
+  std::vector<std::string> groups;
+
+  bool operator==(const Access&) const = default;
+};
+
 // What becomes of a reservation whose time is over while its programs hold memory.
 enum class Expired {
   kYield,  // they run on until somebody waits for the GPUs
@@ -222,6 +232,7 @@ struct Config {
   Filler filler;
   Turns turns;
   Notify notify;
+  Access access;
 
   bool operator==(const Config&) const = default;
 };

@@ -50,6 +50,8 @@ std::vector<NamedAccount> named_accounts(const Loaded& loaded) {
     named.add(key, config.watch.rules[i].users, false);
     named.add(key, config.watch.rules[i].groups, true);
   }
+  named.add("access.users", config.access.users, false);
+  named.add("access.groups", config.access.groups, true);
   return std::move(named.accounts);
 }
 

@@ -41,6 +41,9 @@ users = ["alice", "@studnets", "bob"]
 users = ["allice"]
 groups = ["none"]
 action = "stop"
+[access]
+users = ["alice", "alise"]
+groups = ["students", "gone"]
 )"),
               ::testing::UnorderedElementsAre(
                   "f:4: limits.user.alicce: no such user; did you mean alice?",
@@ -48,7 +51,9 @@ action = "stop"
                   "f:8: automatic.users: no such group 'studnets'; did you mean students?",
                   "f:8: automatic.users: no such user 'bob'",
                   "f:9: watch.rule[1]: no such user 'allice'; did you mean alice?",
-                  "f:9: watch.rule[1]: no such group 'none'"));
+                  "f:9: watch.rule[1]: no such group 'none'",
+                  "f:14: access.users: no such user 'alise'; did you mean alice?",
+                  "f:15: access.groups: no such group 'gone'"));
 }
 
 TEST(ConfigNames, ADirectoryThatCannotBeAskedIsSaid) {

@@ -100,6 +100,14 @@ when_full = "unmanaged"
   EXPECT_EQ(automatic.when_full, Automatic::WhenFull::kUnmanaged);
 }
 
+TEST(Config, TakesWhoMayOpenDeviceFiles) {
+  const auto config =
+      parse("[access]\nstrict = true\nusers = [\"gdm\", \"117\"]\ngroups = [\"video\"]", "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->access, (Access{true, {"gdm", "117"}, {"video"}}));
+  EXPECT_EQ(Config().access, (Access{false, {}, {}}));
+}
+
 TEST(Config, TakesThePoliciesOfSoftAndLoweredLimits) {
   const auto config = parse(R"(
 [soft_limit]

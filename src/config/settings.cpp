@@ -89,6 +89,14 @@ void add_notify(Settings& known, Notify& notify) {
   });
 }
 
+void add_access(Settings& known, Access& access) {
+  known.merge(Settings{
+      {"access.strict", flag(access.strict)},
+      {"access.users", names(access.users)},
+      {"access.groups", names(access.groups)},
+  });
+}
+
 void add_limits(Settings& known, const std::string& prefix, UserLimits& limits) {
   for (const char* name : kLimitNames) known[prefix + name] = limit(limits, name);
 }
@@ -109,6 +117,7 @@ Settings settings_of(Config& config) {
   add_limits(known, "limits.", config.limits.everyone);
   add_turns(known, "turns.", config.turns.every);
   add_notify(known, config.notify);
+  add_access(known, config.access);
   for (auto& [name, limits] : config.limits.users) {
     add_limits(known, "limits.user." + name + ".", limits);
   }

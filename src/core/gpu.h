@@ -25,6 +25,9 @@ struct GpuInfo {
   bool mig_enabled = false;  // a parent whose instances are what can be leased
   int compute_major = 0;
   int compute_minor = 0;
+  std::optional<int> device_minor{};      // of /dev/nvidiaN; empty: the driver does not tell
+  std::optional<int> gpu_instance{};      // of a MIG instance, whose capability files have
+  std::optional<int> compute_instance{};  // these numbers in their names
   bool operator==(const GpuInfo&) const = default;
 };
 

@@ -68,6 +68,8 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       fillers_(fillers_parts()),
       libraries_(world_.loop, places_.tenant_socket),
       watch_(watch_parts()),
+      strict_({world_.loop, config_, gpus_, leases_, users_, world_.processes, recorder_,
+               places_.driver_root, places_.device_memory}),
       views_(views_parts()),
       looks_(looks_parts()),
       health_(health_parts()),
@@ -82,6 +84,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
 
 void Daemon::listen_to_each_other() {
   leases_.add_listener(answers_);  // first: whoever is told below may show the lease at once
+  leases_.add_listener(strict_);   // its files can be opened before anybody hears that it is there
   leases_.add_listener(watch_);    // what it covers is no unreserved use, for all who place by that
   leases_.add_listener(job_leases_);  // a job knows why its run ends before the run's end is seen
   leases_.add_listener(recorder_);    // before all that record what follows from the change
@@ -237,6 +240,7 @@ Health::Parts Daemon::health_parts() {
           .tenants = tenants_,
           .records = records_,
           .watch = watch_,
+          .strict = strict_,
           .views = views_,
           .looks = looks_,
           .preload = places_.preload,
@@ -345,6 +349,7 @@ Result<void> Daemon::start() {
   health_.on_start(now);
   grants_.set_throttle(LimitKeeper::throttle(config_));
   GPUROTA_TRY(restore());
+  strict_.start();
   GPUROTA_TRY(open_sockets());
   GPUROTA_TRY(jobs_.restore());
   job_leases_.restore();
@@ -459,6 +464,7 @@ void Daemon::on_rules_change() {
   answers_.changed();
   turns_.refresh();
   swap_.update_terms();
+  strict_.refresh();
   queue_.poke();
 }
 
@@ -470,6 +476,7 @@ void Daemon::on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<G
   recorder_.on_gpus_found(leases_.entries());
   for (const GpuInfo& info : gpus) sampler_.watch(info);
   turns_.refresh();
+  strict_.refresh();
   queue_.poke();
 }
 

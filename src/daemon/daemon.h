@@ -17,6 +17,7 @@
 #include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
 #include "daemon/users/users.h"
+#include "daemon/watch/strict_access.h"
 #include "ipc/unix_socket.h"
 
 #include <chrono>
@@ -66,6 +67,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     std::string fillers{};          // directory of their files
     std::string event_spill{};      // file of events that are not stored yet; empty: none
     std::string config_file{};      // the main one
+    std::string driver_root{};      // of the driver's dev and proc/driver; empty: the machine's
+    std::string device_memory{};    // file: how device files were; empty: they are never touched
     int control_listener = -1;      // listens there already, on behalf of systemd
     int tenant_listener = -1;       // the same
   };
@@ -153,6 +156,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Fillers fillers_;
   LibraryReader libraries_;
   WatchKeeper watch_;
+  StrictAccess strict_;
   Views views_;
   Looks looks_;
   Health health_;

@@ -182,6 +182,50 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
             all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
 }
 
+// What any user can undo is no wall.
+std::vector<Check> check_access(const AccessReport& access) {
+  const std::string name = "strict access";
+  std::vector<Check> checks;
+  for (const std::string& problem : access.problems) {
+    checks.push_back(error(name, problem,
+                           "gpurotad must be root's, and /dev must have access lists (ACLs); "
+                           "docs/operate/strict-access.md has the rest"));
+  }
+  if (access.helper_mode && *access.helper_mode != access::kHarmlessMode) {
+    checks.push_back(
+        warning(name,
+                fmt::format("any user can have nvidia-modprobe set the device files to mode {:04o}",
+                            *access.helper_mode),
+                "write 'options nvidia NVreg_DeviceFileMode=0660' to /etc/modprobe.d/gpurota.conf, "
+                "and load "
+                "the driver again or reboot"));
+  }
+  if (access.undone > 0) {
+    checks.push_back(warning(
+        name,
+        fmt::format("somebody else changed device files {} time{}; the last: {}", access.undone,
+                    access.undone == 1 ? "" : "s", access.last_undone),
+        "gpurotad sets them right within a moment; look for udev rules and programs that set them"));
+  }
+  if (!access.openers.empty()) {
+    std::vector<std::string> pids;
+    for (const sys::DeviceOpener& opener : access.openers) {
+      if (opener.pid != 0) pids.push_back(std::to_string(opener.pid));
+    }
+    const std::size_t count = access.openers.size();
+    checks.push_back(warning(
+        name,
+        fmt::format("{} process{} without a lease had device files open before{}{}", count,
+                    count == 1 ? "" : "es", pids.empty() ? "" : ": ", fmt::join(pids, ", ")),
+        "what is open stays open: end them, or name their users in access.users"));
+  }
+  if (checks.empty() && access.strict) {
+    checks.push_back(ok(name, fmt::format("{} device file{} open to holders of leases only",
+                                          access.files, access.files == 1 ? " is" : "s are")));
+  }
+  return checks;
+}
+
 // Each by itself: the key tells them apart.
 std::vector<Check> check_config(const Examination& machine) {
   if (machine.config_warnings.empty()) return {ok("configuration", machine.config)};
@@ -241,6 +285,9 @@ std::vector<Check> examine(const Examination& machine) {
                        : warning("daemon", "runs unprivileged: for its own user only",
                                  "for all users, start it as root: systemctl start gpurotad"));
   if (!machine.automatic.empty()) checks.push_back(ok("automatic leases", machine.automatic));
+  if (machine.access) {
+    for (Check& check : check_access(*machine.access)) checks.push_back(std::move(check));
+  }
   checks.push_back(
       ok("host memory", fmt::format("{} of {} available", to_string(machine.host_memory_available),
                                     to_string(machine.host_memory))));

@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "core/gpu.h"
+#include "daemon/watch/strict_access.h"
 #include "ports/gpu_probe.h"
 #include "ports/processes.h"
 #include "proto/types.h"
@@ -55,7 +56,8 @@ struct Examination {
     bool bytes = false;
   };
   std::vector<Use> budgets;
-  int times_not_limited = 0;  // programs with libgpurota that it did not limit, so far
+  std::optional<AccessReport> access;  // strict access; of others' openers the pid is zero
+  int times_not_limited = 0;           // programs with libgpurota that it did not limit, so far
 };
 
 std::vector<proto::Check> examine(const Examination& machine);

@@ -70,6 +70,10 @@ std::vector<proto::Check> Health::doctor(uid_t viewer) {
   }
   machine.preload = parts_.preload;
   machine.times_not_limited = parts_.watch.times_not_limited();
+  machine.access = parts_.strict.report();
+  if (machine.access && !parts_.views.sees_all(viewer, std::nullopt)) {
+    for (sys::DeviceOpener& opener : machine.access->openers) opener.pid = 0;
+  }
   if (parts_.longest_rounds) machine.rounds = parts_.longest_rounds();
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     machine.gpus.push_back({gpu.info, parts_.gpus.name_of(gpu.info.uuid), gpu.sample,

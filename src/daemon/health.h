@@ -13,6 +13,7 @@
 #include "daemon/site_config.h"
 #include "daemon/tenants/tenant_server.h"
 #include "daemon/users/user_budgets.h"
+#include "daemon/watch/strict_access.h"
 #include "daemon/watch/watch_keeper.h"
 #include "sys/round_times.h"
 
@@ -41,6 +42,7 @@ class Health final : public DaemonSelf {
     const TenantServer& tenants;
     const TenantRecords& records;
     const WatchKeeper& watch;
+    const StrictAccess& strict;
     const Views& views;
     const Looks& looks;
     std::string preload;                                 // libgpurota.so; empty: not found

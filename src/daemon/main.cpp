@@ -1,5 +1,6 @@
 // gpurotad: flags, adapters, the daemon, the loop.
 #include "base/directory.h"
+#include "base/lock_file.h"
 #include "base/log.h"
 #include "base/memory_reserve.h"
 #include "base/standard_streams.h"
@@ -15,6 +16,7 @@
 #include "proto/service.h"
 #include "store/sqlite_store.h"
 #include "sys/clock.h"
+#include "sys/device_memory.h"
 #include "sys/journal.h"
 #include "sys/passed_sockets.h"
 #include "sys/sd_event_loop.h"
@@ -118,6 +120,11 @@ void end_at_once(int /*signal*/) {
   ::_exit(1);
 }
 
+std::string driver_root(const Options& options) {
+  const std::string root = ipc::absolute(options.driver_root.value_or("/"));
+  return root == "/" ? std::string() : root;
+}
+
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options) {
   Daemon::Places places;
   places.control_socket = ipc::control_socket(paths.runtime_dir);
@@ -129,6 +136,8 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.fillers = paths.state_dir + "/fillers";
   places.event_spill = paths.state_dir + "/events.unstored";
   places.config_file = paths.config_file;
+  places.driver_root = driver_root(options);
+  places.device_memory = paths.state_dir + "/device-files";
   places.systemd_run = find_systemd_run();
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");
@@ -234,11 +243,31 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   return {};
 }
 
+// For when there will be no daemon any more.
+Result<void> restore_devices(const std::string& root, const std::string& state_dir) {
+  const std::string memory = state_dir + "/device-files";
+  if (::access(memory.c_str(), F_OK) != 0) return {};
+  auto lock = lock_file(state_dir + "/state.lock", kPredecessorPatience);
+  if (!lock && lock.error().code == Code::kLimit) {
+    return fail(Code::kLimit,
+                "a gpurotad runs, which looks after the device files: stop it first, or set "
+                "access.strict = false and run 'gpurota reload'");
+  }
+  if (!lock) return tl::unexpected<Error>(std::move(lock).error());
+  GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
+  GPUROTA_ASSIGN_OR_RETURN(auto files,
+                           sys::read_device_memory(memory, sys::SystemProcesses(*loop).boot_id()));
+  const auto problems = sys::restore_device_files(root, files);
+  if (!problems.empty()) return fail(Code::kIo, problems.begin()->second);
+  return sys::remove_device_memory(memory);
+}
+
 Result<void> run(const Options& options) {
   ipc::Paths paths = ipc::daemon_paths(ipc::read_environment());
   if (options.runtime_dir) paths.runtime_dir = ipc::absolute(*options.runtime_dir);
   if (options.state_dir) paths.state_dir = ipc::absolute(*options.state_dir);
   if (options.config) paths.config_file = ipc::absolute(*options.config);
+  if (options.restore_devices) return restore_devices(driver_root(options), paths.state_dir);
   const config::Loaded loaded = load_config(options, paths);
   if (loaded.mistake_count() > 0) return fail(Code::kInvalid, config::mistakes_text(loaded));
   if (options.check_config) return check_config(loaded, paths.config_file);

@@ -20,7 +20,10 @@ root it serves all users, else only its own user. It runs in the foreground and 
   --state-dir DIR     what outlives a restart (/var/lib/gpurota; else ~/.local/state/gpurota)
   --config FILE       the configuration       (/etc/gpurota/gpurota.toml; else ~/.config/gpurota/…)
   --check-config      read the configuration, report mistakes, and exit
+  --restore-device-files
+                      put back what access.strict has changed, and exit; where no daemon will run
   --preload FILE      libgpurota.so to give to programs (found beside the installed gpurotad)
+  --driver-root DIR   where the driver's dev and proc/driver are, for tests (/)
   --log-level LEVEL   debug, info, warning or error (info)
   --help, --version
 
@@ -28,13 +31,39 @@ Several daemons can run side by side if each has its own runtime and state direc
 See gpurotad(8) and gpurota.toml(5).
 )";
 
+namespace {
+
+enum {
+  kRuntimeDir = 256,
+  kStateDir,
+  kConfig,
+  kCheckConfig,
+  kPreload,
+  kDriverRoot,
+  kRestore,
+  kLogLevel
+};
+
+// Where the value of an option that is taken as it is goes to.
+std::optional<std::string>* find_text(Options& options, int option) {
+  if (option == kRuntimeDir) return &options.runtime_dir;
+  if (option == kStateDir) return &options.state_dir;
+  if (option == kConfig) return &options.config;
+  if (option == kPreload) return &options.preload;
+  if (option == kDriverRoot) return &options.driver_root;
+  return nullptr;
+}
+
+}  // namespace
+
 Result<Options> parse_options(int argc, char* const* argv) {
-  enum { kRuntimeDir = 256, kStateDir, kConfig, kCheckConfig, kPreload, kLogLevel };
   const option known[] = {{"runtime-dir", required_argument, nullptr, kRuntimeDir},
                           {"state-dir", required_argument, nullptr, kStateDir},
                           {"config", required_argument, nullptr, kConfig},
                           {"check-config", no_argument, nullptr, kCheckConfig},
                           {"preload", required_argument, nullptr, kPreload},
+                          {"driver-root", required_argument, nullptr, kDriverRoot},
+                          {"restore-device-files", no_argument, nullptr, kRestore},
                           {"log-level", required_argument, nullptr, kLogLevel},
                           {"help", no_argument, nullptr, 'h'},
                           {"version", no_argument, nullptr, 'V'},
@@ -45,21 +74,16 @@ Result<Options> parse_options(int argc, char* const* argv) {
   const auto next = [&] { return getopt_long(argc, argv, ":hV", known, nullptr); };
   int index = optind;
   for (int c = next(); c != -1; index = optind, c = next()) {
+    if (auto* const text = find_text(options, c)) {
+      *text = optarg;
+      continue;
+    }
     switch (c) {
-      case kRuntimeDir:
-        options.runtime_dir = optarg;
-        break;
-      case kStateDir:
-        options.state_dir = optarg;
-        break;
-      case kConfig:
-        options.config = optarg;
-        break;
       case kCheckConfig:
         options.check_config = true;
         break;
-      case kPreload:
-        options.preload = optarg;
+      case kRestore:
+        options.restore_devices = true;
         break;
       case kLogLevel: {
         GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(optarg));

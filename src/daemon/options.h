@@ -14,8 +14,10 @@ struct Options {
   std::optional<std::string> state_dir;
   std::optional<std::string> config;
   std::optional<std::string> preload;
+  std::optional<std::string> driver_root;
   log::Level log_level = log::Level::kInfo;
   bool check_config = false;
+  bool restore_devices = false;
   bool help = false;
   bool version = false;
 };

@@ -19,15 +19,19 @@ Result<Options> parse(std::vector<std::string> arguments) {
 }
 
 TEST(Options, TakesEveryOption) {
-  const auto options = parse({"--runtime-dir", "/r", "--state-dir=/s", "--config", "/c",
-                              "--preload", "/p.so", "--log-level", "debug", "--check-config"});
+  const auto options =
+      parse({"--runtime-dir", "/r", "--state-dir=/s", "--config", "/c", "--preload", "/p.so",
+             "--driver-root", "/d", "--log-level", "debug", "--check-config"});
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->runtime_dir, "/r");
   EXPECT_EQ(options->state_dir, "/s");
   EXPECT_EQ(options->config, "/c");
   EXPECT_EQ(options->preload, "/p.so");
+  EXPECT_EQ(options->driver_root, "/d");
   EXPECT_EQ(options->log_level, log::Level::kDebug);
   EXPECT_TRUE(options->check_config);
+  EXPECT_FALSE(options->restore_devices);
+  EXPECT_TRUE(parse({"--restore-device-files"})->restore_devices);
   EXPECT_TRUE(parse({"--help"})->help);
   EXPECT_TRUE(parse({"--version"})->version);
   EXPECT_FALSE(parse({})->runtime_dir);

@@ -14,6 +14,14 @@
 namespace gpurota::nvml {
 namespace {
 
+// A number that a function of NVML, which may be missing, writes.
+template <class Function>
+std::optional<int> read_number(Function function, Device device) {
+  unsigned number = 0;
+  if (function == nullptr || function(device, &number) != NVML_SUCCESS) return std::nullopt;
+  return static_cast<int>(number);
+}
+
 // A string that a function of NVML writes.
 template <std::size_t kSize, class Read>
 std::string read_string(Read read) {
@@ -141,6 +149,8 @@ void NvmlProbe::add_mig_instances(Device parent, GpuInfo& parent_info,
     instance.parent = parent_info.uuid;
     if (read_gpu(device, instance) != NVML_SUCCESS) continue;
     instance.index = number++;
+    instance.gpu_instance = read_number(table_->gpu_instance_id, device);
+    instance.compute_instance = read_number(table_->compute_instance_id, device);
     gpus.push_back(std::move(instance));
   }
 }
@@ -186,6 +196,7 @@ Result<std::vector<GpuInfo>> NvmlProbe::read_gpus() {
     }
     gpu.pci.busId[sizeof gpu.pci.busId - 1] = '\0';
     gpu.info.pci = gpu.pci.busId;
+    gpu.info.device_minor = read_number(table_->minor_number, gpu.device);
     if (table_->compute_capability != nullptr) {
       (void)table_->compute_capability(gpu.device, &gpu.info.compute_major,
                                        &gpu.info.compute_minor);

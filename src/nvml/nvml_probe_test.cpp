@@ -14,7 +14,7 @@ namespace {
 // anew for each test.
 struct FakeDevice {
   std::string uuid, name = "Fake H100";
-  unsigned bus = 1;
+  unsigned bus = 1, instance = 0;
   unsigned long long total = 80, reserved = 1, used = 10;  // GiB
   bool mig = false;
   std::vector<FakeDevice> instances{};
@@ -130,6 +130,18 @@ NvmlTable make_table() {
     *device = handle(at(d).instances[i - 1]);
     return NVML_SUCCESS;
   };
+  table.minor_number = [](Device d, unsigned* number) {
+    *number = at(d).bus;
+    return NVML_SUCCESS;
+  };
+  table.gpu_instance_id = [](Device d, unsigned* number) {
+    *number = at(d).instance;
+    return NVML_SUCCESS;
+  };
+  table.compute_instance_id = [](Device, unsigned* number) {
+    *number = 0;
+    return NVML_SUCCESS;
+  };
   table.compute.v3 = lister<V2, &FakeDevice::compute>;
   table.graphics.v3 = lister<V2, &FakeDevice::graphics>;
   table.mps.v3 = lister<V2, &FakeDevice::mps>;
@@ -206,7 +218,8 @@ TEST_F(NvmlProbeTest, MigInstancesFollowTheirParent) {
   fake.devices[1].mig = true;
   fake.devices[1].instances.resize(2);
   fake.devices[1].instances[0] = {.uuid = "MIG-1", .name = "1g.10gb", .total = 10, .used = 2};
-  fake.devices[1].instances[1] = {.uuid = "MIG-2", .name = "2g.20gb", .total = 20, .used = 3};
+  fake.devices[1].instances[1] = {
+      .uuid = "MIG-2", .name = "2g.20gb", .instance = 5, .total = 20, .used = 3};
   const auto gpus = probe_.read_gpus();
   ASSERT_EQ(gpus->size(), 4u);
   EXPECT_TRUE((*gpus)[0].mig_enabled);
@@ -218,6 +231,10 @@ TEST_F(NvmlProbeTest, MigInstancesFollowTheirParent) {
   EXPECT_EQ(second.index, 1);
   EXPECT_EQ(second.memory, gib(19));
   EXPECT_FALSE(second.mig_enabled);
+  EXPECT_EQ((*gpus)[0].device_minor, 1);
+  EXPECT_EQ((*gpus)[0].gpu_instance, std::nullopt);
+  EXPECT_EQ(second.gpu_instance, 5);
+  EXPECT_EQ(second.compute_instance, 0);
   EXPECT_EQ((*gpus)[3].uuid.value, "GPU-b");
   EXPECT_EQ(probe_.read_sample(second).used, gib(3));
 }

@@ -31,6 +31,9 @@ void look_up_optional(void* library, NvmlTable& table) {
   look_up(library, "nvmlDeviceGetMigMode", table.mig_mode);
   look_up(library, "nvmlDeviceGetMaxMigDeviceCount", table.mig_count);
   look_up(library, "nvmlDeviceGetMigDeviceHandleByIndex", table.mig_by_index);
+  look_up(library, "nvmlDeviceGetMinorNumber", table.minor_number);
+  look_up(library, "nvmlDeviceGetGpuInstanceId", table.gpu_instance_id);
+  look_up(library, "nvmlDeviceGetComputeInstanceId", table.compute_instance_id);
   look_up(library, "nvmlDeviceGetComputeMode", table.compute_mode);
   look_up(library, "nvmlDeviceGetPersistenceMode", table.persistence_mode);
   look_up(library, "nvmlDeviceGetUtilizationRates", table.utilization);

@@ -39,6 +39,9 @@ struct NvmlTable {
   nvmlReturn_t (*mig_mode)(Device, unsigned* now, unsigned* after_reset) = nullptr;
   nvmlReturn_t (*mig_count)(Device, unsigned*) = nullptr;
   nvmlReturn_t (*mig_by_index)(Device, unsigned, Device*) = nullptr;
+  nvmlReturn_t (*minor_number)(Device, unsigned*) = nullptr;
+  nvmlReturn_t (*gpu_instance_id)(Device, unsigned*) = nullptr;
+  nvmlReturn_t (*compute_instance_id)(Device, unsigned*) = nullptr;
   nvmlReturn_t (*compute_mode)(Device, nvmlComputeMode_t*) = nullptr;
   nvmlReturn_t (*persistence_mode)(Device, nvmlEnableState_t*) = nullptr;
   nvmlReturn_t (*utilization)(Device, nvmlUtilization_t*) = nullptr;

@@ -44,6 +44,30 @@ in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
 in_there systemctl reload gpurotad.service || fail "reload fails"
 echo "ok reload says whether the configuration was taken over"
 
+# Files of the driver's numbers; there is no driver, which who may open one hears.
+opens() { shows 'No such device' as "$1" sh -c ': <"$1"' sh "/dev/$2"; }
+is_refused() { shows 'Permission denied' as "$1" sh -c ': <"$1"' sh "/dev/$2"; }
+if in_there sh -c 'mknod -m 666 /dev/nvidia0 c 195 0 && mknod -m 660 /dev/nvidia1 c 195 1' 2>/dev/null && opens alice nvidia0; then
+  before=$(in_there stat -c '%a %U:%G' /dev/nvidia0 /dev/nvidia1)
+  in_there sh -c 'printf "%s\n" "[access]" "strict = true" >/etc/gpurota/gpurota.toml'
+  in_there systemctl reload gpurotad.service || fail "the section [access] is refused"
+  wait_until is_refused alice nvidia0
+  as alice gpurota reserve --gpu-ids 0 --memory 64M --for 1h >/dev/null
+  opens alice nvidia0 || fail "a lease does not open its file: $(in_there gpurota doctor)"
+  is_refused bob nvidia0 || fail "the lease of alice opens its file to bob"
+  is_refused alice nvidia1 || fail "a lease opens the file of another GPU"
+  in_there systemctl kill --signal=KILL gpurotad.service
+  opens alice nvidia0 || fail "a daemon that is killed takes access back"
+  wait_until shows 'strict access.*2 device files' in_there gpurota doctor
+  as alice gpurota release --all >/dev/null
+  wait_until is_refused alice nvidia0
+  in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
+  in_there systemctl reload gpurotad.service
+  [ "$(in_there stat -c '%a %U:%G' /dev/nvidia0 /dev/nvidia1)" = "$before" ] || fail "strict access is off, and the files are not as before"
+  in_there rm /dev/nvidia0 /dev/nvidia1
+  echo "ok strict access closes device files in the sandbox of the unit, and restores them"
+fi
+
 # notifier COMMAND: the program of [notify].
 notifier() {
   in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/usr/local/bin/notifier; chmod 755 /usr/local/bin/notifier' sh "$1"

@@ -65,6 +65,12 @@ Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
     if (user.front() != '@') continue;
     keep(accounts.read_gid(user.substr(1)), [&](gid_t gid) { names.automatic.insert(gid); });
   }
+  for (const std::string& user : named.access.users) {
+    keep(accounts.read_uid(user), [&](uid_t uid) { names.devices.users.insert(uid); });
+  }
+  for (const std::string& group : named.access.groups) {
+    keep(accounts.read_gid(group), [&](gid_t gid) { names.devices.groups.insert(gid); });
+  }
   if (!named.admin_group.empty()) {
     keep(accounts.read_gid(named.admin_group), [&](gid_t gid) { names.administrators = gid; });
   }
@@ -95,8 +101,8 @@ bool Users::resolve(std::chrono::milliseconds patience,
   }
   const std::uint64_t question = ++asked_;
   waits_ = true;
-  const Named named{config_.limits, config_.admin_group, config_.automatic.users, config_.group,
-                    std::move(accounts)};
+  const Named named{config_.limits, config_.admin_group, config_.automatic.users,
+                    config_.group,  config_.access,      std::move(accounts)};
   const bool answered = worker_->run_and_wait(
       patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
       [this, question](Names names) {

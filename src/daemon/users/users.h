@@ -6,6 +6,7 @@
 // connection stand in for them. Bounded: who has not come for longest is forgotten.
 #pragma once
 
+#include "access/device_rights.h"
 #include "base/result.h"
 #include "config/config.h"
 #include "config/names.h"
@@ -76,6 +77,8 @@ class Users final : public UserGroups {
   lease::LimitOrigins origins_of(uid_t uid) const;
   // The groups of automatic.users.
   const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
+  // Those of access.users and access.groups.
+  const access::Who& device_users() const { return names_.devices; }
   // By name, the primary one first; for any user, connected or not. Nothing until the account database
   // has answered, which this asks.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
@@ -86,6 +89,7 @@ class Users final : public UserGroups {
     ResolvedRules rules;
     std::optional<gid_t> administrators;
     std::set<gid_t> automatic;
+    access::Who devices;
     std::optional<Result<gid_t>> socket_group;
     std::vector<config::Problem> unknown;
   };
@@ -103,6 +107,7 @@ class Users final : public UserGroups {
     std::string admin_group;
     std::vector<std::string> automatic;
     std::string socket_group;
+    config::Access access;
     std::vector<config::NamedAccount> accounts;
   };
   static Names look_up(ports::Accounts& accounts, const Named& named);

@@ -1,0 +1,120 @@
+#include "access/device_rights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace gpurota::access {
+namespace {
+
+std::optional<int> number_after(std::string_view text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || text.front() == '-') return std::nullopt;
+  return number;
+}
+
+// Calls take(key, rest) for each line: the key ends where `separator` is.
+template <class Take>
+void for_each_line(std::string_view text, char separator, Take take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t middle = line.find(separator);
+    if (middle == line.npos) continue;
+    std::string_view rest = line.substr(middle + 1);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    take(line.substr(0, middle), rest);
+  }
+}
+
+std::string capability_file(int minor) { return fmt::format("nvidia-caps/nvidia-cap{}", minor); }
+
+const GpuInfo* find(const std::vector<GpuInfo>& gpus, const GpuUuid& uuid) {
+  const auto it =
+      std::find_if(gpus.begin(), gpus.end(), [&](const GpuInfo& gpu) { return gpu.uuid == uuid; });
+  return it == gpus.end() ? nullptr : &*it;
+}
+
+// The capabilities of an instance: those of the slice, and of what computes in it.
+std::vector<std::string> capability_files(const GpuInfo& parent, const GpuInfo& instance,
+                                          const MigMinors& minors) {
+  std::vector<std::string> files;
+  if (!parent.device_minor || !instance.gpu_instance || !instance.compute_instance) return files;
+  const std::string slice =
+      fmt::format("gpu{}/gi{}/", *parent.device_minor, *instance.gpu_instance);
+  for (const std::string& name :
+       {slice + "access", fmt::format("{}ci{}/access", slice, *instance.compute_instance)}) {
+    const auto minor = minors.find(name);
+    if (minor != minors.end()) files.push_back(capability_file(minor->second));
+  }
+  return files;
+}
+
+}  // namespace
+
+MigMinors parse_mig_minors(std::string_view text) {
+  MigMinors minors;
+  for_each_line(text, ' ', [&](std::string_view name, std::string_view rest) {
+    const auto minor = number_after(rest, "");
+    if (minor && name.starts_with("gpu") && name.ends_with("/access")) {
+      minors.emplace(std::string(name), *minor);
+    }
+  });
+  return minors;
+}
+
+std::optional<FileKind> kind_of(std::string_view name, const MigMinors& minors) {
+  if (number_after(name, "nvidia")) return FileKind::kGpu;
+  const auto capability = number_after(name, "nvidia-caps/nvidia-cap");
+  const bool known =
+      capability && std::any_of(minors.begin(), minors.end(),
+                                [&](const auto& entry) { return entry.second == *capability; });
+  return known ? std::optional(FileKind::kCapability) : std::nullopt;
+}
+
+std::map<std::string, std::set<uid_t>> holders(const std::vector<GpuInfo>& gpus,
+                                               const std::vector<Holding>& holdings,
+                                               const MigMinors& minors) {
+  std::map<std::string, std::set<uid_t>> files;
+  for (const Holding& holding : holdings) {
+    const GpuInfo* const gpu = find(gpus, holding.gpu);
+    if (!gpu) continue;
+    const GpuInfo* const board = gpu->parent.value.empty() ? gpu : find(gpus, gpu->parent);
+    if (!board || !board->device_minor) continue;
+    files[fmt::format("nvidia{}", *board->device_minor)].insert(holding.uid);
+    if (board == gpu) continue;
+    for (const std::string& file : capability_files(*board, *gpu, minors)) {
+      files[file].insert(holding.uid);
+    }
+  }
+  return files;
+}
+
+std::string acl_text(FileKind kind, bool owner_may, const Who& who) {
+  const char* const all = kind == FileKind::kGpu ? "rw-" : "r--";
+  std::string text = fmt::format("user::{}", owner_may ? all : "---");
+  for (const uid_t uid : who.users) text += fmt::format(",user:{}:{}", uid, all);
+  text += ",group::---";
+  for (const gid_t gid : who.groups) text += fmt::format(",group:{}:{}", gid, all);
+  return text + fmt::format(",mask::{},other::---", all);
+}
+
+std::optional<mode_t> mode_of_helper(std::string_view params) {
+  std::optional<mode_t> mode;
+  bool modifies = true;
+  for_each_line(params, ':', [&](std::string_view key, std::string_view rest) {
+    const auto number = number_after(rest, "");
+    if (!number) return;
+    if (key == "DeviceFileMode") mode = static_cast<mode_t>(*number);
+    if (key == "ModifyDeviceFiles") modifies = *number == 1;
+  });
+  return modifies ? mode : std::nullopt;
+}
+
+}  // namespace gpurota::access

@@ -1,0 +1,136 @@
+// [access] strict: keeps the driver's device files open to holders of leases, to those whom the configuration names and to root, and
+// to nobody else (docs/design/strict-access.md). State thread only.
+//
+// How a file was is on the disk before it is changed (sys/device_memory.h). A worker looks now and then, and when the kernel tells of a
+// change: at files that came, and at what others changed, which is set right. The loop's thread sets the lists itself, so that a lease has its files before anybody
+// hears of it: /dev is root's, in memory, and the devices are not opened.
+#pragma once
+
+#include "access/device_rights.h"
+#include "base/fd.h"
+#include "config/config.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/users/users.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+#include "sys/device_files.h"
+#include "sys/worker.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// What doctor examines.
+struct AccessReport {
+  bool strict = false;
+  std::size_t files = 0;  // looked after
+  std::vector<std::string>
+      problems;  // what could not be read or set, and files that nobody can be let in to
+  std::uint64_t undone = 0;  // times since strict access is on that somebody else changed a file
+  std::string last_undone;   // which, and how it was
+  std::optional<mode_t> helper_mode;       // the driver's helper, which any user can run, sets it
+  std::vector<sys::DeviceOpener> openers;  // without a lease; as of a minute ago at the most
+};
+
+class StrictAccess final : public LeaseListener {
+ public:
+  static constexpr Duration kPeriod = std::chrono::seconds(5);
+  // From a change in /dev to the look at it, so that nobody keeps the worker busy.
+  static constexpr Duration kPause = std::chrono::milliseconds(100);
+  static constexpr Duration kOpenersPeriod = std::chrono::minutes(1);
+  // An event tells of a file that is changed repeatedly so often at the most.
+  static constexpr Duration kToldAgain = std::chrono::minutes(10);
+
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    const config::Config& config;
+    const GpuTable& gpus;
+    const LeaseManager& leases;
+    const Users& users;
+    ports::Processes& processes;
+    Recorder& recorder;
+    std::string root;    // of dev and proc/driver; empty: the machine's
+    std::string memory;  // file; empty: no device file is ever touched
+  };
+
+  explicit StrictAccess(Parts parts) : parts_(std::move(parts)) {}
+
+  // Takes over, or restores, what the last daemon left. Waits for the disk. Once, after the leases have been restored.
+  void start();
+  // The configuration, the users that it names, or the GPUs have changed.
+  void refresh();
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+
+  // Nothing: it is off, and nothing is left to restore.
+  std::optional<AccessReport> report() const;
+
+ private:
+  struct File {
+    sys::DeviceFile is;  // as we know it
+    access::FileKind kind{};
+    std::uint64_t set = 0;  // which of our changes was the last
+    std::optional<TimePoint> told{};
+  };
+  // What a look saw.
+  struct Look {
+    Result<sys::DeviceFiles> files;
+    sys::DeviceFiles remembered;
+    access::MigMinors minors;
+    std::optional<mode_t> helper_mode;
+    std::optional<std::vector<sys::DeviceOpener>> openers;
+  };
+
+  void turn_on();
+  void turn_off();
+  void look(bool wait);
+  static Look take_look(const std::string& root, const std::string& memory, const std::string& boot,
+                        sys::DeviceFiles remembered, bool openers);
+  void on_look(Look seen, std::uint64_t set_before);
+  void take_over(const Look& seen, std::uint64_t set_before);
+  void apply();
+  access::Who who_may(const std::map<std::string, std::set<uid_t>>& holders,
+                      const std::string& name) const;
+  std::map<std::string, std::set<uid_t>> holders() const;
+  void set(const std::string& name, File& file, const std::string& acl);
+  void note_undone(const std::string& name, File& file, const std::string& how);
+  void keep_openers(std::vector<sys::DeviceOpener> openers);
+  void tell_on();
+  void record(proto::EventType type, std::string message, std::string detail = {});
+  std::string path_of(const std::string& name) const { return parts_.root + "/dev/" + name; }
+  void watch();
+  void on_change();
+  void schedule();
+
+  Parts parts_;
+  bool started_ = false;
+  bool on_ = false;
+  bool told_on_ = false;
+  bool looking_ = false;
+  std::uint64_t turn_ = 0;  // of turning on and off: answers of an earlier one are void
+  sys::DeviceFiles remembered_;
+  std::map<std::string, File> files_;
+  access::MigMinors minors_;
+  std::uint64_t sets_ = 0;
+  std::optional<std::string> trouble_;           // of the last look, or of the memory
+  std::map<std::string, std::string> problems_;  // by file
+  std::uint64_t undone_ = 0;
+  std::string last_undone_;
+  std::optional<mode_t> helper_mode_;
+  std::vector<sys::DeviceOpener> openers_;
+  std::optional<TimePoint> openers_read_;
+  std::unique_ptr<sys::Worker> worker_;
+  Fd watched_;
+  ports::EventLoop::SourcePtr watch_;
+  bool changed_ = false;  // since the last look began
+  ports::EventLoop::SourcePtr timer_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,198 @@
+#!/usr/bin/env bats
+# machine: h100-mig
+# Strict access: who can open which device file in which state. The files are plain ones in a folder of the case; a kernel looks at
+# modes and access lists alike. tests/gpu/strict_access.sh does the same with a driver's.
+
+load helpers
+
+# GPU 0 is divided by MIG: its instance 0:1 has the capabilities 30 and 31. GPU 1 is whole.
+setup() {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  make_folders
+  chmod 755 . run
+  mkdir -p machine/dev/nvidia-caps machine/proc/driver/nvidia machine/proc/driver/nvidia-caps
+  local file
+  for file in nvidia0 nvidia1 nvidiactl nvidia-uvm nvidia-caps/nvidia-cap{1,30,31,33}; do
+    install -m 666 /dev/null "machine/dev/$file"
+  done
+  printf '%s\n' 'config 1' 'monitor 2' 'gpu0/gi2/access 30' 'gpu0/gi2/ci0/access 31' 'gpu0/gi3/access 33' >machine/proc/driver/nvidia-caps/mig-minors
+  DAEMON+=(--driver-root "$E2E_DIR/machine")
+  as_somebody true || skip "setpriv cannot switch users"
+  setfacl -m u:1:rw gpurota.toml 2>/dev/null || skip "setfacl is not there, or the file system has no access lists"
+  setfacl -b gpurota.toml
+}
+teardown() {
+  if [ -n "${DAEMON_PID:-}" ]; then as_nobody gpurota release --all >/dev/null 2>&1 || true; fi
+  end_test
+}
+
+NOBODY=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+
+as_somebody() { setpriv --reuid 65533 --regid 65533 --clear-groups "$@"; }
+strict() { printf '%s\n' '[access]' "strict = ${1:-true}" "${@:2}" >gpurota.toml; }
+# can USER FILE…: what that user can open for reading and writing, in one line.
+can() {
+  local user=$1 file can=()
+  for file in nvidia0 nvidia1 nvidiactl; do
+    if "$user" sh -c 'exec 3<>"$1"' sh "machine/dev/$file" 2>/dev/null; then can+=("$file"); fi
+  done
+  echo "${can[*]}"
+}
+# who: a row of the table: what root, a user and another one can open.
+who() { echo "root: $(can env) | nobody: $(can as_nobody) | other: $(can as_somebody)"; }
+rights() { stat -c '%n %a %U:%G' machine/dev/nvidia* machine/dev/nvidia-caps/*; getfacl -nR machine/dev; }
+is_now() { [ "$(who)" = "$1" ]; }
+closed='root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidiactl'
+opened='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia1 nvidiactl | other: nvidiactl'
+all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other: nvidia0 nvidia1 nvidiactl'
+
+@test "off, no device file is touched" {
+  rights >before
+  start_daemon
+  as_nobody gpurota reserve --gpu-ids 1 --for 1h
+  gpurota reload
+  [ "$(who)" = "$all" ]
+  rights | diff before -
+  [ ! -e state/device-files ]
+  gpurota doctor >said || true
+  lacks 'strict access' said
+}
+
+@test "a lease opens the files of its GPUs to its user, until it ends" {
+  strict
+  start_daemon
+  [ "$(who)" = "$closed" ]
+  # The command can open it at once, whenever it looks.
+  as_nobody gpurota run --gpu-ids 1 -- sh -c 'exec 3<>machine/dev/nvidia1; ! (exec 3<>machine/dev/nvidia0) 2>/dev/null'
+  wait_until is_now "$closed"
+  as_nobody gpurota reserve --gpu-ids 1 --for 1h
+  [ "$(who)" = "$opened" ]
+  as_nobody gpurota release --all
+  wait_until is_now "$closed"
+  run -2 as_nobody sh -c 'exec 3<>machine/dev/nvidia1'
+  [[ $output == *"Permission denied"* ]]
+  gpurota doctor >said || true
+  grep -Eq 'strict access +[0-9]+ device files are open to holders of leases only' said
+}
+
+@test "who ran out while no daemon lived has no file after it; killed, the daemon leaves all as it was" {
+  strict
+  start_daemon
+  in_background holder "${NOBODY[@]}" gpurota run --gpu-ids 1 --quiet -- sleep 600
+  wait_until is_now "$opened"
+  kill_daemon
+  [ "$(who)" = "$opened" ]
+  kill -KILL "$BACKGROUND_PID"
+  start_daemon
+  wait_until is_now "$closed"
+}
+
+@test "a restart takes over, and turned off meanwhile it restores" {
+  setfacl -m u:33:r,m::rw machine/dev/nvidia0
+  chmod 640 machine/dev/nvidia1
+  rights >before
+  strict
+  start_daemon
+  as_nobody gpurota reserve --gpu-ids 1 --for 1h
+  stop_daemon
+  [ "$(who)" = "$opened" ]
+  start_daemon
+  [ "$(who)" = "$opened" ]
+  strict false
+  kill_daemon
+  start_daemon
+  rights | diff before -
+  gpurota events | grep -q 'access_set.*off'
+  wait_until test ! -e state/device-files
+}
+
+@test "reload turns it on and off, and mode and access lists are exactly as before" {
+  setfacl -m u:33:r,g:44:rw,m::rw machine/dev/nvidia0
+  chmod 604 machine/dev/nvidia1
+  rights >before
+  start_daemon
+  strict
+  gpurota reload | grep -q access.strict
+  wait_until is_now "$closed"
+  strict false
+  gpurota reload
+  rights | diff before -
+}
+
+@test "without a daemon the files can be restored, and not while one runs" {
+  rights >before
+  strict
+  start_daemon
+  run -1 "${DAEMON[@]}" --restore-device-files
+  [[ $output == *"a gpurotad runs"* ]]
+  [ "$(who)" = "$closed" ]
+  kill_daemon
+  "${DAEMON[@]}" --restore-device-files
+  rights | diff before -
+  [ ! -e state/device-files ]
+  "${DAEMON[@]}" --restore-device-files
+}
+
+@test "the configuration names users and groups who need no lease" {
+  strict true 'users = ["65533"]' 'groups = ["65534"]'
+  start_daemon
+  [ "$(who)" = "$all" ]
+  strict true 'users = ["nobdy"]'
+  run -0 gpurota config check gpurota.toml
+  [[ $output == *"access.users: no such user 'nobdy'; did you mean nobody?"* ]]
+  strict perhaps
+  run -1 gpurota config check gpurota.toml
+  [[ $output == *access.strict* ]]
+}
+
+@test "what somebody else changes is set right, told, and in doctor with what to do" {
+  strict
+  printf '%s\n' 'ModifyDeviceFiles: 1' 'DeviceFileUID: 0' 'DeviceFileMode: 438' >machine/proc/driver/nvidia/params
+  start_daemon
+  chmod 666 machine/dev/nvidia1 # as nvidia-modprobe does
+  wait_until is_now "$closed"
+  gpurota events | grep -q 'access_mended.*nvidia1'
+  gpurota doctor >said || true
+  grep -q 'set the device files to mode 0666' said
+  grep -q NVreg_DeviceFileMode=0660 said
+  grep -q 'changed device files 1 time; the last: .*nvidia1' said
+}
+
+@test "with the mode that the driver shall have, its helper finds nothing to change" {
+  strict
+  printf '%s\n' 'ModifyDeviceFiles: 1' 'DeviceFileMode: 432' >machine/proc/driver/nvidia/params
+  start_daemon
+  [ "$(stat -c %a machine/dev/nvidia0 machine/dev/nvidia1 | sort -u)" = 660 ]
+  chmod 660 machine/dev/nvidia1 # should it do it all the same
+  [ "$(who)" = "$closed" ]
+  gpurota doctor >said || true
+  lacks 'set the device files to mode' said
+}
+
+@test "who has a file open already is said" {
+  in_background holder "${NOBODY[@]}" sh -c 'exec 3<>machine/dev/nvidia1; echo opened; exec sleep 600'
+  wait_until says holder opened
+  strict
+  start_daemon
+  gpurota events --json | grep -q '1 process without a lease had some open before'
+  gpurota doctor >said || true
+  grep -q "1 process without a lease had device files open before: $BACKGROUND_PID" said
+  as_somebody gpurota doctor >said || true
+  grep -q '1 process without a lease had device files open before' said
+  lacks "$BACKGROUND_PID" said
+}
+
+@test "an instance of a GPU in MIG mode has its capability files, and no other instance's" {
+  strict
+  start_daemon
+  as_nobody gpurota reserve --gpu-ids 0:1 --memory 1G --for 1h
+  getfacl -pn machine/dev/nvidia-caps/* machine/dev/nvidia0 >said
+  python3 - said <<'EOF'
+import sys
+lists = {each.splitlines()[0].split("/")[-1]: each for each in open(sys.argv[1]).read().split("\n\n") if each.strip()}
+assert "user:65534:r--" in lists["nvidia-cap30"] and "user:65534:r--" in lists["nvidia-cap31"], lists
+assert "65534" not in lists["nvidia-cap33"] and "other::---" in lists["nvidia-cap33"], lists
+assert "other::rw-" in lists["nvidia-cap1"], lists
+assert "user:65534:rw-" in lists["nvidia0"], lists
+EOF
+}
