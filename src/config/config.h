@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "config/fair_share.h"
 #include "core/notice_kind.h"
 #include "core/user_limits.h"
 
@@ -222,6 +223,7 @@ struct Config {
   Filler filler;
   Turns turns;
   Notify notify;
+  FairShare fair_share;
 
   bool operator==(const Config&) const = default;
 };
