@@ -104,6 +104,27 @@ class Variable:
 
 
 @dataclass(frozen=True)
+class FairShare:
+    """How much GPU time a user has had, where the site orders the queue by that: what is `half_life_seconds` old counts half. Less `used_seconds` for each of `weight` goes first; where there is a group, its members' together is compared first."""
+
+    used_seconds: int
+    weight: int
+    half_life_seconds: int
+    group: Optional[str] = None  # None: the user stands for themselves
+    group_used_seconds: Optional[int] = None
+    group_weight: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Passing:
+    """A request that is ahead of another though it came later."""
+
+    request_id: str
+    user: str
+    fair_share: FairShare
+
+
+@dataclass(frozen=True)
 class Request:
     """Somebody who waits for a lease."""
 
@@ -134,6 +155,9 @@ class Request:
     min_memory_bytes: Optional[int] = None
     min_cc: Optional[int] = None
     name: Optional[str] = None  # owner; what they call it
+    fair_share: Optional[FairShare] = None  # of its user; None: the order is that of coming
+    passed_by: Optional[Passing] = None  # the nearest ahead of it that came later; None: nobody
+    overdue: Optional[bool] = None  # it has waited for so long that nobody who comes later goes first
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "cli/share_text.h"
 #include "cli/time_text.h"
 
 #include <fmt/format.h>
@@ -101,7 +102,7 @@ std::string limits_text(const proto::GetLimits::Reply& reply, const Look& look,
                {limit.most ? amount_text(limit.name, *limit.most) : "none"},
                {limit.most ? origin_text(limit, user, group_name) : "", Colour::kDim}});
   }
-  return table.render(look);
+  return table.render(look) + share_line(reply);
 }
 
 }  // namespace gpurota::cli

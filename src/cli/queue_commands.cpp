@@ -134,7 +134,7 @@ int explain(const Context& context, const ExplainOptions& options) {
   }
   chosen->status.bookings = bookings;
   if (options.json) return shown(explained_json(*chosen));
-  return shown(explain_text(*chosen, requests->requests, now()));
+  return shown(explain_text(*chosen, requests->requests, what.uid, now()));
 }
 
 int drain(const Context& context, const DrainOptions& options) {

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/alternatives.h"
 #include "cli/calendar_text.h"
+#include "cli/share_text.h"
 #include "cli/time_text.h"
 #include "cli/turns_text.h"
 #include "cli/views.h"
@@ -68,8 +69,11 @@ std::string id_of(const proto::Request& request) {
   return request.name ? fmt::format("{} ({})", id, display_text(*request.name, 64)) : id;
 }
 
-std::string explain_request(const proto::Request& request, WallTime now) {
+std::string explain_request(const proto::Request& request, uid_t reader, WallTime now) {
   std::string text = waiting_text(request, now) + "\n";
+  if (const std::string place = place_in_full(request, reader); !place.empty()) {
+    text += fmt::format("  {}\n", place);
+  }
   text += fmt::format(
       "  requested by {} at {}: {} GPU{}, {}\n", person_text(request.user, request.as_name),
       clock_text(request.since, now), wish_of(request), request.gpus == 1 ? "" : "s",
@@ -152,6 +156,7 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look
   for (const proto::Request& request : reply.requests) {
     std::string why = request.reason;
     if (request.next) why += "; " + *request.next;
+    if (const std::string place = place_text(request); !place.empty()) why += "; " + place;
     table.add({{std::to_string(request.position), Colour::kNone},
                {id_of(request), Colour::kNone},
                {person_text(request.user, request.as_name), Colour::kNone},
@@ -210,14 +215,14 @@ std::string explained_json(const Explained& what) {
 }
 
 std::string explain_text(const Explained& what, const std::vector<proto::Request>& requests,
-                         WallTime now) {
+                         uid_t reader, WallTime now) {
   std::string text;
   for (const proto::Request& request : what.requests.requests) {
     std::vector<proto::Alternative> own = what.alternatives.alternatives;
     std::erase_if(own, [&request](const proto::Alternative& each) {
       return each.request_id != request.request_id;
     });
-    text += explain_request(request, now) + alternatives_lines(own);
+    text += explain_request(request, reader, now) + alternatives_lines(own);
   }
   for (const proto::Lease& lease : what.status.leases) {
     text += explain_lease(lease, requests, now) + explain_turns(what.turns, lease.lease_id, now);

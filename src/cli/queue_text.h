@@ -39,7 +39,7 @@ Result<Explained> explained(const Explanation& what, const std::vector<proto::Re
 std::string explained_json(const Explained& what);
 // `requests`: of everybody; some may wait for what is explained.
 std::string explain_text(const Explained& what, const std::vector<proto::Request>& requests,
-                         WallTime now);
+                         uid_t reader, WallTime now);
 // Of a lease that is over, how it ended; empty: the events tell nothing of that.
 std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, WallTime now);
 

@@ -104,10 +104,11 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   lease.ends = kNow + 40min;
   const auto chosen = explained({{}, LeaseId{5}, 0}, {request()}, status, {});
   ASSERT_TRUE(chosen);
-  EXPECT_THAT(explain_text(*chosen, {request()}, kNow), HasSubstr("R7 of alice waits for it"));
+  EXPECT_THAT(explain_text(*chosen, {request()}, 1000, kNow),
+              HasSubstr("R7 of alice waits for it"));
   EXPECT_FALSE(explained({RequestId{9}, {}, 0}, {request()}, status, {}));
   const auto of_nobody = explained({{}, {}, 42}, {request()}, status, {});
-  EXPECT_THAT(explain_text(*of_nobody, {request()}, kNow), HasSubstr("nothing"));
+  EXPECT_THAT(explain_text(*of_nobody, {request()}, 1000, kNow), HasSubstr("nothing"));
 }
 
 TEST(Explain, ShowsUnderEachRequestWhatWouldLetItStart) {
@@ -119,7 +120,7 @@ TEST(Explain, ShowsUnderEachRequestWhatWouldLetItStart) {
   other.request_id = RequestId{99};
   other.labels = {"7"};
   chosen->alternatives.alternatives = {own, other};
-  const std::string text = explain_text(*chosen, {request()}, kNow);
+  const std::string text = explain_text(*chosen, {request()}, 1000, kNow);
   EXPECT_THAT(text, HasSubstr("  with --swap it could start now on GPU 0\n"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("GPU 7")));
 }

@@ -5,6 +5,7 @@
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
+#include "cli/share_text.h"
 #include "cli/time_text.h"
 #include "proto/codec.h"
 
@@ -260,6 +261,7 @@ std::string waiting_text(const proto::Request& request, WallTime now) {
   } else if (!next.empty()) {
     text += "; " + next;
   }
+  if (const std::string place = place_text(request); !place.empty()) text += "; " + place;
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "config/fair_share.h"
 #include "core/notice_kind.h"
 #include "core/user_limits.h"
 
@@ -233,6 +234,7 @@ struct Config {
   Turns turns;
   Notify notify;
   Access access;
+  FairShare fair_share;
 
   bool operator==(const Config&) const = default;
 };

@@ -43,6 +43,9 @@ INSTANTIATE_TEST_SUITE_P(
              "100000, without quotes"},
         Case{"ASwitchInQuotes", "program_notices = \"true\"\n",
              "f:1: program_notices: 'true' is not a switch: write true or false, without quotes"},
+        Case{"AWeightOfNothing", "[fair_share.user.bob]\nweight = 0\n",
+             "f:2: fair_share.user.bob.weight: 0 is out of range: write a whole number from 1 to "
+             "10000"},
         Case{"AnUnknownWord", "privacy = \"opn\"\n[watch]\nunused = \"kill\"\n",
              "f:1: privacy: 'opn' is not known here: write \"owner\" or \"open\"; did you mean "
              "\"open\"?\n"

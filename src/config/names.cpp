@@ -41,6 +41,12 @@ std::vector<NamedAccount> named_accounts(const Loaded& loaded) {
   for (const auto& [name, limits] : config.limits.groups) {
     named.add("limits.group." + name, name, true);
   }
+  for (const auto& [name, weight] : config.fair_share.users) {
+    named.add("fair_share.user." + name, name, false);
+  }
+  for (const auto& [name, weight] : config.fair_share.groups) {
+    named.add("fair_share.group." + name, name, true);
+  }
   for (const std::string& user : config.automatic.users) {
     const bool is_group = user.starts_with("@");
     named.add("automatic.users", is_group ? user.substr(1) : user, is_group);

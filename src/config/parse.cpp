@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace gpurota::config {
@@ -24,7 +25,10 @@ const Value* find(const Value& table, std::string_view key) {
   return nullptr;
 }
 
-// The names behind [limits.user], [limits.group] and [turns.gpu] are the site's.
+// Names behind these sections are the site's.
+constexpr std::array<std::string_view, 5> kNamed = {
+    "limits.user", "limits.group", "fair_share.user", "fair_share.group", "turns.gpu"};
+
 template <class Named>
 void meet(const Value& document, std::string_view section, std::string_view kind, Named& named) {
   const Value* const outer = find(document, section);
@@ -55,6 +59,8 @@ class DocumentReader {
   static Settings settings(const Value& document, Config& config) {
     meet(document, "limits", "user", config.limits.users);
     meet(document, "limits", "group", config.limits.groups);
+    meet(document, "fair_share", "user", config.fair_share.users);
+    meet(document, "fair_share", "group", config.fair_share.groups);
     meet(document, "turns", "gpu", config.turns.gpus);
     return settings_of(config);
   }
@@ -66,7 +72,7 @@ class DocumentReader {
   bool is_section(const std::string& path) const {
     const auto inside = known_.lower_bound(path + ".");
     return (inside != known_.end() && inside->first.starts_with(path + ".")) ||
-           path == "limits.user" || path == "limits.group" || path == "turns.gpu";
+           std::find(kNamed.begin(), kNamed.end(), path) != kNamed.end();
   }
 
   void take(const Value& table, const std::string& prefix) {
@@ -109,8 +115,9 @@ class DocumentReader {
       }
       if (leaf_of(key) == leaf) elsewhere.push_back(key);
     }
-    if (prefix == "limits.") here.insert({"user", "group"});
-    if (prefix == "turns.") here.insert("gpu");
+    for (const std::string_view section : kNamed) {
+      if (section.starts_with(prefix)) here.emplace(section.substr(prefix.size()));
+    }
     const std::string near = nearest_name(leaf, {here.begin(), here.end()});
     const std::string what = value.is(Kind::kTable) ? "section" : "setting";
     if (!near.empty()) return no_such(what, prefix + near);

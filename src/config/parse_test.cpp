@@ -305,5 +305,19 @@ TEST(Config, NamesTheKeyInsideATableThatIsWrong) {
   EXPECT_THAT(error_of("[[watch.ignore]]"), HasSubstr("uid, executable"));
 }
 
+TEST(Config, TakesFairShareWithWeights) {
+  EXPECT_FALSE(Config{}.fair_share.enabled);
+  const auto config = parse(
+      "[fair_share]\nenabled = true\nhalf_life = \"14d\"\nlongest_wait = \"12h\"\n"
+      "[fair_share.group.staff]\nweight = 2\n[fair_share.user.alice]\nweight = 3\n",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->fair_share.enabled);
+  EXPECT_EQ(config->fair_share.half_life, std::chrono::hours(14 * 24));
+  EXPECT_EQ(config->fair_share.longest_wait, std::chrono::hours(12));
+  EXPECT_EQ(config->fair_share.groups.at("staff").weight, 2);
+  EXPECT_EQ(config->fair_share.users.at("alice").weight, 3);
+}
+
 }  // namespace
 }  // namespace gpurota::config

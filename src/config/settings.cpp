@@ -97,6 +97,21 @@ void add_access(Settings& known, Access& access) {
   });
 }
 
+void add_fair_share(Settings& known, FairShare& share) {
+  known.merge(Settings{
+      {"fair_share.enabled", flag(share.enabled)},
+      {"fair_share.half_life", long_duration(share.half_life)},
+      {"fair_share.longest_wait", long_duration(share.longest_wait)},
+  });
+  const auto add = [&known](const std::string& prefix, auto& weights) {
+    for (auto& [name, each] : weights) {
+      known[prefix + name + ".weight"] = count(each.weight, 1, 10000);
+    }
+  };
+  add("fair_share.user.", share.users);
+  add("fair_share.group.", share.groups);
+}
+
 void add_limits(Settings& known, const std::string& prefix, UserLimits& limits) {
   for (const char* name : kLimitNames) known[prefix + name] = limit(limits, name);
 }
@@ -118,6 +133,7 @@ Settings settings_of(Config& config) {
   add_turns(known, "turns.", config.turns.every);
   add_notify(known, config.notify);
   add_access(known, config.access);
+  add_fair_share(known, config.fair_share);
   for (auto& [name, limits] : config.limits.users) {
     add_limits(known, "limits.user." + name + ".", limits);
   }

@@ -41,6 +41,8 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
                  gpus_, world_.wall_clock, &control_, &users_, places_.event_spill,
                  world_.durability}),
       times_(recorder_, config_, world_.wall_clock),
+      fair_use_({world_.loop, world_.processes, recorder_, config_, users_, world_.wall_clock,
+                 [this] { queue_.poke(); }}),
       leases_({world_.loop, world_.store, world_.processes, gpus_, states_, grants_, config_,
                world_.wall_clock, world_.make_token, sampler_}),
       members_(leases_),
@@ -49,7 +51,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       turns_({world_.loop, config_, gpus_, states_, leases_, recorder_, users_, control_}),
       rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, states_, rooms_,
-              allowances_, config_, world_.wall_clock}),
+              allowances_, config_, world_.wall_clock, &fair_use_}),
       bookings_({world_.loop, world_.store, world_.processes, leases_, gpus_, queue_, rooms_,
                  allowances_, config_, world_.wall_clock}),
       booking_events_(recorder_, gpus_),
@@ -87,6 +89,7 @@ void Daemon::listen_to_each_other() {
   leases_.add_listener(strict_);   // its files can be opened before anybody hears that it is there
   leases_.add_listener(watch_);    // what it covers is no unreserved use, for all who place by that
   leases_.add_listener(job_leases_);  // a job knows why its run ends before the run's end is seen
+  leases_.add_listener(fair_use_);    // before what the lease used is no open usage any more
   leases_.add_listener(recorder_);    // before all that record what follows from the change
   leases_.add_listener(turns_);       // its room is decided on before its tenants are told
   leases_.add_listener(tenants_);     // their limits, before anybody else is given the memory
@@ -367,6 +370,7 @@ Result<void> Daemon::restore() {
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(bookings_.restore());
   GPUROTA_TRY(recorder_.start(leases_.entries()));
+  fair_use_.start();
   notices_.restore(leases_.entries());
   if (world_.durability) {
     world_.durability->on_news(
@@ -465,6 +469,7 @@ void Daemon::on_rules_change() {
   turns_.refresh();
   swap_.update_terms();
   strict_.refresh();
+  fair_use_.start();
   queue_.poke();
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/gpus/sampler.h"
 #include "daemon/health.h"
 #include "daemon/history/booking_events.h"
+#include "daemon/history/fair_use.h"
 #include "daemon/history/used_gpu_time.h"
 #include "daemon/housekeeping.h"
 #include "daemon/looks.h"
@@ -132,6 +133,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   ControlServer control_;
   Recorder recorder_;
   UsedGpuTime times_;
+  FairUse fair_use_;
   LeaseManager leases_;
   LeaseMembers members_;
   Attribution attribution_;

@@ -7,11 +7,11 @@
 namespace gpurota::lease {
 namespace {
 
-std::string what_is_in_the_way(const NextFree& next) {
+std::string what_is_in_the_way(const NextFree& next, RequestId request) {
   const std::string user = display_text(next.user, 32);
   if (next.behind) {
-    return fmt::format("GPU {} is kept for {} of {}, which came first", next.gpu,
-                       to_string(*next.behind), user);
+    return fmt::format("GPU {} is kept for {} of {}, which {} first", next.gpu,
+                       to_string(*next.behind), user, *next.behind < request ? "came" : "goes");
   }
   if (next.booking && !next.at) {
     return fmt::format("{} has booked GPU {} ({}), and the site lets reservations go on", user,
@@ -44,7 +44,7 @@ Reason waiting_reason(const Waiting& waiting) {
                             waiting.wanted == 1 ? "" : "s");
   if (!waiting.keeps && waiting.free > 0) reason.text += ", which others may have for now";
   if (!waiting.next) return reason;
-  reason.next = what_is_in_the_way(*waiting.next);
+  reason.next = what_is_in_the_way(*waiting.next, waiting.request);
   if (!waiting.next->behind && !waiting.next->ending) reason.next_at = waiting.next->at;
   return reason;
 }

@@ -94,6 +94,7 @@ Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
   }
   reply.limits = limits_of(parts_.allowances.standing_of(uid, parts_.queue.held_by(uid)),
                            parts_.config->max_leases_per_user, booked);
+  reply.fair_share = parts_.views.share(uid);
   return replied<proto::GetLimits>(reply);
 }
 

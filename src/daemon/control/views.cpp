@@ -170,6 +170,30 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   return gpu;
 }
 
+std::optional<proto::FairShare> Views::share(uid_t uid) const {
+  const auto share = parts_.queue.order().share_of(uid);
+  if (!share) return std::nullopt;
+  proto::FairShare shown;
+  shown.used_seconds = share->used.count();
+  shown.weight = share->weight;
+  shown.half_life_seconds = parts_.config.fair_share.half_life.count();
+  if (share->group.empty()) return shown;
+  shown.group = share->group;
+  shown.group_used_seconds = share->group_used.count();
+  shown.group_weight = share->group_weight;
+  return shown;
+}
+
+void Views::show_order(const QueueEntry& entry, proto::Request& request) const {
+  request.fair_share = share(entry.asked.uid);
+  if (!request.fair_share) return;
+  request.overdue = parts_.queue.order().is_overdue(entry);
+  const QueueEntry* const other = QueueOrder::passing(entry, parts_.queue.entries());
+  if (!other) return;
+  request.passed_by = proto::Passing{other->id, user_name(other->asked.uid),
+                                     share(other->asked.uid).value_or(proto::FairShare())};
+}
+
 proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   proto::Request request;
   request.request_id = entry.id;
@@ -204,6 +228,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   request.reason = entry.reason.text;
   if (!entry.reason.next.empty()) request.next = entry.reason.next;
   request.next_at = entry.reason.next_at;
+  show_order(entry, request);
   if (!sees_all(viewer, entry.asked.uid)) return request;
   request.pid = entry.holder.pid();
   request.command = proto::sendable_command(entry.asked.command);

@@ -66,6 +66,8 @@ class Views {
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
   proto::TurnGpu turns(const GpuEntry& gpu, uid_t viewer) const;
+  // Nothing where the queue is in the order of coming.
+  std::optional<proto::FairShare> share(uid_t uid) const;
   proto::Request request(const QueueEntry& entry, uid_t viewer) const;
   proto::Booking booking(const BookingEntry& entry, uid_t viewer) const;
   proto::Status::Reply status(uid_t viewer) const;
@@ -73,6 +75,8 @@ class Views {
   proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
 
  private:
+  // Why it is where it is, if that is not the order of coming.
+  void show_order(const QueueEntry& entry, proto::Request& request) const;
   proto::Gpu gpu(const GpuEntry& entry) const;
   // Adds the lease's processes there to `pids`.
   proto::LeaseGpu lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const;

@@ -44,6 +44,11 @@ std::string turns_text(const Lease& lease, const Lease& before) {
   return text;
 }
 
+std::string primary_group(UserGroups* groups, uid_t uid) {
+  const auto names = groups ? groups->group_names(uid) : std::nullopt;
+  return names && !names->empty() ? names->front() : "";
+}
+
 }  // namespace
 
 std::string describe_share(const Lease& lease, const GpuTable& gpus) {
@@ -69,11 +74,6 @@ Recorder::Recorder(Parts parts) : parts_(std::move(parts)), events_(kMostEvents)
 Recorder::~Recorder() {
   closing_ = true;
   if (started_) write(true);
-}
-
-std::string Recorder::group_of(uid_t uid) const {
-  const auto groups = parts_.groups ? parts_.groups->group_names(uid) : std::nullopt;
-  return groups && !groups->empty() ? groups->front() : "";
 }
 
 Result<void> Recorder::start(const std::map<LeaseId, LeaseEntry>& leases) {
@@ -113,7 +113,7 @@ Result<void> Recorder::resume_usage(const std::map<LeaseId, LeaseEntry>& leases)
   }
   // One that was made a moment before the last daemon was killed is counted from its beginning.
   for (const auto& [id, entry] : leases) {
-    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(),
+    usage_.update(entry.lease, primary_group(parts_.groups, entry.lease.uid), parts_.gpus.infos(),
                   Now{parts_.loop.now(), parts_.wall_clock()});
   }
   return {};
@@ -230,7 +230,7 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
     usage_.close(lease.id, Now{parts_.loop.now(), parts_.wall_clock()});
     closed_usage_ = true;
   } else {
-    usage_.update(lease, group_of(lease.uid), parts_.gpus.infos(),
+    usage_.update(lease, primary_group(parts_.groups, lease.uid), parts_.gpus.infos(),
                   Now{parts_.loop.now(), parts_.wall_clock()});
   }
   if (parts_.history) schedule(kFlushDelay);
@@ -239,7 +239,7 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
 void Recorder::on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases) {
   if (!started_) return;
   for (const auto& [id, entry] : leases) {
-    usage_.update(entry.lease, group_of(entry.lease.uid), parts_.gpus.infos(),
+    usage_.update(entry.lease, primary_group(parts_.groups, entry.lease.uid), parts_.gpus.infos(),
                   Now{parts_.loop.now(), parts_.wall_clock()});
   }
 }

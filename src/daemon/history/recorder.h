@@ -113,6 +113,10 @@ class Recorder final : public LeaseListener, public RequestListener {
   // What goes on is in the store, as of now or a moment ago; before usage is read.
   void store_usage();
   UsageReader read_usage() { return {parts_.history, readers_}; }
+  // Of the leases there are, up to now.
+  std::vector<ports::StoredUsage> open_usage() {
+    return usage_.open({parts_.loop.now(), parts_.wall_clock()});
+  }
   Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
@@ -138,7 +142,6 @@ class Recorder final : public LeaseListener, public RequestListener {
   void tell_stored(std::uint64_t upto);
   void tell_denials();
   void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
-  std::string group_of(uid_t uid) const;
 
   Parts parts_;
   EventLog events_;

@@ -94,6 +94,12 @@ void UsageBook::close(LeaseId lease, Now now) {
 std::vector<ports::StoredUsage> UsageBook::take(Now now) {
   std::vector<ports::StoredUsage> all = std::move(closed_);
   closed_.clear();
+  for (ports::StoredUsage& each : open(now)) all.push_back(std::move(each));
+  return all;
+}
+
+std::vector<ports::StoredUsage> UsageBook::open(Now now) {
+  std::vector<ports::StoredUsage> all;
   for (auto& [key, entry] : entries_) {
     count(entry, now);
     all.push_back(entry.usage);

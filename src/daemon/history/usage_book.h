@@ -37,6 +37,8 @@ class UsageBook {
 
   // Counts all up to now, and gives what has changed since it was last asked.
   std::vector<ports::StoredUsage> take(Now now);
+  // Counts all up to now, and gives what goes on.
+  std::vector<ports::StoredUsage> open(Now now);
   bool empty() const { return entries_.empty(); }
 
  private:

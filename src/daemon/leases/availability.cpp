@@ -22,7 +22,9 @@ std::vector<lease::WayOut> Availability::ways_out(const QueueEntry& entry) const
 }
 
 std::vector<lease::WayOut> Availability::ways_out(const AcquireRequest& request) const {
-  return ways_out(parts_.queue.requests(&request), parts_.queue.entries().size(), request);
+  const Queue& queue = parts_.queue;
+  return ways_out(queue.requests(&request), queue.order().place_of(request.uid, queue.entries()),
+                  request);
 }
 
 std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Request>& requests,

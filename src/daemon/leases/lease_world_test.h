@@ -27,7 +27,7 @@ struct NoTurns final : TurnNeeds {
 struct LeaseWorld {
   LeaseWorld(ports::EventLoop& loop, ports::Store& store, ports::Processes& processes,
              GpuTable& gpus, lease::GrantBook& grants, const config::Config& config,
-             const std::function<WallTime()>& wall)
+             const std::function<WallTime()>& wall, FairShares* shares = nullptr)
       : users(loop, nullptr, config, 0),
         budgets({config}),
         states(store, gpus),
@@ -36,7 +36,8 @@ struct LeaseWorld {
         members(leases),
         allowances({leases, gpus, config, users, budgets, nullptr, wall}),
         rooms({leases, gpus, states, grants, processes, config, turns}),
-        queue({loop, store, processes, leases, gpus, states, rooms, allowances, config, wall}),
+        queue({loop, store, processes, leases, gpus, states, rooms, allowances, config, wall,
+               shares}),
         bookings({loop, store, processes, leases, gpus, queue, rooms, allowances, config, wall}),
         availability({queue, rooms, allowances, config, wall}),
         updates({leases, queue, rooms, allowances, config, wall}) {

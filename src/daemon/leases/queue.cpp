@@ -47,20 +47,20 @@ Result<void> check_name(const AcquireRequest& request, const std::map<LeaseId, L
   return {};
 }
 
+QueueEntry take_out(std::vector<QueueEntry>& entries, RequestId id) {
+  const auto it = std::find_if(entries.begin(), entries.end(),
+                               [&](const QueueEntry& entry) { return entry.id == id; });
+  QueueEntry entry = std::move(*it);
+  entries.erase(it);
+  return entry;
+}
+
 }  // namespace
 
 const QueueEntry* Queue::find(RequestId id) const {
   const auto it = std::find_if(entries_.begin(), entries_.end(),
                                [&](const QueueEntry& entry) { return entry.id == id; });
   return it == entries_.end() ? nullptr : &*it;
-}
-
-QueueEntry Queue::take(RequestId id) {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [&](const QueueEntry& entry) { return entry.id == id; });
-  QueueEntry entry = std::move(*it);
-  entries_.erase(it);
-  return entry;
 }
 
 Result<void> Queue::restore() {
@@ -148,7 +148,11 @@ std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) cons
     requests.push_back(request_of(entry.id, entry.asked));
     requests.back().keeps = entry.keeping.keeps();
   }
-  if (newcomer) requests.push_back(request_of(kNewcomer, *newcomer));
+  if (newcomer) {
+    const auto place =
+        requests.begin() + static_cast<std::ptrdiff_t>(order_.place_of(newcomer->uid, entries_));
+    requests.insert(place, request_of(kNewcomer, *newcomer));
+  }
   return requests;
 }
 
@@ -299,7 +303,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
 
 void Queue::leave(RequestId id, const Error& why, std::optional<Author> by) {
   if (!find(id)) return;
-  QueueEntry entry = take(id);
+  QueueEntry entry = take_out(entries_, id);
   entry.cancelled_by = std::move(by);
   log::info("request leaves the queue",
             {{"request", to_string(id)}, {"uid", entry.asked.uid}, {"reason", why.message}});
@@ -332,6 +336,7 @@ void Queue::settle_now() {
     return;
   }
   for (int round = 0; round < kMostRounds; ++round) {
+    order_.sort(entries_);
     const lease::QueueDecision decision = decide(requests());
     if (carry_out(decision)) continue;
     remember(decision);
@@ -375,7 +380,7 @@ void Queue::yield_expired(const std::vector<GpuUuid>& gpus, const std::string& t
 
 void Queue::grant(const lease::Grant& grant) {
   if (!find(grant.request)) return;
-  const QueueEntry entry = take(grant.request);
+  const QueueEntry entry = take_out(entries_, grant.request);
   const auto made = parts_.leases.make(entry.asked, grant.gpus, entry.id);
   if (made) {
     log::info("request is served", {{"request", to_string(entry.id)},
@@ -440,6 +445,9 @@ void Queue::decide_again_in_time() {
   for (const QueueEntry& entry : entries_) {
     const auto at = entry.keeping.changes_at(parts_.config.keep_free_gpus);
     if (at && (!first || *at < *first)) first = at;
+  }
+  if (const auto after = order_.changes_after()) {
+    first = std::min(first.value_or(TimePoint::max()), parts_.loop.now() + *after);
   }
   if (!first) return;
   auto timer = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });

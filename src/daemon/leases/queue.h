@@ -11,6 +11,7 @@
 #include "daemon/leases/allowances.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/queue_order.h"
 #include "lease/keeping.h"
 #include "lease/request_queue.h"
 #include "lease/room.h"
@@ -62,9 +63,11 @@ class Queue final : public LeaseListener {
     const Allowances& allowances;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
+    FairShares* shares = nullptr;  // null: the order is that of coming
   };
 
-  explicit Queue(Parts parts) : parts_(std::move(parts)) {}
+  explicit Queue(Parts parts)
+      : parts_(std::move(parts)), order_({parts_.config, parts_.wall_clock, parts_.shares}) {}
 
   // Hears of everything from now on, after those who were added before; it outlives this.
   void add_listener(RequestListener& listener) { listeners_.push_back(&listener); }
@@ -97,8 +100,9 @@ class Queue final : public LeaseListener {
   std::optional<RequestId> held_for(const GpuUuid& gpu) const;
   // As last decided.
   const lease::Plans& plans() const { return plans_; }
-  // As they are planned; with the newcomer, who is in the queue no more than that, at their end.
+  // As they are planned; with the newcomer, who is in the queue no more than that, at its place.
   std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
+  const QueueOrder& order() const { return order_; }
   // What the user would have of it all.
   lease::Holding held_by(uid_t uid) const;
   // The first who will start on one of these GPUs.
@@ -133,12 +137,12 @@ class Queue final : public LeaseListener {
   bool look_at_keeping();
   void decide_again_in_time();
   Result<void> restore_one(const ports::StoredRequest& stored);
-  QueueEntry take(RequestId id);
 
   Parts parts_;
   std::vector<RequestListener*> listeners_;
   MovableFillers* fillers_ = nullptr;
-  std::vector<QueueEntry> entries_;  // in the order they came
+  QueueOrder order_;
+  std::vector<QueueEntry> entries_;  // in their order
   std::map<GpuUuid, RequestId> held_;
   lease::Plans plans_;
   bool poked_ = false;

@@ -1,0 +1,79 @@
+// What users have had of late, as the order of the queue counts it (docs/design/fair-share.md). State thread only.
+//
+// Nothing is stored for it: it is added up from the usage that the history keeps anyway, once, a piece at a time, and continued
+// with what leases use from then on. Until that is done the queue is in the order of coming.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/history/recorder.h"
+#include "daemon/leases/queue_order.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+class FairUse final : public FairShares, public LeaseListener {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    Recorder& recorder;
+    const config::Config& config;
+    UserGroups& groups;
+    std::function<WallTime()> wall_clock;
+    std::function<void()> on_ready = {};  // what users have had is known now
+  };
+  explicit FairUse(Parts parts) : parts_(std::move(parts)) {}
+
+  // After the recorder, and after each change of the configuration.
+  void start();
+  std::optional<lease::FairShare> share_of(uid_t uid) override;
+  // Before the recorder hears of it.
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+
+ private:
+  // What the sums depend on.
+  struct Basis {
+    std::chrono::seconds half_life{};
+    bool fillers = false;
+    bool operator==(const Basis&) const = default;
+  };
+  struct Sum {
+    double ms = 0;
+    WallTime at{};  // decayed up to then
+  };
+  struct Group {
+    std::string name;  // empty: in none that has a weight
+    TimePoint at{};
+  };
+  void read_piece();
+  void schedule(Duration delay);
+  void add(const ports::StoredUsage& row);
+  bool counts(const ports::StoredUsage& row) const;
+  void refresh();
+  std::string group_of(uid_t uid);
+  int weight_of(uid_t uid) const;
+
+  Parts parts_;
+  std::optional<Basis> basis_;  // nothing: nothing is counted
+  WallTime began_{};            // with reading
+  bool ready_ = false;
+  std::optional<UsageReader> reader_;
+  std::set<LeaseId> open_;      // when reading began: counted when they end
+  std::map<uid_t, Sum> ended_;  // by leases that have ended
+  std::map<uid_t, Group> groups_;
+  std::map<uid_t, std::chrono::seconds> used_;
+  std::map<std::string, std::chrono::seconds> group_used_;
+  std::optional<TimePoint> fresh_;  // when these two were made
+  bool complained_ = false;
+  ports::EventLoop::SourcePtr timer_;
+};
+
+}  // namespace gpurota::daemon

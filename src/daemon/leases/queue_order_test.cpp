@@ -1,0 +1,120 @@
+#include "daemon/leases/queue_order.h"
+
+#include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
+#include "testing/memory_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uid_t kAlice = 1001, kBob = 1002, kCarol = 1003;
+
+class QueueOrderTest : public FakeWorldTest, public FairShares {
+ protected:
+  QueueOrderTest() {
+    config.fair_share.enabled = true;
+    processes.set_user(kAlice, "alice");
+    processes.set_user(kBob, "bob");
+    processes.set_user(kCarol, "carol");
+    world.leases.add_listener(world.queue);
+  }
+
+  std::optional<lease::FairShare> share_of(uid_t uid) override {
+    lease::FairShare share;
+    share.used = used[uid];
+    return share;
+  }
+  AcquireRequest request(uid_t uid) {
+    AcquireRequest request;
+    request.uid = uid;
+    request.process = processes.id_of(processes.spawn());
+    request.ticket = std::to_string(++tickets);
+    return request;
+  }
+  Queue::Place ask(uid_t uid) { return *world.queue.enqueue(request(uid)); }
+  std::vector<uid_t> order() {
+    world.queue.settle();
+    std::vector<uid_t> users;
+    for (const QueueEntry& entry : world.queue.entries()) users.push_back(entry.asked.uid);
+    return users;
+  }
+
+  std::size_t place_of(uid_t uid) {
+    return world.queue.order().place_of(uid, world.queue.entries());
+  }
+
+  std::map<uid_t, std::chrono::seconds> used = {{kAlice, 3h}, {kBob, 41h}, {kCarol, 41h}};
+  int tickets = 0;
+  WallTime now{1000h};
+  testing::MemoryStore store;
+  lease::GrantBook grants;
+  LeaseWorld world{loop, store, processes, gpus, grants, config, [this] { return now; }, this};
+};
+
+TEST_F(QueueOrderTest, WhoeverHasUsedLessGetsTheGpuFirst) {
+  const LeaseId first = ask(kCarol).lease->lease.id;
+  ask(kBob);
+  ask(kAlice);
+  ask(kCarol);
+  ask(kAlice);
+  EXPECT_THAT(order(), ElementsAre(kAlice, kAlice, kBob, kCarol));
+  const auto& entries = world.queue.entries();
+  EXPECT_LT(entries[0].id, entries[1].id) << "requests of one user keep their order";
+  EXPECT_EQ(QueueOrder::passing(entries[2], entries), &entries[1]);
+  EXPECT_EQ(QueueOrder::passing(entries[0], entries), nullptr);
+  EXPECT_THAT(entries[2].reason.next, HasSubstr("alice, which goes first"));
+  world.leases.end(first, EndCause::kReleased, "it was released");
+  loop.advance(1s);
+  ASSERT_EQ(world.leases.entries().size(), 1u);
+  EXPECT_EQ(world.leases.entries().begin()->second.lease.uid, kAlice);
+}
+
+TEST_F(QueueOrderTest, WithoutItTheOrderIsThatOfComing) {
+  ask(kCarol);
+  ask(kBob);
+  ask(kAlice);
+  EXPECT_THAT(order(), ElementsAre(kAlice, kBob));
+  config.fair_share.enabled = false;
+  EXPECT_THAT(order(), ElementsAre(kBob, kAlice));
+  const auto& entries = world.queue.entries();
+  EXPECT_EQ(QueueOrder::passing(entries[1], entries), nullptr);
+}
+
+TEST_F(QueueOrderTest, WhoHasWaitedForTooLongIsPassedByNobodyWhoComesLater) {
+  ask(kCarol);
+  ask(kBob);
+  now += config.fair_share.longest_wait;
+  ask(kAlice);
+  EXPECT_THAT(order(), ElementsAre(kBob, kAlice));
+}
+
+TEST_F(QueueOrderTest, ANewcomerIsPlannedAtItsPlace) {
+  ask(kCarol);
+  ask(kBob);
+  EXPECT_EQ(place_of(kAlice), 0u);
+  EXPECT_EQ(place_of(kCarol), 1u);
+  const AcquireRequest alice = request(kAlice);
+  const auto requests = world.queue.requests(&alice);
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].user, "alice");
+}
+
+TEST_F(QueueOrderTest, TheOrderFollowsWhatIsUsedMeanwhile) {
+  ask(kCarol);
+  ask(kBob);
+  ask(kAlice);
+  EXPECT_THAT(order(), ElementsAre(kAlice, kBob));
+  used[kAlice] = 50h;
+  loop.advance(1min);
+  EXPECT_EQ(world.queue.entries().front().asked.uid, kBob);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,182 @@
+// Users who always want more, in virtual time, from a seed: what the fair share promises of order, of proportion, and of the
+// longest wait.
+#include "lease/fair_share.h"
+#include "lease/request_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+namespace gpurota::lease {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::minutes;
+
+constexpr std::chrono::seconds kHalfLife = 48h;
+constexpr std::chrono::seconds kLongestWait = 24h;
+
+class FairLab {
+ public:
+  FairLab(std::uint64_t seed, std::vector<int> weights)
+      : random_(seed), weights_(std::move(weights)) {
+    for (int i = 0; i < 4; ++i) {
+      GpuRoom room;
+      room.info.index = i;
+      room.info.uuid = GpuUuid{"GPU-" + std::to_string(i)};
+      room.info.memory = room.capacity = gib(80);
+      rooms_.push_back(room);
+    }
+  }
+
+  // Each user has a few requests waiting at all times; the first, `greedy` ones want many GPUs.
+  void run(WallTime end, std::size_t greedy) {
+    while (now_ < end && !::testing::Test::HasFailure()) {
+      now_ += minutes(pick(1, 60));
+      end_what_is_due();
+      for (std::size_t user = 0; user < weights_.size(); ++user) submit(user, user < greedy);
+      settle();
+    }
+  }
+
+  std::map<std::size_t, double> gpu_hours;  // by user
+
+ private:
+  struct Run {
+    Occupant occupant;
+    std::size_t user;
+  };
+  struct Wish {
+    Request request;
+    std::size_t user;
+    WallTime since;
+    std::optional<WallTime> bound;  // of its start, once it is overdue
+  };
+  int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+
+  void end_what_is_due() {
+    std::erase_if(runs_, [&](const Run& run) { return *run.occupant.ends <= now_; });
+  }
+
+  void submit(std::size_t user, bool is_greedy) {
+    const auto mine = std::count_if(wishes_.begin(), wishes_.end(),
+                                    [&](const Wish& w) { return w.user == user; });
+    if (mine >= 2) return;
+    Request request;
+    request.id = RequestId{++last_};
+    request.user = std::to_string(user);
+    request.placement.count = is_greedy ? pick(2, 4) : 1;
+    request.lasts = minutes(pick(10, 300));
+    wishes_.push_back({std::move(request), user, now_, {}});
+  }
+
+  double used(std::size_t user) const {
+    double seconds = 0;
+    for (const Past& past : past_) {
+      if (past.user != user || past.since >= now_) continue;
+      const WallTime until = std::min(past.until, now_);
+      const double amount = std::chrono::duration<double>(until - past.since).count() * past.gpus;
+      seconds += decayed(amount, past.since, until, now_, kHalfLife);
+    }
+    return seconds;
+  }
+
+  Claim claim_of(const Wish& wish, const std::vector<double>& used) const {
+    FairShare share;
+    share.used = std::chrono::seconds(static_cast<std::int64_t>(used[wish.user]));
+    share.weight = weights_[wish.user];
+    return {wish.request.id, share, now_ - wish.since >= kLongestWait};
+  }
+
+  void sort() {
+    std::vector<double> all;
+    for (std::size_t user = 0; user < weights_.size(); ++user) all.push_back(used(user));
+    std::sort(wishes_.begin(), wishes_.end(), [&](const Wish& a, const Wish& b) {
+      return goes_before(claim_of(a, all), claim_of(b, all));
+    });
+    // From then on it is first come, first served: behind what runs, and those ahead one after the other.
+    WallTime bound = now_;
+    for (const Run& run : runs_) bound = std::max(bound, *run.occupant.ends);
+    for (Wish& wish : wishes_) {
+      if (now_ - wish.since < kLongestWait) break;
+      if (!wish.bound) wish.bound = bound + minutes(61);
+      bound += *wish.request.lasts;
+    }
+  }
+
+  void settle() {
+    for (bool again = true; again;) {
+      sort();
+      std::vector<Request> queue;
+      std::vector<Occupant> leases;
+      for (const Wish& wish : wishes_) queue.push_back(wish.request);
+      for (const Run& run : runs_) leases.push_back(run.occupant);
+      const QueueDecision decision = decide({queue, rooms_, leases, topology_}, now_);
+      for (const Grant& grant : decision.grants) start(grant);
+      again = !decision.grants.empty();
+    }
+    for (const Wish& wish : wishes_) {
+      if (wish.bound) {
+        EXPECT_LE(now_, *wish.bound)
+            << to_string(wish.request.id) << " of " << wish.user << " starves";
+      }
+    }
+  }
+
+  void start(const Grant& grant) {
+    const auto at = std::find_if(wishes_.begin(), wishes_.end(),
+                                 [&](const Wish& w) { return w.request.id == grant.request; });
+    Run run;
+    run.user = at->user;
+    run.occupant.id = LeaseId{++last_};
+    run.occupant.gpus = grant.gpus;
+    run.occupant.ends = now_ + *at->request.lasts;
+    const auto gpus = static_cast<double>(grant.gpus.size());
+    past_.push_back({at->user, now_, *run.occupant.ends, gpus});
+    gpu_hours[at->user] += std::chrono::duration<double>(*at->request.lasts).count() / 3600 * gpus;
+    runs_.push_back(std::move(run));
+    wishes_.erase(at);
+  }
+
+  struct Past {
+    std::size_t user;
+    WallTime since, until;
+    double gpus;
+  };
+  std::mt19937_64 random_;
+  std::vector<int> weights_;
+  std::vector<GpuRoom> rooms_;
+  Topology topology_;
+  std::vector<Run> runs_;
+  std::vector<Wish> wishes_;
+  std::vector<Past> past_;
+  std::uint64_t last_ = 0;
+  WallTime now_{};
+};
+
+TEST(FairLab, WhoAlwaysWantsMoreGetsByWeight) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    FairLab lab(seed, {1, 1, 2, 4});
+    lab.run(WallTime(24h * 40), 0);
+    const double all = lab.gpu_hours[0] + lab.gpu_hours[1] + lab.gpu_hours[2] + lab.gpu_hours[3];
+    EXPECT_NEAR(lab.gpu_hours[0] / all, 1.0 / 8, 0.03) << "seed " << seed;
+    EXPECT_NEAR(lab.gpu_hours[2] / all, 2.0 / 8, 0.03) << "seed " << seed;
+    EXPECT_NEAR(lab.gpu_hours[3] / all, 4.0 / 8, 0.05) << "seed " << seed;
+  }
+}
+
+TEST(FairLab, NobodyStarves) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    // Two want up to the whole machine and weigh little, beside many who want one GPU each.
+    FairLab lab(seed, {1, 1, 100, 100, 100, 100, 100, 100, 100, 100});
+    lab.run(WallTime(24h * 20), 2);
+    EXPECT_GT(lab.gpu_hours[0], 0);
+    EXPECT_GT(lab.gpu_hours[1], 0);
+  }
+}
+
+}  // namespace
+}  // namespace gpurota::lease
