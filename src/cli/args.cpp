@@ -314,6 +314,7 @@ Result<Command> setup_command(const Raw& raw) {
   add("--user-gpus", raw.user_gpus);
   add("--longest", raw.longest);
   add("--automatic", raw.automatic);
+  add("--strict", raw.strict);
   setup.yes = raw.yes;
   setup.no_start = raw.no_start;
   return setup;

@@ -28,6 +28,8 @@ constexpr auto kQuestions = std::to_array<SetupQuestion>({
     {"--automatic", kMemory,
      "How much memory of a GPU does a program get that was started without gpurota (8G)?", "off",
      SetupKind::kAutomatic},
+    {"--strict", "access.strict", "May only those with a lease open the GPUs' device files?", "off",
+     SetupKind::kFlag},
 });
 
 bool is_ours(std::string_view key) {

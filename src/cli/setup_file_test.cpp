@@ -34,7 +34,8 @@ TEST(SetupFile, SaysWhatWasAnswered) {
                                        {"--admin-group", "ops"},
                                        {"--user-gpus", "2"},
                                        {"--longest", "3d"},
-                                       {"--automatic", "8G"}});
+                                       {"--automatic", "8G"},
+                                       {"--strict", "on"}});
   const config::Config config = config_of(values);
   EXPECT_EQ(config.group, "lab");
   EXPECT_EQ(config.admin_group, "ops");
@@ -44,6 +45,7 @@ TEST(SetupFile, SaysWhatWasAnswered) {
                                         : each.option == "--admin-group" ? "ops"
                                         : each.option == "--user-gpus"   ? "2"
                                         : each.option == "--longest"     ? "3d"
+                                        : each.option == "--strict"      ? "on"
                                                                          : "8G");
   }
   const auto again = parse_setup_file({"s.toml", setup_file_text(values)});
@@ -74,6 +76,7 @@ TEST(SetupFile, RefusesWhatWouldBreakTheFile) {
   for (const char* answer : {"", "two", "-1", "1e3", "9999999999"}) {
     EXPECT_FALSE(put_answer(values, question("--user-gpus"), answer)) << answer;
   }
+  EXPECT_FALSE(put_answer(values, question("--strict"), "maybe"));
   EXPECT_TRUE(values.empty());
 }
 

@@ -261,10 +261,10 @@ while True:
 print(seen)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 END
-  run -1 python3 ask.py ",3,,,no"
+  run -1 python3 ask.py ",3,,,,no"
   [[ $output == *"nothing is written"* ]]
   [ ! -e gpurota.toml.d ]
-  run -0 python3 ask.py ",3,,,yes"
+  run -0 python3 ask.py ",3,,,,yes"
   [[ $output == *"Which group may look after gpurota, besides root? [none]"* ]]
   grep -q '^gpus = 3$' gpurota.toml.d/50-setup.toml
   [ "$(wc -l <gpurota.toml.d/50-setup.toml)" = 5 ]
