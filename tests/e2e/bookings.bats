@@ -2,6 +2,7 @@
 # Bookings: made, planned around, begun, cancelled; shown in status and in the calendar.
 
 load helpers
+load filler_helpers
 
 setup() { start_daemon; }
 teardown() { end_test; }
@@ -59,8 +60,8 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
 }
 
 @test "a filler leaves when a booking begins" {
-  gpurota filler add fold --gpu-ids 0 --idle-after 1s -- "$PROGRAM" hold 100
-  wait_until holds "[l['kind'] for l in leases] == ['filler']"
+  add_filler fold -- "$PROGRAM" hold 100
+  wait_until holds "[l['gpus'][0]['used_bytes'] > 0 for l in leases if l['kind'] == 'filler'] == [True]"
   gpurota reserve --gpu-ids 0 --at +2s --for 1h
   wait_until holds "[l['kind'] for l in leases] == ['reservation']"
 }
