@@ -82,7 +82,7 @@ OWNED_HEADERS = [
 ]
 INTERNAL = "_internal.h"
 # Decides, never touches: no I/O, no threads, no clock, no log.
-PURE = ["core", "lease", "sched", "watch", "jobs", "filler", "proto", "config"]
+PURE = ["core", "lease", "sched", "watch", "jobs", "filler", "access", "proto", "config"]
 NOT_IN_PURE = (r"thread|mutex|shared_mutex|condition_variable|future|iostream|fstream|"
                r"sys/(socket|epoll|mman|wait|stat|ioctl|un)\.h|fcntl\.h|poll\.h|pthread\.h|dlfcn\.h")
 # Reading its one file is what config is for.

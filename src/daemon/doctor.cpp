@@ -188,8 +188,8 @@ std::vector<Check> check_access(const AccessReport& access) {
   std::vector<Check> checks;
   for (const std::string& problem : access.problems) {
     checks.push_back(error(name, problem,
-                           "gpurotad must be root's, and /dev must have access lists (ACLs); "
-                           "docs/operate/strict-access.md has the rest"));
+                           "gpurotad must run as root, and /dev must take access lists (ACLs): "
+                           "docs/operate/strict-access.md"));
   }
   if (access.helper_mode && *access.helper_mode != access::kHarmlessMode) {
     checks.push_back(
@@ -201,11 +201,12 @@ std::vector<Check> check_access(const AccessReport& access) {
                 "the driver again or reboot"));
   }
   if (access.undone > 0) {
-    checks.push_back(warning(
-        name,
-        fmt::format("somebody else changed device files {} time{}; the last: {}", access.undone,
-                    access.undone == 1 ? "" : "s", access.last_undone),
-        "gpurotad sets them right within a moment; look for udev rules and programs that set them"));
+    checks.push_back(
+        warning(name,
+                fmt::format("somebody else changed device files {} time{}; the last: {}",
+                            access.undone, access.undone == 1 ? "" : "s", access.last_undone),
+                "gpurotad sets them right within a moment; look for udev rules and programs that "
+                "set them"));
   }
   if (!access.openers.empty()) {
     std::vector<std::string> pids;

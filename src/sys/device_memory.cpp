@@ -53,7 +53,7 @@ Result<DeviceFiles> read_device_memory(const std::string& path, const std::strin
     return fail(
         Code::kInvalid,
         fmt::format("{} is damaged, so how the device files were is not known: set their modes "
-                    "by hand (nvidia-modprobe, or a reboot), and remove it",
+                    "by hand (nvidia-modprobe, or a reboot), remove it, and restart gpurotad",
                     path));
   }
   std::getline(lines, boot);

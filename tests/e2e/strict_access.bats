@@ -133,6 +133,32 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   "${DAEMON[@]}" --restore-device-files
 }
 
+@test "killed at any moment of turning on and off, it opens nothing, and all can be restored" {
+  chmod 660 machine/dev/nvidia0
+  setfacl -m u:33:r machine/dev/nvidia1
+  chmod o= machine/dev/nvidia1
+  rights >before
+  local i
+  for i in {00..95..5}; do
+    strict
+    as_daemon "${DAEMON[@]}" >"$i.log" 2>&1 3>&- &
+    DAEMON_PID=$!
+    # Every second one is killed on the way to serving, or soon after; the others are told to turn it off again.
+    if ((10#$i % 2)); then
+      wait_until says "$i.log" 'gpurotad serves'
+      strict false
+      kill -HUP "$DAEMON_PID"
+      sleep "0.0$i"
+    else
+      sleep "0.$((RANDOM % 3))$i"
+    fi
+    kill_daemon
+    [ "$(can as_somebody)" = nvidiactl ]
+  done
+  "${DAEMON[@]}" --restore-device-files
+  rights | diff before -
+}
+
 @test "the configuration names users and groups who need no lease" {
   strict true 'users = ["65533"]' 'groups = ["65534"]'
   start_daemon

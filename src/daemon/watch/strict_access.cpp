@@ -27,6 +27,7 @@ void StrictAccess::start() {
   if (parts_.memory.empty()) return;
   auto remembered = sys::read_device_memory(parts_.memory, parts_.processes.boot_id());
   if (!remembered) {
+    lost_memory_ = true;
     trouble_ = remembered.error().message;
     log::error(*trouble_ + ", leaving the device files as they are");
     return;
@@ -43,8 +44,7 @@ void StrictAccess::start() {
 void StrictAccess::refresh() {
   const bool wanted = parts_.config.access.strict;
   if (!started_ || parts_.memory.empty()) return;
-  // What could not be read at the start may be there now.
-  if (trouble_ && !on_) return start();
+  if (lost_memory_) return;
   if (wanted && !on_) {
     turn_on();
     look(false);
@@ -113,7 +113,8 @@ StrictAccess::Look StrictAccess::take_look(const std::string& root, const std::s
             .remembered = std::move(remembered),
             .minors = access::parse_mig_minors(sys::read_mig_minors(root)),
             .helper_mode = access::mode_of_helper(sys::read_driver_params(root)),
-            .openers = std::nullopt};
+            .openers = std::nullopt,
+            .unwritten = std::nullopt};
   if (!look.files) return look;
   std::erase_if(*look.files,
                 [&](const auto& entry) { return !access::kind_of(entry.first, look.minors); });
@@ -125,11 +126,15 @@ StrictAccess::Look StrictAccess::take_look(const std::string& root, const std::s
     if (before == known.end() || before->second.inode != file.inode) known[name] = file;
   }
   if (known != look.remembered) {
-    if (auto written = sys::write_device_memory(memory, boot, known); !written) {
-      look.files = tl::unexpected<Error>(std::move(written).error());
-      return look;
+    if (const auto written = sys::write_device_memory(memory, boot, known); written) {
+      look.remembered = std::move(known);
+    } else {
+      look.unwritten = written.error().message;
+      std::erase_if(*look.files, [&](const auto& entry) {
+        const auto before = look.remembered.find(entry.first);
+        return before == look.remembered.end() || before->second.inode != entry.second.inode;
+      });
     }
-    look.remembered = std::move(known);
   }
   if (openers) look.openers = sys::read_device_openers(root, names);
   return look;
@@ -160,20 +165,19 @@ void StrictAccess::look(bool wait) {
 void StrictAccess::on_look(Look seen, std::uint64_t set_before) {
   looking_ = false;
   schedule();
-  if (!seen.files) {
-    const std::string why = seen.files.error().message;
-    if (trouble_ != why) log::error(why + ", leaving new device files as they are");
-    trouble_ = why;
-    return;
-  }
-  trouble_.reset();
+  std::optional<std::string> trouble = seen.unwritten;
+  if (!seen.files) trouble = seen.files.error().message;
+  if (trouble && trouble_ != trouble)
+    log::error(*trouble + ", leaving new device files as they are");
+  trouble_ = std::move(trouble);
+  if (!seen.files) return;
   helper_mode_ = seen.helper_mode;
   minors_ = std::move(seen.minors);
   remembered_ = std::move(seen.remembered);
   take_over(seen, set_before);
   apply();
   if (seen.openers) keep_openers(std::move(*seen.openers));
-  if (!told_on_) tell_on();
+  if (!told_on_ && !trouble_) tell_on();
 }
 
 void StrictAccess::take_over(const Look& seen, std::uint64_t set_before) {

@@ -86,6 +86,7 @@ class StrictAccess final : public LeaseListener {
     access::MigMinors minors;
     std::optional<mode_t> helper_mode;
     std::optional<std::vector<sys::DeviceOpener>> openers;
+    std::optional<std::string> unwritten;  // why new files are not remembered, and left out
   };
 
   void turn_on();
@@ -113,6 +114,8 @@ class StrictAccess final : public LeaseListener {
   bool started_ = false;
   bool on_ = false;
   bool told_on_ = false;
+  bool lost_memory_ =
+      false;  // how the files were cannot be known: they are left alone until a restart
   bool looking_ = false;
   std::uint64_t turn_ = 0;  // of turning on and off: answers of an earlier one are void
   sys::DeviceFiles remembered_;

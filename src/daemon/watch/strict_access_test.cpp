@@ -237,6 +237,33 @@ TEST_F(StrictAccessTest, WhatCannotBeRememberedIsNotChanged) {
   EXPECT_THAT(strict->report()->problems, ElementsAre(HasSubstr("nowhere")));
 }
 
+TEST_F(StrictAccessTest, WhereANewFileCannotBeRememberedTheOthersAreLookedAfterStill) {
+  config.access.strict = true;
+  begin();
+  ASSERT_EQ(::mkdir((memory + ".new").c_str(), 0700), 0);  // nothing can be written now
+  make("nvidia2");
+  ASSERT_EQ(::chmod(dir.file("dev/nvidia0").c_str(), 0666), 0);
+  loop.advance(StrictAccess::kPeriod);
+  EXPECT_TRUE(loop.run_until([&] { return acl("nvidia0") == kClosed; }));
+  EXPECT_EQ(acl("nvidia2"), kOpen);
+  EXPECT_THAT(strict->report()->problems, ElementsAre(HasSubstr("device-files.new")));
+  ASSERT_EQ(::rmdir((memory + ".new").c_str()), 0);
+  loop.advance(StrictAccess::kPeriod);
+  EXPECT_TRUE(loop.run_until([&] { return acl("nvidia2") == kClosed; }));
+  EXPECT_THAT(strict->report()->problems, IsEmpty());
+}
+
+TEST_F(StrictAccessTest, ADamagedMemoryLeavesTheFilesAlone) {
+  testing::write_file(memory, "what\n");
+  config.access.strict = true;
+  begin();
+  strict->refresh();
+  loop.advance(1min);
+  EXPECT_EQ(acl("nvidia0"), kOpen);
+  EXPECT_THAT(strict->report()->problems, ElementsAre(HasSubstr("damaged")));
+  EXPECT_EQ(testing::read_file(memory), "what\n");
+}
+
 TEST_F(StrictAccessTest, AGpuWhoseFileIsNotKnownIsAProblem) {
   GpuInfo info = gpus.entries().front().info;
   info.device_minor = 5;
