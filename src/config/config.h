@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "config/fair_share.h"
+#include "config/gpu_class.h"
 #include "core/notice_kind.h"
 #include "core/user_limits.h"
 
@@ -224,6 +225,7 @@ struct Config {
   Turns turns;
   Notify notify;
   FairShare fair_share;
+  std::map<std::string, GpuClass> gpu_classes;
 
   bool operator==(const Config&) const = default;
 };

@@ -228,6 +228,10 @@ ALTER TABLE request ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE request ADD COLUMN begins_ms INTEGER;               -- of a booking; null: it waits now
 ALTER TABLE request ADD COLUMN kept TEXT NOT NULL DEFAULT '';   -- for it: UUIDs, a space between
 )sql",
+    R"sql(
+ALTER TABLE request ADD COLUMN gpu_class BLOB NOT NULL DEFAULT x'';
+ALTER TABLE request ADD COLUMN among TEXT NOT NULL DEFAULT '';  -- GPUs of that class: UUIDs, a space between
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {
