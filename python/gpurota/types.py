@@ -54,6 +54,7 @@ class Gpu:
     idle_since: Optional[datetime.datetime] = None  # when its last lease ended; None: it has one, or had none yet
     utilisation_percent: Optional[int] = None  # of the last moments, NVML's figure; None: it tells none (MIG)
     detail: Optional[str] = None  # why it is in error, or who uses it unreserved
+    classes: Optional[List[str]] = None  # the site's classes that it is in
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ class Request:
     min_memory_bytes: Optional[int] = None
     min_cc: Optional[int] = None
     name: Optional[str] = None  # owner; what they call it
+    gpu_class: Optional[str] = None  # as asked for
     fair_share: Optional[FairShare] = None  # of its user; None: the order is that of coming
     passed_by: Optional[Passing] = None  # the nearest ahead of it that came later; None: nobody
     overdue: Optional[bool] = None  # it has waited for so long that nobody who comes later goes first

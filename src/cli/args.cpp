@@ -8,6 +8,7 @@
 #include "cli/queue_args.h"
 #include "cli/time_text.h"
 #include "cli/turns_args.h"
+#include "core/compute_capability.h"
 #include "core/lease_name.h"
 #include "proto/text_forms.h"
 
@@ -46,32 +47,26 @@ Result<std::optional<Bytes>> min_memory_of(const Raw& raw) {
 // "8.0" is 80.
 Result<std::optional<int>> min_cc_of(const std::optional<std::string>& text) {
   if (!text) return std::optional<int>();
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const std::size_t dot = text->find('.');
-  const std::string major = text->substr(0, dot);
-  const std::string minor = dot == std::string::npos ? "0" : text->substr(dot + 1);
-  const bool number = !major.empty() && major.size() <= 2 && minor.size() == 1 &&
-                      std::all_of(major.begin(), major.end(), is_digit) && is_digit(minor[0]);
-  if (!number) {
-    return fail(Code::kInvalid,
-                fmt::format("--min-cc: '{}' is not a compute capability: write it as --min-cc 8.0",
-                            display_text(*text, 40)));
-  }
-  return std::optional(std::stoi(major) * 10 + (minor[0] - '0'));
+  const auto version = parse_compute_capability(*text);
+  if (version) return std::optional(*version);
+  return fail(Code::kInvalid,
+              fmt::format("--min-cc: {}: write it as --min-cc 8.0", version.error().message));
 }
 
 // Which kind of GPU, and near which.
 Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   run.gpu_type = raw.gpu_type;
+  run.gpu_class = raw.gpu_class;
   GPUROTA_ASSIGN_OR_RETURN(run.min_memory, min_memory_of(raw));
   GPUROTA_ASSIGN_OR_RETURN(run.min_cc, min_cc_of(raw.min_cc));
   if (raw.near) {
     GPUROTA_ASSIGN_OR_RETURN(run.near, lease_handle(*raw.near));
   }
-  if (!run.gpu_ids.empty() && (run.gpu_type || run.min_memory || run.min_cc || run.near)) {
-    return fail(
-        Code::kInvalid,
-        "--gpu-ids names the GPUs: leave out --gpu-type, --min-memory, --min-cc and --near");
+  const bool kind = run.gpu_type || run.gpu_class || run.min_memory || run.min_cc || run.near;
+  if (!run.gpu_ids.empty() && kind) {
+    return fail(Code::kInvalid,
+                "--gpu-ids names the GPUs: leave out --gpu-type, --gpu-class, --min-memory, "
+                "--min-cc and --near");
   }
   return {};
 }
@@ -139,8 +134,8 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.priority || raw.quantum || raw.gpu_type || raw.min_memory || raw.min_cc || raw.near ||
-        raw.name) {
+        raw.priority || raw.quantum || raw.gpu_type || raw.gpu_class || raw.min_memory ||
+        raw.min_cc || raw.near || raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout or --until can be combined with it");

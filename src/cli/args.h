@@ -40,6 +40,7 @@ struct LeaseWishes {
   std::optional<std::chrono::seconds> wait;  // not longer than that
   std::optional<Bytes> memory_threshold;     // of unreserved use
   std::optional<std::string> gpu_type;
+  std::optional<std::string> gpu_class;  // the site's name
   std::optional<Bytes> min_memory;
   std::optional<int> min_cc;  // 10 * major + minor
   std::optional<LeaseHandle> near;

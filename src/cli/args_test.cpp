@@ -277,7 +277,7 @@ TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
   EXPECT_TRUE(says(refused({"run", "--prio", "high", "--", "true"}), "did you mean --priority?"));
   EXPECT_TRUE(says(refused({"run", "--mem", "8G", "--", "true"}), "did you mean --memory?"));
   EXPECT_TRUE(says(refused({"run", "--gpu", "2", "--", "true"}),
-                   "did you mean --gpus or --gpu-ids or --gpu-type?"));
+                   "did you mean --gpus or --gpu-ids or --gpu-type or --gpu-class?"));
   EXPECT_TRUE(says(refused({"run", "--for", "2h", "--", "true"}), "did you mean --timeout?"));
   EXPECT_TRUE(says(refused({"status", "-w"}), "did you mean --watch?"));
   EXPECT_FALSE(says(refused({"run", "--frob", "--", "true"}), "did you mean"));
@@ -452,8 +452,10 @@ TEST(Args, WhatIsBookedForLater) {
 }
 
 TEST(Args, WhichKindOfGpu) {
-  const auto run = parsed<RunOptions>({"run", "--gpu-type", "h100", "--min-memory", "40G",
-                                       "--min-cc", "8.6", "--near", "L3", "--", "a"});
+  const auto run =
+      parsed<RunOptions>({"run", "--gpu-type", "h100", "--min-memory", "40G", "--min-cc", "8.6",
+                          "--near", "L3", "--gpu-class", "big", "--", "a"});
+  EXPECT_EQ(run.gpu_class, "big");
   EXPECT_EQ(run.gpu_type, "h100");
   EXPECT_EQ(run.min_memory, gib(40));
   EXPECT_EQ(run.min_cc, 86);
@@ -465,6 +467,8 @@ TEST(Args, WhichKindOfGpu) {
   EXPECT_TRUE(says(refused({"run", "--min-memory", "50%", "--", "a"}), "as 40G"));
   EXPECT_TRUE(
       says(refused({"run", "--gpu-ids", "0", "--gpu-type", "h100", "--", "a"}), "leave out"));
+  EXPECT_TRUE(
+      says(refused({"run", "--gpu-ids", "0", "--gpu-class", "big", "--", "a"}), "leave out"));
   EXPECT_TRUE(says(refused({"run", "--lease", "L1", "--near", "L3", "--", "a"}), "--timeout"));
 }
 

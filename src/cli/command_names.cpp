@@ -174,7 +174,7 @@ std::vector<std::string_view> meant_actions(std::string_view word,
 
 std::vector<std::string_view> meant_options(std::string_view option,
                                             const std::vector<std::string_view>& names) {
-  constexpr std::size_t kShortest = 4, kLongest = 24, kMost = 3;
+  constexpr std::size_t kShortest = 4, kLongest = 24, kMost = 4;
   Names known = known_elsewhere(kOptionsElsewhere, option, names);
   if (!known.empty()) return known;
   if (option.size() < kShortest || option.size() > kLongest) return {};

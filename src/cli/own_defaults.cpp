@@ -28,9 +28,9 @@ constexpr std::string_view kOfOneCall[] = {"--lease",       "--help", "--no-defa
                                            "--name",        "--at",   "--until",       "--weekly"};
 // Of these only one can be meant, so a typed one takes the place of the other.
 constexpr std::string_view kExcluding[][2] = {
-    {"--gpus", "--gpu-ids"},   {"--wait", "--nonblock"},    {"--timeout", "--until"},
-    {"--for", "--until"},      {"--gpu-ids", "--gpu-type"}, {"--gpu-ids", "--min-memory"},
-    {"--gpu-ids", "--min-cc"},
+    {"--gpus", "--gpu-ids"},   {"--wait", "--nonblock"},     {"--timeout", "--until"},
+    {"--for", "--until"},      {"--gpu-ids", "--gpu-type"},  {"--gpu-ids", "--min-memory"},
+    {"--gpu-ids", "--min-cc"}, {"--gpu-ids", "--gpu-class"},
 };
 
 bool is_of_one_call(std::string_view name) {

@@ -55,6 +55,7 @@ std::string wish_of(const proto::Request& request) {
                                     : " x " + to_string(request.memory->bytes);
   }
   if (request.gpu_type) text += " " + display_text(*request.gpu_type, 32);
+  if (request.gpu_class) text += " of class " + display_text(*request.gpu_class, 32);
   if (request.min_memory_bytes) text += " of at least " + to_string(*request.min_memory_bytes);
   if (request.min_cc)
     text += fmt::format(" of cc {}.{}", *request.min_cc / 10, *request.min_cc % 10);

@@ -18,7 +18,7 @@ std::string gpu_time_text(std::int64_t seconds) {
 }
 
 std::string used_by_text(const std::string& who, std::int64_t used, std::int64_t weight) {
-  const std::string of_weight = weight == 1 ? "" : fmt::format(" with weight {}", weight);
+  const std::string of_weight = weight == 1 ? "" : fmt::format(" (weight {})", weight);
   return fmt::format("{} {}{}", who, gpu_time_text(used), of_weight);
 }
 
@@ -54,7 +54,7 @@ std::string place_in_full(const proto::Request& request, uid_t reader) {
   const proto::Passing& other = *request.passed_by;
   const std::string user = request.uid == reader ? "you" : display_text(request.user, 32);
   return fmt::format(
-      "{} GPU time: {}, {} ({})", place_text(request),
+      "{} GPU time: {}, {}; {}", place_text(request),
       compared_text(display_text(other.user, 32), other.fair_share, request.fair_share->group),
       compared_text(user, *request.fair_share, other.fair_share.group),
       decay_text(*request.fair_share));
@@ -63,11 +63,12 @@ std::string place_in_full(const proto::Request& request, uid_t reader) {
 std::string share_line(const proto::GetLimits::Reply& reply) {
   if (!reply.fair_share) return {};
   const proto::FairShare& share = *reply.fair_share;
-  std::string text = fmt::format("fair share: {}", used_by_text(display_text(reply.user, 32),
-                                                                share.used_seconds, share.weight));
+  const std::string weight = share.weight == 1 ? "" : fmt::format(" (weight {})", share.weight);
+  std::string text =
+      fmt::format("fair share: {} has used {} of GPU time{}", display_text(reply.user, 32),
+                  gpu_time_text(share.used_seconds), weight);
   if (share.group) text += ", " + compared_text({}, share, std::nullopt);
-  return fmt::format("{} of GPU time; {}, and whoever has used less goes first\n", text,
-                     decay_text(share));
+  return fmt::format("{}; {}, and whoever has used less goes first\n", text, decay_text(share));
 }
 
 }  // namespace gpurota::cli

@@ -12,7 +12,7 @@ namespace gpurota::cli {
 
 // "behind R9 of alice, who has used less"; empty: the order is that of coming, or nobody has passed it.
 std::string place_text(const proto::Request& request);
-// The same with what both have used: "behind R9 of alice, who has used less GPU time: alice 3.0 h, you 41 h (decayed, …)".
+// The same with what both have used: "behind R9 of alice, who has used less GPU time: alice 3.0 h, you 41 h; …".
 std::string place_in_full(const proto::Request& request, uid_t reader);
 // "You have used 41 h of GPU time, …": a line; empty: the order is that of coming.
 std::string share_line(const proto::GetLimits::Reply& reply);

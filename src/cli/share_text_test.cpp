@@ -40,22 +40,22 @@ TEST(ShareText, SaysWhoIsAheadAndWhatBothHaveUsed) {
   EXPECT_EQ(place_text(request), "behind R9 of alice, who has used less");
   EXPECT_EQ(
       place_in_full(request, kBob),
-      "behind R9 of alice, who has used less GPU time: alice 3.0 h, you 41 h (what is 7 d old "
-      "counts half)");
+      "behind R9 of alice, who has used less GPU time: alice 3.0 h, you 41 h; what is 7 d old "
+      "counts half");
   EXPECT_EQ(
       place_in_full(request, kCarol),
-      "behind R9 of alice, who has used less GPU time: alice 3.0 h, bob 41 h (what is 7 d old "
-      "counts half)");
+      "behind R9 of alice, who has used less GPU time: alice 3.0 h, bob 41 h; what is 7 d old "
+      "counts half");
 }
 
 TEST(ShareText, SaysWeightsAndComparesGroupsUnlessBothAreInTheSame) {
   const auto own = in_group(share(kHour), "students", 50 * kHour);
   EXPECT_EQ(place_in_full(behind(own, share(60 * kHour, 4)), kBob),
-            "behind R9 of alice, who has used less GPU time: alice 60 h with weight 4, group "
-            "students 50 h with weight 2 (what is 7 d old counts half)");
+            "behind R9 of alice, who has used less GPU time: alice 60 h (weight 4), group "
+            "students 50 h (weight 2); what is 7 d old counts half");
   EXPECT_EQ(place_in_full(behind(own, in_group(share(90), "students", 50 * kHour)), kBob),
-            "behind R9 of alice, who has used less GPU time: alice 1 min 30 s, you 1.0 h (what is "
-            "7 d old counts half)");
+            "behind R9 of alice, who has used less GPU time: alice 1 min 30 s, you 1.0 h; what is "
+            "7 d old counts half");
 }
 
 TEST(ShareText, SaysNothingWhereTheOrderIsThatOfComing) {
@@ -78,9 +78,10 @@ TEST(ShareText, SaysWhatAUserHasUsed) {
   proto::GetLimits::Reply reply;
   reply.user = "bob\x1b";
   reply.fair_share = in_group(share(41 * kHour, 3), "staff", 50 * kHour);
-  EXPECT_EQ(share_line(reply),
-            "fair share: bob\\x1b 41 h with weight 3, group staff 50 h with weight 2 of GPU time; "
-            "what is 7 d old counts half, and whoever has used less goes first\n");
+  EXPECT_EQ(
+      share_line(reply),
+      "fair share: bob\xef\xbf\xbd has used 41 h of GPU time (weight 3), group staff 50 h (weight "
+      "2); what is 7 d old counts half, and whoever has used less goes first\n");
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   request.quantum = wishes.quantum;
   if (wishes.lasts) request.seconds = wishes.lasts->count();
   request.gpu_type = wishes.gpu_type;
+  request.gpu_class = wishes.gpu_class;
   request.min_memory_bytes = wishes.min_memory;
   request.min_cc = wishes.min_cc;
   request.near = wishes.near;

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "config/fair_share.h"
+#include "config/gpu_class.h"
 #include "core/notice_kind.h"
 #include "core/user_limits.h"
 
@@ -235,6 +236,7 @@ struct Config {
   Notify notify;
   Access access;
   FairShare fair_share;
+  std::map<std::string, GpuClass> gpu_classes;
 
   bool operator==(const Config&) const = default;
 };

@@ -2,6 +2,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "config/setting.h"
+#include "core/compute_capability.h"
 
 #include <fmt/format.h>
 
@@ -329,6 +330,38 @@ Setting text(std::string& into) {
 Setting names(std::vector<std::string>& into) {
   return simple([&into](const Value& value) { return take_names(value, into); },
                 [&into] { return names_text(into); });
+}
+
+Setting compute_capability(std::string& into) {
+  return optional_setting(
+      [&into](const Value& value) -> std::string {
+        if (!value.is(Kind::kText) || !parse_compute_capability(value.text)) {
+          return fmt::format("{} is not a compute capability: write it in quotes, as \"8.0\"",
+                             quoted(value));
+        }
+        into = value.text;
+        return {};
+      },
+      [&into] { return into.empty() ? std::nullopt : std::optional(into); });
+}
+
+Setting gpu_names(std::vector<std::string>& into) {
+  return optional_setting(
+      [&into](const Value& value) -> std::string {
+        constexpr std::string_view kWanted = "write indices or UUIDs between brackets: [0, 1]";
+        into.clear();
+        if (!value.is(Kind::kList))
+          return fmt::format("{} is not a list: {}", quoted(value), kWanted);
+        for (const Value& each : value.list) {
+          const bool index = each.is(Kind::kNumber) && each.number >= 0;
+          if (!index && (!each.is(Kind::kText) || each.text.empty())) {
+            return fmt::format("{} is not a GPU: {}", quoted(each), kWanted);
+          }
+          into.push_back(index ? std::to_string(each.number) : each.text);
+        }
+        return {};
+      },
+      [&into] { return into.empty() ? std::nullopt : std::optional(names_text(into)); });
 }
 
 Setting privacy(Privacy& into) { return choice(kPrivacies, into); }

@@ -43,6 +43,14 @@ INSTANTIATE_TEST_SUITE_P(
              "100000, without quotes"},
         Case{"ASwitchInQuotes", "program_notices = \"true\"\n",
              "f:1: program_notices: 'true' is not a switch: write true or false, without quotes"},
+        Case{"AClassOfNothing", "[gpu.class.big]\n[gpu.class.old]\nmin_cc = \"7.5\"\n",
+             "f:1: gpu.class.big: it says of no GPU: give type, min_memory, min_cc or gpus"},
+        Case{"AClassWithMistakes", "[gpu.class.big]\nmin_cc = 8\ngpus = [0, -1]\ntyp = \"h100\"\n",
+             "f:2: gpu.class.big.min_cc: 8 is not a compute capability: write it in quotes, as "
+             "\"8.0\"\n"
+             "f:3: gpu.class.big.gpus: -1 is not a GPU: write indices or UUIDs between brackets: "
+             "[0, 1]\n"
+             "f:4: gpu.class.big.typ: no such setting; did you mean gpu.class.big.type?"},
         Case{"AWeightOfNothing", "[fair_share.user.bob]\nweight = 0\n",
              "f:2: fair_share.user.bob.weight: 0 is out of range: write a whole number from 1 to "
              "10000"},

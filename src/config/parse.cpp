@@ -26,8 +26,8 @@ const Value* find(const Value& table, std::string_view key) {
 }
 
 // Names behind these sections are the site's.
-constexpr std::array<std::string_view, 5> kNamed = {
-    "limits.user", "limits.group", "fair_share.user", "fair_share.group", "turns.gpu"};
+constexpr std::array<std::string_view, 6> kNamed = {
+    "limits.user", "limits.group", "fair_share.user", "fair_share.group", "turns.gpu", "gpu.class"};
 
 template <class Named>
 void meet(const Value& document, std::string_view section, std::string_view kind, Named& named) {
@@ -62,6 +62,7 @@ class DocumentReader {
     meet(document, "fair_share", "user", config.fair_share.users);
     meet(document, "fair_share", "group", config.fair_share.groups);
     meet(document, "turns", "gpu", config.turns.gpus);
+    meet(document, "gpu", "class", config.gpu_classes);
     return settings_of(config);
   }
 
@@ -152,6 +153,11 @@ std::vector<Problem> check_together(const Loaded& loaded) {
     complain("automatic.soft_limit",
              "automatic leases are slices, whose memory cannot be moved out as "
              "soft_limit.policy = \"evict\" says: leave one of them out");
+  }
+  for (const auto& [name, rule] : config.gpu_classes) {
+    if (rule == GpuClass{}) {
+      complain("gpu.class." + name, "it says of no GPU: give type, min_memory, min_cc or gpus");
+    }
   }
   return mistakes;
 }

@@ -319,5 +319,15 @@ TEST(Config, TakesFairShareWithWeights) {
   EXPECT_EQ(config->fair_share.users.at("alice").weight, 3);
 }
 
+TEST(Config, TakesClassesOfGpus) {
+  const auto config = parse(
+      "[gpu.class.big]\ntype = \"h100\"\nmin_memory = \"40G\"\nmin_cc = \"8.0\"\n"
+      "[gpu.class.desk]\ngpus = [0, \"GPU-12\"]\n",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->gpu_classes.at("big"), (GpuClass{"h100", gib(40), "8.0", {}}));
+  EXPECT_EQ(config->gpu_classes.at("desk"), (GpuClass{{}, {}, {}, {"0", "GPU-12"}}));
+}
+
 }  // namespace
 }  // namespace gpurota::config

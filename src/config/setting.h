@@ -44,6 +44,8 @@ Setting count(int& into, int least, int most);
 Setting flag(bool& into);
 Setting text(std::string& into);
 Setting names(std::vector<std::string>& into);
+Setting compute_capability(std::string& into);      // "8.0"
+Setting gpu_names(std::vector<std::string>& into);  // indices or UUIDs
 Setting privacy(Privacy& into);
 Setting action(WatchAction& into);
 Setting expired(Expired& into);

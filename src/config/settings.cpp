@@ -116,6 +116,16 @@ void add_limits(Settings& known, const std::string& prefix, UserLimits& limits) 
   for (const char* name : kLimitNames) known[prefix + name] = limit(limits, name);
 }
 
+void add_gpu_class(Settings& known, const std::string& prefix, GpuClass& rule) {
+  const Settings settings = {
+      {"type", text(rule.type)},
+      {"min_memory", bytes(rule.min_memory)},
+      {"min_cc", compute_capability(rule.min_cc)},
+      {"gpus", gpu_names(rule.gpus)},
+  };
+  for (const auto& [name, setting] : settings) known[prefix + name] = setting;
+}
+
 void add_turns(Settings& known, const std::string& prefix, Turns::Gpu& gpu) {
   const Settings settings = {
       {"capacity", turns_capacity(gpu)},
@@ -139,6 +149,9 @@ Settings settings_of(Config& config) {
   }
   for (auto& [name, limits] : config.limits.groups) {
     add_limits(known, "limits.group." + name + ".", limits);
+  }
+  for (auto& [name, rule] : config.gpu_classes) {
+    add_gpu_class(known, "gpu.class." + name + ".", rule);
   }
   for (auto& [name, gpu] : config.turns.gpus) add_turns(known, "turns.gpu." + name + ".", gpu);
   return known;

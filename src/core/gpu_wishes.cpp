@@ -44,12 +44,18 @@ bool is_of_type(std::string_view type, std::string_view model) {
 }
 
 bool is_of_kind(const GpuWishes& wishes, const GpuInfo& gpu) {
-  return is_of_type(wishes.type, gpu.name) && gpu.memory >= wishes.min_memory &&
+  const auto& among = wishes.among;
+  const bool there =
+      among.empty() || std::find(among.begin(), among.end(), gpu.uuid) != among.end();
+  return there && is_of_type(wishes.type, gpu.name) && gpu.memory >= wishes.min_memory &&
          gpu.compute_major * 10 + gpu.compute_minor >= wishes.min_cc;
 }
 
 std::string kind_text(const GpuWishes& wishes) {
   std::string text = display_text(wishes.type, kLongestType);
+  if (!wishes.gpu_class.empty()) {
+    text += (text.empty() ? "class " : " of class ") + display_text(wishes.gpu_class, kLongestType);
+  }
   const auto add = [&text](const std::string& part) {
     text += (text.empty()                       ? "a GPU with "
              : text.find(" with ") == text.npos ? " with "

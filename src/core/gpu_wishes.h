@@ -12,13 +12,17 @@
 namespace gpurota {
 
 struct GpuWishes {
-  std::string type;           // words of the model's name: "h100", "a100 40gb"; empty: any
-  Bytes min_memory;           // size of the GPU; zero: any
-  int min_cc = 0;             // compute capability, 10 * major + minor: 80; zero: any
-  std::vector<GpuUuid> near;  // close to these, of those that are possible
+  std::string type;              // words of the model's name: "h100", "a100 40gb"; empty: any
+  Bytes min_memory;              // size of the GPU; zero: any
+  int min_cc = 0;                // compute capability, 10 * major + minor: 80; zero: any
+  std::vector<GpuUuid> near;     // close to these, of those that are possible
+  std::string gpu_class{};       // the site's name for `among`; empty: none
+  std::vector<GpuUuid> among{};  // no others than these; empty: any
 
   // Whether only some GPUs are possible.
-  bool any_kind() const { return type.empty() && min_memory.is_zero() && min_cc == 0; }
+  bool any_kind() const {
+    return type.empty() && min_memory.is_zero() && min_cc == 0 && among.empty();
+  }
   bool operator==(const GpuWishes&) const = default;
 };
 

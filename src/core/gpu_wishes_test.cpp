@@ -37,11 +37,29 @@ TEST(GpuWishes, SizeAndComputeCapabilityAreTheLeast) {
   EXPECT_FALSE(is_of_kind(wishes, gpu));
 }
 
+TEST(GpuWishes, OfAClassItsGpusAlone) {
+  GpuInfo gpu;
+  gpu.uuid = GpuUuid{"GPU-a"};
+  gpu.name = "NVIDIA L4";
+  GpuWishes wishes;
+  wishes.among = {GpuUuid{"GPU-b"}, GpuUuid{"GPU-a"}};
+  EXPECT_FALSE(wishes.any_kind());
+  EXPECT_TRUE(is_of_kind(wishes, gpu));
+  wishes.type = "h100";
+  EXPECT_FALSE(is_of_kind(wishes, gpu)) << "of that model, too";
+  wishes.type.clear();
+  wishes.among.pop_back();
+  EXPECT_FALSE(is_of_kind(wishes, gpu));
+}
+
 TEST(GpuWishes, AreSaidInOneLine) {
   EXPECT_EQ(kind_text({}), "");
   EXPECT_EQ(kind_text({.type = "h100"}), "h100");
   EXPECT_EQ(kind_text({.type = "h100", .min_memory = gib(40), .min_cc = 90}),
             "h100 with at least 40 GiB and compute capability 9.0");
+  EXPECT_EQ(kind_text({.gpu_class = "big"}), "class big");
+  EXPECT_EQ(kind_text({.type = "h100", .min_memory = gib(40), .gpu_class = "big"}),
+            "h100 of class big with at least 40 GiB");
   EXPECT_EQ(kind_text({.min_cc = 80}), "a GPU with compute capability 8.0");
 }
 

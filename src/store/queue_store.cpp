@@ -42,7 +42,7 @@ constexpr const char* kSelectRequests =
     "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
     " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
     " threshold_bytes, swap, priority, quantum_ms, oversize, gpu_type, min_memory_bytes, min_cc,"
-    " near, name, begins_ms, kept"
+    " near, name, begins_ms, kept, gpu_class, among"
     " FROM request ORDER BY id";
 
 ports::StoredRequest request_at(const Statement& row) {
@@ -73,6 +73,8 @@ ports::StoredRequest request_at(const Statement& row) {
   request.name = row.bytes(26);
   request.begins = optional_time_at(row, 27);
   request.kept = uuids_in(row.bytes(28));
+  request.wishes.gpu_class = row.bytes(29);
+  request.wishes.among = uuids_in(row.bytes(30));
   return request;
 }
 
@@ -142,8 +144,9 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
   GPUROTA_TRY(remove_request(request.id));
   GPUROTA_ASSIGN_OR_RETURN(
-      auto insert, database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                                     " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+      auto insert,
+      database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
   insert.bind(to_integer(request.since)).bind(request.count);
   bind_size(insert, request.memory);
@@ -158,7 +161,9 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   insert.bind(request.oversize ? 1 : 0).bind_blob(request.wishes.type);
   insert.bind(to_integer(request.wishes.min_memory.count())).bind(request.wishes.min_cc);
   insert.bind_text(joined(request.wishes.near)).bind_text(request.name);
-  GPUROTA_TRY(insert.bind(to_integer(request.begins)).bind_text(joined(request.kept)).run());
+  insert.bind(to_integer(request.begins)).bind_text(joined(request.kept));
+  insert.bind_blob(request.wishes.gpu_class).bind_text(joined(request.wishes.among));
+  GPUROTA_TRY(insert.run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     GPUROTA_TRY(gpu.bind(id).bind(to_integer(i)).bind_text(request.gpus[i].value).run());

@@ -34,7 +34,9 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.boot_id = "boot";
   request.swap = true;
   request.oversize = true;
-  request.wishes = {"h100 \xff", gib(40), 90, {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}}};
+  request.wishes = {"h100 \xff", gib(40),
+                    90,          {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}},
+                    "big \xff",  {GpuUuid{"GPU-c"}, GpuUuid{"GPU-d"}}};
   request.priority = 3;
   request.quantum = 5s;
   request.begins = WallTime(1800000000123ms);

@@ -230,6 +230,8 @@ ALTER TABLE request ADD COLUMN kept TEXT NOT NULL DEFAULT '';   -- for it: UUIDs
 )sql",
     R"sql(
 ALTER TABLE filler ADD COLUMN of_free INTEGER;   -- per cent of what is free then; null: see the memory
+ALTER TABLE request ADD COLUMN gpu_class BLOB NOT NULL DEFAULT x'';
+ALTER TABLE request ADD COLUMN among TEXT NOT NULL DEFAULT '';  -- GPUs of that class: UUIDs, a space between
 )sql",
 };
 

@@ -37,3 +37,39 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   gpurota release --all --yes
   wait "$BACKGROUND_PID"
 }
+
+@test "a class of the site is a name for GPUs; an unknown one lists the classes" {
+  local name all
+  name=$(value "gpus[-1]['name']")
+  all=$(value "len([g for g in gpus if g['name'] == gpus[-1]['name']])")
+  printf '[gpu.class.last]\ntype = "%s"\n[gpu.class.first]\ngpus = [0]\n[gpu.class.none]\nmin_memory = "4T"\n' "$name" >gpurota.toml
+  gpurota reload
+  gpurota reserve --gpu-class last
+  [ "$(model_of L1)" = "$name" ]
+  gpurota release L1
+  gpurota reserve --gpu-class first
+  [ "$(value "[g['index'] for g in gpus if 'L2' in g['leases']]")" = '[0]' ]
+  [ "$(value "gpus[0]['classes'][0]")" = first ]
+  run -125 gpurota run --gpu-class lats -- true
+  [[ $output == *"there is no class 'lats' of GPUs: the site has first, last, none; did you mean last?"* ]]
+  run -125 gpurota run --gpu-class none -- true
+  [[ $output == *"this machine has no GPU of class 'none'"* ]]
+  run -125 gpurota run --gpu-class last --gpus "$((all + 1))" -- true
+  [[ $output == *"of the kind asked for (class last), this machine has $all"* ]]
+  run -2 gpurota run --gpu-ids 0 --gpu-class last -- true
+}
+
+@test "who waits for a class waits for its GPUs, also over a restart of the daemon" {
+  printf '[gpu.class.first]\ngpus = [0]\n' >gpurota.toml
+  gpurota reload
+  gpurota reserve --gpu-ids 0 --for 1h
+  in_background waits gpurota run --gpu-class first -- sh -c 'echo runs on $CUDA_VISIBLE_DEVICES'
+  wait_until says waits 'waiting as R1'
+  gpurota queue | grep -q '1 of class first '
+  kill_daemon
+  start_daemon
+  wait_until eval 'gpurota queue | grep -q "1 of class first "'
+  gpurota release --all --yes
+  wait "$BACKGROUND_PID"
+  says waits '^runs on 0'
+}

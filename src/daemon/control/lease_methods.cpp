@@ -3,6 +3,7 @@
 #include "abi/env.h"
 #include "core/lease_name.h"
 #include "daemon/control/calls.h"
+#include "daemon/gpus/gpu_classes.h"
 #include "daemon/gpus/visible_devices.h"
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/notices/notice_text.h"
@@ -59,13 +60,18 @@ Result<void> read_kind(const proto::LeaseRequest& wanted, AcquireRequest& reques
 }
 
 // Which kind of GPU, and near which.
-Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManager& leases) {
+Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManager& leases,
+                            const GpuClasses& classes, const GpuTable& gpus) {
   GpuWishes wishes;
   wishes.type = wanted.gpu_type.value_or("");
   wishes.min_memory = wanted.min_memory_bytes.value_or(Bytes());
   wishes.min_cc = wanted.min_cc.value_or(0);
   if (wishes.min_cc < 0 || wishes.min_cc > 999) {
     return fail(Code::kInvalid, "a compute capability is a number such as 8.0");
+  }
+  if (wanted.gpu_class) {
+    wishes.gpu_class = *wanted.gpu_class;
+    GPUROTA_ASSIGN_OR_RETURN(wishes.among, gpus_of_class(classes, wishes.gpu_class, gpus.infos()));
   }
   if (!wanted.near) return wishes;
   const LeaseEntry* const near = leases.find(*wanted.near);
@@ -150,7 +156,9 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   if (wanted.soft_limit && parts_.config) {
     GPUROTA_TRY(check_soft_limit(parts_.config->soft_limit, swap));
   }
-  GPUROTA_ASSIGN_OR_RETURN(request.placement.wishes, wishes_of(wanted, parts_.leases));
+  const GpuClasses classes = parts_.config ? parts_.config->gpu_classes : GpuClasses();
+  GPUROTA_ASSIGN_OR_RETURN(request.placement.wishes,
+                           wishes_of(wanted, parts_.leases, classes, parts_.gpus));
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
   // Whose run it is the kernel knows: nobody can say so.

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "core/model_name.h"
+#include "daemon/gpus/gpu_classes.h"
 #include "daemon/leases/bookings.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "proto/codec.h"
@@ -163,6 +164,9 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   }
   if (gpu.leases.empty() && state.idle_since != WallTime()) gpu.idle_since = state.idle_since;
   gpu.utilisation_percent = entry.sample.load_percent;
+  if (!parts_.config.gpu_classes.empty()) {
+    gpu.classes = classes_of(parts_.config.gpu_classes, entry.info, parts_.gpus.infos());
+  }
   if (!entry.sample.error.empty()) {
     gpu.state = proto::GpuState::kError;
     gpu.detail = entry.sample.error;
@@ -213,6 +217,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   if (!wishes.type.empty()) request.gpu_type = wishes.type;
   if (!wishes.min_memory.is_zero()) request.min_memory_bytes = wishes.min_memory;
   if (wishes.min_cc != 0) request.min_cc = wishes.min_cc;
+  if (!wishes.gpu_class.empty()) request.gpu_class = wishes.gpu_class;
   if (entry.asked.lasts) {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }

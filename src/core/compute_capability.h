@@ -1,0 +1,13 @@
+// What people write for the compute capability of a GPU. Pure.
+#pragma once
+
+#include "base/result.h"
+
+#include <string_view>
+
+namespace gpurota {
+
+// "8.0" is 80, and so is "8". kInvalid without an example, which is its caller's.
+Result<int> parse_compute_capability(std::string_view text);
+
+}  // namespace gpurota
