@@ -19,7 +19,7 @@ WIDTH = 79
 COLUMN = 24  # where the text of an option begins
 MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
 # What `complete` and `arguments` may be, besides a list of words: how each shell completes it.
-NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models")  # `gpurota __complete` knows them
+NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")  # `gpurota __complete` knows them
 OTHERS = ("files", "directories", "variables", "users", "command", "commands")
 OPTION_KEYS = {"letter", "value", "many", "complete", "only", "short", "help", "man"}
 COMMAND_KEYS = {"title", "short", "usage", "options", "arguments", "most", "text", "examples", "exit", "exit_text", "says",

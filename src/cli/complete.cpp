@@ -103,12 +103,26 @@ void offer_models(const Context& context, Offer& offer) {
   for (const std::string& word : words) offer.add(word);
 }
 
+// What the site calls some of its GPUs.
+void offer_classes(const Context& context, Offer& offer) {
+  const auto status = ask_daemon(context, proto::Status{});
+  if (!status) return;
+  std::set<std::string> names;
+  for (const proto::Gpu& gpu : status->gpus) {
+    for (const std::string& name : gpu.classes.value_or(std::vector<std::string>())) {
+      if (is_plain(name)) names.insert(name);
+    }
+  }
+  for (const std::string& name : names) offer.add(name);
+}
+
 }  // namespace
 
 int complete(const Context& context, const CompleteOptions& options) {
   constexpr std::pair<std::string_view, void (*)(const Context&, Offer&)> kOffers[] = {
       {"requests", offer_requests}, {"jobs", offer_jobs},     {"fillers", offer_fillers},
-      {"leases", offer_leases},     {"models", offer_models}, {"gpus", offer_gpus}};
+      {"leases", offer_leases},     {"models", offer_models}, {"classes", offer_classes},
+      {"gpus", offer_gpus}};
   for (const auto& [what, make] : kOffers) {
     if (options.what != what) continue;
     Offer offer(context);

@@ -50,6 +50,7 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   gpurota reserve --gpu-class first
   [ "$(value "[g['index'] for g in gpus if 'L2' in g['leases']]")" = '[0]' ]
   [ "$(value "gpus[0]['classes'][0]")" = first ]
+  [ "$(gpurota __complete classes)" = $'first\nlast' ]
   run -125 gpurota run --gpu-class lats -- true
   [[ $output == *"there is no class 'lats' of GPUs: the site has first, last, none; did you mean last?"* ]]
   run -125 gpurota run --gpu-class none -- true
