@@ -291,6 +291,9 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
   if (!reply) {
     std::string hint;
     if (reply.error().code == Code::kNoGpu && !wanted.quiet) {
+      // The other one may still tell of the request that waited in vain.
+      auto fresh = client::connect(location, kReconnectEvery);
+      if (fresh) connection = std::move(*fresh);
       hint = alternatives_hint(ask_alternatives(connection, {.request = request_of(wanted)}));
     }
     return tl::unexpected(NoLease{reply.error(), cancelled, std::move(hint)});

@@ -68,7 +68,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 
 @test "--wait is not exceeded" {
   take_all
-  run -75 gpurota run --wait 1s -- true
+  run -75 timeout 20 gpurota run --wait 1s -- true
   grep -q 'gave up after 1 s' <<<"$output"
   wait_until waiting 0
 }
