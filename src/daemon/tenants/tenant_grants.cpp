@@ -56,7 +56,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
     assume_use(tenant->shared(), *tenant->slot_of(memory.gpu), memory.granted);
   }
   parts_.grants.add_tenant(id, entry.lease.id, held);
-  supersede(entry.lease.id, session.peer.process, id);
+  supersede_by(*tenant);
   if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process.pid, held);
   parts_.leases.add_process(entry.lease.id, session.peer.process);
   session.tenant = tenant.get();
@@ -85,16 +85,17 @@ const std::map<TenantId, TenantServer::Tenant*>& TenantServer::tenants_of(LeaseI
 }
 
 // A process that connects again brings its own account of what it holds: the old one is void.
-void TenantServer::supersede(LeaseId lease, const ports::ProcessId& process, TenantId by) {
+void TenantServer::supersede_by(Tenant& newcomer) {
   std::vector<TenantId> old;
-  for (const auto& [id, tenant] : tenants_of(lease)) {
-    if (tenant->process.id == process && !tenant->session && !tenant->dead) old.push_back(id);
+  for (const auto& [id, tenant] : tenants_of(newcomer.lease)) {
+    if (tenant->process.id == newcomer.process.id && !tenant->session && !tenant->dead)
+      old.push_back(id);
   }
   for (const TenantId id : old) {
-    parts_.grants.replace(id, by);
+    parts_.grants.replace(id, newcomer.id);
     Tenant& before = *tenants_.at(id);
     parts_.records.on_refused_allocations(before.newly_refused());
-    find(by)->refused = before.refused;
+    newcomer.refused = before.refused;
     erase(id);
   }
 }

@@ -136,7 +136,7 @@ class TenantServer final : public LeaseListener,
   Result<Tenant*> add_tenant(Session& session, const gpurota_msg_hello& hello,
                              const LeaseEntry& entry, Place place);
   Result<Fd> open_event_socket(Tenant& tenant);
-  void supersede(LeaseId lease, const ports::ProcessId& process, TenantId by);
+  void supersede_by(Tenant& newcomer);
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);
   bool ask(Tenant& tenant, const gpurota_msg_query& message);
