@@ -104,13 +104,12 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
   supervisor.wait_for_lease(kEndTakes);
   // A daemon that does not know the lease may only have been quicker than we to see the end.
-  if (!under.shared && watch.ended() == proto::Ended::kExpired) return kExitTimedOut;
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;
-  if (lost && (!watch.forgotten() || supervisor.lease_ended_first())) {
-    if (!supervisor.lease_ended_first()) complain(watch.end_text());
-    return kExitLeaseLost;
-  }
-  return exit_as(status);
+  if (!lost || (watch.forgotten() && !supervisor.lease_ended_first())) return exit_as(status);
+  // The end of the command may be seen before that of the lease, which caused it.
+  if (!supervisor.lease_ended_first()) complain(watch.end_text());
+  const bool timed_out = !under.shared && watch.ended() == proto::Ended::kExpired;
+  return timed_out ? kExitTimedOut : kExitLeaseLost;
 }
 
 // With the lease taken: everything from the fork on.

@@ -267,7 +267,9 @@ TEST_F(RunTest, ADaemonThatIsKilledWhenTheCommandIsToStartIsAskedAgain) {
 TEST_F(RunTest, ATimeLimitThatIsOverIs124) {
   run({"sleep", "600"}, {"--timeout", "2h"});
   ASSERT_TRUE(daemon_.wait_for(proto::Start::kMethod));
+  // Whether the end of the lease is seen first, or that of the command.
   daemon_.end_lease(proto::Ended::kExpired, "its time limit is over");
+  EXPECT_NE(read_rest().find("has ended: its time limit is over"), std::string::npos);
   EXPECT_EQ(exit_code(), kExitTimedOut);
   EXPECT_EQ(std::get<proto::Enqueue>(daemon_.calls()[0]).request.seconds, 7200);
 }
