@@ -9,6 +9,7 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr int64_t kFreedPatienceMs = 1000;  // for what others freed in stream order
+constexpr int kEndsMs = 100;                // for what another thread is ending just now
 
 }  // namespace
 
@@ -93,7 +94,13 @@ static bool end_freed_by(State& s, int64_t deadline_ms) {
   return swap_end_freed(s, before);
 }
 
-bool swap_end_freed_if_idle(State& s) { return end_freed_by(s, now_ms()); }
+bool swap_end_freed_if_idle(State& s) {
+  const bool any = end_freed_by(s, now_ms());
+  // What another thread has taken out of the table is over too, and is about to be counted so.
+  ErrnoGuard guard;
+  for (int i = 0; i < kEndsMs && swap_of(s).ends_under_way.load() != 0; ++i) sleep_ms(1);
+  return any;
+}
 
 bool swap_end_freed_soon(State& s) { return end_freed_by(s, now_ms() + kFreedPatienceMs); }
 
