@@ -63,6 +63,15 @@ holds_something() { gpurota-sim show | grep -q "pid $1: "; }
   ends_with 143 "$BACKGROUND_PID"
 }
 
+@test "a share of what is free is one of what others have left" {
+  CUDA_VISIBLE_DEVICES=0 in_background hold "$PROGRAM" hold 6000
+  wait_until says hold hold
+  gpurota burn --hold --gpu-ids 0 --of-free 50% --for 1s --json >out
+  is '512 << 20 < g["held_bytes"] < 1024 << 20' out
+  run -2 gpurota burn --of-free 8G
+  [[ $output == *"from 1% to 100%"* ]]
+}
+
 @test "what it holds is handed back when the GPU gets short of memory" {
   in_background out gpurota burn --hold --gpu-ids 0 --memory 88% --json
   local burning=$BACKGROUND_PID
