@@ -9,7 +9,7 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr int64_t kFreedPatienceMs = 1000;  // for what others freed in stream order
-constexpr int kEndsMs = 100;                // for what another thread is ending just now
+constexpr int kOthersEndMs = 100;           // for what another thread is ending just now
 
 }  // namespace
 
@@ -98,7 +98,7 @@ bool swap_end_freed_if_idle(State& s) {
   const bool any = end_freed_by(s, now_ms());
   // What another thread has taken out of the table is over too, and is about to be counted so.
   ErrnoGuard guard;
-  for (int i = 0; i < kEndsMs && swap_of(s).ends_under_way.load() != 0; ++i) sleep_ms(1);
+  for (int i = 0; i < kOthersEndMs && swap_of(s).ends_under_way.load() != 0; ++i) sleep_ms(1);
   return any;
 }
 
