@@ -1,6 +1,7 @@
 // gpurota setup: asks what a site decides first, writes it down, and has the daemon take it over.
 #include "base/fd.h"
 #include "base/read_all.h"
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/ask_person.h"
 #include "cli/command_parts.h"
@@ -116,15 +117,9 @@ Result<void> write_file(const Place& place, const std::string& text) {
   if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
     return tl::unexpected(not_writable(place.folder, errno));
   }
-  const std::string fresh = place.path + ".new";
-  const Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file) return tl::unexpected(not_writable(fresh, errno));
-  const ssize_t written = ::write(file.get(), text.data(), text.size());
-  const bool whole = written == static_cast<ssize_t>(text.size()) && ::fsync(file.get()) == 0;
-  if (whole && ::rename(fresh.c_str(), place.path.c_str()) == 0) return {};
-  const int reason = written >= 0 && !whole && errno == 0 ? ENOSPC : errno;
-  (void)::unlink(fresh.c_str());
-  return tl::unexpected(not_writable(place.path, reason));
+  const auto replaced = replace_file(place.path, text, 0644);
+  if (!replaced) return tl::unexpected(not_writable(place.path, replaced.error().native));
+  return {};
 }
 
 bool run_systemctl() {

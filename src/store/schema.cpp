@@ -1,6 +1,7 @@
 #include "store/schema.h"
 
 #include "base/fd.h"
+#include "base/replace_file.h"
 
 #include <fmt/core.h>
 
@@ -261,7 +262,7 @@ Result<void> write_copy(Database& database, const std::string& copy) {
   if (::rename(unfinished.c_str(), copy.c_str()) != 0) {
     return fail_errno("cannot make " + copy, errno);
   }
-  return sync(copy.substr(0, copy.rfind('/')));
+  return settle_folder_of(copy);
 }
 
 Result<void> keep_copy(Database& database, std::int64_t version) {

@@ -1,6 +1,7 @@
 #include "store/store_mark.h"
 
 #include "base/fd.h"
+#include "base/replace_file.h"
 
 #include <fmt/core.h>
 
@@ -58,17 +59,6 @@ std::string sign_of_one(const std::string& state_dir, const std::string& databas
   return {};
 }
 
-Result<void> write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno("cannot write " + path, errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(fd) != 0) return fail_errno("cannot write " + path, errno);
-  return {};
-}
-
 }  // namespace
 
 Result<std::optional<std::uint64_t>> read_mark(const std::string& state_dir) {
@@ -85,16 +75,7 @@ Result<std::optional<std::uint64_t>> read_mark(const std::string& state_dir) {
 }
 
 Result<void> write_mark(const std::string& state_dir, std::uint64_t settled) {
-  const std::string path = path_of(state_dir), fresh = path + ".new";
-  {
-    const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) return fail_errno("cannot write " + fresh, errno);
-    GPUROTA_TRY(write_all(fd.get(), fmt::format("{}\n", settled), fresh));
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno("cannot write " + path, errno);
-  const Fd folder(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::fsync(folder.get()) != 0) return fail_errno("cannot write " + path, errno);
-  return {};
+  return replace_file(path_of(state_dir), fmt::format("{}\n", settled), 0600);
 }
 
 Result<void> check_is_there(const std::string& state_dir, const std::string& database) {

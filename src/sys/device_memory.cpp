@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/read_all.h"
+#include "base/replace_file.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +11,6 @@
 #include <string_view>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace gpurota::sys {
@@ -18,24 +18,6 @@ namespace {
 
 constexpr std::string_view kHead = "gpurota device files 1";
 constexpr std::size_t kLargestFile = std::size_t{4} << 20;
-
-Result<void> write_whole(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno("cannot write " + path, errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(fd) != 0) return fail_errno("cannot write " + path, errno);
-  return {};
-}
-
-Result<void> settle_folder_of(const std::string& path) {
-  const Fd folder(
-      ::open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::fsync(folder.get()) != 0) return fail_errno("cannot settle " + path, errno);
-  return {};
-}
 
 }  // namespace
 
@@ -73,14 +55,7 @@ Result<void> write_device_memory(const std::string& path, const std::string& boo
   for (const auto& [name, file] : files) {
     text += fmt::format("{} {} {} {}\n", name, file.inode, file.owner, file.acl);
   }
-  const std::string fresh = path + ".new";
-  {
-    const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) return fail_errno("cannot write " + fresh, errno);
-    GPUROTA_TRY(write_whole(fd.get(), text, fresh));
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno("cannot write " + path, errno);
-  return settle_folder_of(path);
+  return replace_file(path, text, 0600);
 }
 
 Result<void> remove_device_memory(const std::string& path) {

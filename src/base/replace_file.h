@@ -1,0 +1,20 @@
+// Writing small files that must be whole, and there, after a crash. Any thread; blocks as long as the disk does.
+#pragma once
+
+#include "base/result.h"
+
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace gpurota {
+
+// Puts a file of this text in the place of `path`: the old one or the new one is there at any moment, and the new one is on the
+// disk on return. It is written beside it, as PATH.new. Fails as fail_errno() does; the old one is still there then, unless
+// only its folder could not be settled.
+Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode);
+// What was made, renamed or removed at `path` is so on the disk.
+Result<void> settle_folder_of(const std::string& path);
+
+}  // namespace gpurota

@@ -1,0 +1,47 @@
+#include "base/replace_file.h"
+
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <sys/stat.h>
+
+namespace gpurota {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(ReplaceFile, PutsTheNewOneInThePlaceOfTheOldOne) {
+  const testing::TempDir dir;
+  const std::string path = dir.file("mark");
+  ASSERT_TRUE(replace_file(path, "a longer text\n", 0600));
+  ASSERT_TRUE(replace_file(path, "short\n", 0600));
+  EXPECT_EQ(text_of(path), "short\n");
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  struct stat about {};
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777U, 0600U);
+}
+
+TEST(ReplaceFile, LeavesTheOldOneWhereItCannotWrite) {
+  const testing::TempDir dir;
+  const std::string path = dir.file("mark");
+  ASSERT_TRUE(replace_file(path, "old", 0600));
+  std::filesystem::create_symlink("/dev/null", path + ".new");
+  const auto replaced = replace_file(path, "new", 0600);
+  ASSERT_FALSE(replaced);
+  EXPECT_EQ(replaced.error().native, ELOOP);
+  EXPECT_EQ(text_of(path), "old");
+}
+
+}  // namespace
+}  // namespace gpurota
