@@ -71,4 +71,13 @@ TenantUse read_use(const gpurota_page& page, std::size_t slot) {
           load_count(use.refusals),   load_count(page.use[0].unhooked), read_names(page)};
 }
 
+TenantCounts read_counts(const gpurota_page& page, std::size_t slots) {
+  TenantCounts counts;
+  for (std::size_t slot = 0; slot < std::min<std::size_t>(slots, GPUROTA_SLOTS); ++slot) {
+    counts.allocations += load_count(page.use[slot].allocations);
+    counts.refusals += load_count(page.use[slot].refusals);
+  }
+  return counts;
+}
+
 }  // namespace gpurota::daemon

@@ -35,5 +35,11 @@ void lay_out_page(gpurota_page& page, std::span<const GpuUuid> gpus);
 void assume_use(gpurota_page& page, std::size_t slot, Bytes used);
 void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available);
 TenantUse read_use(const gpurota_page& page, std::size_t slot);
+// Of all slots together, without the rest.
+struct TenantCounts {
+  std::uint64_t allocations = 0;
+  std::uint64_t refusals = 0;
+};
+TenantCounts read_counts(const gpurota_page& page, std::size_t slots);
 
 }  // namespace gpurota::daemon

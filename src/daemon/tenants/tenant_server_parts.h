@@ -75,12 +75,7 @@ struct TenantServer::Tenant {
   gpurota_page& shared() const { return **page; }
   // Allocations refused since it was last asked.
   std::uint64_t newly_refused() {
-    std::uint64_t said = 0, allocations = 0;
-    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-      const TenantUse use = read_use(shared(), slot);
-      said += use.refusals;
-      allocations += use.allocations;
-    }
+    const auto [allocations, said] = read_counts(shared(), slots.size());
     // A library that was there before has not written its counts onto the new page yet.
     if (!refused && said + allocations == 0) return 0;
     const std::uint64_t known = std::max(refused.value_or(said), said);
