@@ -209,11 +209,11 @@ def check_file(root, path):
     return problems
 
 
-def source_files(root):
+def source_files(root, suffixes=SUFFIXES):
     for top in ("src", "sim", "tests", "bench", "demo"):
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
-                if name.endswith(SUFFIXES):
+                if name.endswith(suffixes):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 

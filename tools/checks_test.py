@@ -15,6 +15,7 @@ import check_layers  # noqa: E402
 import check_names  # noqa: E402
 import check_packages  # noqa: E402
 import check_sizes  # noqa: E402
+import check_skips  # noqa: E402
 import check_threads  # noqa: E402
 import check_walks  # noqa: E402
 import list_skips  # noqa: E402
@@ -311,6 +312,44 @@ class Words(Tree):
     def test_a_table_without_phrases_is_a_failure(self):
         self.write("docs/dev/words.md", "# Words\n")
         self.assertIn("no refused phrases", next(check_docs.check_words(self.root)))
+
+
+class Skips(Tree):
+    def test_what_is_skipped_by_user_is_expected(self):
+        self.write("tests/expected_skips.txt", "Known.*  # needs root\na.bats.known*  # needs root\n")
+        self.write("src/a_test.cpp", """
+TEST(Known, One) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+}
+TEST_F(Other, Two) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
+}
+TEST(Other, Three) {
+  if (!have_pool()) GTEST_SKIP() << "no pools here";
+}
+""")
+        self.write("tests/a.bats", """
+needs_root() { if [ "$(id -u)" != 0 ]; then skip "needs root"; fi; }
+@test "known one" {
+  needs_root
+}
+@test "called" {
+  needs_root
+}
+@test "own" {
+  [ "$(id -u)" = 0 ] || skip "needs root"
+}
+@test "by a program" {
+  command -v fish || skip "fish is not installed"
+}
+""")
+        found = [problem.split(" is skipped")[0] for problem in check_skips.check_tree(self.root)]
+        self.assertEqual(found, ["src/a_test.cpp: Other.Two", "tests/a.bats: a.bats.called", "tests/a.bats: a.bats.own"])
+
+    def test_a_setup_that_skips_skips_all(self):
+        self.write("tests/expected_skips.txt", "")
+        self.write("tests/a.bats", 'setup() {\n  [ "$(id -u)" = 0 ] || skip "needs root"\n}\n@test "one" {\n  true\n}\n')
+        self.assertEqual(len(check_skips.check_tree(self.root)), 1)
 
 
 class Metrics(Tree):
