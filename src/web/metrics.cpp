@@ -55,7 +55,7 @@ class Text {
 std::string gpu_label(const proto::Gpu& gpu) {
   // The instances of a MIG GPU have its index: only the UUID tells them apart.
   if (!gpu.parent) return fmt::format("gpu=\"{}\"", gpu.index);
-  return fmt::format("gpu=\"{}\",instance=\"{}\"", gpu.index, label(gpu.uuid.value));
+  return fmt::format("gpu=\"{}\",mig_uuid=\"{}\"", gpu.index, label(gpu.uuid.value));
 }
 
 double seconds_between(WallTime from, WallTime to) {

@@ -177,8 +177,8 @@ TEST(Metrics, TwoInstancesOfAMigGpuAreTwoSeries) {
     gpu.parent = GpuUuid{"GPU-0"};
   }
   const std::string text = metrics_text(snapshot, kNow);
-  EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",instance=\"MIG-a\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",instance=\"MIG-b\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",mig_uuid=\"MIG-a\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",mig_uuid=\"MIG-b\"} 0\n"));
 }
 
 TEST(Metrics, HowLongTheLoopTookIsInSecondsWhereTheDaemonTellsIt) {
