@@ -4,7 +4,8 @@
 # PREFIX is an installed gpurota, FOLDER has its Debian packages, PROGRAM is the demo's gpu_program. Boots Debian's systemd, with its
 # journal, D-Bus and logins, as the first process of namespaces of its own, on an overlay of this machine's root, and reboots it: what
 # users have started must live as long as the manual says. Nothing outside is changed. Exits with 77, and says why,
-# where that cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests.
+# where that cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests. upgrade.sh has it run
+# other tests, with other packages to upgrade to; recipes.sh others, with more of Debian's packages.
 set -euo pipefail
 
 skip() { echo "skipped: $*" && exit 77; }
@@ -31,7 +32,9 @@ make_disk() {
     cp -a "$prefix/." "$root$where"
     chmod -R go+rX "$root$where"
   fi
-  install -D -m 755 "$program" "$root$where/bin/gpu_program"
+  local more
+  read -ra more <<<"${GPUROTA_MACHINE_PROGRAMS:-}"
+  install -D -m 755 -t "$root$where/bin" "$program" "${more[@]}"
 
   # Only what the machine needs: none of this machine's services, and nothing that would set the kernel up.
   local units=$root/etc/systemd/system unit
@@ -58,7 +61,7 @@ make_disk() {
   fi
   # Its GPUs are simulated, which takes files that the simulated driver may write.
   mkdir -p "$root/var/gpurota-sim"
-  "$root$where/bin/gpurota-sim" --dir "$root/var/gpurota-sim/machine" --shared demo -- true
+  "$root$simulator/bin/gpurota-sim" --dir "$root/var/gpurota-sim/machine" --shared "${GPUROTA_MACHINE_FILE:-demo}" -- true
   chmod 1777 "$root/var/gpurota-sim"
   printf '%s\n' '[Service]' 'Environment=GPUROTA_SIM_DIR=/var/gpurota-sim/machine' \
     "Environment=LD_LIBRARY_PATH=$sim" 'ReadWritePaths=/var/gpurota-sim' \
@@ -78,9 +81,22 @@ install_packages() {
   rm -f "$root/usr/sbin/policy-rc.d" # container images have one, by which no package starts anything
   mkdir "$root/var/packages"
   cp "$prefix"/*.deb "$root/var/packages"
-  "$tests/../packages/renumber.sh" "$prefix" "$root/var/packages/newer" +next
+  "$tests/../packages/renumber.sh" "${GPUROTA_MACHINE_NEWER:-$prefix}" "$root/var/packages/newer" +next
   rm -f "$root"/var/packages/{,newer/}*-dbgsym_*.deb
   chroot "$root" sh -c 'dpkg -i /var/packages/*.deb' >"$dir/dpkg" 2>&1 || skip "the packages cannot be installed here: $(tail -n 3 "$dir/dpkg")"
+  if [ -n "${GPUROTA_MACHINE_PACKAGES:-}" ]; then install_debians; fi
+  if [ "$simulator" != /usr ]; then dpkg-deb --extract "$(compgen -G "$root/var/packages/newer/gpurota-sim_*.deb")" "$root${simulator%/usr}"; fi
+}
+
+# Programs of Debian's that the tests are about.
+install_debians() {
+  local wanted
+  read -ra wanted <<<"$GPUROTA_MACHINE_PACKAGES"
+  mount --rbind /dev "$root/dev"
+  mount --make-rslave "$root/dev"
+  chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >"$dir/apt" 2>&1 ||
+    skip "packages of Debian's cannot be had here: $(tail -n 3 "$dir/apt")"
+  umount -l "$root/dev"
 }
 
 # In the namespaces of one boot, as their first process.
@@ -203,8 +219,12 @@ job_is() { [ "$(state_of "$1")" = "$2" ]; }
 tests=$(dirname "$(realpath "$0")")
 # Where it is in the machine. Below /home, /root or /tmp the unit would not see it.
 places() {
-  where=/opt/gpurota sim=/opt/gpurota/lib/gpurota/sim
-  if compgen -G "$prefix/gpurotad_*.deb" >/dev/null; then where=/usr sim=/usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/gpurota/sim; fi
+  where=/opt/gpurota simulator=/opt/gpurota sim=/opt/gpurota/lib/gpurota/sim
+  if compgen -G "$prefix/gpurotad_*.deb" >/dev/null; then
+    # The simulated driver is no part of an upgrade: it stays, as a real one does.
+    where=/usr simulator=${GPUROTA_MACHINE_NEWER:+/opt/simulator}/usr
+    sim=$simulator/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/gpurota/sim
+  fi
 }
 case ${1:-} in
   --boot)
@@ -240,4 +260,4 @@ make_disk
 boot
 if [ -n "${GPUROTA_MACHINE_SHELL:-}" ]; then in_there bash </dev/tty >/dev/tty 2>&1 || true; fi
 # shellcheck source=tests/system/machine_tests.bash
-source "$tests/machine_tests.bash"
+source "$tests/${GPUROTA_MACHINE_TESTS:-machine_tests.bash}"
