@@ -7,6 +7,7 @@
 //   wrongly        refusals although all that could have been held while the request was under way,
 //                  and the request itself, fit: each thread keeps the peak of what was held since its
 //                  request began, counted from before an allocation until after its release
+//   longest_ms     the longest that an allocation took, granted or refused
 // Every block is written at both ends and checked before it is freed.
 #include "abi/cuda_abi.h"
 #include "abi/nvml_abi.h"
@@ -34,6 +35,7 @@ struct Shared {
   std::atomic<std::int64_t> held;                // upper bound of what all hold
   std::atomic<std::int64_t> peak[kMostThreads];  // of `held`, since this thread's request began
   std::atomic<std::int64_t> fits;                // the limit less what contexts take; 0: not known
+  std::atomic<std::int64_t> longest_us;
   std::atomic<std::uint64_t> allocations, refusals, wrongly, corrupt, failures;
   std::atomic<int> ready;
   std::atomic<bool> go, stop;
@@ -94,6 +96,8 @@ bool allocate(const Cuda& cuda, int self, std::uint64_t size, std::uint32_t mark
   out = {0, size, mark};
   const auto asked = std::chrono::steady_clock::now();
   const CUresult result = cuda.alloc(&out.at, size);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - asked;
+  raise_to(shared->longest_us, static_cast<std::int64_t>(took.count() * 1000));
   if (result == CUDA_SUCCESS) {
     shared->allocations.fetch_add(1);
     cuda.set(out.at, mark, 16);
@@ -107,7 +111,6 @@ bool allocate(const Cuda& cuda, int self, std::uint64_t size, std::uint32_t mark
   const std::int64_t fits = shared->fits.load();
   if (fits > 0 && peak <= fits) {
     shared->wrongly.fetch_add(1);
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - asked;
     std::fprintf(stderr,
                  "wrongly refused: %llu MiB, after %.1f ms; at most %lld of %lld MiB held\n",
                  static_cast<unsigned long long>(size / kMiB), took.count(),
@@ -261,7 +264,8 @@ int main(int argc, char** argv) {
   std::printf(
       "{\"limit_mib\": %llu, \"contexts_mib\": %llu, \"peak_mib\": %llu, \"peak_percent\": %.1f, "
       "\"looks\": %llu, \"over_limit\": %llu, \"allocations\": %llu, \"refusals\": %llu, "
-      "\"wrongly\": %llu, \"corrupt\": %llu, \"failures\": %llu, \"bad_exits\": %d}\n",
+      "\"wrongly\": %llu, \"corrupt\": %llu, \"failures\": %llu, \"bad_exits\": %d, "
+      "\"longest_ms\": %.1f}\n",
       static_cast<unsigned long long>(limit / kMiB),
       static_cast<unsigned long long>(contexts / kMiB),
       static_cast<unsigned long long>(peak / kMiB),
@@ -271,6 +275,7 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(shared->refusals.load()),
       static_cast<unsigned long long>(shared->wrongly.load()),
       static_cast<unsigned long long>(shared->corrupt.load()),
-      static_cast<unsigned long long>(shared->failures.load()), bad);
+      static_cast<unsigned long long>(shared->failures.load()), bad,
+      static_cast<double>(shared->longest_us.load()) / 1000);
   return over || bad || shared->wrongly.load() || shared->corrupt.load() || shared->failures.load();
 }
