@@ -15,9 +15,6 @@ namespace {
 
 // A reload waits so long for the account database, so that it holds at once where that answers.
 constexpr std::chrono::milliseconds kReloadPatience{50};
-// A stop waits so long for answers that wait for the disk, and looks that often.
-constexpr std::chrono::milliseconds kFinishPatience{1000};
-constexpr std::chrono::milliseconds kFinishPeriod{5};
 
 }  // namespace
 
@@ -60,6 +57,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       automatic_({queue_, leases_, attribution_, world_.processes, gpus_, config_, users_}),
       records_(leases_, recorder_),
       swap_({world_.loop, world_.processes, turns_, grants_, config_, users_, sampler_, records_}),
+      roster_(places_.roster),
       tenants_(tenants_parts()),
       limits_({leases_, grants_, config_, control_, turns_}),
       courier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
@@ -76,7 +74,8 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       looks_(looks_parts()),
       health_(health_parts()),
       methods_(methods_parts()),
-      house_(house_parts()) {
+      house_(house_parts()),
+      end_(world_.loop, control_, roster_) {
   listen_to_each_other();
   world_.processes.set_admission([this](uid_t uid) -> Result<std::shared_ptr<void>> {
     GPUROTA_ASSIGN_OR_RETURN(UserBudgets::Held held, budgets_.take(uid, Budget::kDescriptors));
@@ -129,6 +128,7 @@ TenantServer::Parts Daemon::tenants_parts() {
           .samples = sampler_,
           .attribution = attribution_,
           .records = records_,
+          .roster = roster_,
           .durability = world_.durability};
 }
 
@@ -378,8 +378,13 @@ Result<void> Daemon::restore() {
   }
   // Programs that held memory under the last daemon come back within the grace; until then nobody
   // of their lease is granted what they may hold already.
-  const TimePoint settled = world_.loop.now() + config_.reconnect_grace;
-  for (const auto& [id, entry] : leases_.entries()) grants_.hold_until(id, settled);
+  const bool any = !leases_.entries().empty();
+  const TimePoint now = world_.loop.now();
+  const TimePoint settled = any ? now + config_.reconnect_grace : now;
+  roster_.load(world_.processes, now, settled);
+  for (const auto& [id, entry] : leases_.entries()) {
+    if (!roster_.is_complete(id)) grants_.hold_until(id, settled);
+  }
   turns_.restore(settled);
   return {};
 }
@@ -392,25 +397,7 @@ Result<void> Daemon::open_sockets() {
                          listen_options(SOCK_STREAM, places_.control_listener));
 }
 
-void Daemon::finish(std::function<void()> done) {
-  if (on_finished_) return done();  // told twice: somebody is in a hurry
-  on_finished_ = std::move(done);
-  finish_by(world_.loop.now() + kFinishPatience);
-}
-
-void Daemon::finish_by(TimePoint deadline) {
-  const auto running_timer = std::move(finishing_);  // this very callback's
-  const bool owes = control_.finish();
-  // Whoever has asked by now is served before the loop comes to this, as the least urgent.
-  auto timer = world_.loop.add_timer(owes ? world_.loop.now() + kFinishPeriod : world_.loop.now(),
-                                     ports::Urgency::kHousekeeping, [this, deadline] {
-                                       if (!control_.finish() || world_.loop.now() >= deadline)
-                                         return on_finished_();
-                                       finish_by(deadline);
-                                     });
-  if (!timer) return on_finished_();
-  finishing_ = std::move(*timer);
-}
+void Daemon::finish(std::function<void()> done) { end_.begin(std::move(done)); }
 
 Result<proto::Reload::Reply> Daemon::reload() {
   if (!world_.load_config) return fail(Code::kUnavailable, "there is no configuration file");

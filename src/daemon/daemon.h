@@ -15,6 +15,7 @@
 #include "daemon/notices/booking_notices.h"
 #include "daemon/notices/courier.h"
 #include "daemon/notices/lease_notices.h"
+#include "daemon/orderly_end.h"
 #include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
 #include "daemon/users/users.h"
@@ -70,8 +71,9 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     std::string config_file{};      // the main one
     std::string driver_root{};      // of the driver's dev and proc/driver; empty: the machine's
     std::string device_memory{};    // file: how device files were; empty: they are never touched
-    int control_listener = -1;      // listens there already, on behalf of systemd
-    int tenant_listener = -1;       // the same
+    std::string roster{};       // file of who was connected when the last daemon ended; empty: none
+    int control_listener = -1;  // listens there already, on behalf of systemd
+    int tenant_listener = -1;   // the same
   };
 
   // `config`: without mistakes.
@@ -108,7 +110,6 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Result<void> restore();
   Result<void> open_sockets();
   ipc::ListenOptions listen_options(int type, int passed) const;
-  void finish_by(TimePoint deadline);
   Supervisor::Parts supervisor_parts();
   // The configuration, or what is known of those whom it names.
   void on_rules_change();
@@ -148,6 +149,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   AutomaticLeases automatic_;
   TenantRecords records_;
   SwapTenants swap_;
+  TenantRoster roster_;
   TenantServer tenants_;
   LimitKeeper limits_;
   Courier courier_;
@@ -164,9 +166,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Health health_;
   ControlMethods methods_;
   Housekeeping house_;
+  OrderlyEnd end_;
   bool serves_ = false;  // start() went well
-  std::function<void()> on_finished_;
-  ports::EventLoop::SourcePtr finishing_;
 };
 
 }  // namespace gpurota::daemon

@@ -71,6 +71,24 @@ TEST_F(RestartTest, NothingIsGrantedBeforeTheOthersCouldComeBack) {
   comes_back.join();
 }
 
+TEST_F(RestartTest, AfterAnOrderlyEndNobodyWaitsOnceAllAreBack) {
+  config::Config config = RunningDaemon::quick();
+  config.reconnect_grace = std::chrono::minutes(10);
+  RunningDaemon daemon(config);
+  make_lease(daemon);
+  {
+    WireTenant tenant(daemon.tenant_socket());
+    ASSERT_EQ(tenant.hello(lease.lease_id.value), GPUROTA_OK);
+    ASSERT_EQ(tenant.grow(0, gib(6).count())->status, GPUROTA_OK);
+    daemon.finish();
+  }
+  daemon.start();
+  WireTenant tenant(daemon.tenant_socket());
+  ASSERT_EQ(tenant.hello(lease.lease_id.value, "", {held(lease.gpus[0].uuid, gib(6))}), GPUROTA_OK);
+  EXPECT_EQ(tenant.grow(0, gib(1).count())->status, GPUROTA_OK);
+  EXPECT_EQ(tenant.grow(0, gib(3).count())->status, GPUROTA_REFUSED_LIMIT);
+}
+
 TEST_F(RestartTest, WhatAContextTakesIsKnownToTheNextDaemon) {
   RunningDaemon daemon;
   make_lease(daemon);

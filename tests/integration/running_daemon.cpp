@@ -84,7 +84,10 @@ Result<void> RunningDaemon::try_start() {
     world.patience = patience;
     config::Loaded loaded;
     loaded.config = config_;
-    daemon::Daemon daemon(world, loaded, {control_socket(), tenant_socket(), "/libgpurota.so"});
+    daemon::Daemon::Places places{control_socket(), tenant_socket(), "/libgpurota.so"};
+    places.roster = dir_.file("tenants");
+    daemon::Daemon daemon(world, loaded, places);
+    daemon_ = &daemon;
     Result<void> started = daemon.ask();
     if (started) started = daemon.start();
     done.set_value(started);
@@ -98,6 +101,11 @@ Result<void> RunningDaemon::try_start() {
 void RunningDaemon::stop() {
   if (!thread_.joinable()) return;
   loop_->post([this] { loop_->stop(); });
+  thread_.join();
+}
+
+void RunningDaemon::finish() {
+  loop_->post([this] { daemon_->finish([this] { loop_->stop(); }); });
   thread_.join();
 }
 

@@ -31,6 +31,8 @@ class RunningDaemon {
   Result<void> try_start();  // else what start() of the daemon has failed with
   // As after a crash: the sockets are gone, nothing was said to anybody. The store stays.
   void stop();
+  // As after SIGTERM: it ends in order.
+  void finish();
   // What the next Reload reads.
   void set_config_text(std::string text);
 
@@ -64,6 +66,7 @@ class RunningDaemon {
   std::mutex config_mutex_;
   std::string config_text_;  // guarded by config_mutex_
   std::unique_ptr<sys::SdEventLoop> loop_;
+  daemon::Daemon* daemon_ = nullptr;  // the thread's
   std::thread thread_;
 };
 

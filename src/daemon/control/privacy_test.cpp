@@ -48,7 +48,8 @@ class PrivacyTest : public FakeWorldTest,
                  .gpus = gpus,
                  .samples = world.samples,
                  .attribution = attribution,
-                 .records = records}),
+                 .records = records,
+                 .roster = roster}),
         keeper({.loop = loop,
                 .processes = processes,
                 .config = config,
@@ -210,6 +211,7 @@ class PrivacyTest : public FakeWorldTest,
   AutomaticLeases automatic;
   TurnKeeper turns;
   TenantRecords records;
+  TenantRoster roster{""};
   SwapTenants swap;
   TenantServer tenants;
   WatchKeeper keeper;

@@ -75,6 +75,7 @@ void TenantServer::erase(TenantId id) {
   const auto [begin, end] = of_process_.equal_range(tenant->process.pid());
   of_process_.erase(std::find_if(begin, end, [&](const auto& e) { return e.second == tenant; }));
   dead_.erase(id);
+  parts_.roster.remove(tenant->lease, tenant->process.id);
   tenants_.erase(at);
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_messages.h"
 #include "daemon/tenants/tenant_page.h"
+#include "daemon/tenants/tenant_roster.h"
 #include "daemon/users/doorman.h"
 #include "daemon/users/served_turns.h"
 #include "daemon/users/user_turns.h"
@@ -69,6 +70,7 @@ class TenantServer final : public LeaseListener,
     Samples& samples;
     Attribution& attribution;
     TenantRecords& records;
+    TenantRoster& roster;
     // Null: what is stored is on the disk at once.
     const ports::Durability* durability = nullptr;
   };

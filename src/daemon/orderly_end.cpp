@@ -1,0 +1,45 @@
+#include "daemon/orderly_end.h"
+
+#include "base/log.h"
+
+#include <chrono>
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// It waits so long for answers that wait for the disk, and looks that often.
+constexpr std::chrono::milliseconds kAnswerPatience{1000};
+constexpr std::chrono::milliseconds kAnswerPeriod{5};
+
+}  // namespace
+
+void OrderlyEnd::begin(std::function<void()> done) {
+  if (done_) return done();
+  done_ = std::move(done);
+  go_on(loop_.now() + kAnswerPatience);
+}
+
+void OrderlyEnd::go_on(TimePoint deadline) {
+  const auto running_timer = std::move(timer_);  // this very callback's
+  const bool owes = control_.finish();
+  // Whoever has asked by now is served before the loop comes to this, as the least urgent.
+  auto timer = loop_.add_timer(owes ? loop_.now() + kAnswerPeriod : loop_.now(),
+                               ports::Urgency::kHousekeeping, [this, deadline] {
+                                 if (!control_.finish() || loop_.now() >= deadline) return end();
+                                 go_on(deadline);
+                               });
+  if (!timer) return end();
+  timer_ = std::move(*timer);
+}
+
+void OrderlyEnd::end() {
+  if (const auto saved = roster_.save(loop_.now()); !saved) {
+    log::warn(
+        "cannot write down which programs are connected, so they wait longer for the next daemon",
+        {{"error", saved.error().message}});
+  }
+  done_();
+}
+
+}  // namespace gpurota::daemon
