@@ -79,6 +79,7 @@ OWNED_HEADERS = [
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys", "keeper"]),
     (r"acl/.*|sys/acl\.h", ["sys"]),
+    (r"n?curses\.h|ncursesw/.*", ["cli"]),
 ]
 INTERNAL = "_internal.h"
 # Decides, never touches: no I/O, no threads, no clock, no log.
