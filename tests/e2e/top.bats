@@ -103,6 +103,38 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   quit_top
 }
 
+@test "the turn of a GPU is named with what is left of it, and processes are listed" {
+  gpurota set --gpu-ids 0 --turns on --quantum 10m
+  in_background one gpurota run --gpu-ids 0 --swap --note turning -- "$PROGRAM" compute 256 60
+  in_background two gpurota run --gpu-ids 0 --swap -- "$PROGRAM" compute 256 60
+  wait_until holds 'len(leases) == 2'
+  open_terminal 132 30
+  open_top
+  wait_until shows '^  turn: L\d of \S+, [\d.]+ (s|min) of 10 min left; next: L\d of '
+  wait_until shows '  L\d .* now [\d.]+ (s|min) '
+  wait_until shows '\[▓+'
+  keys t
+  wait_until shows '└─ pid \d+ .*gpu_program compute 256 60'
+  quit_top
+}
+
+@test "it has as many colours as the terminal" {
+  reserve --gpu-ids 0 --for 1h
+  open_terminal 100 30 TERM=tmux-256color
+  open_top
+  wait_until shows '^GPU 0 '
+  terminal capture-pane -p -e | grep -q '\[38;5;33m'
+  quit_top
+  keys 'TERM=screen gpurota top' Enter
+  wait_until shows '^GPU 0 '
+  terminal capture-pane -p -e | grep -q '\[34m'
+  quit_top
+  keys 'gpurota --color never top' Enter
+  wait_until shows '^GPU 0 '
+  lacks '38;5|\[34m' <(terminal capture-pane -p -e)
+  quit_top
+}
+
 @test "extend asks for how long, release asks whether, and a refusal is shown" {
   reserve --gpu-ids 0 --for 1h
   open_terminal

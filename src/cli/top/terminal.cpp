@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <cwchar>
+#include <exception>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -114,9 +115,16 @@ Key key_of_character(wint_t character) {
   return {Key::kCharacter, narrow_text(character)};
 }
 
+// Of an exception that nobody expects, such as no memory.
+[[noreturn]] void end_with_terminal_restored() {
+  (void)endwin();
+  std::abort();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Terminal>> Terminal::open(bool colour) {
+  std::set_terminate(end_with_terminal_restored);
   (void)set_escdelay(kEscapeDelayMs);
   SCREEN* const screen = newterm(nullptr, stdout, stdin);
   if (screen == nullptr) {

@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 namespace gpurota::cli {
+namespace topview {
 namespace {
-
-using namespace topview;
 
 constexpr std::size_t kPlainWidth = 80;
 
@@ -68,11 +67,14 @@ int show_once(const Context& context, const TopOptions& options) {
 }
 
 }  // namespace
+}  // namespace topview
 
 int top(const Context& context, const TopOptions& options) {
   (void)std::setlocale(LC_CTYPE, "");
-  if (!options.once && can_draw()) return run_live(context, !takes_utf8());
-  return show_once(context, options);
+  if (!options.once && topview::can_draw()) {
+    return topview::run_live(context, !topview::takes_utf8());
+  }
+  return topview::show_once(context, options);
 }
 
 }  // namespace gpurota::cli
