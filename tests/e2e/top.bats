@@ -223,6 +223,14 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   done
 }
 
+@test "it ends with its terminal" {
+  open_terminal
+  open_top
+  pid=$(pid_of_top)
+  terminal kill-server
+  wait_until gone "$pid"
+}
+
 @test "it has plain forms: no colours, no UTF-8, a terminal that cannot be drawn on, a pipe" {
   reserve --gpu-ids 0 --for 1h
   run gpurota top

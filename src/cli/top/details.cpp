@@ -190,7 +190,7 @@ void draw_help(Grid& grid, std::size_t y, std::size_t room) {
   lines.add("e", "change when a lease of yours ends");
   lines.add("r", "release a lease of yours, or cancel a request, after a question");
   lines.add("d", "take a GPU out of service or put it back, for administrators");
-  lines.add("q Ctrl-C", "end;  Ctrl-Z: suspend;  Ctrl-L: draw anew");
+  lines.add("q Ctrl-C", "end; Ctrl-Z: suspend; Ctrl-L: draw anew; F1 F3 F5 F6 F10 as in htop");
   lines.skip();
   lines.add("In the bar of a GPU's memory:");
   lines.add("█", "used by whole GPUs and slices");

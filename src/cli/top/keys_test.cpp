@@ -178,5 +178,33 @@ TEST_F(TopKeys, TheChoiceStaysAtTheGpuOfALeaseThatEnds) {
   EXPECT_FALSE(state_.chosen.lease);
 }
 
+// What is chosen is there, and nothing is done without a question, whatever is typed while leases come and go.
+TEST_F(TopKeys, AnyKeysInAnyOrderDoNoHarm) {
+  const std::string letters = "qjkgG?h/ustTerdynY1 \f\x01";
+  std::uint32_t random = 1;
+  const auto next = [&random](std::uint32_t below) {
+    random = random * 1664525 + 1013904223;
+    return (random >> 8) % below;
+  };
+  const std::vector<Model> models = {samples::machine("eight"), samples::machine("trouble"),
+                                     Model(), samples::machine("mig")};
+  for (int i = 0; i < 20000; ++i) {
+    const Model& model = models[next(400) == 0 ? next(4) : static_cast<std::uint32_t>(i / 5000)];
+    const Asking asked = state_.asking;
+    const auto name = static_cast<Key::Name>(next(11));
+    const Key key{name,
+                  name == Key::kCharacter ? std::string(1, letters[next(22)]) : std::string()};
+    const Action action = on_key(state_, key, model, next(50));
+    if (action.kind != Action::kNothing && action.kind != Action::kQuit &&
+        action.kind != Action::kRedraw) {
+      EXPECT_NE(asked, Asking::kNothing);
+    }
+    const auto all = subjects(make_rows(model, state_.choice));
+    EXPECT_EQ(all.empty(), !state_.chosen.is_something());
+    if (i % 50 == 0)
+      (void)draw(model, state_, {.width = next(200), .height = next(60), .live = true});
+  }
+}
+
 }  // namespace
 }  // namespace gpurota::cli::topview

@@ -101,6 +101,18 @@ Key key_of_code(wint_t code) {
     case KEY_BACKSPACE:
     case KEY_DC:
       return {Key::kBackspace};
+    // As htop has them.
+    case KEY_F(1):
+      return {Key::kCharacter, "?"};
+    case KEY_F(3):
+    case KEY_F(4):
+      return {Key::kCharacter, "/"};
+    case KEY_F(5):
+      return {Key::kCharacter, "t"};
+    case KEY_F(6):
+      return {Key::kCharacter, "s"};
+    case KEY_F(10):
+      return {Key::kCharacter, "q"};
     default:
       return {Key::kCharacter, ""};  // means nothing here
   }
