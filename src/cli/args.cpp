@@ -7,7 +7,7 @@
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
 #include "cli/time_text.h"
-#include "cli/top/top_args.h"
+#include "cli/top_args.h"
 #include "cli/turns_args.h"
 #include "core/compute_capability.h"
 #include "core/lease_name.h"

@@ -196,6 +196,22 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   quit_top
 }
 
+@test "a daemon that hangs keeps nobody from leaving" {
+  open_terminal
+  open_top
+  wait_until shows '^GPU 0 +free'
+  kill -STOP "$DAEMON_PID"
+  wait_until shows '^no answer, trying again: '
+  keys '?'
+  wait_until shows 'used by fillers'
+  keys '?'
+  kill -CONT "$DAEMON_PID"
+  wait_until shows '^\? help'
+  kill -STOP "$DAEMON_PID"
+  quit_top
+  kill -CONT "$DAEMON_PID"
+}
+
 @test "it can be suspended and continued" {
   open_terminal
   open_top

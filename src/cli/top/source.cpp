@@ -8,16 +8,17 @@
 namespace gpurota::cli::topview {
 namespace {
 
-// Keys wait for it: a daemon that is slower is shown as one that does not answer.
+// Keys wait for it: a daemon that is slower is shown as one that does not answer, and then keys wait less.
 constexpr client::milliseconds kPatienceToAsk{2000};
+constexpr client::milliseconds kPatienceInTrouble{300};
 // Whether a change has happened is to be known.
 constexpr client::milliseconds kPatienceToChange{10000};
 
 // What an older daemon does not know is left out; that it is gone is an error.
 template <class Method>
 Result<void> ask_into(client::Connection& connection, const Method& call,
-                      typename Method::Reply& reply) {
-  auto answer = connection.call(call, kPatienceToAsk);
+                      typename Method::Reply& reply, client::milliseconds patience) {
+  auto answer = connection.call(call, patience);
   if (answer) {
     reply = std::move(*answer);
     return {};
@@ -51,16 +52,18 @@ Result<std::string> cancel_request(client::Connection& connection, RequestId id)
 
 }  // namespace
 
+Source::Source(const Context& context) : location_(context.location()), patience_(kPatienceToAsk) {}
+
 Result<Answers> Source::ask_all() {
   if (!connection_) {
-    GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, kPatienceToAsk));
+    GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, patience_));
   }
   Answers answers;
-  GPUROTA_ASSIGN_OR_RETURN(answers.status, connection_->call(proto::Status{}, kPatienceToAsk));
-  GPUROTA_TRY(ask_into(*connection_, proto::ListTurns{}, answers.turns));
-  GPUROTA_TRY(ask_into(*connection_, proto::ListRequests{}, answers.queue));
-  GPUROTA_TRY(ask_into(*connection_, proto::ListProcesses{}, answers.processes));
-  GPUROTA_TRY(ask_into(*connection_, proto::ListFillers{}, answers.fillers));
+  GPUROTA_ASSIGN_OR_RETURN(answers.status, connection_->call(proto::Status{}, patience_));
+  GPUROTA_TRY(ask_into(*connection_, proto::ListTurns{}, answers.turns, patience_));
+  GPUROTA_TRY(ask_into(*connection_, proto::ListRequests{}, answers.queue, patience_));
+  GPUROTA_TRY(ask_into(*connection_, proto::ListProcesses{}, answers.processes, patience_));
+  GPUROTA_TRY(ask_into(*connection_, proto::ListFillers{}, answers.fillers, patience_));
   answers.when = now();
   return answers;
 }
@@ -92,6 +95,7 @@ Result<std::string> Source::carry_out(const Action& action) const {
 
 Result<Answers> Source::ask() {
   auto answers = ask_all();
+  patience_ = answers ? kPatienceToAsk : kPatienceInTrouble;
   if (!answers) connection_.reset();
   return answers;
 }

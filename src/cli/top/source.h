@@ -12,7 +12,7 @@ namespace gpurota::cli::topview {
 
 class Source {
  public:
-  explicit Source(const Context& context) : location_(context.location()) {}
+  explicit Source(const Context& context);
 
   // All that a picture shows. After an error the next call connects anew.
   Result<Answers> ask();
@@ -24,6 +24,7 @@ class Source {
 
   client::Location location_;
   std::optional<client::Connection> connection_;
+  client::milliseconds patience_;
 };
 
 }  // namespace gpurota::cli::topview

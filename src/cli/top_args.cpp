@@ -1,4 +1,4 @@
-#include "cli/top/top_args.h"
+#include "cli/top_args.h"
 
 #include "base/text.h"
 #include "cli/raw.h"
