@@ -45,7 +45,13 @@ FREE = ("tests", "bench", "demo")
 # Module with sub-folders: its rooms, the lowest first, and the rooms that each may include besides itself. A room may name only
 # rooms above it in this table, so that no include leads back. ROOT: the files beside the rooms. Tests may include all of their module.
 ROOT = "."
+# Folders that are no rooms: what is in them is beside the rooms.
+WITH_ROOT = {("cli", "run")}
 ROOMS = {
+    "cli": {
+        ROOT: [],
+        "top": [ROOT],
+    },
     "interposer": {
         "os": [],
         "driver": ["os"],
@@ -79,6 +85,7 @@ OWNED_HEADERS = [
     (r"sqlite3\.h", ["store"]),
     (r"systemd/.*", ["sys", "keeper"]),
     (r"acl/.*|sys/acl\.h", ["sys"]),
+    (r"n?curses\.h|ncursesw/.*", ["cli"]),
 ]
 INTERNAL = "_internal.h"
 # Decides, never touches: no I/O, no threads, no clock, no log.
@@ -123,7 +130,7 @@ def room_of(path):
     parts = path.split(os.sep)
     if parts[0] != "src" or len(parts) < 3 or parts[1] not in ROOMS:
         return None
-    return parts[2] if len(parts) > 3 else ROOT
+    return parts[2] if len(parts) > 3 and tuple(parts[1:3]) not in WITH_ROOT else ROOT
 
 
 def path_of(root, includer, name):

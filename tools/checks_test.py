@@ -170,6 +170,11 @@ class Rooms(Tree):
         self.includes("src/daemon/attic/x.cpp", "<vector>")
         self.assert_refused("room 'daemon/attic' is not in the table")
 
+    def test_allows_a_folder_that_is_beside_the_rooms(self):
+        self.includes("src/daemon/attic/x.cpp", '"daemon/d.h"')
+        with unittest.mock.patch.object(check_layers, "WITH_ROOT", {("daemon", "attic")}):
+            self.assertEqual(self.problems(), [])
+
     def test_refuses_a_table_that_leads_back(self):
         with unittest.mock.patch.object(check_layers, "ROOMS", {"daemon": dict(ROOMS["daemon"], low=["high"])}):
             self.assert_refused("room 'daemon/low' may include 'high', which is not before it")

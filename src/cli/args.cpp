@@ -7,6 +7,7 @@
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
 #include "cli/time_text.h"
+#include "cli/top_args.h"
 #include "cli/turns_args.h"
 #include "core/compute_capability.h"
 #include "core/lease_name.h"
@@ -320,6 +321,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (is_queue_command(name)) return queue_command(name, raw);
   if (name == "turns" || name == "set") return turns_command(name, raw);
   if (name == "status") return status_command(raw);
+  if (name == "top") return parse_top(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{false, raw.json};
   if (name == "events" || name == "report") return history_command(raw, name);

@@ -91,6 +91,11 @@ struct StatusOptions {
   bool watch = false;
   std::optional<Bytes> memory_threshold;
 };
+inline constexpr std::size_t kMostTopSize = 1000;
+struct TopOptions {
+  bool once = false;
+  std::size_t width = 0, height = 0;  // at most kMostTopSize; 0: as the terminal is
+};
 struct PsOptions {
   bool json = false;
   std::optional<LeaseHandle> lease;
@@ -164,12 +169,13 @@ struct HelpOptions {
   std::string topic;  // a command, or empty
 };
 
-using Command = std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions,
-                             UpdateOptions, VersionOptions, DoctorOptions, EventsOptions,
-                             ReportOptions, ReloadOptions, BurnOptions, JobOptions, FillerOptions,
-                             CompleteOptions, ReserveOptions, QueueOptions, CalendarOptions,
-                             CancelOptions, ExplainOptions, LimitsOptions, DrainOptions,
-                             TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, SetupOptions>;
+using Command =
+    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
+                 VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
+                 BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
+                 QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
+                 DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, SetupOptions,
+                 TopOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -257,7 +257,7 @@ TEST(Arguments, WhatOtherToolsCallItIsKnown) {
       {"proclist", "ps"},
       {"allocate", "reserve"},
       {"remove", "job remove"},
-      {"top", "status --watch"},
+      {"nvitop", "top"},
       {"squeue", "queue"},
       {"extend", "update LEASE --for TIME"},
       {"kill", "release' or 'cancel"}};

@@ -24,7 +24,9 @@ using Names = std::vector<std::string_view>;
 
 // What GPUMan, GPU Slice, canhazgpu, nvshare, Slurm and others call it. A word may be there twice.
 constexpr auto kElsewhere = std::to_array<Pair>({{"proclist", "ps"},
-                                                 {"top", "status --watch"},
+                                                 {"nvitop", "top"},
+                                                 {"nvtop", "top"},
+                                                 {"htop", "top"},
                                                  {"list", "status"},
                                                  {"show", "status"},
                                                  {"info", "status"},

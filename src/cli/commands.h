@@ -31,6 +31,7 @@ int drain(const Context& context, const DrainOptions& options);
 int turns(const Context& context, const TurnsOptions& options);
 int set(const Context& context, const SetOptions& options);
 int status(const Context& context, const StatusOptions& options);
+int top(const Context& context, const TopOptions& options);
 int ps(const Context& context, const PsOptions& options);
 int release(const Context& context, const ReleaseOptions& options);
 int update(const Context& context, const UpdateOptions& options);

@@ -47,23 +47,6 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-std::string wish_of(const proto::Request& request) {
-  std::string text = request.gpu_ids ? fmt::format("{} named", request.gpu_ids->size())
-                                     : std::to_string(request.gpus);
-  if (request.memory) {
-    text += request.memory->percent ? fmt::format(" x {}%", request.memory->percent)
-                                    : " x " + to_string(request.memory->bytes);
-  }
-  if (request.gpu_type) text += " " + display_text(*request.gpu_type, 32);
-  if (request.gpu_class) text += " of class " + display_text(*request.gpu_class, 32);
-  if (request.min_memory_bytes) text += " of at least " + to_string(*request.min_memory_bytes);
-  if (request.min_cc)
-    text += fmt::format(" of cc {}.{}", *request.min_cc / 10, *request.min_cc % 10);
-  if (request.swap.value_or(false)) text += " in turns";
-  if (request.oversize.value_or(false)) text += ", oversize";
-  return text;
-}
-
 // "R7", "R7 (train7)".
 std::string id_of(const proto::Request& request) {
   const std::string id = to_string(request.request_id);
@@ -77,7 +60,7 @@ std::string explain_request(const proto::Request& request, uid_t reader, WallTim
   }
   text += fmt::format(
       "  requested by {} at {}: {} GPU{}, {}\n", person_text(request.user, request.as_name),
-      clock_text(request.since, now), wish_of(request), request.gpus == 1 ? "" : "s",
+      clock_text(request.since, now), wish_text(request), request.gpus == 1 ? "" : "s",
       request.seconds ? "for " + duration_text(std::chrono::seconds(*request.seconds))
                       : "without a time limit");
   if (!request.planned.empty()) {
@@ -125,6 +108,23 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
 
 }  // namespace
 
+std::string wish_text(const proto::Request& request) {
+  std::string text = request.gpu_ids ? fmt::format("{} named", request.gpu_ids->size())
+                                     : std::to_string(request.gpus);
+  if (request.memory) {
+    text += request.memory->percent ? fmt::format(" x {}%", request.memory->percent)
+                                    : " x " + to_string(request.memory->bytes);
+  }
+  if (request.gpu_type) text += " " + display_text(*request.gpu_type, 32);
+  if (request.gpu_class) text += " of class " + display_text(*request.gpu_class, 32);
+  if (request.min_memory_bytes) text += " of at least " + to_string(*request.min_memory_bytes);
+  if (request.min_cc)
+    text += fmt::format(" of cc {}.{}", *request.min_cc / 10, *request.min_cc % 10);
+  if (request.swap.value_or(false)) text += " in turns";
+  if (request.oversize.value_or(false)) text += ", oversize";
+  return text;
+}
+
 std::string short_text(const proto::Lease& lease) { return indices_of(lease) + "\n"; }
 
 std::string reservation_text(const proto::Lease& lease, WallTime now) {
@@ -161,7 +161,7 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look
     table.add({{std::to_string(request.position), Colour::kNone},
                {id_of(request), Colour::kNone},
                {person_text(request.user, request.as_name), Colour::kNone},
-               {wish_of(request), Colour::kNone},
+               {wish_text(request), Colour::kNone},
                {fmt::format("{}", request.free), Colour::kNone},
                {clock_text(request.since, now), Colour::kNone},
                {request.expected ? clock_text(*request.expected, now) : "?", Colour::kNone},

@@ -1,0 +1,14 @@
+// What `gpurota top` shows of one GPU, lease or request when Enter is pressed, with a graph of the last minutes; and its help. Pure.
+#pragma once
+
+#include "cli/top/grid.h"
+#include "cli/top/state.h"
+
+namespace gpurota::cli::topview {
+
+// From line `y` on, in `room` lines.
+void draw_details(Grid& grid, std::size_t y, std::size_t room, const Model& model,
+                  const Subject& about);
+void draw_help(Grid& grid, std::size_t y, std::size_t room);
+
+}  // namespace gpurota::cli::topview

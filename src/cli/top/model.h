@@ -1,0 +1,76 @@
+// What `gpurota top` knows: the daemon's last answers, and what it has sampled itself since it started. Pure.
+#pragma once
+
+#include "proto/methods.h"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::cli::topview {
+
+// Of one moment. What an older daemon does not answer is empty.
+struct Answers {
+  WallTime when;
+  proto::Status::Reply status;
+  proto::ListTurns::Reply turns;
+  proto::ListRequests::Reply queue;
+  proto::ListProcesses::Reply processes;
+  proto::ListFillers::Reply fillers;
+};
+
+// Percentages, oldest first; below zero: not known.
+struct History {
+  std::vector<int> load;
+  std::vector<int> memory;
+};
+
+class Model {
+ public:
+  // For so many samples, one a second.
+  static constexpr std::size_t kMostSamples = 600;
+
+  void take(Answers answers);
+  // The daemon does not answer: what it last said stays.
+  void lose(std::string why) { trouble_ = std::move(why); }
+
+  // Whether the daemon has ever answered.
+  bool has_answers() const { return round_ > 0; }
+  const Answers& answers() const { return answers_; }
+  // Why the daemon does not answer; empty: it does.
+  const std::string& trouble() const { return trouble_; }
+
+  const proto::Gpu* find_gpu(const GpuUuid& uuid) const;
+  const proto::Lease* find_lease(LeaseId id) const;
+  // Null: no turns are taken there.
+  const proto::TurnGpu* find_turns(const GpuUuid& uuid) const;
+
+  // Of a GPU.
+  History history(const GpuUuid& uuid) const;
+  // Of a lease on a GPU: the memory alone, of its limit or of the GPU.
+  History history(LeaseId lease, const GpuUuid& uuid) const;
+
+ private:
+  struct Sample {
+    int load;
+    int memory;
+  };
+  // Adds it to those of `key`; a key without a sample of this round is removed by tidy().
+  void sample(const std::string& key, Sample sample);
+  History history_of(const std::string& key) const;
+
+  Answers answers_;
+  std::string trouble_;
+  std::uint64_t round_ = 0;
+  struct Samples {
+    std::uint64_t last_round = 0;
+    std::deque<Sample> samples;
+  };
+  std::map<std::string, Samples> samples_;
+};
+
+}  // namespace gpurota::cli::topview

@@ -1,0 +1,25 @@
+// What whoever sits before `gpurota top` has chosen and typed so far. Plain data.
+#pragma once
+
+#include "cli/top/rows.h"
+
+#include <string>
+
+namespace gpurota::cli::topview {
+
+// What the last line asks for.
+enum class Asking { kNothing, kFilter, kUser, kExtend, kRelease, kDrain };
+
+struct State {
+  Choice choice{};
+  Subject chosen{};  // the line that keys are about
+  bool help = false;
+  bool details = false;
+  Asking asking = Asking::kNothing;
+  Subject about{};        // what is asked about
+  std::string typed{};    // UTF-8
+  std::string message{};  // what came of the last action; until the next key
+  bool refused = false;   // the message says why it did not happen
+};
+
+}  // namespace gpurota::cli::topview

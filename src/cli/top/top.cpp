@@ -1,0 +1,80 @@
+// gpurota top: what happens on the GPUs now, for people who watch it.
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/top/frame.h"
+#include "cli/top/live.h"
+#include "cli/top/source.h"
+
+#include <clocale>
+#include <cstdlib>
+#include <cstring>
+
+#include <langinfo.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace topview {
+namespace {
+
+constexpr std::size_t kPlainWidth = 80;
+
+// What a variable such as COLUMNS says; 0: nothing.
+std::size_t size_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  return value > 0 && value <= static_cast<long>(kMostTopSize) ? static_cast<std::size_t>(value)
+                                                               : 0;
+}
+
+// As asked for; else of the terminal, or as watch(1) and others say who read what we print. A height of 0: all lines.
+Frame frame_for(const TopOptions& options) {
+  Frame frame{
+      .width = size_in("COLUMNS"), .height = size_in("LINES"), .now = now(), .host = host_name()};
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    frame.width = size.ws_col;
+    frame.height = 0;
+  }
+  if (frame.width == 0) frame.width = kPlainWidth;
+  if (options.width > 0) {
+    frame.width = options.width;
+    frame.height = options.height;
+  }
+  return frame;
+}
+
+bool takes_utf8() { return std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0; }
+
+// Whether the terminal is one that can be drawn on, and somebody is there to press keys.
+bool can_draw() {
+  const char* const name = std::getenv("TERM");
+  return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0 && name != nullptr &&
+         *name != '\0' && std::strcmp(name, "dumb") != 0;
+}
+
+int show_once(const Context& context, const TopOptions& options) {
+  Source source(context);
+  auto answers = source.ask();
+  if (!answers) return failed(answers.error());
+  Model model;
+  model.take(std::move(*answers));
+  Frame frame = frame_for(options);
+  if (frame.height == 0) frame.height = whole_height(model, State{});
+  Grid grid = draw(model, State{}, frame);
+  if (!takes_utf8()) grid.make_ascii();
+  return shown(wants_colour() ? coloured_text(grid) : plain_text(grid));
+}
+
+}  // namespace
+}  // namespace topview
+
+int top(const Context& context, const TopOptions& options) {
+  (void)std::setlocale(LC_CTYPE, "");
+  if (!options.once && topview::can_draw()) {
+    return topview::run_live(context, !topview::takes_utf8());
+  }
+  return topview::show_once(context, options);
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,111 @@
+#include "cli/top/top_samples_test.h"
+
+#include "cli/status_samples_test.h"
+
+#include <algorithm>
+
+namespace gpurota::cli::topview::samples {
+namespace {
+
+using namespace std::chrono_literals;
+using cli::samples::in_gib;
+using cli::samples::kNow;
+
+proto::TurnLease turn(const proto::Lease& lease, const std::string& phase, int position,
+                      std::chrono::milliseconds wait) {
+  proto::TurnLease turn;
+  turn.lease_id = lease.lease_id;
+  turn.user = lease.user;
+  turn.phase = phase;
+  turn.position = position;
+  turn.quantum_ms = 18600;
+  if (wait > 0ms) turn.earliest = kNow + wait;
+  return turn;
+}
+
+// Those of GPU 0 take turns.
+void add_turns(Answers& answers) {
+  proto::TurnGpu& gpu = answers.turns.gpus.emplace_back();
+  gpu.uuid = answers.status.gpus.at(0).uuid;
+  gpu.takes_turns = true;
+  const auto& leases = answers.status.leases;
+  gpu.leases = {turn(leases.at(0), "waiting", 1, 3200ms), turn(leases.at(1), "holding", 0, 0ms),
+                turn(leases.at(2), "waiting", 2, 21800ms), turn(leases.at(3), "waiting", 0, 0ms)};
+}
+
+void add_queue(Answers& answers) {
+  proto::Request& first = answers.queue.requests.emplace_back();
+  first.request_id = RequestId{7};
+  first.position = 1;
+  first.user = "gu_bob";
+  first.since = kNow - 10min;
+  first.gpus = 2;
+  first.expected = kNow + 79min;
+  first.reason = "1 of 2 GPUs free";
+  first.next = "when gu_alice's reservation on GPU 0 ends";
+  proto::Request& second = answers.queue.requests.emplace_back();
+  second.request_id = RequestId{9};
+  second.position = 2;
+  second.user = "gu_erin";
+  second.since = kNow - 2min;
+  second.gpus = 1;
+  second.memory = SizeSpec{gib(40), 0};
+  second.reason = "0 of 1 GPUs free";
+}
+
+void add_process(Answers& answers, std::size_t lease, int pid, double used) {
+  const proto::Lease& of = answers.status.leases.at(lease);
+  proto::Process& process = answers.processes.processes.emplace_back();
+  process.pid = pid;
+  process.user = of.user;
+  process.gpu_uuid = of.gpus.at(0).uuid;
+  process.lease_id = of.lease_id;
+  process.used_bytes = in_gib(used);
+  process.command = of.command;
+}
+
+void add_filler(Answers& answers) {
+  proto::Filler& filler = answers.fillers.fillers.emplace_back();
+  filler.name = "fold";
+  filler.user = "fold";
+  filler.state = "waiting";
+  filler.places = {{.gpu = 2, .state = "free", .why = ""},
+                   {.gpu = 3, .state = "busy", .why = "leases"}};
+}
+
+}  // namespace
+
+std::vector<MachineSample> all_machines() {
+  std::vector<MachineSample> machines;
+  for (const cli::samples::Sample& sample : cli::samples::all()) {
+    Answers answers;
+    answers.when = kNow;
+    answers.status = sample.reply;
+    if (sample.name == "turns") add_turns(answers);
+    if (sample.name == "eight") {
+      add_queue(answers);
+      add_filler(answers);
+      add_process(answers, 2, 4001, 2.5);
+      add_process(answers, 2, 4002, 0.1);
+    }
+    machines.push_back({sample.name, std::move(answers)});
+  }
+  return machines;
+}
+
+Model machine(const std::string& name) {
+  const std::vector<MachineSample> machines = all_machines();
+  const auto found = std::find_if(machines.begin(), machines.end(),
+                                  [&](const auto& each) { return each.name == name; });
+  Model model;
+  for (int i = 0; i < 120; ++i) {
+    Answers then = found->answers;
+    for (proto::Gpu& gpu : then.status.gpus) {
+      if (gpu.utilisation_percent) gpu.utilisation_percent = *gpu.utilisation_percent * i / 119;
+    }
+    model.take(std::move(then));
+  }
+  return model;
+}
+
+}  // namespace gpurota::cli::topview::samples
