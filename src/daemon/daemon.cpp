@@ -75,7 +75,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       health_(health_parts()),
       methods_(methods_parts()),
       house_(house_parts()),
-      end_(world_.loop, control_, roster_) {
+      end_(world_.loop, control_, roster_, grants_) {
   listen_to_each_other();
   world_.processes.set_admission([this](uid_t uid) -> Result<std::shared_ptr<void>> {
     GPUROTA_ASSIGN_OR_RETURN(UserBudgets::Held held, budgets_.take(uid, Budget::kDescriptors));

@@ -34,7 +34,7 @@ void OrderlyEnd::go_on(TimePoint deadline) {
 }
 
 void OrderlyEnd::end() {
-  if (const auto saved = roster_.save(loop_.now()); !saved) {
+  if (const auto saved = roster_.save(grants_, loop_.now()); !saved) {
     log::warn(
         "cannot write down which programs are connected, so they wait longer for the next daemon",
         {{"error", saved.error().message}});

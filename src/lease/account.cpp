@@ -21,11 +21,14 @@ Maybe<Account::Holder> Account::find(TenantId tenant) {
   return it == holders_.end() ? Maybe<Holder>() : Maybe(it->second);
 }
 
-void Account::add_tenant(TenantId tenant, Bytes held, int contexts) {
+void Account::add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead) {
   Holder& holder = holders_[tenant];
   holder.granted = held;
   holder.contexts = contexts;
   holder.context_cost_known = contexts > 0;
+  if (!overhead) return;
+  holder.overhead = std::min(*overhead, most_);
+  holder.unmeasured = false;
 }
 
 void Account::replace(TenantId old, TenantId by) {
@@ -265,14 +268,18 @@ Bytes Account::granted() const {
   return sum;
 }
 
-Bytes Account::granted(TenantId tenant) const {
-  const auto it = holders_.find(tenant);
-  return it == holders_.end() ? Bytes() : it->second.granted;
-}
-
 Bytes Account::charged(TenantId tenant) const {
   const auto it = holders_.find(tenant);
   return it == holders_.end() ? Bytes() : it->second.charge();
+}
+
+Account::Holding Account::holding(TenantId tenant) const {
+  const auto it = holders_.find(tenant);
+  if (it == holders_.end()) return {};
+  const Holder& holder = it->second;
+  const bool measured = !holder.unmeasured && !holder.dead && holder.context_reserve.is_zero();
+  return {holder.granted, holder.contexts,
+          measured ? std::optional(holder.overhead) : std::nullopt};
 }
 
 Bytes Account::unsettled() const {

@@ -76,7 +76,8 @@ class Account {
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);
 
   // A tenant with what it already holds (after a daemon's restart; else zero).
-  void add_tenant(TenantId tenant, Bytes held, int contexts);
+  // `overhead`: what the last daemon had measured of its contexts beside it; else the next look says.
+  void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {});
   // The connection ended; the process may live. It is counted in full and asked nothing.
   GrantActions disconnect(TenantId tenant, TimePoint now);
   // The process is dead. It is counted until a measurement no longer lists it.
@@ -123,8 +124,13 @@ class Account {
   Bytes charged() const;
   Bytes granted() const;  // all tenants' memory, without contexts and what else the driver holds
   Bytes available() const { return limit_ - charged(); }
-  Bytes granted(TenantId tenant) const;  // memory only, without contexts
   Bytes charged(TenantId tenant) const;
+  struct Holding {
+    Bytes granted;  // memory only, without contexts
+    int contexts = 0;
+    std::optional<Bytes> overhead;  // of its contexts; nothing while they are not measured
+  };
+  Holding holding(TenantId tenant) const;
   bool has_dead() const;
   bool expects_measurement() const;  // a dead tenant, or a context not yet measured
 

@@ -71,7 +71,7 @@ void GrantBook::add_tenant(TenantId tenant, LeaseId lease, const std::vector<Hel
     const bool found = it != held.end();
     // A claim beyond the limit could only hurt the claimant's own lease, but figures stay sane.
     account.add_tenant(tenant, found ? std::min(it->granted, account.most()) : Bytes(),
-                       found ? it->contexts : 0);
+                       found ? it->contexts : 0, found ? it->overhead : std::nullopt);
   });
 }
 
@@ -157,6 +157,23 @@ AddressedGrantActions GrantBook::measure(LeaseId lease, const GpuUuid& gpu,
   it->second.set_outsiders(outsiders);
   collect(gpu, it->second.serve(now), actions);
   return actions;
+}
+
+std::vector<HeldMemory> GrantBook::held_by(TenantId tenant) const {
+  std::vector<HeldMemory> held;
+  const auto lease = lease_of(tenant);
+  if (!lease) return held;
+  for (auto it = accounts_.lower_bound({*lease, GpuUuid()});
+       it != accounts_.end() && it->first.first == *lease; ++it) {
+    const Account::Holding here = it->second.holding(tenant);
+    held.push_back({it->first.second, here.granted, here.contexts, here.overhead});
+  }
+  return held;
+}
+
+void GrantBook::release_hold(LeaseId lease, const GpuUuid& gpu) {
+  const auto it = accounts_.find({lease, gpu});
+  if (it != accounts_.end()) it->second.hold_until(TimePoint());
 }
 
 void GrantBook::hold_until(LeaseId lease, TimePoint when) {

@@ -27,6 +27,7 @@ struct HeldMemory {
   GpuUuid gpu;
   Bytes granted;
   int contexts = 0;
+  std::optional<Bytes> overhead{};  // what so many contexts were measured at; nothing: not known
 };
 
 class GrantBook {
@@ -62,6 +63,8 @@ class GrantBook {
                                 const std::vector<TenantMeasurement>& tenants, Bytes outsiders,
                                 TimePoint now);
   void hold_until(LeaseId lease, TimePoint when);
+  // On this GPU the hold is over; what waited is served with the next measurement.
+  void release_hold(LeaseId lease, const GpuUuid& gpu);
 
   AddressedGrantActions serve(TimePoint now);
   std::optional<TimePoint> next_deadline() const;
@@ -76,6 +79,8 @@ class GrantBook {
   // The account of a lease on a GPU. Nothing: it has none (exclusive, or not its GPU), or is not open.
   Maybe<const Account> find(LeaseId lease, const GpuUuid& gpu) const;
   std::optional<LeaseId> lease_of(TenantId tenant) const;
+  // What a tenant holds on each GPU of its lease.
+  std::vector<HeldMemory> held_by(TenantId tenant) const;
   // Whether any account still counts the tenant.
   bool counts(TenantId tenant) const;
   // Tenants that are counted though dead: their memory has not come back yet.

@@ -327,6 +327,29 @@ TEST_F(GrantBookTest, AfterARestartNothingIsGrantedUntilTheOthersCouldComeBack) 
   EXPECT_EQ(reply_in(book.serve(kStart + 10s))->status, GrantStatus::kGranted);
 }
 
+TEST_F(GrantBookTest, WhoIsKnownToBeBackIsServedWithTheNextLook) {
+  GrantBook next;
+  next.open(slice(1, gib(8)));
+  next.hold_until(LeaseId{1}, kStart + 10s);
+  next.measure(LeaseId{1}, kGpu, {}, gib(6), kStart);  // it is not back yet
+  next.add_tenant(a, LeaseId{1}, {{kGpu, gib(5), 1, gib(1)}});
+  const Account& all = *next.find(LeaseId{1}, kGpu).if_there();
+  EXPECT_EQ(all.charged() - gib(6), gib(6)) << "what its context takes is known";
+  EXPECT_EQ(next.held_by(a).at(0).overhead, gib(1));
+  EXPECT_TRUE(next.grow(kGpu, want(a, gib(1)), kStart).empty());
+  next.release_hold(LeaseId{1}, kGpu);
+  // The look shows what the process has taken of its 5 GiB by then, and nobody else.
+  Measurement seen;
+  seen.held = gib(4);
+  seen.listed = true;
+  seen.used_hint = gib(3);
+  seen.taken = kStart + 1ms;
+  const auto reply = reply_in(next.measure(LeaseId{1}, kGpu, {{a, seen}}, Bytes(), kStart + 1ms));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, GrantStatus::kGranted);
+  EXPECT_EQ(all.charged(), gib(7));
+}
+
 TEST_F(GrantBookTest, AProcessOutsideThePreloadIsChargedToItsLease) {
   book.measure(LeaseId{1}, kGpu, {}, gib(7), kStart);
   EXPECT_EQ(account().available(), gib(1));

@@ -15,11 +15,12 @@ teardown() { end_test; }
 }
 
 @test "each alert has a test and is in the manual, and the manual names no other" {
-  grep -o 'alert: [A-Za-z]*' "$MONITORING/gpurota.rules.yml" | cut -d' ' -f2 | sort >alerts
-  grep -o 'alertname: [A-Za-z]*' "$MONITORING/gpurota.rules_test.yml" | cut -d' ' -f2 | sort -u >tested
-  grep -o '^| `Gpurota[A-Za-z]*`' "$BATS_TEST_DIRNAME/../../docs/operate/metrics.md" | grep -o 'Gpurota[A-Za-z]*' | sort >told
-  diff alerts tested
-  diff alerts told
+  local alerts tested told
+  alerts=$(grep -o 'alert: [A-Za-z]*' "$MONITORING/gpurota.rules.yml" | cut -d' ' -f2 | sort)
+  tested=$(grep -o 'alertname: [A-Za-z]*' "$MONITORING/gpurota.rules_test.yml" | cut -d' ' -f2 | sort -u)
+  told=$(grep -o '^| `Gpurota[A-Za-z]*`' "$BATS_TEST_DIRNAME/../../docs/operate/metrics.md" | grep -o 'Gpurota[A-Za-z]*' | sort)
+  diff <(echo "$alerts") <(echo "$tested")
+  diff <(echo "$alerts") <(echo "$told")
 }
 
 @test "a Prometheus with the rules, which has scraped this machine, answers every query of the dashboard" {

@@ -91,6 +91,18 @@ except torch.OutOfMemoryError:
   wait "$cli" || return 3
   grep 'goes on and is refused' "$work/restart.out"
 }
+orderly_restart() { # three restarts, as of upgrades, under a hammer: nobody waits long, nobody is refused what fits
+  gpurota run --memory 16G -- "$dist/tests/hammer" 4 8 20 16384 > "$work/orderly.out" &
+  local cli=$!
+  sleep 5
+  for _ in 1 2 3; do
+    kill -TERM "$daemon"; wait "$daemon" 2> /dev/null
+    start_daemon
+    sleep 2
+  done
+  wait "$cli" || return 1
+  cat "$work/orderly.out"
+}
 exclusive() { gpurota run -- python3 -c "
 import os, torch
 assert 'libgpurota' not in open('/proc/self/maps').read()
@@ -169,6 +181,7 @@ check nvml_views "$here/nvml_views.sh" "$dist/bin/gpurota"
 check exclusive exclusive
 check killed killed
 check daemon_restart daemon_restart
+check orderly_restart orderly_restart
 check hammer hammer
 check families families
 check watch "$here/watch.sh" "$dist"

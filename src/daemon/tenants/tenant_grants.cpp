@@ -55,6 +55,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   for (const lease::HeldMemory& memory : held) {
     assume_use(tenant->shared(), *tenant->slot_of(memory.gpu), memory.granted);
   }
+  parts_.roster.recall(entry.lease.id, tenant->process.id, held);
   parts_.grants.add_tenant(id, entry.lease.id, held);
   supersede_by(*tenant);
   if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process.pid, held);
@@ -75,7 +76,7 @@ void TenantServer::erase(TenantId id) {
   const auto [begin, end] = of_process_.equal_range(tenant->process.pid());
   of_process_.erase(std::find_if(begin, end, [&](const auto& e) { return e.second == tenant; }));
   dead_.erase(id);
-  parts_.roster.remove(tenant->lease, tenant->process.id);
+  parts_.roster.remove(tenant->lease, tenant->process.id, id);
   tenants_.erase(at);
 }
 
@@ -336,6 +337,8 @@ void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
     by_lease[tenant->lease].push_back({id, seen});
   }
   for (const auto& [lease, measurements] : by_lease) {
+    // Who came back was taken for an outsider until this look.
+    if (parts_.roster.was_complete(lease, taken)) parts_.grants.release_hold(lease, sample.uuid);
     const auto others = outsiders.find(lease);
     carry_out(parts_.grants.measure(lease, sample.uuid, measurements,
                                     others == outsiders.end() ? Bytes() : others->second,
@@ -419,7 +422,7 @@ Bytes TenantServer::slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const
 Bytes TenantServer::own_slack(const Tenant& tenant, std::size_t slot,
                               const lease::Account& account) {
   if (!tenant.session) return Bytes();
-  return std::min(read_use(tenant.shared(), slot).headroom, account.granted(tenant.id));
+  return std::min(read_use(tenant.shared(), slot).headroom, account.holding(tenant.id).granted);
 }
 
 }  // namespace gpurota::daemon

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <sstream>
 
 #include <fcntl.h>
@@ -18,13 +20,34 @@ namespace {
 
 constexpr const char* kFirstLine = "gpurota tenants 1";
 constexpr const char* kLastLine = "end";
-// Of some 50 bytes each; more than there may be tenants.
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+// More than all tenants that there may be take.
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::chrono::milliseconds kBelievedFor = std::chrono::seconds(10);
 
 // Of the clock that all processes have, since the machine was booted.
 std::int64_t milliseconds(TimePoint when) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
+}
+
+// "GPU CONTEXTS OVERHEAD" for each; empty where a figure is no figure.
+std::optional<std::vector<lease::HeldMemory>> read_held(std::istringstream& words) {
+  std::vector<lease::HeldMemory> held;
+  for (lease::HeldMemory memory; words >> memory.gpu.value;) {
+    std::uint64_t overhead = 0;
+    if (!(words >> memory.contexts >> overhead)) return std::nullopt;
+    memory.overhead = Bytes(overhead);
+    held.push_back(memory);
+  }
+  return held;
+}
+
+std::string held_text(const std::vector<lease::HeldMemory>& held) {
+  std::string text;
+  for (const lease::HeldMemory& memory : held) {
+    if (!memory.overhead) continue;
+    text += fmt::format(" {} {} {}", memory.gpu.value, memory.contexts, memory.overhead->count());
+  }
+  return text;
 }
 
 }  // namespace
@@ -55,38 +78,63 @@ bool TenantRoster::read(ports::Processes& processes, TimePoint now) {
     std::istringstream words(line);
     Member member;
     if (!(words >> member.lease.value >> member.pid >> member.start_ticks)) return false;
+    auto held = read_held(words);
+    if (!held) return false;
     const auto handle = processes.open({member.pid, member.start_ticks});
-    if (handle || handle.error().code != Code::kGone) awaited_.insert(member);
+    if (handle || handle.error().code != Code::kGone) awaited_[member] = std::move(*held);
   }
   return false;
 }
 
-Result<void> TenantRoster::save(TimePoint now) const {
+Result<void> TenantRoster::save(const lease::GrantBook& grants, TimePoint now) const {
   if (file_.empty() || (!loaded_ && now < settled_)) return {};
   std::string text = fmt::format("{}\n{}\n", kFirstLine, milliseconds(now));
-  const auto append = [&](const Member& member) {
-    text += fmt::format("{} {} {}\n", member.lease.value, member.pid, member.start_ticks);
+  const auto append = [&](const Member& member, const std::vector<lease::HeldMemory>& held) {
+    text += fmt::format("{} {} {}{}\n", member.lease.value, member.pid, member.start_ticks,
+                        held_text(held));
   };
-  for (const auto& [member, connections] : tenants_) append(member);
-  for (const Member& member : awaited_) append(member);
+  for (const auto& [member, tenants] : tenants_) append(member, grants.held_by(tenants.back()));
+  for (const auto& [member, held] : awaited_) append(member, held);
   text += fmt::format("{}\n", kLastLine);
   return replace_file(file_, text, 0600);
 }
 
-bool TenantRoster::add(LeaseId lease, const ports::ProcessId& process) {
-  const Member member{lease, process.pid, process.start_ticks};
-  ++tenants_[member];
-  return awaited_.erase(member) > 0 && is_complete(lease);
+void TenantRoster::recall(LeaseId lease, const ports::ProcessId& process,
+                          std::vector<lease::HeldMemory>& held) const {
+  const auto known = awaited_.find({lease, process.pid, process.start_ticks});
+  if (known == awaited_.end()) return;
+  for (lease::HeldMemory& memory : held) {
+    for (const lease::HeldMemory& before : known->second) {
+      const bool same = before.gpu == memory.gpu && before.contexts == memory.contexts;
+      if (same) memory.overhead = before.overhead;
+    }
+  }
 }
 
-void TenantRoster::remove(LeaseId lease, const ports::ProcessId& process) {
+bool TenantRoster::add(LeaseId lease, const ports::ProcessId& process, TenantId tenant,
+                       TimePoint now) {
+  const Member member{lease, process.pid, process.start_ticks};
+  tenants_[member].push_back(tenant);
+  if (awaited_.erase(member) == 0 || !is_complete(lease)) return false;
+  completed_[lease] = now;
+  return true;
+}
+
+void TenantRoster::remove(LeaseId lease, const ports::ProcessId& process, TenantId tenant) {
   const auto at = tenants_.find({lease, process.pid, process.start_ticks});
-  if (at != tenants_.end() && --at->second == 0) tenants_.erase(at);
+  if (at == tenants_.end()) return;
+  std::erase(at->second, tenant);
+  if (at->second.empty()) tenants_.erase(at);
 }
 
 bool TenantRoster::is_complete(LeaseId lease) const {
   const auto first = awaited_.lower_bound({lease, 0, 0});
-  return loaded_ && (first == awaited_.end() || first->lease != lease);
+  return loaded_ && (first == awaited_.end() || first->first.lease != lease);
+}
+
+bool TenantRoster::was_complete(LeaseId lease, TimePoint when) const {
+  const auto at = completed_.find(lease);
+  return at != completed_.end() && at->second <= when;
 }
 
 }  // namespace gpurota::daemon

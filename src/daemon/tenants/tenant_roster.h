@@ -1,20 +1,22 @@
 // Which processes of which lease are tenants, from one daemon to the next. State thread only.
 //
-// A new daemon grants a lease nothing while a process may still come back that holds some of its memory. A daemon that ends in
-// order writes down who is there; then the next one need not wait longer than until all of these are back. One
-// that was killed leaves nothing, and the whole reconnect_grace goes by.
+// A new daemon grants a lease nothing while a process may still come back that holds some of its memory, and has to find out
+// by looks what the contexts of each process take. A daemon that ends in order writes both down. Then a lease waits no longer than until
+// all its processes are back and have been looked at once, and the accounts go on as they were. A daemon that was killed leaves
+// nothing, and the whole reconnect_grace goes by.
 #pragma once
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "core/time.h"
+#include "lease/grant_book.h"
 #include "ports/processes.h"
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -30,13 +32,18 @@ class TenantRoster {
   // `settled` on all that could come back are there, also if nothing was written.
   void load(ports::Processes& processes, TimePoint now, TimePoint settled);
   // For the next daemon, when nobody is granted anything any more. Writes nothing while it is not known who is missing.
-  Result<void> save(TimePoint now) const;
+  Result<void> save(const lease::GrantBook& grants, TimePoint now) const;
+  // Adds to what a process that comes back says that it holds what the last daemon had measured of its contexts.
+  void recall(LeaseId lease, const ports::ProcessId& process,
+              std::vector<lease::HeldMemory>& held) const;
 
-  // A process is a tenant of the lease: twice for a moment, if it has connected again. True: it was the last one awaited.
-  bool add(LeaseId lease, const ports::ProcessId& process);
-  void remove(LeaseId lease, const ports::ProcessId& process);
+  // A process is a tenant of the lease; for a moment it may be two, if it has connected again. True: it was the last one awaited.
+  bool add(LeaseId lease, const ports::ProcessId& process, TenantId tenant, TimePoint now);
+  void remove(LeaseId lease, const ports::ProcessId& process, TenantId tenant);
   // Nobody of the lease is awaited.
   bool is_complete(LeaseId lease) const;
+  // The last one awaited came before this.
+  bool was_complete(LeaseId lease, TimePoint when) const;
 
  private:
   struct Member {
@@ -50,8 +57,9 @@ class TenantRoster {
   std::string file_;
   TimePoint settled_{};
   bool loaded_ = false;  // what is awaited is known
-  std::set<Member> awaited_;
-  std::map<Member, int> tenants_;  // with how many connections
+  std::map<Member, std::vector<lease::HeldMemory>> awaited_;
+  std::map<LeaseId, TimePoint> completed_;
+  std::map<Member, std::vector<TenantId>> tenants_;  // the last connection last
 };
 
 }  // namespace gpurota::daemon

@@ -32,60 +32,100 @@ class TenantRosterTest : public ::testing::Test {
   const std::string file = dir.file("tenants");
   testing::FakeEventLoop loop;
   testing::FakeProcesses processes{loop};
+  lease::GrantBook grants;
 };
 
 TEST_F(TenantRosterTest, TheLastWhoComesBackCompletesItsLease) {
   TenantRoster last(file);
   const auto a = process(), b = process(), c = process();
-  last.add(kOne, a);
-  last.add(kOne, b);
-  last.add(kTwo, c);
-  ASSERT_TRUE(last.save(loop.now()));
+  last.add(kOne, a, TenantId{1}, loop.now());
+  last.add(kOne, b, TenantId{2}, loop.now());
+  last.add(kTwo, c, TenantId{3}, loop.now());
+  ASSERT_TRUE(last.save(grants, loop.now()));
 
   TenantRoster roster = next();
   EXPECT_FALSE(roster.is_complete(kOne));
   EXPECT_FALSE(roster.is_complete(kTwo));
   EXPECT_TRUE(roster.is_complete(LeaseId{3})) << "nobody had connected for it";
-  EXPECT_FALSE(roster.add(kOne, process())) << "a new one";
-  EXPECT_FALSE(roster.add(kOne, b));
-  EXPECT_FALSE(roster.add(kTwo, a)) << "under another lease than before";
-  EXPECT_TRUE(roster.add(kOne, a));
-  EXPECT_FALSE(roster.add(kOne, a)) << "once more";
+  EXPECT_FALSE(roster.add(kOne, process(), TenantId{4}, loop.now())) << "a new one";
+  EXPECT_FALSE(roster.add(kOne, b, TenantId{5}, loop.now()));
+  EXPECT_FALSE(roster.add(kTwo, a, TenantId{6}, loop.now())) << "under another lease than before";
+  EXPECT_TRUE(roster.add(kOne, a, TenantId{7}, loop.now()));
+  EXPECT_FALSE(roster.add(kOne, a, TenantId{8}, loop.now())) << "once more";
   EXPECT_TRUE(roster.is_complete(kOne));
   EXPECT_FALSE(roster.is_complete(kTwo));
+}
+
+TEST_F(TenantRosterTest, WhatContextsWereMeasuredAtIsKnownAgain) {
+  const GpuUuid gpu{"GPU-1"}, other{"GPU-2"};
+  Lease lease;
+  lease.id = kOne;
+  lease.gpus = {{gpu, gib(8)}, {other, gib(8)}};
+  grants.open(lease);
+  TenantRoster last(file);
+  const auto a = process(), b = process();
+  grants.add_tenant(TenantId{1}, kOne, {{gpu, gib(2), 1, mib(300)}, {other, gib(1), 1}});
+  last.add(kOne, a, TenantId{1}, loop.now());
+  grants.add_tenant(TenantId{2}, kOne, {});
+  last.add(kOne, b, TenantId{2}, loop.now());
+  ASSERT_TRUE(last.save(grants, loop.now()));
+
+  TenantRoster roster = next();
+  ASSERT_FALSE(roster.is_complete(kOne));
+  std::vector<lease::HeldMemory> held{{gpu, gib(2), 1}, {other, gib(1), 1}};
+  roster.recall(kOne, b, held);
+  EXPECT_FALSE(held[0].overhead) << "another process's";
+  roster.recall(kOne, a, held);
+  EXPECT_EQ(held[0].overhead, mib(300));
+  EXPECT_FALSE(held[1].overhead) << "it was not measured";
+  std::vector<lease::HeldMemory> two_contexts{{gpu, gib(2), 2}};
+  roster.recall(kOne, a, two_contexts);
+  EXPECT_FALSE(two_contexts[0].overhead);
+}
+
+TEST_F(TenantRosterTest, WhoIsBackIsLookedAtBeforeTheLeaseIsServed) {
+  TenantRoster last(file);
+  const auto a = process();
+  last.add(kOne, a, TenantId{1}, loop.now());
+  ASSERT_TRUE(last.save(grants, loop.now()));
+  TenantRoster roster = next();
+  EXPECT_FALSE(roster.was_complete(kOne, loop.now() + 1s));
+  EXPECT_TRUE(roster.add(kOne, a, TenantId{1}, loop.now()));
+  EXPECT_FALSE(roster.was_complete(kOne, loop.now() - 1ms)) << "that look had begun before";
+  EXPECT_TRUE(roster.was_complete(kOne, loop.now()));
 }
 
 TEST_F(TenantRosterTest, WhoHasDiedIsNotAwaited) {
   TenantRoster last(file);
   const auto stays = process(), dies = process(), leaves = process();
-  last.add(kOne, stays);
-  last.add(kOne, dies);
-  last.add(kOne, leaves);
-  last.add(kOne, leaves);  // connected again
-  last.remove(kOne, leaves);
-  last.remove(kOne, leaves);
-  ASSERT_TRUE(last.save(loop.now()));
+  last.add(kOne, stays, TenantId{9}, loop.now());
+  last.add(kOne, dies, TenantId{10}, loop.now());
+  last.add(kOne, leaves, TenantId{11}, loop.now());
+  last.add(kOne, leaves, TenantId{12}, loop.now());  // connected again
+  last.remove(kOne, leaves, TenantId{11});
+  last.remove(kOne, leaves, TenantId{12});
+  ASSERT_TRUE(last.save(grants, loop.now()));
   processes.die(dies.pid);
   processes.spawn({.pid = dies.pid});  // its number is somebody else's
   TenantRoster roster = next();
   EXPECT_FALSE(roster.is_complete(kOne));
-  EXPECT_TRUE(roster.add(kOne, stays));
+  EXPECT_TRUE(roster.add(kOne, stays, TenantId{13}, loop.now()));
 }
 
 TEST_F(TenantRosterTest, IsBelievedOnce) {
   TenantRoster last(file);
-  ASSERT_TRUE(last.save(loop.now()));
+  ASSERT_TRUE(last.save(grants, loop.now()));
   EXPECT_TRUE(next().is_complete(kOne));
   EXPECT_FALSE(next().is_complete(kOne)) << "the daemon before was killed";
 }
 
 TEST_F(TenantRosterTest, NothingIsSaidWhileItIsNotKnownWhoIsMissing) {
   TenantRoster killed_before = next();
-  killed_before.add(kOne, process());
-  ASSERT_TRUE(killed_before.save(loop.now() + 1s));
+  killed_before.add(kOne, process(), TenantId{14}, loop.now());
+  ASSERT_TRUE(killed_before.save(grants, loop.now() + 1s));
   EXPECT_FALSE(next().is_complete(kOne));
   TenantRoster later = next();
-  ASSERT_TRUE(later.save(loop.now() + 3s));
+  ASSERT_TRUE(later.save(grants, loop.now() + 3s));
   TenantRoster roster(file);
   roster.load(processes, loop.now() + 3s, loop.now() + 6s);
   EXPECT_TRUE(roster.is_complete(kOne));
@@ -94,21 +134,21 @@ TEST_F(TenantRosterTest, NothingIsSaidWhileItIsNotKnownWhoIsMissing) {
 TEST_F(TenantRosterTest, WhoIsStillAwaitedIsAwaitedByTheNextOneToo) {
   TenantRoster last(file);
   const auto a = process();
-  last.add(kOne, a);
-  ASSERT_TRUE(last.save(loop.now()));
-  ASSERT_TRUE(next().save(loop.now()));
+  last.add(kOne, a, TenantId{15}, loop.now());
+  ASSERT_TRUE(last.save(grants, loop.now()));
+  ASSERT_TRUE(next().save(grants, loop.now()));
   TenantRoster roster = next();
   EXPECT_FALSE(roster.is_complete(kOne));
-  EXPECT_TRUE(roster.add(kOne, a));
+  EXPECT_TRUE(roster.add(kOne, a, TenantId{16}, loop.now()));
 }
 
 TEST_F(TenantRosterTest, WhatIsOldOrOfAnotherBootIsNotBelieved) {
   TenantRoster last(file);
   for (const auto age : {-1ms, 10001ms}) {
-    ASSERT_TRUE(last.save(loop.now() - age));
+    ASSERT_TRUE(last.save(grants, loop.now() - age));
     EXPECT_FALSE(next().is_complete(kOne));
   }
-  ASSERT_TRUE(last.save(loop.now() - 10s));
+  ASSERT_TRUE(last.save(grants, loop.now() - 10s));
   EXPECT_TRUE(next().is_complete(kOne));
 }
 
@@ -129,7 +169,7 @@ TEST_F(TenantRosterTest, WhatIsNotWholeIsNotBelieved) {
   TenantRoster none("");
   none.load(processes, loop.now(), loop.now());
   EXPECT_FALSE(none.is_complete(kOne));
-  EXPECT_TRUE(none.save(loop.now() + 3s));
+  EXPECT_TRUE(none.save(grants, loop.now() + 3s));
 }
 
 }  // namespace

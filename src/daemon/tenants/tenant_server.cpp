@@ -229,7 +229,9 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   }
   session.hello_deadline.reset();
   Tenant& tenant = **added;
-  const bool all_are_back = parts_.roster.add(tenant.lease, tenant.process.id);
+  if (parts_.roster.add(tenant.lease, tenant.process.id, tenant.id, parts_.loop.now())) {
+    for (const GpuUuid& gpu : tenant.slots) parts_.samples.look_soon(gpu);
+  }
   const auto event = open_event_socket(tenant);
   if (!event) return end_session(session, event.error().message);
   publish_all(tenant.lease);
@@ -244,11 +246,6 @@ void TenantServer::hello(Session& session, const gpurota_msg_hello& message) {
   const bool taken = send_message(session.fd.get(), welcome, fds);
   tenant.page->close_fd();
   if (!taken) end_session(session, "it did not take the welcome");
-  if (all_are_back) {
-    const TimePoint now = parts_.loop.now();
-    parts_.grants.hold_until(tenant.lease, now);
-    carry_out(parts_.grants.serve(now));
-  }
 }
 
 // The tenant's end of it.
