@@ -234,6 +234,28 @@ TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
   }
 }
 
+// Until it is measured the context is held and not told, as is memory that a liar says is out.
+TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsContext) {
+  const LeaseId first = make_lease(), second = make_lease();
+  daemon.stop();
+  daemon.start();
+  daemon.probe.set_process(turns().uuid, ::getpid(), mib(1200));
+  SwapClient holder(daemon.tenant_socket()), waits(daemon.tenant_socket());
+  ASSERT_TRUE(holder.join(second.value, {gib(22), gib(22), {}, true}));
+  holder.set_busy(true);
+  waits.set_held({}, 1);
+  ASSERT_TRUE(waits.join(first.value, {gib(2), {}, mib(1200)}));
+  ASSERT_TRUE(eventually([&] { return holds(second); }));
+  const int seen = daemon.probe.samples_read();
+  ASSERT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 10; }));
+  EXPECT_EQ(turn_of(first).out_bytes, gib(2));
+  const auto events = daemon.call(proto::Events{});
+  ASSERT_TRUE(events);
+  for (const proto::Event& event : events->events) {
+    EXPECT_NE(event.type, proto::EventType::kTurnTrouble) << event.message;
+  }
+}
+
 // max_tenants_per_lease may have been lowered, too.
 class CrowdedSwapTest : public SwapLimitsTest {
  protected:

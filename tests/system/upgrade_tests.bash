@@ -3,12 +3,13 @@
 
 readonly SECONDS_OF_LOAD=75
 running() { in_there pgrep -f "^[^ ]*gpu_program hold $1\$" | head -n 1; }
+daemon_says() { in_there journalctl --no-pager --quiet -u gpurotad.service | grep -q "$1"; }
 is_running() { [ -n "$(running "$1")" ]; }
 version() { in_there dpkg-query -W -f '${Version}' gpurotad; }
 status() { in_there gpurota status --json | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"; }
 kinds() { status '",".join(sorted(each["kind"] for each in d["leases"]))'; }
 switches() { in_there gpurota turns --gpu-ids 0 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["gpus"][0]["evictions"])'; }
-refuses_to_start() { in_there journalctl --no-pager --quiet -u gpurotad.service | grep -q 'was written by a newer gpurota'; }
+refuses_to_start() { daemon_says 'was written by a newer gpurota'; }
 install_from() { in_there sh -c "dpkg -i $1/*.deb </dev/null" >"$dir/install" 2>&1 || fail "dpkg: $(tail -n 5 "$dir/install")"; }
 
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
@@ -43,6 +44,7 @@ all_as_before() {
   [ "$(running 101)/$(running 102)" = "$job/$filler" ] || fail "$1: the job or the filler was started again"
   in_there gpurota queue --json | grep -q request_id || fail "$1: the request has left the queue"
   before_switches=$(switches)
+  ! daemon_says 'turns are in trouble' || fail "$1: an honest program is doubted"
   more_switches() { [ "$(switches)" -gt "$before_switches" ]; }
   wait_until more_switches
 }
@@ -54,20 +56,22 @@ wait_until other_than "$before"
 all_as_before "after the upgrade"
 newer=$(version)
 in_there gpurota config check >/dev/null || fail "the configuration of $first has mistakes for $newer: $(in_there gpurota config check 2>&1)"
-in_there sh -c 'printf "%s\n" "[fair_share]" "enabled = true" >/etc/gpurota/gpurota.toml'
+in_there sh -c 'mkdir -p /etc/gpurota/gpurota.toml.d; printf "%s\n" "[fair_share]" "enabled = true" >/etc/gpurota/gpurota.toml.d/new.toml'
 in_there systemctl reload gpurotad.service || fail "a new setting is refused"
 echo "ok $first -> $newer: seven leases, a job, a filler, a request and turns go on, and a new setting holds"
 
 before=$(main_pid)
-in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
-install_from /var/packages
-if ! in_there systemctl is-active gpurotad.service >/dev/null || ! other_than "$before"; then
-  wait_until refuses_to_start
-  # As the manual says (back-up-and-recover.md); what has asked meanwhile waits or is told.
+in_there rm /etc/gpurota/gpurota.toml.d/new.toml
+# An older daemon that cannot read the newer database does not start, which dpkg tells.
+if ! in_there sh -c "dpkg -i /var/packages/*.deb </dev/null" >"$dir/install" 2>&1; then
+  refuses_to_start || fail "dpkg: $(tail -n 20 "$dir/install")"
+  # As the manual says (back-up-and-recover.md). Who asks meanwhile is told that no daemon is there.
   in_there touch /tmp/asked-enough
   in_there sh -c 'systemctl stop gpurotad.socket gpurotad; cd /var/lib/gpurota && mkdir newer && mv gpurota.db* store.mark newer/ &&
-    mv newer/gpurota.db.version-* gpurota.db && systemctl reset-failed gpurotad.socket gpurotad; systemctl start gpurotad'
+    mv newer/gpurota.db.version-* gpurota.db && systemctl reset-failed gpurotad.socket gpurotad; systemctl start gpurotad && dpkg --configure -a' \
+    >"$dir/install" 2>&1 || fail "going back as the manual says: $(tail -n 5 "$dir/install")"
 fi
+wait_until other_than "$before"
 all_as_before "back at the older version"
 echo "ok $newer -> $(version): the same, back at the older one"
 

@@ -68,7 +68,7 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   // A process that is not listed holds nothing.
   const Bytes unexplained = held.value_or(Bytes()) + contexts - told_most;
   if (doubted) return confirm(tenant, memory, unexplained, taken);
-  check_claims(tenant, memory, unexplained, taken);
+  check_claims(tenant, memory, unexplained - contexts, taken);
   settle_beside(tenant, memory, unexplained);
 }
 
