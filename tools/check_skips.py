@@ -21,7 +21,7 @@ GTEST_CASE = re.compile(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)")
 FIXTURE = re.compile(r"^(?:class|struct) (\w+)\b.*:.*\bTest\b")
 BATS_CASE = re.compile(r"^@test \"(.*)\" \{$")
 FUNCTION = re.compile(r"^(\w+)\(\) \{")
-BY_USER = re.compile(r"\b(?:root|id -u)\b")
+BY_USER = re.compile(r"\b(?:root|id -u)\b|\bgete?uid\(")
 
 
 def skips_of_program(text):

@@ -383,7 +383,8 @@ Result<void> Daemon::restore() {
   const TimePoint settled = any ? now + config_.reconnect_grace : now;
   roster_.load(world_.processes, now, settled);
   for (const auto& [id, entry] : leases_.entries()) {
-    if (!roster_.is_complete(id)) grants_.hold_until(id, settled);
+    grants_.hold_until(id, settled);
+    for (const LeaseGpu& gpu : entry.lease.gpus) sampler_.look_soon(gpu.uuid);
   }
   turns_.restore(settled);
   return {};

@@ -35,9 +35,8 @@ void OrderlyEnd::go_on(TimePoint deadline) {
 
 void OrderlyEnd::end() {
   if (const auto saved = roster_.save(grants_, loop_.now()); !saved) {
-    log::warn(
-        "cannot write down which programs are connected, so they wait longer for the next daemon",
-        {{"error", saved.error().message}});
+    log::warn("cannot store which programs are connected; they will wait for reconnect_grace",
+              {{"error", saved.error().message}});
   }
   done_();
 }

@@ -277,9 +277,10 @@ Account::Holding Account::holding(TenantId tenant) const {
   const auto it = holders_.find(tenant);
   if (it == holders_.end()) return {};
   const Holder& holder = it->second;
-  const bool measured = !holder.unmeasured && !holder.dead && holder.context_reserve.is_zero();
-  return {holder.granted, holder.contexts,
-          measured ? std::optional(holder.overhead) : std::nullopt};
+  const bool seen = !holder.dead && holder.context_reserve.is_zero();
+  const bool measured = seen && !holder.unmeasured;
+  return {holder.granted, holder.contexts, measured ? std::optional(holder.overhead) : std::nullopt,
+          measured || (seen && holder.contexts == 0)};
 }
 
 Bytes Account::unsettled() const {

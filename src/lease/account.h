@@ -129,6 +129,8 @@ class Account {
     Bytes granted;  // memory only, without contexts
     int contexts = 0;
     std::optional<Bytes> overhead;  // of its contexts; nothing while they are not measured
+    bool settled =
+        true;  // not dead with memory to come back, and with no context that nobody has seen yet
   };
   Holding holding(TenantId tenant) const;
   bool has_dead() const;

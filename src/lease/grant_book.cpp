@@ -166,7 +166,7 @@ std::vector<HeldMemory> GrantBook::held_by(TenantId tenant) const {
   for (auto it = accounts_.lower_bound({*lease, GpuUuid()});
        it != accounts_.end() && it->first.first == *lease; ++it) {
     const Account::Holding here = it->second.holding(tenant);
-    held.push_back({it->first.second, here.granted, here.contexts, here.overhead});
+    held.push_back({it->first.second, here.granted, here.contexts, here.overhead, here.settled});
   }
   return held;
 }

@@ -28,6 +28,7 @@ struct HeldMemory {
   Bytes granted;
   int contexts = 0;
   std::optional<Bytes> overhead{};  // what so many contexts were measured at; nothing: not known
+  bool settled = true;              // as Account::Holding
 };
 
 class GrantBook {

@@ -99,7 +99,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   keys Escape
   wait_until shows 'second'
   keys u nobody-here Enter
-  wait_until shows 'nothing here is of that filter or user'
+  wait_until shows 'nothing matches the filter or user'
   quit_top
 }
 

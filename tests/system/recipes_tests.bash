@@ -37,7 +37,7 @@ in_there sh -c 'groupadd students; usermod -aG students alice; echo "alice ALL=(
 for name in tmux screen; do
   forget
   stays
-  in_work alice "$(recipe $name); until [ -s /srv/out/alice ]; do sleep 0.1; done; sleep 0.2"
+  in_work alice "$(recipe $name); timeout 60 sh -c 'until [ -s /srv/out/alice ]; do sleep 0.1; done'; sleep 0.2"
   was_held alice || fail "$name: the program was told $(cat "$root/srv/out/alice")"
   wait_until has_leases 0 # the login has ended, and all that it started
   ends
@@ -104,6 +104,7 @@ with_module() {
   in_work alice "gpurota run --memory 1G -- bash -lc 'module use /srv/modules; module load $1; ./train'"
 }
 with_module replaced
+[ -s "$root/srv/out/alice" ] || fail "a module that sets LD_PRELOAD keeps the program from running"
 ! was_held alice || fail "a module that sets LD_PRELOAD does not remove the library: the manual is wrong"
 with_module added
 was_held alice || fail "module: the program was told $(cat "$root/srv/out/alice")"

@@ -125,7 +125,10 @@ void draw_lease_details(Lines& lines, const Model& model, const proto::Lease& le
   lines.add("on", gpus_text(lease));
   lines.add("since",
             fmt::format("{} ({})", clock_text(lease.since, now), span_text(now - lease.since)));
-  if (lease.ends) {
+  if (lease.ends && *lease.ends <= now) {
+    lines.add("ended", fmt::format("{} ({} ago)", clock_text(*lease.ends, now),
+                                   span_text(now - *lease.ends)));
+  } else if (lease.ends) {
     lines.add("ends", fmt::format("{} (in {})", clock_text(*lease.ends, now),
                                   span_text(*lease.ends - now)));
   }
@@ -189,7 +192,7 @@ void draw_help(Grid& grid, std::size_t y, std::size_t room) {
   lines.add("t", "the processes of each lease");
   lines.add("e", "change when a lease of yours ends");
   lines.add("r", "release a lease of yours, or cancel a request, after a question");
-  lines.add("d", "take a GPU out of service or put it back, for administrators");
+  lines.add("d", "take a GPU out of service or put it back (only administrators)");
   lines.add("q Ctrl-C", "end; Ctrl-Z: suspend; Ctrl-L: draw anew; F1 F3 F5 F6 F10 as in htop");
   lines.skip();
   lines.add("In the bar of a GPU's memory:");

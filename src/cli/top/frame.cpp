@@ -104,7 +104,7 @@ void draw_nothing(Grid& grid, const Model& model, const State& state) {
   } else if (state.choice.filter.empty() && state.choice.user.empty()) {
     grid.put(0, 2, "no GPU ('gpurota doctor' says why)");
   } else {
-    grid.put(0, 2, "nothing here is of that filter or user");
+    grid.put(0, 2, "nothing matches the filter or user");
   }
 }
 
@@ -146,7 +146,9 @@ std::vector<Subject> subjects(const Rows& rows) {
   std::vector<Subject> found;
   for (const auto* const part : {&rows.machine, &rows.queue}) {
     for (const Row& row : *part) {
-      if (row.about.is_something()) found.push_back(row.about);
+      // A lease on two GPUs that are lost has two lines about the same.
+      const bool again = !found.empty() && found.back() == row.about;
+      if (row.about.is_something() && !again) found.push_back(row.about);
     }
   }
   return found;

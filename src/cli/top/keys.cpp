@@ -44,6 +44,7 @@ bool is_moved(State& state, const Key& key, const Model& model, std::size_t page
 
 void ask(State& state, Asking what, std::string typed = {}) {
   state.asking = what;
+  state.before = state.choice.filter;
   state.about = state.chosen;
   state.typed = std::move(typed);
 }
@@ -61,10 +62,11 @@ void ask_about_lease(State& state, const Model& model, Asking what) {
 }
 
 void ask_about_gpu(State& state, const Model& model) {
-  if (gpu_about(model, state.chosen) == nullptr) {
-    return say(state, "choose a GPU first, with the arrow keys", true);
-  }
-  ask(state, Asking::kDrain);
+  const proto::Gpu* const gpu = gpu_about(model, state.chosen);
+  if (gpu == nullptr) return say(state, "choose a GPU first, with the arrow keys", true);
+  // Another may do the same before the answer: it is about what was asked.
+  const bool drained = gpu->state == proto::GpuState::kDraining;
+  ask(state, drained ? Asking::kUndrain : Asking::kDrain);
 }
 
 void leave(State& state) {
@@ -108,7 +110,7 @@ Action extend(State& state) {
 }
 
 // The answer to a question that "y" agrees to.
-Action decided(State& state, const Model& model, Asking asked) {
+Action decided(State& state, Asking asked) {
   if (state.typed != "y" && state.typed != "Y" && state.typed != "yes") {
     say(state, "nothing is changed");
     return {};
@@ -116,12 +118,10 @@ Action decided(State& state, const Model& model, Asking asked) {
   if (asked == Asking::kRelease) {
     return {state.about.request ? Action::kCancel : Action::kRelease, state.about};
   }
-  const proto::Gpu* const gpu = gpu_about(model, state.about);
-  const bool drained = gpu != nullptr && gpu->state == proto::GpuState::kDraining;
-  return {drained ? Action::kUndrain : Action::kDrain, state.about};
+  return {asked == Asking::kUndrain ? Action::kUndrain : Action::kDrain, state.about};
 }
 
-Action answered(State& state, const Model& model) {
+Action answered(State& state) {
   const Asking asked = std::exchange(state.asking, Asking::kNothing);
   switch (asked) {
     case Asking::kFilter:
@@ -134,7 +134,8 @@ Action answered(State& state, const Model& model) {
       return extend(state);
     case Asking::kRelease:
     case Asking::kDrain:
-      return decided(state, model, asked);
+    case Asking::kUndrain:
+      return decided(state, asked);
     case Asking::kNothing:
       break;
   }
@@ -148,19 +149,21 @@ void remove_character(std::string& typed) {
   if (!typed.empty()) typed.pop_back();
 }
 
-Action on_answer_key(State& state, const Key& key, const Model& model) {
-  const bool yes_or_no = state.asking == Asking::kRelease || state.asking == Asking::kDrain;
+Action on_answer_key(State& state, const Key& key) {
+  const bool yes_or_no = state.asking == Asking::kRelease || state.asking == Asking::kDrain ||
+                         state.asking == Asking::kUndrain;
   if (key.name == Key::kEscape) {
+    if (state.asking == Asking::kFilter) state.choice.filter = state.before;
     state.asking = Asking::kNothing;
   } else if (key.name == Key::kEnter) {
-    return answered(state, model);
+    return answered(state);
   } else if (key.name == Key::kBackspace) {
     remove_character(state.typed);
   } else if (key.name == Key::kClear) {
     state.typed.clear();
   } else if (key.name == Key::kCharacter && yes_or_no) {
     state.typed = key.character;
-    return answered(state, model);
+    return answered(state);
   } else if (key.name == Key::kCharacter && state.typed.size() < kMostTyped &&
              static_cast<unsigned char>(key.character.front()) >= 0x20) {
     state.typed += key.character;
@@ -182,7 +185,7 @@ std::string release_question(const State& state, const Model& model) {
 std::string drain_question(const State& state, const Model& model) {
   const proto::Gpu* const gpu = gpu_about(model, state.about);
   if (gpu == nullptr) return "the GPU is gone ";
-  return gpu->state == proto::GpuState::kDraining
+  return state.asking == Asking::kUndrain
              ? fmt::format("put GPU {} back into service? [y/N] ", label_of(*gpu))
              : fmt::format("take GPU {} out of service? Current leases continue. [y/N] ",
                            label_of(*gpu));
@@ -195,7 +198,7 @@ Action on_key(State& state, const Key& key, const Model& model, std::size_t page
   if (key.name == Key::kCharacter && key.character.empty()) return {};
   Action action;
   if (state.asking != Asking::kNothing) {
-    action = on_answer_key(state, key, model);
+    action = on_answer_key(state, key);
   } else if (key.name == Key::kEscape) {
     leave(state);
   } else if (key.name == Key::kEnter) {
@@ -230,6 +233,7 @@ std::string question(const State& state, const Model& model) {
     case Asking::kRelease:
       return release_question(state, model);
     case Asking::kDrain:
+    case Asking::kUndrain:
       return drain_question(state, model);
     case Asking::kNothing:
       break;

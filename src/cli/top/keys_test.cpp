@@ -64,6 +64,13 @@ TEST_F(TopKeys, AFilterTakesEffectWhileItIsTypedAndEscapeRemovesIt) {
   EXPECT_EQ(state_.choice.filter, "");
 }
 
+TEST_F(TopKeys, EscapeWhileAFilterIsTypedLeavesTheOneBefore) {
+  press("/caro\n/x");
+  EXPECT_EQ(state_.choice.filter, "carox");
+  press(Key::kEscape);
+  EXPECT_EQ(state_.choice.filter, "caro");
+}
+
 TEST_F(TopKeys, BackspaceRemovesAWholeCharacter) {
   press("/");
   (void)on_key(state_, {Key::kCharacter, "ü"}, model_, 10);
@@ -139,6 +146,14 @@ TEST_F(TopKeys, DrainIsOfTheGpuOfWhatIsChosen) {
   const Action action = press("y");
   EXPECT_EQ(action.kind, Action::kDrain);
   EXPECT_EQ(action.about.gpu, GpuUuid{"GPU-3"});
+}
+
+TEST_F(TopKeys, WhatIsAgreedToIsWhatWasAskedWhateverOthersDoMeanwhile) {
+  choose(LeaseId{15});
+  press("d");
+  const Model before = std::exchange(model_, samples::machine("trouble"));
+  state_.about.gpu = GpuUuid{"GPU-1"};  // drained there
+  EXPECT_EQ(press("y").kind, Action::kDrain);
 }
 
 TEST_F(TopKeys, ADrainedGpuIsPutBack) {

@@ -8,7 +8,7 @@
 namespace gpurota::cli::topview {
 
 // What the last line asks for.
-enum class Asking { kNothing, kFilter, kUser, kExtend, kRelease, kDrain };
+enum class Asking { kNothing, kFilter, kUser, kExtend, kRelease, kDrain, kUndrain };
 
 struct State {
   Choice choice{};
@@ -18,6 +18,7 @@ struct State {
   Asking asking = Asking::kNothing;
   Subject about{};        // what is asked about
   std::string typed{};    // UTF-8
+  std::string before{};   // the filter, while another is typed
   std::string message{};  // what came of the last action; until the next key
   bool refused = false;   // the message says why it did not happen
 };

@@ -22,7 +22,7 @@ constexpr const char* kFirstLine = "gpurota tenants 1";
 constexpr const char* kLastLine = "end";
 // More than all tenants that there may be take.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
-constexpr std::chrono::milliseconds kBelievedFor = std::chrono::seconds(10);
+constexpr std::chrono::milliseconds kBelievedFor = std::chrono::seconds(5);
 
 // Of the clock that all processes have, since the machine was booted.
 std::int64_t milliseconds(TimePoint when) {
@@ -53,10 +53,14 @@ std::string held_text(const std::vector<lease::HeldMemory>& held) {
 }  // namespace
 
 void TenantRoster::load(ports::Processes& processes, TimePoint now, TimePoint settled) {
+  loaded_at_ = now;
   settled_ = settled;
   if (file_.empty()) return;
   loaded_ = read(processes, now);
-  if (!loaded_) awaited_.clear();
+  if (!loaded_) {
+    awaited_.clear();
+    unsettled_.clear();
+  }
   ::unlink(file_.c_str());
 }
 
@@ -77,11 +81,15 @@ bool TenantRoster::read(ports::Processes& processes, TimePoint now) {
     if (line == kLastLine) return true;
     std::istringstream words(line);
     Member member;
-    if (!(words >> member.lease.value >> member.pid >> member.start_ticks)) return false;
+    bool seen = false;
+    if (!(words >> member.lease.value >> member.pid >> member.start_ticks >> seen)) return false;
     auto held = read_held(words);
     if (!held) return false;
     const auto handle = processes.open({member.pid, member.start_ticks});
-    if (handle || handle.error().code != Code::kGone) awaited_[member] = std::move(*held);
+    const bool gone = !handle && handle.error().code == Code::kGone;
+    // What was held by who is gone may not be back yet.
+    if (gone || !seen) unsettled_.insert(member.lease);
+    if (!gone) awaited_[member] = std::move(*held);
   }
   return false;
 }
@@ -90,11 +98,16 @@ Result<void> TenantRoster::save(const lease::GrantBook& grants, TimePoint now) c
   if (file_.empty() || (!loaded_ && now < settled_)) return {};
   std::string text = fmt::format("{}\n{}\n", kFirstLine, milliseconds(now));
   const auto append = [&](const Member& member, const std::vector<lease::HeldMemory>& held) {
-    text += fmt::format("{} {} {}{}\n", member.lease.value, member.pid, member.start_ticks,
-                        held_text(held));
+    const bool seen =
+        std::all_of(held.begin(), held.end(), [](const auto& m) { return m.settled; });
+    text += fmt::format("{} {} {} {:d}{}\n", member.lease.value, member.pid, member.start_ticks,
+                        seen, held_text(held));
   };
   for (const auto& [member, tenants] : tenants_) append(member, grants.held_by(tenants.back()));
   for (const auto& [member, held] : awaited_) append(member, held);
+  if (now < settled_) {
+    for (const LeaseId lease : unsettled_) text += fmt::format("{} 0 0 0\n", lease.value);
+  }
   text += fmt::format("{}\n", kLastLine);
   return replace_file(file_, text, 0600);
 }
@@ -115,7 +128,7 @@ bool TenantRoster::add(LeaseId lease, const ports::ProcessId& process, TenantId 
                        TimePoint now) {
   const Member member{lease, process.pid, process.start_ticks};
   tenants_[member].push_back(tenant);
-  if (awaited_.erase(member) == 0 || !is_complete(lease)) return false;
+  if (awaited_.erase(member) == 0 || awaits(lease)) return false;
   completed_[lease] = now;
   return true;
 }
@@ -127,14 +140,15 @@ void TenantRoster::remove(LeaseId lease, const ports::ProcessId& process, Tenant
   if (at->second.empty()) tenants_.erase(at);
 }
 
-bool TenantRoster::is_complete(LeaseId lease) const {
+bool TenantRoster::awaits(LeaseId lease) const {
   const auto first = awaited_.lower_bound({lease, 0, 0});
-  return loaded_ && (first == awaited_.end() || first->first.lease != lease);
+  return first != awaited_.end() && first->first.lease == lease;
 }
 
 bool TenantRoster::was_complete(LeaseId lease, TimePoint when) const {
+  if (!loaded_ || unsettled_.contains(lease) || awaits(lease)) return false;
   const auto at = completed_.find(lease);
-  return at != completed_.end() && at->second <= when;
+  return (at == completed_.end() ? loaded_at_ : at->second) <= when;
 }
 
 }  // namespace gpurota::daemon

@@ -2,8 +2,9 @@
 //
 // A new daemon grants a lease nothing while a process may still come back that holds some of its memory, and has to find out
 // by looks what the contexts of each process take. A daemon that ends in order writes both down. Then a lease waits no longer than until
-// all its processes are back and have been looked at once, and the accounts go on as they were. A daemon that was killed leaves
-// nothing, and the whole reconnect_grace goes by.
+// all its processes are back and have been looked at once, and the accounts go on as they were. The whole reconnect_grace goes by for a
+// lease of which a process has died meanwhile, or whose memory was not all seen: a context that is being made, memory of the
+// dead that is coming back. And for all after a daemon that was killed, which leaves nothing.
 #pragma once
 
 #include "base/ids.h"
@@ -14,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,9 +29,9 @@ class TenantRoster {
   // `file`: where it is written; empty: nowhere.
   explicit TenantRoster(std::string file) : file_(std::move(file)) {}
 
-  // Takes up what the last daemon wrote, and removes it, so that it is believed once. Who has died since is not awaited.
-  // What is older than ten seconds is not believed: another daemon may have been there since, one that knows no roster. From
-  // `settled` on all that could come back are there, also if nothing was written.
+  // Takes up what the last daemon wrote, and removes it, so that it is believed once. What is older than five seconds is not
+  // believed: another daemon may have been there since, one that knows no roster. From `settled` on all that could come
+  // back are there, also if nothing was written.
   void load(ports::Processes& processes, TimePoint now, TimePoint settled);
   // For the next daemon, when nobody is granted anything any more. Writes nothing while it is not known who is missing.
   Result<void> save(const lease::GrantBook& grants, TimePoint now) const;
@@ -40,9 +42,7 @@ class TenantRoster {
   // A process is a tenant of the lease; for a moment it may be two, if it has connected again. True: it was the last one awaited.
   bool add(LeaseId lease, const ports::ProcessId& process, TenantId tenant, TimePoint now);
   void remove(LeaseId lease, const ports::ProcessId& process, TenantId tenant);
-  // Nobody of the lease is awaited.
-  bool is_complete(LeaseId lease) const;
-  // The last one awaited came before this.
+  // Whether all that the lease's processes hold is known to a look begun at this time.
   bool was_complete(LeaseId lease, TimePoint when) const;
 
  private:
@@ -53,11 +53,13 @@ class TenantRoster {
     auto operator<=>(const Member&) const = default;
   };
   bool read(ports::Processes& processes, TimePoint now);
+  bool awaits(LeaseId lease) const;
 
   std::string file_;
-  TimePoint settled_{};
+  TimePoint loaded_at_{}, settled_{};
   bool loaded_ = false;  // what is awaited is known
   std::map<Member, std::vector<lease::HeldMemory>> awaited_;
+  std::set<LeaseId> unsettled_;
   std::map<LeaseId, TimePoint> completed_;
   std::map<Member, std::vector<TenantId>> tenants_;  // the last connection last
 };
