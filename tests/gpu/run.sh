@@ -103,6 +103,26 @@ orderly_restart() { # three restarts, as of upgrades, under a hammer: nobody wai
   wait "$cli" || return 1
   cat "$work/orderly.out"
 }
+swap_restart() { # the daemon comes anew while two take turns, waiting and moving: nothing is lost, nobody is doubted
+  gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
+  local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" torture 25)
+  gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 1 > "$results/swap_restart1.out" &
+  local other=$!
+  gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 2 > "$results/swap_restart2.out" &
+  local cli=$! signal
+  sleep 6
+  for signal in TERM KILL TERM; do
+    kill "-$signal" "$daemon"; wait "$daemon" 2> /dev/null
+    start_daemon
+    sleep 4
+  done
+  wait "$cli" && wait "$other"
+  local code=$?
+  gpurota turns
+  gpurota set --gpu-ids 0 --reset
+  tail -n 2 "$results"/swap_restart?.out
+  [ "$code" -eq 0 ] && ! grep "is still there" "$results/gpurotad.log"
+}
 exclusive() { gpurota run -- python3 -c "
 import os, torch
 assert 'libgpurota' not in open('/proc/self/maps').read()
@@ -182,6 +202,7 @@ check exclusive exclusive
 check killed killed
 check daemon_restart daemon_restart
 check orderly_restart orderly_restart
+check swap_restart swap_restart
 check hammer hammer
 check families families
 check watch "$here/watch.sh" "$dist"
