@@ -344,7 +344,8 @@ TEST_F(GrantBookTest, WhoIsKnownToBeBackIsServedWithTheNextLook) {
   seen.listed = true;
   seen.used_hint = gib(3);
   seen.taken = kStart + 1ms;
-  const auto reply = reply_in(next.measure(LeaseId{1}, kGpu, {{a, seen}}, Bytes(), kStart + 1ms));
+  const auto actions = next.measure(LeaseId{1}, kGpu, {{a, seen}}, Bytes(), kStart + 1ms);
+  const auto reply = reply_in(actions);
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->status, GrantStatus::kGranted);
   EXPECT_EQ(all.charged(), gib(7));
