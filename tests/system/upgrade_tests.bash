@@ -13,14 +13,18 @@ refuses_to_start() { daemon_says 'was written by a newer gpurota'; }
 install_from() { in_there sh -c "dpkg -i $1/*.deb </dev/null" >"$dir/install" 2>&1 || fail "dpkg: $(tail -n 5 "$dir/install")"; }
 
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
-in_there gpurota set --gpu-ids 0 --capacity 800M --quantum 100ms >/dev/null
+in_there gpurota set --gpu-ids 0 --capacity 1G --quantum 100ms >/dev/null
 loads=()
+trap 'code=$?; [ $code = 0 ] || tail -n 4 "$dir"/load.* || true; (exit $code); finish' EXIT
 # load NAME USER COMMAND…: goes on for as long as it likes; its end is looked at later.
 load() {
   as "$2" "${@:3}" >"$dir/load.$1" 2>&1 </dev/null &
   loads+=("$1:$!")
 }
 for i in 1 2; do
+  # What a context takes is known before the second one needs it: both may be taken for more than fits.
+  wait_until has_leases "$((2 * i - 2))"
+  sleep 2
   load "swap$i" alice gpurota run --gpu-ids 0 --swap --memory 600M -- swap_probe torture "$SECONDS_OF_LOAD" "$i"
   load "slice$i" bob gpurota run --gpu-ids 1 --memory 900M -- hammer 2 2 "$SECONDS_OF_LOAD" 900
 done
@@ -61,12 +65,14 @@ in_there systemctl reload gpurotad.service || fail "a new setting is refused"
 echo "ok $first -> $newer: seven leases, a job, a filler, a request and turns go on, and a new setting holds"
 
 before=$(main_pid)
+in_there touch /tmp/asked-enough # on the way back there may be no daemon for a while
 in_there rm /etc/gpurota/gpurota.toml.d/new.toml
-# An older daemon that cannot read the newer database does not start, which dpkg tells.
-if ! in_there sh -c "dpkg -i /var/packages/*.deb </dev/null" >"$dir/install" 2>&1; then
-  refuses_to_start || fail "dpkg: $(tail -n 20 "$dir/install")"
+# An older daemon that cannot read the newer database does not start, which dpkg may tell.
+in_there sh -c "dpkg -i /var/packages/*.deb </dev/null" >"$dir/install" 2>&1 || refuses_to_start || fail "dpkg: $(tail -n 20 "$dir/install")"
+is_decided() { refuses_to_start || other_than "$before"; }
+wait_until is_decided
+if refuses_to_start; then
   # As the manual says (back-up-and-recover.md). Who asks meanwhile is told that no daemon is there.
-  in_there touch /tmp/asked-enough
   in_there sh -c 'systemctl stop gpurotad.socket gpurotad; cd /var/lib/gpurota && mkdir newer && mv gpurota.db* store.mark newer/ &&
     mv newer/gpurota.db.version-* gpurota.db && systemctl reset-failed gpurotad.socket gpurotad; systemctl start gpurotad && dpkg --configure -a' \
     >"$dir/install" 2>&1 || fail "going back as the manual says: $(tail -n 5 "$dir/install")"
@@ -77,7 +83,6 @@ echo "ok $newer -> $(version): the same, back at the older one"
 
 install_from /var/packages/newer
 all_as_before "after the second upgrade"
-in_there touch /tmp/asked-enough
 failed=0
 for each in "${loads[@]}"; do
   code=0
