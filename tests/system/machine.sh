@@ -199,6 +199,16 @@ login() {
 }
 # as USER COMMAND…: in no login.
 as() { in_there setpriv --reuid="$1" --regid="$1" --clear-groups -- "${@:2}"; }
+# shows PATTERN COMMAND…
+shows() {
+  local text
+  text=$("${@:2}" 2>&1) || true
+  grep -q "$1" <<<"$text"
+}
+daemon_says() { shows "$1" in_there journalctl --no-pager --quiet -u gpurotad.service; }
+# Programs are told apart by how much they hold.
+running() { in_there pgrep -f "^[^ ]*gpu_program hold $1\$" | head -n 1; }
+is_running() { [ -n "$(running "$1")" ]; }
 main_pid() { in_there systemctl show -P MainPID gpurotad.service; }
 other_than() {
   local pid

@@ -4,19 +4,9 @@
 hold=$where/bin/gpu_program # a job's PATH is not its owner's
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 
-# shows PATTERN COMMAND…
-shows() {
-  local text
-  text=$("${@:2}" 2>&1) || true
-  grep -q "$1" <<<"$text"
-}
 metrics() { in_there python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9836/metrics").read().decode())'; }
 logged() { shows "$2" as alice gpurota job logs "$1"; }
 journal_has() { shows "$2" as alice journalctl --no-pager --quiet -t "gpurota-job-$1"; }
-daemon_says() { shows "$1" in_there journalctl --no-pager --quiet -u gpurotad.service; }
-# Programs are told apart by how much they hold.
-running() { in_there pgrep -f "^[^ ]*gpu_program hold $1\$" | head -n 1; }
-is_running() { [ -n "$(running "$1")" ]; }
 is_not_running() { ! is_running "$1"; }
 cgroup_of() { in_there sed -n 's/^0:://p' "/proc/$1/cgroup"; }
 no_logins() { [ -z "$(in_there loginctl list-sessions --no-legend)" ]; }

@@ -2,9 +2,6 @@
 # shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`, `dir`
 
 readonly SECONDS_OF_LOAD=75
-running() { in_there pgrep -f "^[^ ]*gpu_program hold $1\$" | head -n 1; }
-daemon_says() { in_there journalctl --no-pager --quiet -u gpurotad.service | grep -q "$1"; }
-is_running() { [ -n "$(running "$1")" ]; }
 version() { in_there dpkg-query -W -f '${Version}' gpurotad; }
 status() { in_there gpurota status --json | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"; }
 kinds() { status '",".join(sorted(each["kind"] for each in d["leases"]))'; }
