@@ -45,7 +45,6 @@ all_as_before() {
   [ "$(running 101)/$(running 102)" = "$job/$filler" ] || fail "$1: the job or the filler was started again"
   in_there gpurota queue --json | grep -q request_id || fail "$1: the request has left the queue"
   before_switches=$(switches)
-  ! daemon_says 'turns are in trouble' || fail "$1: an honest program is doubted"
   more_switches() { [ "$(switches)" -gt "$before_switches" ]; }
   wait_until more_switches
 }
@@ -55,6 +54,7 @@ before=$(main_pid)
 install_from /var/packages/newer
 wait_until other_than "$before"
 all_as_before "after the upgrade"
+! daemon_says 'turns are in trouble' || fail "after the upgrade: an honest program is doubted"
 newer=$(version)
 in_there gpurota config check >/dev/null || fail "the configuration of $first has mistakes for $newer: $(in_there gpurota config check 2>&1)"
 in_there sh -c 'mkdir -p /etc/gpurota/gpurota.toml.d; printf "%s\n" "[fair_share]" "enabled = true" >/etc/gpurota/gpurota.toml.d/new.toml'
