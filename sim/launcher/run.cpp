@@ -1,5 +1,6 @@
 #include "sim/launcher/run.h"
 
+#include "base/close_from.h"
 #include "base/fd.h"
 #include "sim/launcher/failure.h"
 #include "sim/launcher/machine_file.h"
@@ -113,9 +114,7 @@ std::string library_directory() {
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; ++fd) (void)::dup2(null, fd);
   if (::chdir("/") != 0) ::_exit(1);
-  if (::close_range(3, ~0U, 0) != 0) {
-    for (int fd = 3; fd < 1024; ++fd) ::close(fd);  // a kernel, or a sandbox, without it
-  }
+  close_from(3);
   const int mine = ::open((dir + "/alive").c_str(), O_RDWR | O_CLOEXEC);
   while (mine >= 0 && ::flock(mine, LOCK_EX) != 0 && errno == EINTR) {
   }

@@ -1,5 +1,6 @@
 #include "keeper/launcher.h"
 
+#include "base/close_from.h"
 #include "base/log.h"
 #include "base/program_signals.h"
 #include "base/read_all.h"
@@ -90,7 +91,7 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
     if (complaint >= 0) (void)::dup2(complaint, 2);
     set_signals(ProgramSignals::none());
     // Whatever a library of the daemon's has opened is not for the job.
-    (void)::close_range(3, ~0U, 0);
+    close_from(3);
     (void)::execv((systemd_run_.empty() ? program_ : systemd_run_).c_str(), argv.data());
     ::_exit(127);
   }

@@ -1,5 +1,6 @@
 #include "sys/system_programs.h"
 
+#include "base/close_from.h"
 #include "base/fd.h"
 #include "base/program_signals.h"
 
@@ -189,7 +190,7 @@ Result<void> SystemPrograms::fork(Run& run, const Identity* identity) {
   (void)::dup2(complaint.get(), STDERR_FILENO);
   (void)::dup2(input.get(), STDIN_FILENO);
   (void)::dup2(nothing, STDOUT_FILENO);
-  (void)::close_range(3, ~0U, 0);
+  close_from(3);
   set_signals(ProgramSignals::none());
   forget_our_limits();
   if (identity != nullptr && !become(identity->uid, identity->gid, identity->groups)) {
