@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE  // Linux 5.14, in glibc since 2.35
+#define MADV_POPULATE_WRITE 23
+#endif
+
 namespace gpurota::sim {
 namespace {
 

@@ -20,6 +20,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE  // Linux 5.14, in glibc since 2.35
+#define MADV_POPULATE_WRITE 23
+#endif
+
 namespace gpurota::interposer {
 
 // Puts errno back as the program left it.
