@@ -1,0 +1,23 @@
+# Builds against the old libraries of GPUROTA_SYSROOT (packaging/portable/sysroot.sh) with the compiler of this system: preset portable.
+if(NOT GPUROTA_SYSROOT)
+  set(GPUROTA_SYSROOT $ENV{GPUROTA_SYSROOT})
+endif()
+if(NOT EXISTS ${GPUROTA_SYSROOT}/packages.tsv)
+  message(FATAL_ERROR "GPUROTA_SYSROOT must be a folder made by packaging/portable/sysroot.sh: ./dev portable sets it")
+endif()
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES GPUROTA_SYSROOT)
+set(CMAKE_SYSROOT ${GPUROTA_SYSROOT})
+set(CMAKE_C_COMPILER gcc)
+set(CMAKE_CXX_COMPILER g++)
+set(CMAKE_LIBRARY_ARCHITECTURE x86_64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+# pkg-config reads the files of the folder, and none of this system.
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${GPUROTA_SYSROOT})
+set(ENV{PKG_CONFIG_LIBDIR} ${GPUROTA_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig:${GPUROTA_SYSROOT}/usr/share/pkgconfig)
+# The compiler looks for libraries beside itself first, which is this system: start files and the C library are of the folder too.
+foreach(kind EXE SHARED MODULE)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT "-B${GPUROTA_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/")
+endforeach()
