@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Holds debian/ against what CMake installs and against the project's one version. Needs no package tools. Runs as a test.
+"""Holds debian/ and the RPMs' spec against what CMake installs and the project's one version. Needs no package tools. Runs as a test.
 
     tools/check_packages.py [ROOT [STAGE]]     prints each problem; exits 1 if there are any
 
-STAGE is an installed tree (cmake --install --prefix STAGE): each of its files must be in exactly one package, and each line of a
-*.install file must name something.
+STAGE is an installed tree (cmake --install --prefix STAGE): each of its files must be in exactly one Debian package and in one RPM, and
+each line of a *.install file or of %files must name something.
 """
 
 import email.utils
@@ -19,6 +19,15 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_layers  # noqa: E402
 
 CONFIGURATION = "packaging/gpurota.toml"
+SPEC = "packaging/rpm/gpurota.spec"
+# What is elsewhere in the RPMs than in the Debian packages: see packaging/portable/stage.sh and the preset portable.
+RPM_PLACES = {
+    "usr/lib/x/gpurota/": "usr/lib/gpurota/",
+    "usr/lib/python3/dist-packages/": "usr/share/gpurota/python/",
+    "usr/share/zsh/vendor-completions/": "usr/share/zsh/site-functions/",
+}
+# What stage.sh adds to what CMake installs.
+RPM_ONLY = {"usr/lib/systemd/system/gpurota-web.service.d"}
 # Every Debian system that builds packages has it.
 ESSENTIAL_TO_BUILD = {"g++"}
 
@@ -123,17 +132,43 @@ def installed_files(stage):
             yield re.sub(r"^usr/lib/gpurota/", "usr/lib/x/gpurota/", path)
 
 
-def check_stage(root, stage):
-    takers = [(package, what) for package, what, in_sources in install_lines(root) if not in_sources]
-    takers += [("not-installed", what) for what in lines_of(root, "debian/not-installed")]
+def spec_lines(root):
+    """Each line of %files: the RPM and what it takes, folders that it only owns left out."""
+    package = None
+    for line in lines_of(root, SPEC):
+        section = re.match(r"%(\w+) ?(\w*)$", line)
+        if section:
+            package = ("gpurota-" + section.group(2)).rstrip("-") if section.group(1) == "files" else None
+        path = re.sub(r"^%{unitdir}", "usr/lib/systemd/system", re.sub(r"^%{_prefix}", "usr", line))
+        if package and path.startswith("usr/") and path not in RPM_ONLY:
+            yield package, path
+
+
+def rpm_place(path):
+    for debian, rpm in RPM_PLACES.items():
+        if path.startswith(debian):
+            return rpm + path[len(debian):]
+    return path
+
+
+def check_takers(paths, takers, where):
+    """Each path has one of the takers (a package and what it takes), and each of those takes something."""
     unused = set(takers)
-    for path in sorted(installed_files(stage)):
+    for path in sorted(paths):
         found = [taker for taker in takers if fnmatch.fnmatchcase(path, taker[1]) or path.startswith(taker[1] + "/")]
         unused -= set(found)
         if len(found) != 1:
-            yield "%s: is in %s" % (path, " and ".join(package for package, _ in found) or "no package: add it to a debian/*.install")
+            yield "%s: is in %s" % (path, " and ".join(package for package, _ in found) or "no package: add it to " + where)
     for package, what in sorted(unused):
-        yield "debian/%s: %s is not installed by CMake" % (package, what)
+        yield "%s of %s: %s is not installed by CMake" % (where, package, what)
+
+
+def check_stage(root, stage):
+    paths = list(installed_files(stage))
+    takers = [(package, what) for package, what, in_sources in install_lines(root) if not in_sources]
+    takers += [("not-installed", what) for what in lines_of(root, "debian/not-installed")]
+    yield from check_takers(paths, takers, "debian/*.install")
+    yield from check_takers(map(rpm_place, paths), list(spec_lines(root)), "%%files in %s" % SPEC)
 
 
 def check_tree(root):

@@ -467,6 +467,8 @@ class Threads(Tree):
 
 class Packages(Tree):
     CONTROL = "Source: gpurota\nBuild-Depends: cmake (>= 3), debhelper-compat (= 13),\n python3:any\n\nPackage: gpurota\n\nPackage: gpurotad\n"
+    SPEC = ("%files\n%config(noreplace) /etc/gpurota/gpurota.toml\n%{_prefix}/bin/gpurota\n%{_prefix}/share/gpurota\n%{_prefix}/share/doc\n"
+            "%files web\n%{unitdir}/gpurota-web.service.d\n%{_prefix}/lib/gpurota/libgpurota.so\n%post\n%{_prefix}/no/file\n")
 
     def setUp(self):
         super().setUp()
@@ -479,6 +481,7 @@ class Packages(Tree):
         self.write("dev", "readonly BUILD_PACKAGES=(g++ cmake\n  python3)\n")
         self.write("packaging/gpurota.toml", "# Who.\n#group = \"x\"\n#[limits.user.alice]\n#gpus = 1 # of them\n")
         self.write("man/gpurota.toml.5", ".BR group\n\\fB[limits.user\\fR gpus\n")
+        self.write("packaging/rpm/gpurota.spec", self.SPEC)
         for path in ("bin/gpurota", "share/gpurota/a/b.toml", "lib/gpurota/libgpurota.so", "share/doc/LICENSE"):
             self.write("stage/" + path, "")
 
@@ -531,7 +534,15 @@ class Packages(Tree):
         self.write("debian/gpurota.install", "usr/bin/gpurota\nusr/bin/new\nusr/bin/ne*\nusr/share/gpurota\nusr/bin/gone\n")
         problems = self.stage_problems()
         self.assertIn("usr/bin/new: is in gpurota and gpurota", problems[0])
-        self.assertEqual(problems[1:], ["debian/gpurota: usr/bin/gone is not installed by CMake"])
+        self.assertEqual(problems[1], "debian/*.install of gpurota: usr/bin/gone is not installed by CMake")
+        self.assertIn("usr/bin/new: is in no package: add it to %files", problems[2])
+        self.assertEqual(len(problems), 3)
+
+    def test_refuses_a_file_in_two_rpms_and_a_line_for_nothing(self):
+        self.write("packaging/rpm/gpurota.spec", self.SPEC + "%files sim\n%{_prefix}/bin/gpurota\n%{unitdir}/gone.service\n")
+        self.assertEqual(self.stage_problems(), [
+            "usr/bin/gpurota: is in gpurota and gpurota-sim",
+            "%files in packaging/rpm/gpurota.spec of gpurota-sim: usr/lib/systemd/system/gone.service is not installed by CMake"])
 
 
 class Skips(Tree):
