@@ -86,9 +86,10 @@ check() {
     fi
   done
   if [ ! -e "$list" ]; then
-    for other in "$prefix" /usr; do
+    # They would share the units, the configuration and the state.
+    for other in "$prefix" /usr/local /usr; do
       if [ -e "$root$other/bin/gpurota" ] && is_root; then
-        die "$root$other/bin/gpurota is there, and this script has not installed it: remove that gpurota first (its package with apt-get or dnf)"
+        die "$root$other/bin/gpurota is there already: remove that gpurota first (with apt-get, dnf or its own share/gpurota/install.sh)"
       fi
     done
   fi

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The portable tarball and the RPMs on Debian 11, 12 and 13, from their installation to their removal: portable.sh FOLDER BUILD [SYSTEM.tar…]
 #
-# FOLDER has what `./dev portable FOLDER` made, and BUILD is build/portable, for programs to try. Needs root, rpm, g++, mmdebstrap and
+# FOLDER has what `./dev portable FOLDER` made, and BUILD is build/portable/work, for programs to try. Needs root, rpm, g++, mmdebstrap and
 # the mirror that apt uses here; SYSTEM.tar are systems that `mmdebstrap --variant=minbase` has made before, instead of the three. The
 # RPMs are tried with this system's rpm in a chroot. Without systemd as the first process nothing is started.
 set -euo pipefail

@@ -56,6 +56,7 @@ grep -q '1.2.3' "$mine" || fail "the script is not beside what it has installed"
 if [ "$(id -u)" = 0 ]; then
   grep -qx 'ExecStart=/usr/local/sbin/gpurotad' "$root/usr/local/lib/systemd/system/gpurotad.service" || fail "the unit names another daemon"
   [ -e "$root/etc/gpurota/gpurota.toml" ] || fail "there is no configuration"
+  says 'gpurota is there already' "$tarball/install.sh" --root "$root" --prefix /opt/gpu
   mkdir "$root/var/lib/gpurota"
   quietly "$mine" --root "$root" --uninstall
   [ -e "$root/etc/gpurota/gpurota.toml" ] || fail "--uninstall took the configuration along"
