@@ -31,7 +31,7 @@ bool threads_throw() {
     threads.emplace_back([&right] {
       for (int round = 0; round < 2000; ++round) {
         try {
-          std::vector<int>{}.at(1);
+          (void)std::vector<int>{}.at(1);
         } catch (const std::out_of_range&) {
           ++right;
         }
@@ -48,7 +48,11 @@ bool references_are_counted() {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&shared] {
-      for (int round = 0; round < 100000; ++round) const std::shared_ptr<int> copy = shared;
+      std::shared_ptr<int> mine;
+      for (int round = 0; round < 100000; ++round) {
+        mine = shared;
+        mine.reset();
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();
