@@ -19,8 +19,10 @@ die() { printf 'portable: %s\n' "$*" >&2; exit 1; }
 
 compile() {
   "$here/packaging/portable/sysroot.sh" "$GPUROTA_SYSROOT"
-  # --fresh, or it would keep what it has found in an older sysroot.
-  cmake --fresh -S "$here" --preset portable -B "$build/build" --log-level=NOTICE || die "cmake could not configure $build/build"
+  # Updated libraries may have older times than what was built with those before: nothing of that is kept.
+  cmp -s "$GPUROTA_SYSROOT/made-by" "$build/built-with" || rm -rf "$build/build"
+  cp "$GPUROTA_SYSROOT/made-by" "$build/built-with"
+  cmake -S "$here" --preset portable -B "$build/build" --log-level=NOTICE || die "cmake could not configure $build/build"
   cmake --build "$build/build" -j "$jobs"
   # The library is the same in kind as Debian's, and held to the same.
   python3 -B "$here/tests/interposer/library_test.py" "$build/build/lib/libgpurota.so" "$here/src/abi/driver_functions.tsv" \

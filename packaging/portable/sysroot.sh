@@ -3,8 +3,8 @@
 #
 # FOLDER gets what programs find at run time (the C library, libsystemd, libacl) from Debian 11, the oldest whose packages are on the
 # mirrors, and what is linked in from Debian 12. Its packages.tsv and files.tsv are for sbom.py. Needs apt and its mirror (MIRROR
-# names another), gcc, no root; changes nothing of this system. A folder that this script has made is left as it is. Called by
-# make_portable.sh.
+# names another), gcc, no root; changes nothing of this system. A folder that this script has made is left as it is, unless there are
+# newer packages. Called by make_portable.sh.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 folder=$(realpath -m "$1")
@@ -16,8 +16,6 @@ linked=(libsqlite3-dev libncurses-dev libtinfo6 libfmt-dev libtomlplusplus-dev l
 say() { printf '%s\n' "$*" >&2; }
 die() { say "sysroot: $*"; exit 1; }
 
-stamp=$(cat "$here/sysroot.sh" "$here/libc_gaps.c" | sha256sum)
-if [ "$(cat "$folder/made-by" 2>/dev/null)" = "$stamp" ]; then exit 0; fi
 command -v apt-get >/dev/null || die "there is no apt-get here; the folder is made of Debian's packages"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -41,10 +39,21 @@ newest() {
   cat "$work/$suite"
 }
 
-fetch() {
-  apt-get "${apt[@]}" update >"$work/log" 2>&1 || { cat "$work/log" >&2 && die "the lists of $mirror cannot be had"; }
-  local chosen
+# Ends this script where nothing is to be done, also without a network.
+look_for_updates() {
+  local scripts
+  scripts=$(cat "$here/sysroot.sh" "$here/libc_gaps.c" | sha256sum)
+  if ! apt-get "${apt[@]}" update --error-on=any >"$work/log" 2>&1; then
+    [ "$(head -n 1 "$folder/made-by" 2>/dev/null)" = "$scripts" ] || { cat "$work/log" >&2 && die "the lists of $mirror cannot be had"; }
+    say "sysroot: the lists of $mirror cannot be had, so updates are unknown; continuing with what $folder has"
+    exit 0
+  fi
   chosen=$(newest bullseye "${old[@]}" && newest bookworm "${linked[@]}")
+  stamp=$scripts$'\n'$chosen
+  if [ "$(cat "$folder/made-by" 2>/dev/null)" = "$stamp" ]; then exit 0; fi
+}
+
+fetch() {
   # shellcheck disable=SC2086 # words
   (cd "$work/packages" && apt-get "${apt[@]}" download $chosen) >"$work/log" 2>&1 ||
     { cat "$work/log" >&2 && die "packages cannot be fetched from $mirror"; }
@@ -86,6 +95,7 @@ fill_gaps() {
   ar rD "$(compgen -G "$work/root/usr/lib/*-linux-gnu/libc_nonshared.a")" "$work/libc_gaps.o"
 }
 
+look_for_updates
 fetch
 unpack
 turn_links
