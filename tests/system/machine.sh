@@ -5,7 +5,7 @@
 # journal, D-Bus and logins, as the first process of namespaces of its own, on an overlay of this machine's root, and reboots it: what
 # users have started must live as long as the manual says. Nothing outside is changed. Exits with 77, and says why,
 # where that cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests. upgrade.sh has it run
-# other tests, with other packages to upgrade to; recipes.sh others, with more of Debian's packages.
+# other tests, with other packages to upgrade to; recipes.sh others, with more of Debian's packages; portable.sh those of the tarball.
 set -euo pipefail
 
 skip() { echo "skipped: $*" && exit 77; }
