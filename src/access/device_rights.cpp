@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace gpurota::access {
 namespace {
@@ -33,6 +34,17 @@ void for_each_line(std::string_view text, char separator, Take take) {
   }
 }
 
+// The driver's other files of the same major number (nvidia-modeset, nvidiactl) are above: NV_MINOR_DEVICE_NUMBER_REGULAR_MAX of NVIDIA's open kernel modules.
+constexpr unsigned kLastGpuMinor = 247;
+
+// Those of capabilities that are no instance's (config, monitor) are below.
+std::pair<unsigned, unsigned> instance_minors(const MigMinors& minors) {
+  const auto [least, most] =
+      std::minmax_element(minors.begin(), minors.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {static_cast<unsigned>(least->second), static_cast<unsigned>(most->second)};
+}
+
 std::string capability_file(int minor) { return fmt::format("nvidia-caps/nvidia-cap{}", minor); }
 
 const GpuInfo* find(const std::vector<GpuInfo>& gpus, const GpuUuid& uuid) {
@@ -42,16 +54,16 @@ const GpuInfo* find(const std::vector<GpuInfo>& gpus, const GpuUuid& uuid) {
 }
 
 // The capabilities of an instance: those of the slice, and of what computes in it.
-std::vector<std::string> capability_files(const GpuInfo& parent, const GpuInfo& instance,
-                                          const MigMinors& minors) {
-  std::vector<std::string> files;
+std::set<std::string> capability_files(const GpuInfo& parent, const GpuInfo& instance,
+                                       const MigMinors& minors) {
+  std::set<std::string> files;
   if (!parent.device_minor || !instance.gpu_instance || !instance.compute_instance) return files;
   const std::string slice =
       fmt::format("gpu{}/gi{}/", *parent.device_minor, *instance.gpu_instance);
   for (const std::string& name :
        {slice + "access", fmt::format("{}ci{}/access", slice, *instance.compute_instance)}) {
     const auto minor = minors.find(name);
-    if (minor != minors.end()) files.push_back(capability_file(minor->second));
+    if (minor != minors.end()) files.insert(capability_file(minor->second));
   }
   return files;
 }
@@ -78,22 +90,53 @@ std::optional<FileKind> kind_of(std::string_view name, const MigMinors& minors) 
   return known ? std::optional(FileKind::kCapability) : std::nullopt;
 }
 
+std::set<std::string> files_of(const std::vector<GpuInfo>& gpus, const std::set<GpuUuid>& uuids,
+                               const MigMinors& minors) {
+  std::set<std::string> files;
+  for (const GpuUuid& uuid : uuids) {
+    const GpuInfo* const gpu = find(gpus, uuid);
+    if (!gpu) continue;
+    const GpuInfo* const board = gpu->parent.value.empty() ? gpu : find(gpus, gpu->parent);
+    if (!board || !board->device_minor) continue;
+    files.insert(fmt::format("nvidia{}", *board->device_minor));
+    if (board != gpu) files.merge(capability_files(*board, *gpu, minors));
+  }
+  return files;
+}
+
 std::map<std::string, std::set<uid_t>> holders(const std::vector<GpuInfo>& gpus,
                                                const std::vector<Holding>& holdings,
                                                const MigMinors& minors) {
   std::map<std::string, std::set<uid_t>> files;
   for (const Holding& holding : holdings) {
-    const GpuInfo* const gpu = find(gpus, holding.gpu);
-    if (!gpu) continue;
-    const GpuInfo* const board = gpu->parent.value.empty() ? gpu : find(gpus, gpu->parent);
-    if (!board || !board->device_minor) continue;
-    files[fmt::format("nvidia{}", *board->device_minor)].insert(holding.uid);
-    if (board == gpu) continue;
-    for (const std::string& file : capability_files(*board, *gpu, minors)) {
+    for (const std::string& file : files_of(gpus, {holding.gpu}, minors)) {
       files[file].insert(holding.uid);
     }
   }
   return files;
+}
+
+DeviceFences fences(const std::map<std::string, DeviceNumber>& numbers,
+                    const std::set<std::string>& open, const MigMinors& minors) {
+  // One for all devices of a kind, which have one major number.
+  std::map<unsigned, DeviceFence> by_major;
+  for (const auto& [name, number] : numbers) {
+    const auto kind = kind_of(name, minors);
+    if (!kind) continue;
+    DeviceFence& fence = by_major[number.major];
+    fence.major = number.major;
+    if (kind == FileKind::kGpu) {
+      fence.last = kLastGpuMinor;
+    } else {
+      const auto [least, most] = instance_minors(minors);
+      fence.first = least;
+      fence.last = most;
+    }
+    if (open.contains(name)) fence.open.insert(number.minor);
+  }
+  DeviceFences all;
+  for (auto& [major, fence] : by_major) all.push_back(std::move(fence));
+  return all;
 }
 
 std::string acl_text(FileKind kind, bool owner_may, const Who& who) {

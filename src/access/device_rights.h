@@ -5,6 +5,7 @@
 // others (nvidiactl, nvidia-uvm, nvidia-modeset, the capabilities of administrators) stay as the driver makes them.
 #pragma once
 
+#include "core/device_fence.h"
 #include "core/gpu.h"
 #include "core/lease.h"
 
@@ -35,12 +36,16 @@ MigMinors parse_mig_minors(std::string_view text);
 // Of a file by its name below /dev; nothing: it is not looked after.
 std::optional<FileKind> kind_of(std::string_view name, const MigMinors& minors);
 
+// The files by which some GPUs are used. A MIG instance has that of its GPU, too.
+std::set<std::string> files_of(const std::vector<GpuInfo>& gpus, const std::set<GpuUuid>& uuids,
+                               const MigMinors& minors);
+
 // Who has which GPU.
 struct Holding {
   uid_t uid = 0;
   GpuUuid gpu;
 };
-// The holders of leases, by the name of the file. That of a MIG instance has the file of its GPU, too.
+// The holders of leases, by the name of the file.
 std::map<std::string, std::set<uid_t>> holders(const std::vector<GpuInfo>& gpus,
                                                const std::vector<Holding>& holdings,
                                                const MigMinors& minors);
@@ -48,6 +53,11 @@ std::map<std::string, std::set<uid_t>> holders(const std::vector<GpuInfo>& gpus,
 // The whole access list of a file, numbers for names, as acl_to_any_text() prints it: "user::rw-,user:1001:rw-,…". The group of the
 // file has nothing, but its place shows the mask: the mode is 0660 (0440), which is what the driver's helper looks at.
 std::string acl_text(FileKind kind, bool owner_may, const Who& who);
+
+// What a lease's processes are held to: of the files that are looked after (`numbers`, by name) they can open those in `open`. A GPU or an
+// instance that comes later is fenced, too. Without such devices: none.
+DeviceFences fences(const std::map<std::string, DeviceNumber>& numbers,
+                    const std::set<std::string>& open, const MigMinors& minors);
 
 // How the driver's helper (nvidia-modprobe), which any user can run, sets the mode of device files: /proc/driver/nvidia/params.
 // Nothing: it leaves them alone, or there are no such parameters.

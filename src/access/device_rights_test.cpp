@@ -84,5 +84,28 @@ TEST(DeviceRights, TheDriversHelperIsKnownByItsParameters) {
   EXPECT_EQ(mode_of_helper("RegistryDwords: \"\"\nDeviceFileMode: many\n"), std::nullopt);
 }
 
+const std::map<std::string, DeviceNumber> kNumbers = {{"nvidia0", {195, 0}},
+                                                      {"nvidia1", {195, 1}},
+                                                      {"nvidiactl", {195, 255}},
+                                                      {"nvidia-caps/nvidia-cap3", {234, 3}},
+                                                      {"nvidia-caps/nvidia-cap60", {234, 60}},
+                                                      {"nvidia-caps/nvidia-cap1", {234, 1}}};
+
+TEST(DeviceRights, ALeaseIsFencedFromAllGpusAndInstancesButItsOwn) {
+  const MigMinors minors = parse_mig_minors(kMinors);
+  EXPECT_THAT(fences(kNumbers, files_of(machine(), {{"MIG-b"}}, minors), minors),
+              ElementsAre(DeviceFence{195, 0, 247, {1}}, DeviceFence{234, 3, 62, {60}}));
+  EXPECT_THAT(fences(kNumbers, files_of(machine(), {{"GPU-a"}, {"GPU-b"}}, minors), minors),
+              ElementsAre(DeviceFence{195, 0, 247, {0, 1}}, DeviceFence{234, 3, 62, {}}));
+}
+
+TEST(DeviceRights, WithoutInstancesTheirCapabilitiesAreNotFenced) {
+  EXPECT_THAT(fences(kNumbers, {"nvidia0"}, {}), ElementsAre(DeviceFence{195, 0, 247, {0}}));
+}
+
+TEST(DeviceRights, WithoutDevicesThereIsNoFence) {
+  EXPECT_THAT(fences({}, {"nvidia0"}, parse_mig_minors(kMinors)), IsEmpty());
+}
+
 }  // namespace
 }  // namespace gpurota::access

@@ -208,6 +208,12 @@ std::vector<Check> check_access(const AccessReport& access) {
                 "gpurotad sets them right within a moment; look for udev rules and programs that "
                 "set them"));
   }
+  if (!access.unfenced.empty()) {
+    checks.push_back(
+        warning(name, "a lease's programs can open all GPUs of their user: " + access.unfenced,
+                "give gpurotad what it needs for that, or live with it: "
+                "docs/operate/strict-access.md, 'Per lease'"));
+  }
   if (!access.openers.empty()) {
     std::vector<std::string> pids;
     for (const sys::DeviceOpener& opener : access.openers) {

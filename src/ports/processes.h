@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "core/device_fence.h"
 #include "ports/event_loop.h"
 #include "ports/process_id.h"
 
@@ -82,6 +83,10 @@ class Processes {
   // process leaves no limit it was under. kUnavailable where there is no writable cgroup v2.
   // `name` begins with kCgroupPrefix: no other cgroup is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) = 0;
+  // From now on its processes open the devices that the fences leave open, and no others that are fenced; none: all that they may by
+  // other rules. What is open stays open. It holds as long as the cgroup is there, also without us. Errors as of
+  // sys::set_device_program(); kGone: the cgroup is.
+  virtual Result<void> fence_devices(const std::string& cgroup, const DeviceFences& fences) = 0;
   // Those below it too. Of a cgroup that is gone there are none.
   virtual Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) = 0;
   // Kills everything in it with cgroup.kill (or one by one before Linux 5.14).

@@ -18,6 +18,7 @@
 #include <sys/acl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace gpurota::sys {
@@ -68,7 +69,9 @@ Result<void> add_file(const std::string& root, const std::string& name, DeviceFi
   if (!handle || ::fstat(handle.get(), &info) != 0) return {};  // it has gone meanwhile
   if (!S_ISCHR(info.st_mode) && (root.empty() || !S_ISREG(info.st_mode))) return {};
   GPUROTA_ASSIGN_OR_RETURN(std::string acl, read_acl(handle, path));
-  files.emplace(name, DeviceFile{info.st_ino, info.st_uid, std::move(acl)});
+  DeviceFile file{info.st_ino, info.st_uid, std::move(acl)};
+  if (S_ISCHR(info.st_mode)) file.number = DeviceNumber{major(info.st_rdev), minor(info.st_rdev)};
+  files.emplace(name, std::move(file));
   return {};
 }
 

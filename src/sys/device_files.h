@@ -6,9 +6,11 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "core/device_fence.h"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@ struct DeviceFile {
   std::uint64_t inode = 0;  // another one: the file was made anew
   uid_t owner = 0;
   std::string acl;  // with numbers: "user::rw-,user:1001:rw-,group::---,mask::rw-,other::---"
+  std::optional<DeviceNumber> number{};  // nothing: a test's plain file
   bool operator==(const DeviceFile&) const = default;
 };
 // By name below /dev: "nvidia0", "nvidia-caps/nvidia-cap30".

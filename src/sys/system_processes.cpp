@@ -1,6 +1,7 @@
 #include "sys/system_processes.h"
 
 #include "base/proc_stat.h"
+#include "sys/device_program.h"
 #include "sys/proc_files.h"
 #include "sys/system_accounts.h"
 
@@ -233,6 +234,10 @@ Result<std::string> SystemProcesses::make_child_cgroup(pid_t pid, const std::str
   if (!parent.empty()) return make_cgroup(parent, name, pid);
   if (!cgroups_) return fail(Code::kUnavailable, "no cgroup v2 is mounted");
   return fail(Code::kUnavailable, fmt::format("process {} is in no visible control group", pid));
+}
+
+Result<void> SystemProcesses::fence_devices(const std::string& cgroup, const DeviceFences& fences) {
+  return set_device_program(cgroup, fences);
 }
 
 Result<std::vector<pid_t>> SystemProcesses::cgroup_members(const std::string& cgroup) {

@@ -36,6 +36,7 @@ class SystemProcesses final : public ports::Processes {
   std::string user_name(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
+  Result<void> fence_devices(const std::string& cgroup, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) override;
   Result<void> kill_cgroup(const std::string& cgroup) override;
   Result<void> remove_cgroup(const std::string& cgroup) override;

@@ -184,6 +184,14 @@ Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::strin
   return at->second->cgroup;
 }
 
+Result<void> FakeProcesses::fence_devices(const std::string& cgroup, const DeviceFences& fences) {
+  if (!fences_available_) return fail(Code::kDenied, "no capability");
+  if (!cgroup_exists(cgroup)) return fail(Code::kGone, cgroup + " is gone");
+  if (fences.empty()) fences_.erase(cgroup);
+  if (!fences.empty()) fences_[cgroup] = fences;
+  return {};
+}
+
 Result<std::vector<pid_t>> FakeProcesses::cgroup_members(const std::string& cgroup) {
   if (is_short_) return out_of_descriptors();
   std::vector<pid_t> pids;

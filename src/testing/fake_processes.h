@@ -59,6 +59,13 @@ class FakeProcesses final : public ports::Processes {
   void set_cgroups_available(bool available) { cgroups_available_ = available; }
   // While it is short nobody can be looked at, as without descriptors: kLimit.
   void set_short(bool is_short) { is_short_ = is_short; }
+  // From now on fence_devices fails with kDenied, as without the capability.
+  void set_fences_available(bool available) { fences_available_ = available; }
+  // Nothing: it has none.
+  DeviceFences fences_of(const std::string& cgroup) const {
+    const auto at = fences_.find(cgroup);
+    return at == fences_.end() ? DeviceFences() : at->second;
+  }
   bool cgroup_exists(const std::string& cgroup) const { return cgroups_.count(cgroup) > 0; }
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;
@@ -73,6 +80,7 @@ class FakeProcesses final : public ports::Processes {
   std::string user_name(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
   Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
+  Result<void> fence_devices(const std::string& cgroup, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) override;
   Result<void> kill_cgroup(const std::string& cgroup) override;
   Result<void> remove_cgroup(const std::string& cgroup) override;
@@ -87,6 +95,7 @@ class FakeProcesses final : public ports::Processes {
   ports::EventLoop& loop_;
   std::map<pid_t, std::shared_ptr<Process>> processes_;  // living ones
   std::set<std::string> cgroups_;
+  std::map<std::string, DeviceFences> fences_;
   std::set<pid_t> stopped_;
   std::map<pid_t, Code> command_errors_;
   std::uint64_t changes_ = 0;
@@ -96,6 +105,7 @@ class FakeProcesses final : public ports::Processes {
   std::map<uid_t, std::vector<std::string>> groups_;
   std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
   bool cgroups_available_ = true;
+  bool fences_available_ = true;
   bool is_short_ = false;
   std::function<void()> on_walk_;
   pid_t next_pid_ = 1000;

@@ -222,3 +222,63 @@ assert "other::rw-" in lists["nvidia-cap1"], lists
 assert "user:65534:rw-" in lists["nvidia0"], lists
 EOF
 }
+
+# with_devices: real device files instead of plain ones, of numbers that no driver here has: who may open one hears ENXIO.
+with_devices() {
+  local file
+  for file in nvidia0:0 nvidia1:1 nvidiactl:255; do
+    rm "machine/dev/${file%:*}"
+    mknod -m 666 "machine/dev/${file%:*}" c 195 "${file#*:}" 2>/dev/null || skip "no device files can be made here"
+  done
+  [ ! -e /proc/driver/nvidia/version ] || skip "there is a driver here"
+  hears 'No such device' env nvidia0 || skip "no device files can be opened here"
+}
+# hears ANSWER USER FILE: what a user hears who opens a file.
+hears() { { "$2" sh -c ': <"$1"' sh "$E2E_DIR/machine/dev/$3" 2>&1 || true; } | grep -q "$1"; }
+# in_lease GPU FILE: what a program in a lease of that GPU hears.
+in_lease() { as_nobody gpurota run --quiet --gpu-ids "$1" --memory 64M -- sh -c ': <"$1"' sh "$E2E_DIR/machine/dev/$2" 2>&1 || true; }
+fences_hold() {
+  gpurota doctor >said || true
+  if grep -q "can open all GPUs of their user" said; then skip "$(grep -m 1 'all GPUs of their user' said)"; fi
+}
+
+@test "a lease's programs open the files of its GPUs only, whatever else their user has" {
+  with_devices
+  strict
+  start_daemon
+  as_nobody gpurota reserve --gpu-ids 1 --memory 64M --for 1h
+  hears 'No such device' as_nobody nvidia1
+  in_lease 0:1 nvidia1 >heard
+  fences_hold
+  grep -q 'not permitted' heard
+  in_lease 0:1 nvidia0 | grep -q 'No such device'
+  in_lease 0:1 nvidiactl | grep -q 'No such device'
+  # Under a reservation, too; and a lease inside of a lease has its own.
+  as_nobody gpurota run --quiet --lease L1 -- sh -c ': <machine/dev/nvidia1' 2>&1 | grep -q 'No such device'
+  as_nobody gpurota run --quiet --gpu-ids 0:1 --memory 64M -- gpurota run --quiet --gpu-ids 1 --memory 64M -- \
+    sh -c ': <machine/dev/nvidia1; : <machine/dev/nvidia0' >heard 2>&1 || true
+  [ "$(grep -c 'No such device' heard),$(grep -c 'not permitted' heard)" = 1,1 ]
+}
+
+@test "fences outlive the daemon, follow the next one's leases, and go with strict access" {
+  with_devices
+  strict
+  start_daemon
+  as_nobody gpurota reserve --gpu-ids 1 --memory 64M --for 1h
+  # shellcheck disable=SC2016 # the inner shell's
+  in_background asker "${NOBODY[@]}" gpurota run --quiet --gpu-ids 0:1 --memory 64M -- sh -c '
+    while sleep 0.05; do { : <"$1"; } 2>&1 | sed "s/.*: //" >heard.new; mv heard.new heard; done' sh "$E2E_DIR/machine/dev/nvidia1"
+  chmod 777 .
+  wait_until says heard .
+  fences_hold
+  wait_until says heard 'not permitted'
+  kill_daemon
+  rm heard
+  wait_until says heard 'not permitted'
+  start_daemon
+  rm heard
+  wait_until says heard 'not permitted'
+  strict false
+  gpurota reload
+  wait_until says heard 'No such device'
+}

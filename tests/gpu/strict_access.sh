@@ -79,6 +79,34 @@ call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
 call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(64 << 20))
 print(f"{count.value} GPU(s)")
 EOF
+# What src/sys/device_program.h has the kernel do, from nothing of ours: the GPUs' files cannot be opened in a control group.
+cat >"$work/fence.py" <<'EOF'
+import ctypes, os, struct, sys
+def insn(code, to=0, source=0, offset=0, value=0):
+    return struct.pack("<BBhi", code, to | source << 4, offset, value)
+program = b"".join((
+    insn(0x61, 2, 1, 4),              # r2 = major
+    insn(0x56, 2, 0, 4, 195),         # other majors: allow
+    insn(0x61, 2, 1, 8),              # r2 = minor
+    insn(0x26, 2, 0, 2, 247),         # nvidiactl, nvidia-modeset: allow
+    insn(0xb7, 0, 0, 0, 0), insn(0x95),
+    insn(0xb7, 0, 0, 0, 1), insn(0x95)))
+def bpf(command, attributes):
+    buffer = ctypes.create_string_buffer(attributes.ljust(128, b"\0"))
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.syscall(ctypes.c_long({"x86_64": 321, "aarch64": 280}[os.uname().machine]), command, buffer, 128)
+    if result < 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+    return result
+code, license = ctypes.create_string_buffer(program), ctypes.create_string_buffer(b"Apache-2.0")
+loaded = bpf(5, struct.pack("<IIQQ", 15, len(program) // 8, ctypes.addressof(code), ctypes.addressof(license)))
+bpf(8, struct.pack("<IIII", os.open(sys.argv[1], os.O_RDONLY), loaded, 6, 1))
+EOF
+groups=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
+fenced() { # fenced COMMAND…: where no file of a GPU can be opened
+  mkdir -p "$groups/fenced" && python3 "$work/fence.py" "$groups/fenced" || return
+  sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' sh "$groups/fenced" "$@"
+}
 opens() { as "$1" bash -c ': 3<>"$1"' bash "$2" 2>/dev/null; }
 refused() { [[ $(as "$1" bash -c ': 3<>"$1"' bash "$2" 2>&1) == *"Permission denied"* ]]; }
 cuda() { as "$1" python3 "$work/cuda.py" 2>&1; }
@@ -139,6 +167,15 @@ step "with the lease the access is gone" within 30 refused $first "${gpus[0]}"
 row "the lease has ended"
 step "under gpurota run CUDA works, as soon as the command starts" as $second "$dist/bin/gpurota" run --gpu-ids 0 --memory 2G -- python3 "$work/cuda.py"
 step "and not after it" within 30 shows_no_gpu $second
+
+if [ -n "$groups" ] && fenced true 2>"$work/why"; then
+  step "lease's programs are held to their lease's GPUs" test "$(gpurota doctor | grep -c 'can open all GPUs of their user')" = 0
+  step "a GPU behind a fence cannot be opened, by root either (EPERM)" \
+    test "$(fenced bash -c ': <"$1"' bash "${gpus[0]}" 2>&1 | grep -c 'not permitted')" = 1
+  step "and is none for CUDA: $(fenced python3 "$work/cuda.py" 2>&1 | tail -n 1)" test "$(fenced python3 "$work/cuda.py" >/dev/null 2>&1; echo $?)" = 1
+  echo "nvidia-smi -L behind a fence: $(fenced nvidia-smi -L 2>&1 | head -n 2 | tr '\n' ' ')"
+  for _ in $(seq 50); do rmdir "$groups/fenced" 2>/dev/null && break; sleep 0.1; done
+fi
 
 as $first "$dist/bin/gpurota" run --gpu-ids 0 -- sleep 600 >/dev/null 2>&1 &
 holder=$!

@@ -10,10 +10,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 failed=0
-# most UNIT EXPOSURE: in tenths
+# most UNIT EXPOSURE [DROP_IN]: in tenths
 most() {
   local unit=$1 limit=$2 said
-  sed 's|@CMAKE_INSTALL_FULL_S\?BINDIR@|/usr/bin|' "$units/$unit.in" >"$work/$unit"
+  sed 's|@CMAKE_INSTALL_FULL_S\?BINDIR@|/usr/bin|' "$units/$unit.in" ${3:+"$units/$3"} >"$work/$unit"
   if said=$(systemd-analyze security --no-pager --offline=true --threshold="$limit" "$work/$unit"); then
     echo "ok $(tail -n 1 <<<"$said")"
   else
@@ -24,4 +24,5 @@ most() {
 }
 most gpurotad.service 20
 most gpurota-web.service 9
+most gpurotad.service 22 per-lease.conf
 exit "$failed"

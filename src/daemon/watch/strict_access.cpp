@@ -89,6 +89,7 @@ void StrictAccess::turn_off() {
   watched_.reset();
   trouble_.reset();
   files_.clear();
+  fences_.lift();
   openers_.clear();
   undone_ = 0;
   problems_ = sys::restore_device_files(parts_.root, remembered_);
@@ -199,14 +200,18 @@ void StrictAccess::take_over(const Look& seen, std::uint64_t set_before) {
   }
 }
 
-std::map<std::string, std::set<uid_t>> StrictAccess::holders() const {
+std::vector<GpuInfo> StrictAccess::gpus() const {
   std::vector<GpuInfo> gpus;
   for (const GpuEntry& gpu : parts_.gpus.entries()) gpus.push_back(gpu.info);
+  return gpus;
+}
+
+std::map<std::string, std::set<uid_t>> StrictAccess::holders() const {
   std::vector<access::Holding> holdings;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     for (const LeaseGpu& gpu : entry.lease.gpus) holdings.push_back({entry.lease.uid, gpu.uuid});
   }
-  return access::holders(gpus, holdings, minors_);
+  return access::holders(gpus(), holdings, minors_);
 }
 
 access::Who StrictAccess::who_may(const std::map<std::string, std::set<uid_t>>& holders,
@@ -219,6 +224,7 @@ access::Who StrictAccess::who_may(const std::map<std::string, std::set<uid_t>>& 
 
 void StrictAccess::apply() {
   if (!on_) return;
+  fence();
   const auto by_lease = holders();
   for (auto& [name, file] : files_) {
     const access::Who who = who_may(by_lease, name);
@@ -227,6 +233,20 @@ void StrictAccess::apply() {
     const std::string wanted = access::acl_text(file.kind, owner_may, who);
     if (file.is.acl != wanted) set(name, file, wanted);
   }
+}
+
+// Before the files are opened to a user, so that none of the user's other leases is in time to open them.
+void StrictAccess::fence() {
+  std::map<std::string, DeviceNumber> numbers;
+  for (const auto& [name, file] : files_) {
+    if (file.is.number) numbers.emplace(name, *file.is.number);
+  }
+  if (numbers.empty()) return;  // not looked yet: what an earlier daemon set is right
+  fences_.apply([&, gpus = gpus()](const Lease& lease) {
+    std::set<GpuUuid> own;
+    for (const LeaseGpu& gpu : lease.gpus) own.insert(gpu.uuid);
+    return access::fences(numbers, access::files_of(gpus, own, minors_), minors_);
+  });
 }
 
 void StrictAccess::set(const std::string& name, File& file, const std::string& acl) {
@@ -337,6 +357,7 @@ std::optional<AccessReport> StrictAccess::report() const {
                                             path_of(fmt::format("nvidia{}", *minor))));
     }
   }
+  report.unfenced = fences_.trouble();
   report.undone = undone_;
   report.last_undone = last_undone_;
   report.helper_mode = helper_mode_;

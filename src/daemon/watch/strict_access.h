@@ -13,6 +13,7 @@
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/users/users.h"
+#include "daemon/watch/lease_fences.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
 #include "sys/device_files.h"
@@ -35,6 +36,7 @@ struct AccessReport {
       problems;  // what could not be read or set, and files that nobody can be let in to
   std::uint64_t undone = 0;  // times since strict access is on that somebody else changed a file
   std::string last_undone;   // which, and how it was
+  std::string unfenced;  // why a lease's processes can open what its user can; empty: they cannot
   std::optional<mode_t> helper_mode;       // the driver's helper, which any user can run, sets it
   std::vector<sys::DeviceOpener> openers;  // without a lease; as of a minute ago at the most
 };
@@ -61,7 +63,8 @@ class StrictAccess final : public LeaseListener {
     std::string memory;  // file; empty: no device file is ever touched
   };
 
-  explicit StrictAccess(Parts parts) : parts_(std::move(parts)) {}
+  explicit StrictAccess(Parts parts)
+      : parts_(std::move(parts)), fences_(parts_.processes, parts_.leases) {}
 
   // Takes over, or restores, what the last daemon left. Waits for the disk. Once, after the leases have been restored.
   void start();
@@ -97,6 +100,8 @@ class StrictAccess final : public LeaseListener {
   void on_look(Look seen, std::uint64_t set_before);
   void take_over(const Look& seen, std::uint64_t set_before);
   void apply();
+  void fence();
+  std::vector<GpuInfo> gpus() const;
   access::Who who_may(const std::map<std::string, std::set<uid_t>>& holders,
                       const std::string& name) const;
   std::map<std::string, std::set<uid_t>> holders() const;
@@ -111,6 +116,7 @@ class StrictAccess final : public LeaseListener {
   void schedule();
 
   Parts parts_;
+  LeaseFences fences_;
   bool started_ = false;
   bool on_ = false;
   bool told_on_ = false;

@@ -1,0 +1,66 @@
+#include "daemon/watch/lease_fences.h"
+
+#include "base/log.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// Those of a lease: its command's, or those of the commands under a reservation.
+std::set<std::string> cgroups_of(const LeaseEntry& entry) {
+  std::set<std::string> cgroups;
+  if (auto own = entry.members.own_cgroup()) cgroups.insert(std::move(*own));
+  for (const auto& [pid, command] : entry.commands) {
+    if (auto own = command.members.own_cgroup()) cgroups.insert(std::move(*own));
+  }
+  return cgroups;
+}
+
+}  // namespace
+
+void LeaseFences::apply(const FencesOf& fences_of) {
+  std::set<std::string> living;
+  for (const auto& [id, entry] : leases_.entries()) {
+    const auto cgroups = cgroups_of(entry);
+    if (cgroups.empty()) continue;
+    const DeviceFences fences = fences_of(entry.lease);
+    for (const std::string& cgroup : cgroups) {
+      living.insert(cgroup);
+      const auto before = set_.find(cgroup);
+      if (before == set_.end() || before->second != fences) set(cgroup, fences);
+    }
+  }
+  std::erase_if(set_, [&](const auto& entry) { return !living.contains(entry.first); });
+}
+
+void LeaseFences::set(const std::string& cgroup, const DeviceFences& fences) {
+  set_[cgroup] = fences;
+  const auto done = processes_.fence_devices(cgroup, fences);
+  if (done) {
+    log::debug("devices fenced", {{"cgroup", cgroup}, {"fences", fences.size()}});
+    trouble_.clear();
+    return;
+  }
+  // Its last process has ended.
+  if (done.error().code == Code::kGone) return;
+  const std::string& why = done.error().message;
+  if (trouble_ != why) log::warn(why + ", its processes can open all that their user can");
+  trouble_ = why;
+}
+
+void LeaseFences::lift() {
+  for (const auto& [id, entry] : leases_.entries()) {
+    for (const std::string& cgroup : cgroups_of(entry)) {
+      if (const auto done = processes_.fence_devices(cgroup, {}); !done) {
+        log::warn(done.error().message + ", ignoring", {{"lease", to_string(id)}});
+      }
+    }
+  }
+  set_.clear();
+  trouble_.clear();
+}
+
+}  // namespace gpurota::daemon
