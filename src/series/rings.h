@@ -1,0 +1,78 @@
+// What GPUs and leases were like, at three resolutions, each a ring: a new step takes the place of the one a round ago. Pure.
+//
+// A coarser step is made of the finer ones when time has left it, so a daemon that starts goes on where the last one was stopped or
+// killed. What a machine was not sampled in (it was off, suspended, or had no daemon) is a gap.
+#pragma once
+
+#include "core/series_row.h"
+#include "core/time.h"
+#include "series/row.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::series {
+
+struct Shape {
+  std::chrono::seconds step;
+  std::int64_t rows;
+};
+inline constexpr std::array<Shape, 3> kShapes = {{{std::chrono::seconds(1), 900},    // 15 minutes
+                                                  {std::chrono::seconds(10), 8640},  // 24 hours
+                                                  {std::chrono::seconds(300), 25920}}};  // 90 days
+// Leases in one row: those that were there longest, of these the oldest. So a row, and all rings, have a bound.
+inline constexpr std::size_t kMostLeases = 32;
+// A clock that is set back by so much or less is waited for; by more, what it leaves in the future is discarded.
+inline constexpr std::chrono::seconds kPatience{10};
+
+// What all rows come to at most, of a machine with so many GPUs.
+std::size_t most_bytes_of_rows(std::size_t gpus);
+
+class Rings {
+ public:
+  Rings();
+
+  // A sample of a second. Times may come in any order.
+  void add(WallTime now, std::vector<Entry> entries);
+  // What an earlier daemon has stored; what is there already counts before it. Rows that are later than `now` are dropped.
+  void restore(const std::vector<SeriesRow>& rows, WallTime now);
+  // The rows that have changed since they were last taken; one without data is no more. If they could not be stored, put_back().
+  std::vector<SeriesRow> take_changed();
+  void put_back(const std::vector<SeriesRow>& rows);
+  // What is stored begins anew: all rows are to be stored.
+  void change_all();
+
+  // Of a step, counted from 1970; null: nothing was sampled in it, or it is too long ago.
+  const std::string* find(std::size_t ring, std::int64_t number) const;
+  std::size_t bytes() const;  // of all rows
+
+ private:
+  struct Slot {
+    std::int64_t number = 0;
+    std::string data;  // empty: there is none
+  };
+  Slot& slot(std::size_t ring, std::int64_t number);
+  const Slot& slot(std::size_t ring, std::int64_t number) const;
+  void put(std::size_t ring, std::int64_t number, std::string data);
+  // Makes a step of those of the finer ring.
+  void close(std::size_t ring, std::int64_t number);
+  void close_left(std::int64_t second);
+  // Discards what is at or behind this second; of a coarser step that it is in, what the finer ring does not have any more.
+  void discard_from(std::int64_t second);
+
+  std::array<std::vector<Slot>, kShapes.size()> slots_;
+  std::array<std::set<std::int64_t>, kShapes.size()> changed_;  // numbers of steps
+  std::int64_t last_ = INT64_MIN;                               // second of the last sample
+};
+
+// The number of the step in which a time is.
+std::int64_t step_of(WallTime time, std::chrono::seconds step);
+// Keeps the leases of a row within kMostLeases.
+void keep_most(std::vector<Entry>& entries);
+
+}  // namespace gpurota::series
