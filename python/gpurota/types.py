@@ -55,6 +55,15 @@ class Gpu:
     utilisation_percent: Optional[int] = None  # of the last moments, NVML's figure; None: it tells none (MIG)
     detail: Optional[str] = None  # why it is in error, or who uses it unreserved
     classes: Optional[List[str]] = None  # the site's classes that it is in
+    power_mw: Optional[int] = None  # what it takes now; None, as in all that follows: the driver does not tell
+    power_limit_mw: Optional[int] = None  # what it may take
+    temperature_celsius: Optional[int] = None
+    slowdown_celsius: Optional[int] = None  # from there on it lowers its clocks
+    sm_clock_mhz: Optional[int] = None
+    # why its clocks are lower than they could be: power, temperature, hardware, power_brake, setting, sync
+    clock_limits: Optional[List[str]] = None
+    ecc_uncorrected: Optional[int] = None  # errors of its memory since the driver was loaded
+    xid_errors: Optional[int] = None  # that the driver reported of it since gpurotad runs
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,11 @@ Result<void> change_gpu(Machine& machine, int device, const std::string& key,
     faults.load_permille = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, 100) * 10);
   } else if (key == "flip_bits") {
     faults.flip_bits = static_cast<std::int32_t>(std::min<std::uint64_t>(number, 1'000'000));
+  } else if (key == "ecc_errors") {
+    faults.ecc_errors = number;
+  } else if (key == "xid") {
+    faults.xid = static_cast<std::uint32_t>(number);
+    ++faults.xid_count;
   } else if (key == "temperature") {
     config.temperature_c = static_cast<int>(number);
   } else if (key == "power_w") {
@@ -73,7 +78,7 @@ Result<void> change_gpu(Machine& machine, int device, const std::string& key,
     return fail(Code::kInvalid,
                 "a GPU has no \"" + key +
                     "\": it has lost, fail_allocation, flip_bits, copy_rate, utilisation, "
-                    "temperature, power_w and compute_mode");
+                    "ecc_errors, xid, temperature, power_w and compute_mode");
   }
   return {};
 }

@@ -113,37 +113,6 @@ GPUROTA_SIM_NVML nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int* ma
   return number(handle, minor, [](const NvmlDevice& d) { return d.config().capability_minor; });
 }
 
-GPUROTA_SIM_NVML nvmlDeviceGetTemperature(nvmlDevice_t handle, int, unsigned* out) {
-  return board_number(handle, out, [](const NvmlDevice& d) { return d.config().temperature_c; });
-}
-
-GPUROTA_SIM_NVML nvmlDeviceGetPowerUsage(nvmlDevice_t handle, unsigned* out) {
-  return board_number(handle, out, [](const NvmlDevice& d) {
-    const auto range = static_cast<unsigned>(d.config().power_limit_mw - d.config().power_mw);
-    const unsigned busy = d.machine().utilisation(d.index(), 0);
-    return static_cast<unsigned>(d.config().power_mw) + range / 100 * busy;
-  });
-}
-
-GPUROTA_SIM_NVML nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t handle, unsigned* out) {
-  return board_number(handle, out, [](const NvmlDevice& d) { return d.config().power_limit_mw; });
-}
-
-GPUROTA_SIM_NVML nvmlDeviceGetPowerManagementLimit(nvmlDevice_t handle, unsigned* out) {
-  return nvmlDeviceGetEnforcedPowerLimit(handle, out);
-}
-
-GPUROTA_SIM_NVML nvmlDeviceGetClockInfo(nvmlDevice_t handle, int kind, unsigned* out) {
-  return board_number(handle, out, [kind](const NvmlDevice& d) {
-    const DeviceConfig& gpu = d.config();
-    return (kind == NVML_CLOCK_MEM ? gpu.memory_clock_khz : gpu.clock_khz) / 1000;
-  });
-}
-
-GPUROTA_SIM_NVML nvmlDeviceGetMaxClockInfo(nvmlDevice_t handle, int kind, unsigned* out) {
-  return nvmlDeviceGetClockInfo(handle, kind, out);
-}
-
 GPUROTA_SIM_NVML nvmlDeviceGetComputeMode(nvmlDevice_t handle, nvmlComputeMode_t* out) {
   return number(handle, out, [](const NvmlDevice& d) { return d.config().compute_mode; });
 }

@@ -160,6 +160,11 @@ typedef enum nvmlComputeMode_enum {
 
 enum { NVML_DEVICE_MIG_DISABLE = 0, NVML_DEVICE_MIG_ENABLE = 1 };
 enum { NVML_TEMPERATURE_GPU = 0 };
+/* Of nvmlDeviceGetTemperatureThreshold: from here on the clocks are lowered. */
+enum { NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1 };
+/* Of nvmlDeviceGetTotalEccErrors: what could not be corrected, since the driver was loaded. */
+enum { NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 };
+enum { NVML_VOLATILE_ECC = 0 };
 enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
 enum {
   NVML_DEVICE_ARCH_PASCAL = 4,
@@ -170,6 +175,28 @@ enum {
   NVML_DEVICE_ARCH_HOPPER = 9,
   NVML_DEVICE_ARCH_BLACKWELL = 10
 };
+
+/* Bits of nvmlDeviceGetCurrentClocksEventReasons, before driver 535 ...ClocksThrottleReasons. */
+#define NVML_CLOCKS_GPU_IDLE 0x1ULL
+#define NVML_CLOCKS_APPLICATIONS_SETTING 0x2ULL
+#define NVML_CLOCKS_SW_POWER_CAP 0x4ULL
+#define NVML_CLOCKS_HW_SLOWDOWN 0x8ULL
+#define NVML_CLOCKS_SYNC_BOOST 0x10ULL
+#define NVML_CLOCKS_SW_THERMAL_SLOWDOWN 0x20ULL
+#define NVML_CLOCKS_HW_THERMAL_SLOWDOWN 0x40ULL
+#define NVML_CLOCKS_HW_POWER_BRAKE 0x80ULL
+#define NVML_CLOCKS_DISPLAY_SETTING 0x100ULL
+
+typedef struct nvmlEventSet_st* nvmlEventSet_t;
+#define NVML_EVENT_XID_CRITICAL_ERROR 0x8ULL
+/* Of nvmlEventSetWait and nvmlEventSetWait_v2. */
+typedef struct nvmlEventData_st {
+  nvmlDevice_t device;
+  unsigned long long eventType;
+  unsigned long long eventData; /* the number of the Xid */
+  unsigned int gpuInstanceId;
+  unsigned int computeInstanceId;
+} nvmlEventData_t;
 
 typedef enum nvmlGpuLevel_enum {
   NVML_TOPOLOGY_INTERNAL = 0,
@@ -196,6 +223,7 @@ static_assert(sizeof(nvmlProcessDetail_v1_t) == 32);
 static_assert(sizeof(nvmlProcessDetailList_v1_t) == 24);
 static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32);
 static_assert(sizeof(nvmlPciInfo_t) == 68);
+static_assert(sizeof(nvmlEventData_t) == 32);
 static_assert(sizeof(nvmlPciInfo_v2_t) == 52);
 static_assert(sizeof(nvmlDeviceAttributes_t) == 40);
 #endif

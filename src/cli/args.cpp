@@ -291,6 +291,15 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
     if (raw.json && raw.csv) return fail(Code::kInvalid, "give --json or --csv, not both");
     return ReportOptions{raw.json, raw.csv, raw.days, raw.since, raw.by};
   }
+  if (name == "history") {
+    HistoryOptions history{raw.json, raw.since, {}, std::nullopt};
+    GPUROTA_ASSIGN_OR_RETURN(history.gpu_ids, split_ids(raw.gpu_ids));
+    if (!raw.lease) return history;
+    GPUROTA_ASSIGN_OR_RETURN(history.lease, lease_handle(*raw.lease));
+    if (history.gpu_ids.empty()) return history;
+    return fail(Code::kInvalid,
+                "give --gpu-ids or --lease: GPUs and leases have figures of their own");
+  }
   EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt, std::nullopt};
   constexpr int kMostLines = 1000;  // of one answer
   GPUROTA_ASSIGN_OR_RETURN(events.lines, number_of("--lines", raw.lines, kMostLines));
@@ -324,7 +333,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (name == "top") return parse_top(raw);
   if (name == "doctor") return DoctorOptions{raw.json};
   if (name == "version") return VersionOptions{false, raw.json};
-  if (name == "events" || name == "report") return history_command(raw, name);
+  if (name == "events" || name == "report" || name == "history") return history_command(raw, name);
   if (name == "reload") return ReloadOptions{raw.json};
   if (name == "notify") return notify_command(raw);
   if (name == "setup") return setup_command(raw);

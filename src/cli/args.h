@@ -148,6 +148,12 @@ struct ReportOptions {
   bool csv = false;
   std::optional<std::string> days, since, by;  // as written
 };
+struct HistoryOptions {
+  bool json = false;
+  std::optional<std::string> since;  // as written
+  std::vector<std::string> gpu_ids;  // empty: all
+  std::optional<LeaseHandle> lease;  // instead of GPUs
+};
 struct NotifyOptions {
   std::optional<std::string> user;  // whom to send a test; empty: the caller
 };
@@ -175,7 +181,7 @@ using Command =
                  BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
                  QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
                  DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, SetupOptions,
-                 TopOptions>;
+                 TopOptions, HistoryOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -39,6 +39,7 @@ int version(const Context& context, const VersionOptions& options);
 int doctor(const Context& context, const DoctorOptions& options);
 int events(const Context& context, const EventsOptions& options);
 int report(const Context& context, const ReportOptions& options);
+int history(const Context& context, const HistoryOptions& options);
 int reload(const Context& context, const ReloadOptions& options);
 int config(const Context& context, const ConfigOptions& options);
 int setup(const Context& context, const SetupOptions& options);

@@ -29,6 +29,9 @@ Colour colour_of(proto::EventType type) {
 }
 
 double hours(std::uint64_t seconds) { return static_cast<double>(seconds) / 3600; }
+std::string optional_hours(std::optional<std::uint64_t> seconds) {
+  return seconds ? fmt::format("{:.2f}", hours(*seconds)) : "-";
+}
 double gib_hours(std::uint64_t mib_seconds) { return hours(mib_seconds) / 1024; }
 
 std::string name_of(const proto::ReportRow& row) {
@@ -84,12 +87,16 @@ std::string report_text(const proto::Report::Reply& reply, const Look& look) {
     total.leases += row.leases;
     total.gpu_seconds += row.gpu_seconds;
     total.mib_seconds += row.mib_seconds;
+    total.used_gpu_seconds = total.used_gpu_seconds.value_or(0) + row.used_gpu_seconds.value_or(0);
+    total.idle_gpu_seconds = total.idle_gpu_seconds.value_or(0) + row.idle_gpu_seconds.value_or(0);
     most = std::max(most, row.gpu_seconds);
   }
   Table table({{upper(display_text(reply.by, 20)), false, 8},
                {"LEASES", true},
                {"GPU HOURS", true},
                {"SHARE", true},
+               {"USED", true},
+               {"IDLE", true},
                {"GIB HOURS", true},
                {look.width > 0 ? "" : " "}});
   const auto add = [&](const std::string& name, const proto::ReportRow& row, bool bars) {
@@ -100,6 +107,8 @@ std::string report_text(const proto::Report::Reply& reply, const Look& look) {
                {std::to_string(row.leases), Colour::kNone},
                {fmt::format("{:.2f}", hours(row.gpu_seconds)), Colour::kNone},
                {fmt::format("{:.0f} %", part), Colour::kNone},
+               {optional_hours(row.used_gpu_seconds), Colour::kNone},
+               {optional_hours(row.idle_gpu_seconds), Colour::kNone},
                {fmt::format("{:.2f}", gib_hours(row.mib_seconds)), Colour::kNone},
                {bars && look.width > 0 ? bar(row.gpu_seconds, most) : "", Colour::kGreen}});
   };
@@ -119,10 +128,13 @@ void name_gpus(proto::Report::Reply& reply, const std::vector<proto::Gpu>& gpus)
 
 std::string report_csv(const proto::Report::Reply& reply) {
   std::string text =
-      csv_field(display_text(reply.by, 20)) + ",\"leases\",\"gpu_hours\",\"gib_hours\"\r\n";
+      csv_field(display_text(reply.by, 20)) +
+      ",\"leases\",\"gpu_hours\",\"gib_hours\",\"used_gpu_hours\",\"idle_gpu_hours\"\r\n";
   for (const proto::ReportRow& row : reply.rows) {
-    text += fmt::format("{},{},{:.4f},{:.4f}\r\n", csv_field(name_of(row)), row.leases,
-                        hours(row.gpu_seconds), gib_hours(row.mib_seconds));
+    text += fmt::format("{},{},{:.4f},{:.4f},{:.4f},{:.4f}\r\n", csv_field(name_of(row)),
+                        row.leases, hours(row.gpu_seconds), gib_hours(row.mib_seconds),
+                        hours(row.used_gpu_seconds.value_or(0)),
+                        hours(row.idle_gpu_seconds.value_or(0)));
   }
   return text;
 }

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, DoctorOptions>) return doctor(context, options);
         if constexpr (std::is_same_v<Options, EventsOptions>) return events(context, options);
         if constexpr (std::is_same_v<Options, ReportOptions>) return report(context, options);
+        if constexpr (std::is_same_v<Options, HistoryOptions>) return history(context, options);
         if constexpr (std::is_same_v<Options, ReloadOptions>) return reload(context, options);
         if constexpr (std::is_same_v<Options, ConfigOptions>) return config(context, options);
         if constexpr (std::is_same_v<Options, JobOptions>) return job(context, options);

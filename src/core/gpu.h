@@ -49,6 +49,35 @@ struct GpuSample {
   std::optional<int> load_percent{};  // how busy it was lately; empty where NVML cannot say
 };
 
+// Why a GPU's clocks are lower than they could be. Bits of GpuFigures::clock_limits.
+enum class ClockLimit : std::uint32_t {
+  kPower = 1,        // its power limit
+  kTemperature = 2,  // it is too hot
+  kHardware = 4,     // the board itself, for one of these or for too much current
+  kPowerBrake = 8,   // the machine's power supply
+  kSetting = 16,     // what an administrator has set
+  kSync = 32,        // slower GPUs of a group that is kept in step
+};
+
+// What the board says of itself, and how busy it is by each process. Empty: NVML cannot say.
+struct GpuFigures {
+  std::optional<int> power_mw{};
+  std::optional<int> power_limit_mw{};
+  std::optional<int> temperature{};  // °C, as below
+  std::optional<int> slowdown_temperature{};
+  std::optional<int> sm_clock_mhz{};
+  std::optional<std::uint32_t> clock_limits{};
+  std::optional<std::uint64_t> ecc_uncorrected{};  // errors since the driver was loaded
+  std::optional<std::uint64_t> xid_errors{};       // that came since the daemon watches
+  struct ProcessLoad {
+    pid_t pid = 0;
+    int sm_percent = 0;
+    bool operator==(const ProcessLoad&) const = default;
+  };
+  std::optional<std::vector<ProcessLoad>> processes{};  // those that computed lately, if asked for
+  bool operator==(const GpuFigures&) const = default;
+};
+
 // "GPU-6f1f…" or "MIG-…" -> the 16 raw bytes that cuDeviceGetUuid gives; nullopt if malformed.
 std::optional<std::array<std::uint8_t, 16>> uuid_bytes(const GpuUuid& uuid);
 

@@ -70,6 +70,8 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       watch_(watch_parts()),
       strict_({world_.loop, config_, gpus_, leases_, users_, world_.processes, recorder_,
                places_.driver_root, places_.device_memory}),
+      turn_looks_(turns_, world_.loop),
+      series_({world_.loop, gpus_, leases_, turn_looks_, world_.wall_clock, world_.series}),
       views_(views_parts()),
       looks_(looks_parts()),
       health_(health_parts()),
@@ -225,7 +227,8 @@ Looks::Parts Daemon::looks_parts() {
           .limits = limits_,
           .watch = watch_,
           .fillers = fillers_,
-          .answers = answers_};
+          .answers = answers_,
+          .series = series_};
 }
 
 Health::Parts Daemon::health_parts() {
@@ -246,6 +249,7 @@ Health::Parts Daemon::health_parts() {
           .strict = strict_,
           .views = views_,
           .looks = looks_,
+          .series = series_,
           .preload = places_.preload,
           .longest_rounds = world_.longest_rounds};
 }
@@ -279,6 +283,7 @@ CallParts Daemon::methods_parts() {
           .config = &config_,
           .bookings = &bookings_,
           .courier = &courier_,
+          .series = &series_,
           .streams = &control_};
 }
 
@@ -358,6 +363,7 @@ Result<void> Daemon::start() {
   job_leases_.restore();
   GPUROTA_TRY(fillers_.restore());
   house_.run();
+  series_.start();
   serves_ = true;
   record(proto::EventType::kDaemonStarted, "gpurotad has started");
   return {};

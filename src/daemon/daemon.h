@@ -9,6 +9,7 @@
 #include "daemon/health.h"
 #include "daemon/history/booking_events.h"
 #include "daemon/history/fair_use.h"
+#include "daemon/history/series_keeper.h"
 #include "daemon/history/used_gpu_time.h"
 #include "daemon/housekeeping.h"
 #include "daemon/looks.h"
@@ -18,6 +19,7 @@
 #include "daemon/orderly_end.h"
 #include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
+#include "daemon/tenants/turn_looks.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/strict_access.h"
 #include "ipc/unix_socket.h"
@@ -54,6 +56,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
     std::uint64_t descriptors = 65536;  // that this process may have
     ports::ProgramRunner* runner =
         nullptr;  // of [notify]; null: users hear on their terminals only
+    std::shared_ptr<ports::SeriesStore> series = {};  // empty: figures end with the daemon
   };
   struct Places {
     std::string control_socket;
@@ -161,6 +164,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   LibraryReader libraries_;
   WatchKeeper watch_;
   StrictAccess strict_;
+  KeptTurnLooks turn_looks_;
+  SeriesKeeper series_;
   Views views_;
   Looks looks_;
   Health health_;

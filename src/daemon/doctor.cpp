@@ -245,6 +245,19 @@ std::vector<Check> check_config(const Examination& machine) {
   return checks;
 }
 
+Check check_history(const Examination& machine) {
+  if (machine.history_error) {
+    return warning("history", "figures over time are not stored: " + machine.history_error->message,
+                   "leases are not affected; what is in memory is stored when that is put right");
+  }
+  if (!machine.history_trouble.empty()) {
+    return warning("history", machine.history_trouble,
+                   "leases are not affected. Look for a failing disk (dmesg), remove the old file, "
+                   "and restart gpurotad");
+  }
+  return ok("history", "figures over time are recorded");
+}
+
 // The first folder on the way to `file`, or the file, that others may not use; empty: none.
 std::string closed_to_others(const std::string& file) {
   for (std::size_t end = 0; end != std::string::npos;) {
@@ -281,6 +294,7 @@ std::vector<Check> examine(const Examination& machine) {
                        ? error("store", machine.store_error->message,
                                "no lease can be made until gpurotad can write there")
                        : ok("store", "leases can be stored"));
+  checks.push_back(check_history(machine));
   if (machine.rounds) checks.push_back(check_loop(*machine.rounds));
   checks.push_back(check_budgets(machine.budgets));
   for (Check& check : check_config(machine)) checks.push_back(std::move(check));

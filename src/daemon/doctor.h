@@ -22,6 +22,8 @@ struct Examination {
   std::optional<ports::DriverInfo> driver;
   std::optional<Error> driver_error;
   std::optional<Error> store_error;
+  std::optional<Error> history_error{};  // why figures over time are not stored
+  std::string history_trouble{};         // what was wrong with the file that there was
   struct Gpu {
     GpuInfo info;
     std::string name;  // "0", "0:1"

@@ -58,6 +58,8 @@ std::vector<proto::Check> Health::doctor(uid_t viewer) {
   // Tried now, but nobody makes us write all the time.
   check_store(std::chrono::seconds(1));
   machine.store_error = store_error();
+  machine.history_error = parts_.series.error();
+  machine.history_trouble = parts_.series.trouble();
   machine.automatic = parts_.automatic.describe();
   machine.group = parts_.site.config().group;
   machine.config = parts_.site.summary();

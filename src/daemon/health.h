@@ -45,6 +45,7 @@ class Health final : public DaemonSelf {
     const StrictAccess& strict;
     const Views& views;
     const Looks& looks;
+    const SeriesKeeper& series;
     std::string preload;                                 // libgpurota.so; empty: not found
     std::function<sys::LongestRounds()> longest_rounds;  // of the loop; empty: not told
   };

@@ -1,6 +1,7 @@
 #include "daemon/looks.h"
 
 #include "base/log.h"
+#include "daemon/history/lease_loads.h"
 #include "daemon/leases/context_costs.h"
 #include "watch/classify.h"
 
@@ -15,6 +16,7 @@ Looks::Shares Looks::share_out(const watch::Look& look) {
     if (!lease) continue;
     shares.used[lease->id] += process.used.value_or(Bytes());
     shares.by_process[process.pid] = process.used.value_or(Bytes());
+    shares.owners[process.pid] = lease->id;
     if (!process.tenant || parts_.swap.is_about_to_tell(process.pid)) {
       shares.outsiders[lease->id] += process.used.value_or(Bytes());
       const LeaseEntry* entry = parts_.leases.find(lease->id);
@@ -89,7 +91,9 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
   remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
   parts_.turns.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});
   parts_.limits.after_look(gpu, parts_.loop.now());
-  parts_.recorder.on_use(gpu, shares.used);
+  auto loads = lease_loads(*entry, parts_.leases.entries(), shares.owners);
+  parts_.recorder.on_use(gpu, shares.used, loads);
+  parts_.series.on_look(gpu, shares.used, std::move(loads));
   // The parents of MIG instances list the processes of all of them: those are looked at there.
   if (!entry->info.mig_enabled) parts_.watch.on_look(look);
   // Last: what is found is told of leases that are still there.
@@ -106,6 +110,23 @@ bool Looks::is_hurried(const GpuUuid& gpu) const {
   return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
     return entry.second.cause && entry.second.lease.find_gpu(gpu);
   });
+}
+
+bool Looks::wants_process_loads(const GpuUuid& gpu) const {
+  const auto holders = holders_.find(gpu);
+  if (holders == holders_.end() || holders->second.empty()) return false;
+  return holders->second.size() > 1 || !parts_.states.unreserved(gpu).all.is_zero();
+}
+
+void Looks::on_figures(const GpuUuid& gpu, GpuFigures figures) {
+  GpuEntry* const entry = parts_.gpus.find(gpu);
+  if (!entry) return;
+  // What was read of processes is kept until they are read again, as long as that is wanted.
+  if (!figures.processes && wants_process_loads(gpu)) {
+    figures.processes = std::move(entry->figures.processes);
+  }
+  entry->figures = std::move(figures);
+  parts_.answers.changed();
 }
 
 void Looks::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {

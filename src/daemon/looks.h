@@ -8,6 +8,7 @@
 #include "daemon/gpus/samples.h"
 #include "daemon/history/recorder.h"
 #include "daemon/history/recovered_memory.h"
+#include "daemon/history/series_keeper.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/supervised/fillers.h"
@@ -44,12 +45,15 @@ class Looks final : public SampleListener, public LeaseListener {
     WatchKeeper& watch;
     Fillers& fillers;
     SharedAnswers& answers;
+    SeriesKeeper& series;
   };
 
   explicit Looks(Parts parts) : parts_(std::move(parts)) {}
 
   void before_look(const GpuUuid& gpu) override { parts_.tenants.before_look(gpu); }
   void on_sample(GpuSample sample, TimePoint taken) override;
+  bool wants_process_loads(const GpuUuid& gpu) const override;
+  void on_figures(const GpuUuid& gpu, GpuFigures figures) override;
   void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) override;
   bool is_hurried(const GpuUuid& gpu) const override;
   Duration period_of(const GpuUuid& gpu) const override;
@@ -66,6 +70,7 @@ class Looks final : public SampleListener, public LeaseListener {
     std::map<LeaseId, Bytes> outsiders;
     std::map<LeaseId, Bytes> used;          // by all of a lease's processes
     std::map<pid_t, Bytes> by_process;      // of leases
+    std::map<pid_t, LeaseId> owners;        // of these
     std::map<pid_t, Bytes> swap_outsiders;  // of `outsiders`, of swap leases
   };
   Shares share_out(const watch::Look& look);

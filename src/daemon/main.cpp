@@ -14,6 +14,7 @@
 #include "ipc/runtime_dir.h"
 #include "nvml/nvml_probe.h"
 #include "proto/service.h"
+#include "store/sqlite_series.h"
 #include "store/sqlite_store.h"
 #include "sys/clock.h"
 #include "sys/device_memory.h"
@@ -221,6 +222,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   sys::SystemPrograms runner(*loop, std::make_shared<sys::SystemAccounts>(), places.systemd_run);
   world.runner = &runner;
   world.history = &store;
+  world.series = std::make_shared<store::SqliteSeries>(paths.state_dir + "/history.db");
   world.programs = &store;
   world.durability = &store;
   world.descriptors = read_descriptor_limit();

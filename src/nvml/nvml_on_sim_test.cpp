@@ -125,6 +125,24 @@ TEST(NvmlOnSim, ListsTheMachine) {
   EXPECT_FALSE(probe.read_settings(gpus[4]).empty());
 }
 
+TEST(NvmlOnSim, TellsPowerHeatClocksAndErrorsOfABoardAndNothingOfAnInstance) {
+  NvmlProbe probe;
+  const auto gpus = read_gpus(probe);
+  const GpuFigures figures = probe.read_figures(gpus[4], true);
+  EXPECT_EQ(figures.power_limit_mw, 700'000);
+  EXPECT_GT(figures.power_mw.value_or(0), 0);
+  EXPECT_LT(figures.temperature.value_or(1000), figures.slowdown_temperature.value_or(0));
+  EXPECT_GT(figures.sm_clock_mhz.value_or(0), 0);
+  EXPECT_EQ(figures.clock_limits, 0u) << "idle is no limit";
+  EXPECT_EQ(figures.ecc_uncorrected, 0u);
+  EXPECT_EQ(figures.xid_errors, 0u);
+  EXPECT_EQ(figures.processes, std::vector<GpuFigures::ProcessLoad>());
+  EXPECT_FALSE(probe.read_figures(gpus[4], false).processes);
+  GpuFigures nothing;
+  nothing.processes.emplace();
+  EXPECT_EQ(probe.read_figures(gpus[1], true), nothing);
+}
+
 TEST(NvmlOnSim, SeesAProcessOnAWholeGpuAndItsMemoryComeAndGo) {
   NvmlProbe probe;
   const auto gpus = read_gpus(probe);

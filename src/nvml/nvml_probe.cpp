@@ -62,6 +62,7 @@ Result<void> NvmlProbe::begin() {
     return tl::unexpected<Error>(describe(r, "cannot use the NVIDIA driver"));
   }
   begun_ = true;
+  figures_.clear();  // what they have asked for has ended with the driver's last life
   driver_version_ =
       table_->driver_version == nullptr
           ? ""
@@ -263,6 +264,13 @@ GpuSample NvmlProbe::read_sample(const GpuInfo& gpu) {
     sample.load_percent = static_cast<int>(load.gpu);
   }
   return sample;
+}
+
+GpuFigures NvmlProbe::read_figures(const GpuInfo& gpu, bool processes) {
+  Device device = nullptr;
+  if (!begin()) return {};
+  const nvmlReturn_t r = table_->device_by_uuid(gpu.uuid.value.c_str(), &device);
+  return r == NVML_SUCCESS ? figures_[gpu.uuid].read(*table_, device, processes) : GpuFigures();
 }
 
 Result<std::vector<pid_t>> NvmlProbe::read_compute_pids(const GpuInfo& gpu) {

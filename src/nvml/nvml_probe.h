@@ -6,10 +6,12 @@
 // H100): what can be promised, and what CUDA says the GPU has.
 #pragma once
 
+#include "nvml/nvml_figures.h"
 #include "nvml/nvml_table.h"
 #include "ports/gpu_probe.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +33,7 @@ class NvmlProbe final : public ports::GpuProbe {
   Result<std::vector<GpuInfo>> read_gpus() override;
   std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) override;
   GpuSample read_sample(const GpuInfo& gpu) override;
+  GpuFigures read_figures(const GpuInfo& gpu, bool processes) override;
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
 
@@ -50,6 +53,7 @@ class NvmlProbe final : public ports::GpuProbe {
   std::optional<NvmlTable> table_;
   bool begun_ = false;
   std::string driver_version_;
+  std::map<GpuUuid, FiguresReader> figures_;
 };
 
 }  // namespace gpurota::nvml

@@ -22,6 +22,23 @@ void look_up_lister(void* library, const std::string& base, ProcessLister& liste
   look_up(library, base.c_str(), lister.v1);
 }
 
+void look_up_figures(void* library, NvmlTable& table) {
+  look_up(library, "nvmlDeviceGetPowerUsage", table.power_usage);
+  look_up(library, "nvmlDeviceGetEnforcedPowerLimit", table.power_limit);
+  look_up(library, "nvmlDeviceGetTemperature", table.temperature);
+  look_up(library, "nvmlDeviceGetTemperatureThreshold", table.temperature_threshold);
+  look_up(library, "nvmlDeviceGetClockInfo", table.clock_info);
+  look_up(library, "nvmlDeviceGetCurrentClocksEventReasons", table.clock_reasons);
+  if (table.clock_reasons == nullptr) {
+    look_up(library, "nvmlDeviceGetCurrentClocksThrottleReasons", table.clock_reasons);
+  }
+  look_up(library, "nvmlDeviceGetTotalEccErrors", table.ecc_errors);
+  look_up(library, "nvmlDeviceGetProcessUtilization", table.process_utilization);
+  look_up(library, "nvmlEventSetCreate", table.event_set_create);
+  look_up(library, "nvmlDeviceRegisterEvents", table.event_register);
+  look_up(library, "nvmlEventSetWait_v2", table.event_wait);
+}
+
 void look_up_optional(void* library, NvmlTable& table) {
   look_up(library, "nvmlErrorString", table.error_string);
   look_up(library, "nvmlSystemGetDriverVersion", table.driver_version);
@@ -76,6 +93,7 @@ Result<NvmlTable> load_nvml() {
                 fmt::format("the NVIDIA driver is too old: its {} has no {}", kLibrary, missing));
   }
   look_up_optional(library, table);
+  look_up_figures(library, table);
   return table;
 }
 

@@ -45,6 +45,19 @@ struct NvmlTable {
   nvmlReturn_t (*compute_mode)(Device, nvmlComputeMode_t*) = nullptr;
   nvmlReturn_t (*persistence_mode)(Device, nvmlEnableState_t*) = nullptr;
   nvmlReturn_t (*utilization)(Device, nvmlUtilization_t*) = nullptr;
+  nvmlReturn_t (*power_usage)(Device, unsigned* milliwatts) = nullptr;
+  nvmlReturn_t (*power_limit)(Device, unsigned* milliwatts) = nullptr;
+  nvmlReturn_t (*temperature)(Device, int sensor, unsigned*) = nullptr;
+  nvmlReturn_t (*temperature_threshold)(Device, int threshold, unsigned*) = nullptr;
+  nvmlReturn_t (*clock_info)(Device, int kind, unsigned* megahertz) = nullptr;
+  nvmlReturn_t (*clock_reasons)(Device, unsigned long long*) = nullptr;
+  nvmlReturn_t (*ecc_errors)(Device, int kind, int counter, unsigned long long*) = nullptr;
+  nvmlReturn_t (*process_utilization)(Device, nvmlProcessUtilizationSample_t*, unsigned* count,
+                                      unsigned long long since_us) = nullptr;
+  // All three or none.
+  nvmlReturn_t (*event_set_create)(nvmlEventSet_t*) = nullptr;
+  nvmlReturn_t (*event_register)(Device, unsigned long long types, nvmlEventSet_t) = nullptr;
+  nvmlReturn_t (*event_wait)(nvmlEventSet_t, nvmlEventData_t*, unsigned timeout_ms) = nullptr;
   nvmlReturn_t (*common_ancestor)(Device, Device, nvmlGpuTopologyLevel_t*) = nullptr;
   nvmlReturn_t (*p2p_status)(Device, Device, int way, int* status) = nullptr;
   ProcessLister compute;

@@ -50,6 +50,9 @@ struct StoredUsage {
   bool open = false;  // goes on
   std::uint64_t gpu_ms = 0;
   std::uint64_t mib_ms = 0;
+  // GPU time in which its programs computed, and of gpu_ms that in which none did; counted where the driver tells.
+  std::uint64_t busy_ms = 0;
+  std::uint64_t idle_ms = 0;
   // Of a row that was made of those of several leases: how many had this GPU, and how many of these no other row counts.
   std::uint64_t merged = 0;
   std::uint64_t merged_first = 0;

@@ -234,6 +234,10 @@ ALTER TABLE filler ADD COLUMN of_free INTEGER;   -- per cent of what is free the
 ALTER TABLE request ADD COLUMN gpu_class BLOB NOT NULL DEFAULT x'';
 ALTER TABLE request ADD COLUMN among TEXT NOT NULL DEFAULT '';  -- GPUs of that class: UUIDs, a space between
 )sql",
+    R"sql(
+ALTER TABLE usage ADD COLUMN busy_ms INTEGER NOT NULL DEFAULT 0;  -- its programs computed for so long
+ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: none of them did
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

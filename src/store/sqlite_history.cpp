@@ -46,6 +46,8 @@ StoredUsage usage_at(const Statement& row) {
   usage.mib_ms = from_integer(row.integer(10));
   usage.merged = from_integer(row.integer(11));
   usage.merged_first = from_integer(row.integer(12));
+  usage.busy_ms = from_integer(row.integer(13));
+  usage.idle_ms = from_integer(row.integer(14));
   return usage;
 }
 
@@ -73,13 +75,15 @@ Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
 
 Result<void> SqliteStore::save_usage(const std::vector<StoredUsage>& usage) {
   GPUROTA_ASSIGN_OR_RETURN(auto row, database_.prepare("INSERT OR REPLACE INTO usage VALUES"
-                                                       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                                                       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                                                       " ?, ?)"));
   for (const StoredUsage& each : usage) {
     row.bind(to_integer(each.lease.value)).bind_text(each.gpu.value).bind(each.uid);
     row.bind_text(each.group).bind_text(each.kind).bind_blob(each.note);
     row.bind(to_integer(each.since)).bind(to_integer(each.until)).bind(each.open ? 1 : 0);
     row.bind(to_integer(each.gpu_ms)).bind(to_integer(each.mib_ms));
-    GPUROTA_TRY(row.bind(to_integer(each.merged)).bind(to_integer(each.merged_first)).run());
+    row.bind(to_integer(each.merged)).bind(to_integer(each.merged_first));
+    GPUROTA_TRY(row.bind(to_integer(each.busy_ms)).bind(to_integer(each.idle_ms)).run());
   }
   return {};
 }

@@ -28,6 +28,8 @@ void add(StoredUsage& into, const StoredUsage& row) {
   into.until = std::max(into.until, row.until);
   into.gpu_ms += row.gpu_ms;
   into.mib_ms += row.mib_ms;
+  into.busy_ms += row.busy_ms;
+  into.idle_ms += row.idle_ms;
   into.merged += row.merged;
   into.merged_first += row.merged_first;
 }

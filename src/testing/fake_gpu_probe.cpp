@@ -58,6 +58,25 @@ void FakeGpuProbe::set_unattributed(const GpuUuid& gpu, Bytes used) {
   if (Gpu* found = find(gpu)) found->unattributed = used;
 }
 
+void FakeGpuProbe::set_figures(const GpuUuid& gpu, const GpuFigures& figures) {
+  const std::lock_guard lock(mutex_);
+  if (Gpu* found = find(gpu)) found->figures = figures;
+}
+
+void FakeGpuProbe::set_load(const GpuUuid& gpu, std::optional<int> percent) {
+  const std::lock_guard lock(mutex_);
+  if (Gpu* found = find(gpu)) found->load = percent;
+}
+
+GpuFigures FakeGpuProbe::read_figures(const GpuInfo& gpu, bool processes) {
+  const std::lock_guard lock(mutex_);
+  const Gpu* const found = find(gpu.uuid);
+  if (!found || !found->error.empty() || failure_) return {};
+  GpuFigures figures = found->figures;
+  if (!processes) figures.processes.reset();
+  return figures;
+}
+
 void FakeGpuProbe::set_error(const GpuUuid& gpu, const std::string& error) {
   const std::lock_guard lock(mutex_);
   if (Gpu* found = find(gpu)) found->error = error;
@@ -152,6 +171,7 @@ GpuSample FakeGpuProbe::read_sample(const GpuInfo& gpu) {
   sample.error = found->error;
   sample.total = found->info.memory;
   sample.used = found->unattributed;
+  sample.load_percent = found->load;
   for (const auto& [pid, process] : found->processes) {
     sample.processes.push_back(process);
     sample.used += process.used.value_or(Bytes());

@@ -25,6 +25,8 @@ class FakeGpuProbe final : public ports::GpuProbe {
   void set_process(const GpuUuid& gpu, pid_t pid, std::optional<Bytes> used, bool graphics = false);
   void remove_process(pid_t pid);  // from all GPUs
   void set_unattributed(const GpuUuid& gpu, Bytes used);
+  void set_figures(const GpuUuid& gpu, const GpuFigures& figures);
+  void set_load(const GpuUuid& gpu, std::optional<int> percent);
   void set_error(const GpuUuid& gpu, const std::string& error);  // empty: healthy again
   // From now on every read fails with this error (the driver is not there); `clear_failure` ends it.
   void set_failure(Error error);
@@ -43,6 +45,7 @@ class FakeGpuProbe final : public ports::GpuProbe {
   Result<std::vector<GpuInfo>> read_gpus() override;
   std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) override;
   GpuSample read_sample(const GpuInfo& gpu) override;
+  GpuFigures read_figures(const GpuInfo& gpu, bool processes) override;
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
 
@@ -51,6 +54,8 @@ class FakeGpuProbe final : public ports::GpuProbe {
     GpuInfo info;
     Bytes unattributed;
     std::string error;
+    GpuFigures figures;
+    std::optional<int> load{};
     std::map<pid_t, GpuProcess> processes;
     bool blocked = false;
   };

@@ -27,6 +27,9 @@ class RunningDaemon::SharedProbe final : public ports::GpuProbe {
     return probe_.read_links(gpus);
   }
   GpuSample read_sample(const GpuInfo& gpu) override { return probe_.read_sample(gpu); }
+  GpuFigures read_figures(const GpuInfo& gpu, bool processes) override {
+    return probe_.read_figures(gpu, processes);
+  }
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override {
     return probe_.read_compute_pids(gpu);
   }

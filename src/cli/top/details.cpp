@@ -1,6 +1,7 @@
 #include "cli/top/details.h"
 
 #include "base/text.h"
+#include "cli/board_text.h"
 #include "cli/done_text.h"
 #include "cli/share_text.h"
 #include "cli/status_rows.h"
@@ -98,6 +99,10 @@ void draw_gpu_details(Lines& lines, const Model& model, const proto::Gpu& gpu) {
   if (!gpu.unreserved_bytes.is_zero()) {
     lines.add("no lease", to_string(gpu.unreserved_bytes) + " used without a lease");
   }
+  lines.add("power", power_text(gpu));
+  lines.add("heat", heat_text(gpu));
+  lines.add("clock", clock_rate_text(gpu));
+  lines.add("errors", board_errors_text(gpu));
   lines.add("UUID", gpu.uuid.value);
   lines.add("PCI", gpu.pci);
   add_turns(lines, model, gpu.uuid);

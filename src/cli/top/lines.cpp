@@ -1,6 +1,7 @@
 #include "cli/top/lines.h"
 
 #include "base/text.h"
+#include "cli/board_text.h"
 #include "cli/top/bars.h"
 #include "cli/views.h"
 
@@ -86,7 +87,7 @@ Bars bars_for(std::size_t left) {
 
 // The load, and behind it what else there is to say of the GPU; the graph has the room that is left. `history` is empty, or unknown
 // at its end, of a GPU that tells no load.
-void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const Row& row,
+void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const std::string& note,
                const std::vector<int>& history) {
   const int percent = history.empty() ? -1 : history.back();
   if (percent >= 0) {
@@ -95,11 +96,23 @@ void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const
     draw_bar(grid, x + kLoadColumns, y, bars.load, Bytes(100), {{Bytes(load), "█", Tone::kGraph}});
   }
   x += kLoadColumns + bars.load + (bars.load > 0 ? 1 : 0);
-  const std::string note = row.cells[1].text;
   const std::size_t noted = std::min(display_width(note), bars.spark);
   const std::size_t graph = bars.spark > noted + 1 ? bars.spark - noted - (noted > 0 ? 1 : 0) : 0;
   draw_graph(grid, x, y, graph, 1, history, Tone::kGraph);
   if (noted > 0) grid.put(x + bars.spark - noted, y, note, {Tone::kDim}, noted);
+}
+
+// What there is to say of the GPU; in front of it what its board takes, where a graph has room beside that.
+std::string note_of(const Row& row, const proto::Gpu& gpu, const Bars& bars) {
+  constexpr std::size_t kLeastGraph = 8;
+  std::string note = row.cells[1].text;
+  for (const std::string& each : {heat_text(gpu), power_text(gpu)}) {
+    if (each.empty()) continue;
+    const std::string longer = note.empty() ? each : each + "  " + note;
+    if (display_width(longer) + kLeastGraph > bars.spark) break;
+    note = longer;
+  }
+  return note;
 }
 
 void draw_gpu(Grid& grid, std::size_t y, const Row& row, const proto::Gpu& gpu,
@@ -119,7 +132,7 @@ void draw_gpu(Grid& grid, std::size_t y, const Row& row, const proto::Gpu& gpu,
   if (bars.memory > 0) draw_memory(grid, x, y, bars.memory, gpu, model.answers());
   x += bars.memory + 1;
   grid.put(x + wide - display_width(memory), y, memory);
-  draw_load(grid, x + wide + 1, y, bars, row, model.history(gpu.uuid).load);
+  draw_load(grid, x + wide + 1, y, bars, note_of(row, gpu, bars), model.history(gpu.uuid).load);
 }
 
 }  // namespace

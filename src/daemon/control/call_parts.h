@@ -21,6 +21,7 @@ class Bookings;
 class Courier;
 class Fillers;
 class Jobs;
+class SeriesKeeper;
 class TurnKeeper;
 
 // What the daemon as a whole answers.
@@ -72,6 +73,7 @@ struct CallParts {
   const config::Config* config = nullptr;
   Bookings* bookings = nullptr;
   Courier* courier = nullptr;
+  const SeriesKeeper* series = nullptr;
   EventListener* streams = nullptr;  // hears when one of them has an answer; with `courier`
 };
 

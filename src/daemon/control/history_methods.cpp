@@ -1,6 +1,7 @@
 #include "daemon/control/history_methods.h"
 
 #include "daemon/control/calls.h"
+#include "daemon/control/series_answer.h"
 #include "daemon/history/usage_sums.h"
 #include "proto/codec.h"
 #include "proto/words.h"
@@ -172,8 +173,9 @@ class ReportAnswer final : public LongAnswer {
       }
       auto& [key, sum] = *next;
       if (by_ == ports::UsageBy::kUser) key.second = views_.user_name(key.first);
-      rows_[std::move(key.second)].add({sum.leases, static_cast<std::uint64_t>(sum.gpu_ms),
-                                        static_cast<std::uint64_t>(sum.mib_ms)});
+      const auto whole = [](double ms) { return static_cast<std::uint64_t>(ms); };
+      rows_[std::move(key.second)].add({sum.leases, whole(sum.gpu_ms), whole(sum.mib_ms),
+                                        whole(sum.busy_ms), whole(sum.idle_ms)});
     }
   }
   // The largest; the rest is in the row without a key, so that nothing is missing from the sum.
@@ -193,7 +195,9 @@ class ReportAnswer final : public LongAnswer {
       largest_.emplace(rest->second.gpu_ms / 1000, rest);
     }
     for (const auto& [seconds, row] : largest_) {
-      reply_.rows.push_back({row->first, row->second.leases, seconds, row->second.mib_ms / 1000});
+      const Row& sum = row->second;
+      reply_.rows.push_back({row->first, sum.leases, seconds, sum.mib_ms / 1000, sum.busy_ms / 1000,
+                             sum.idle_ms / 1000});
     }
     step_ = Step::kDone;
   }
@@ -203,8 +207,10 @@ class ReportAnswer final : public LongAnswer {
       leases += row.leases;
       gpu_ms += row.gpu_ms;
       mib_ms += row.mib_ms;
+      busy_ms += row.busy_ms;
+      idle_ms += row.idle_ms;
     }
-    std::uint64_t leases = 0, gpu_ms = 0, mib_ms = 0;
+    std::uint64_t leases = 0, gpu_ms = 0, mib_ms = 0, busy_ms = 0, idle_ms = 0;
   };
   using Rows = std::map<std::optional<std::string>, Row>;
   enum class Step { kRead, kName, kChoose, kDone };
@@ -244,6 +250,15 @@ Outcome HistoryMethods::on(const Caller& caller, const proto::Report& call) {
   Outcome outcome;
   outcome.long_answer = std::make_shared<ReportAnswer>(parts_.recorder, parts_.views, caller.uid,
                                                        std::move(reply), *by);
+  return outcome;
+}
+
+Outcome HistoryMethods::on(const Caller&, const proto::History& call) {
+  if (!parts_.series) return refused({Code::kUnavailable, 0, "this daemon keeps no figures"});
+  auto answer = make_series_answer(call, parts_.gpus, *parts_.series, parts_.wall_clock());
+  if (!answer) return refused(answer.error());
+  Outcome outcome;
+  outcome.long_answer = std::move(*answer);
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-// The calls about what was: events and the report. Both may be long, and are made a piece at a time (LongAnswer). State
+// The calls about what was: events, figures over time, and the report. All may be long, and are made a piece at a time (LongAnswer). State
 // thread only.
 #pragma once
 
@@ -12,6 +12,7 @@ class HistoryMethods {
 
   Outcome on(const Caller& caller, const proto::Events&);
   Outcome on(const Caller& caller, const proto::Report&);
+  Outcome on(const Caller& caller, const proto::History&);
 
  private:
   const CallParts& parts_;

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "core/model_name.h"
+#include "daemon/control/series_answer.h"
 #include "daemon/gpus/gpu_classes.h"
 #include "daemon/leases/bookings.h"
 #include "daemon/tenants/turn_keeper.h"
@@ -32,6 +33,17 @@ std::optional<proto::LibraryState> library_state(watch::Library library) {
       return proto::LibraryState::kAway;
   }
   return std::nullopt;
+}
+
+void show_board(const GpuFigures& figures, proto::Gpu& gpu) {
+  gpu.power_mw = figures.power_mw;
+  gpu.power_limit_mw = figures.power_limit_mw;
+  gpu.temperature_celsius = figures.temperature;
+  gpu.slowdown_celsius = figures.slowdown_temperature;
+  gpu.sm_clock_mhz = figures.sm_clock_mhz;
+  if (figures.clock_limits) gpu.clock_limits = clock_limit_words(*figures.clock_limits);
+  gpu.ecc_uncorrected = figures.ecc_uncorrected;
+  gpu.xid_errors = figures.xid_errors;
 }
 
 }  // namespace
@@ -164,6 +176,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   }
   if (gpu.leases.empty() && state.idle_since != WallTime()) gpu.idle_since = state.idle_since;
   gpu.utilisation_percent = entry.sample.load_percent;
+  show_board(entry.figures, gpu);
   if (!parts_.config.gpu_classes.empty()) {
     gpu.classes = classes_of(parts_.config.gpu_classes, entry.info, parts_.gpus.infos());
   }

@@ -15,6 +15,7 @@ struct GpuEntry {
   GpuSample sample;
   WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
   TimePoint taken{};      // when the look of `sample` began
+  GpuFigures figures{};   // at most some seconds old
 };
 
 class GpuTable {

@@ -14,6 +14,10 @@ constexpr Duration kHurriedPeriod = std::chrono::milliseconds(5);
 constexpr Duration kHangPatience = std::chrono::seconds(5);
 // Settings change by an administrator's hand.
 constexpr Duration kSettingsPeriod = std::chrono::seconds(2);
+// A little less than a second, so that a look each second is always followed by figures.
+constexpr Duration kFiguresPeriod = std::chrono::milliseconds(900);
+// That of processes takes 3 ms of processor time on an H100 (tests/gpu/nvml_figures.py).
+constexpr Duration kLoadsPeriod = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -67,12 +71,32 @@ void Sampler::on_look(Watched& gpu, Look seen) {
   gpu.reported_hang = false;
   const TimePoint taken = gpu.begun;
   if (seen.settings) gpu.settings = std::move(*seen.settings);
+  const bool answers = seen.sample.error.empty();
   listener_->on_sample(std::move(seen.sample), taken);
+  if (answers) read_figures(gpu);
   if (gpu.looking) return;  // somebody asked in the hook
   if (gpu.again) return look(gpu);
   const Duration period = listener_->period_of(gpu.info.uuid);
   const bool hurried = listener_->is_hurried(gpu.info.uuid);
   schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period) : period));
+}
+
+// Behind the look, as it takes longer; what is hurried looks at the GPU without it.
+void Sampler::read_figures(Watched& gpu) {
+  const TimePoint now = loop_.now();
+  const bool fresh = gpu.figures_read != TimePoint{} && now - gpu.figures_read < kFiguresPeriod;
+  if (gpu.reading_figures || fresh) return;
+  gpu.reading_figures = true;
+  gpu.figures_read = now;
+  const bool due = gpu.loads_read == TimePoint{} || now - gpu.loads_read >= kLoadsPeriod;
+  const bool loads = due && listener_->wants_process_loads(gpu.info.uuid);
+  if (loads) gpu.loads_read = now;
+  gpu.worker->run(
+      [probe = gpu.probe, info = gpu.info, loads] { return probe->read_figures(info, loads); },
+      [this, &gpu](GpuFigures figures) {
+        gpu.reading_figures = false;
+        listener_->on_figures(gpu.info.uuid, std::move(figures));
+      });
 }
 
 void Sampler::glimpse(const GpuUuid& gpu, Duration period) {

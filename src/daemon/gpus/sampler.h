@@ -49,6 +49,9 @@ class Sampler final : public Samples {
     std::unique_ptr<sys::Worker> worker;
     Settings settings;
     TimePoint settings_read{};
+    TimePoint figures_read{};
+    TimePoint loads_read{};  // of processes
+    bool reading_figures = false;
     ports::EventLoop::SourcePtr timer;
     bool looking = false;
     bool again = false;
@@ -61,6 +64,7 @@ class Sampler final : public Samples {
 
   void look(Watched& gpu);
   void on_look(Watched& gpu, Look seen);
+  void read_figures(Watched& gpu);
   void schedule(Watched& gpu, TimePoint when);
   void on_timer(Watched& gpu);
   void glimpse(Watched& gpu);

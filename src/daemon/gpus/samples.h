@@ -26,6 +26,10 @@ class SampleListener {
   virtual void before_look(const GpuUuid& gpu) = 0;
   // `taken`: when it began.
   virtual void on_sample(GpuSample sample, TimePoint taken) = 0;
+  // Whether it matters how busy each process there keeps the GPU: several have it.
+  virtual bool wants_process_loads(const GpuUuid& gpu) const = 0;
+  // What the board says of itself, once a second; the processes less often, and only if they are wanted.
+  virtual void on_figures(const GpuUuid& gpu, GpuFigures figures) = 0;
   // The compute processes that a glimpse showed.
   virtual void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) = 0;
   // Whether the next look should follow at once: something waits for its result.

@@ -376,10 +376,12 @@ void Recorder::tell_denials() {
   }
 }
 
-void Recorder::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used) {
+void Recorder::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,
+                      const std::optional<std::map<LeaseId, int>>& loads) {
+  const Now time = Now{parts_.loop.now(), parts_.wall_clock()};
+  usage_.on_loads(gpu, loads, time);
   std::set<LeaseId>& before = in_use_[gpu];
   if (before.empty() && used.empty()) return;
-  const Now time = Now{parts_.loop.now(), parts_.wall_clock()};
   for (const LeaseId lease : before) {
     if (!used.contains(lease)) usage_.on_use(lease, gpu, Bytes(), time);
   }

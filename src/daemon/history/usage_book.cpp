@@ -32,8 +32,12 @@ void UsageBook::count(Entry& entry, Now now) {
   entry.at = now.mono;
   entry.gpu_ms += passed * *entry.part;
   entry.mib_ms += passed * static_cast<double>(entry.used.count()) / (1 << 20);
+  if (entry.load) entry.busy_ms += passed * *entry.load / 100;
+  if (entry.load == 0) entry.idle_ms += passed * *entry.part;
   entry.usage.gpu_ms = static_cast<std::uint64_t>(entry.gpu_ms);
   entry.usage.mib_ms = static_cast<std::uint64_t>(entry.mib_ms);
+  entry.usage.busy_ms = static_cast<std::uint64_t>(entry.busy_ms);
+  entry.usage.idle_ms = static_cast<std::uint64_t>(entry.idle_ms);
   // A clock that was set back does not shorten what was.
   entry.usage.until = std::max(entry.usage.until, now.wall);
 }
@@ -71,6 +75,8 @@ void UsageBook::resume(const ports::StoredUsage& usage, const Lease& lease,
   entry.at = since(usage.until, now);
   entry.gpu_ms = static_cast<double>(usage.gpu_ms);
   entry.mib_ms = static_cast<double>(usage.mib_ms);
+  entry.busy_ms = static_cast<double>(usage.busy_ms);
+  entry.idle_ms = static_cast<double>(usage.idle_ms);
   count(entry, now);
 }
 
@@ -79,6 +85,17 @@ void UsageBook::on_use(LeaseId lease, const GpuUuid& gpu, Bytes used, Now now) {
   if (at == entries_.end()) return;
   count(at->second, now);
   at->second.used = used;
+}
+
+void UsageBook::on_loads(const GpuUuid& gpu, const std::optional<std::map<LeaseId, int>>& loads,
+                         Now now) {
+  for (auto& [key, entry] : entries_) {
+    if (key.second != gpu) continue;
+    count(entry, now);
+    entry.load.reset();
+    if (!loads) continue;
+    if (const auto at = loads->find(key.first); at != loads->end()) entry.load = at->second;
+  }
 }
 
 void UsageBook::close(LeaseId lease, Now now) {

@@ -1,7 +1,7 @@
 // Who has how much of which GPU, added up while it goes on. Pure bookkeeping, state thread.
 //
 // The GPU's part that a lease holds, times how long (a slice counts as its part of the memory), and the
-// memory that its processes really used, times how long.
+// memory that its processes really used, times how long; and, where it is known how busy they keep the GPU, how long that is.
 #pragma once
 
 #include "core/gpu.h"
@@ -33,6 +33,9 @@ class UsageBook {
               Now now);
   // From here on the lease uses so much.
   void on_use(LeaseId lease, const GpuUuid& gpu, Bytes used, Now now);
+  // From here on the leases on this GPU keep it so busy, in percent; those that are not named, or all if there is nothing: it is not
+  // known.
+  void on_loads(const GpuUuid& gpu, const std::optional<std::map<LeaseId, int>>& loads, Now now);
   void close(LeaseId lease, Now now);
 
   // Counts all up to now, and gives what has changed since it was last asked.
@@ -49,6 +52,9 @@ class UsageBook {
     TimePoint at{};     // counted up to here
     double gpu_ms = 0;  // what is not a whole millisecond yet included
     double mib_ms = 0;
+    std::optional<int> load;  // percent
+    double busy_ms = 0;
+    double idle_ms = 0;
   };
   void count(Entry& entry, Now now);
 

@@ -46,6 +46,8 @@ void UsageSums::add(const std::vector<ports::StoredUsage>& rows) {
     const double part = part_of(row, asked_);
     sum.gpu_ms += static_cast<double>(row.gpu_ms) * part;
     sum.mib_ms += static_cast<double>(row.mib_ms) * part;
+    sum.busy_ms += static_cast<double>(row.busy_ms) * part;
+    sum.idle_ms += static_cast<double>(row.idle_ms) * part;
     if (row.merged > 0) {
       sum.leases += asked_.by == ports::UsageBy::kGpu ? row.merged : row.merged_first;
       continue;

@@ -26,6 +26,8 @@ class UsageSums {
     std::uint64_t leases = 0;
     double gpu_ms = 0;
     double mib_ms = 0;
+    double busy_ms = 0;
+    double idle_ms = 0;
     LeaseId last{};  // that was counted
   };
   // A user and what the report is by; kUser: empty; a note that is hidden: nothing.

@@ -1,0 +1,181 @@
+#include "daemon/control/series_answer.h"
+
+#include "lease/gpu_selector.h"
+#include "proto/codec.h"
+#include "series/range.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::daemon {
+namespace {
+
+using series::Entry;
+
+constexpr auto kUsualSpan = std::chrono::minutes(15);
+constexpr std::int64_t kUsualPoints = 600;
+constexpr std::int64_t kMostPoints = 1000;
+// Of all series together: some megabytes of text.
+constexpr std::size_t kMostInAll = 6000;
+constexpr std::size_t kMostSeries = 32;
+// A piece: steps that are read, or points that are written.
+constexpr std::int64_t kStepsInAPiece = 200;
+
+std::optional<int> whole(const Entry& entry, std::size_t column, std::uint64_t divisor = 1,
+                         int factor = 1) {
+  const auto value = entry.value(column);
+  if (!value) return std::nullopt;
+  return static_cast<int>((*value + divisor / 2) / divisor) * factor;
+}
+
+std::optional<Bytes> memory(const Entry& entry, std::size_t column) {
+  const auto value = entry.value(column);
+  return value ? std::optional(mib(*value)) : std::nullopt;
+}
+
+proto::GpuPoint gpu_point(const series::Point& point) {
+  const Entry& entry = point.entry;
+  proto::GpuPoint shown;
+  shown.time = point.begins;
+  shown.seconds = entry.seconds;
+  shown.utilisation_percent = whole(entry, series::kLoad, 10);
+  shown.max_utilisation_percent = whole(entry, series::kMaxLoad, 10);
+  shown.used_bytes = memory(entry, series::kMemory);
+  shown.max_used_bytes = memory(entry, series::kMaxMemory);
+  shown.power_mw = whole(entry, series::kPower, 1, 100);
+  shown.max_power_mw = whole(entry, series::kMaxPower, 1, 100);
+  shown.temperature_celsius = whole(entry, series::kHeat, 10);
+  shown.max_temperature_celsius = whole(entry, series::kMaxHeat, 10);
+  shown.sm_clock_mhz = whole(entry, series::kClock);
+  if (const auto limits = entry.value(series::kLimits)) {
+    shown.clock_limits = clock_limit_words(*limits);
+  }
+  shown.ecc_uncorrected = entry.value(series::kEcc);
+  shown.xid_errors = entry.value(series::kXid);
+  if (const auto holder = entry.value(series::kHolder)) shown.turn = LeaseId{*holder};
+  return shown;
+}
+
+proto::LeasePoint lease_point(const series::Point& point) {
+  const Entry& entry = point.entry;
+  proto::LeasePoint shown;
+  shown.time = point.begins;
+  shown.seconds = entry.seconds;
+  shown.used_bytes = memory(entry, series::kUsed);
+  shown.max_used_bytes = memory(entry, series::kMaxUsed);
+  shown.sm_percent = whole(entry, series::kSm, 10);
+  shown.max_sm_percent = whole(entry, series::kMaxSm, 10);
+  shown.evictions = entry.value(series::kEvictions);
+  if (const auto waited = entry.value(series::kWaited)) {
+    shown.waited_ms = static_cast<std::int64_t>(*waited);
+  }
+  return shown;
+}
+
+class SeriesAnswer final : public LongAnswer {
+ public:
+  SeriesAnswer(const SeriesKeeper& keeper, const series::Plan& plan, proto::History::Reply reply)
+      : reply_(std::move(reply)), reader_(keeper.rings(), plan, subjects(reply_)) {}
+
+  std::optional<std::string> go_on() override {
+    if (reading_) {
+      reading_ = reader_.go_on(kStepsInAPiece);
+      return std::nullopt;
+    }
+    if (at_ < reply_.gpus.size()) {
+      proto::GpuHistory& gpu = reply_.gpus[at_++];
+      for (const series::Point& each : reader_.points(series::subject_of(gpu.gpu_uuid))) {
+        gpu.points.push_back(gpu_point(each));
+      }
+      return std::nullopt;
+    }
+    for (proto::LeaseHistory& lease : reply_.leases) {
+      for (const series::Point& each : reader_.points(series::subject_of(lease.lease_id))) {
+        lease.points.push_back(lease_point(each));
+      }
+    }
+    return proto::reply_json<proto::History>(reply_);
+  }
+
+ private:
+  static std::set<series::Subject> subjects(const proto::History::Reply& reply) {
+    std::set<series::Subject> all;
+    for (const proto::GpuHistory& gpu : reply.gpus) all.insert(series::subject_of(gpu.gpu_uuid));
+    for (const auto& lease : reply.leases) all.insert(series::subject_of(lease.lease_id));
+    return all;
+  }
+
+  proto::History::Reply reply_;
+  series::RangeReader reader_;
+  bool reading_ = true;
+  std::size_t at_ = 0;  // the GPU that is next
+};
+
+Result<void> check(const proto::History& call, const proto::History::Reply& reply) {
+  if (reply.since > reply.until) {
+    return fail(Code::kInvalid, "a history begins (`since`) before it ends (`until`, now)");
+  }
+  if (call.points && (*call.points < 1 || *call.points > kMostPoints)) {
+    return fail(Code::kInvalid,
+                fmt::format("points: {} is not from 1 to {}", *call.points, kMostPoints));
+  }
+  if (reply.gpus.size() + reply.leases.size() > kMostSeries) {
+    return fail(Code::kInvalid,
+                fmt::format("{} GPUs and leases are too many at once: name at most {}",
+                            reply.gpus.size() + reply.leases.size(), kMostSeries));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> clock_limit_words(std::uint64_t limits) {
+  constexpr std::pair<ClockLimit, const char*> kWords[] = {
+      {ClockLimit::kPower, "power"},       {ClockLimit::kTemperature, "temperature"},
+      {ClockLimit::kHardware, "hardware"}, {ClockLimit::kPowerBrake, "power_brake"},
+      {ClockLimit::kSetting, "setting"},   {ClockLimit::kSync, "sync"}};
+  std::vector<std::string> words;
+  for (const auto& [limit, word] : kWords) {
+    if ((limits & static_cast<std::uint64_t>(limit)) != 0) words.emplace_back(word);
+  }
+  return words;
+}
+
+Result<std::shared_ptr<LongAnswer>> make_series_answer(const proto::History& call,
+                                                       const GpuTable& gpus,
+                                                       const SeriesKeeper& keeper, WallTime now) {
+  proto::History::Reply reply;
+  reply.until = call.until.value_or(now);
+  reply.since = call.since.value_or(reply.until - kUsualSpan);
+  std::vector<GpuUuid> chosen;
+  if (call.gpu_ids && !call.gpu_ids->empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(chosen, lease::select_gpus(*call.gpu_ids, gpus.infos()));
+  }
+  // MIG instances, which have little to tell, only where they are named or there is room.
+  const bool all = !call.gpu_ids && !call.lease_ids;
+  const bool crowded = gpus.entries().size() > kMostSeries;
+  for (const GpuEntry& gpu : gpus.entries()) {
+    const bool named = std::find(chosen.begin(), chosen.end(), gpu.info.uuid) != chosen.end();
+    const bool minor = crowded && !gpu.info.parent.value.empty();
+    if (!named && (!all || minor)) continue;
+    reply.gpus.push_back({gpu.info.uuid, gpus.name_of(gpu.info.uuid), {}});
+  }
+  if (call.lease_ids) {
+    for (const LeaseId id : *call.lease_ids) reply.leases.push_back({id, {}});
+  }
+  GPUROTA_TRY(check(call, reply));
+  const std::size_t count = std::max<std::size_t>(1, reply.gpus.size() + reply.leases.size());
+  const auto asked = static_cast<std::size_t>(call.points.value_or(kUsualPoints));
+  const series::Plan plan =
+      series::plan(reply.since, reply.until, now, std::min(asked, kMostInAll / count));
+  reply.step_seconds = plan.step().count();
+  return std::make_shared<SeriesAnswer>(keeper, plan, std::move(reply));
+}
+
+}  // namespace gpurota::daemon

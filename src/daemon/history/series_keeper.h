@@ -1,0 +1,100 @@
+// Figures of GPUs and leases over time: samples what the last looks have shown each second, and brings it to the disk. State thread
+// only; the disk is a worker's.
+//
+// Every 10 s at most what is new is stored in one transaction, so a kill -9 takes no more than that. What cannot be stored stays in
+// memory and is tried again; it is logged once, and nothing else fails by it.
+#pragma once
+
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/lease_manager.h"
+#include "ports/event_loop.h"
+#include "ports/series_store.h"
+#include "series/rings.h"
+#include "sys/worker.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// What turns know of a lease now.
+struct TurnLook {
+  bool holds = false;  // it has the turn
+  bool waits = false;  // for it
+  Bytes out;           // moved out of its GPUs
+};
+class TurnLooks {
+ public:
+  virtual ~TurnLooks() = default;
+  // Nothing: it takes no turns.
+  virtual std::optional<TurnLook> look(LeaseId lease) const = 0;
+};
+
+class SeriesKeeper {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    const GpuTable& gpus;
+    const LeaseManager& leases;
+    const TurnLooks& turns;
+    std::function<WallTime()> wall_clock;
+    std::shared_ptr<ports::SeriesStore> store;  // empty: nothing outlives the daemon
+  };
+
+  explicit SeriesKeeper(Parts parts);
+  // Stores what is not stored yet, and waits for the disk a moment.
+  ~SeriesKeeper();
+
+  // Takes up what the last daemon left, and samples from now on.
+  void start();
+  // After each look at a GPU: what leases use there, and how busy they keep it (lease_loads.h).
+  void on_look(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
+               std::optional<std::map<LeaseId, int>> loads);
+
+  const series::Rings& rings() const { return rings_; }
+  // Why nothing is stored now; and what was wrong with the file that there was.
+  const std::optional<Error>& error() const { return error_; }
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  struct Seen {
+    std::map<LeaseId, Bytes> used;
+    std::optional<std::map<LeaseId, int>> loads;
+  };
+  // Of a lease, for what is counted since the last sample.
+  struct Before {
+    Bytes out;
+    bool grew = false;
+  };
+  void sample();
+  void schedule();
+  series::Entry gpu_entry(const GpuEntry& gpu);
+  void add_leases(std::vector<series::Entry>& entries);
+  void add_turns(const LeaseEntry& lease, series::Entry& entry);
+  void load();
+  void on_loaded(Result<ports::LoadedSeries> loaded);
+  void store_changes();
+  void on_stored(const std::vector<SeriesRow>& rows, const Result<void>& stored);
+  void set_error(const Error& error);
+
+  Parts parts_;
+  series::Rings rings_;
+  std::map<GpuUuid, Seen> seen_;
+  std::map<GpuUuid, std::uint64_t> xid_errors_;
+  std::map<LeaseId, Before> before_;
+  std::map<GpuUuid, LeaseId> holders_;
+  std::map<LeaseId, int> loads_;  // of all its GPUs together; of those that are known
+  ports::EventLoop::SourcePtr timer_;
+  bool loaded_ = false;
+  bool storing_ = false;
+  TimePoint stored_at_{};
+  std::optional<Error> error_;
+  std::string trouble_;
+  sys::Worker worker_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,32 @@
+// The rings of figures over time in a file of their own, STATE_DIR/history.db. See ports/series_store.h: for a worker thread.
+//
+// A file that is damaged is put aside (history.db.damaged, in place of an earlier one) and a new one begun; one of a newer gpurota is
+// left alone. Neither has anything to do with the leases' database.
+#pragma once
+
+#include "ports/series_store.h"
+#include "store/database.h"
+
+#include <optional>
+#include <string>
+
+namespace gpurota::store {
+
+class SqliteSeries final : public ports::SeriesStore {
+ public:
+  explicit SqliteSeries(std::string path) : path_(std::move(path)) {}
+
+  Result<ports::LoadedSeries> load() override;
+  Result<void> save(const std::vector<SeriesRow>& rows) override;
+
+ private:
+  Result<void> begin();
+  Result<std::vector<SeriesRow>> read();
+  Result<void> put_aside();
+
+  std::string path_;
+  std::optional<Database> database_;
+  int saves_ = 0;  // since the log was brought into the file
+};
+
+}  // namespace gpurota::store
