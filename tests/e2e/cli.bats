@@ -44,7 +44,7 @@ import json
 status = json.load(open("status.json"))
 lease = status["leases"][0]
 wanted = {
-    "gpus": (status["gpus"][0], "index label uuid name pci parent state memory_bytes used_bytes reserved_bytes leases unreserved_bytes available_bytes swap_available_bytes held_for idle_since utilisation_percent detail classes"),
+    "gpus": (status["gpus"][0], "index label uuid name pci parent state memory_bytes used_bytes reserved_bytes leases unreserved_bytes available_bytes swap_available_bytes held_for idle_since utilisation_percent detail classes power_mw power_limit_mw temperature_celsius slowdown_celsius sm_clock_mhz clock_limits ecc_uncorrected xid_errors"),
     "leases": (lease, "lease_id kind share state uid user as_name since ends gpus processes pid command note model priority quantum_ms name"),
     "lease gpus": (lease["gpus"][0], "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes processes unused_since oversize_bytes turn turn_position moved_out_bytes"),
     "processes": (json.load(open("ps.json"))["processes"][0],
@@ -65,7 +65,7 @@ END
   in_background stranger "$PROGRAM" hold 1200
   wait_until holds 's["findings"] != []'
   local command
-  for command in status ps doctor queue turns report explain limits version; do gpurota "$command" --json >"$command.json" || true; done
+  for command in status ps doctor queue turns report history explain limits version; do gpurota "$command" --json >"$command.json" || true; done
   gpurota reserve --gpu-ids 0 --memory 1G --json --quiet >reserve.json
   gpurota events --json | tail -n 1 >events.json
   python3 - "$SHARE/man/man1/gpurota.1" <<'END'
@@ -80,7 +80,7 @@ def fields(thing):
     elif isinstance(thing, list):
         for one in thing:
             yield from fields(one)
-for command in "status ps doctor queue turns report events explain limits version reserve".split():
+for command in "status ps doctor queue turns report history events explain limits version reserve".split():
     missing = set(fields(json.load(open(command + ".json")))) - words
     assert not missing, (command, missing)
 END

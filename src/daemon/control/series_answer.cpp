@@ -25,7 +25,7 @@ constexpr std::int64_t kMostPoints = 1000;
 constexpr std::size_t kMostInAll = 6000;
 constexpr std::size_t kMostSeries = 32;
 // A piece: steps that are read, or points that are written.
-constexpr std::int64_t kStepsInAPiece = 200;
+constexpr std::int64_t kStepsInAPiece = 100;
 
 std::optional<int> whole(const Entry& entry, std::size_t column, std::uint64_t divisor = 1,
                          int factor = 1) {
