@@ -68,7 +68,7 @@ Result<void> make_machine_once(const std::string& machine, const std::string& di
 }
 
 void remove_machine(const std::string& dir) {
-  for (const char* name : {"/state", "/state.new", "/locks", "/alive"}) {
+  for (const char* name : {"/state", "/state.new", "/locks", "/pids", "/alive"}) {
     (void)::unlink((dir + name).c_str());
   }
   (void)::rmdir(dir.c_str());

@@ -14,7 +14,7 @@
 namespace gpurota::sim {
 
 constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
-constexpr std::uint32_t kStateVersion = 5;
+constexpr std::uint32_t kStateVersion = 6;
 constexpr int kMaxDevices = 32;     // GPUs and MIG instances
 constexpr int kMaxProcesses = 512;  // at a time, held dead ones included
 constexpr int kMaxShared = 1024;    // exported or imported physical allocations
@@ -78,8 +78,11 @@ enum SlotState : std::uint32_t { kSlotFree = 0, kSlotLive = 1, kSlotDead = 2 };
 
 struct ProcessSlot {
   std::atomic<std::uint32_t> state;
-  std::int32_t pid;
+  std::int32_t
+      pid;  // by the machine's number; 0: in a container, and nobody outside has looked yet
   std::uint64_t start_time;     // as in /proc/PID/stat: a pid alone is never trusted
+  std::uint64_t pid_namespace;  // of the process
+  std::int32_t inner_pid;       // by its own number
   std::uint64_t release_at_ns;  // dead: when the bytes come back; 0 while children hold them
   std::atomic<std::uint64_t> host_bytes;  // host memory made resident for this process
   DeviceUse use[kMaxDevices];
@@ -110,6 +113,7 @@ struct MachineState {
   std::uint64_t size;
   pthread_mutex_t lock;
 
+  std::uint64_t pid_namespace;  // in which the machine was made: pids are shown as they are there
   char machine[64];
   char driver_version[80];
   std::int32_t cuda_version;  // 13000

@@ -26,6 +26,21 @@ struct flock byte_lock(int byte) {
   return lock;
 }
 
+// Namespaces are told apart by the inodes of their files; 0 where /proc is not there.
+std::uint64_t own_pid_namespace() {
+  struct stat info = {};
+  return ::stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+}
+
+// Never closed: a process that closes any descriptor of a file loses all its locks on it.
+int opened_once(const std::string& path) {
+  static std::atomic<int> opened{-1};
+  int fd = opened.load();
+  if (fd >= 0) return fd;
+  const int made = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  return opened.compare_exchange_strong(fd, made) ? made : fd;
+}
+
 }  // namespace
 
 std::uint64_t now_ns() {
@@ -80,6 +95,7 @@ std::unique_ptr<Machine> Machine::open(const std::string& dir) {
   std::unique_ptr<Machine> machine(new Machine);
   machine->state_ = static_cast<MachineState*>(memory);
   machine->locks_ = std::move(locks);
+  machine->pids_ = where + "/pids";
   const MachineState& state = *machine->state_;
   if (state.magic != kStateMagic || state.version != kStateVersion) return nullptr;
   return machine;
@@ -97,6 +113,8 @@ bool Machine::create(const std::string& dir, const MachineState& config, std::st
   const std::string path = dir + "/state", draft = dir + "/state.new";
   const Fd locks(::open((dir + "/locks").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!locks) return failed("cannot make " + dir + "/locks");
+  const Fd pids(::open((dir + "/pids").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!pids) return failed("cannot make " + dir + "/pids");
   const Fd file(::open(draft.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file) return failed("cannot make " + draft);
   // Allocated now: a full disk must be an error here, not a SIGBUS in somebody's program.
@@ -110,6 +128,7 @@ bool Machine::create(const std::string& dir, const MachineState& config, std::st
   state->magic = kStateMagic;
   state->version = kStateVersion;
   state->size = sizeof(MachineState);
+  state->pid_namespace = own_pid_namespace();
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -129,8 +148,12 @@ bool Machine::join() {
     if (slot.state.load() != kSlotFree) continue;
     struct flock mine = byte_lock(i);
     if (::fcntl(locks_.get(), F_OFD_SETLK, &mine) != 0 && errno == EAGAIN) continue;
-    slot.pid = ::getpid();
-    slot.start_time = process_start_time(slot.pid);
+    slot.inner_pid = ::getpid();
+    slot.pid_namespace = own_pid_namespace();
+    const bool inside = slot.pid_namespace != state_->pid_namespace;
+    if (inside && ::fcntl(opened_once(pids_), F_SETLK, &mine) != 0) return false;
+    slot.pid = inside ? 0 : slot.inner_pid;
+    slot.start_time = process_start_time(slot.inner_pid);
     slot.release_at_ns = 0;
     slot.host_bytes = 0;
     for (DeviceUse& use : slot.use) {
@@ -156,10 +179,23 @@ bool Machine::is_alive(int slot) const {
   // The lock is gone as well after an exec, which frees GPU memory as the end of the process does.
   if (!lock_held(slot, true)) return false;
   const ProcessSlot& process = state_->process[slot];
+  if (process.pid_namespace != state_->pid_namespace) return container_alive(slot);
   const std::uint64_t start = process_start_time(process.pid);
   if (start != 0) return start == process.start_time;
   // Hidden from us (hidepid) is not gone: another user's process answers that we may not signal it.
   return ::kill(process.pid, 0) != 0 && errno == EPERM;
+}
+
+// Of a lock that belongs to a process the kernel says which one has it, by the number that it has for who asks; a process does not
+// see its own. What is seen from the machine's own namespace is what NVML shows to all.
+bool Machine::container_alive(int slot) const {
+  ProcessSlot& process = state_->process[slot];
+  const std::uint64_t here = own_pid_namespace();
+  if (process.pid_namespace == here && process.inner_pid == ::getpid()) return true;
+  struct flock probe = byte_lock(slot);
+  if (::fcntl(opened_once(pids_), F_GETLK, &probe) != 0 || probe.l_type == F_UNLCK) return false;
+  if (here == state_->pid_namespace && probe.l_pid > 0) process.pid = probe.l_pid;
+  return true;
 }
 
 void Machine::reap(bool lazily) {

@@ -77,11 +77,14 @@ class Machine {
       bool lazily = false);  // under the lock: notices who died; lazily: not again within 5 ms
   bool is_alive(int slot) const;
   bool lock_held(int slot, bool if_unknown) const;
+  bool container_alive(int slot) const;
   std::uint64_t used_on(int device) const;
   std::uint64_t shared_bytes(int device, int slot) const;
 
   MachineState* state_ = nullptr;
   Fd locks_;  // DIR/locks: byte N is locked by the process in slot N and by its forked children
+  std::string
+      pids_;  // DIR/pids: byte N is locked by the process in slot N alone, if it is in a container
   int slot_ = -1;
 };
 

@@ -318,7 +318,7 @@ std::vector<Check> examine(const Examination& machine) {
 
 void read_machine(Examination& machine, ports::Processes& processes) {
   machine.root = ::geteuid() == 0;
-  machine.cgroup = processes.cgroup_of(::getpid());
+  machine.cgroup = processes.cgroups().of(::getpid());
   machine.cgroup_writable = !machine.cgroup.empty() && ::access(machine.cgroup.c_str(), W_OK) == 0;
   if (!machine.preload.empty()) {
     machine.preload_problem = preload_problem(machine.preload);

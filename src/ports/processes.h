@@ -4,13 +4,13 @@
 // Called on the state thread; every call returns within microseconds to a few milliseconds, whatever the processes do.
 // So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps, pagemap, mem: the kernel reads them under the lock
 // of the address space, which mapping a file of a slow file system holds, or opens them under that of its execve
-// (fs/proc/base.c, task_mmu.c). stat, status, comm (array.c), cgroup and the link exe (get_mm_exe_file, RCU) need
+// (fs/proc/base.c, task_mmu.c). stat, status, children, comm (array.c), cgroup and the link exe (get_mm_exe_file, RCU) need
 // neither.
 #pragma once
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "core/device_fence.h"
+#include "ports/control_groups.h"
 #include "ports/event_loop.h"
 #include "ports/process_id.h"
 
@@ -24,8 +24,6 @@
 #include <sys/types.h>
 
 namespace gpurota::ports {
-
-constexpr const char* kCgroupPrefix = "gpurota-";
 
 struct ProcessInfo {
   pid_t pid = 0;
@@ -63,6 +61,9 @@ class Processes {
                                                 std::function<void()> callback) = 0;
 
   virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
+  // The child that `parent` calls `number`. In a pid namespace of its own that is not our number of it; then only
+  // children of its first thread are found. In ours it is `number`, child or not. kGone: there is none.
+  virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
   // It cannot run: stopped by a signal or a debugger, or in a frozen control group.
   virtual bool is_stopped(pid_t pid) = 0;
   // The arguments of a process as they were read last, elsewhere: a process can keep whoever reads them
@@ -79,29 +80,9 @@ class Processes {
   // The path of the program that a process runs; empty if it cannot be told.
   virtual std::string executable_of(pid_t pid) = 0;
 
-  // Makes the cgroup `name` below the cgroup (v2) that `pid` is in and moves `pid` into it: the
-  // process leaves no limit it was under. kUnavailable where there is no writable cgroup v2.
-  // `name` begins with kCgroupPrefix: no other cgroup is ever killed or removed, whatever path is given.
-  virtual Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) = 0;
-  // From now on its processes open the devices that the fences leave open, and no others that are fenced; none: all that they may by
-  // other rules. What is open stays open. It holds as long as the cgroup is there, also without us. Errors as of
-  // sys::set_device_program(); kGone: the cgroup is.
-  virtual Result<void> fence_devices(const std::string& cgroup, const DeviceFences& fences) = 0;
-  // Those below it too. Of a cgroup that is gone there are none.
-  virtual Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) = 0;
-  // Kills everything in it with cgroup.kill (or one by one before Linux 5.14).
-  virtual Result<void> kill_cgroup(const std::string& cgroup) = 0;
-  // Removes it if empty; not an error if it is gone already.
-  virtual Result<void> remove_cgroup(const std::string& cgroup) = 0;
-  // The cgroup v2 path of a process, absolute, or empty.
-  virtual std::string cgroup_of(pid_t pid) = 0;
+  // As long as this lives.
+  virtual ControlGroups& cgroups() = 0;
 };
-
-// `path` is the cgroup `group`, or below it. Not for a group without a name.
-inline bool is_in_cgroup(const std::string& path, const std::string& group) {
-  return !group.empty() && path.starts_with(group) &&
-         (path.size() == group.size() || path[group.size()] == '/');
-}
 
 // Whether what was just read of a process by its number was of this one: it was if it still has that number.
 inline bool is_still(Processes& processes, const ProcessId& process) {

@@ -1,7 +1,7 @@
 #include "sys/cgroup.h"
 
 #include "base/fd.h"
-#include "ports/processes.h"
+#include "ports/control_groups.h"
 #include "sys/proc_files.h"
 
 #include <fmt/core.h>

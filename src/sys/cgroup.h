@@ -1,7 +1,7 @@
 // Control groups, version 2, wherever they are mounted: alone at /sys/fs/cgroup, or beside version 1
 // ("hybrid", at /sys/fs/cgroup/unified); whole, or a container's part of the tree.
 //
-// Used by SystemProcesses on the state thread. Every function that changes anything refuses a path
+// Used by SystemControlGroups on the state thread. Every function that changes anything refuses a path
 // whose last part does not begin with ports::kCgroupPrefix: nothing that gpurota did not make is
 // ever killed or removed.
 #pragma once

@@ -147,7 +147,7 @@ class DeviceProgramInAGroup : public ::testing::Test {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
     }
-    if (!group_.empty()) (void)processes_.remove_cgroup(group_);
+    if (!group_.empty()) (void)processes_.cgroups().remove(group_);
   }
 
   std::string file(unsigned minor) const { return dir_.file("gpu" + std::to_string(minor)); }
@@ -159,7 +159,7 @@ class DeviceProgramInAGroup : public ::testing::Test {
       for (;;) ::pause();
     }
     children_.push_back(pid);
-    const std::string own = processes_.cgroup_of(parent);
+    const std::string own = processes_.cgroups().of(parent);
     if (own.empty()) return fail(Code::kUnavailable, "no cgroup v2");
     return make_cgroup(own, name + "-" + std::to_string(::getpid()), pid);
   }
@@ -167,7 +167,7 @@ class DeviceProgramInAGroup : public ::testing::Test {
   int opened(pid_t pid, unsigned minor) {
     const pid_t opener = ::fork();
     if (opener == 0) {
-      const std::string procs = processes_.cgroup_of(pid) + "/cgroup.procs";
+      const std::string procs = processes_.cgroups().of(pid) + "/cgroup.procs";
       const Fd members(::open(procs.c_str(), O_WRONLY | O_CLOEXEC));
       if (pid != ::getppid() && (!members || ::write(members.get(), "0", 1) != 1)) ::_exit(255);
       const Fd device(::open(file(minor).c_str(), O_RDWR | O_CLOEXEC));

@@ -1,7 +1,6 @@
 #include "sys/system_processes.h"
 
 #include "base/proc_stat.h"
-#include "sys/device_program.h"
 #include "sys/proc_files.h"
 #include "sys/system_accounts.h"
 
@@ -11,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <sstream>
 #include <utility>
 
 #include <dirent.h>
@@ -104,6 +104,19 @@ class Death final : public EventLoop::Source {
   std::shared_ptr<EventLoop::SourcePtr> source_;
 };
 
+// What a process is called, from our pid namespace to its own; none of one that has ended.
+std::vector<pid_t> numbers_of(pid_t pid) {
+  std::vector<pid_t> numbers;
+  std::istringstream status(read_whole(fmt::format("/proc/{}/status", pid), 65536).value_or(""));
+  for (std::string line; std::getline(status, line);) {
+    std::istringstream words(line);
+    std::string key;
+    if (!(words >> key) || key != "NSpid:") continue;
+    for (pid_t number = 0; words >> number;) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 class SystemProcesses::SystemHandle final : public Handle {
@@ -136,7 +149,7 @@ SystemProcesses::SystemProcesses(EventLoop& loop)
 Result<void> SystemProcesses::read_machine() {
   const auto mountinfo = read_whole("/proc/self/mountinfo", 16 << 20);
   if (!mountinfo && is_shortage(errno)) return fail_errno("cannot read the mounts", errno);
-  if (mountinfo) cgroups_ = parse_cgroup_mount(*mountinfo);
+  if (mountinfo) cgroups_.set_mount(parse_cgroup_mount(*mountinfo));
   if (boot_id().empty() && is_shortage(errno))
     return fail_errno("cannot read the boot's id", errno);
   return {};
@@ -184,12 +197,26 @@ Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
   return commands_.of(*process);
 }
 
+// What the parent's first thread made, which is all that a program without other threads has.
+Result<pid_t> SystemProcesses::child_called(const ports::ProcessId& parent, pid_t number) {
+  const std::size_t depth = numbers_of(parent.pid).size();
+  if (depth <= 1) return number;
+  std::istringstream children(
+      read_whole(fmt::format("/proc/{0}/task/{0}/children", parent.pid)).value_or(""));
+  for (pid_t child = 0; children >> child;) {
+    const std::vector<pid_t> numbers = numbers_of(child);
+    if (numbers.size() >= depth && numbers[depth - 1] == number) return child;
+  }
+  return fail(Code::kGone,
+              fmt::format("process {} has no child that it calls {}", parent.pid, number));
+}
+
 bool SystemProcesses::is_stopped(pid_t pid) {
   const auto stat = read_proc_stat(pid);
   if (!stat) return false;
   if (stat->state == 'T' || stat->state == 't') return true;
   // A frozen group says so of all groups below it too.
-  const std::string group = cgroup_of(pid);
+  const std::string group = cgroups_.of(pid);
   const auto events = group.empty() ? std::nullopt : read_whole(group + "/cgroup.events", 4096);
   return events && events->find("frozen 1") != std::string::npos;
 }
@@ -227,34 +254,6 @@ std::string SystemProcesses::executable_of(pid_t pid) {
   char path[4096];
   const ssize_t size = ::readlink(fmt::format("/proc/{}/exe", pid).c_str(), path, sizeof path);
   return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "";
-}
-
-Result<std::string> SystemProcesses::make_child_cgroup(pid_t pid, const std::string& name) {
-  const std::string parent = cgroup_of(pid);
-  if (!parent.empty()) return make_cgroup(parent, name, pid);
-  if (!cgroups_) return fail(Code::kUnavailable, "no cgroup v2 is mounted");
-  return fail(Code::kUnavailable, fmt::format("process {} is in no visible control group", pid));
-}
-
-Result<void> SystemProcesses::fence_devices(const std::string& cgroup, const DeviceFences& fences) {
-  return set_device_program(cgroup, fences);
-}
-
-Result<std::vector<pid_t>> SystemProcesses::cgroup_members(const std::string& cgroup) {
-  return read_cgroup_members(cgroup);
-}
-
-Result<void> SystemProcesses::kill_cgroup(const std::string& cgroup) {
-  return sys::kill_cgroup(cgroup);
-}
-
-Result<void> SystemProcesses::remove_cgroup(const std::string& cgroup) {
-  return sys::remove_cgroup(cgroup);
-}
-
-std::string SystemProcesses::cgroup_of(pid_t pid) {
-  const auto text = read_whole(fmt::format("/proc/{}/cgroup", pid), 65536);
-  return cgroups_ && text ? cgroup_directory(*cgroups_, *text) : "";
 }
 
 }  // namespace gpurota::sys

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "ports/processes.h"
-#include "sys/cgroup.h"
 #include "sys/command_lines.h"
+#include "sys/system_control_groups.h"
 #include "sys/user_names.h"
 
 #include <optional>
@@ -28,6 +28,7 @@ class SystemProcesses final : public ports::Processes {
   Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
+  Result<pid_t> child_called(const ports::ProcessId& parent, pid_t number) override;
   bool is_stopped(pid_t pid) override;
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return commands_.changes(); }
@@ -35,19 +36,14 @@ class SystemProcesses final : public ports::Processes {
   std::string boot_id() override;
   std::string user_name(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
-  Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
-  Result<void> fence_devices(const std::string& cgroup, const DeviceFences& fences) override;
-  Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) override;
-  Result<void> kill_cgroup(const std::string& cgroup) override;
-  Result<void> remove_cgroup(const std::string& cgroup) override;
-  std::string cgroup_of(pid_t pid) override;
+  ports::ControlGroups& cgroups() override { return cgroups_; }
 
  private:
   class SystemHandle;
 
   ports::EventLoop& loop_;
   Admission admission_;
-  std::optional<CgroupMount> cgroups_;
+  SystemControlGroups cgroups_;
   std::string boot_id_;
   UserNames names_;
   CommandLines commands_;

@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,27 +130,71 @@ TEST_F(SystemProcessesTest, KnowsTheBootAndUsersNames) {
 TEST_F(SystemProcessesTest, ACgroupHoldsAndEndsAllThatIsStartedInIt) {
   const pid_t pid = start();
   const std::string name = "gpurota-test-" + std::to_string(::getpid());
-  const auto made = processes_.make_child_cgroup(pid, name);
+  const auto made = processes_.cgroups().make_below(pid, name);
   if (!made && made.error().code == Code::kUnavailable) {
     GTEST_SKIP() << "needs a writable cgroup v2: " << made.error().message;
   }
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(processes_.cgroup_of(pid), *made);
-  EXPECT_EQ(processes_.cgroup_of(::getpid()) + "/" + name, *made);
-  EXPECT_EQ(*processes_.cgroup_members(*made), std::vector<pid_t>{pid});
+  EXPECT_EQ(processes_.cgroups().of(pid), *made);
+  EXPECT_EQ(processes_.cgroups().of(::getpid()) + "/" + name, *made);
+  EXPECT_EQ(*processes_.cgroups().members(*made), std::vector<pid_t>{pid});
 
   ASSERT_EQ(::write(go_.get(), "x", 1), 1);
-  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroup_members(*made)->size() == 2; }))
+  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroups().members(*made)->size() == 2; }))
       << "what is forked in it is in it";
-  const auto shared = processes_.make_child_cgroup(start(), name);
+  const auto shared = processes_.cgroups().make_below(start(), name);
   EXPECT_EQ(shared.error().code, Code::kLimit) << "in use";
-  EXPECT_FALSE(processes_.remove_cgroup(*made)) << "not empty";
-  ASSERT_TRUE(processes_.kill_cgroup(*made));
+  EXPECT_FALSE(processes_.cgroups().remove(*made)) << "not empty";
+  ASSERT_TRUE(processes_.cgroups().kill(*made));
   reap(pid);
-  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroup_members(*made)->empty(); }));
-  EXPECT_TRUE(processes_.remove_cgroup(*made));
-  EXPECT_TRUE(processes_.cgroup_members(*made)->empty());
-  EXPECT_TRUE(processes_.remove_cgroup(*made));
+  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroups().members(*made)->empty(); }));
+  EXPECT_TRUE(processes_.cgroups().remove(*made));
+  EXPECT_TRUE(processes_.cgroups().members(*made)->empty());
+  EXPECT_TRUE(processes_.cgroups().remove(*made));
+}
+
+TEST_F(SystemProcessesTest, AChildIsWhatItsParentCallsIt) {
+  const auto here = processes_.read_info(::getpid());
+  ASSERT_TRUE(here);
+  EXPECT_EQ(*processes_.child_called(here->id(), 4711), 4711) << "one pid namespace: no question";
+
+  // A process that is 1 in a pid namespace of its own, with a child.
+  int told[2];
+  ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(1);
+    if (::fork() == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // and with it all of the namespace
+      const pid_t number = ::fork();
+      if (number == 0) {
+        for (;;) ::pause();
+      }
+      (void)!::write(told[1], &number, sizeof number);
+    }
+    for (;;) ::pause();
+  }
+  children_.push_back(maker);
+  ::close(told[1]);
+  const Fd from(told[0]);
+  pid_t number = 0;
+  if (::read(from.get(), &number, sizeof number) != sizeof number) {
+    GTEST_SKIP() << "needs root: it makes a pid namespace";
+  }
+  const auto all = processes_.read_all();
+  const auto child_of = [&](pid_t parent) {
+    return std::find_if(all->begin(), all->end(),
+                        [&](const auto& process) { return process.parent == parent; });
+  };
+  const auto first = child_of(maker);
+  ASSERT_NE(first, all->end());
+  const auto second = child_of(first->pid);
+  ASSERT_NE(second, all->end());
+  EXPECT_NE(number, second->pid);
+  EXPECT_EQ(*processes_.child_called(first->id(), number), second->pid);
+  EXPECT_EQ(processes_.child_called(first->id(), number + 1).error().code, Code::kGone);
+  EXPECT_EQ(processes_.child_called(first->id(), second->pid).error().code, Code::kGone);
 }
 
 }  // namespace

@@ -5,16 +5,10 @@
 #include <csignal>
 
 namespace gpurota::testing {
-namespace {
-
-constexpr const char* kRootCgroup = "/sys/fs/cgroup/fake";
-
-}  // namespace
 
 struct FakeProcesses::Process {
   ports::ProcessInfo info;
   std::vector<std::string> command;
-  std::string cgroup;
   std::string executable;
   bool stubborn = false;
   bool alive = true;
@@ -64,7 +58,8 @@ tl::unexpected<Error> out_of_descriptors() { return fail(Code::kLimit, "out of d
 
 }  // namespace
 
-FakeProcesses::FakeProcesses(ports::EventLoop& loop) : loop_(loop) { cgroups_.insert(kRootCgroup); }
+FakeProcesses::FakeProcesses(ports::EventLoop& loop)
+    : loop_(loop), cgroups_([this](pid_t pid) { deliver(*processes_[pid], SIGKILL); }) {}
 
 FakeProcesses::~FakeProcesses() = default;
 
@@ -77,13 +72,9 @@ pid_t FakeProcesses::spawn(const Spawn& spawn) {
   process->command = spawn.command;
   process->stubborn = spawn.stubborn;
   process->executable = spawn.executable;
-  const auto parent = processes_.find(spawn.parent);
-  process->cgroup = !spawn.cgroup.empty()        ? spawn.cgroup
-                    : parent != processes_.end() ? parent->second->cgroup
-                                                 : kRootCgroup;
-  cgroups_.insert(process->cgroup);
   const pid_t pid = process->info.pid;
   if (alive(pid)) die(pid);
+  cgroups_.put(pid, spawn.cgroup, spawn.parent);
   processes_[pid] = std::move(process);
   return pid;
 }
@@ -93,6 +84,7 @@ void FakeProcesses::die(pid_t pid) {
   if (at == processes_.end()) return;
   const std::shared_ptr<Process> process = at->second;
   processes_.erase(at);
+  cgroups_.forget(pid);
   process->alive = false;
   for (auto& [other_pid, other] : processes_) {
     if (other->info.parent == pid) other->info.parent = 1;
@@ -162,6 +154,11 @@ Result<std::vector<ports::ProcessInfo>> FakeProcesses::read_all() {
   return infos;
 }
 
+Result<pid_t> FakeProcesses::child_called(const ports::ProcessId& parent, pid_t number) {
+  const auto at = numbers_.find({parent.pid, number});
+  return at == numbers_.end() ? number : at->second;
+}
+
 std::string FakeProcesses::user_name(uid_t uid) {
   const auto at = users_.find(uid);
   return at == users_.end() ? std::to_string(uid) : at->second;
@@ -170,53 +167,6 @@ std::string FakeProcesses::user_name(uid_t uid) {
 std::string FakeProcesses::executable_of(pid_t pid) {
   const auto at = processes_.find(pid);
   return at == processes_.end() ? "" : at->second->executable;
-}
-
-Result<std::string> FakeProcesses::make_child_cgroup(pid_t pid, const std::string& name) {
-  if (!cgroups_available_) return fail(Code::kUnavailable, "there is no writable cgroup v2");
-  if (name.rfind(ports::kCgroupPrefix, 0) != 0) {
-    return fail(Code::kInternal, fmt::format("bad cgroup name {}", name));
-  }
-  const auto at = processes_.find(pid);
-  if (at == processes_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
-  at->second->cgroup += "/" + name;
-  cgroups_.insert(at->second->cgroup);
-  return at->second->cgroup;
-}
-
-Result<void> FakeProcesses::fence_devices(const std::string& cgroup, const DeviceFences& fences) {
-  if (!fences_available_) return fail(Code::kDenied, "no capability");
-  if (!cgroup_exists(cgroup)) return fail(Code::kGone, cgroup + " is gone");
-  if (fences.empty()) fences_.erase(cgroup);
-  if (!fences.empty()) fences_[cgroup] = fences;
-  return {};
-}
-
-Result<std::vector<pid_t>> FakeProcesses::cgroup_members(const std::string& cgroup) {
-  if (is_short_) return out_of_descriptors();
-  std::vector<pid_t> pids;
-  for (const auto& [pid, process] : processes_) {
-    if (ports::is_in_cgroup(process->cgroup, cgroup)) pids.push_back(pid);
-  }
-  return pids;
-}
-
-Result<void> FakeProcesses::kill_cgroup(const std::string& cgroup) {
-  if (is_short_) return out_of_descriptors();
-  const auto members = cgroup_members(cgroup);
-  for (const pid_t pid : *members) deliver(*processes_[pid], SIGKILL);
-  return {};
-}
-
-Result<void> FakeProcesses::remove_cgroup(const std::string& cgroup) {
-  if (!cgroup_members(cgroup)->empty()) return fail(Code::kIo, cgroup + " has processes in it", 16);
-  cgroups_.erase(cgroup);
-  return {};
-}
-
-std::string FakeProcesses::cgroup_of(pid_t pid) {
-  const auto at = processes_.find(pid);
-  return at == processes_.end() ? "" : at->second->cgroup;
 }
 
 }  // namespace gpurota::testing

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ports/processes.h"
+#include "testing/fake_control_groups.h"
 
 #include <map>
 #include <memory>
@@ -55,23 +56,19 @@ class FakeProcesses final : public ports::Processes {
 
   void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
   void set_boot_id(const std::string& id) { boot_id_ = id; }
-  // From now on make_child_cgroup fails with kUnavailable, as in a container.
-  void set_cgroups_available(bool available) { cgroups_available_ = available; }
+  // `parent` calls the process `pid` so, as it has a pid namespace of its own.
+  void call(pid_t parent, pid_t pid, pid_t number) { numbers_[{parent, number}] = pid; }
   // While it is short nobody can be looked at, as without descriptors: kLimit.
-  void set_short(bool is_short) { is_short_ = is_short; }
-  // From now on fence_devices fails with kDenied, as without the capability.
-  void set_fences_available(bool available) { fences_available_ = available; }
-  // Nothing: it has none.
-  DeviceFences fences_of(const std::string& cgroup) const {
-    const auto at = fences_.find(cgroup);
-    return at == fences_.end() ? DeviceFences() : at->second;
+  void set_short(bool is_short) {
+    is_short_ = is_short;
+    cgroups_.set_short(is_short);
   }
-  bool cgroup_exists(const std::string& cgroup) const { return cgroups_.count(cgroup) > 0; }
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;
   Result<ports::EventLoop::SourcePtr> on_death(Handle& process,
                                                std::function<void()> callback) override;
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
+  Result<pid_t> child_called(const ports::ProcessId& parent, pid_t number) override;
   bool is_stopped(pid_t pid) override { return stopped_.count(pid) > 0; }
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return changes_; }
@@ -79,12 +76,7 @@ class FakeProcesses final : public ports::Processes {
   std::string boot_id() override { return boot_id_; }
   std::string user_name(uid_t uid) override;
   std::string executable_of(pid_t pid) override;
-  Result<std::string> make_child_cgroup(pid_t pid, const std::string& name) override;
-  Result<void> fence_devices(const std::string& cgroup, const DeviceFences& fences) override;
-  Result<std::vector<pid_t>> cgroup_members(const std::string& cgroup) override;
-  Result<void> kill_cgroup(const std::string& cgroup) override;
-  Result<void> remove_cgroup(const std::string& cgroup) override;
-  std::string cgroup_of(pid_t pid) override;
+  FakeControlGroups& cgroups() override { return cgroups_; }
 
  private:
   struct Process;
@@ -94,8 +86,8 @@ class FakeProcesses final : public ports::Processes {
 
   ports::EventLoop& loop_;
   std::map<pid_t, std::shared_ptr<Process>> processes_;  // living ones
-  std::set<std::string> cgroups_;
-  std::map<std::string, DeviceFences> fences_;
+  FakeControlGroups cgroups_;
+  std::map<std::pair<pid_t, pid_t>, pid_t> numbers_;  // by parent and what it says
   std::set<pid_t> stopped_;
   std::map<pid_t, Code> command_errors_;
   std::uint64_t changes_ = 0;
@@ -104,8 +96,6 @@ class FakeProcesses final : public ports::Processes {
   std::map<uid_t, std::string> users_;
   std::map<uid_t, std::vector<std::string>> groups_;
   std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
-  bool cgroups_available_ = true;
-  bool fences_available_ = true;
   bool is_short_ = false;
   std::function<void()> on_walk_;
   pid_t next_pid_ = 1000;

@@ -57,15 +57,15 @@ TEST(FakeProcesses, ChildrenAreInTheCgroupAndDieWithIt) {
   FakeEventLoop loop;
   FakeProcesses processes(loop);
   const pid_t main = processes.spawn();
-  const auto cgroup = processes.make_child_cgroup(main, "gpurota-L1");
+  const auto cgroup = processes.cgroups().make_below(main, "gpurota-L1");
   ASSERT_TRUE(cgroup);
   const pid_t child = processes.spawn({.parent = main});
   const pid_t other = processes.spawn();
-  EXPECT_EQ(*processes.cgroup_members(*cgroup), (std::vector<pid_t>{main, child}));
-  EXPECT_FALSE(processes.remove_cgroup(*cgroup));
-  ASSERT_TRUE(processes.kill_cgroup(*cgroup));
-  EXPECT_TRUE(processes.remove_cgroup(*cgroup));
-  EXPECT_FALSE(processes.cgroup_exists(*cgroup));
+  EXPECT_EQ(*processes.cgroups().members(*cgroup), (std::vector<pid_t>{main, child}));
+  EXPECT_FALSE(processes.cgroups().remove(*cgroup));
+  ASSERT_TRUE(processes.cgroups().kill(*cgroup));
+  EXPECT_TRUE(processes.cgroups().remove(*cgroup));
+  EXPECT_FALSE(processes.cgroups().exists(*cgroup));
   EXPECT_TRUE(processes.alive(other));
 }
 

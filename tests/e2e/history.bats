@@ -41,6 +41,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
 
 @test "what is two flushes old is there after a kill -9, and all of it after a stop" {
   gpurota-sim set gpu0.utilisation=30
+  wait_until history_holds 'sum(p["seconds"] for p in points) >= 11' --since 10m
   wait_until history_holds 'sum(p["seconds"] for p in points) >= 22' --since 10m
   local before
   before=$(date -u +%Y-%m-%dT%H:%M:%SZ)

@@ -26,11 +26,15 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 static int may_block(const char* path) {
-  static const char* const allowed[] = {"stat", "status", "cgroup", "comm"};
+  static const char* const allowed[] = {"stat", "status", "cgroup", "comm", "children"};
   char* name = NULL;
   if (strncmp(path, "/proc/", 6) != 0) return 0;
   const long pid = strtol(path + 6, &name, 10);
   if (name == path + 6 || pid == daemon_pid || strcmp(name, "/") == 0 || *name == 0) return 0;
+  if (strncmp(name, "/task/", 6) == 0) { /* a thread's files are like the process's */
+    const char* const file = strchr(name + 6, '/');
+    if (file != NULL) name = (char*)file;
+  }
   for (size_t i = 0; i < sizeof allowed / sizeof *allowed; ++i) {
     if (strcmp(name + 1, allowed[i]) == 0) return 0;
   }

@@ -256,7 +256,7 @@ fences_hold() {
   # Under a reservation, too; and a lease inside of a lease has its own.
   as_nobody gpurota run --quiet --lease L1 -- sh -c ': <machine/dev/nvidia1' 2>&1 | grep -q 'No such device'
   as_nobody gpurota run --quiet --gpu-ids 0:1 --memory 64M -- gpurota run --quiet --gpu-ids 1 --memory 64M -- \
-    sh -c ': <machine/dev/nvidia1; : <machine/dev/nvidia0' >heard 2>&1 || true
+    sh -c 'true <machine/dev/nvidia1; true <machine/dev/nvidia0' >heard 2>&1 || true
   [ "$(grep -c 'No such device' heard),$(grep -c 'not permitted' heard)" = 1,1 ]
 }
 

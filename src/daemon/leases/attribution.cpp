@@ -41,7 +41,7 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
   Owner owner;
   owner.uid = process.uid;
   owner.start_ticks = process.start_ticks;
-  const std::string cgroup = processes_.cgroup_of(process.pid);
+  const std::string cgroup = processes_.cgroups().of(process.pid);
   owner.lease = roots_.lease_of_cgroup(cgroup);
   owner.container = watch::is_container_cgroup(cgroup);
   if (!owner.lease) owner.lease = walk(process);

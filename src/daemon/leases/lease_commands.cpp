@@ -48,7 +48,7 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
     return known->second.members.own_cgroup();
   }
   GPUROTA_ASSIGN_OR_RETURN(command.main, track(parts_.processes, child.id(), nullptr));
-  auto cgroup = parts_.processes.make_child_cgroup(
+  auto cgroup = parts_.processes.cgroups().make_below(
       start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
   const auto reaper = start.subreaper ? std::optional(start.caller) : std::nullopt;
   command.members.set_root(child.id(), cgroup.value_or(""), reaper);

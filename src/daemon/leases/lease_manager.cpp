@@ -216,16 +216,18 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   return &it->second;
 }
 
-Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bool subreaper) {
+Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number, bool subreaper) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || it->second.cause) {
     return fail(Code::kGone, to_string(id) + " has ended");
   }
   LeaseEntry& entry = it->second;
+  if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is a reservation");
+  GPUROTA_ASSIGN_OR_RETURN(const pid_t pid,
+                           parts_.processes.child_called(entry.holder->id, number));
   // Who did not hear the answer of the last daemon asks the next one.
   if (entry.main && entry.main->pid() == pid) return entry.members.own_cgroup();
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
-  if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is a reservation");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
   // Of a holder that lives the number is its own, so it is that of the child's parent.
   const bool is_child = child.parent == entry.holder->pid() && entry.holder->alive();
@@ -236,7 +238,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t pid, bo
                              end(id, EndCause::kFinished, kCommandEnded);
                            }));
   // With the pid, since another daemon may have a lease of this number.
-  auto cgroup = parts_.processes.make_child_cgroup(
+  auto cgroup = parts_.processes.cgroups().make_below(
       pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), pid));
   if (!cgroup) {
     log::debug("no cgroup for a lease, following its processes by pidfd",
@@ -257,7 +259,9 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
                                                                const CommandStart& start) {
   LeaseEntry* const entry = find_entry(id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
-  return commands_.start(*entry, start);
+  CommandStart ours = start;
+  GPUROTA_ASSIGN_OR_RETURN(ours.pid, parts_.processes.child_called(start.caller, start.pid));
+  return commands_.start(*entry, ours);
 }
 
 Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
@@ -365,7 +369,8 @@ void LeaseManager::step_ending(LeaseId id) {
   const TimePoint after = parts_.loop.now();
   TimePoint next = after + std::max(kEndingPace, kPauses * (after - now));
   if (living && after < entry.kill_at) next = std::min(next, entry.kill_at);
-  auto timer = parts_.loop.add_timer(next, ports::Urgency::kSafety, [this, id] { step_ending(id); });
+  auto timer =
+      parts_.loop.add_timer(next, ports::Urgency::kSafety, [this, id] { step_ending(id); });
   if (timer) entry.timer = std::move(*timer);
 }
 

@@ -63,9 +63,10 @@ class LeaseManager final : private CommandHost {
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus,
                                                        std::optional<RequestId> waited);
-  // `pid` must be a child of the holder, of the lease's user, and not have executed anything yet. Returns the cgroup, if there is one.
-  Result<std::optional<std::string>> start(LeaseId id, pid_t pid, bool subreaper);
-  // One more command under a reservation; `caller` holds it.
+  // What the holder calls `number` must be a child of it, of the lease's user, and not have executed anything yet. Returns the cgroup, if
+  // there is one.
+  Result<std::optional<std::string>> start(LeaseId id, pid_t number, bool subreaper);
+  // One more command under a reservation; `caller` holds it, and calls it by the number `pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
   void end(LeaseId id, EndCause cause, const std::string& reason,

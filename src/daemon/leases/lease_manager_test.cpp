@@ -98,6 +98,16 @@ TEST_F(LeaseManagerTest, OneThatEndedWhileTheDiskWasFullIsOutOfTheStoreWhenThere
   EXPECT_TRUE(store.leases().empty()) << "a reservation would come back with the next daemon";
 }
 
+TEST_F(LeaseManagerTest, TheHolderMayCallTheCommandByANumberOfItsOwnPidNamespace) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  processes.call(cli, command, 7);
+  ASSERT_TRUE(manager->start(id, 7, false));
+  EXPECT_EQ(manager->find(id)->main->pid(), command);
+  EXPECT_TRUE(manager->start(id, 7, false)) << "and once more";
+}
+
 TEST_F(LeaseManagerTest, ItEndsWithItsCommandAndTakesTheLeftoversWithIt) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
@@ -127,7 +137,7 @@ TEST_F(LeaseManagerTest, WhatDoesNotEndIsKilledAfterTheGrace) {
 }
 
 TEST_F(LeaseManagerTest, LooksThatTakeLongLeaveMostOfTheTimeToOthers) {
-  processes.set_cgroups_available(false);
+  processes.cgroups().set_available(false);
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli, .stubborn = true});
@@ -210,7 +220,7 @@ TEST_F(LeaseManagerTest, TheDeathOfTheHolderEndsItsCommand) {
 }
 
 TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) {
-  processes.set_cgroups_available(false);
+  processes.cgroups().set_available(false);
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
@@ -224,7 +234,7 @@ TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) 
 }
 
 TEST_F(LeaseManagerTest, WhatTheHolderSaidOfItselfOutlivesTheDaemon) {
-  processes.set_cgroups_available(false);
+  processes.cgroups().set_available(false);
   for (const bool subreaper : {true, false}) {
     const pid_t cli = processes.spawn();
     const LeaseId id = (*acquire(gib(1), cli))->lease.id;
@@ -288,7 +298,7 @@ TEST_F(LeaseManagerTest, ADaemonThatCanLookAtNobodyDoesNotBeginAndTakesNobodyFor
 
 TEST_F(LeaseManagerTest, ALeaseIsNotOverWhileNobodyCanTellWhetherItsProcessesAre) {
   for (const bool cgroups : {true, false}) {
-    processes.set_cgroups_available(cgroups);
+    processes.cgroups().set_available(cgroups);
     const pid_t cli = processes.spawn();
     const LeaseId id = (*acquire(gib(8), cli))->lease.id;
     const pid_t command = processes.spawn({.parent = cli});

@@ -48,13 +48,14 @@ void LeaseProcesses::refresh() {
 
 // A number that a cgroup lists may be a stranger's by the time it is looked up: who was found is in it still, or is not meant.
 void LeaseProcesses::see_members() {
-  const auto members = processes_.cgroup_members(cgroup_);
+  const auto members = processes_.cgroups().members(cgroup_);
   if (!members) return miss_unless_gone(members.error());
   for (const pid_t pid : *members) {
     if (seen_.contains(pid)) continue;
     const auto info = processes_.read_info(pid);
     if (!info) miss_unless_gone(info.error());
-    if (!info || info->zombie || !ports::is_in_cgroup(processes_.cgroup_of(pid), cgroup_)) continue;
+    if (!info || info->zombie || !ports::is_in_cgroup(processes_.cgroups().of(pid), cgroup_))
+      continue;
     see(info->id());
   }
 }
@@ -109,7 +110,7 @@ void LeaseProcesses::ask_to_end() {
 
 void LeaseProcesses::kill() {
   if (!cgroup_.empty()) {
-    if (auto killed = processes_.kill_cgroup(cgroup_); !killed) {
+    if (auto killed = processes_.cgroups().kill(cgroup_); !killed) {
       log::warn("cannot kill a lease's cgroup, killing one by one",
                 {{"error", killed.error().message}});
     }
@@ -120,7 +121,7 @@ void LeaseProcesses::kill() {
 
 void LeaseProcesses::clean_up() {
   if (cgroup_.empty()) return;
-  if (auto removed = processes_.remove_cgroup(cgroup_); !removed) {
+  if (auto removed = processes_.cgroups().remove(cgroup_); !removed) {
     log::warn("cannot remove a lease's cgroup, ignoring", {{"error", removed.error().message}});
   }
 }

@@ -22,7 +22,7 @@ void KeeperCgroups::make(pid_t keeper, const std::string& name) {
   // With the pid, since another daemon may have a job of this number.
   const std::string own =
       fmt::format("{}{}{}-{}", ports::kCgroupPrefix, kKeeperPrefix, name, keeper);
-  auto cgroup = processes_.make_child_cgroup(keeper, own);
+  auto cgroup = processes_.cgroups().make_below(keeper, own);
   if (cgroup) {
     std::erase_if(left_, [&](const Left& left) { return left.cgroup == *cgroup; });
     of_[keeper] = std::move(*cgroup);
@@ -32,7 +32,7 @@ void KeeperCgroups::make(pid_t keeper, const std::string& name) {
 }
 
 void KeeperCgroups::take_up(pid_t keeper) {
-  std::string cgroup = processes_.cgroup_of(keeper);
+  std::string cgroup = processes_.cgroups().of(keeper);
   const std::string prefix = std::string(ports::kCgroupPrefix) + kKeeperPrefix;
   if (last_part(cgroup).starts_with(prefix)) of_[keeper] = std::move(cgroup);
 }
@@ -49,9 +49,9 @@ void KeeperCgroups::on_end(pid_t keeper) {
 void KeeperCgroups::tidy() {
   timer_.reset();
   std::erase_if(left_, [this](Left& left) {
-    const auto members = processes_.cgroup_members(left.cgroup);
+    const auto members = processes_.cgroups().members(left.cgroup);
     if ((!members || !members->empty()) && ++left.tries < kMostTries) return false;
-    const auto removed = processes_.remove_cgroup(left.cgroup);
+    const auto removed = processes_.cgroups().remove(left.cgroup);
     if (!removed && ++left.tries < kMostTries) return false;
     if (!removed) {
       log::warn("cannot remove the cgroup of a keeper, leaving it",

@@ -17,9 +17,9 @@ class KeeperCgroupsTest : public FakeWorldTest {
 TEST_F(KeeperCgroupsTest, WhatAKeeperStartsIsInItsGroup) {
   const pid_t keeper = processes.spawn();
   groups.make(keeper, "job-7");
-  const std::string group = processes.cgroup_of(keeper);
+  const std::string group = processes.cgroups().of(keeper);
   EXPECT_TRUE(group.ends_with("/gpurota-keeper-job-7-" + std::to_string(keeper))) << group;
-  EXPECT_EQ(processes.cgroup_of(processes.spawn({1000, keeper})), group);
+  EXPECT_EQ(processes.cgroups().of(processes.spawn({1000, keeper})), group);
 }
 
 TEST_F(KeeperCgroupsTest, AnotherDaemonsJobOfTheSameNumberHasItsOwn) {
@@ -28,34 +28,34 @@ TEST_F(KeeperCgroupsTest, AnotherDaemonsJobOfTheSameNumberHasItsOwn) {
   const pid_t theirs = processes.spawn();
   groups.make(keeper, "job-7");
   others.make(theirs, "job-7");
-  EXPECT_NE(processes.cgroup_of(keeper), processes.cgroup_of(theirs));
+  EXPECT_NE(processes.cgroups().of(keeper), processes.cgroups().of(theirs));
 }
 
 TEST_F(KeeperCgroupsTest, TheGroupGoesWhenTheLastOfItHasGone) {
   const pid_t keeper = processes.spawn();
   groups.make(keeper, "job-7");
-  const std::string group = processes.cgroup_of(keeper);
+  const std::string group = processes.cgroups().of(keeper);
   const pid_t stray = processes.spawn({1000, keeper});
   processes.die(keeper);
   groups.on_end(keeper);
   loop.advance(3s);
-  EXPECT_TRUE(processes.cgroup_exists(group));
+  EXPECT_TRUE(processes.cgroups().exists(group));
   EXPECT_TRUE(processes.alive(stray)) << "its end is that of its lease";
   processes.die(stray);
   loop.advance(2s);
-  EXPECT_FALSE(processes.cgroup_exists(group));
+  EXPECT_FALSE(processes.cgroups().exists(group));
   EXPECT_EQ(groups.left_behind(), 0U);
 }
 
 TEST_F(KeeperCgroupsTest, ANewDaemonTidiesUpAfterTheKeepersThatItFinds) {
   const pid_t keeper = processes.spawn();
   groups.make(keeper, "job-7");
-  const std::string group = processes.cgroup_of(keeper);
+  const std::string group = processes.cgroups().of(keeper);
   KeeperCgroups next{loop, processes};
   next.take_up(keeper);
   processes.die(keeper);
   next.on_end(keeper);
-  EXPECT_FALSE(processes.cgroup_exists(group));
+  EXPECT_FALSE(processes.cgroups().exists(group));
 }
 
 TEST_F(KeeperCgroupsTest, AGroupThatIsNoneOfOursIsLeftAlone) {
@@ -67,7 +67,7 @@ TEST_F(KeeperCgroupsTest, AGroupThatIsNoneOfOursIsLeftAlone) {
 }
 
 TEST_F(KeeperCgroupsTest, WithoutWritableControlGroupsThereAreNone) {
-  processes.set_cgroups_available(false);
+  processes.cgroups().set_available(false);
   const pid_t keeper = processes.spawn();
   groups.make(keeper, "job-7");
   groups.on_end(keeper);

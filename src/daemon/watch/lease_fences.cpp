@@ -38,7 +38,7 @@ void LeaseFences::apply(const FencesOf& fences_of) {
 
 void LeaseFences::set(const std::string& cgroup, const DeviceFences& fences) {
   set_[cgroup] = fences;
-  const auto done = processes_.fence_devices(cgroup, fences);
+  const auto done = processes_.cgroups().fence(cgroup, fences);
   if (done) {
     log::debug("devices fenced", {{"cgroup", cgroup}, {"fences", fences.size()}});
     trouble_.clear();
@@ -54,7 +54,7 @@ void LeaseFences::set(const std::string& cgroup, const DeviceFences& fences) {
 void LeaseFences::lift() {
   for (const auto& [id, entry] : leases_.entries()) {
     for (const std::string& cgroup : cgroups_of(entry)) {
-      if (const auto done = processes_.fence_devices(cgroup, {}); !done) {
+      if (const auto done = processes_.cgroups().fence(cgroup, {}); !done) {
         log::warn(done.error().message + ", ignoring", {{"lease", to_string(id)}});
       }
     }

@@ -41,8 +41,8 @@ class LeaseFencesTest : public FakeWorldTest {
 TEST_F(LeaseFencesTest, EachLeaseHasItsOwn) {
   const std::string first = start_one(), second = start_one();
   apply();
-  EXPECT_EQ(processes.fences_of(first), only(1));
-  EXPECT_EQ(processes.fences_of(second), only(2));
+  EXPECT_EQ(processes.cgroups().fences_of(first), only(1));
+  EXPECT_EQ(processes.cgroups().fences_of(second), only(2));
   EXPECT_EQ(fences.trouble(), "");
 }
 
@@ -51,7 +51,7 @@ TEST_F(LeaseFencesTest, FollowsTheGpusOfALease) {
   apply();
   extra = 101;
   apply();
-  EXPECT_EQ(processes.fences_of(cgroup), only(1));
+  EXPECT_EQ(processes.cgroups().fences_of(cgroup), only(1));
 }
 
 TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
@@ -59,23 +59,23 @@ TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
   apply();
   LeaseFences next(processes, leases);
   next.lift();
-  EXPECT_TRUE(processes.fences_of(cgroup).empty());
+  EXPECT_TRUE(processes.cgroups().fences_of(cgroup).empty());
 }
 
 TEST_F(LeaseFencesTest, WhatCannotBeSetIsSaidOnceAndForgottenWhenItCan) {
   (void)start_one();
-  processes.set_fences_available(false);
+  processes.cgroups().set_fences_available(false);
   apply();
   EXPECT_EQ(fences.trouble(), "no capability");
-  processes.set_fences_available(true);
+  processes.cgroups().set_fences_available(true);
   const std::string later = start_one();
   apply();
   EXPECT_EQ(fences.trouble(), "");
-  EXPECT_EQ(processes.fences_of(later), only(2));
+  EXPECT_EQ(processes.cgroups().fences_of(later), only(2));
 }
 
 TEST_F(LeaseFencesTest, ALeaseWithoutAControlGroupIsLeftOut) {
-  processes.set_cgroups_available(false);
+  processes.cgroups().set_available(false);
   AcquireRequest request;
   request.process = processes.id_of(processes.spawn());
   request.placement.memory = SizeSpec{gib(1), 0};

@@ -1,0 +1,46 @@
+// The machine's control groups (version 2), by their directories.
+//
+// Called on the state thread; every call returns within microseconds to a few milliseconds.
+#pragma once
+
+#include "base/result.h"
+#include "core/device_fence.h"
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::ports {
+
+constexpr const char* kCgroupPrefix = "gpurota-";
+
+class ControlGroups {
+ public:
+  virtual ~ControlGroups() = default;
+
+  // The group of a process, absolute, or empty.
+  virtual std::string of(pid_t pid) = 0;
+  // Makes the group `name` below the one that `pid` is in and moves `pid` into it: the process leaves no limit it was
+  // under. kUnavailable where there is no writable cgroup v2. `name` begins with kCgroupPrefix: no other group is ever
+  // killed or removed, whatever path is given.
+  virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
+  // From now on its processes open the devices that the fences leave open, and no others that are fenced; none: all that they may by
+  // other rules. What is open stays open. It holds as long as the group is there, also without us. Errors as of
+  // sys::set_device_program(); kGone: the group is.
+  virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
+  // Those below it too. Of a group that is gone there are none.
+  virtual Result<std::vector<pid_t>> members(const std::string& group) = 0;
+  // Kills everything in it with cgroup.kill (or one by one before Linux 5.14).
+  virtual Result<void> kill(const std::string& group) = 0;
+  // Removes it if empty; not an error if it is gone already.
+  virtual Result<void> remove(const std::string& group) = 0;
+};
+
+// `path` is the group `group`, or below it. Not for a group without a name.
+inline bool is_in_cgroup(const std::string& path, const std::string& group) {
+  return !group.empty() && path.starts_with(group) &&
+         (path.size() == group.size() || path[group.size()] == '/');
+}
+
+}  // namespace gpurota::ports

@@ -1,0 +1,34 @@
+#include "sys/system_control_groups.h"
+
+#include "sys/device_program.h"
+#include "sys/proc_files.h"
+
+#include <fmt/core.h>
+
+namespace gpurota::sys {
+
+std::string SystemControlGroups::of(pid_t pid) {
+  const auto text = read_whole(fmt::format("/proc/{}/cgroup", pid), 65536);
+  return mount_ && text ? cgroup_directory(*mount_, *text) : "";
+}
+
+Result<std::string> SystemControlGroups::make_below(pid_t pid, const std::string& name) {
+  const std::string parent = of(pid);
+  if (!parent.empty()) return make_cgroup(parent, name, pid);
+  if (!mount_) return fail(Code::kUnavailable, "no cgroup v2 is mounted");
+  return fail(Code::kUnavailable, fmt::format("process {} is in no visible control group", pid));
+}
+
+Result<void> SystemControlGroups::fence(const std::string& group, const DeviceFences& fences) {
+  return set_device_program(group, fences);
+}
+
+Result<std::vector<pid_t>> SystemControlGroups::members(const std::string& group) {
+  return read_cgroup_members(group);
+}
+
+Result<void> SystemControlGroups::kill(const std::string& group) { return kill_cgroup(group); }
+
+Result<void> SystemControlGroups::remove(const std::string& group) { return remove_cgroup(group); }
+
+}  // namespace gpurota::sys

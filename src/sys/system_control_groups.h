@@ -1,0 +1,30 @@
+// The machine's control groups: /proc/PID/cgroup and cgroup v2 where it is mounted. See ports/control_groups.h.
+#pragma once
+
+#include "ports/control_groups.h"
+#include "sys/cgroup.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::sys {
+
+class SystemControlGroups final : public ports::ControlGroups {
+ public:
+  // Where they are; before, and with none, no process is in any.
+  void set_mount(std::optional<CgroupMount> mount) { mount_ = std::move(mount); }
+
+  std::string of(pid_t pid) override;
+  Result<std::string> make_below(pid_t pid, const std::string& name) override;
+  Result<void> fence(const std::string& group, const DeviceFences& fences) override;
+  Result<std::vector<pid_t>> members(const std::string& group) override;
+  Result<void> kill(const std::string& group) override;
+  Result<void> remove(const std::string& group) override;
+
+ private:
+  std::optional<CgroupMount> mount_;
+};
+
+}  // namespace gpurota::sys

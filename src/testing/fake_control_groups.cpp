@@ -1,0 +1,73 @@
+#include "testing/fake_control_groups.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+
+namespace gpurota::testing {
+namespace {
+
+constexpr const char* kRootGroup = "/sys/fs/cgroup/fake";
+
+}  // namespace
+
+void FakeControlGroups::put(pid_t pid, const std::string& group, pid_t parent) {
+  std::string chosen = group.empty() ? of(parent) : group;
+  if (chosen.empty()) chosen = kRootGroup;
+  groups_.insert(chosen);
+  of_process_[pid] = std::move(chosen);
+}
+
+DeviceFences FakeControlGroups::fences_of(const std::string& group) const {
+  const auto at = fences_.find(group);
+  return at == fences_.end() ? DeviceFences() : at->second;
+}
+
+std::string FakeControlGroups::of(pid_t pid) {
+  const auto at = of_process_.find(pid);
+  return at == of_process_.end() ? "" : at->second;
+}
+
+Result<std::string> FakeControlGroups::make_below(pid_t pid, const std::string& name) {
+  if (!available_) return fail(Code::kUnavailable, "there is no writable cgroup v2");
+  if (name.rfind(ports::kCgroupPrefix, 0) != 0) {
+    return fail(Code::kInternal, fmt::format("bad cgroup name {}", name));
+  }
+  const auto at = of_process_.find(pid);
+  if (at == of_process_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  at->second += "/" + name;
+  groups_.insert(at->second);
+  return at->second;
+}
+
+Result<void> FakeControlGroups::fence(const std::string& group, const DeviceFences& fences) {
+  if (!fences_available_) return fail(Code::kDenied, "no capability");
+  if (!exists(group)) return fail(Code::kGone, group + " is gone");
+  if (fences.empty()) fences_.erase(group);
+  if (!fences.empty()) fences_[group] = fences;
+  return {};
+}
+
+Result<std::vector<pid_t>> FakeControlGroups::members(const std::string& group) {
+  if (is_short_) return fail(Code::kLimit, "out of descriptors");
+  std::vector<pid_t> pids;
+  for (const auto& [pid, at] : of_process_) {
+    if (ports::is_in_cgroup(at, group)) pids.push_back(pid);
+  }
+  return pids;
+}
+
+Result<void> FakeControlGroups::kill(const std::string& group) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto pids, members(group));
+  for (const pid_t pid : pids) kill_process_(pid);
+  return {};
+}
+
+Result<void> FakeControlGroups::remove(const std::string& group) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto pids, members(group));
+  if (!pids.empty()) return fail(Code::kIo, group + " has processes in it", EBUSY);
+  groups_.erase(group);
+  return {};
+}
+
+}  // namespace gpurota::testing

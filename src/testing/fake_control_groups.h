@@ -1,0 +1,52 @@
+// Control groups that exist only in the test: those of FakeProcesses, which owns them.
+#pragma once
+
+#include "ports/control_groups.h"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::testing {
+
+class FakeControlGroups final : public ports::ControlGroups {
+ public:
+  // `kill_process` is SIGKILL for a living process.
+  explicit FakeControlGroups(std::function<void(pid_t)> kill_process)
+      : kill_process_(std::move(kill_process)) {}
+
+  // A living process is in that group, or in its parent's if none is named; children of nobody are in one for all.
+  void put(pid_t pid, const std::string& group, pid_t parent);
+  void forget(pid_t pid) { of_process_.erase(pid); }
+
+  // From now on make_below fails with kUnavailable, as in a container.
+  void set_available(bool available) { available_ = available; }
+  // From now on fence fails with kDenied, as without the capability.
+  void set_fences_available(bool available) { fences_available_ = available; }
+  // While it is short nobody can be looked at, as without descriptors: kLimit.
+  void set_short(bool is_short) { is_short_ = is_short; }
+  // Nothing: it has none.
+  DeviceFences fences_of(const std::string& group) const;
+  bool exists(const std::string& group) const { return groups_.count(group) > 0; }
+
+  std::string of(pid_t pid) override;
+  Result<std::string> make_below(pid_t pid, const std::string& name) override;
+  Result<void> fence(const std::string& group, const DeviceFences& fences) override;
+  Result<std::vector<pid_t>> members(const std::string& group) override;
+  Result<void> kill(const std::string& group) override;
+  Result<void> remove(const std::string& group) override;
+
+ private:
+  std::function<void(pid_t)> kill_process_;
+  std::map<pid_t, std::string> of_process_;
+  std::set<std::string> groups_;
+  std::map<std::string, DeviceFences> fences_;
+  bool available_ = true;
+  bool fences_available_ = true;
+  bool is_short_ = false;
+};
+
+}  // namespace gpurota::testing
