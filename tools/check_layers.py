@@ -50,8 +50,9 @@ ROOT = "."
 WITH_ROOT = {("cli", "run")}
 ROOMS = {
     "cli": {
-        ROOT: [],
-        "top": [ROOT],
+        "containers": [],
+        ROOT: ["containers"],
+        "top": ["containers", ROOT],
     },
     "interposer": {
         "os": [],

@@ -6,6 +6,9 @@
 #define GPUROTA_ENV_TOKEN "GPUROTA_TOKEN" /* GPUROTA_TOKEN_CHARS hex digits */
 /* Path of the tenant socket. Without it the lease has its GPUs whole: there is nothing to hold. */
 #define GPUROTA_ENV_SOCKET "GPUROTA_SOCKET"
+/* In a container, and 1: the lease has its GPUs whole; cuInit tells the daemon whose the program is, as neither control group nor
+   ancestors do, and nothing is held. */
+#define GPUROTA_ENV_WHOLE "GPUROTA_WHOLE"
 
 /* Set by people. */
 /* 1: libgpurota explains itself on stderr; else a file's path. */
@@ -20,5 +23,7 @@
 /* Where a daemon of root is, and what libgpurota looks for in a runtime directory. */
 #define GPUROTA_SYSTEM_RUNTIME_DIR "/run/gpurota"
 #define GPUROTA_TENANT_SOCKET_NAME "tenant.sock"
+/* Names libgpurota, for /etc/ld.so.preload of a container (docs/operate/containers.md). */
+#define GPUROTA_PRELOAD_NAME "ld.so.preload"
 /* There while the site gives leases to programs that have none (docs/design/automatic-leases.md). */
 #define GPUROTA_AUTOMATIC_MARKER "automatic"

@@ -177,7 +177,11 @@ struct gpurota_msg_automatic {
   uint32_t magic;
   uint32_t version;
   uint64_t features;
+  /* The lease that the program was told to be in (GPUROTA_WHOLE), and what shows it; 0: none. Not sent by older libraries. */
+  uint64_t lease;
+  char token[GPUROTA_TOKEN_CHARS];
 };
+#define GPUROTA_AUTOMATIC_LEAST 24u
 
 struct gpurota_msg_lease {
   struct gpurota_msg_header header;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace gpurota::testing {
@@ -177,6 +179,66 @@ TEST(Automatic, DoctorSaysWhatIsGiven) {
   for (const proto::Check& check : reply->checks) said += check.summary + "\n";
   EXPECT_NE(said.find("8 GiB of 1 GPU for each program that has no lease"), std::string::npos)
       << said;
+}
+
+// As the library in a container says whose it is: neither a control group nor an ancestor does.
+class Joining : public ::testing::Test {
+ protected:
+  void reserve(std::optional<SizeSpec> memory) {
+    proto::Acquire call;
+    call.request.kind = "reservation";
+    call.request.seconds = 600;
+    call.request.memory = memory;
+    lease_ = daemon_.call(call)->lease.lease_id;
+    const auto needs = daemon_.call(proto::GetEnvironment{lease_, true});
+    for (const proto::Variable& v : needs->environment) said_[v.name] = v.value;
+  }
+  std::vector<std::string> joiner(const std::string& token, const std::string& uid = "") const {
+    std::vector<std::string> words = {TENANT_PROGRAM, daemon_.tenant_socket(), "joins",
+                                      std::to_string(lease_.value), token};
+    if (!uid.empty()) words.push_back(uid);
+    return words;
+  }
+  static std::string status(std::uint32_t number) { return std::to_string(number); }
+
+  RunningDaemon daemon_;
+  LeaseId lease_;
+  std::map<std::string, std::string> said_;
+};
+
+TEST_F(Joining, AProgramOfAContainerIsInItsLeaseOfWholeGpusAndEndsWithIt) {
+  reserve({});
+  EXPECT_EQ(said_["GPUROTA_WHOLE"], "1");
+  EXPECT_EQ(said_["GPUROTA_TOKEN"].size(), GPUROTA_TOKEN_CHARS);
+  Child inside(joiner(said_["GPUROTA_TOKEN"]));
+  Child outside(joiner("-"));
+  ASSERT_EQ(inside.read_line(), status(GPUROTA_UNMANAGED));
+  ASSERT_EQ(outside.read_line(), status(GPUROTA_UNMANAGED)) << "its owner's";
+  proto::Release release;
+  release.lease_id = lease_;
+  ASSERT_TRUE(daemon_.call(release));
+  EXPECT_TRUE(inside.ended());
+  Child late(joiner(said_["GPUROTA_TOKEN"]));
+  EXPECT_EQ(late.read_line(), status(GPUROTA_REFUSED_LEASE)) << "the lease is over";
+}
+
+TEST_F(Joining, AnotherUserNeedsTheToken) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root: it switches users";
+  const std::string socket = daemon_.tenant_socket();
+  ASSERT_EQ(::chmod(socket.substr(0, socket.rfind('/')).c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(socket.c_str(), 0666), 0);
+  reserve({});
+  Child thief(joiner("0123456789abcdef0123456789abcdef", "65534"));
+  EXPECT_EQ(thief.read_line(), status(GPUROTA_REFUSED_LEASE));
+  Child container(joiner(said_["GPUROTA_TOKEN"], "65534"));
+  EXPECT_EQ(container.read_line(), status(GPUROTA_UNMANAGED));
+}
+
+TEST_F(Joining, ALeaseWithALimitIsNotJoinedWithoutIt) {
+  reserve(SizeSpec{gib(8), 0});
+  EXPECT_EQ(said_.count("GPUROTA_WHOLE"), 0u);
+  Child unlimited(joiner(said_["GPUROTA_TOKEN"]));
+  EXPECT_EQ(unlimited.read_line(), status(GPUROTA_REFUSED_LEASE));
 }
 
 TEST(Automatic, AQuestionThatIsNoneEndsTheConnection) {

@@ -2,6 +2,7 @@
 //   SOCKET LEASE BYTES   holds memory under a lease: prints "granted" or "refused"
 //   SOCKET [later]       asks for a lease by itself, `later` after a byte on its input, and prints the
 //                        answer's status and GPUs; then asks again, and prints that status
+//   SOCKET joins LEASE TOKEN [UID]   says that it is in a lease, as that user; prints the answer's status
 //   SOCKET holds LEASE   prints "waits"; then does what each line of its input says:
 //                        BYTES      asks for so much: "granted" or "refused"
 //                        fork       makes a child that is no tenant: its pid
@@ -33,6 +34,12 @@ void ask(const char* socket) {
   const auto again = second.ask_for_lease();
   const bool same = again && again->lease == answer->lease;
   say("again " + std::to_string(again ? again->status : 99u) + (same ? "" : ", another"));
+}
+
+void join(const char* socket, std::uint64_t lease, const std::string& token) {
+  const auto answer = WireTenant(socket).ask_for_lease(lease, token);
+  say(answer ? std::to_string(answer->status) : "no answer");
+  ::pause();
 }
 
 const char* grow(WireTenant& tenant, const std::string& bytes) {
@@ -103,6 +110,10 @@ int main(int argc, char** argv) {
   if (argc == 4 && std::string(argv[2]) == "holds") {
     follow_orders(argv[1], std::stoull(argv[3]));
     return 0;
+  }
+  if (argc >= 5 && std::string(argv[2]) == "joins") {
+    if (argc == 6 && ::setuid(static_cast<uid_t>(std::stoul(argv[5]))) != 0) return 1;
+    join(argv[1], std::stoull(argv[3]), argv[4]);
   }
   if (argc < 4) {
     if (argc == 3) say("waits");

@@ -89,8 +89,11 @@ std::optional<gpurota_msg_info> WireTenant::take_info() {
   return receive<gpurota_msg_info>(call_.get(), GPUROTA_MSG_INFO, kPatienceMs);
 }
 
-std::optional<gpurota_msg_lease> WireTenant::ask_for_lease() {
+std::optional<gpurota_msg_lease> WireTenant::ask_for_lease(std::uint64_t lease,
+                                                           const std::string& token) {
   gpurota_msg_automatic question{};
+  question.lease = lease;
+  token.copy(question.token, sizeof question.token);
   question.magic = GPUROTA_WIRE_MAGIC;
   question.version = GPUROTA_WIRE_VERSION;
   send(call_.get(), GPUROTA_MSG_AUTOMATIC, question, ++seq_);

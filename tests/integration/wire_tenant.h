@@ -23,8 +23,9 @@ class WireTenant {
   std::optional<std::uint32_t> hello(std::uint64_t lease, const std::string& token = "",
                                      const std::vector<gpurota_held>& held = {},
                                      std::uint32_t version = GPUROTA_WIRE_VERSION);
-  // Instead of hello.
-  std::optional<gpurota_msg_lease> ask_for_lease();
+  // Instead of hello. With a lease it says that it is in that one.
+  std::optional<gpurota_msg_lease> ask_for_lease(std::uint64_t lease = 0,
+                                                 const std::string& token = "");
   // Blocks until it is answered.
   std::optional<gpurota_msg_grown> grow(std::uint32_t slot, std::uint64_t need,
                                         std::uint64_t want = 0, std::uint64_t returned = 0);

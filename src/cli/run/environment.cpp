@@ -1,5 +1,6 @@
 #include "cli/run/environment.h"
 
+#include "abi/env.h"
 #include "base/preload.h"
 #include "base/text.h"
 
@@ -48,7 +49,8 @@ CommandEnvironment command_environment(const char* const* inherited,
                                        const proto::Acquire::Reply& reply) {
   CommandEnvironment out;
   for (; inherited != nullptr && *inherited != nullptr; ++inherited) {
-    out.variables.emplace_back(*inherited);
+    // Of a lease around this one.
+    if (!names(*inherited, GPUROTA_ENV_WHOLE)) out.variables.emplace_back(*inherited);
   }
   for (const proto::Variable& variable : reply.environment) {
     const auto before = set(out.variables, variable.name, variable.value);

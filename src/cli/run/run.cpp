@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/booking_commands.h"
 #include "cli/commands.h"
+#include "cli/containers/contain.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/run/child.h"
@@ -161,16 +162,43 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
   for (const std::string& remark : environment.remarks) complain(remark);
 }
 
+// What is executed, and with what.
+struct Prepared {
+  proto::Acquire::Reply reply;  // its preload is for the command itself
+  CommandLine command;
+  CommandEnvironment environment;
+};
+
+// A container engine gives what a program would inherit on to its containers.
+Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::Reply& reply,
+                         const RunOptions& options, const std::string& file) {
+  const auto call = engine_call(options.command);
+  if (!call) {
+    CommandEnvironment environment = command_environment(::environ, reply);
+    CommandLine command{file, options.command, environment.variables};
+    return Prepared{reply, std::move(command), std::move(environment)};
+  }
+  GPUROTA_ASSIGN_OR_RETURN(Contained contained,
+                           contain(connection, reply.lease.lease_id, *call, options.command));
+  if (contained.library) GPUROTA_TRY(check_preload(*contained.library));
+  const proto::Acquire::Reply own{reply.lease, contained.variables, std::nullopt};
+  CommandEnvironment environment = command_environment(::environ, own);
+  environment.remarks.push_back(std::move(contained.remark));
+  CommandLine command{file, std::move(contained.words), environment.variables};
+  return Prepared{own, std::move(command), std::move(environment)};
+}
+
 // Under a reservation, which goes on without the command.
 int run_under(const Context& context, const client::Location& location,
               client::Connection& connection, const RunOptions& options, const std::string& file) {
   const auto known = connection.call(proto::GetEnvironment{*options.lease});
   if (!known) return run_failed(known.error());
   const proto::Acquire::Reply reply{known->lease, known->environment, known->preload};
-  const CommandEnvironment environment = command_environment(::environ, reply);
-  describe(context, reply, environment);
-  return run_command(context, connection, location, {*options.lease, options.lasts, true}, reply,
-                     {file, options.command, environment.variables});
+  const auto prepared = prepare(connection, reply, options, file);
+  if (!prepared) return run_failed(prepared.error());
+  describe(context, prepared->reply, prepared->environment);
+  return run_command(context, connection, location, {*options.lease, options.lasts, true},
+                     prepared->reply, prepared->command);
 }
 
 }  // namespace
@@ -191,6 +219,11 @@ int run(const Context& context, const RunOptions& given) {
                                          : ""));
     return file.error().exit_code;
   }
+  const auto known = check_engine_call(options.command, options.lease.has_value());
+  if (!known) return misused(known.error());
+  if (const std::string hint = engine_hint(options.command); !hint.empty() && !context.quiet) {
+    complain("warning: " + hint);
+  }
   const client::Location location = context.location();
   auto connection = client::connect(location);
   if (!connection) return run_failed(connection.error());
@@ -199,10 +232,11 @@ int run(const Context& context, const RunOptions& given) {
                             {options, options.filler ? "filler" : "run",
                              proto::sendable_command(options.command), false, context.quiet});
   if (!reply) return shown_without_lease(reply.error(), kExitRunFailed);
-  const CommandEnvironment environment = command_environment(::environ, *reply);
-  describe(context, *reply, environment);
-  return run_command(context, *connection, location, {reply->lease.lease_id, {}, false}, *reply,
-                     {*file, options.command, environment.variables});
+  const auto prepared = prepare(*connection, *reply, options, *file);
+  if (!prepared) return run_failed(prepared.error());
+  describe(context, prepared->reply, prepared->environment);
+  return run_command(context, *connection, location, {reply->lease.lease_id, {}, false},
+                     prepared->reply, prepared->command);
 }
 
 }  // namespace gpurota::cli

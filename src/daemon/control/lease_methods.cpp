@@ -179,12 +179,14 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   return request;
 }
 
-std::vector<proto::Variable> LeaseMethods::environment_of(const LeaseEntry& entry) const {
+std::vector<proto::Variable> LeaseMethods::environment_of(const LeaseEntry& entry,
+                                                               bool container) const {
   std::vector<proto::Variable> variables = {
       {"CUDA_VISIBLE_DEVICES", visible_devices(entry.lease, parts_.gpus)},
       {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
       {GPUROTA_ENV_LEASE, to_string(entry.lease.id)}};
-  if (!entry.lease.exclusive()) {
+  if (container && entry.lease.exclusive()) variables.push_back({GPUROTA_ENV_WHOLE, "1"});
+  if (container || !entry.lease.exclusive()) {
     variables.push_back({GPUROTA_ENV_SOCKET, parts_.tenant_socket});
     variables.push_back({GPUROTA_ENV_TOKEN, entry.token});
   }
@@ -320,8 +322,9 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::GetEnvironment& call
   if (!entry) return refused(entry.error());
   proto::GetEnvironment::Reply reply;
   reply.lease = parts_.views.lease(**entry, caller.uid);
-  reply.environment = environment_of(**entry);
-  if (!(*entry)->lease.exclusive()) reply.preload = parts_.preload;
+  const bool container = call.container.value_or(false);
+  reply.environment = environment_of(**entry, container);
+  if (container || !(*entry)->lease.exclusive()) reply.preload = parts_.preload;
   return replied<proto::GetEnvironment>(reply);
 }
 

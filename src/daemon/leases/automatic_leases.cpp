@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "daemon/gpus/visible_devices.h"
+#include "daemon/leases/lease_members.h"
 
 #include <fmt/format.h>
 
@@ -27,6 +28,16 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer) {
   }
   if (!parts_.config.automatic.enabled || !is_meant(peer)) return {};
   return make(peer);
+}
+
+AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lease,
+                                              std::string_view token) {
+  const LeaseEntry* const entry = parts_.leases.find(lease);
+  if (!entry || entry->cause || !entry->lease.exclusive() || !may_join(peer.uid, *entry, token)) {
+    return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
+  }
+  parts_.leases.add_process(lease, peer.process);
+  return {};
 }
 
 // The token makes whoever has it a process of the lease: it is for its owner, and root.

@@ -17,6 +17,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace gpurota::daemon {
 
@@ -24,7 +25,7 @@ class AutomaticLeases {
  public:
   struct Parts {
     Queue& queue;
-    const LeaseManager& leases;
+    LeaseManager& leases;
     Attribution& attribution;
     ports::Processes& processes;
     const GpuTable& gpus;
@@ -47,6 +48,9 @@ class AutomaticLeases {
   // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy; refused if it is another
   // user's, or the one who asked has ended.
   Answer ask(const ipc::Peer& peer);
+  // A program of a container says that it is in this lease on whole GPUs: neither its control group nor its ancestors do. Which GPUs it
+  // sees, and as which numbers, is the container's.
+  Answer join(const ipc::Peer& peer, LeaseId lease, std::string_view token);
 
   // What is given, for doctor; empty while this is off.
   std::string describe() const;

@@ -75,13 +75,6 @@ Result<TenantMessage> read_hello(std::span<const std::byte> packet) {
   return hello;
 }
 
-Result<TenantMessage> read_automatic(std::span<const std::byte> packet) {
-  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_automatic question,
-                           read_as<gpurota_msg_automatic>(packet));
-  if (question.magic != GPUROTA_WIRE_MAGIC) return fail(Code::kInvalid, "not a gpurota library");
-  return question;
-}
-
 Result<TenantMessage> read_grow(std::span<const std::byte> packet) {
   GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_grow grow, read_as<gpurota_msg_grow>(packet));
   GPUROTA_TRY(check_slot(grow.slot));
@@ -112,6 +105,13 @@ Result<Message> read_grown(std::span<const std::byte> packet, std::size_t least)
   Message message{};
   std::memcpy(&message, packet.data(), packet.size());
   return message;
+}
+
+Result<TenantMessage> read_automatic(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_automatic question,
+                           read_grown<gpurota_msg_automatic>(packet, GPUROTA_AUTOMATIC_LEAST));
+  if (question.magic != GPUROTA_WIRE_MAGIC) return fail(Code::kInvalid, "not a gpurota library");
+  return question;
 }
 
 Result<TenantMessage> read_swap_here(std::span<const std::byte> packet) {

@@ -1,6 +1,7 @@
 #include "daemon/tenants/tenant_server.h"
 
 #include "base/log.h"
+#include "daemon/leases/lease_members.h"
 #include "daemon/tenants/tenant_server_parts.h"
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
@@ -22,16 +23,6 @@ constexpr Duration kHelloPatience = std::chrono::seconds(10);
 constexpr std::uint32_t kOldestVersion = 1;
 // Of one lease: who starts and kills processes without end waits for their memory to be back.
 constexpr int kMostDead = 1024;
-
-// Compares all of both, so that the time taken tells nothing about where they differ.
-bool same_token(std::string_view token, const char (&sent)[GPUROTA_TOKEN_CHARS]) {
-  if (token.size() != sizeof sent) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < sizeof sent; ++i) {
-    difference |= static_cast<unsigned char>(token[i]) ^ static_cast<unsigned char>(sent[i]);
-  }
-  return difference == 0;
-}
 
 // Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
 std::optional<bool> lists(const GpuTable& gpus, const Lease& lease, pid_t pid) {
@@ -152,14 +143,13 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   if (hello.version < kOldestVersion) return GPUROTA_REFUSED_VERSION;
   entry = parts_.leases.find(LeaseId{hello.lease});
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
-  // The owner's own processes need no token: the kernel says whose they are.
   // Another library's memory cannot be moved: it is charged by what the driver counts.
   if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {
     return GPUROTA_REFUSED_VERSION;
   }
-  const bool own = session.peer.uid == entry->lease.uid;
-  if (!own && !same_token(entry->token, hello.token)) return GPUROTA_REFUSED_LEASE;
-  return GPUROTA_OK;
+  return may_join(session.peer.uid, *entry, {hello.token, sizeof hello.token})
+             ? GPUROTA_OK
+             : GPUROTA_REFUSED_LEASE;
 }
 
 // Who comes back is not one more.
@@ -263,7 +253,10 @@ Result<Fd> TenantServer::open_event_socket(Tenant& tenant) {
 
 bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& question) {
   if (session.unsaid) return false;
-  const AutomaticLeases::Answer found = parts_.automatic.ask(session.peer);
+  const AutomaticLeases::Answer found =
+      question.lease == 0 ? parts_.automatic.ask(session.peer)
+                          : parts_.automatic.join(session.peer, LeaseId{question.lease},
+                                                  {question.token, sizeof question.token});
   if (found.later) {
     // The library asks again, for as long as it is told to wait for a daemon.
     end_session(session, "");

@@ -6,6 +6,7 @@
 #include "interposer/driver/driver.h"
 #include "interposer/os/config.h"
 #include "interposer/os/debug.h"
+#include "interposer/os/notice.h"
 #include "interposer/os/socket.h"
 #include "interposer/os/sys.h"
 
@@ -71,6 +72,8 @@ bool ask(gpurota_msg_lease* answer) {
   question.header = {GPUROTA_MSG_AUTOMATIC, sizeof(question), 1};
   question.magic = GPUROTA_WIRE_MAGIC;
   question.version = GPUROTA_WIRE_VERSION;
+  question.lease = config().lease;
+  memcpy(question.token, config().token, sizeof(question.token));
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   Descriptors unexpected;
   const int64_t deadline = now_ms() + kAnswerMs;
@@ -97,11 +100,16 @@ bool ask_patiently(gpurota_msg_lease* answer) {
 bool take_answer(const gpurota_msg_lease& answer) {
   if (answer.status != GPUROTA_OK && answer.status != GPUROTA_UNMANAGED) {
     GPUROTA_DEBUG("no lease for this program (status %u): it has no GPU", answer.status);
+    if (config().lease != 0) {
+      notice_once(Notice::kLeaseOver,
+                  "lease L%llu is over, or another user's, so this container has no GPU",
+                  static_cast<unsigned long long>(config().lease));
+    }
     return false;
   }
   if (answer.visible[0] != '\0' && !show_only(answer.visible)) return false;
   if (answer.status == GPUROTA_UNMANAGED) {
-    GPUROTA_DEBUG("this program needs no lease%s", "");
+    GPUROTA_DEBUG("this program needs no limit%s", "");
     go_without_lease();
     return true;
   }
@@ -121,8 +129,7 @@ bool may_initialise() {
   if (!lease_pending()) return true;
   gpurota_msg_lease answer;
   if (ask_patiently(&answer)) return take_answer(answer);
-  GPUROTA_DEBUG("the site gives leases, but no daemon answers at %s: this program has no GPU",
-                config().socket_path);
+  GPUROTA_DEBUG("no daemon answers at %s: this program has no GPU", config().socket_path);
   return false;
 }
 

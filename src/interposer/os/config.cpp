@@ -79,7 +79,8 @@ unsigned char read_lease(const char* lease) {
   const char* path = secure_getenv(GPUROTA_ENV_SOCKET);
   if (path == nullptr || *path == '\0') return kModeInactive;  // whole GPUs
   copy_text(g_config.socket_path, sizeof(g_config.socket_path), path);
-  return kModeActive;
+  const char* whole = secure_getenv(GPUROTA_ENV_WHOLE);
+  return whole != nullptr && strcmp(whole, "1") == 0 ? kModeAutomatic : kModeActive;
 }
 
 unsigned char read_environment() {

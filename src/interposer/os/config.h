@@ -21,7 +21,7 @@ inline constexpr unsigned char kModeUndecided = 3;
 inline constexpr unsigned char kModeAutomatic = 4;
 
 struct Config {
-  uint64_t lease = 0;
+  uint64_t lease = 0;  // 0: none, or not known yet
   char token[GPUROTA_TOKEN_CHARS] = {};
   char socket_path[108] = {};  // as long as a Unix socket's path can be
   char debug_path[256] = {};   // "": explanations go to stderr
@@ -34,7 +34,7 @@ bool has_lease();
 // True if there is a lease, or may be one soon: hooks are to be handed out. The first call without a
 // lease looks whether the site gives them to such programs (one system call).
 bool active();
-// Whether the lease is still to be asked for (account/automatic.h).
+// Whether the lease is still to be asked for, or the daemon to be told of (account/automatic.h).
 inline bool lease_pending() {
   return __atomic_load_n(&gpurota_mode, __ATOMIC_ACQUIRE) == kModeAutomatic;
 }

@@ -1,0 +1,196 @@
+#include "cli/containers/container_parts.h"
+
+#include "abi/env.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace gpurota::cli {
+namespace {
+
+constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
+// Where the loader of Debian's relatives and of Red Hat's looks without being told.
+#if defined(__aarch64__)
+constexpr auto kLoaderFolders =
+    std::to_array<const char*>({"/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
+#else
+constexpr auto kLoaderFolders =
+    std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib64"});
+#endif
+
+std::string find_variable(const proto::GetEnvironment::Reply& lease, std::string_view name) {
+  const auto at = std::find_if(lease.environment.begin(), lease.environment.end(),
+                               [&](const proto::Variable& v) { return v.name == name; });
+  return at == lease.environment.end() ? std::string() : at->value;
+}
+
+// The tenant socket's: a socket that is mounted itself is dead after the daemon's next start.
+std::string socket_folder(const proto::GetEnvironment::Reply& lease) {
+  const std::string socket = find_variable(lease, GPUROTA_ENV_SOCKET);
+  return socket.substr(0, socket.rfind('/'));
+}
+
+std::vector<GpuUuid> gpus_of(const proto::GetEnvironment::Reply& lease) {
+  std::vector<GpuUuid> gpus;
+  for (const proto::LeaseGpu& gpu : lease.lease.gpus) gpus.push_back(gpu.uuid);
+  return gpus;
+}
+
+bool is_instance(const proto::LeaseGpu& gpu) { return gpu.uuid.value.starts_with("MIG-"); }
+
+// As NVIDIA's description (CDI) calls it: "0", and "0:1" of an instance.
+std::string described_name(const proto::LeaseGpu& gpu) {
+  return "nvidia.com/gpu=" + gpu.label.value_or(std::to_string(gpu.index));
+}
+
+// A container that has the lease's GPUs only counts them from 0.
+std::string counted(const proto::Lease& lease) {
+  std::vector<std::string> names;
+  for (const proto::LeaseGpu& gpu : lease.gpus) {
+    names.push_back(is_instance(gpu) ? gpu.uuid.value : std::to_string(names.size()));
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+std::string by_uuid(const proto::Lease& lease) {
+  std::vector<std::string> names;
+  for (const proto::LeaseGpu& gpu : lease.gpus) names.push_back(gpu.uuid.value);
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+void give_files(ContainerParts& parts, const DriverFiles& driver) {
+  parts.devices = driver.devices;
+  for (const std::string& program : driver.programs) {
+    const std::string name = program.substr(program.rfind('/') + 1);
+    if (name.find(".so") == std::string::npos) {
+      parts.mounts.push_back({program, program});
+      continue;
+    }
+    for (const char* folder : kLoaderFolders) {
+      parts.mounts.push_back({program, fmt::format("{}/{}", folder, name)});
+    }
+  }
+}
+
+// What CUDA_VISIBLE_DEVICES is to be; empty: as it is.
+Result<std::string> give_gpus(ContainerParts& parts, const proto::Lease& lease,
+                              const EngineCall& call, const ContainerHost& host) {
+  const auto is_all = [](const std::string& value) {
+    return value.find("all") != std::string::npos;
+  };
+  if (!call.gpus.empty()) {
+    const bool all = std::any_of(call.gpus.begin(), call.gpus.end(), is_all);
+    return all ? std::string() : by_uuid(lease);
+  }
+  const DriverFiles& driver = host.driver;
+  if (driver.devices.empty() && driver.missing.empty()) return std::string();
+  if (call.engine == Engine::kDocker && host.docker_toolkit) {
+    // Quotes, as docker reads a list of fields separated by commas.
+    parts.gpus = fmt::format("\"device={}\"", by_uuid(lease));
+  } else if (call.engine != Engine::kDocker && driver.described) {
+    for (const proto::LeaseGpu& gpu : lease.gpus) parts.devices.push_back(described_name(gpu));
+  } else if (driver.missing.empty()) {
+    give_files(parts, driver);
+  } else {
+    return fail(Code::kUnavailable, fmt::format("the container cannot have GPU {}, as its device "
+                                                "files are not known: install NVIDIA's container "
+                                                "toolkit, or name the GPUs yourself (--gpus all)",
+                                                driver.missing.front()));
+  }
+  return counted(lease);
+}
+
+void give_library(ContainerParts& parts, const proto::GetEnvironment::Reply& lease, bool file) {
+  const std::string folder = socket_folder(lease);
+  if (!lease.preload || folder.empty()) return;
+  parts.mounts.push_back({folder, folder});
+  parts.mounts.push_back({*lease.preload, *lease.preload});
+  if (file) {
+    parts.mounts.push_back({folder + "/" GPUROTA_PRELOAD_NAME, "/etc/ld.so.preload"});
+  } else {
+    parts.variables.push_back({"LD_PRELOAD", *lease.preload});
+  }
+}
+
+}  // namespace
+
+ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease) {
+  ContainerHost host;
+  host.driver = read_driver_files("", gpus_of(lease));
+  host.docker_toolkit = ::access("/usr/bin/nvidia-container-runtime-hook", X_OK) == 0;
+  const std::string file = socket_folder(lease) + "/" GPUROTA_PRELOAD_NAME;
+  host.preload_file = ::access(file.c_str(), R_OK) == 0;
+  return host;
+}
+
+Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease,
+                                       const EngineCall& call, const ContainerHost& host) {
+  ContainerParts parts;
+  parts.nvidia = !host.driver.devices.empty();
+  EngineCall said = call;
+  // Apptainer gives all GPUs at once (--nv).
+  if (call.engine == Engine::kApptainer) said.gpus = {"all"};
+  GPUROTA_ASSIGN_OR_RETURN(const std::string visible, give_gpus(parts, lease.lease, said, host));
+  for (const proto::Variable& variable : lease.environment) {
+    if (variable.name == GPUROTA_ENV_TOKEN) {
+      parts.token = variable.value;
+    } else if (variable.name == kVisible && !visible.empty()) {
+      parts.variables.push_back({variable.name, visible});
+    } else {
+      parts.variables.push_back(variable);
+    }
+  }
+  give_library(parts, lease, host.preload_file);
+  return parts;
+}
+
+std::vector<std::string> engine_options(const ContainerParts& parts) {
+  std::vector<std::string> options;
+  const auto add = [&](const char* option, std::string value) {
+    options.emplace_back(option);
+    options.push_back(std::move(value));
+  };
+  for (const proto::Variable& v : parts.variables)
+    add("--env", fmt::format("{}={}", v.name, v.value));
+  if (!parts.token.empty()) add("--env", GPUROTA_ENV_TOKEN);
+  for (const Mount& mount : parts.mounts) {
+    add("--volume", fmt::format("{}:{}:ro", mount.from, mount.to));
+  }
+  for (const std::string& device : parts.devices) add("--device", device);
+  if (!parts.gpus.empty()) add("--gpus", parts.gpus);
+  return options;
+}
+
+std::vector<proto::Variable> apptainer_variables(const ContainerParts& parts,
+                                                 const char* const* inherited) {
+  std::vector<proto::Variable> variables;
+  for (const std::string& product : {std::string("APPTAINER"), std::string("SINGULARITY")}) {
+    const auto give = [&](const std::string& name, const std::string& value) {
+      variables.push_back({fmt::format("{}ENV_{}", product, name), value});
+    };
+    for (const proto::Variable& v : parts.variables) give(v.name, v.value);
+    if (!parts.token.empty()) give(GPUROTA_ENV_TOKEN, parts.token);
+    const std::string bind = product + "_BIND";
+    std::vector<std::string> binds;
+    for (const char* const* at = inherited; at != nullptr && *at != nullptr; ++at) {
+      const std::string_view entry = *at;
+      if (entry.starts_with(bind + "=") && entry.size() > bind.size() + 1) {
+        binds.emplace_back(entry.substr(bind.size() + 1));
+      }
+    }
+    for (const Mount& mount : parts.mounts) {
+      binds.push_back(fmt::format("{}:{}:ro", mount.from, mount.to));
+    }
+    if (!binds.empty()) variables.push_back({bind, fmt::format("{}", fmt::join(binds, ","))});
+    if (parts.nvidia) variables.push_back({product + "_NV", "1"});
+  }
+  return variables;
+}
+
+}  // namespace gpurota::cli

@@ -1,0 +1,48 @@
+// What a container gets so that its programs are in a lease: variables, files, GPUs. docs/operate/containers.md.
+#pragma once
+
+#include "base/result.h"
+#include "cli/containers/driver_files.h"
+#include "cli/containers/engine_call.h"
+#include "proto/methods.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+struct Mount {
+  std::string from;
+  std::string to;
+};
+
+struct ContainerParts {
+  // All but the token, which the engine takes from its own environment: what stands on a command line everybody reads.
+  std::vector<proto::Variable> variables;
+  std::string token;                 // empty: there is none
+  std::vector<Mount> mounts;         // read-only
+  std::vector<std::string> devices;  // for --device
+  std::string gpus;                  // for docker's --gpus; empty: none
+  bool nvidia = false;               // an NVIDIA driver is there
+};
+
+// What of this machine decides.
+struct ContainerHost {
+  DriverFiles driver;
+  bool docker_toolkit = false;  // docker knows --gpus
+  bool preload_file = false;    // the daemon has made it (abi/env.h)
+};
+ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease);
+
+// kUnavailable: a GPU of the lease that cannot be given to a container here.
+Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease,
+                                       const EngineCall& call, const ContainerHost& host);
+
+// For docker, podman and nerdctl, behind `run`.
+std::vector<std::string> engine_options(const ContainerParts& parts);
+// Apptainer has variables for all of it; `inherited` are ours, some of which are added to.
+std::vector<proto::Variable> apptainer_variables(const ContainerParts& parts,
+                                                 const char* const* inherited);
+
+}  // namespace gpurota::cli

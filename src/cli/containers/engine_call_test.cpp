@@ -1,0 +1,91 @@
+#include "cli/containers/engine_call.h"
+
+#include "cli/containers/contain.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace gpurota::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+EngineCall call_of(const Words& command) {
+  const auto call = engine_call(command);
+  EXPECT_TRUE(call) << command.front();
+  return call.value_or(EngineCall{});
+}
+
+TEST(EngineCall, ItsOptionsStandBehindRun) {
+  EXPECT_EQ(call_of({"docker", "run", "image"}).options_at, 2u);
+  EXPECT_EQ(call_of({"/usr/bin/podman", "container", "run", "image"}).options_at, 3u);
+  EXPECT_EQ(call_of({"podman", "--root", "run", "--runtime=crun", "run", "image"}).options_at, 5u);
+  EXPECT_EQ(call_of({"nerdctl", "-n", "k8s.io", "run", "image"}).engine, Engine::kNerdctl);
+  EXPECT_EQ(call_of({"singularity", "exec", "a.sif", "python"}).engine, Engine::kApptainer);
+}
+
+TEST(EngineCall, WhatMakesNoContainerIsNone) {
+  EXPECT_FALSE(engine_call({"podman", "ps"}));
+  EXPECT_FALSE(engine_call({"docker"}));
+  EXPECT_FALSE(engine_call({"docker", "--log-level", "run"}));
+  EXPECT_FALSE(engine_call({"docker", "compose", "run", "web"}));
+  EXPECT_FALSE(engine_call({"mydocker", "run", "image"}));
+}
+
+TEST(EngineCall, ADetachedContainerOutlivesItsCommand) {
+  EXPECT_TRUE(call_of({"docker", "run", "-d", "image"}).outlives);
+  EXPECT_TRUE(call_of({"docker", "run", "-itd", "image"}).outlives);
+  EXPECT_TRUE(call_of({"docker", "run", "--name", "x", "--detach", "image"}).outlives);
+  EXPECT_TRUE(call_of({"docker", "create", "image"}).outlives);
+  EXPECT_FALSE(call_of({"docker", "run", "--detach=false", "image"}).outlives);
+}
+
+TEST(EngineCall, WhatStandsBehindTheImageIsTheProgramsOwn) {
+  EXPECT_FALSE(call_of({"docker", "run", "--rm", "-e", "A=1", "-it", "image", "-d"}).outlives);
+  EXPECT_FALSE(call_of({"podman", "run", "--", "image", "-d"}).outlives);
+  EXPECT_FALSE(call_of({"podman", "run", "-v/a:/d", "image", "--detach"}).outlives);
+  EXPECT_FALSE(call_of({"podman", "run", "--name", "-d", "image"}).outlives) << "a value";
+  EXPECT_TRUE(call_of({"podman", "run", "image", "--gpus", "all"}).gpus.empty());
+}
+
+TEST(EngineCall, GpusThatTheUserNamesAreSeen) {
+  EXPECT_EQ(call_of({"docker", "run", "--gpus", "all", "image"}).gpus, Words{"all"});
+  EXPECT_EQ(call_of({"podman", "run", "--device=nvidia.com/gpu=0", "image"}).gpus,
+            Words{"nvidia.com/gpu=0"});
+  EXPECT_TRUE(call_of({"podman", "run", "--device", "/dev/fuse", "image"}).gpus.empty());
+}
+
+TEST(EngineCall, AnEngineOnAnotherMachineIsSeen) {
+  EXPECT_TRUE(call_of({"docker", "-H", "ssh://host", "run", "image"}).elsewhere);
+  EXPECT_TRUE(call_of({"podman", "--url=tcp://host:1", "run", "image"}).elsewhere);
+  EXPECT_FALSE(call_of({"docker", "--host", "unix:///run/docker.sock", "run", "image"}).elsewhere);
+}
+
+TEST(EngineHint, IsSaidOfWhatStartsContainersInAnotherWay) {
+  EXPECT_NE(engine_hint({"docker", "compose", "up"}), "");
+  EXPECT_NE(engine_hint({"/usr/bin/enroot", "start"}), "");
+  EXPECT_NE(engine_hint({"sudo", "docker", "run", "x"}).find("sudo gpurota run"),
+            std::string::npos);
+  EXPECT_EQ(engine_hint({"docker", "run", "x"}), "");
+  EXPECT_EQ(engine_hint({"sudo", "ls"}), "");
+}
+
+TEST(CheckEngineCall, SaysWhatToWriteInstead) {
+  const auto says = [](const Words& command, bool reserved, const char* text) {
+    const auto checked = check_engine_call(command, reserved);
+    return !checked && checked.error().message.find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(says({"podman", "run", "-d", "x"}, false, "leave out --detach"));
+  EXPECT_TRUE(check_engine_call({"podman", "run", "-d", "x"}, true));
+  EXPECT_TRUE(says({"podman", "exec", "c", "python"}, true, "podman run"));
+  EXPECT_TRUE(says({"docker", "-H", "tcp://a:1", "run", "x"}, false, "another machine"));
+  EXPECT_TRUE(check_engine_call({"python", "-d"}, false));
+  ASSERT_EQ(::setenv("DOCKER_HOST", "ssh://far", 1), 0);
+  EXPECT_TRUE(says({"docker", "run", "x"}, false, "another machine"));
+  EXPECT_TRUE(check_engine_call({"podman", "run", "x"}, false));
+  ::unsetenv("DOCKER_HOST");
+}
+
+}  // namespace
+}  // namespace gpurota::cli

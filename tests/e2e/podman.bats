@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# Containers by a real engine, podman with runc: `gpurota run -- podman run …`. The image is a folder whose /usr is the host's; the
+# driver inside is the simulated one.
+
+load helpers
+
+setup() {
+  [ "$(id -u)" = 0 ] || skip "needs root: podman without root needs subordinate ids"
+  command -v podman >/dev/null || skip "podman is not installed"
+  make_folders
+  make_image
+  "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 || skip "podman cannot run a container here: $(tail -n 1 tried)"
+  chmod 755 . run
+  start_daemon
+}
+
+teardown() {
+  local mounted
+  if [ -d "${E2E_DIR:-/nonexistent}/podman" ]; then
+    "${ENGINE[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
+    # podman's own, and those of containers whose monitor was killed.
+    for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do umount "$mounted"; done
+  fi
+  end_test
+}
+
+# ENGINE: podman with all its state in this case's folder. INSIDE: options and image that give a program what it has outside, but
+# for its lease.
+make_image() {
+  local folder
+  mkdir -p image/{usr,proc,sys,dev,tmp,run,etc} podman/{root,run,tmp}
+  for folder in bin lib lib64 sbin; do ln -s "usr/$folder" "image/$folder"; done
+  cat >containers.conf <<'END'
+[containers]
+default_ulimits = ["nofile=1024:20000", "nproc=4096:8192"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+END
+  export CONTAINERS_CONF=$E2E_DIR/containers.conf
+  local runtime=crun
+  if command -v runc >/dev/null; then runtime=runc; fi
+  ENGINE=(podman --runtime "$runtime" --root "$E2E_DIR/podman/root" --runroot "$E2E_DIR/podman/run"
+    --tmpdir "$E2E_DIR/podman/tmp")
+  local build=${E2E_PREFIX%/stage}
+  INSIDE=(--rm --network none --volume /usr:/usr:ro --volume "$build:$build:ro" --volume "$GPUROTA_SIM_DIR:$GPUROTA_SIM_DIR"
+    --env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH --rootfs "$E2E_DIR/image")
+}
+
+# contained OPTION… -- COMMAND…: a program in a container under a lease.
+contained() {
+  local options=()
+  while [ "$1" != -- ]; do options+=("$1") && shift; done
+  shift
+  gpurota run "${options[@]}" -- "${ENGINE[@]}" run "${INSIDE[@]}" "$@"
+}
+
+in_lease() { value 'sum(gpu["processes"] for gpu in leases[0]["gpus"])'; }
+has_processes() { [ "$(in_lease)" -ge "$1" ]; }
+
+@test "a container is held to the limit of its lease, and its exit code is the command's" {
+  learn_context_cost
+  in_background greedy contained --memory 2G -- "$PROGRAM" greedy 64
+  wait_until says greedy 'goes on with'
+  grep 'refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY' greedy
+  gpurota release --all
+  wait_until no_leases
+  run -7 contained --memory 2G -- sh -c 'exit 7'
+  wait_until no_leases
+}
+
+@test "its processes are the lease's, by our numbers" {
+  in_background holder contained --memory 1G -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  wait_until has_processes 1
+  gpurota ps L1 | grep -q gpu_program
+  [ "$(value 'len(findings)')" = 0 ] || gpurota status
+}
+
+@test "a whole GPU: its processes are in the lease, and nothing is found" {
+  in_background holder contained -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  wait_until has_processes 1
+  run gpurota ps L1
+  [[ $output = *gpu_program* ]]
+}
+
+@test "the end of the lease ends the container, that of the container the lease" {
+  in_background holder contained --memory 1G -- sh -c "trap '' TERM; \"$PROGRAM\" hold 100; sleep 1000"
+  wait_until says holder holding
+  gpurota release L1
+  wait_until no_leases
+  wait_until memory_is_back
+  in_background second contained --memory 1G -- "$PROGRAM" hold 100
+  wait_until says second holding
+  "${ENGINE[@]}" kill --latest >/dev/null
+  wait_until no_leases
+}
+
+@test "two containers and a bare program share a GPU" {
+  learn_context_cost
+  local i
+  for i in 1 2; do in_background "inside$i" contained --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 500; done
+  in_background bare gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 500
+  for i in inside1 inside2 bare; do wait_until says "$i" holding; done
+  holds 'len(leases) == 3'
+  kill_daemon
+  start_daemon
+  holds 'len(leases) == 3'
+  gpurota release --all
+  wait_until no_leases
+  wait_until memory_is_back
+}
+
+@test "another user in the container is in the lease by its token, which is on no command line" {
+  # The simulated driver's files are its user's alone.
+  chmod 755 "$GPUROTA_SIM_DIR"
+  chmod 666 "$GPUROTA_SIM_DIR"/{state,locks,pids}
+  in_background holder gpurota run --memory 1G -- "${ENGINE[@]}" run --user 4711 "${INSIDE[@]}" "$PROGRAM" hold 100
+  wait_until says holder holding
+  local token
+  token=$(tr '\0' '\n' <"/proc/$(pgrep -u 4711 -f 'hold 100' | head -n 1)/environ" | sed -n 's/^GPUROTA_TOKEN=//p')
+  [ "${#token}" = 32 ]
+  run ! grep -rqs "$token" /proc/[0-9]*/cmdline
+  # Who is in no lease and has it not gets nothing.
+  run ! setpriv --reuid 4712 --clear-groups env GPUROTA_LEASE=L1 GPUROTA_TOKEN="${token//[0-9]/a}" \
+    GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/tenant.sock" LD_PRELOAD="$(sed -n 1p run/ld.so.preload)" "$PROGRAM" info
+  [[ $output = *"another user's"* ]]
+}
+
+@test "under a reservation a container may stay in the background; else the command is refused" {
+  run gpurota run --memory 1G -- "${ENGINE[@]}" run -d "${INSIDE[@]}" "$PROGRAM" hold 100
+  [ "$status" = 2 ]
+  [[ $output = *"leave out --detach"* ]]
+  run -2 gpurota run --memory 1G -- podman exec some true
+  gpurota reserve --memory 1G --for 1h
+  gpurota run --lease L1 -- "${ENGINE[@]}" run -d "${INSIDE[@]}" "$PROGRAM" hold 100
+  wait_until has_processes 1
+  gpurota release L1
+  wait_until no_leases
+  wait_until memory_is_back
+}
