@@ -53,6 +53,7 @@ ROOMS = {
         "containers": [],
         ROOT: ["containers"],
         "top": ["containers", ROOT],
+        "hosts": ["containers", ROOT],
     },
     "interposer": {
         "os": [],

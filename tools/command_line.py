@@ -20,7 +20,7 @@ COLUMN = 24  # where the text of an option begins
 MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
 # What `complete` and `arguments` may be, besides a list of words: how each shell completes it.
 NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")  # `gpurota __complete` knows them
-OTHERS = ("files", "directories", "variables", "users", "command", "commands")
+OTHERS = ("files", "directories", "variables", "users", "hosts", "command", "commands")
 OPTION_KEYS = {"letter", "value", "many", "complete", "only", "short", "help", "man"}
 COMMAND_KEYS = {"title", "short", "usage", "options", "arguments", "most", "text", "examples", "exit", "exit_text", "says",
                 "actions", "shows", "elsewhere"}
@@ -323,7 +323,7 @@ def bash_value(complete):
         return '_gpurota_gpu_ids "$current"'
     if complete in NAMES:
         return '_gpurota_words "$(_gpurota_names %s)" "$current"' % complete
-    flag = {"files": "-f", "directories": "-d", "variables": "-e", "users": "-u"}.get(complete)
+    flag = {"files": "-f", "directories": "-d", "variables": "-e", "users": "-u", "hosts": "-A hostname"}.get(complete)
     return 'mapfile -t COMPREPLY < <(compgen %s -- "$current")' % flag if flag else ":"
 
 
@@ -383,7 +383,7 @@ def zsh_action(complete):
         return "(%s)" % " ".join(complete)
     if complete in NAMES:
         return "_gpurota_" + ("gpu_ids" if complete == "gpus" else complete)
-    return {"files": "_files", "directories": "_files -/", "variables": "_parameters", "users": "_users",
+    return {"files": "_files", "directories": "_files -/", "variables": "_parameters", "users": "_users", "hosts": "_hosts",
             "commands": "_gpurota_commands"}.get(complete, "")
 
 
@@ -446,7 +446,7 @@ def fish_value(complete):
     if complete in NAMES:
         return " -x -a '(__gpurota_names %s)'" % complete
     return {"files": " -r", "directories": " -x -a '(__fish_complete_directories)'", "users": " -x -a '(__fish_complete_users)'",
-            "variables": " -x -a '(set -nx)'"}.get(complete, " -x")
+            "variables": " -x -a '(set -nx)'", "hosts": " -x -a '(__fish_print_hostnames)'"}.get(complete, " -x")
 
 
 def fish_option(condition, option):

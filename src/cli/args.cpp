@@ -4,6 +4,7 @@
 #include "cli/command_names.h"
 #include "cli/command_table.h"
 #include "cli/exit_codes.h"
+#include "cli/host_args.h"
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
 #include "cli/time_text.h"
@@ -202,8 +203,10 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at,
                            OptionParser(options_of("run", raw), "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
-  return with_defaults("run", defaults, raw,
-                       [&]() -> Result<Command> { return run_options(raw, command); });
+  return with_defaults("run", defaults, raw, [&]() -> Result<Command> {
+    GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
+    return on_hosts("run", raw, std::move(run));
+  });
 }
 
 // Options and positional words of every other command.
@@ -447,7 +450,10 @@ Result<Arguments> parse(const Words& words, const OwnDefaults& defaults, Raw& ra
   if (!is_command(name)) return no_such_command(words, at);
   GPUROTA_TRY(parse_simple(raw, name, rest));
   if (raw.help) return finish(raw, HelpOptions{name});
-  return with_defaults(name, defaults, raw, [&] { return simple_command(raw, name); });
+  return with_defaults(name, defaults, raw, [&]() -> Result<Command> {
+    GPUROTA_ASSIGN_OR_RETURN(Command here, simple_command(raw, name));
+    return on_hosts(name, raw, std::move(here));
+  });
 }
 
 }  // namespace
@@ -459,7 +465,7 @@ Result<RunOptions> parse_run_words(const std::vector<std::string>& options) {
   Raw raw;
   GPUROTA_ASSIGN_OR_RETURN(Arguments arguments, parse_run(raw, words, 0, {}));
   const auto* run = std::get_if<RunOptions>(&arguments.command);
-  if (run == nullptr) return fail(Code::kInvalid, "--help is not a job option");
+  if (run == nullptr) return fail(Code::kInvalid, "--help and --host are not job options");
   if (run->near && !run->near->name.empty()) {
     return fail(Code::kInvalid,
                 "--near: write the id of the lease (L12), which means the same later");

@@ -165,6 +165,15 @@ struct SetupOptions {
 struct ReloadOptions {
   bool json = false;
 };
+// A command for other machines: on its hosts, one after another in what is shown.
+struct HostsOptions {
+  std::string command;               // status, top, queue, report or run
+  std::vector<std::string> hosts;    // as given, each a name that ssh may be given
+  std::optional<std::string> file;   // more of them, behind these; at least one of the two is given
+  std::vector<std::string> options;  // for gpurota there
+  bool json = false, csv = false, summary = false;
+  std::optional<RunOptions> run;  // of run
+};
 struct BurnOptions {
   std::vector<std::string> words;  // for gpurota-burn, which parses them
 };
@@ -181,7 +190,7 @@ using Command =
                  BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
                  QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
                  DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, SetupOptions,
-                 TopOptions, HistoryOptions>;
+                 TopOptions, HistoryOptions, HostsOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

@@ -41,6 +41,7 @@ int events(const Context& context, const EventsOptions& options);
 int report(const Context& context, const ReportOptions& options);
 int history(const Context& context, const HistoryOptions& options);
 int reload(const Context& context, const ReloadOptions& options);
+int hosts(const Context& context, const HostsOptions& options);
 int config(const Context& context, const ConfigOptions& options);
 int setup(const Context& context, const SetupOptions& options);
 int notify(const Context& context, const NotifyOptions& options);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace gpurota::cli {
 namespace {
@@ -61,6 +62,31 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
+struct Total {
+  proto::ReportRow row;
+  std::size_t rows = 0;
+};
+
+// With the GPU time of the largest row.
+std::pair<Total, std::uint64_t> sum_of(const std::vector<OfHost<proto::Report>>& hosts) {
+  Total total;
+  std::uint64_t most = 0;
+  for (const auto& each : hosts) {
+    for (const proto::ReportRow& row : each.reply->rows) {
+      ++total.rows;
+      total.row.leases += row.leases;
+      total.row.gpu_seconds += row.gpu_seconds;
+      total.row.mib_seconds += row.mib_seconds;
+      total.row.used_gpu_seconds =
+          total.row.used_gpu_seconds.value_or(0) + row.used_gpu_seconds.value_or(0);
+      total.row.idle_gpu_seconds =
+          total.row.idle_gpu_seconds.value_or(0) + row.idle_gpu_seconds.value_or(0);
+      most = std::max(most, row.gpu_seconds);
+    }
+  }
+  return {total, most};
+}
+
 }  // namespace
 
 std::string event_text(const proto::Event& event, const Look& look) {
@@ -78,20 +104,17 @@ std::string event_text(const proto::Event& event, const Look& look) {
 }
 
 std::string report_text(const proto::Report::Reply& reply, const Look& look) {
-  const std::string time = fmt::format("{} to {}", local_time(reply.since, "%Y-%m-%d %H:%M"),
-                                       local_time(reply.until, "%Y-%m-%d %H:%M"));
-  if (reply.rows.empty()) return "no GPU was used from " + time + "\n";
-  proto::ReportRow total;
-  std::uint64_t most = 0;
-  for (const proto::ReportRow& row : reply.rows) {
-    total.leases += row.leases;
-    total.gpu_seconds += row.gpu_seconds;
-    total.mib_seconds += row.mib_seconds;
-    total.used_gpu_seconds = total.used_gpu_seconds.value_or(0) + row.used_gpu_seconds.value_or(0);
-    total.idle_gpu_seconds = total.idle_gpu_seconds.value_or(0) + row.idle_gpu_seconds.value_or(0);
-    most = std::max(most, row.gpu_seconds);
-  }
-  Table table({{upper(display_text(reply.by, 20)), false, 8},
+  return hosts_report_text(std::vector<OfHost<proto::Report>>{{"", &reply}}, look);
+}
+
+std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts, const Look& look) {
+  const proto::Report::Reply& one = *hosts.front().reply;
+  const std::string time = fmt::format("{} to {}", local_time(one.since, "%Y-%m-%d %H:%M"),
+                                       local_time(one.until, "%Y-%m-%d %H:%M"));
+  const auto [total, most] = sum_of(hosts);
+  if (total.rows == 0) return "no GPU was used from " + time + "\n";
+  Table table({{"HOST"},
+               {upper(display_text(one.by, 20)), false, 8},
                {"LEASES", true},
                {"GPU HOURS", true},
                {"SHARE", true},
@@ -99,11 +122,13 @@ std::string report_text(const proto::Report::Reply& reply, const Look& look) {
                {"IDLE", true},
                {"GIB HOURS", true},
                {look.width > 0 ? "" : " "}});
-  const auto add = [&](const std::string& name, const proto::ReportRow& row, bool bars) {
-    const double part = total.gpu_seconds == 0 ? 0
-                                               : 100.0 * static_cast<double>(row.gpu_seconds) /
-                                                     static_cast<double>(total.gpu_seconds);
-    table.add({{name, Colour::kNone},
+  const auto add = [&](const std::string& host, const std::string& name,
+                       const proto::ReportRow& row, bool bars) {
+    const double part = total.row.gpu_seconds == 0 ? 0
+                                                   : 100.0 * static_cast<double>(row.gpu_seconds) /
+                                                         static_cast<double>(total.row.gpu_seconds);
+    table.add({{host, Colour::kNone},
+               {name, Colour::kNone},
                {std::to_string(row.leases), Colour::kNone},
                {fmt::format("{:.2f}", hours(row.gpu_seconds)), Colour::kNone},
                {fmt::format("{:.0f} %", part), Colour::kNone},
@@ -112,8 +137,11 @@ std::string report_text(const proto::Report::Reply& reply, const Look& look) {
                {fmt::format("{:.2f}", gib_hours(row.mib_seconds)), Colour::kNone},
                {bars && look.width > 0 ? bar(row.gpu_seconds, most) : "", Colour::kGreen}});
   };
-  for (const proto::ReportRow& row : reply.rows) add(name_of(row), row, true);
-  add("total", total, false);
+  for (const auto& each : hosts) {
+    for (const proto::ReportRow& row : each.reply->rows) add(each.host, name_of(row), row, true);
+  }
+  add("", "total", total.row, false);
+  if (!table.has_text(0)) table.drop(0);
   return fmt::format("GPU use from {}\n\n", time) + table.render(look);
 }
 
@@ -127,14 +155,23 @@ void name_gpus(proto::Report::Reply& reply, const std::vector<proto::Gpu>& gpus)
 }
 
 std::string report_csv(const proto::Report::Reply& reply) {
+  return hosts_report_csv(std::vector<OfHost<proto::Report>>{{"", &reply}});
+}
+
+std::string hosts_report_csv(const std::vector<OfHost<proto::Report>>& hosts) {
+  const bool is_named = hosts.size() > 1 || (!hosts.empty() && !hosts.front().host.empty());
+  const std::string by = hosts.empty() ? "" : hosts.front().reply->by;
   std::string text =
-      csv_field(display_text(reply.by, 20)) +
+      (is_named ? "\"host\"," : "") + csv_field(display_text(by, 20)) +
       ",\"leases\",\"gpu_hours\",\"gib_hours\",\"used_gpu_hours\",\"idle_gpu_hours\"\r\n";
-  for (const proto::ReportRow& row : reply.rows) {
-    text += fmt::format("{},{},{:.4f},{:.4f},{:.4f},{:.4f}\r\n", csv_field(name_of(row)),
-                        row.leases, hours(row.gpu_seconds), gib_hours(row.mib_seconds),
-                        hours(row.used_gpu_seconds.value_or(0)),
-                        hours(row.idle_gpu_seconds.value_or(0)));
+  for (const auto& each : hosts) {
+    for (const proto::ReportRow& row : each.reply->rows) {
+      text += is_named ? csv_field(each.host) + "," : "";
+      text += fmt::format("{},{},{:.4f},{:.4f},{:.4f},{:.4f}\r\n", csv_field(name_of(row)),
+                          row.leases, hours(row.gpu_seconds), gib_hours(row.mib_seconds),
+                          hours(row.used_gpu_seconds.value_or(0)),
+                          hours(row.idle_gpu_seconds.value_or(0)));
+    }
   }
   return text;
 }

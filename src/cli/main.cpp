@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, ReportOptions>) return report(context, options);
         if constexpr (std::is_same_v<Options, HistoryOptions>) return history(context, options);
         if constexpr (std::is_same_v<Options, ReloadOptions>) return reload(context, options);
+        if constexpr (std::is_same_v<Options, HostsOptions>) return hosts(context, options);
         if constexpr (std::is_same_v<Options, ConfigOptions>) return config(context, options);
         if constexpr (std::is_same_v<Options, JobOptions>) return job(context, options);
         if constexpr (std::is_same_v<Options, FillerOptions>) return filler(context, options);

@@ -23,9 +23,9 @@ using Kind = config::Value::Kind;
 
 constexpr std::size_t kMostBytes = 64 << 10;
 // What is said of one call: it is no default.
-constexpr std::string_view kOfOneCall[] = {"--lease",       "--help", "--no-defaults", "--json",
-                                           "--runtime-dir", "--near", "--force",       "--short",
-                                           "--name",        "--at",   "--until",       "--weekly"};
+constexpr std::string_view kOfOneCall[] = {
+    "--lease", "--help", "--no-defaults", "--json",  "--runtime-dir", "--near", "--force",
+    "--short", "--name", "--at",          "--until", "--weekly",      "--host", "--hosts-file"};
 // Of these only one can be meant, so a typed one takes the place of the other.
 constexpr std::string_view kExcluding[][2] = {
     {"--gpus", "--gpu-ids"},   {"--wait", "--nonblock"},     {"--timeout", "--until"},
@@ -215,7 +215,8 @@ Result<OwnDefaults> read_own_defaults() {
 }
 
 std::string add_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw) {
-  if (raw.no_defaults || raw.lease) return {};
+  // On other machines those of the user there apply.
+  if (raw.no_defaults || raw.lease || !raw.host.empty() || raw.hosts_file) return {};
   if (command == "run") return add("run", defaults.run, raw);
   if (command == "reserve") return add("reserve", defaults.reserve, raw);
   return {};

@@ -145,8 +145,13 @@ std::string export_text(const proto::Acquire::Reply& reply) {
 }
 
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now) {
-  if (reply.requests.empty()) return "the queue is empty\n";
-  Table table({{"", true},
+  return hosts_queue_text(std::vector<OfHost<proto::ListRequests>>{{"", &reply}}, look, now);
+}
+
+std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hosts,
+                             const Look& look, WallTime now) {
+  Table table({{"HOST"},
+               {"", true},
                {"REQUEST"},
                {"USER", false, 6},
                {"GPUS"},
@@ -154,19 +159,25 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look
                {"SINCE"},
                {"EXPECTED"},
                {"WHY", false, 12}});
-  for (const proto::Request& request : reply.requests) {
-    std::string why = request.reason;
-    if (request.next) why += "; " + *request.next;
-    if (const std::string place = place_text(request); !place.empty()) why += "; " + place;
-    table.add({{std::to_string(request.position), Colour::kNone},
-               {id_of(request), Colour::kNone},
-               {person_text(request.user, request.as_name), Colour::kNone},
-               {wish_text(request), Colour::kNone},
-               {fmt::format("{}", request.free), Colour::kNone},
-               {clock_text(request.since, now), Colour::kNone},
-               {request.expected ? clock_text(*request.expected, now) : "?", Colour::kNone},
-               {why, Colour::kDim}});
+  for (const auto& each : hosts) {
+    for (const proto::Request& request : each.reply->requests) {
+      std::string why = request.reason;
+      if (request.next) why += "; " + *request.next;
+      if (const std::string place = place_text(request); !place.empty()) why += "; " + place;
+      table.add({{each.host, Colour::kNone},
+                 {std::to_string(request.position), Colour::kNone},
+                 {id_of(request), Colour::kNone},
+                 {person_text(request.user, request.as_name), Colour::kNone},
+                 {wish_text(request), Colour::kNone},
+                 {fmt::format("{}", request.free), Colour::kNone},
+                 {clock_text(request.since, now), Colour::kNone},
+                 {request.expected ? clock_text(*request.expected, now) : "?", Colour::kNone},
+                 {why, Colour::kDim}});
+    }
   }
+  const bool is_named = hosts.size() > 1 || (!hosts.empty() && !hosts.front().host.empty());
+  if (table.empty()) return is_named ? "the queues are empty\n" : "the queue is empty\n";
+  if (!is_named) table.drop(0);
   return table.render(look);
 }
 

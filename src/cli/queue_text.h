@@ -1,6 +1,7 @@
 // What `reserve`, `queue` and `explain` show, as text. Pure.
 #pragma once
 
+#include "cli/of_host.h"
 #include "cli/table.h"
 #include "proto/methods.h"
 
@@ -20,6 +21,9 @@ std::string export_text(const proto::Acquire::Reply& reply);
 // What it asks for: "2 x 8 GiB in turns".
 std::string wish_text(const proto::Request& request);
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now);
+// Of several machines: in their order, with their names in the first column.
+std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hosts,
+                             const Look& look, WallTime now);
 
 struct Explanation {
   std::optional<RequestId> request;

@@ -13,6 +13,7 @@
 namespace gpurota::cli {
 
 enum StatusColumn : std::size_t {
+  kHost,  // empty, as there is one machine
   kGpu,
   kState,
   kUser,

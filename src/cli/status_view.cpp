@@ -13,7 +13,8 @@ namespace gpurota::cli {
 namespace {
 
 std::vector<Column> columns() {
-  return {{.title = "GPU", .right = true},
+  return {{.title = "HOST"},
+          {.title = "GPU", .right = true},
           {.title = "STATE", .gap = 1},
           {.title = "USER", .least = 4},  // names are firm; what is said beside them is not
           {.title = "LEASE"},
@@ -26,72 +27,128 @@ std::vector<Column> columns() {
           {.title = "WHAT", .least = 4}};
 }
 
-bool are_all_alike(const proto::Status::Reply& reply) {
+using Hosts = std::vector<OfHost<proto::Status>>;
+
+bool are_all_alike(const Hosts& hosts) {
   std::set<std::string> models;
-  for (const proto::Gpu& gpu : reply.gpus) {
-    if (!gpu.parent) models.insert(gpu.name);
+  for (const auto& each : hosts) {
+    for (const proto::Gpu& gpu : each.reply->gpus) {
+      if (!gpu.parent) models.insert(gpu.name);
+    }
   }
   return models.size() < 2;
 }
 
 // Where the terminal is too narrow for all of it: these go, in this order, before so much of WHAT is cut. The rest never goes.
-void drop_what_has_no_room(Table& table, const proto::Status::Reply& reply, std::size_t width) {
+void drop_what_has_no_room(Table& table, const Hosts& hosts, std::size_t width) {
   struct Step {
     StatusColumn column;
     std::size_t enough;  // of WHAT
   };
   std::vector<Step> steps = {{kModel, 40}, {kLoad, 40}, {kFor, 24}};
-  if (!are_all_alike(reply)) steps = {{kLoad, 40}, {kModel, 28}, {kFor, 24}};
+  if (!are_all_alike(hosts)) steps = {{kLoad, 40}, {kModel, 28}, {kFor, 24}};
   for (const Step& step : steps) {
     if (table.width_with(kWhat, step.enough) > width) table.drop(step.column);
   }
 }
 
-std::string queue_line(const proto::Status::Reply& reply) {
-  const std::uint64_t waiting = reply.waiting.value_or(0);
-  const std::size_t booked = reply.bookings ? reply.bookings->size() : 0;
+std::string queue_line(const Hosts& hosts) {
+  std::uint64_t waiting = 0;
+  std::size_t booked = 0;
+  for (const auto& each : hosts) {
+    waiting += each.reply->waiting.value_or(0);
+    booked += each.reply->bookings ? each.reply->bookings->size() : 0;
+  }
+  const bool is_named = !hosts.empty() && !hosts.front().host.empty();
   std::string text;
   if (waiting > 0) {
-    text += fmt::format("{} wait{}: gpurota queue\n", waiting, waiting == 1 ? "s" : "");
+    text += fmt::format("{} wait{}: gpurota queue{}\n", waiting, waiting == 1 ? "s" : "",
+                        is_named ? " --host …" : "");
   }
   if (booked > 0) {
-    text += fmt::format("{} booking{}: gpurota calendar\n", booked, booked == 1 ? "" : "s");
+    text += fmt::format("{} booking{}: gpurota calendar{}\n", booked, booked == 1 ? "" : "s",
+                        is_named ? " there" : "");
   }
   return text;
+}
+
+// How many GPUs of one machine are in which states, and of which kinds.
+struct Count {
+  std::string host;
+  int all = 0;
+  std::map<std::string, int> models;
+  std::map<proto::GpuState, int> states;
+  std::uint64_t waiting = 0;
+};
+
+Count count_of(const OfHost<proto::Status>& host) {
+  Count count;
+  count.host = host.host;
+  for (const proto::Gpu& gpu : host.reply->gpus) {
+    if (gpu.state == proto::GpuState::kSplit) continue;  // its instances count
+    ++count.all;
+    ++count.models[short_name(gpu.name)];
+    ++count.states[gpu.state];
+  }
+  count.waiting = host.reply->waiting.value_or(0);
+  return count;
+}
+
+std::string models_text(const Count& count) {
+  std::string kinds;
+  for (const auto& [name, number] : count.models) {
+    kinds += fmt::format("{}{} x {}", kinds.empty() ? "" : ", ", number, display_text(name, 40));
+  }
+  return kinds;
 }
 
 }  // namespace
 
 std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now) {
+  return hosts_status_text(Hosts{{"", &reply}}, look, now);
+}
+
+std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now) {
   Table table(columns());
-  for (std::vector<Cell>& row : status_rows(reply, now)) table.add(std::move(row));
-  if (table.empty()) return "no GPU ('gpurota doctor' says why)\n" + queue_line(reply);
+  for (const auto& each : hosts) {
+    for (std::vector<Cell>& row : status_rows(*each.reply, now)) {
+      row[kHost].text = each.host;
+      table.add(std::move(row));
+    }
+  }
+  if (table.empty()) return "no GPU ('gpurota doctor' says why)\n" + queue_line(hosts);
   for (std::size_t column = 0; column < kStatusColumns; ++column) {
     if (!table.has_text(column)) table.drop(column);
   }
-  if (look.width > 0) drop_what_has_no_room(table, reply, look.width);
-  return table.render(look) + queue_line(reply);
+  if (look.width > 0) drop_what_has_no_room(table, hosts, look.width);
+  return table.render(look) + queue_line(hosts);
 }
 
 std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
                          const Look& look) {
-  std::map<std::string, int> models;
-  std::map<proto::GpuState, int> states;
-  int all = 0;
-  for (const proto::Gpu& gpu : reply.gpus) {
-    if (gpu.state == proto::GpuState::kSplit) continue;  // its instances count
-    ++all;
-    ++models[short_name(gpu.name)];
-    ++states[gpu.state];
-  }
+  return hosts_summary_text(Hosts{{host, &reply}}, look);
+}
+
+std::string hosts_summary_text(const Hosts& hosts, const Look& look) {
+  std::vector<Count> counts;
+  for (const auto& each : hosts) counts.push_back(count_of(each));
   std::vector<Column> heads = {{"HOST"}, {"GPUS", true}};
-  std::vector<Cell> cells = {{host, Colour::kNone}, {std::to_string(all), Colour::kNone}};
-  const auto add = [&](const std::string& title, std::uint64_t count, Colour colour) {
+  std::vector<std::vector<Cell>> rows;
+  for (const Count& count : counts) {
+    rows.push_back({{count.host, Colour::kNone}, {std::to_string(count.all), Colour::kNone}});
+  }
+  const auto add = [&](const std::string& title, Colour colour, bool always, auto number_of) {
+    if (!always && std::all_of(counts.begin(), counts.end(),
+                               [&](Count& count) { return number_of(count) == 0; })) {
+      return;
+    }
     std::string upper = title;
     std::transform(upper.begin(), upper.end(), upper.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
     heads.push_back({upper, true});
-    cells.push_back({std::to_string(count), colour});
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].push_back({std::to_string(number_of(counts[i])), colour});
+    }
   };
   for (const auto state :
        {proto::GpuState::kAvailable, proto::GpuState::kInUse, proto::GpuState::kHeld,
@@ -99,17 +156,15 @@ std::string summary_text(const proto::Status::Reply& reply, const std::string& h
         proto::GpuState::kUnknown}) {
     const bool always = state == proto::GpuState::kAvailable || state == proto::GpuState::kInUse;
     const auto [title, colour, firm] = state_cell(state);
-    if (always || states[state] > 0) add(title, static_cast<std::uint64_t>(states[state]), colour);
+    add(title, colour, always, [state](Count& count) { return count.states[state]; });
   }
-  if (reply.waiting.value_or(0) > 0) add("waiting", *reply.waiting, Colour::kNone);
-  std::string kinds;
-  for (const auto& [name, count] : models) {
-    kinds += fmt::format("{}{} x {}", kinds.empty() ? "" : ", ", count, display_text(name, 40));
-  }
+  add("waiting", Colour::kNone, false, [](Count& count) { return count.waiting; });
   heads.push_back({"MODELS", false, 10});
-  cells.push_back({kinds, Colour::kNone});
   Table table(std::move(heads));
-  table.add(std::move(cells));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].push_back({models_text(counts[i]), Colour::kNone});
+    table.add(std::move(rows[i]));
+  }
   return table.render(look);
 }
 

@@ -16,4 +16,9 @@ struct Part {
 // One object, indented, which ends with a newline. Escaped as document_json is.
 std::string joined_json(const std::vector<Part>& parts);
 
+// An object whose one field is the list of these documents, in the form of joined_json.
+std::string listed_json(std::string_view name, const std::vector<std::string>& documents);
+// A text as a JSON string; what is not UTF-8 becomes U+FFFD.
+std::string text_json(std::string_view text);
+
 }  // namespace gpurota::proto

@@ -1,0 +1,14 @@
+// What one of several machines has answered, for views that show them together. Pure.
+#pragma once
+
+#include <string>
+
+namespace gpurota::cli {
+
+template <class Method>
+struct OfHost {
+  std::string host;                               // empty: there is one machine, which is not named
+  const typename Method::Reply* reply = nullptr;  // outlives this
+};
+
+}  // namespace gpurota::cli
