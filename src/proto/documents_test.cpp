@@ -21,5 +21,17 @@ TEST(JoinedJson, AFieldThatIsNotThereIsNull) {
   EXPECT_EQ(joined_json({{"a", "{}", "b"}}), "{\n  \"a\": null\n}\n");
 }
 
+TEST(Documents, AreListedUnderAName) {
+  EXPECT_EQ(listed_json("hosts", {"{\"b\": 1, \"a\": \"\\u001b\"}", "no JSON", "[]"}),
+            "{\n  \"hosts\": [\n    {\n      \"b\": 1,\n      \"a\": \"\\u001b\"\n    },\n    "
+            "null,\n    []\n  ]\n}\n");
+  EXPECT_EQ(listed_json("hosts", {}), "{\n  \"hosts\": []\n}\n");
+}
+
+TEST(Documents, ATextIsAString) {
+  EXPECT_EQ(text_json("a \"b\"\n\\"), "\"a \\\"b\\\"\\n\\\\\"");
+  EXPECT_EQ(text_json("\xff"), "\"\xEF\xBF\xBD\"");
+}
+
 }  // namespace
 }  // namespace gpurota::proto
