@@ -214,7 +214,9 @@ Result<std::string> read_told(const Told& told, const AskLimits& limits) {
   if (why.empty()) {
     return fail(Code::kIo, fmt::format("gpurota failed there with exit status {}", code));
   }
-  return fail(Code::kIo, code == 2 ? why + " (is its gpurota older?)" : why);
+  const bool is_unknown =
+      why.starts_with("there is no option '") || why.starts_with("there is no command '");
+  return fail(Code::kIo, is_unknown ? why + " (is its gpurota older?)" : why);
 }
 
 std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const std::string& line,

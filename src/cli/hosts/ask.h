@@ -13,7 +13,7 @@ namespace gpurota::cli {
 struct AskLimits {
   std::chrono::milliseconds each{5000};      // from the start of its ssh
   std::size_t at_once = 32;                  // ssh at a time
-  std::size_t bytes = std::size_t{8} << 20;  // of one answer
+  std::size_t bytes = std::size_t{4} << 20;  // of one answer
 };
 
 // What one ssh did.

@@ -20,7 +20,14 @@ std::vector<std::string> asking_words(const std::string& host, const std::string
 
 std::vector<std::string> running_words(const std::string& host, const std::string& line,
                                        bool terminal) {
-  return {ssh_program(), terminal ? "-t" : "-T", "-o", "LogLevel=ERROR", "--", host, line};
+  std::vector<std::string> words = {ssh_program()};
+  if (terminal) {
+    words.emplace_back("-t");
+  } else {
+    words.insert(words.end(), {"-T", "-S", "none"});
+  }
+  words.insert(words.end(), {"-o", "LogLevel=ERROR", "--", host, line});
+  return words;
 }
 
 }  // namespace gpurota::cli
