@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace gpurota::cli {
 namespace {
@@ -65,12 +64,11 @@ std::string csv_field(const std::string& text) {
 struct Total {
   proto::ReportRow row;
   std::size_t rows = 0;
+  std::uint64_t most = 0;  // GPU time of the largest row
 };
 
-// With the GPU time of the largest row.
-std::pair<Total, std::uint64_t> sum_of(const std::vector<OfHost<proto::Report>>& hosts) {
+Total sum_of(const std::vector<OfHost<proto::Report>>& hosts) {
   Total total;
-  std::uint64_t most = 0;
   for (const auto& each : hosts) {
     for (const proto::ReportRow& row : each.reply->rows) {
       ++total.rows;
@@ -81,10 +79,10 @@ std::pair<Total, std::uint64_t> sum_of(const std::vector<OfHost<proto::Report>>&
           total.row.used_gpu_seconds.value_or(0) + row.used_gpu_seconds.value_or(0);
       total.row.idle_gpu_seconds =
           total.row.idle_gpu_seconds.value_or(0) + row.idle_gpu_seconds.value_or(0);
-      most = std::max(most, row.gpu_seconds);
+      total.most = std::max(total.most, row.gpu_seconds);
     }
   }
-  return {total, most};
+  return total;
 }
 
 }  // namespace
@@ -111,7 +109,7 @@ std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts, c
   const proto::Report::Reply& one = *hosts.front().reply;
   const std::string time = fmt::format("{} to {}", local_time(one.since, "%Y-%m-%d %H:%M"),
                                        local_time(one.until, "%Y-%m-%d %H:%M"));
-  const auto [total, most] = sum_of(hosts);
+  const Total total = sum_of(hosts);
   if (total.rows == 0) return "no GPU was used from " + time + "\n";
   Table table({{"HOST"},
                {upper(display_text(one.by, 20)), false, 8},
@@ -135,7 +133,7 @@ std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts, c
                {optional_hours(row.used_gpu_seconds), Colour::kNone},
                {optional_hours(row.idle_gpu_seconds), Colour::kNone},
                {fmt::format("{:.2f}", gib_hours(row.mib_seconds)), Colour::kNone},
-               {bars && look.width > 0 ? bar(row.gpu_seconds, most) : "", Colour::kGreen}});
+               {bars && look.width > 0 ? bar(row.gpu_seconds, total.most) : "", Colour::kGreen}});
   };
   for (const auto& each : hosts) {
     for (const proto::ReportRow& row : each.reply->rows) add(each.host, name_of(row), row, true);
