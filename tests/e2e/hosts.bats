@@ -143,7 +143,7 @@ is_reported() {
 
 @test "a signal to gpurota ends the program there, and gpurota by the same signal" {
   local signal
-  for signal in TERM HUP; do
+  for signal in TERM HUP USR1; do
     in_background "program.$signal" env GPUROTA_RUNTIME_DIR="$HERE" GPUROTA_SSH="$GPUROTA_SSH" \
       gpurota run --host gpu1 --memory 1G -- "$PROGRAM" hold 100
     wait_until says "program.$signal" holding

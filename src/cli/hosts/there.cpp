@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,14 @@ bool is_ending(int signal) {
   return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
 }
 
-// Until ssh has ended: its wait status. `ended_by`: the first signal that was to end us.
-int wait_for_ssh(pid_t pid, const Signals& signals, std::optional<int>& ended_by) {
+// What came while ssh ran.
+struct Came {
+  std::optional<int> ended_by;  // the first signal that was to end us
+  std::set<int> passed_on;
+};
+
+// Until ssh has ended: its wait status.
+int wait_for_ssh(pid_t pid, const Signals& signals, Came& came) {
   for (int status = 0;;) {
     if (::waitpid(pid, &status, WNOHANG | WUNTRACED) == pid) {
       if (!WIFSTOPPED(status)) return status;
@@ -53,8 +60,10 @@ int wait_for_ssh(pid_t pid, const Signals& signals, std::optional<int>& ended_by
     (void)::poll(&polled, 1, -1);
     while (const auto info = signals.next()) {
       const int signal = static_cast<int>(info->ssi_signo);
-      if (is_ending(signal) && !ended_by) ended_by = signal;
-      if (should_forward(*info, pid)) (void)::kill(pid, signal);
+      if (is_ending(signal) && !came.ended_by) came.ended_by = signal;
+      if (!should_forward(*info, pid)) continue;
+      came.passed_on.insert(signal);
+      (void)::kill(pid, signal);
     }
   }
 }
@@ -80,10 +89,11 @@ int run_there(const RemoteRun& run) {
     return kExitRunFailed;
   }
   if (pid == 0) become_running_ssh(argv, signals->inherited(), parent);
-  std::optional<int> ended_by;
-  const int status = wait_for_ssh(pid, *signals, ended_by);
+  Came came;
+  const int status = wait_for_ssh(pid, *signals, came);
   const bool failed = WIFSIGNALED(status) || WEXITSTATUS(status) == kExitOfSsh;
-  if (failed && ended_by) die_of(*ended_by);
+  if (failed && came.ended_by) die_of(*came.ended_by);
+  if (WIFSIGNALED(status) && came.passed_on.contains(WTERMSIG(status))) die_of(WTERMSIG(status));
   if (failed) {
     complain(fmt::format("cannot reach {}, or its connection was lost: ssh failed", run.host));
     return kExitRunFailed;
