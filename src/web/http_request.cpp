@@ -25,12 +25,41 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-bool is_host(std::string_view name) {
-  constexpr std::string_view kHost = "host";
-  return std::equal(name.begin(), name.end(), kHost.begin(), kHost.end(), [](char a, char b) {
+// `word` is in lower case.
+bool is_word(std::string_view text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) == b;
   });
 }
+
+// "gzip" in a list such as "br, gzip;q=0.5"; with "q=0" it is not wanted.
+bool has_gzip(std::string_view list) {
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const std::string_view item = trimmed(list.substr(0, comma));
+    list.remove_prefix(std::min(list.size(), comma + 1));
+    const std::size_t semicolon = std::min(item.find(';'), item.size());
+    if (!is_word(trimmed(item.substr(0, semicolon)), "gzip")) continue;
+    const std::size_t quality = item.find("q=");
+    return quality == item.npos || item.find_first_of("123456789", quality) != item.npos;
+  }
+  return false;
+}
+
+void read_header(std::string_view name, std::string_view value, HttpRequest& request) {
+  if (is_word(name, "host")) request.host = value;
+  if (is_word(name, "if-none-match")) request.if_none_match = value;
+  if (is_word(name, "accept-encoding")) request.accepts_gzip = has_gzip(value);
+}
+
+// To every answer. 'self' is this program: the page asks no other host for anything, and has no style or script in its HTML.
+constexpr std::string_view kForEveryAnswer =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src "
+    "'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "X-Content-Type-Options: nosniff\r\n";
 
 Result<void> read_first_line(std::string_view line, HttpRequest& request) {
   const std::size_t first = line.find(' '), last = line.rfind(' ');
@@ -51,12 +80,16 @@ const char* phrase(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 404:
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 406:
+      return "Not Acceptable";
     case 421:
       return "Misdirected Request";
     case 503:
@@ -87,19 +120,29 @@ std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
     if (colon == line.npos || line.substr(0, colon).find_first_of(" \t") != line.npos) {
       return fail(Code::kInvalid, "a header of this request is malformed");
     }
-    if (!is_host(line.substr(0, colon))) continue;
-    if (std::exchange(has_host, true)) return fail(Code::kInvalid, "two Host headers");
-    request.host = trimmed(line.substr(colon + 1));
+    const std::string_view name = line.substr(0, colon);
+    if (is_word(name, "host") && std::exchange(has_host, true)) {
+      return fail(Code::kInvalid, "two Host headers");
+    }
+    read_header(name, trimmed(line.substr(colon + 1)), request);
   }
   return request;
 }
 
 std::string response_text(const HttpResponse& response, bool head_only) {
-  std::string text = fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n"
-      "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n{}\r\n",
-      response.status, phrase(response.status), response.content_type, response.body.size(),
-      response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: close\r\n",
+                                 response.status, phrase(response.status), response.content_type);
+  // An event stream ends with its connection.
+  if (!response.is_stream) text += fmt::format("Content-Length: {}\r\n", response.body.size());
+  if (response.is_gzip) text += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n";
+  if (response.etag.empty()) {
+    text += "Cache-Control: no-store\r\n";
+  } else {
+    text += fmt::format("Cache-Control: no-cache\r\nETag: {}\r\n", response.etag);
+  }
+  if (response.status == 405) text += "Allow: GET, HEAD\r\n";
+  text += kForEveryAnswer;
+  text += "\r\n";
   return head_only ? text : text + response.body;
 }
 

@@ -1,5 +1,6 @@
 // A request and its answer, as far as gpurota-web needs HTTP: the head of a GET, nothing of a body, and
-// the connection is closed after the answer. Pure.
+// the connection is closed after the answer. Every answer forbids a browser what the page does not need: scripts and styles
+// of others, frames, and sending where it came from. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -18,12 +19,17 @@ struct HttpRequest {
   std::string method;
   std::string path;  // without the query
   std::string host;  // the Host header
+  std::string if_none_match;
+  bool accepts_gzip = false;
 };
 
 struct HttpResponse {
   int status = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
+  std::string etag{};      // with its quotes; empty: the answer may not be kept
+  bool is_gzip = false;    // the body is compressed
+  bool is_stream = false;  // the body is the beginning of an event stream (viewers.h)
 };
 
 // Nothing: the head has not come whole yet. An error: it never will be a request; its message is for

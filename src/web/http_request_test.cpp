@@ -47,10 +47,41 @@ TEST(HttpRequest, IsNotWaitedForWithoutEnd) {
   EXPECT_FALSE(*request);
 }
 
+TEST(HttpRequest, TellsWhatTheReaderHasAndCanRead) {
+  const auto read = [](const std::string& headers) {
+    return **parse_request("GET / HTTP/1.1\r\n" + headers + "\r\n");
+  };
+  EXPECT_TRUE(read("Accept-Encoding: br, GZip;q=0.5\r\n").accepts_gzip);
+  EXPECT_TRUE(read("accept-encoding:gzip\r\n").accepts_gzip);
+  EXPECT_FALSE(read("Accept-Encoding: gzip;q=0.0, br\r\n").accepts_gzip);
+  EXPECT_FALSE(read("Accept-Encoding: br, notgzip\r\n").accepts_gzip);
+  EXPECT_FALSE(read("").accepts_gzip);
+  EXPECT_EQ(read("If-None-Match: \"a\"\r\n").if_none_match, "\"a\"");
+}
+
+TEST(HttpResponse, ForbidsWhatThePageDoesNotNeed) {
+  const std::string text = response_text({200, "page"}, false);
+  EXPECT_THAT(text,
+              HasSubstr("\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; "));
+  EXPECT_THAT(text, HasSubstr("frame-ancestors 'none'\r\n"));
+  EXPECT_EQ(text.find("unsafe"), std::string::npos);
+  EXPECT_THAT(text, HasSubstr("\r\nReferrer-Policy: no-referrer\r\n"));
+  EXPECT_THAT(text, HasSubstr("\r\nCache-Control: no-store\r\n"));
+}
+
+TEST(HttpResponse, AFileMayBeKeptUntilItChanges) {
+  HttpResponse response{200, "page"};
+  response.etag = "\"a\"";
+  response.is_gzip = true;
+  const std::string text = response_text(response, false);
+  EXPECT_THAT(text, HasSubstr("\r\nCache-Control: no-cache\r\nETag: \"a\"\r\n"));
+  EXPECT_THAT(text, HasSubstr("\r\nContent-Encoding: gzip\r\n"));
+}
+
 TEST(HttpResponse, TellsItsLengthAndThatItIsTheLast) {
   const std::string text = response_text({404, "nothing\n"}, false);
   EXPECT_THAT(text, HasSubstr("HTTP/1.1 404 Not Found\r\n"));
-  EXPECT_THAT(text, HasSubstr("\r\nContent-Length: 8\r\nConnection: close\r\n"));
+  EXPECT_THAT(text, HasSubstr("\r\nConnection: close\r\nContent-Length: 8\r\n"));
   EXPECT_THAT(text, EndsWith("\r\n\r\nnothing\n"));
   EXPECT_THAT(response_text({404, "nothing\n"}, true), EndsWith("nosniff\r\n\r\n"));
 }

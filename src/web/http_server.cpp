@@ -27,7 +27,8 @@ namespace gpurota::web {
 // The one thread that may have to wait.
 class HttpServer::Asker {
  public:
-  explicit Asker(std::function<HttpResponse(const HttpRequest&)> ask)
+  using Ask = std::function<HttpResponse(std::uint64_t id, const HttpRequest&)>;
+  explicit Asker(Ask ask)
       : ask_(std::move(ask)), answered_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~Asker() {
     {
@@ -74,7 +75,7 @@ class HttpServer::Asker {
       const auto [id, request] = std::move(asked_.front());
       asked_.pop_front();
       lock.unlock();
-      HttpResponse response = ask_(request);
+      HttpResponse response = ask_(id, request);
       lock.lock();
       answers_.emplace(id, std::move(response));
       const std::uint64_t one = 1;
@@ -82,7 +83,7 @@ class HttpServer::Asker {
     }
   }
 
-  std::function<HttpResponse(const HttpRequest&)> ask_;
+  Ask ask_;
   Fd answered_;
   std::mutex mutex_;  // guards all but ask_ and answered_
   std::condition_variable wake_;
@@ -145,7 +146,9 @@ HttpServer::HttpServer(Fd socket, int port, Handlers handlers)
     : socket_(std::move(socket)),
       port_(port),
       handlers_(std::move(handlers)),
-      asker_(std::make_unique<Asker>(handlers_.slow)) {}
+      asker_(std::make_unique<Asker>([this](std::uint64_t id, const HttpRequest& request) {
+        return id == kEventId ? HttpResponse{200, handlers_.event()} : handlers_.slow(request);
+      })) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -199,7 +202,28 @@ void HttpServer::read(Connection& connection) {
   }
 }
 
+void HttpServer::make_viewer(Connection& connection, const HttpResponse& response) {
+  if (viewers_.is_empty()) event_asked_.reset();  // the first one need not wait
+  viewers_.add(std::move(connection.socket), response_text(response, false), Clock::now());
+  connection.socket.reset();
+}
+
+void HttpServer::ask_for_event() {
+  const bool is_time = !event_asked_ || Clock::now() - *event_asked_ >= Viewers::kPeriod;
+  if (viewers_.is_empty() || event_comes_ || !is_time) return;
+  event_comes_ = true;
+  event_asked_ = Clock::now();
+  asker_->ask(kEventId, {});
+}
+
 void HttpServer::answer(Connection& connection, const HttpResponse& response) {
+  if (response.is_stream && viewers_.is_full()) {
+    return answer(connection,
+                  {503, fmt::format("{} viewers watch already, and there may be no more: try again "
+                                    "later, or ask for /api/now\n",
+                                    Viewers::kMost)});
+  }
+  if (response.is_stream && !connection.head_only) return make_viewer(connection, response);
   connection.to_send = response_text(response, connection.head_only);
   connection.sending = true;
   connection.until = Clock::now() + kPatience;
@@ -223,30 +247,44 @@ void HttpServer::write(Connection& connection) {
 
 void HttpServer::take_answers() {
   for (const auto& [id, response] : asker_->take()) {
+    if (id == kEventId) {
+      event_comes_ = false;
+      viewers_.show(response.body, Clock::now());
+      continue;
+    }
     const auto at = std::find_if(connections_.begin(), connections_.end(),
                                  [id = id](const Connection& each) { return each.id == id; });
     if (at != connections_.end()) answer(*at, response);
   }
 }
 
-void HttpServer::serve(std::chrono::milliseconds longest) {
+// The listening socket, the asker, the connections, the viewers.
+std::vector<pollfd> HttpServer::polled() const {
   std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}, {asker_->fd(), POLLIN, 0}};
-  Clock::time_point next = Clock::now() + longest;
   for (const Connection& each : connections_) {
     // One whose answer is still being found is only asked whether it has hung up.
     const bool waits = each.asked && !each.sending;
     const bool writes = each.sending && !each.sent;
     const short events = waits ? 0 : writes ? POLLOUT : POLLIN;
     polled.push_back({each.socket.get(), events, 0});
-    next = std::min(next, each.until);
   }
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
-  if (::poll(polled.data(), polled.size(), static_cast<int>(std::max<std::int64_t>(wait, 0))) < 0) {
-    return;
+  viewers_.add_polled(polled);
+  return polled;
+}
+
+std::chrono::milliseconds HttpServer::until_next(std::chrono::milliseconds longest) const {
+  Clock::time_point next = std::min(Clock::now() + longest, viewers_.next_deadline());
+  for (const Connection& each : connections_) next = std::min(next, each.until);
+  if (!viewers_.is_empty() && !event_comes_ && event_asked_) {
+    next = std::min(next, *event_asked_ + Viewers::kPeriod);
   }
-  auto fd = polled.begin() + 2;
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()),
+                  std::chrono::milliseconds(0));
+}
+
+void HttpServer::serve_connections(std::vector<pollfd>::const_iterator results) {
   for (Connection& each : connections_) {
-    const short seen = (fd++)->revents;
+    const short seen = (results++)->revents;
     if (seen == 0) continue;
     const bool waits = each.asked && !each.sending;
     if (waits) {
@@ -257,6 +295,18 @@ void HttpServer::serve(std::chrono::milliseconds longest) {
       read(each);
     }
   }
+}
+
+void HttpServer::serve(std::chrono::milliseconds longest) {
+  ask_for_event();
+  std::vector<pollfd> polled = this->polled();
+  const auto wait = static_cast<int>(until_next(longest).count());
+  if (::poll(polled.data(), polled.size(), wait) < 0) return;
+  constexpr std::ptrdiff_t kFirst = 2;
+  const auto first_viewer = kFirst + static_cast<std::ptrdiff_t>(connections_.size());
+  // The viewers first: a connection may become one.
+  viewers_.on_polled(polled.cbegin() + first_viewer, Clock::now());
+  serve_connections(polled.cbegin() + kFirst);
   if (polled[1].revents != 0) take_answers();
   const auto now = Clock::now();
   for (auto at = connections_.begin(); at != connections_.end();) {

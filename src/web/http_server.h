@@ -1,18 +1,24 @@
 // Serves HTTP to whoever connects, however they behave: one thread reads and writes for all of them,
 // nobody is waited for longer than kPatience, and when there are too many the one that has taken longest
-// to say what it wants makes way. Used by gpurota-web; never interprets a path.
+// to say what it wants makes way. Who asks for a stream becomes one of the viewers, which have a number and a patience of their own.
+// Used by gpurota-web; never interprets a path.
 #pragma once
 
 #include "base/fd.h"
 #include "web/host_check.h"
 #include "web/http_request.h"
+#include "web/viewers.h"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include <poll.h>
 
 namespace gpurota::web {
 
@@ -26,6 +32,8 @@ class HttpServer {
     std::function<std::optional<HttpResponse>(const HttpRequest&)> quick;
     // On a thread of its own, one at a time: what may have to wait for the daemon.
     std::function<HttpResponse(const HttpRequest&)> slow;
+    // On that thread, too, every Viewers::kPeriod while somebody watches: the next event.
+    std::function<std::string()> event{};
   };
 
   static Result<std::unique_ptr<HttpServer>> listen(const ListenAddress& address,
@@ -51,6 +59,8 @@ class HttpServer {
     bool sent = false;     // only its hanging up is waited for
   };
 
+  static constexpr std::uint64_t kEventId = 0;  // as if the viewers were a connection
+
   HttpServer(Fd socket, int port, Handlers handlers);
   void accept_all();
   void read(Connection& connection);
@@ -58,13 +68,21 @@ class HttpServer {
   void write(Connection& connection);
   void take_answers();
   void drop(Connection& connection);
+  void make_viewer(Connection& connection, const HttpResponse& response);
+  void ask_for_event();
+  std::vector<pollfd> polled() const;
+  std::chrono::milliseconds until_next(std::chrono::milliseconds longest) const;
+  void serve_connections(std::vector<pollfd>::const_iterator results);
 
   Fd socket_;
   int port_;
   Handlers handlers_;
   std::unique_ptr<Asker> asker_;
   std::list<Connection> connections_;  // the oldest first
-  std::uint64_t last_id_ = 0;
+  Viewers viewers_;
+  std::optional<Clock::time_point> event_asked_;  // when, for the last one
+  bool event_comes_ = false;                      // it is being made
+  std::uint64_t last_id_ = kEventId;
 };
 
 }  // namespace gpurota::web

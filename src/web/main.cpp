@@ -1,9 +1,10 @@
-// gpurota-web: serves /metrics, /healthz and /readyz. An ordinary client of the daemon, read-only.
+// gpurota-web: serves the web page, /metrics, /healthz and /readyz. An ordinary client of the daemon, read-only.
 #include "base/standard_streams.h"
+#include "base/text.h"
 #include "proto/service.h"
 #include "web/host_check.h"
 #include "web/http_server.h"
-#include "web/source.h"
+#include "web/site.h"
 
 #include <chrono>
 #include <csignal>
@@ -18,12 +19,15 @@ namespace {
 
 constexpr const char* kUsage = R"(Usage: gpurota-web [OPTION]...
 
-Serves what the daemon knows over HTTP, read-only: /metrics for Prometheus, /healthz (this process
-lives), /readyz (GPUs can be had: daemon, driver and store are well).
+Serves what the daemon knows over HTTP, read-only: a page for people at /, /metrics for Prometheus,
+/healthz (this process lives), /readyz (GPUs can be had: daemon, driver and store are well).
 
   --listen ADDRESS:PORT  where, by default 127.0.0.1:9836. Port 0: any that is free
   --allow-host NAME      answer to this name in the Host header too; may be repeated. IP addresses and
                          localhost always are answered
+  --page LEVEL           what the page shows everybody who can connect. none: there is no page;
+                         totals (default): GPUs and sums, nobody's name; names: also who has which
+                         lease, and who waits. Notes and commands are never shown
   --per-user             also tell the leases and the memory in use of each user
   --per-lease            also tell the memory in use and the limit of each lease, with its user
   --runtime-dir DIR      the daemon whose sockets are there
@@ -32,15 +36,21 @@ lives), /readyz (GPUs can be had: daemon, driver and store are well).
 
 struct Options {
   ListenAddress listen{"127.0.0.1", 9836};
-  std::vector<std::string> hosts;
   std::optional<std::string> runtime_dir;
-  Extra extra;
+  Site::Options site;
   const char* print = nullptr;  // and be done
 };
+
+Result<PageLevel> parse_level(const char* word) {
+  if (const auto level = parse_page_level(word)) return *level;
+  return fail(Code::kInvalid,
+              "unknown --page '" + display_text(word) + "': write none, totals or names");
+}
 
 Result<Options> parse_options(int argc, char** argv) {
   const option known[] = {{"listen", required_argument, nullptr, 'l'},
                           {"allow-host", required_argument, nullptr, 'a'},
+                          {"page", required_argument, nullptr, 'P'},
                           {"per-user", no_argument, nullptr, 'u'},
                           {"per-lease", no_argument, nullptr, 'p'},
                           {"runtime-dir", required_argument, nullptr, 'r'},
@@ -57,13 +67,17 @@ Result<Options> parse_options(int argc, char** argv) {
         break;
       }
       case 'a':
-        options.hosts.emplace_back(optarg);
+        options.site.hosts.emplace_back(optarg);
         break;
+      case 'P': {
+        GPUROTA_ASSIGN_OR_RETURN(options.site.level, parse_level(optarg));
+        break;
+      }
       case 'u':
-        options.extra.per_user = true;
+        options.site.extra.per_user = true;
         break;
       case 'p':
-        options.extra.per_lease = true;
+        options.site.extra.per_lease = true;
         break;
       case 'r':
         options.runtime_dir = optarg;
@@ -82,36 +96,12 @@ Result<Options> parse_options(int argc, char** argv) {
   return options;
 }
 
-WallTime wall_now() {
-  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
-std::optional<HttpResponse> answer_at_once(const HttpRequest& request,
-                                           const std::vector<std::string>& hosts) {
-  if (!is_our_host(request.host, hosts)) {
-    return HttpResponse{421, "this name is not served here: see --allow-host of gpurota-web\n"};
-  }
-  if (request.method != "GET" && request.method != "HEAD") return HttpResponse{405, "only GET\n"};
-  if (request.path == "/healthz") return HttpResponse{200, "ok\n"};
-  if (request.path == "/metrics" || request.path == "/readyz") return std::nullopt;
-  return HttpResponse{404, "not found: try /metrics, /healthz or /readyz\n"};
-}
-
-HttpResponse answer_from(Source& source, const HttpRequest& request, Extra extra) {
-  if (request.path == "/metrics") {
-    return {200, metrics_text(source.get(), wall_now(), extra),
-            "text/plain; version=0.0.4; charset=utf-8"};
-  }
-  const std::string why = not_ready_because(source.get());
-  return why.empty() ? HttpResponse{200, "ready\n"} : HttpResponse{503, why + "\n"};
-}
-
 int serve(const Options& options) {
-  Source source(client::locate(options.runtime_dir));
+  Site site(client::locate(options.runtime_dir), options.site, page_assets());
   const auto server = HttpServer::listen(
-      options.listen,
-      {[&](const HttpRequest& asked) { return answer_at_once(asked, options.hosts); },
-       [&](const HttpRequest& asked) { return answer_from(source, asked, options.extra); }});
+      options.listen, {.quick = [&](const HttpRequest& asked) { return site.quick(asked); },
+                       .slow = [&](const HttpRequest& asked) { return site.slow(asked); },
+                       .event = [&] { return site.event(); }});
   if (!server) {
     std::fprintf(stderr, "gpurota-web: %s\n", server.error().message.c_str());
     return 1;
@@ -120,6 +110,9 @@ int serve(const Options& options) {
   std::printf("gpurota-web listens on http://%s:%d\n",
               host.find(':') == host.npos ? host.c_str() : ("[" + host + "]").c_str(),
               (*server)->port());
+  if (options.site.level != PageLevel::kNone && page_assets().empty()) {
+    std::printf("gpurota-web was built without the page: it serves /metrics and /api/ only\n");
+  }
   (void)std::fflush(stdout);
   for (;;) (*server)->serve();
 }

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace gpurota::web {
+namespace {
+
+WallTime wall_now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+}  // namespace
 
 Result<Snapshot> Source::ask() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -44,6 +51,34 @@ std::optional<Snapshot> Source::get() {
   asked_ = std::chrono::steady_clock::now();
   last_ = snapshot ? std::optional(std::move(*snapshot)) : std::nullopt;
   return last_;
+}
+
+template <class Method>
+Result<typename Method::Reply> Source::call(const Method& params) {
+  const std::lock_guard lock(mutex_);
+  for (const bool reused : {connection_.has_value(), false}) {
+    if (!connection_) {
+      GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, kPatience));
+    }
+    auto reply = connection_->call(params, kPatience);
+    if (reply) return reply;
+    const Code code = reply.error().code;
+    if (code == Code::kTimeout || code == Code::kGone) connection_.reset();
+    if (!reused || code != Code::kGone) return reply;
+  }
+  return fail(Code::kGone, "the daemon does not answer");
+}
+
+Result<proto::History::Reply> Source::history(std::chrono::seconds since) {
+  proto::History method;
+  method.since = wall_now() - since;
+  return call(method);
+}
+
+Result<proto::Events::Reply> Source::events(std::chrono::seconds since) {
+  proto::Events method;
+  method.since = wall_now() - since;
+  return call(method);
 }
 
 }  // namespace gpurota::web

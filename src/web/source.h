@@ -1,4 +1,4 @@
-// What gpurota-web knows of the daemon: asked for when somebody wants to know, and not more often than
+// What gpurota-web knows of the daemon: asked for when somebody wants to know, and its state not more often than
 // once in a while, so that a flood of scrapes costs this process only. Any thread.
 #pragma once
 
@@ -21,9 +21,15 @@ class Source {
 
   // Nothing: the daemon does not answer.
   std::optional<Snapshot> get();
+  // Asks the daemon each time: the caller keeps the answer for a while.
+  Result<proto::History::Reply> history(std::chrono::seconds since);
+  Result<proto::Events::Reply> events(std::chrono::seconds since);
 
  private:
   Result<Snapshot> ask();
+  // Asks the next daemon if this one was restarted.
+  template <class Method>
+  Result<typename Method::Reply> call(const Method& params);
 
   client::Location location_;
   std::mutex mutex_;  // guards all below; others wait for the answer that one has asked for

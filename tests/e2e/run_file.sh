@@ -21,6 +21,7 @@ export E2E_MANY_CALLS=$build/tests/e2e/many_calls
 export E2E_PAGE_WRITER=$build/tests/e2e/page_writer
 results=$build/test-results/$(basename "$file" .bats)
 mkdir -p "$results"
+export E2E_RESULTS=$results
 
 machine=${GPUROTA_E2E_MACHINE:-$(sed -n 's/^# machine: //p' "$file")}
 machine=${machine:-demo}

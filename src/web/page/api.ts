@@ -1,0 +1,158 @@
+// What gpurota-web sends, as docs/operate/web-page.md lists it. The page asks nobody else for anything.
+
+export interface Gpu {
+  label: string;
+  uuid: string;
+  name: string;
+  is_instance: boolean;
+  state: string;
+  memory_bytes: number;
+  used_bytes: number;
+  reserved_bytes: number;
+  slices_bytes: number;
+  swap_bytes: number;
+  unreserved_bytes: number;
+  available_bytes: number | null;
+  swap_available_bytes: number | null;
+  leases: number;
+  utilisation_percent: number | null;
+  power_mw: number | null;
+  power_limit_mw: number | null;
+  temperature_celsius: number | null;
+  slowdown_celsius: number | null;
+  sm_clock_mhz: number | null;
+  clock_limits: string[];
+  ecc_uncorrected: number | null;
+  xid_errors: number | null;
+  takes_turns: boolean;
+  waiting_for_turn: number;
+  turn_holder?: string | null;
+}
+
+export interface LeaseGpu {
+  label: string;
+  uuid: string;
+  limit_bytes: number | null;
+  used_bytes: number;
+  processes: number;
+  turn: string | null;
+  turn_position: number | null;
+  moved_out_bytes: number | null;
+  unused_since: string | null;
+}
+
+export interface Lease {
+  lease_id: string;
+  kind: string;
+  share: string;
+  state: string;
+  user: string;
+  as_name: string | null;
+  since: string;
+  ends: string | null;
+  priority: number | null;
+  gpus: LeaseGpu[];
+}
+
+export interface Request {
+  request_id: string;
+  position: number;
+  kind: string;
+  user: string;
+  as_name: string | null;
+  since: string;
+  gpus: number;
+  memory: { bytes?: number; percent?: number } | null;
+  swap: boolean;
+  gpu_type: string | null;
+  gpu_class: string | null;
+  seconds: number | null;
+  expected: string | null;
+  planned_labels: string[];
+  reason: string;
+  next: string | null;
+}
+
+export interface Booking {
+  request_id: string;
+  user: string;
+  as_name: string | null;
+  begins: string;
+  ends: string;
+  labels: string[];
+}
+
+export interface Daemon {
+  up: boolean;
+  version?: string;
+  driver_version?: string | null;
+  since?: string;
+  driver_ok?: boolean;
+  store_ok?: boolean;
+}
+
+export interface Now {
+  time: string;
+  level: "totals" | "names";
+  daemon: Daemon;
+  gpus?: Gpu[];
+  leases_by_kind?: Record<string, number>;
+  leases_by_share?: Record<string, number>;
+  findings?: Record<string, number>;
+  queue?: { waiting: number; gpus: number; oldest_since: string | null; requests?: Request[] };
+  leases?: Lease[];
+  bookings?: Booking[];
+}
+
+export type Figures = (number | null)[];
+
+export interface GpuHistory {
+  uuid: string;
+  label: string | null;
+  utilisation_percent: Figures;
+  max_utilisation_percent: Figures;
+  used_bytes: Figures;
+  max_used_bytes: Figures;
+  power_mw: Figures;
+  max_power_mw: Figures;
+  temperature_celsius: Figures;
+  max_temperature_celsius: Figures;
+}
+
+export interface History {
+  since: string;
+  until: string;
+  first: string;
+  step_seconds: number;
+  steps: number;
+  gpus: GpuHistory[];
+}
+
+export interface Event {
+  event_id: number;
+  time: string;
+  type: string;
+  gpu: number | null;
+  count: number;
+  lease_id?: string | null;
+  user?: string | null;
+  message?: string;
+}
+
+export interface Events {
+  level: "totals" | "names";
+  events: Event[];
+}
+
+export async function ask<T>(path: string): Promise<T> {
+  const answer = await fetch(path, { cache: "no-store" });
+  if (answer.ok) return (await answer.json()) as T;
+  const text = await answer.text();
+  let reason = text.trim();
+  try {
+    reason = (JSON.parse(text) as { error: string }).error;
+  } catch {
+    // It is a sentence already.
+  }
+  throw new Error(reason || `gpurota-web answered ${answer.status}`);
+}

@@ -1,0 +1,221 @@
+// Now: each GPU, who holds its memory, and its leases.
+import { memo } from "preact/compat";
+import type { Figures, Gpu, Lease, LeaseGpu, Now } from "./api";
+import { duration, gib, plural, secondsBetween, watts, words } from "./format";
+import { useTrends } from "./trend";
+
+interface Part {
+  kind: "slices" | "swap" | "foreign" | "other" | "promised" | "free";
+  text: string;
+  bytes: number;
+}
+
+// The memory of a GPU, from left to right; together all of it.
+function partsOf(gpu: Gpu): Part[] {
+  const known = gpu.slices_bytes + gpu.swap_bytes + gpu.unreserved_bytes;
+  const other = Math.max(0, gpu.used_bytes - known);
+  const used = known + other;
+  const unused = Math.max(0, gpu.memory_bytes - used);
+  const promised = Math.min(unused, Math.max(0, gpu.reserved_bytes - gpu.slices_bytes));
+  return [
+    { kind: "slices", text: "leases", bytes: gpu.slices_bytes },
+    { kind: "swap", text: "leases in turns", bytes: gpu.swap_bytes },
+    { kind: "foreign", text: "without a lease", bytes: gpu.unreserved_bytes },
+    { kind: "other", text: "system", bytes: other },
+    { kind: "promised", text: "promised, unused", bytes: promised },
+    { kind: "free", text: "free", bytes: unused - promised },
+  ];
+}
+
+function MemoryBar({ gpu }: { gpu: Gpu }) {
+  const parts = partsOf(gpu).filter((part) => part.bytes > 0);
+  const total = parts.reduce((sum, part) => sum + part.bytes, 0) || 1;
+  return (
+    <div class="memory">
+      <p class="figure">
+        <b>{gib(gpu.used_bytes)}</b> of {gib(gpu.memory_bytes)} GiB in use
+      </p>
+      <div class="bar" aria-hidden="true">
+        {parts.map((part) => (
+          <span key={part.kind} class={`part ${part.kind}`} style={{ width: `${(100 * part.bytes) / total}%` }} />
+        ))}
+      </div>
+      <ul class="legend">
+        {parts.map((part) => (
+          <li key={part.kind}>
+            <span class={`swatch part ${part.kind}`} aria-hidden="true" />
+            {part.text} <b>{gib(part.bytes)}</b>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+const Spark = memo(function Spark({ figures }: { figures: Figures }) {
+  const width = 120;
+  const step = width / Math.max(1, figures.length - 1);
+  let path = "";
+  let pen = "M";
+  figures.forEach((figure, i) => {
+    if (figure === null) {
+      pen = "M";
+      return;
+    }
+    path += `${pen}${(i * step).toFixed(1)} ${(23 - figure * 0.22).toFixed(1)}`;
+    pen = "L";
+  });
+  return (
+    <svg class="spark" viewBox={`0 0 ${width} 24`} preserveAspectRatio="none" aria-hidden="true">
+      <path d={path} />
+    </svg>
+  );
+});
+
+// A figure with its limit; without one only the figure.
+function Meter(props: { name: string; value: number | null; unit: string; limit: number | null; limitText?: string; trend?: Figures | undefined }) {
+  const { name, value, unit, limit } = props;
+  const share = value !== null && limit ? Math.min(1, value / limit) : 0;
+  const level = share >= 0.97 ? "is-high" : share >= 0.9 ? "is-near" : "";
+  return (
+    <div class={`meter ${props.limitText ? level : ""}`}>
+      <dt>{name}</dt>
+      <dd>
+        <span class="value">
+          {value === null ? <span class="unknown">not known</span> : <><b>{value}</b> {unit}</>}
+          {value !== null && limit !== null && props.limitText && <span class="limit"> {props.limitText}</span>}
+        </span>
+        {props.trend ? <Spark figures={props.trend} /> : limit !== null && (
+          <span class="track" aria-hidden="true"><span style={{ width: `${100 * share}%` }} /></span>
+        )}
+      </dd>
+    </div>
+  );
+}
+
+function Board({ gpu, trend }: { gpu: Gpu; trend: Figures | undefined }) {
+  const power = gpu.power_mw === null ? null : Number(watts(gpu.power_mw));
+  const powerLimit = gpu.power_limit_mw === null ? null : Number(watts(gpu.power_limit_mw));
+  return (
+    <dl class="board">
+      <Meter name="Utilisation" value={gpu.utilisation_percent} unit="%" limit={100} trend={trend} />
+      <Meter name="Power" value={power} unit="W" limit={powerLimit} limitText={`of ${powerLimit}`} />
+      <Meter name="Temperature" value={gpu.temperature_celsius} unit="°C" limit={gpu.slowdown_celsius} limitText={`slows at ${gpu.slowdown_celsius}`} />
+    </dl>
+  );
+}
+
+function troublesOf(gpu: Gpu): string[] {
+  const troubles: string[] = [];
+  if (gpu.clock_limits.length > 0) troubles.push(`Clocks are lowered: ${gpu.clock_limits.map(words).join(", ")}.`);
+  if (gpu.xid_errors) troubles.push(`${plural(gpu.xid_errors, "Xid error")} since gpurotad started.`);
+  if (gpu.ecc_uncorrected) troubles.push(`${plural(gpu.ecc_uncorrected, "uncorrected memory error")}.`);
+  return troubles;
+}
+
+function turnText(share: LeaseGpu): string {
+  if (!share.turn) return "";
+  if (share.turn === "holding") return "has the turn";
+  return share.turn_position ? `${words(share.turn)}, ${share.turn_position}. in line` : words(share.turn);
+}
+
+function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: string }) {
+  const limit = share.limit_bytes;
+  const turn = turnText(share);
+  const remarks = [turn, lease.state === "active" ? "" : lease.state, share.unused_since ? "unused" : "",
+    share.moved_out_bytes ? `${gib(share.moved_out_bytes)} GiB in host memory` : ""].filter((text) => text !== "");
+  return (
+    <tr class={share.turn === "holding" ? "holds" : ""}>
+      <th scope="row">
+        <span class={`swatch part ${lease.share === "swap" ? "swap" : "slices"}`} aria-hidden="true" />
+        {lease.lease_id}
+      </th>
+      <td class="who">
+        <span class="user">{lease.user}{lease.as_name && <i> {lease.as_name}</i>}</span>
+        <small>{[words(lease.kind), lease.share, ...remarks].join(" · ")}</small>
+      </td>
+      <td class="number">
+        {gib(share.used_bytes)}<span class="limit"> / {limit === null ? "all" : gib(limit)}</span>
+      </td>
+      <td class="number">
+        {duration(secondsBetween(lease.since, now))}
+        <small>{lease.ends ? `ends in ${duration(secondsBetween(now, lease.ends))}` : ""}</small>
+      </td>
+    </tr>
+  );
+}
+
+function Leases({ gpu, leases, now }: { gpu: Gpu; leases: Lease[]; now: string }) {
+  const rows = leases.flatMap((lease) => lease.gpus.filter((share) => share.uuid === gpu.uuid).map((share) => ({ lease, share })));
+  if (rows.length === 0) return <p class="none">No leases.</p>;
+  return (
+    <table class="leases">
+      <caption class="hidden">Leases on GPU {gpu.label}</caption>
+      <thead>
+        <tr><th scope="col">Lease</th><th scope="col">User</th><th scope="col" class="number">GiB</th><th scope="col" class="number">For</th></tr>
+      </thead>
+      <tbody>
+        {rows.map(({ lease, share }) => <LeaseRow key={lease.lease_id} lease={lease} share={share} now={now} />)}
+      </tbody>
+    </table>
+  );
+}
+
+function GpuPanel({ gpu, now, trend }: { gpu: Gpu; now: Now; trend: Figures | undefined }) {
+  const id = `gpu-${gpu.uuid}`;
+  return (
+    <section class="gpu" aria-labelledby={id}>
+      <div class="title">
+        <h3 id={id}>GPU {gpu.label}</h3>
+        <span class="model">{gpu.name}</span>
+        <span class={`state ${gpu.state}`}>{words(gpu.state)}</span>
+      </div>
+      <MemoryBar gpu={gpu} />
+      {!gpu.is_instance && <Board gpu={gpu} trend={trend} />}
+      {troublesOf(gpu).map((text) => <p key={text} class="trouble">{text}</p>)}
+      {now.leases
+        ? <Leases gpu={gpu} leases={now.leases} now={now.time} />
+        : <p class="none">{plural(gpu.leases, "lease")}{gpu.takes_turns ? `, in turns; ${gpu.waiting_for_turn} waiting for the turn` : ""}.</p>}
+    </section>
+  );
+}
+
+function Total({ name, value, of }: { name: string; value: string; of: string }) {
+  return <div><dt>{name}</dt><dd><b>{value}</b> {of}</dd></div>;
+}
+
+function Totals({ now, gpus }: { now: Now; gpus: Gpu[] }) {
+  const whole = gpus.filter((gpu) => !gpu.is_instance);
+  const sum = (amount: (gpu: Gpu) => number | null) => whole.reduce((total, gpu) => total + (amount(gpu) ?? 0), 0);
+  const busy = whole.filter((gpu) => gpu.utilisation_percent !== null);
+  const load = busy.length > 0 ? Math.round(sum((gpu) => gpu.utilisation_percent) / busy.length).toString() : "–";
+  const leases = Object.values(now.leases_by_kind ?? {}).reduce((total, count) => total + count, 0);
+  const waiting = now.queue?.waiting ?? 0;
+  const findings = Object.entries(now.findings ?? {}).map(([kind, count]) => `${count} ${words(kind)}`);
+  return (
+    <dl class="totals">
+      <Total name="Utilisation" value={load} of="% on average" />
+      <Total name="Memory" value={gib(sum((gpu) => gpu.used_bytes))} of={`of ${gib(sum((gpu) => gpu.memory_bytes))} GiB`} />
+      <Total name="Power" value={(sum((gpu) => gpu.power_mw) / 1e6).toFixed(2)} of={`of ${(sum((gpu) => gpu.power_limit_mw) / 1e6).toFixed(1)} kW`} />
+      <Total name="Leases" value={leases.toString()} of={Object.entries(now.leases_by_share ?? {}).map(([share, count]) => `${count} ${share}`).join(", ")} />
+      <Total name="Queue" value={waiting.toString()} of="waiting" />
+      {findings.length > 0 && <Total name="Findings" value="" of={findings.join(", ")} />}
+    </dl>
+  );
+}
+
+export function NowView({ now }: { now: Now }) {
+  const trends = useTrends(now);
+  const gpus = now.gpus ?? [];
+  return (
+    <>
+      {now.daemon.driver_ok === false && <p class="trouble">The driver does not answer gpurotad.</p>}
+      {now.daemon.store_ok === false && <p class="trouble">gpurotad cannot store leases: new ones are refused.</p>}
+      <Totals now={now} gpus={gpus} />
+      <div class="gpus">
+        {gpus.map((gpu) => <GpuPanel key={gpu.uuid} gpu={gpu} now={now} trend={trends.get(gpu.uuid)} />)}
+      </div>
+      {gpus.length === 0 && <p class="empty">This machine has no GPU that gpurotad can see.</p>}
+    </>
+  );
+}

@@ -1,0 +1,88 @@
+// Queue: who waits for what, since when, and when it is expected to start; then what is booked.
+import type { Booking, Now, Request } from "./api";
+import { clock, duration, gib, plural, secondsBetween } from "./format";
+
+function wantOf(request: Request): string {
+  const memory = request.memory?.bytes !== undefined ? `${gib(request.memory.bytes)} GiB each`
+    : request.memory?.percent !== undefined ? `${request.memory.percent} % each` : "whole";
+  const kind = [request.gpu_type, request.gpu_class].filter((text) => text !== null).join(", ");
+  return [plural(request.gpus, "GPU"), memory, request.swap ? "in turns" : "", kind,
+    request.seconds !== null ? `for ${duration(request.seconds)}` : ""].filter((text) => text !== "").join(", ");
+}
+
+function RequestRow({ request, now }: { request: Request; now: string }) {
+  return (
+    <tr>
+      <td class="number">{request.position}</td>
+      <th scope="row">{request.request_id}</th>
+      <td>{request.user}{request.as_name && <i> {request.as_name}</i>}</td>
+      <td>{wantOf(request)}<small>{[request.reason, request.next].filter((text) => text).join(", ")}</small></td>
+      <td class="number">{duration(secondsBetween(request.since, now))}</td>
+      <td class="number">
+        {request.expected ? clock(request.expected, now) : "not known"}
+        <small>{request.planned_labels.length > 0 ? `on GPU ${request.planned_labels.join(", ")}` : ""}</small>
+      </td>
+    </tr>
+  );
+}
+
+function Requests({ requests, now }: { requests: Request[]; now: string }) {
+  return (
+    <div class="panel">
+      <table>
+        <caption>Waiting</caption>
+        <thead>
+          <tr>
+            <th scope="col" class="number">Place</th><th scope="col">Request</th><th scope="col">User</th><th scope="col">Wants</th>
+            <th scope="col" class="number">Waits</th><th scope="col" class="number">Starts by</th>
+          </tr>
+        </thead>
+        <tbody>{requests.map((request) => <RequestRow key={request.request_id} request={request} now={now} />)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+function Bookings({ bookings, now }: { bookings: Booking[]; now: string }) {
+  return (
+    <div class="panel">
+      <table>
+        <caption>Booked</caption>
+        <thead>
+          <tr><th scope="col">Booking</th><th scope="col">User</th><th scope="col">GPUs</th><th scope="col" class="number">Begins</th><th scope="col" class="number">Ends</th></tr>
+        </thead>
+        <tbody>
+          {bookings.map((booking) => (
+            <tr key={booking.request_id}>
+              <th scope="row">{booking.request_id}</th>
+              <td>{booking.user}{booking.as_name && <i> {booking.as_name}</i>}</td>
+              <td>{booking.labels.join(", ")}</td>
+              <td class="number">{clock(booking.begins, now)}</td>
+              <td class="number">{clock(booking.ends, now)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function Queue({ now }: { now: Now }) {
+  const queue = now.queue;
+  if (!queue) return null;
+  if (!queue.requests) {
+    const oldest = queue.oldest_since ? `, the oldest for ${duration(secondsBetween(queue.oldest_since, now.time))}` : "";
+    return (
+      <p class="empty">
+        {queue.waiting === 0 ? "Nobody waits." : `${plural(queue.waiting, "request")} for ${plural(queue.gpus, "GPU")} wait${queue.waiting === 1 ? "s" : ""}${oldest}.`}
+        {" "}Who waits is shown where gpurota-web runs with --page names.
+      </p>
+    );
+  }
+  return (
+    <>
+      {queue.requests.length > 0 ? <Requests requests={queue.requests} now={now.time} /> : <p class="empty">Nobody waits.</p>}
+      {now.bookings && now.bookings.length > 0 && <Bookings bookings={now.bookings} now={now.time} />}
+    </>
+  );
+}

@@ -1,0 +1,265 @@
+#include "web/page_json.h"
+
+#include "proto/words.h"
+#include "web/json.h"
+
+#include <algorithm>
+#include <map>
+
+namespace gpurota::web {
+namespace {
+
+// The memory of a GPU by who holds it; what is neither is free, or of no lease.
+struct Held {
+  Bytes slices, swap;
+};
+
+Held held_on(const proto::Gpu& gpu, const std::vector<proto::Lease>& leases) {
+  Held held;
+  for (const proto::Lease& lease : leases) {
+    for (const proto::LeaseGpu& share : lease.gpus) {
+      if (!(share.uuid == gpu.uuid)) continue;
+      (lease.share == proto::Share::kSwap ? held.swap : held.slices) += share.used_bytes;
+    }
+  }
+  return held;
+}
+
+template <class Enum, class Items, class WordOf>
+Json counts_by_word(const Items& items, WordOf word_of_item) {
+  std::map<std::string, int> counts;
+  for (const auto& item : items) counts[to_string(word_of_item(item))] += 1;
+  JsonObject object;
+  for (const char* word : proto::Words<Enum>::kAll) {
+    if (const auto found = counts.find(word); found != counts.end()) {
+      object.add(word, found->second);
+    }
+  }
+  return object.take();
+}
+
+const proto::TurnGpu* find_turns(const Snapshot& snapshot, const proto::Gpu& gpu) {
+  if (!snapshot.turns) return nullptr;
+  const auto& gpus = snapshot.turns->gpus;
+  const auto found = std::find_if(
+      gpus.begin(), gpus.end(), [&](const auto& candidate) { return candidate.uuid == gpu.uuid; });
+  return found == gpus.end() ? nullptr : &*found;
+}
+
+void add_board(JsonObject& object, const proto::Gpu& gpu) {
+  object.add("utilisation_percent", gpu.utilisation_percent)
+      .add("power_mw", gpu.power_mw)
+      .add("power_limit_mw", gpu.power_limit_mw)
+      .add("temperature_celsius", gpu.temperature_celsius)
+      .add("slowdown_celsius", gpu.slowdown_celsius)
+      .add("sm_clock_mhz", gpu.sm_clock_mhz)
+      .add("clock_limits", json_array(gpu.clock_limits.value_or(std::vector<std::string>()),
+                                      [](const std::string& limit) { return limit; }))
+      .add("ecc_uncorrected", gpu.ecc_uncorrected)
+      .add("xid_errors", gpu.xid_errors);
+}
+
+Json gpu_json(const Snapshot& snapshot, const proto::Gpu& gpu, PageLevel level) {
+  const Held held = held_on(gpu, snapshot.status.leases);
+  JsonObject object;
+  object.add("label", gpu.label.value_or(std::to_string(gpu.index)))
+      .add("uuid", gpu.uuid.value)
+      .add("name", gpu.name)
+      .add("is_instance", gpu.parent.has_value())
+      .add("state", to_string(gpu.state))
+      .add("memory_bytes", gpu.memory_bytes)
+      .add("used_bytes", gpu.used_bytes)
+      .add("reserved_bytes", gpu.reserved_bytes)
+      .add("slices_bytes", held.slices)
+      .add("swap_bytes", held.swap)
+      .add("unreserved_bytes", gpu.unreserved_bytes)
+      .add("available_bytes", gpu.available_bytes)
+      .add("swap_available_bytes", gpu.swap_available_bytes)
+      .add("leases", gpu.leases.size());
+  add_board(object, gpu);
+  const proto::TurnGpu* turns = find_turns(snapshot, gpu);
+  object.add("takes_turns", turns != nullptr && turns->takes_turns)
+      .add("waiting_for_turn", turns != nullptr ? turns->waiting.size() : 0);
+  if (level == PageLevel::kNames) {
+    std::optional<std::string> holder;
+    if (turns != nullptr && turns->holder) holder = to_string(*turns->holder);
+    object.add("turn_holder", holder);
+  }
+  return object.take();
+}
+
+Json share_json(const proto::LeaseGpu& share) {
+  return JsonObject()
+      .add("label", share.label.value_or(std::to_string(share.index)))
+      .add("uuid", share.uuid.value)
+      .add("limit_bytes", share.limit_bytes)
+      .add("used_bytes", share.used_bytes)
+      .add("processes", share.processes)
+      .add("turn", share.turn)
+      .add("turn_position", share.turn_position)
+      .add("moved_out_bytes", share.moved_out_bytes)
+      .add("unused_since", share.unused_since)
+      .take();
+}
+
+Json lease_json(const proto::Lease& lease) {
+  return JsonObject()
+      .add("lease_id", to_string(lease.lease_id))
+      .add("kind", to_string(lease.kind))
+      .add("share", to_string(lease.share))
+      .add("state", to_string(lease.state))
+      .add("user", lease.user)
+      .add("as_name", lease.as_name)
+      .add("since", lease.since)
+      .add("ends", lease.ends)
+      .add("priority", lease.priority)
+      .add("gpus", json_array(lease.gpus, share_json))
+      .take();
+}
+
+Json size_json(const SizeSpec& size) {
+  return size.percent > 0 ? JsonObject().add("percent", size.percent).take()
+                          : JsonObject().add("bytes", size.bytes).take();
+}
+
+Json request_json(const proto::Request& request) {
+  std::optional<Json> memory;
+  if (request.memory) memory = size_json(*request.memory);
+  const auto same = [](const std::string& label) { return label; };
+  return JsonObject()
+      .add("request_id", to_string(request.request_id))
+      .add("position", request.position)
+      .add("kind", to_string(request.kind))
+      .add("user", request.user)
+      .add("as_name", request.as_name)
+      .add("since", request.since)
+      .add("gpus", request.gpus)
+      .add("memory", memory)
+      .add("swap", request.swap.value_or(false))
+      .add("gpu_type", request.gpu_type)
+      .add("gpu_class", request.gpu_class)
+      .add("seconds", request.seconds)
+      .add("expected", request.expected)
+      .add("planned_labels",
+           json_array(request.planned_labels.value_or(std::vector<std::string>()), same))
+      .add("reason", request.reason)
+      .add("next", request.next)
+      .take();
+}
+
+Json booking_json(const proto::Booking& booking) {
+  return JsonObject()
+      .add("request_id", to_string(booking.request_id))
+      .add("user", booking.user)
+      .add("as_name", booking.as_name)
+      .add("begins", booking.begins)
+      .add("ends", booking.ends)
+      .add("labels", json_array(booking.labels, [](const std::string& label) { return label; }))
+      .take();
+}
+
+Json queue_json(const std::vector<proto::Request>& requests, PageLevel level) {
+  int gpus = 0;
+  std::optional<WallTime> oldest;
+  for (const proto::Request& request : requests) {
+    gpus += request.gpus;
+    oldest = std::min(oldest.value_or(request.since), request.since);
+  }
+  JsonObject object;
+  object.add("waiting", requests.size()).add("gpus", gpus).add("oldest_since", oldest);
+  if (level == PageLevel::kNames) object.add("requests", json_array(requests, request_json));
+  return object.take();
+}
+
+Json daemon_json(const Snapshot& snapshot) {
+  return JsonObject()
+      .add("up", true)
+      .add("version", snapshot.info.version)
+      .add("driver_version", snapshot.info.driver_version)
+      .add("since", snapshot.health.since)
+      .add("driver_ok", !snapshot.health.driver_error)
+      .add("store_ok", !snapshot.health.store_error)
+      .take();
+}
+
+Json event_json(const proto::Event& event, PageLevel level) {
+  JsonObject object;
+  object.add("event_id", event.event_id)
+      .add("time", event.time)
+      .add("type", to_string(event.type))
+      .add("gpu", event.gpu)
+      .add("count", event.count);
+  if (level == PageLevel::kNames) {
+    std::optional<std::string> lease;
+    if (event.lease_id) lease = to_string(*event.lease_id);
+    object.add("lease_id", lease).add("user", event.user).add("message", event.message);
+  }
+  return object.take();
+}
+
+// Of the machine, and not of anybody's work.
+bool is_of_machine(const proto::Event& event) { return !event.lease_id && !event.uid; }
+
+}  // namespace
+
+std::optional<PageLevel> parse_page_level(std::string_view word) {
+  for (const PageLevel level : {PageLevel::kNone, PageLevel::kTotals, PageLevel::kNames}) {
+    if (word == to_string(level)) return level;
+  }
+  return std::nullopt;
+}
+
+const char* to_string(PageLevel level) {
+  switch (level) {
+    case PageLevel::kTotals:
+      return "totals";
+    case PageLevel::kNames:
+      return "names";
+    default:
+      return "none";
+  }
+}
+
+std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level) {
+  JsonObject object;
+  object.add("time", now).add("level", to_string(level));
+  if (!snapshot) return object.add("daemon", JsonObject().add("up", false).take()).take().text;
+  const auto& status = snapshot->status;
+  object.add("daemon", daemon_json(*snapshot))
+      .add("gpus", json_array(status.gpus,
+                              [&](const auto& gpu) { return gpu_json(*snapshot, gpu, level); }))
+      .add("leases_by_kind",
+           counts_by_word<proto::LeaseKind>(status.leases,
+                                            [](const proto::Lease& lease) { return lease.kind; }))
+      .add("leases_by_share",
+           counts_by_word<proto::Share>(status.leases,
+                                        [](const proto::Lease& lease) { return lease.share; }))
+      .add("findings",
+           counts_by_word<proto::FindingKind>(
+               status.findings, [](const proto::Finding& finding) { return finding.kind; }))
+      .add("queue", queue_json(snapshot->queue.requests, level));
+  if (level == PageLevel::kNames) {
+    object.add("leases", json_array(status.leases, lease_json))
+        .add("bookings",
+             json_array(status.bookings.value_or(std::vector<proto::Booking>()), booking_json));
+  }
+  return object.take().text;
+}
+
+std::string events_json(const proto::Events::Reply& events, PageLevel level) {
+  std::vector<const proto::Event*> shown;
+  for (const proto::Event& event : events.events) {
+    if (level == PageLevel::kNames || is_of_machine(event)) shown.push_back(&event);
+  }
+  std::reverse(shown.begin(), shown.end());
+  constexpr std::size_t kMost = 500;
+  shown.resize(std::min(shown.size(), kMost));
+  return JsonObject()
+      .add("level", to_string(level))
+      .add("events",
+           json_array(shown, [&](const auto* event) { return event_json(*event, level); }))
+      .take()
+      .text;
+}
+
+}  // namespace gpurota::web

@@ -1,0 +1,129 @@
+#include "web/page_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::web {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const WallTime kNow{1000s};
+
+// With something private wherever the protocol has room for it.
+Snapshot a_snapshot() {
+  Snapshot snapshot;
+  snapshot.info.version = "0.1";
+  proto::Gpu& gpu = snapshot.status.gpus.emplace_back();
+  gpu.uuid = {"GPU-0"};
+  gpu.name = "H100 <script>";
+  gpu.detail = "secret: used by pid 17 of alice";
+  gpu.memory_bytes = gib(80);
+  gpu.used_bytes = gib(7);
+  gpu.leases = {{1}};
+  proto::Lease& lease = snapshot.status.leases.emplace_back();
+  lease.lease_id = {1};
+  lease.share = proto::Share::kSwap;
+  lease.user = "alice";
+  lease.uid = 4711;
+  lease.as_name = "<img src=x onerror=alert(1)>";
+  lease.note = "secret <script>";
+  lease.command = {{"secret-command"}};
+  lease.name = "secret-name";
+  lease.model = "secret-model";
+  lease.pid = 4712;
+  proto::LeaseGpu& share = lease.gpus.emplace_back();
+  share.uuid = {"GPU-0"};
+  share.used_bytes = gib(3);
+  proto::Request& request = snapshot.queue.requests.emplace_back();
+  request.request_id = {7};
+  request.user = "bob";
+  request.gpus = 2;
+  request.note = "secret";
+  request.command = {{"secret"}};
+  request.name = "secret";
+  request.pid = 4713;
+  request.uid = 4714;
+  snapshot.status.bookings.emplace().emplace_back().note = "secret";
+  snapshot.status.bookings->back().user = "carol";
+  proto::TurnGpu& turns = snapshot.turns.emplace().gpus.emplace_back();
+  turns.uuid = {"GPU-0"};
+  turns.takes_turns = true;
+  turns.holder = LeaseId{1};
+  return snapshot;
+}
+
+TEST(PageJson, TotalsNameNobody) {
+  const std::string text = now_json(a_snapshot(), kNow, PageLevel::kTotals);
+  for (const char* name : {"alice", "bob", "carol", "secret", "L1", "R7", "471", "onerror"}) {
+    EXPECT_THAT(text, Not(HasSubstr(name)));
+  }
+  EXPECT_THAT(text, HasSubstr("\"level\":\"totals\""));
+  EXPECT_THAT(text, HasSubstr("\"swap_bytes\":3221225472"));
+  EXPECT_THAT(text, HasSubstr("\"takes_turns\":true"));
+  EXPECT_THAT(text, HasSubstr("\"waiting\":1,\"gpus\":2"));
+  EXPECT_THAT(text, HasSubstr("\"leases_by_share\":{\"swap\":1}"));
+}
+
+TEST(PageJson, NamesTellWhoButNeverWhatTheyRun) {
+  const std::string text = now_json(a_snapshot(), kNow, PageLevel::kNames);
+  for (const char* name : {"secret", "471"}) EXPECT_THAT(text, Not(HasSubstr(name)));
+  EXPECT_THAT(text, HasSubstr("\"lease_id\":\"L1\""));
+  EXPECT_THAT(text, HasSubstr("\"user\":\"alice\""));
+  EXPECT_THAT(text, HasSubstr("\"request_id\":\"R7\""));
+  EXPECT_THAT(text, HasSubstr("\"turn_holder\":\"L1\""));
+  EXPECT_THAT(text, HasSubstr("\"user\":\"carol\""));
+}
+
+TEST(PageJson, WhatUsersWriteIsNoMarkup) {
+  const std::string text = now_json(a_snapshot(), kNow, PageLevel::kNames);
+  EXPECT_THAT(text, Not(HasSubstr("<")));
+  EXPECT_THAT(text, HasSubstr("H100 \\u003cscript\\u003e"));
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+}
+
+TEST(PageJson, ADaemonThatDoesNotAnswerIsSaid) {
+  EXPECT_EQ(
+      now_json(std::nullopt, kNow, PageLevel::kTotals),
+      "{\"time\":\"1970-01-01T00:16:40.000Z\",\"level\":\"totals\",\"daemon\":{\"up\":false}}");
+}
+
+proto::Event an_event(std::uint64_t id, proto::EventType type) {
+  proto::Event event;
+  event.event_id = id;
+  event.type = type;
+  event.message = "message " + std::to_string(id);
+  event.detail = "secret";
+  event.pids = {{4711}};
+  return event;
+}
+
+TEST(PageJson, EventsOfOthersAreNotInTotals) {
+  proto::Events::Reply reply;
+  reply.events = {an_event(1, proto::EventType::kGpuError),
+                  an_event(2, proto::EventType::kLeaseMade),
+                  an_event(3, proto::EventType::kCallDenied)};
+  reply.events[1].lease_id = LeaseId{1};
+  reply.events[2].uid = 4711;
+  const std::string totals = events_json(reply, PageLevel::kTotals);
+  EXPECT_THAT(totals, HasSubstr("\"type\":\"gpu_error\""));
+  EXPECT_THAT(totals, Not(HasSubstr("lease_made")));
+  EXPECT_THAT(totals, Not(HasSubstr("call_denied")));
+  EXPECT_THAT(totals, Not(HasSubstr("message")));
+  const std::string names = events_json(reply, PageLevel::kNames);
+  EXPECT_LT(names.find("message 3"), names.find("message 1"));
+  EXPECT_THAT(names, Not(HasSubstr("secret")));
+  EXPECT_THAT(names, Not(HasSubstr("4711")));
+}
+
+TEST(PageJson, LevelsHaveWords) {
+  for (const PageLevel level : {PageLevel::kNone, PageLevel::kTotals, PageLevel::kNames}) {
+    EXPECT_EQ(parse_page_level(to_string(level)), level);
+  }
+  EXPECT_FALSE(parse_page_level("all"));
+}
+
+}  // namespace
+}  // namespace gpurota::web

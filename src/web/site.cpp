@@ -1,0 +1,148 @@
+#include "web/site.h"
+
+#include "web/history_json.h"
+#include "web/host_check.h"
+#include "web/json.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace gpurota::web {
+namespace {
+
+constexpr const char* kJson = "application/json";
+
+// What the page has charts of, and for how long an answer is as good as a new one.
+struct Range {
+  std::string_view path;
+  std::chrono::seconds length, age;
+};
+constexpr std::chrono::hours kDay{24};
+constexpr std::array kRanges = {
+    Range{"/api/history/15m", std::chrono::minutes(15), std::chrono::seconds(2)},
+    Range{"/api/history/1h", std::chrono::hours(1), std::chrono::seconds(10)},
+    Range{"/api/history/24h", kDay, std::chrono::seconds(30)},
+    Range{"/api/history/7d", 7 * kDay, std::chrono::seconds(60)},
+    Range{"/api/history/90d", 90 * kDay, std::chrono::seconds(300)},
+};
+
+const Range* find_range(std::string_view path) {
+  const auto found = std::find_if(kRanges.begin(), kRanges.end(),
+                                  [&](const Range& range) { return range.path == path; });
+  return found == kRanges.end() ? nullptr : &*found;
+}
+
+WallTime site_time() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+HttpResponse trouble(const Error& error) {
+  return {503, JsonObject().add("error", error.message).take().text + "\n", kJson};
+}
+
+bool is_metrics_path(std::string_view path) { return path == "/metrics" || path == "/readyz"; }
+
+bool is_api_path(std::string_view path) {
+  return path == "/api/now" || path == "/api/events" || find_range(path) != nullptr;
+}
+
+}  // namespace
+
+std::optional<HttpResponse> Site::quick(const HttpRequest& request) const {
+  if (!is_our_host(request.host, options_.hosts)) {
+    return HttpResponse{421, "this name is not served here: see --allow-host of gpurota-web\n"};
+  }
+  if (request.method != "GET" && request.method != "HEAD") return HttpResponse{405, "only GET\n"};
+  if (request.path == "/healthz") return HttpResponse{200, "ok\n"};
+  if (is_metrics_path(request.path)) return std::nullopt;
+  if (options_.level != PageLevel::kNone) {
+    if (is_api_path(request.path)) return std::nullopt;
+    if (request.path == "/api/live") {
+      HttpResponse response{200, "retry: 2000\n\n", "text/event-stream"};
+      response.is_stream = true;
+      return response;
+    }
+  }
+  if (request.path == "/" && !has_page()) return without_page();
+  return page_file(request);
+}
+
+HttpResponse Site::without_page() const {
+  if (options_.level == PageLevel::kNone) {
+    return {404,
+            "there is no page here, as gpurota-web was started with --page none: try /metrics\n"};
+  }
+  return {404,
+          "this gpurota-web was built without the page, as npm was not to be had: try /metrics or "
+          "/api/now\n"};
+}
+
+HttpResponse Site::page_file(const HttpRequest& request) const {
+  const auto asset = std::find_if(assets_.begin(), assets_.end(),
+                                  [&](const PageAsset& each) { return each.path == request.path; });
+  if (asset == assets_.end() || !has_page()) {
+    return {404, "not found: try /, /metrics, /healthz or /readyz\n"};
+  }
+  HttpResponse response{200, "", std::string(asset->content_type)};
+  response.etag = asset->etag;
+  if (request.if_none_match.find(asset->etag) != std::string::npos) {
+    response.status = 304;
+    return response;
+  }
+  if (!request.accepts_gzip) {
+    return {406, "this is served compressed only: accept gzip (curl --compressed)\n"};
+  }
+  response.body = asset->gzip;
+  response.is_gzip = true;
+  return response;
+}
+
+template <class Make>
+HttpResponse Site::kept(const std::string& path, std::chrono::seconds age, Make make) {
+  const auto now = Clock::now();
+  if (const auto found = kept_.find(path); found != kept_.end() && now < found->second.until) {
+    return found->second.response;
+  }
+  HttpResponse response = make();
+  // A daemon that does not answer may answer soon.
+  const auto lasts = response.status == 200 ? age : std::chrono::seconds(1);
+  return kept_.insert_or_assign(path, Kept{std::move(response), Clock::now() + lasts})
+      .first->second.response;
+}
+
+HttpResponse Site::history(std::chrono::seconds length) {
+  const auto reply = source_.history(length);
+  if (!reply) return trouble(reply.error());
+  return {200, history_json(*reply), kJson};
+}
+
+HttpResponse Site::events() {
+  const auto reply = source_.events(kDay);
+  if (!reply) return trouble(reply.error());
+  return {200, events_json(*reply, options_.level), kJson};
+}
+
+HttpResponse Site::slow(const HttpRequest& request) {
+  if (request.path == "/metrics") {
+    return {200, metrics_text(source_.get(), site_time(), options_.extra),
+            "text/plain; version=0.0.4; charset=utf-8"};
+  }
+  if (request.path == "/api/now") {
+    return {200, now_json(source_.get(), site_time(), options_.level), kJson};
+  }
+  if (request.path == "/api/events") {
+    return kept(request.path, std::chrono::seconds(2), [this] { return events(); });
+  }
+  if (const Range* range = find_range(request.path)) {
+    return kept(request.path, range->age, [&] { return history(range->length); });
+  }
+  const std::string why = not_ready_because(source_.get());
+  return why.empty() ? HttpResponse{200, "ready\n"} : HttpResponse{503, why + "\n"};
+}
+
+std::string Site::event() {
+  return "data: " + now_json(source_.get(), site_time(), options_.level) + "\n\n";
+}
+
+}  // namespace gpurota::web

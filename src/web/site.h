@@ -1,0 +1,56 @@
+// What gpurota-web answers to each path: metrics and health, the files of the page, and below /api/ what the page shows. HttpServer calls quick()
+// on its own thread and the rest on the one that may wait. Never tells more than its level allows (page_json.h).
+#pragma once
+
+#include "web/http_request.h"
+#include "web/page_assets.h"
+#include "web/page_json.h"
+#include "web/source.h"
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::web {
+
+class Site {
+ public:
+  struct Options {
+    std::vector<std::string> hosts{};  // that are answered to
+    Extra extra{};
+    PageLevel level = PageLevel::kTotals;
+  };
+
+  Site(client::Location location, Options options, const std::vector<PageAsset>& assets)
+      : source_(std::move(location)), options_(std::move(options)), assets_(assets) {}
+
+  // Nothing: slow() has the answer.
+  std::optional<HttpResponse> quick(const HttpRequest& request) const;
+  HttpResponse slow(const HttpRequest& request);
+  // What /api/live sends: /api/now as an event.
+  std::string event();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Kept {
+    HttpResponse response;
+    Clock::time_point until;
+  };
+
+  bool has_page() const { return options_.level != PageLevel::kNone && !assets_.empty(); }
+  HttpResponse page_file(const HttpRequest& request) const;
+  HttpResponse without_page() const;
+  HttpResponse history(std::chrono::seconds length);
+  HttpResponse events();
+  template <class Make>
+  HttpResponse kept(const std::string& path, std::chrono::seconds age, Make make);
+
+  Source source_;
+  Options options_;
+  const std::vector<PageAsset>& assets_;
+  std::map<std::string, Kept> kept_;  // by path: answers that are made once for all who ask soon
+};
+
+}  // namespace gpurota::web

@@ -1,0 +1,60 @@
+// Those who watch: connections that stay and get each new state of the machine as an event (text/event-stream). Each state is made once for all of
+// them. One that does not read what it is sent misses states, and is dropped when it has taken nothing for kPatience. At most kMost at a time.
+// Used by HttpServer, on its thread; never waits.
+#pragma once
+
+#include "base/fd.h"
+
+#include <chrono>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+namespace gpurota::web {
+
+class Viewers {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kMost = 200;
+  static constexpr std::chrono::seconds kPatience{15};
+  // Between two states. The page calls the connection broken after four of them (page/live.ts).
+  static constexpr std::chrono::milliseconds kPeriod{2000};
+
+  bool is_full() const { return viewers_.size() >= kMost; }
+  bool is_empty() const { return viewers_.empty(); }
+  std::size_t size() const { return viewers_.size(); }
+
+  // `head` goes first. Only if it is not full.
+  void add(Fd socket, std::string head, Clock::time_point now);
+  // To all; who has not taken the last one yet gets it later, or a newer one.
+  void show(std::string event, Clock::time_point now);
+
+  // Appends what is to be polled, and takes the results from there on.
+  void add_polled(std::vector<pollfd>& polled) const;
+  void on_polled(std::vector<pollfd>::const_iterator results, Clock::time_point now);
+  // When a viewer is dropped if it takes nothing until then.
+  Clock::time_point next_deadline() const;
+
+ private:
+  struct Viewer {
+    Fd socket;
+    std::string head{};
+    std::shared_ptr<const std::string> sending{};  // the event that is partly sent, or about to be
+    std::size_t sent = 0;                          // of head and sending together
+    std::shared_ptr<const std::string> next{};     // instead of those between
+    Clock::time_point taken_at{};                  // since when nothing of what waits was taken
+  };
+
+  static bool has_more(const Viewer& viewer) { return !viewer.head.empty() || viewer.sending; }
+  static void send(Viewer& viewer, Clock::time_point now);
+  static void read(Viewer& viewer);
+  void remove_closed();
+
+  std::list<Viewer> viewers_;
+  std::shared_ptr<const std::string> last_;
+};
+
+}  // namespace gpurota::web

@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# The web page as a reader sees it, in Chromium: all views, wide and as a phone, light and dark, with a screen reader's rules (axe), and while the
+# daemon is away. Screenshots are left in BUILD/test-results/web_browser.
+# machine: h100x2
+
+load helpers
+
+setup_file() {
+  local source
+  source=$(dirname "$BATS_TEST_FILENAME")/../web
+  BROWSER=$E2E_RESULTS/browser
+  export BROWSER
+  if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then return 0; fi
+  mkdir -p "$BROWSER"
+  cp "$source"/package.json "$source"/package-lock.json "$source"/browser.mjs "$BROWSER"
+  if [ ! -d "$BROWSER/node_modules/playwright-core" ]; then
+    (cd "$BROWSER" && npm ci --ignore-scripts --no-audit --no-fund --cache "$BROWSER/npm-cache") >"$BROWSER/npm.log" 2>&1 || true
+  fi
+}
+
+setup() {
+  command -v chromium >/dev/null || skip "chromium is not installed"
+  [ -d "$BROWSER/node_modules/playwright-core" ] || skip "npm or its packages are not to be had"
+  start_daemon
+}
+teardown() { if [ -n "${E2E_DIR:-}" ]; then end_test; fi; }
+
+start_web() {
+  in_background web gpurota-web --listen 127.0.0.1:0 "$@"
+  wait_until says web 'listens on'
+  if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
+  URL=$(sed -n 's/.*listens on //p' web)
+}
+
+# Somebody who computes, two who take turns, a whole GPU that is reserved, and two who wait.
+make_busy() {
+  local i
+  in_background slice gpurota run --gpu-ids 0 --memory 20G --as '<img src=x onerror=alert(1)>' --note 'secret <script>' -- "$PROGRAM" hold 100
+  wait_until says slice holding
+  for i in 1 2; do
+    in_background "swap$i" gpurota run --gpu-ids 0 --memory 40G --swap -- "$PROGRAM" hold 100
+    wait_until says "swap$i" holding
+  done
+  gpurota reserve --gpu-ids 1 >/dev/null
+  for i in 1 2; do in_background "waits$i" gpurota run --gpus 2 -- "$PROGRAM" info; done
+  wait_until holds 's["waiting"] == 2'
+}
+
+# Chromium needs a home.
+look() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }
+
+@test "each view has no violation, wide and as a phone, light and dark" {
+  make_busy
+  start_web --page names
+  look views
+}
+
+@test "with totals only, each view has no violation" {
+  make_busy
+  start_web
+  E2E_RESULTS=$E2E_RESULTS/totals look views
+}
+
+@test "what users wrote is text" {
+  make_busy
+  start_web --page names
+  look text
+}
+
+@test "all of it can be used with the keyboard" {
+  start_web
+  look keys
+}
+
+@test "it says that the daemon is gone, and continues by itself" {
+  start_web
+  in_background looking look restart
+  wait_until says looking '^live'
+  local before=$SECONDS
+  kill_daemon
+  wait_until says looking '^gone: gpurotad does not answer'
+  ((SECONDS - before <= 10))
+  start_daemon
+  wait_until says looking '^back'
+  ends_with 0 "$BACKGROUND_PID"
+}

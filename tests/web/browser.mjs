@@ -1,0 +1,141 @@
+// Looks at the page as its readers do: node browser.mjs URL FOLDER WHAT
+//
+// WHAT is views (each view, wide and as a phone, light and dark: no mistake that axe finds, nothing that the content security policy
+// had to stop, no request to another host, nothing wider than the screen; screenshots go to FOLDER), restart (prints what the page says while the daemon is
+// stopped and started again), text (what users wrote is shown as text), keys (views can be reached with the keyboard), or
+// paint (prints how long the first view took). Used by tests/e2e/web_browser.bats.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const [url, folder, what] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const VIEWS = ["now", "queue", "history", "events"];
+const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+
+const browser = await chromium.launch({
+  executablePath: process.env.GPUROTA_CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+});
+const problems = [];
+
+// A page that reports what it should not do.
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: SIZES.wide, locale: "en-GB", ...options });
+  const page = await context.newPage();
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) && !message.text().includes("Failed to load resource")) problems.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => problems.push(`script: ${error.message}`));
+  page.on("dialog", (dialog) => { problems.push("a dialog: foreign text was run"); dialog.dismiss(); });
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${url}/`)) problems.push(`a request to ${request.url()}`);
+  });
+  await page.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+  });
+  return page;
+}
+
+async function show(page, view) {
+  await page.goto(`${url}/#${view}`);
+  await page.locator(".is-live").waitFor();
+  const there = { now: ".gpu", queue: "main table, main .empty", history: ".chart canvas, main .empty", events: "main table, main .empty" }[view];
+  await page.locator(there).first().waitFor();
+  await page.waitForTimeout(view === "history" || view === "now" ? 400 : 50); // lines are drawn after the first picture
+}
+
+async function check(page, name) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (wide > 0) problems.push(`${name}: ${wide} pixels wider than the screen`);
+  // By the debugger's own way: the page's policy would refuse a script that is added to it.
+  const result = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`);
+  for (const { id, nodes } of result.violations) problems.push(`${name}: axe ${id}: ${nodes.slice(0, 3).map((node) => node.html).join(" ")}`);
+}
+
+async function views() {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [size, viewport] of Object.entries(SIZES)) {
+      const page = await open({ colorScheme, viewport });
+      for (const view of VIEWS) {
+        await show(page, view);
+        const name = `${view}-${size}-${colorScheme}`;
+        await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+        await check(page, name);
+      }
+      await page.context().close();
+    }
+  }
+  // A zoom of 200 % has half as many pixels of CSS; and nothing moves for who does not want it.
+  const page = await open({ viewport: { width: 720, height: 450 }, deviceScaleFactor: 2, reducedMotion: "reduce" });
+  for (const view of VIEWS) {
+    await show(page, view);
+    await check(page, `${view} at 200 %`);
+  }
+  const moving = await page.evaluate(() => document.getAnimations().length);
+  if (moving > 0) problems.push(`${moving} animations where reduced motion is wanted`);
+}
+
+async function restart() {
+  const page = await open();
+  await show(page, "now");
+  console.log("live");
+  await page.locator(".banner:not([hidden])").waitFor({ timeout: 60000 });
+  console.log(`gone: ${await page.locator(".banner").textContent()}`);
+  await page.screenshot({ path: `${folder}/gone.png` });
+  await page.locator(".is-live").waitFor({ timeout: 60000 });
+  console.log("back");
+}
+
+async function text() {
+  const page = await open();
+  await show(page, "now");
+  await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
+  if ((await page.content()).includes("secret")) problems.push("a note is on the page");
+  if ((await page.locator("main img, main script").count()) > 0) problems.push("foreign text became markup");
+}
+
+async function keys() {
+  const page = await open();
+  await show(page, "now");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter"); // "skip to the content"
+  if ((await page.evaluate(() => document.activeElement?.id)) !== "content") problems.push("the first Tab does not lead to the content");
+  await page.locator("nav a", { hasText: "History" }).focus();
+  await page.keyboard.press("Enter");
+  await page.locator(".ranges").waitFor();
+  await page.locator(".ranges input").first().focus();
+  await page.keyboard.press("ArrowRight");
+  if (!(await page.getByLabel("1 h", { exact: true }).isChecked())) problems.push("the arrow keys do not choose a range");
+  if ((await page.title()) !== "History – gpurota") problems.push(`the title is ${await page.title()}`);
+}
+
+async function paint() {
+  for (const view of ["now", "history"]) {
+    const page = await open();
+    const from = Date.now();
+    await show(page, view);
+    const first = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1);
+    console.log(`${view}: first paint after ${Math.round(first)} ms, shown after ${Date.now() - from - 400} ms`);
+    if (view === "history") {
+      const begin = Date.now();
+      const answered = page.waitForResponse((response) => response.url().endsWith("/api/history/90d"));
+      await page.getByLabel("90 d").check();
+      await (await answered).finished();
+      const got = Date.now() - begin;
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      console.log(`90 d: answered after ${got} ms, drawn after ${Date.now() - begin} ms`);
+      await page.screenshot({ path: `${folder}/history-90d.png`, fullPage: true });
+    }
+    await page.context().close();
+  }
+}
+
+try {
+  await { views, restart, text, keys, paint }[what]();
+} catch (error) {
+  problems.push(String(error));
+}
+await browser.close();
+for (const problem of new Set(problems)) console.log(`PROBLEM ${problem}`);
+process.exit(problems.length > 0 ? 1 : 0);

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Makes the web page of gpurota-web: checks its types, bundles it, and writes its files as C++.
+
+    tools/build_page.py SOURCES FOLDER OUTPUT [--required]
+
+SOURCES is src/web/page. FOLDER, below the build folder, gets a copy of them and what npm installs; npm writes nowhere else. OUTPUT is the
+C++ file with the compressed files of the page (src/web/page_assets.h). Where npm is not there, or cannot have its packages, OUTPUT
+has no files, and gpurota-web says so; with --required that is an error. A mistake in the sources always is.
+"""
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+
+# Path, the file in FOLDER that it is, and its type.
+FILES = [
+    ("/", "index.html", "text/html; charset=utf-8"),
+    ("/page.js", "out/page.js", "text/javascript; charset=utf-8"),
+    ("/page.css", "out/page.css", "text/css; charset=utf-8"),
+    ("/icon.svg", "icon.svg", "image/svg+xml"),
+    ("/licences.txt", "out/licences.txt", "text/plain; charset=utf-8"),
+]
+# What is in the bundle, whose licences ask that their notices are given along.
+BUNDLED = ["preact", "uplot"]
+# What a browser has to load before it shows something, compressed.
+MOST_BYTES = 150 * 1024
+HEAD = """// Made by tools/build_page.py.
+#include "web/page_assets.h"
+
+namespace gpurota::web {
+%s
+const std::vector<PageAsset>& page_assets() {
+  static const std::vector<PageAsset> assets = {%s};
+  return assets;
+}
+
+}  // namespace gpurota::web
+"""
+
+
+def npm(folder, *arguments):
+    """Whether it succeeded; what it printed."""
+    environment = dict(os.environ, npm_config_cache=os.path.join(folder, "npm-cache"), npm_config_update_notifier="false",
+                       npm_config_fund="false", npm_config_audit="false", npm_config_fetch_retries="1",
+                       npm_config_fetch_timeout="60000")
+    done = subprocess.run(["npm", *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    return done.returncode == 0, done.stdout
+
+
+def copy_sources(sources, folder):
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):
+        if name.endswith((".ts", ".tsx", ".css", ".html", ".svg", ".json")):
+            os.remove(os.path.join(folder, name))
+    for name in sorted(os.listdir(sources)):
+        shutil.copy(os.path.join(sources, name), folder)
+
+
+def install(folder):
+    """Nothing if the packages of package-lock.json are there now; else why they are not."""
+    with open(os.path.join(folder, "package-lock.json"), "rb") as file:
+        wanted = hashlib.sha256(file.read()).hexdigest()
+    stamp = os.path.join(folder, "node_modules", ".gpurota")
+    if os.path.exists(stamp):
+        with open(stamp, encoding="utf-8") as file:
+            if file.read() == wanted:
+                return None
+    if not shutil.which("npm"):
+        return "npm is not installed"
+    # No package runs a program of its own here.
+    succeeded, said = npm(folder, "ci", "--ignore-scripts")
+    if not succeeded:
+        return "npm could not install what package-lock.json lists: %s" % said.strip()
+    with open(stamp, "w", encoding="utf-8") as file:
+        file.write(wanted)
+    return None
+
+
+def bundle(folder):
+    """Nothing, or what is wrong with the sources."""
+    for script in (["check"], ["bundle", "--", "--outfile=out/page.js"]):
+        succeeded, said = npm(folder, "run", "--silent", *script)
+        if not succeeded:
+            return said
+    return None
+
+
+def write_licences(folder):
+    with open(os.path.join(folder, "out", "licences.txt"), "w", encoding="utf-8") as out:
+        for name in BUNDLED:
+            with open(os.path.join(folder, "node_modules", name, "LICENSE"), encoding="utf-8") as file:
+                out.write("%s\n\n%s\n\n" % (name, file.read().strip()))
+
+
+def cpp_of(folder):
+    arrays, rows, total = [], [], 0
+    for number, (path, name, content_type) in enumerate(FILES):
+        with open(os.path.join(folder, name), "rb") as file:
+            data = gzip.compress(file.read(), 9, mtime=0)
+        total += len(data)
+        lines = [", ".join("0x%02x" % byte for byte in data[i:i + 20]) for i in range(0, len(data), 20)]
+        arrays.append("\nconstexpr unsigned char kFile%d[] = {\n%s};\n" % (number, ",\n".join(lines)))
+        rows.append('\n      {"%s", "%s", "\\"%s\\"",\n       {reinterpret_cast<const char*>(kFile%d), sizeof kFile%d}}'
+                    % (path, content_type, hashlib.sha256(data).hexdigest()[:20], number, number))
+    if total > MOST_BYTES:
+        sys.exit("the page has %d bytes when compressed, and may have %d" % (total, MOST_BYTES))
+    print("web page: %d bytes compressed" % total)
+    return HEAD % ("namespace {\n%s\n}  // namespace\n" % "".join(arrays), ",".join(rows))
+
+
+def main(arguments):
+    if len(arguments) not in (3, 4):
+        sys.exit(__doc__)
+    sources, folder, output = arguments[:3]
+    copy_sources(sources, folder)
+    missing = install(folder)
+    if missing and "--required" in arguments:
+        sys.exit("the web page cannot be built: %s" % missing)
+    if missing:
+        print("gpurota-web is built without its page: %s" % missing)
+    else:
+        mistakes = bundle(folder)
+        if mistakes:
+            sys.exit("the web page has mistakes:\n%s" % mistakes)
+        write_licences(folder)
+    text = HEAD % ("", "") if missing else cpp_of(folder)
+    with open(output, "w", encoding="utf-8") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
