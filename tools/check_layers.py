@@ -242,10 +242,10 @@ def check_tree(root):
     return problems + [problem for path in sorted(source_files(root)) for problem in check_file(root, path)]
 
 
-def check_each(arguments, check_file, summary):
+def check_each(arguments, check_file, summary, suffixes=SUFFIXES):
     """The main() of a check that looks at each file by itself. `summary`: a line with the numbers of files and of problems."""
     root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = sorted(source_files(root))
+    paths = sorted(source_files(root, suffixes))
     problems = [problem for path in paths for problem in check_file(root, path)]
     for problem in problems:
         print(problem)

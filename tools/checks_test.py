@@ -393,6 +393,12 @@ class Sizes(Tree):
         self.assertIn("251 lines", problems[0])
         self.assertEqual(check_sizes.check_file(self.root, "src/core/x.cpp"), [])
 
+    def test_counts_lines_of_the_page(self):
+        self.write("src/web/page/x.tsx", "let x;\n" * 301)
+        self.assertIn("301 lines", check_sizes.check_file(self.root, "src/web/page/x.tsx")[0])
+        self.write("src/web/page/y.tsx", "export function View() {\n%s}\n" % ("  x();\n" * 60))
+        self.assertIn("a function of 62 lines", check_sizes.check_file(self.root, "src/web/page/y.tsx")[0])
+
     def test_counts_lines_of_functions(self):
         body = "  x();\n" * 58
         self.write("src/core/x.cpp", "void f(int a,\n       int b) {\n%s}\n\nint g() {\n  y();\n%s}\n" % (body, body))

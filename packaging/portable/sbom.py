@@ -170,6 +170,26 @@ def package_entry(packages, name):
     }
 
 
+def in_page(build):
+    """What npm has brought into the web page of gpurota-web, if it has one: name → version and licence."""
+    folder = os.path.join(build, "src", "web", "page")
+    made = os.path.join(build, "generated", "web", "page_assets.cpp")
+    if not os.path.exists(made) or "kFile0" not in read(made):
+        return {}
+    locked = json.loads(read(os.path.join(folder, "package-lock.json")))["packages"]
+    bundled = locked[""]["dependencies"]
+    return {name: (locked["node_modules/" + name]["version"], locked["node_modules/" + name]["license"]) for name in bundled}
+
+
+def page_entry(name, version, licence):
+    return {
+        "SPDXID": identifier("Page-" + name), "name": name, "versionInfo": version, "supplier": "NOASSERTION",
+        "downloadLocation": "https://registry.npmjs.org/%s/-/%s-%s.tgz" % (name, name, version), "filesAnalyzed": False,
+        "licenseConcluded": licence, "licenseDeclared": licence, "copyrightText": "NOASSERTION", "comment": "notices: /licences.txt of gpurota-web",
+        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:npm/%s@%s" % (name, version)}],
+    }
+
+
 def own_entry(arguments):
     return {
         "SPDXID": "SPDXRef-gpurota", "name": "gpurota", "versionInfo": arguments.version, "supplier": "Organization: gpurota",
@@ -198,11 +218,14 @@ def document(arguments, packages, by_package, installed):
     for package, programs in sorted(by_package.items()):
         users = [identifier("File-" + program) for program in sorted(programs)] or ["SPDXRef-gpurota"]
         relations += [relation(user, "STATIC_LINK", identifier("Package-" + package)) for user in users]
+    page = in_page(arguments.build)
+    relations += [relation(identifier("File-gpurota-web"), "CONTAINS", identifier("Page-" + name)) for name in sorted(page)]
     found = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": arguments.name,
         "creationInfo": {"created": datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                          "creators": ["Tool: gpurota-sbom-" + arguments.version]},
-        "packages": [own_entry(arguments)] + [package_entry(packages, name) for name in sorted(by_package)],
+        "packages": [own_entry(arguments)] + [package_entry(packages, name) for name in sorted(by_package)]
+        + [page_entry(name, *page[name]) for name in sorted(page)],
         "files": [file_entry(name, *installed[name]) for name in sorted(installed)],
         "relationships": relations,
     }

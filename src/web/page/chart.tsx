@@ -1,4 +1,4 @@
-// One chart of one figure of several GPUs. The line of each has a colour and a pattern of its own.
+// One chart of one figure: of several GPUs, of which the line of each has a colour and a pattern of its own, or, small, of one.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -26,38 +26,46 @@ interface Props {
   title: string;
   unit: string;
   times: number[];
+  from: number; // what is shown of the time, in seconds
+  to: number;
   lines: Line[];
   most: number | null; // the top of the scale; null: as the figures are
+  isSmall: boolean;
   onPoint: (index: number | null) => void;
 }
+
+const HEIGHT = { small: 104, large: 190 };
 
 function optionsOf(props: Props, width: number): uPlot.Options {
   const text = colour("--muted");
   const grid = { stroke: colour("--grid"), width: 1 };
+  const height = props.isSmall ? HEIGHT.small : HEIGHT.large;
   const axis = { stroke: text, grid, ticks: { ...grid, size: 4 }, font: "12px system-ui, sans-serif" };
   return {
     width,
-    height: 190,
+    height,
+    padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "history" }, drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { y: { range: (_, __, top) => [0, props.most ?? Math.max(1, top * 1.1)] } },
+    scales: { x: { range: () => [props.from, props.to] }, y: { range: (_, __, top) => [0, props.most ?? Math.max(1, top * 1.1)] } },
     axes: [
-      { ...axis, values: [
+      { ...axis, size: props.isSmall ? 22 : 40, space: props.isSmall ? 70 : 90, values: [
         [86400 * 20, "{D} {MMM}", null, null, null, null, null, null, 1],
         [86400, "{D} {MMM}", null, null, null, null, null, null, 1],
-        [60, "{HH}:{mm}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
+        [60, "{HH}:{mm}", props.isSmall ? null : "\n{D} {MMM}", null, props.isSmall ? null : "\n{D} {MMM}", null, null, null, 1],
         [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
       ] },
-      { ...axis, size: 46 },
+      { ...axis, size: 40, space: props.isSmall ? 24 : 30 },
     ],
     series: [{}, ...props.lines.map((line) => ({
       label: line.label,
       stroke: colour(`--line-${line.place % COLOURS}`),
       width: line.isMost ? 1 : 1.5,
       alpha: line.isMost ? 0.5 : 1,
-      dash: line.isMost ? [1, 2] : patternOf(line.place),
+      dash: line.isMost ? [1, 2] : props.isSmall ? [] : patternOf(line.place),
       points: { show: false },
       spanGaps: false,
+      ...(props.isSmall && !line.isMost && { fill: colour(`--fill-${line.place % COLOURS}`) }),
     }))],
     hooks: { setCursor: [(plot) => props.onPoint(plot.cursor.idx ?? null)] },
   };
@@ -78,7 +86,7 @@ export function Chart(props: Props) {
     const observer = new ResizeObserver(() => {
       if (element.clientWidth === width) return;
       width = element.clientWidth;
-      plot?.setSize({ width, height: 190 });
+      plot?.setSize({ width, height: props.isSmall ? HEIGHT.small : HEIGHT.large });
     });
     observer.observe(element);
     const scheme = window.matchMedia("(prefers-color-scheme: dark)");
@@ -88,9 +96,9 @@ export function Chart(props: Props) {
       scheme.removeEventListener("change", draw);
       plot?.destroy();
     };
-  }, [props.times, props.lines, props.most]);
+  }, [props.times, props.lines, props.most, props.from, props.to, props.isSmall]);
   return (
-    <figure class="panel chart">
+    <figure class={props.isSmall ? "chart small" : "panel chart"}>
       <figcaption>{props.title} <span class="limit">{props.unit}</span></figcaption>
       <div ref={place} aria-hidden="true" />
     </figure>

@@ -125,6 +125,22 @@ function Table({ answer, hidden, point, onToggle }: TableProps) {
   );
 }
 
+const LAYOUTS = [{ apart: true, text: "One chart per GPU" }, { apart: false, text: "Together" }];
+
+function Layouts({ apart, onChoose }: { apart: boolean; onChoose: (apart: boolean) => void }) {
+  return (
+    <fieldset class="ranges">
+      <legend class="hidden">Charts</legend>
+      {LAYOUTS.map((each) => (
+        <label key={each.text}>
+          <input type="radio" name="layout" checked={each.apart === apart} onChange={() => onChoose(each.apart)} />
+          <span>{each.text}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
 function Ranges({ range, onChoose }: { range: Range; onChoose: (range: Range) => void }) {
   return (
     <fieldset class="ranges">
@@ -139,28 +155,80 @@ function Ranges({ range, onChoose }: { range: Range; onChoose: (range: Range) =>
   );
 }
 
+interface ChartsProps {
+  answer: Answer;
+  gpus: GpuHistory[]; // that are shown
+  onPoint: (index: number | null) => void;
+}
+
+function useTimes(answer: Answer): { times: number[]; from: number; to: number } {
+  return useMemo(() => {
+    const first = Date.parse(answer.first) / 1000;
+    const times = Array.from({ length: answer.steps }, (_, i) => first + i * answer.step_seconds);
+    return { times, from: Date.parse(answer.since) / 1000, to: Date.parse(answer.until) / 1000 };
+  }, [answer]);
+}
+
+function Together({ answer, gpus, onPoint }: ChartsProps) {
+  const time = useTimes(answer);
+  const charts = useMemo(() => FIGURES.map((figure) => ({ figure, lines: linesOf(figure, gpus, answer.gpus) })), [answer, gpus]);
+  return (
+    <div>
+      {charts.map(({ figure, lines }) => (
+        <Chart key={figure.key} title={figure.title} unit={figure.unit} {...time} lines={lines} most={figure.top} isSmall={false} onPoint={onPoint} />
+      ))}
+    </div>
+  );
+}
+
+// All charts of a figure have one scale, so that GPUs can be compared.
+function Apart({ answer, gpus, onPoint }: ChartsProps) {
+  const time = useTimes(answer);
+  const rows = useMemo(() => {
+    const tops = FIGURES.map((figure) => figure.top ?? (Math.max(0, ...gpus.map((gpu) => most(gpu[figure.most]) ?? 0)) / figure.divisor) * 1.05);
+    return gpus.map((gpu) => ({
+      gpu,
+      charts: FIGURES.map((figure, i) => ({ figure, top: tops[i] || 1, lines: linesOf(figure, [gpu], answer.gpus) })),
+    }));
+  }, [answer, gpus]);
+  return (
+    <div>
+      {rows.map(({ gpu, charts }) => (
+        <section key={gpu.uuid} class="panel row" aria-label={`GPU ${gpu.label ?? "lost"}`}>
+          <h3>GPU {gpu.label ?? "lost"}</h3>
+          <div class="charts">
+            {charts.map(({ figure, top, lines }) => (
+              <Chart key={figure.key} title={figure.title} unit={figure.unit} {...time} lines={lines} most={top} isSmall onPoint={onPoint} />
+            ))}
+          </div>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+const FEW = 3; // whose lines can be told apart in one chart
+
 function Charts({ answer }: { answer: Answer }) {
   const [hidden, setHidden] = useState<Set<string>>(new Set());
   const [point, setPoint] = useState<number | null>(null);
+  const [chosen, setChosen] = useState<boolean | null>(null);
   const toggle = useCallback((uuid: string) => setHidden((before) => {
     const after = new Set(before);
     if (!after.delete(uuid)) after.add(uuid);
     return after;
   }), []);
-  const times = useMemo(() => Array.from({ length: answer.steps }, (_, i) => Date.parse(answer.first) / 1000 + i * answer.step_seconds), [answer]);
-  const charts = useMemo(() => {
-    const gpus = answer.gpus.filter((gpu) => !hidden.has(gpu.uuid));
-    return FIGURES.map((figure) => ({ figure, lines: linesOf(figure, gpus, answer.gpus) }));
-  }, [answer, hidden]);
+  const gpus = useMemo(() => answer.gpus.filter((gpu) => !hidden.has(gpu.uuid)), [answer, hidden]);
+  const apart = chosen ?? answer.gpus.length > FEW;
+  const Shown = apart ? Apart : Together;
   return (
-    <div class="history">
-      <div>
-        {charts.map(({ figure, lines }) => (
-          <Chart key={figure.key} title={figure.title} unit={figure.unit} times={times} lines={lines} most={figure.top} onPoint={setPoint} />
-        ))}
+    <>
+      <Layouts apart={apart} onChoose={setChosen} />
+      <div class="history">
+        <Shown answer={answer} gpus={gpus} onPoint={setPoint} />
+        <Table answer={answer} hidden={hidden} point={point !== null && point < answer.steps ? point : null} onToggle={toggle} />
       </div>
-      <Table answer={answer} hidden={hidden} point={point !== null && point < answer.steps ? point : null} onToggle={toggle} />
-    </div>
+    </>
   );
 }
 
@@ -168,11 +236,11 @@ export function History() {
   const [range, setRange] = useState<Range>(RANGES[0]);
   const { answer, error } = useHistory(range);
   return (
-    <>
+    <div class="view">
       <Ranges range={range} onChoose={setRange} />
       {error !== "" && <p class="trouble">The history cannot be had: {error}.</p>}
       {answer && answer.steps === 0 && <p class="empty">Nothing was recorded in this time.</p>}
       {answer && answer.steps > 0 && <Charts answer={answer} />}
-    </>
+    </div>
   );
 }

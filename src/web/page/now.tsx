@@ -138,8 +138,8 @@ function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: s
         {gib(share.used_bytes)}<span class="limit"> / {limit === null ? "all" : gib(limit)}</span>
       </td>
       <td class="number">
-        {duration(secondsBetween(lease.since, now))}
-        <small>{lease.ends ? `ends in ${duration(secondsBetween(now, lease.ends))}` : ""}</small>
+        {lease.ends && <small>ends in {duration(secondsBetween(now, lease.ends))}</small>}
+        <span class="since">{duration(secondsBetween(lease.since, now))}</span>
       </td>
     </tr>
   );

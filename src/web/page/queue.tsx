@@ -13,14 +13,13 @@ function wantOf(request: Request): string {
 function RequestRow({ request, now }: { request: Request; now: string }) {
   return (
     <tr>
-      <td class="number">{request.position}</td>
-      <th scope="row">{request.request_id}</th>
-      <td>{request.user}{request.as_name && <i> {request.as_name}</i>}</td>
+      <td class="number place">{request.position}</td>
+      <th scope="row" class="who">{request.user}{request.as_name && <i> {request.as_name}</i>}<small>{request.request_id}</small></th>
       <td>{wantOf(request)}<small>{[request.reason, request.next].filter((text) => text).join(", ")}</small></td>
       <td class="number">{duration(secondsBetween(request.since, now))}</td>
       <td class="number">
         {request.expected ? clock(request.expected, now) : "not known"}
-        <small>{request.planned_labels.length > 0 ? `on GPU ${request.planned_labels.join(", ")}` : ""}</small>
+        <small>{request.planned_labels.length > 0 ? `on GPU ${[...request.planned_labels].sort().join(", ")}` : ""}</small>
       </td>
     </tr>
   );
@@ -29,11 +28,11 @@ function RequestRow({ request, now }: { request: Request; now: string }) {
 function Requests({ requests, now }: { requests: Request[]; now: string }) {
   return (
     <div class="panel">
-      <table>
+      <table class="queue">
         <caption>Waiting</caption>
         <thead>
           <tr>
-            <th scope="col" class="number">Place</th><th scope="col">Request</th><th scope="col">User</th><th scope="col">Wants</th>
+            <th scope="col" class="number place"><span class="hidden">Place</span></th><th scope="col">Who</th><th scope="col">Wants</th>
             <th scope="col" class="number">Waits</th><th scope="col" class="number">Starts by</th>
           </tr>
         </thead>
@@ -49,13 +48,12 @@ function Bookings({ bookings, now }: { bookings: Booking[]; now: string }) {
       <table>
         <caption>Booked</caption>
         <thead>
-          <tr><th scope="col">Booking</th><th scope="col">User</th><th scope="col">GPUs</th><th scope="col" class="number">Begins</th><th scope="col" class="number">Ends</th></tr>
+          <tr><th scope="col">Who</th><th scope="col">GPUs</th><th scope="col" class="number">Begins</th><th scope="col" class="number">Ends</th></tr>
         </thead>
         <tbody>
           {bookings.map((booking) => (
             <tr key={booking.request_id}>
-              <th scope="row">{booking.request_id}</th>
-              <td>{booking.user}{booking.as_name && <i> {booking.as_name}</i>}</td>
+              <th scope="row" class="who">{booking.user}{booking.as_name && <i> {booking.as_name}</i>}<small>{booking.request_id}</small></th>
               <td>{booking.labels.join(", ")}</td>
               <td class="number">{clock(booking.begins, now)}</td>
               <td class="number">{clock(booking.ends, now)}</td>
