@@ -3,6 +3,7 @@
 #include "web/history_json.h"
 #include "web/host_check.h"
 #include "web/json.h"
+#include "web/more_json.h"
 
 #include <algorithm>
 #include <array>
@@ -27,10 +28,18 @@ constexpr std::array kRanges = {
     Range{"/api/history/90d", 90 * kDay, std::chrono::seconds(300)},
 };
 
-const Range* find_range(std::string_view path) {
-  const auto found = std::find_if(kRanges.begin(), kRanges.end(),
+// What the page has GPU hours of.
+constexpr std::array kHours = {
+    Range{"/api/hours/24h", kDay, std::chrono::seconds(60)},
+    Range{"/api/hours/7d", 7 * kDay, std::chrono::seconds(60)},
+    Range{"/api/hours/90d", 90 * kDay, std::chrono::seconds(300)},
+};
+
+template <class Ranges>
+const Range* find_range(const Ranges& ranges, std::string_view path) {
+  const auto found = std::find_if(ranges.begin(), ranges.end(),
                                   [&](const Range& range) { return range.path == path; });
-  return found == kRanges.end() ? nullptr : &*found;
+  return found == ranges.end() ? nullptr : &*found;
 }
 
 WallTime site_time() {
@@ -44,7 +53,8 @@ HttpResponse trouble(const Error& error) {
 bool is_metrics_path(std::string_view path) { return path == "/metrics" || path == "/readyz"; }
 
 bool is_api_path(std::string_view path) {
-  return path == "/api/now" || path == "/api/events" || find_range(path) != nullptr;
+  return path == "/api/now" || path == "/api/events" || path == "/api/turns" ||
+         find_range(kRanges, path) != nullptr || find_range(kHours, path) != nullptr;
 }
 
 }  // namespace
@@ -123,6 +133,22 @@ HttpResponse Site::events() {
   return {200, events_json(*reply, options_.level), kJson};
 }
 
+HttpResponse Site::hours(std::chrono::seconds length) {
+  const auto by_gpu = source_.report(length, "gpu");
+  if (!by_gpu) return trouble(by_gpu.error());
+  const auto by_user = source_.report(length, "user");
+  if (!by_user) return trouble(by_user.error());
+  const auto snapshot = source_.get();
+  const auto gpus = snapshot ? snapshot->status.gpus : std::vector<proto::Gpu>();
+  return {200, hours_json(*by_gpu, *by_user, gpus, options_.level), kJson};
+}
+
+HttpResponse Site::turns() {
+  const auto snapshot = source_.get();
+  if (!snapshot) return trouble({.code = Code::kGone, .message = "the daemon does not answer"});
+  return {200, turns_json(*snapshot, site_time(), options_.level), kJson};
+}
+
 HttpResponse Site::slow(const HttpRequest& request) {
   if (request.path == "/metrics") {
     return {200, metrics_text(source_.get(), site_time(), options_.extra),
@@ -134,7 +160,11 @@ HttpResponse Site::slow(const HttpRequest& request) {
   if (request.path == "/api/events") {
     return kept(request.path, std::chrono::seconds(2), [this] { return events(); });
   }
-  if (const Range* range = find_range(request.path)) {
+  if (request.path == "/api/turns") return turns();
+  if (const Range* range = find_range(kHours, request.path)) {
+    return kept(request.path, range->age, [&] { return hours(range->length); });
+  }
+  if (const Range* range = find_range(kRanges, request.path)) {
     return kept(request.path, range->age, [&] { return history(range->length); });
   }
   const std::string why = not_ready_because(source_.get());

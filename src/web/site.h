@@ -44,6 +44,8 @@ class Site {
   HttpResponse without_page() const;
   HttpResponse history(std::chrono::seconds length);
   HttpResponse events();
+  HttpResponse hours(std::chrono::seconds length);
+  HttpResponse turns();
   template <class Make>
   HttpResponse kept(const std::string& path, std::chrono::seconds age, Make make);
 

@@ -57,7 +57,8 @@ TEST_F(SiteTest, WithoutAPageSaysWhy) {
 }
 
 TEST_F(SiteTest, ThePageMayBeSwitchedOff) {
-  for (const char* path : {"/", "/api/now", "/api/live", "/api/events", "/api/history/15m"}) {
+  for (const char* path : {"/", "/api/now", "/api/live", "/api/events", "/api/history/15m",
+                           "/api/turns", "/api/hours/7d"}) {
     const auto response = ask(path, PageLevel::kNone);
     ASSERT_TRUE(response) << path;
     EXPECT_EQ(response->status, 404) << path;

@@ -75,6 +75,13 @@ Result<proto::History::Reply> Source::history(std::chrono::seconds since) {
   return call(method);
 }
 
+Result<proto::Report::Reply> Source::report(std::chrono::seconds since, const char* by) {
+  proto::Report method;
+  method.since = wall_now() - since;
+  method.by = by;
+  return call(method);
+}
+
 Result<proto::Events::Reply> Source::events(std::chrono::seconds since) {
   proto::Events method;
   method.since = wall_now() - since;

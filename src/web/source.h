@@ -24,6 +24,7 @@ class Source {
   // Asks the daemon each time: the caller keeps the answer for a while.
   Result<proto::History::Reply> history(std::chrono::seconds since);
   Result<proto::Events::Reply> events(std::chrono::seconds since);
+  Result<proto::Report::Reply> report(std::chrono::seconds since, const char* by);
 
  private:
   Result<Snapshot> ask();

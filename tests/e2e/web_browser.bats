@@ -37,14 +37,15 @@ make_busy() {
   local i
   in_background slice gpurota run --gpu-ids 0 --memory 20G --as '<img src=x onerror=alert(1)>' --note 'secret <script>' -- "$PROGRAM" hold 100
   wait_until says slice holding
-  for i in 1 2; do
-    in_background "swap$i" gpurota run --gpu-ids 0 --memory 40G --swap -- "$PROGRAM" hold 100
-    wait_until says "swap$i" holding
-  done
+  gpurota set --gpu-ids 0 --capacity 24G
+  for i in 1 2; do in_background "swap$i" gpurota run --gpu-ids 0 --memory 3G --swap --quantum 1s -- "$PROGRAM" compute 2000 300; done
+  wait_until turn_is_passed
   gpurota reserve --gpu-ids 1 >/dev/null
   for i in 1 2; do in_background "waits$i" gpurota run --gpus 2 -- "$PROGRAM" info; done
   wait_until holds 's["waiting"] == 2'
 }
+
+turn_is_passed() { gpurota turns --json | grep -Eq '"handovers": *[1-9]'; }
 
 # Chromium needs a home.
 look() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }

@@ -34,6 +34,7 @@ sys.stdout.write(body.decode())
 END
 }
 body() { ask "$@" | sed '1,/^$/d'; }
+all_of_it() { for path in now turns hours/24h events; do body /api/$path; done; }
 answers() { ask "$1" | grep -qF -- "$2"; }
 needs_page() { if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi; }
 
@@ -78,15 +79,13 @@ c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api
   wait_until says holder holding
   start_web
   wait_until answers /api/now '"leases_by_kind":{"run":1}'
-  body /api/now >totals
-  body /api/events >>totals
+  all_of_it >totals
   lacks "secret|img|L1\b|R1\b|\"user\"|$PROGRAM" totals
   grep -q '"level":"totals"' totals
   kill "$BACKGROUND_PID"
   start_web --page names
   wait_until answers /api/now '"lease_id":"L1"'
-  body /api/now >names
-  body /api/events >>names
+  all_of_it >names
   grep -q "\"user\":\"$(id -un)\"" names
   grep -qF '"as_name":"\u003cimg src=x\u003e"' names
   grep -q '"type":"lease_made"' names
@@ -101,6 +100,17 @@ c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api
   answers /metrics 'gpurota_up 1'
   run -2 gpurota-web --page everything
   [[ $output == *"unknown --page 'everything': write none, totals or names"* ]]
+}
+
+@test "GPU hours are there for all ranges, and for users where names are shown" {
+  local range
+  gpurota run --memory 2G -- "$PROGRAM" info >leased
+  start_web --page names
+  for range in 24h 7d 90d; do
+    body /api/hours/$range >answer
+    grep -q '"gpus":\[{"label":"0",' answer
+    grep -q "\"users\":\[{\"user\":\"$(id -un)\",\"leases\":1," answer
+  done
 }
 
 @test "the history has all ranges, with gaps as null" {

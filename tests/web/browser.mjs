@@ -10,7 +10,7 @@ import { chromium } from "playwright-core";
 
 const [url, folder, what] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const VIEWS = ["now", "queue", "history", "events"];
+const VIEWS = ["now", "queue", "turns", "history", "hours", "events"];
 const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 
 const browser = await chromium.launch({
@@ -40,7 +40,7 @@ async function open(options = {}) {
 async function show(page, view) {
   await page.goto(`${url}/#${view}`);
   await page.locator(".is-live").waitFor();
-  const there = { now: ".gpu", queue: "main table, main .empty", history: ".chart canvas, main .empty", events: "main table, main .empty" }[view];
+  const there = { now: ".gpu", queue: "main table, main .empty", turns: ".turns, main .empty", hours: ".hours", history: ".chart canvas, main .empty", events: "main table, main .empty" }[view];
   await page.locator(there).first().waitFor();
   await page.waitForTimeout(view === "history" || view === "now" ? 400 : 50); // lines are drawn after the first picture
 }

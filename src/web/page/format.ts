@@ -16,15 +16,15 @@ export function plural(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? "" : "s"}`;
 }
 
-// "45 s", "12 min", "3 h 05", "4 d".
+// "45 s", "12 min", "3 h", "3 h 05", "4 d", never broken into two lines.
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
-  if (s < 60) return `${s} s`;
+  if (s < 60) return `${s}\u00a0s`;
   const minutes = Math.floor(s / 60);
-  if (minutes < 60) return `${minutes} min`;
+  if (minutes < 60) return `${minutes}\u00a0min`;
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${String(minutes % 60).padStart(2, "0")}`;
-  return `${Math.floor(hours / 24)} d`;
+  if (hours >= 48) return `${Math.floor(hours / 24)}\u00a0d`;
+  return minutes % 60 === 0 ? `${hours}\u00a0h` : `${hours}\u00a0h\u00a0${String(minutes % 60).padStart(2, "0")}`;
 }
 
 // By the server's clock: the reader's may be wrong.

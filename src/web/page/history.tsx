@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { ask, type Figures, type GpuHistory, type History as Answer } from "./api";
 import { Chart, COLOURS, type Line, patternOf } from "./chart";
+import { Choice } from "./choice";
 import { clockSeconds } from "./format";
 
 const RANGES = [
@@ -12,6 +13,7 @@ const RANGES = [
   { name: "90d", text: "90 d", seconds: 600 },
 ] as const;
 type Range = (typeof RANGES)[number];
+const CHOICES = RANGES.map((range) => ({ value: range.name, text: range.text }));
 
 const FIGURES = [
   { key: "utilisation_percent", most: "max_utilisation_percent", title: "Utilisation", unit: "%", divisor: 1, top: 100 },
@@ -125,35 +127,7 @@ function Table({ answer, hidden, point, onToggle }: TableProps) {
   );
 }
 
-const LAYOUTS = [{ apart: true, text: "One chart per GPU" }, { apart: false, text: "Together" }];
-
-function Layouts({ apart, onChoose }: { apart: boolean; onChoose: (apart: boolean) => void }) {
-  return (
-    <fieldset class="ranges">
-      <legend class="hidden">Charts</legend>
-      {LAYOUTS.map((each) => (
-        <label key={each.text}>
-          <input type="radio" name="layout" checked={each.apart === apart} onChange={() => onChoose(each.apart)} />
-          <span>{each.text}</span>
-        </label>
-      ))}
-    </fieldset>
-  );
-}
-
-function Ranges({ range, onChoose }: { range: Range; onChoose: (range: Range) => void }) {
-  return (
-    <fieldset class="ranges">
-      <legend class="hidden">How long back</legend>
-      {RANGES.map((each) => (
-        <label key={each.name}>
-          <input type="radio" name="range" checked={each === range} onChange={() => onChoose(each)} />
-          <span>{each.text}</span>
-        </label>
-      ))}
-    </fieldset>
-  );
-}
+const LAYOUTS = [{ value: true, text: "One chart per GPU" }, { value: false, text: "Together" }];
 
 interface ChartsProps {
   answer: Answer;
@@ -223,7 +197,7 @@ function Charts({ answer }: { answer: Answer }) {
   const Shown = apart ? Apart : Together;
   return (
     <>
-      <Layouts apart={apart} onChoose={setChosen} />
+      <Choice name="layout" legend="Charts" options={LAYOUTS} value={apart} onChoose={setChosen} />
       <div class="history">
         <Shown answer={answer} gpus={gpus} onPoint={setPoint} />
         <Table answer={answer} hidden={hidden} point={point !== null && point < answer.steps ? point : null} onToggle={toggle} />
@@ -237,7 +211,7 @@ export function History() {
   const { answer, error } = useHistory(range);
   return (
     <div class="view">
-      <Ranges range={range} onChoose={setRange} />
+      <Choice name="range" legend="How long back" options={CHOICES} value={range.name} onChoose={(name) => setRange(RANGES.find((each) => each.name === name) ?? RANGES[0])} />
       {error !== "" && <p class="trouble">The history cannot be had: {error}.</p>}
       {answer && answer.steps === 0 && <p class="empty">Nothing was recorded in this time.</p>}
       {answer && answer.steps > 0 && <Charts answer={answer} />}

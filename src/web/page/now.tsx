@@ -116,7 +116,7 @@ function troublesOf(gpu: Gpu): string[] {
 function turnText(share: LeaseGpu): string {
   if (!share.turn) return "";
   if (share.turn === "holding") return "has the turn";
-  return share.turn_position ? `${words(share.turn)}, ${share.turn_position}. in line` : words(share.turn);
+  return share.turn === "waiting" && share.turn_position ? `${words(share.turn)}, ${share.turn_position}. in line` : words(share.turn);
 }
 
 function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: string }) {

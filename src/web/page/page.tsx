@@ -6,13 +6,15 @@ import { Events } from "./events";
 import { plural } from "./format";
 import { History } from "./history";
 import { type Live, useLive } from "./live";
+import { HoursView } from "./hours";
 import { NowView } from "./now";
 import { Queue } from "./queue";
+import { Turns } from "./turns";
 import "./page.css";
 
-const VIEWS = ["now", "queue", "history", "events"] as const;
+const VIEWS = ["now", "queue", "turns", "history", "hours", "events"] as const;
 type View = (typeof VIEWS)[number];
-const TITLES: Record<View, string> = { now: "Now", queue: "Queue", history: "History", events: "Events" };
+const TITLES: Record<View, string> = { now: "Now", queue: "Queue", turns: "Turns", history: "History", hours: "Hours", events: "Events" };
 
 function viewOfAddress(): View {
   const name = window.location.hash.slice(1);
@@ -81,6 +83,8 @@ function Footer({ now }: { now: Now | null }) {
 
 function Content({ view, live }: { view: View; live: Live }) {
   if (view === "history") return <History />;
+  if (view === "turns") return <Turns />;
+  if (view === "hours") return <HoursView />;
   if (view === "events") return <Events live={live.trouble === ""} />;
   if (!live.now) return <p class="empty">{live.trouble === "connecting" ? "Connecting…" : "Nothing is known yet."}</p>;
   return view === "queue" ? <Queue now={live.now} /> : <NowView now={live.now} />;
@@ -101,7 +105,7 @@ function Page() {
         <Pulse trouble={live.trouble} />
       </header>
       <div role="status" class="banner" hidden={TROUBLE[live.trouble] === ""}>{TROUBLE[live.trouble]}</div>
-      <main id="content" tabIndex={-1} class={live.trouble === "" || view === "history" || view === "events" ? "" : "is-old"}>
+      <main id="content" tabIndex={-1} class={TROUBLE[live.trouble] === "" ? "" : "is-old"}>
         <h2 class="hidden">{TITLES[view]}</h2>
         <Content view={view} live={live} />
       </main>
