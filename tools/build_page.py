@@ -57,7 +57,8 @@ def copy_sources(sources, folder):
         if name.endswith((".ts", ".tsx", ".css", ".html", ".svg", ".json")):
             os.remove(os.path.join(folder, name))
     for name in sorted(os.listdir(sources)):
-        shutil.copy(os.path.join(sources, name), folder)
+        if os.path.isfile(os.path.join(sources, name)):
+            shutil.copy(os.path.join(sources, name), folder)
 
 
 def install(folder):
