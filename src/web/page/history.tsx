@@ -1,6 +1,7 @@
 // History: charts of what the GPUs were like, and the same as a table: over the whole time, or where the pointer is.
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { ask, type Figures, type GpuHistory, type History as Answer } from "./api";
+import { Calendar } from "./calendar";
 import { Chart, COLOURS, type Line, patternOf } from "./chart";
 import { Choice } from "./choice";
 import { clockSeconds } from "./format";
@@ -215,6 +216,7 @@ export function History() {
       {error !== "" && <p class="trouble">The history cannot be had: {error}.</p>}
       {answer && answer.steps === 0 && <p class="empty">Nothing was recorded in this time.</p>}
       {answer && answer.steps > 0 && <Charts answer={answer} />}
+      {answer && answer.steps > 0 && range.name === "90d" && <Calendar answer={answer} />}
     </div>
   );
 }
