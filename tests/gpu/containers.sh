@@ -1,0 +1,133 @@
+#!/bin/bash
+# containers.sh DIST: `gpurota run -- podman run …` with a real driver, from what pack.sh made. Needs root, python3 with PyTorch, and either podman
+# ($ENGINE names another one that takes its options) or unshare, with which container_like.sh stands for it. Exits with the number of
+# steps that failed, 77 where it cannot run. Takes up to 12 GiB of GPU memory, and what two swap leases ask for.
+# shellcheck disable=SC2317  # functions are called by name
+set -uo pipefail
+dist=$(readlink -f "${1:?usage: containers.sh DIST}") here=$(dirname "$(readlink -f "$0")")
+if [ "$(id -u)" != 0 ]; then echo "skipped: needs root" && exit 77; fi
+work=$(mktemp -d) failed=0 daemon=''
+export GPUROTA_RUNTIME_DIR=$work/run PATH=$dist/bin:$PATH
+cleanup() {
+  gpurota release --all >/dev/null 2>&1
+  if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
+  if ((failed)); then tail -n 30 "$work/gpurotad.log"; fi
+  cd / && rm -rf --one-file-system "$work" 2>/dev/null
+}
+trap cleanup EXIT
+say() { printf '%-8s %s\n' "$1" "$2"; }
+step() { # step TEXT COMMAND…
+  local text=$1
+  shift
+  if "$@"; then say ok "$text"; else say FAILED "$text" && failed=$((failed + 1)); fi
+}
+within() { # within SECONDS COMMAND…
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    ((SECONDS < end)) || return 1
+    sleep 0.1
+  done
+}
+
+# The container's root is a folder with this machine's programs; files that are mounted into them need an upper layer.
+root=$work/root folders=()
+mkdir -p "$root"/{proc,sys,dev,tmp,run,etc}
+for folder in /*; do
+  case $folder in /proc | /sys | /dev | /tmp | /run | /etc | /boot | /lost+found | /mnt | /media) continue ;; esac
+  if [ -L "$folder" ]; then cp -P "$folder" "$root/" && continue; fi
+  if [ -d "$folder" ]; then mkdir "$root$folder" && folders+=(--volume "$folder:$folder:O"); fi
+done
+engine=${ENGINE:-podman}
+inside=(--rm --network host "${folders[@]}" --volume "$work:$work" --rootfs "$root")
+if ! command -v "$engine" >/dev/null || ! "$engine" run "${inside[@]}" true >"$work/why" 2>&1; then
+  echo "no engine: $(tail -n 1 "$work/why" 2>/dev/null)"
+  mkdir "$work/bin" && ln -s "$here/container_like.sh" "$work/bin/podman"
+  engine=$work/bin/podman inside=(--volume "$work:$work" --rootfs /)
+  "$engine" run "${inside[@]}" true >"$work/why" 2>&1 || { echo "skipped: $(tail -n 1 "$work/why")" && exit 77; }
+fi
+contained() { # contained OPTION… -- COMMAND…: under a lease
+  local options=()
+  while [ "$1" != -- ]; do options+=("$1") && shift; done
+  shift
+  gpurota run "${options[@]}" -- "$engine" run "${inside[@]}" "$@"
+}
+
+gpurotad --runtime-dir "$work/run" --state-dir "$work/state" >"$work/gpurotad.log" 2>&1 &
+daemon=$!
+within 20 gpurota status || { cat "$work/gpurotad.log" && exit 99; }
+python=$(command -v python3)
+
+cat >"$work/limit.py" <<'END'
+import glob, os, sys, torch
+pieces = []
+try:
+    while len(pieces) < 400:
+        pieces.append(torch.empty(64 << 20, dtype=torch.uint8, device="cuda"))
+except torch.cuda.OutOfMemoryError:
+    pass
+print(f"{len(pieces) * 64} MiB, process {os.getpid()}, files {sorted(glob.glob('/dev/nvidia*'))}", flush=True)
+sys.exit(0 if len(pieces) * 64 < 8192 else 1)
+END
+cat >"$work/hold.py" <<'END'
+import time, torch
+memory = torch.ones(1 << 30, dtype=torch.uint8, device="cuda")
+print("holding", flush=True)
+time.sleep(600)
+END
+cat >"$work/train.py" <<'END'
+import sys, torch
+torch.manual_seed(1)
+torch.use_deterministic_algorithms(True)
+ballast = torch.full((int(sys.argv[1]) << 27,), 1.5, dtype=torch.float64, device="cuda")
+model = torch.nn.Sequential(torch.nn.Linear(1024, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 10)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.randn(512, 1024, device="cuda")
+target = torch.randint(0, 10, (512,), device="cuda")
+for step in range(400):
+    loss = torch.nn.functional.cross_entropy(model(data), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 100 == 99:
+        print(loss.item().hex(), ballast[:: 1 << 20].sum().item(), flush=True)
+END
+export CUBLAS_WORKSPACE_CONFIG=:4096:8
+in_container=(env "CUBLAS_WORKSPACE_CONFIG=:4096:8" "HOME=/tmp" "PATH=$PATH" "$python")
+
+echo "engine: $("$engine" --version 2>/dev/null || echo container_like.sh)"
+step "PyTorch in a container is held to 8 GiB" contained --memory 8G -- "${in_container[@]}" "$work/limit.py"
+
+holds() { grep -q holding "$work/said"; }
+in_lease() { gpurota ps "$1" | grep -q hold.py; }
+no_findings() { gpurota status --json | python3 -c 'import json, sys; s = json.load(sys.stdin); sys.exit(len(s.get("findings", [])))'; }
+no_leases() { gpurota status --json | python3 -c 'import json, sys; sys.exit(len(json.load(sys.stdin)["leases"]))'; }
+held() { # held OPTION…: one that holds memory, until its lease ends
+  contained "$@" -- "${in_container[@]}" "$work/hold.py" >"$work/said" 2>&1 &
+  within 60 holds || { cat "$work/said" && return 1; }
+  within 10 in_lease "$lease" || { gpurota ps && gpurota status && return 1; }
+  sleep 6 # a finding is one after five seconds
+  no_findings || { gpurota status && return 1; }
+  gpurota release "$lease"
+  within 20 no_leases
+}
+lease=L2
+step "with a limit: its process is the lease's, nothing is found, and it ends with the lease" held --memory 4G
+lease=L3
+step "on a whole GPU: the same" held
+
+train() { contained --swap -- "${in_container[@]}" "$work/train.py" "$1" >"$2" 2>"$2.err"; }
+bare() { "$python" "$work/train.py" 1 >"$work/bare"; }
+step "a training without gpurota" bare
+free=$(nvidia-smi --query-gpu=memory.free --format=csv,noheader,nounits | head -n 1)
+size=$((free * 6 / 10 / 1024))
+two() {
+  train "$size" "$work/one" &
+  train "$size" "$work/two"
+  wait $! || return 1
+  cut -d' ' -f1 "$work/bare" >"$work/losses"
+  local each
+  for each in one two; do cut -d' ' -f1 "$work/$each" | cmp - "$work/losses" || { tail -n 3 "$work/$each.err" && return 1; }; done
+}
+step "two trainings in containers with $size GiB each, in turns: losses bit for bit" two
+exit "$failed"
