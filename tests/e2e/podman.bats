@@ -58,6 +58,8 @@ contained() {
 in_lease() { value 'sum(gpu["processes"] for gpu in leases[0]["gpus"])'; }
 has_processes() { [ "$(in_lease)" -ge "$1" ]; }
 
+no_containers() { [ -z "$("${ENGINE[@]}" ps --quiet)" ]; }
+
 @test "a container is held to the limit of its lease, and its exit code is the command's" {
   learn_context_cost
   in_background greedy contained --memory 2G -- "$PROGRAM" greedy 64
@@ -91,6 +93,8 @@ has_processes() { [ "$(in_lease)" -ge "$1" ]; }
   gpurota release L1
   wait_until no_leases
   wait_until memory_is_back
+  # What it runs beside the program goes, too.
+  wait_until no_containers
   in_background second contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says second holding
   "${ENGINE[@]}" kill --latest >/dev/null

@@ -54,7 +54,7 @@ Result<Contained> contain(client::Connection& connection, LeaseId lease, const E
                            connection.call(proto::GetEnvironment{lease, true}));
   GPUROTA_ASSIGN_OR_RETURN(const ContainerParts parts,
                            container_parts(needs, call, read_container_host(needs)));
-  Contained contained{command, needs.environment, needs.preload, {}};
+  Contained contained{command, needs.environment, needs.preload, {}, nullptr};
   if (call.engine == Engine::kApptainer) {
     contained.remark = "variables for the container:";
     for (proto::Variable& variable : apptainer_variables(parts, ::environ)) {
@@ -63,7 +63,12 @@ Result<Contained> contain(client::Connection& connection, LeaseId lease, const E
     }
     return contained;
   }
-  const std::vector<std::string> options = engine_options(parts);
+  std::vector<std::string> options = engine_options(parts);
+  if (!call.outlives && !call.id_file) {
+    const auto subcommand = command.begin() + static_cast<std::ptrdiff_t>(call.subcommand_at);
+    GPUROTA_ASSIGN_OR_RETURN(contained.end, ContainerEnd::make({command.begin(), subcommand}));
+    options.insert(options.end(), {"--cidfile", contained.end->id_file()});
+  }
   contained.remark =
       fmt::format("options for the container: {}", display_command(options, kRemarkColumns));
   contained.words.insert(contained.words.begin() + static_cast<std::ptrdiff_t>(call.options_at),

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "base/result.h"
+#include "cli/containers/container_end.h"
 #include "cli/containers/engine_call.h"
 #include "client/connection.h"
 #include "proto/methods.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +22,8 @@ struct Contained {
   std::vector<proto::Variable> variables;  // for the engine
   std::optional<std::string> library;      // that the container loads
   std::string remark;                      // for -v
+  // What is to be done when the engine's command was killed; null: nothing.
+  std::unique_ptr<ContainerEnd> end;
 };
 
 // Asks the daemon for what the lease's containers need, and looks at the driver's files.

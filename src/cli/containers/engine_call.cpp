@@ -117,9 +117,10 @@ bool is_true(std::string_view word) {
   return sign == std::string_view::npos || word.substr(sign + 1) != "false";
 }
 
-void note_gpus(EngineCall& call, std::string_view option, std::string_view value) {
+void note_value(EngineCall& call, std::string_view option, std::string_view value) {
   const bool device = option == "--device" && value.find("nvidia") != std::string_view::npos;
   if (option == "--gpus" || device) call.gpus.emplace_back(value);
+  if (option == "--cidfile") call.id_file = true;
 }
 
 // The options up to the image, whose name is the first word that is neither one nor a value.
@@ -137,9 +138,9 @@ void read_run_options(EngineCall& call, Words words) {
     if (name == "--detach") call.outlives = is_true(word);
     if (has(kSwitches, name)) continue;
     if (name.size() != word.size()) {
-      note_gpus(call, name, word.substr(name.size() + 1));
+      note_value(call, name, word.substr(name.size() + 1));
     } else if (++i < words.size()) {
-      note_gpus(call, name, words[i]);
+      note_value(call, name, words[i]);
     }
   }
 }
@@ -179,6 +180,7 @@ std::optional<EngineCall> engine_call(const std::vector<std::string>& command) {
   call.engine = *engine;
   if (*engine == Engine::kApptainer) return call;  // it is told by variables, wherever it stands
   std::size_t at = subcommand_at(call, command);
+  call.subcommand_at = at;
   if (at < command.size() && command[at] == "container") ++at;
   if (at >= command.size()) return std::nullopt;
   const std::string& subcommand = command[at];

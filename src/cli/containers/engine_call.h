@@ -17,12 +17,15 @@ std::optional<Engine> parse_engine(std::string_view word);
 
 struct EngineCall {
   Engine engine = Engine::kDocker;
-  std::size_t options_at = 0;  // behind `run`: the index of the first word of its options
+  std::size_t subcommand_at =
+      1;                       // the index of the first word that is no option of the engine itself
+  std::size_t options_at = 0;  // behind `run`: that of the first word of its options
+  bool id_file = false;        // it names one itself (--cidfile)
   bool outlives = false;       // the command ends before its container does: --detach, create
   bool made_before = false;    // it makes none: start, exec
   bool elsewhere = false;      // its engine is on another machine (--host, --url)
-  std::vector<std::string>
-      gpus;  // the GPUs that it names itself: values of --gpus, and of --device with NVIDIA's
+  // The GPUs that it names itself: values of --gpus, and of --device with NVIDIA's.
+  std::vector<std::string> gpus;
 };
 
 // Of $DOCKER_HOST, $CONTAINER_HOST, and options: whether what answers there may be on another machine.

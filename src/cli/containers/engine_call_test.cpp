@@ -56,6 +56,14 @@ TEST(EngineCall, GpusThatTheUserNamesAreSeen) {
   EXPECT_TRUE(call_of({"podman", "run", "--device", "/dev/fuse", "image"}).gpus.empty());
 }
 
+TEST(EngineCall, TheEnginesOwnOptionsStandBeforeItsSubcommand) {
+  EXPECT_EQ(call_of({"podman", "--root", "/r", "--log-level=debug", "container", "run", "x"})
+                .subcommand_at,
+            4u);
+  EXPECT_TRUE(call_of({"podman", "run", "--cidfile=/f", "x"}).id_file);
+  EXPECT_FALSE(call_of({"podman", "run", "x", "--cidfile=/f"}).id_file);
+}
+
 TEST(EngineCall, AnEngineOnAnotherMachineIsSeen) {
   EXPECT_TRUE(call_of({"docker", "-H", "ssh://host", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"podman", "--url=tcp://host:1", "run", "image"}).elsewhere);

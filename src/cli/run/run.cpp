@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include <sys/prctl.h>
@@ -49,6 +50,14 @@ struct Under {
   bool shared = false;                        // the lease goes on without the command
   // Not after the daemon begins to count.
   LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
+};
+
+// What is executed, and with what.
+struct Prepared {
+  proto::Acquire::Reply reply;  // its preload is for the command itself
+  CommandLine command;
+  CommandEnvironment environment;
+  std::unique_ptr<ContainerEnd> container;  // whose engine the command is; null: none
 };
 
 // A daemon that is being restarted has the lease in its store: it is asked again, as nobody knows whether the
@@ -90,8 +99,10 @@ int exit_as(int status) {
 }
 
 int finish(const Context& context, const Under& under, Supervisor& supervisor,
-           const LeaseWatch& watch) {
+           const LeaseWatch& watch, std::unique_ptr<ContainerEnd> container) {
   const int status = supervisor.wait_for_command();
+  if (container && WIFSIGNALED(status)) container->kill();
+  container.reset();  // as we may end by a signal
   if (under.lasts && WIFSIGNALED(status) &&
       LeaseWatch::Clock::now() - under.begun >= *under.lasts) {
     complain("the time limit (--timeout) is over");
@@ -115,10 +126,9 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
 
 // With the lease taken: everything from the fork on.
 int run_command(const Context& context, client::Connection& connection,
-                const client::Location& location, const Under& under,
-                const proto::Acquire::Reply& reply, const CommandLine& command) {
-  if (reply.preload) {
-    if (const auto usable = check_preload(*reply.preload); !usable)
+                const client::Location& location, const Under& under, Prepared prepared) {
+  if (prepared.reply.preload) {
+    if (const auto usable = check_preload(*prepared.reply.preload); !usable)
       return run_failed(usable.error());
   }
   const auto signals = Signals::make();
@@ -126,6 +136,7 @@ int run_command(const Context& context, client::Connection& connection,
   LeaseWatch watch(location, under.lease);
   // One that is just being restarted is asked again later.
   (void)watch.begin();
+  const CommandLine& command = prepared.command;
   auto child = Child::fork(command, signals->inherited());
   if (!child) return run_failed(child.error());
   if (const auto started = start(location, connection, under, child->pid()); !started) {
@@ -139,7 +150,7 @@ int run_command(const Context& context, client::Connection& connection,
                          error == ENOENT ? "it, or the interpreter in its first line, is not there"
                                          : std::strerror(error)));
   }
-  return finish(context, under, supervisor, watch);
+  return finish(context, under, supervisor, watch, std::move(prepared.container));
 }
 
 // What the daemon said is to be seen of it, with -v; and what would surprise, without.
@@ -162,13 +173,6 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
   for (const std::string& remark : environment.remarks) complain(remark);
 }
 
-// What is executed, and with what.
-struct Prepared {
-  proto::Acquire::Reply reply;  // its preload is for the command itself
-  CommandLine command;
-  CommandEnvironment environment;
-};
-
 // A container engine gives what a program would inherit on to its containers.
 Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::Reply& reply,
                          const RunOptions& options, const std::string& file) {
@@ -176,7 +180,7 @@ Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::R
   if (!call) {
     CommandEnvironment environment = command_environment(::environ, reply);
     CommandLine command{file, options.command, environment.variables};
-    return Prepared{reply, std::move(command), std::move(environment)};
+    return Prepared{reply, std::move(command), std::move(environment), nullptr};
   }
   GPUROTA_ASSIGN_OR_RETURN(Contained contained,
                            contain(connection, reply.lease.lease_id, *call, options.command));
@@ -185,7 +189,7 @@ Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::R
   CommandEnvironment environment = command_environment(::environ, own);
   environment.remarks.push_back(std::move(contained.remark));
   CommandLine command{file, std::move(contained.words), environment.variables};
-  return Prepared{own, std::move(command), std::move(environment)};
+  return Prepared{own, std::move(command), std::move(environment), std::move(contained.end)};
 }
 
 // Under a reservation, which goes on without the command.
@@ -194,11 +198,11 @@ int run_under(const Context& context, const client::Location& location,
   const auto known = connection.call(proto::GetEnvironment{*options.lease});
   if (!known) return run_failed(known.error());
   const proto::Acquire::Reply reply{known->lease, known->environment, known->preload};
-  const auto prepared = prepare(connection, reply, options, file);
+  auto prepared = prepare(connection, reply, options, file);
   if (!prepared) return run_failed(prepared.error());
   describe(context, prepared->reply, prepared->environment);
   return run_command(context, connection, location, {*options.lease, options.lasts, true},
-                     prepared->reply, prepared->command);
+                     std::move(*prepared));
 }
 
 }  // namespace
@@ -232,11 +236,11 @@ int run(const Context& context, const RunOptions& given) {
                             {options, options.filler ? "filler" : "run",
                              proto::sendable_command(options.command), false, context.quiet});
   if (!reply) return shown_without_lease(reply.error(), kExitRunFailed);
-  const auto prepared = prepare(*connection, *reply, options, *file);
+  auto prepared = prepare(*connection, *reply, options, *file);
   if (!prepared) return run_failed(prepared.error());
   describe(context, prepared->reply, prepared->environment);
   return run_command(context, *connection, location, {reply->lease.lease_id, {}, false},
-                     prepared->reply, prepared->command);
+                     std::move(*prepared));
 }
 
 }  // namespace gpurota::cli
