@@ -18,7 +18,7 @@ namespace gpurota::cli {
 namespace {
 
 // An engine that hangs keeps nobody waiting for longer.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kEngineTakes{10};
 constexpr std::chrono::milliseconds kLookAgain{20};
 
 // Of an engine: hexadecimal digits. What is not could be an option.
@@ -32,7 +32,7 @@ std::optional<std::string> read_id(const std::string& path) {
 }
 
 void wait_for(pid_t pid) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kEngineTakes;
   while (::waitpid(pid, nullptr, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() >= until) return;
     std::this_thread::sleep_for(kLookAgain);
