@@ -6,7 +6,9 @@
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: containers.sh DIST}") here=$(dirname "$(readlink -f "$0")")
 if [ "$(id -u)" != 0 ]; then echo "skipped: needs root" && exit 77; fi
-work=$(mktemp -d) failed=0 daemon=''
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$(readlink -f "$0")")/steps.bash"
+work=$(mktemp -d) daemon=''
 export GPUROTA_RUNTIME_DIR=$work/run PATH=$dist/bin:$PATH
 cleanup() {
   gpurota release --all >/dev/null 2>&1
@@ -15,20 +17,6 @@ cleanup() {
   cd / && rm -rf --one-file-system "$work" 2>/dev/null
 }
 trap cleanup EXIT
-say() { printf '%-8s %s\n' "$1" "$2"; }
-step() { # step TEXT COMMAND…
-  local text=$1
-  shift
-  if "$@"; then say ok "$text"; else say FAILED "$text" && failed=$((failed + 1)); fi
-}
-within() { # within SECONDS COMMAND…
-  local end=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    ((SECONDS < end)) || return 1
-    sleep 0.1
-  done
-}
 
 # The container's root is a folder with this machine's programs; files that are mounted into them need an upper layer.
 root=$work/root folders=()

@@ -13,7 +13,9 @@ if [ -z "${STRICT_ACCESS_INSIDE:-}" ]; then
   STRICT_ACCESS_INSIDE=1 exec unshare -m --propagation private "$0" "$@"
 fi
 
-work=$(mktemp -d) failed=0 daemon=''
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$(readlink -f "$0")")/steps.bash"
+work=$(mktemp -d) daemon=''
 readonly first=60001 second=60002 # uids without an account
 chmod 755 "$work"
 mkdir "$work/dev"
@@ -26,20 +28,6 @@ cleanup() {
   cd / && rm -rf --one-file-system "$work" 2>/dev/null
 }
 trap cleanup EXIT
-say() { printf '%-8s %s\n' "$1" "$2"; }
-step() { # step TEXT COMMAND…
-  local text=$1
-  shift
-  if "$@"; then say ok "$text"; else say FAILED "$text" && failed=$((failed + 1)); fi
-}
-within() { # within SECONDS COMMAND…
-  local end=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    ((SECONDS < end)) || return 1
-    sleep 0.05
-  done
-}
 
 # A /dev of our own. What of it cannot be had here ends the test before anything is changed.
 make_devices() {

@@ -6,26 +6,14 @@
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: watch.sh DIST}")
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$(readlink -f "$0")")/steps.bash"
 work=$(mktemp -d)
 export GPUROTA_RUNTIME_DIR=$work/run
-failed=0 daemon='' background=()
+daemon='' background=()
 
 gpurota() { "$dist/bin/gpurota" "$@"; }
 events() { gpurota events; }
-say() { printf '%-8s %s\n' "$1" "$2"; }
-step() { # step TEXT COMMAND…
-  local text=$1
-  shift
-  if "$@"; then say ok "$text"; else say FAILED "$text" && failed=$((failed + 1)); fi
-}
-within() { # within SECONDS COMMAND…
-  local end=$((SECONDS + $1))
-  shift
-  until "$@" > /dev/null 2>&1; do
-    ((SECONDS < end)) || return 1
-    sleep 0.02
-  done
-}
 found() { # found EXPRESSION: true of some finding f
   gpurota status --json | python3 -c "import json,sys; sys.exit(not any($1 for f in json.load(sys.stdin)['findings']))"
 }
