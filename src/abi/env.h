@@ -23,6 +23,8 @@
 /* Where a daemon of root is, and what libgpurota looks for in a runtime directory. */
 #define GPUROTA_SYSTEM_RUNTIME_DIR "/run/gpurota"
 #define GPUROTA_TENANT_SOCKET_NAME "tenant.sock"
+/* In the runtime directory: what a container may have of it. */
+#define GPUROTA_CONTAINER_FOLDER "container"
 /* Names libgpurota, for /etc/ld.so.preload of a container (docs/operate/containers.md). */
 #define GPUROTA_PRELOAD_NAME "ld.so.preload"
 /* There while the site gives leases to programs that have none (docs/design/automatic-leases.md). */

@@ -1,8 +1,8 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
+#include "daemon/leases/container_folder.h"
 #include "daemon/leases/context_costs.h"
-#include "daemon/tenants/preload_file.h"
 
 #include <fmt/format.h>
 
@@ -400,8 +400,8 @@ Result<void> Daemon::restore() {
 Result<void> Daemon::open_sockets() {
   GPUROTA_TRY(tenants_.listen(places_.tenant_socket,
                               listen_options(SOCK_SEQPACKET, places_.tenant_listener)));
+  offer_to_containers(places_.tenant_socket, places_.preload);
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
-  GPUROTA_TRY(publish_preload(places_.tenant_socket, places_.preload));
   return control_.listen(methods_, places_.control_socket,
                          listen_options(SOCK_STREAM, places_.control_listener));
 }

@@ -28,6 +28,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
 @test "a GPU's load, memory, power and temperature are recorded each second" {
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder holding
+  wait_until history_holds 'any(p["utilisation_percent"] == 0 for p in points)'
   gpurota-sim set gpu0.utilisation=80
   wait_until history_holds 'any(p["max_used_bytes"] >= 100 << 20 and p["utilisation_percent"] == 80 for p in points)'
   history_holds 'h["step_seconds"] == 2 and len(gpus) >= 1'

@@ -12,9 +12,9 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 # change_state OLD NEW: in what the store has of the jobs; "\0" is a NUL.
 change_state() {
   python3 - "$E2E_DIR/state" "$@" <<'PYTHON'
-import glob, sqlite3, sys
+import sqlite3, sys
 old, new = (word.encode().replace(b"\\0", b"\0") for word in sys.argv[2:])
-for path in glob.glob(sys.argv[1] + "/*.db"):
+for path in [sys.argv[1] + "/gpurota.db"]:
     with sqlite3.connect(path) as store:
         for id, state in store.execute("SELECT id, state FROM job").fetchall():
             assert old in state, state

@@ -91,6 +91,8 @@ runs() { kill -0 "$1" 2>/dev/null; }
 @test "a daemon that stops has all of it on the disk" {
   stick
   in_background reserved gpurota reserve --memory 1G --short
+  # Not only the history.
+  wait_until holds 'len(leases) == 1'
   wait_until waits_for_disk
   kill -TERM "$DAEMON_PID"
   rm stuck

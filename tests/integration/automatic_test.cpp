@@ -211,9 +211,10 @@ TEST_F(Joining, AProgramOfAContainerIsInItsLeaseOfWholeGpusAndEndsWithIt) {
   EXPECT_EQ(said_["GPUROTA_WHOLE"], "1");
   EXPECT_EQ(said_["GPUROTA_TOKEN"].size(), GPUROTA_TOKEN_CHARS);
   Child inside(joiner(said_["GPUROTA_TOKEN"]));
-  Child outside(joiner("-"));
+  Child another(joiner("-"));
   ASSERT_EQ(inside.read_line(), status(GPUROTA_UNMANAGED));
-  ASSERT_EQ(outside.read_line(), status(GPUROTA_UNMANAGED)) << "its owner's";
+  EXPECT_EQ(another.read_line(), status(GPUROTA_REFUSED_LEASE))
+      << "root of one container is root of all";
   proto::Release release;
   release.lease_id = lease_;
   ASSERT_TRUE(daemon_.call(release));

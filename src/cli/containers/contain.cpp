@@ -15,12 +15,19 @@ namespace {
 
 constexpr std::size_t kRemarkColumns = 2000;
 
+std::string_view own_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 bool is_elsewhere_by_environment(Engine engine) {
-  const char* const name = engine == Engine::kDocker   ? "DOCKER_HOST"
-                           : engine == Engine::kPodman ? "CONTAINER_HOST"
-                                                       : nullptr;
-  const char* const address = name == nullptr ? nullptr : std::getenv(name);
-  return address != nullptr && is_elsewhere(address);
+  if (engine == Engine::kPodman) {
+    return is_elsewhere(own_variable("CONTAINER_HOST")) ||
+           !own_variable("CONTAINER_CONNECTION").empty();
+  }
+  if (engine != Engine::kDocker) return false;
+  const std::string_view context = own_variable("DOCKER_CONTEXT");
+  return is_elsewhere(own_variable("DOCKER_HOST")) || (!context.empty() && context != "default");
 }
 
 }  // namespace
@@ -64,10 +71,13 @@ Result<Contained> contain(client::Connection& connection, LeaseId lease, const E
     return contained;
   }
   std::vector<std::string> options = engine_options(parts);
-  if (!call.outlives && !call.id_file) {
+  if (!call.outlives) {
     const auto subcommand = command.begin() + static_cast<std::ptrdiff_t>(call.subcommand_at);
-    GPUROTA_ASSIGN_OR_RETURN(contained.end, ContainerEnd::make({command.begin(), subcommand}));
-    options.insert(options.end(), {"--cidfile", contained.end->id_file()});
+    GPUROTA_ASSIGN_OR_RETURN(contained.end,
+                             ContainerEnd::make({command.begin(), subcommand}, call.id_file));
+    if (call.id_file.empty()) {
+      options.insert(options.end(), {"--cidfile", contained.end->id_file()});
+    }
   }
   contained.remark =
       fmt::format("options for the container: {}", display_command(options, kRemarkColumns));

@@ -22,7 +22,7 @@ struct Contained {
   std::vector<proto::Variable> variables;  // for the engine
   std::optional<std::string> library;      // that the container loads
   std::string remark;                      // for -v
-  // What is to be done when the engine's command was killed; null: nothing.
+  // What is to be done when the engine's command has ended; null: nothing.
   std::unique_ptr<ContainerEnd> end;
 };
 

@@ -41,16 +41,24 @@ void wait_for(pid_t pid) {
 
 }  // namespace
 
-Result<std::unique_ptr<ContainerEnd>> ContainerEnd::make(std::vector<std::string> engine) {
+Result<std::unique_ptr<ContainerEnd>> ContainerEnd::make(std::vector<std::string> engine,
+                                                         std::string id_file) {
+  if (!id_file.empty()) {
+    return std::unique_ptr<ContainerEnd>(
+        new ContainerEnd(std::move(engine), std::move(id_file), {}));
+  }
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
   const bool usable = runtime != nullptr && ::access(runtime, W_OK) == 0;
   std::string folder = std::string(usable ? runtime : "/tmp") + "/gpurota-container-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return fail_errno("cannot make " + folder, errno);
-  return std::unique_ptr<ContainerEnd>(new ContainerEnd(std::move(engine), std::move(folder)));
+  id_file = folder + "/id";
+  return std::unique_ptr<ContainerEnd>(
+      new ContainerEnd(std::move(engine), std::move(id_file), std::move(folder)));
 }
 
 ContainerEnd::~ContainerEnd() {
-  (void)::unlink(id_file().c_str());
+  if (folder_.empty()) return;
+  (void)::unlink(id_file_.c_str());
   (void)::rmdir(folder_.c_str());
 }
 

@@ -31,7 +31,7 @@ class ContainerEndTest : public ::testing::Test {
 };
 
 TEST_F(ContainerEndTest, TheEngineKillsTheContainerThatItHasMade) {
-  const auto end = ContainerEnd::make(engine());
+  const auto end = ContainerEnd::make(engine(), "");
   ASSERT_TRUE(end) << end.error().message;
   testing::write_file((*end)->id_file(), "0123abc\n");
   (*end)->kill();
@@ -39,7 +39,7 @@ TEST_F(ContainerEndTest, TheEngineKillsTheContainerThatItHasMade) {
 }
 
 TEST_F(ContainerEndTest, WithoutAContainerNothingIsKilled) {
-  const auto end = ContainerEnd::make(engine());
+  const auto end = ContainerEnd::make(engine(), "");
   ASSERT_TRUE(end);
   (*end)->kill();
   testing::write_file((*end)->id_file(), "--all");
@@ -47,8 +47,20 @@ TEST_F(ContainerEndTest, WithoutAContainerNothingIsKilled) {
   EXPECT_EQ(said(), "");
 }
 
+TEST_F(ContainerEndTest, AFileOfTheUsersIsReadAndLeftThere) {
+  const std::string file = dir_.file("cid");
+  auto end = ContainerEnd::make(engine(), file);
+  ASSERT_TRUE(end);
+  EXPECT_EQ((*end)->id_file(), file);
+  testing::write_file(file, "0123abc");
+  (*end)->kill();
+  end->reset();
+  EXPECT_EQ(said(), "--root /r kill 0123abc ");
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
 TEST_F(ContainerEndTest, NothingOfItStays) {
-  auto end = ContainerEnd::make({"/nowhere/engine"});
+  auto end = ContainerEnd::make({"/nowhere/engine"}, "");
   ASSERT_TRUE(end);
   const std::string file = (*end)->id_file();
   testing::write_file(file, "0a");

@@ -103,7 +103,7 @@ Result<std::string> give_gpus(ContainerParts& parts, const proto::Lease& lease,
                                                 "toolkit, or name the GPUs yourself (--gpus all)",
                                                 driver.missing.front()));
   }
-  return counted(lease);
+  return call.all_devices ? std::string() : counted(lease);
 }
 
 void give_library(ContainerParts& parts, const proto::GetEnvironment::Reply& lease, bool file) {
@@ -116,6 +116,14 @@ void give_library(ContainerParts& parts, const proto::GetEnvironment::Reply& lea
   } else {
     parts.variables.push_back({"LD_PRELOAD", *lease.preload});
   }
+}
+
+std::optional<std::string> find_inherited(const char* const* variables, const std::string& name) {
+  for (; variables != nullptr && *variables != nullptr; ++variables) {
+    const std::string_view entry = *variables;
+    if (entry.starts_with(name + "=")) return std::string(entry.substr(name.size() + 1));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -170,6 +178,8 @@ std::vector<std::string> engine_options(const ContainerParts& parts) {
 std::vector<proto::Variable> apptainer_variables(const ContainerParts& parts,
                                                  const char* const* inherited) {
   std::vector<proto::Variable> variables;
+  // Apptainer reads SingularityCE's variables only where its own are not set.
+  const bool own = find_inherited(inherited, "APPTAINER_BIND").has_value();
   for (const std::string& product : {std::string("APPTAINER"), std::string("SINGULARITY")}) {
     const auto give = [&](const std::string& name, const std::string& value) {
       variables.push_back({fmt::format("{}ENV_{}", product, name), value});
@@ -178,12 +188,8 @@ std::vector<proto::Variable> apptainer_variables(const ContainerParts& parts,
     if (!parts.token.empty()) give(GPUROTA_ENV_TOKEN, parts.token);
     const std::string bind = product + "_BIND";
     std::vector<std::string> binds;
-    for (const char* const* at = inherited; at != nullptr && *at != nullptr; ++at) {
-      const std::string_view entry = *at;
-      if (entry.starts_with(bind + "=") && entry.size() > bind.size() + 1) {
-        binds.emplace_back(entry.substr(bind.size() + 1));
-      }
-    }
+    const auto before = find_inherited(inherited, own ? bind : "SINGULARITY_BIND");
+    if (before && !before->empty()) binds.push_back(*before);
     for (const Mount& mount : parts.mounts) {
       binds.push_back(fmt::format("{}:{}:ro", mount.from, mount.to));
     }

@@ -92,6 +92,15 @@ TEST(ContainerParts, WithoutAToolkitItGetsTheFilesAndCountsItsGpusFromZero) {
   EXPECT_TRUE(has(options, "--volume", "/usr/bin/nvidia-smi:/usr/bin/nvidia-smi:ro"));
 }
 
+TEST(ContainerParts, WithAllDevicesTheGpusAreCountedAsOutside) {
+  ContainerHost host;
+  host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};
+  EngineCall call = call_by(Engine::kDocker);
+  call.all_devices = true;
+  EXPECT_TRUE(
+      has(options_of(lease_of({"GPU-a"}), call, host), "--env", "CUDA_VISIBLE_DEVICES=2,3"));
+}
+
 TEST(ContainerParts, TheToolkitsWaysComeFirst) {
   ContainerHost host;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};

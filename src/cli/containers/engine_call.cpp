@@ -1,7 +1,6 @@
 #include "cli/containers/engine_call.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 namespace gpurota::cli {
@@ -9,85 +8,32 @@ namespace {
 
 using Words = std::span<const std::string>;
 
+// Lists of words, with a space on each side of each.
 // Options before the subcommand that take the next word: docker(1), podman(1) 4.3 to 5, nerdctl(1). Others are switches.
-constexpr auto kValued = std::to_array<std::string_view>({"--config",
-                                                          "-c",
-                                                          "--context",
-                                                          "-H",
-                                                          "--host",
-                                                          "-l",
-                                                          "--log-level",
-                                                          "--tlscacert",
-                                                          "--tlscert",
-                                                          "--tlskey",
-                                                          "--cgroup-manager",
-                                                          "--conmon",
-                                                          "--connection",
-                                                          "--db-backend",
-                                                          "--events-backend",
-                                                          "--hooks-dir",
-                                                          "--identity",
-                                                          "--imagestore",
-                                                          "--module",
-                                                          "--namespace",
-                                                          "--network-cmd-path",
-                                                          "--network-config-dir",
-                                                          "--out",
-                                                          "--root",
-                                                          "--runroot",
-                                                          "--runtime",
-                                                          "--runtime-flag",
-                                                          "--ssh",
-                                                          "--storage-driver",
-                                                          "--storage-opt",
-                                                          "--tmpdir",
-                                                          "--url",
-                                                          "--volumepath",
-                                                          "-a",
-                                                          "--address",
-                                                          "-n",
-                                                          "--cni-netconfpath",
-                                                          "--cni-path",
-                                                          "--data-root",
-                                                          "--host-gateway-ip",
-                                                          "--hosts-dir",
-                                                          "--snapshotter"});
-constexpr auto kAddresses = std::to_array<std::string_view>({"-H", "--host", "--url"});
-constexpr auto kOthers =
-    std::to_array<std::string_view>({"docker-compose", "podman-compose", "ctr", "crictl", "enroot",
-                                     "udocker", "ch-run", "distrobox", "toolbox"});
+constexpr std::string_view kValued =
+    " --config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey "
+    "--cgroup-manager "
+    "--conmon --connection --db-backend --events-backend --hooks-dir --identity --imagestore "
+    "--module --namespace --network-cmd-path --network-config-dir --out --root --runroot --runtime "
+    "--runtime-flag --ssh --storage-driver --storage-opt --tmpdir --url --volumepath -a --address "
+    "-n "
+    "--cdi-spec-dirs --cni-netconfpath --cni-path --data-root --host-gateway-ip --hosts-dir "
+    "--snapshotter ";
 // Options of `run` that are switches; all others take the next word, unless it is in the same one behind '='.
-constexpr auto kSwitches = std::to_array<std::string_view>({"--detach",
-                                                            "--disable-content-trust",
-                                                            "--env-host",
-                                                            "--help",
-                                                            "--http-proxy",
-                                                            "--init",
-                                                            "--interactive",
-                                                            "--no-healthcheck",
-                                                            "--no-hostname",
-                                                            "--no-hosts",
-                                                            "--oom-kill-disable",
-                                                            "--passwd",
-                                                            "--privileged",
-                                                            "--publish-all",
-                                                            "--quiet",
-                                                            "--read-only",
-                                                            "--read-only-tmpfs",
-                                                            "--replace",
-                                                            "--rm",
-                                                            "--rmi",
-                                                            "--rootfs",
-                                                            "--sig-proxy",
-                                                            "--tls-verify",
-                                                            "--tty",
-                                                            "--unsetenv-all",
-                                                            "--use-api-socket"});
+constexpr std::string_view kSwitches =
+    " --detach --disable-content-trust --env-host --help --http-proxy --init --interactive "
+    "--no-healthcheck --no-hostname --no-hosts --oom-kill-disable --passwd --privileged "
+    "--publish-all --quiet --read-only --read-only-tmpfs --replace --rm --rmi --rootfs --sig-proxy "
+    "--tls-verify --tty --unsetenv-all --use-api-socket ";
+// Subcommands that start containers in other ways, and other programs that do.
+constexpr std::string_view kStarting =
+    " compose kube play pod restart unpause stack swarm service ";
+constexpr std::string_view kOthers =
+    " docker-compose podman-compose ctr crictl enroot udocker ch-run distrobox toolbox ";
 constexpr std::string_view kShortSwitches = "diPqt";
 
-template <class List>
-bool has(const List& list, std::string_view word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
+bool has(std::string_view list, std::string_view word) {
+  return list.find(" " + std::string(word) + " ") != std::string_view::npos;
 }
 
 std::string_view name_of(std::string_view word) { return word.substr(0, word.find('=')); }
@@ -120,7 +66,9 @@ bool is_true(std::string_view word) {
 void note_value(EngineCall& call, std::string_view option, std::string_view value) {
   const bool device = option == "--device" && value.find("nvidia") != std::string_view::npos;
   if (option == "--gpus" || device) call.gpus.emplace_back(value);
-  if (option == "--cidfile") call.id_file = true;
+  if (option == "--cidfile") call.id_file = value;
+  const bool volume = option == "--volume" || option == "-v";
+  if (volume && value.starts_with("/dev:")) call.all_devices = true;
 }
 
 // The options up to the image, whose name is the first word that is neither one nor a value.
@@ -131,11 +79,12 @@ void read_run_options(EngineCall& call, Words words) {
     if (!word.starts_with("--")) {
       const Letters letters = letters_of(word);
       call.outlives = call.outlives || letters.detach;
-      if (letters.value_follows) ++i;
+      if (letters.value_follows && ++i < words.size()) note_value(call, word, words[i]);
       continue;
     }
     const std::string_view name = name_of(word);
     if (name == "--detach") call.outlives = is_true(word);
+    if (name == "--privileged" && is_true(word)) call.all_devices = true;
     if (has(kSwitches, name)) continue;
     if (name.size() != word.size()) {
       note_value(call, name, word.substr(name.size() + 1));
@@ -145,16 +94,32 @@ void read_run_options(EngineCall& call, Words words) {
   }
 }
 
+// docker's -c is a context, podman's a connection.
+bool leads_elsewhere(std::string_view option, std::string_view value) {
+  if (option == "-H" || option == "--host" || option == "--url") return is_elsewhere(value);
+  if (option == "-c" || option == "--context") return value != "default";
+  if (option == "-r" || option == "--remote") return value != "false";
+  return option == "--connection";
+}
+
 // The index of the engine's subcommand; beyond the last word if there is none.
 std::size_t subcommand_at(EngineCall& call, Words words) {
   std::size_t i = 1;
   for (; i < words.size() && is_option(words[i]); ++i) {
-    const std::string_view word = words[i], name = name_of(word);
-    std::string_view value = word.substr(std::min(name.size() + 1, word.size()));
+    const std::string_view word = words[i];
+    const bool glued = word.starts_with("-H") && word.size() > 2;
+    const std::string_view name = glued ? word.substr(0, 2) : name_of(word);
+    std::string_view value =
+        word.substr(std::min(glued ? name.size() : name.size() + 1, word.size()));
     if (has(kValued, word) && ++i < words.size()) value = words[i];
-    call.elsewhere = call.elsewhere || (has(kAddresses, name) && is_elsewhere(value));
+    call.elsewhere = call.elsewhere || leads_elsewhere(name, value);
   }
   return i;
+}
+
+bool is_instance(Words words) {
+  const auto at = std::find_if_not(words.begin() + 1, words.end(), is_option);
+  return at != words.end() && *at == "instance";
 }
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -162,7 +127,8 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 }  // namespace
 
 bool is_elsewhere(std::string_view address) {
-  return address.find("://") != std::string_view::npos && !address.starts_with("unix:");
+  return !address.empty() && address.front() != '/' && !address.starts_with("unix:") &&
+         !address.starts_with("fd:");
 }
 
 std::optional<Engine> parse_engine(std::string_view word) {
@@ -178,34 +144,36 @@ std::optional<EngineCall> engine_call(const std::vector<std::string>& command) {
   if (!engine) return std::nullopt;
   EngineCall call;
   call.engine = *engine;
-  if (*engine == Engine::kApptainer) return call;  // it is told by variables, wherever it stands
+  if (*engine == Engine::kApptainer) {  // it is told by variables, wherever it stands
+    call.outlives = is_instance(command);
+    return call;
+  }
   std::size_t at = subcommand_at(call, command);
   call.subcommand_at = at;
   if (at < command.size() && command[at] == "container") ++at;
   if (at >= command.size()) return std::nullopt;
   const std::string& subcommand = command[at];
   call.options_at = at + 1;
-  if (subcommand == "run") {
-    read_run_options(call, command);
-    return call;
-  }
-  call.outlives = subcommand == "create";
   call.made_before = subcommand == "start" || subcommand == "exec";
-  return call.outlives || call.made_before ? std::optional(call) : std::nullopt;
+  if (call.made_before) return call;
+  if (subcommand != "run" && subcommand != "create") return std::nullopt;
+  read_run_options(call, command);
+  call.outlives = call.outlives || subcommand == "create";
+  return call;
 }
 
 std::string engine_hint(const std::vector<std::string>& command) {
   const std::string_view first = base_name(command.front());
-  const bool composes = command.size() > 1 && command[1] == "compose" && parse_engine(first);
-  const bool as_root = first == "sudo" && command.size() > 1 && parse_engine(base_name(command[1]));
-  if (as_root) {
+  if (first == "sudo" && command.size() > 1 && parse_engine(base_name(command[1]))) {
     return "the containers that it starts have no lease, as sudo takes its variables away: write "
            "'sudo gpurota run'";
   }
-  if (!composes && !has(kOthers, first)) return {};
+  EngineCall call;
+  const std::size_t at = parse_engine(first) ? subcommand_at(call, command) : command.size();
+  const bool starts = at < command.size() && has(kStarting, command[at]);
+  if (!starts && !has(kOthers, first)) return {};
   return "the containers that it starts have no lease: start them with docker, podman, nerdctl or "
-         "apptainer behind "
-         "'gpurota run'";
+         "apptainer behind 'gpurota run'";
 }
 
 }  // namespace gpurota::cli

@@ -20,15 +20,16 @@ struct EngineCall {
   std::size_t subcommand_at =
       1;                       // the index of the first word that is no option of the engine itself
   std::size_t options_at = 0;  // behind `run`: that of the first word of its options
-  bool id_file = false;        // it names one itself (--cidfile)
+  std::string id_file{};       // that it names itself (--cidfile)
   bool outlives = false;       // the command ends before its container does: --detach, create
   bool made_before = false;    // it makes none: start, exec
-  bool elsewhere = false;      // its engine is on another machine (--host, --url)
+  bool elsewhere = false;      // its engine may be on another machine (--host, --context, --url)
+  bool all_devices = false;    // whatever is named: it is privileged, or has our /dev
   // The GPUs that it names itself: values of --gpus, and of --device with NVIDIA's.
   std::vector<std::string> gpus;
 };
 
-// Of $DOCKER_HOST, $CONTAINER_HOST, and options: whether what answers there may be on another machine.
+// Of $DOCKER_HOST, $CONTAINER_HOST, and options: whether what answers there may be on another machine. "": nothing is said.
 bool is_elsewhere(std::string_view address);
 
 // nullopt: no engine, or a call that makes no container ("podman ps").

@@ -38,6 +38,7 @@ TEST(EngineCall, ADetachedContainerOutlivesItsCommand) {
   EXPECT_TRUE(call_of({"docker", "run", "-itd", "image"}).outlives);
   EXPECT_TRUE(call_of({"docker", "run", "--name", "x", "--detach", "image"}).outlives);
   EXPECT_TRUE(call_of({"docker", "create", "image"}).outlives);
+  EXPECT_TRUE(call_of({"apptainer", "-q", "instance", "start", "a.sif", "one"}).outlives);
   EXPECT_FALSE(call_of({"docker", "run", "--detach=false", "image"}).outlives);
 }
 
@@ -54,24 +55,38 @@ TEST(EngineCall, GpusThatTheUserNamesAreSeen) {
   EXPECT_EQ(call_of({"podman", "run", "--device=nvidia.com/gpu=0", "image"}).gpus,
             Words{"nvidia.com/gpu=0"});
   EXPECT_TRUE(call_of({"podman", "run", "--device", "/dev/fuse", "image"}).gpus.empty());
+  EXPECT_EQ(call_of({"docker", "create", "--gpus", "all", "image"}).gpus, Words{"all"});
+}
+
+TEST(EngineCall, AllDevicesAreThereIfItIsPrivilegedOrHasOurDev) {
+  EXPECT_TRUE(call_of({"docker", "run", "--privileged", "image"}).all_devices);
+  EXPECT_TRUE(call_of({"docker", "run", "-v", "/dev:/dev", "image"}).all_devices);
+  EXPECT_FALSE(
+      call_of({"docker", "run", "--privileged=false", "-v", "/data:/dev", "x"}).all_devices);
 }
 
 TEST(EngineCall, TheEnginesOwnOptionsStandBeforeItsSubcommand) {
   EXPECT_EQ(call_of({"podman", "--root", "/r", "--log-level=debug", "container", "run", "x"})
                 .subcommand_at,
             4u);
-  EXPECT_TRUE(call_of({"podman", "run", "--cidfile=/f", "x"}).id_file);
-  EXPECT_FALSE(call_of({"podman", "run", "x", "--cidfile=/f"}).id_file);
+  EXPECT_EQ(call_of({"podman", "run", "--cidfile=/f", "x"}).id_file, "/f");
+  EXPECT_EQ(call_of({"podman", "run", "x", "--cidfile=/f"}).id_file, "");
 }
 
 TEST(EngineCall, AnEngineOnAnotherMachineIsSeen) {
   EXPECT_TRUE(call_of({"docker", "-H", "ssh://host", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"podman", "--url=tcp://host:1", "run", "image"}).elsewhere);
+  EXPECT_TRUE(call_of({"docker", "-Hhost:2375", "run", "image"}).elsewhere);
+  EXPECT_TRUE(call_of({"docker", "--context", "far", "run", "image"}).elsewhere);
+  EXPECT_TRUE(call_of({"podman", "--remote", "run", "image"}).elsewhere);
+  EXPECT_TRUE(call_of({"podman", "-c", "far", "run", "image"}).elsewhere);
   EXPECT_FALSE(call_of({"docker", "--host", "unix:///run/docker.sock", "run", "image"}).elsewhere);
+  EXPECT_FALSE(call_of({"docker", "--context=default", "run", "image"}).elsewhere);
 }
 
 TEST(EngineHint, IsSaidOfWhatStartsContainersInAnotherWay) {
   EXPECT_NE(engine_hint({"docker", "compose", "up"}), "");
+  EXPECT_NE(engine_hint({"podman", "--log-level", "debug", "kube", "play", "a.yaml"}), "");
   EXPECT_NE(engine_hint({"/usr/bin/enroot", "start"}), "");
   EXPECT_NE(engine_hint({"sudo", "docker", "run", "x"}).find("sudo gpurota run"),
             std::string::npos);

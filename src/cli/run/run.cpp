@@ -101,7 +101,7 @@ int exit_as(int status) {
 int finish(const Context& context, const Under& under, Supervisor& supervisor,
            const LeaseWatch& watch, std::unique_ptr<ContainerEnd> container) {
   const int status = supervisor.wait_for_command();
-  if (container && WIFSIGNALED(status)) container->kill();
+  if (container) container->kill();
   container.reset();  // as we may end by a signal
   if (under.lasts && WIFSIGNALED(status) &&
       LeaseWatch::Clock::now() - under.begun >= *under.lasts) {

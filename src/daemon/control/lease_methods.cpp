@@ -5,6 +5,7 @@
 #include "daemon/control/calls.h"
 #include "daemon/gpus/gpu_classes.h"
 #include "daemon/gpus/visible_devices.h"
+#include "daemon/leases/container_folder.h"
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
@@ -180,14 +181,15 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
 }
 
 std::vector<proto::Variable> LeaseMethods::environment_of(const LeaseEntry& entry,
-                                                               bool container) const {
+                                                          bool container) const {
   std::vector<proto::Variable> variables = {
       {"CUDA_VISIBLE_DEVICES", visible_devices(entry.lease, parts_.gpus)},
       {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
       {GPUROTA_ENV_LEASE, to_string(entry.lease.id)}};
   if (container && entry.lease.exclusive()) variables.push_back({GPUROTA_ENV_WHOLE, "1"});
   if (container || !entry.lease.exclusive()) {
-    variables.push_back({GPUROTA_ENV_SOCKET, parts_.tenant_socket});
+    variables.push_back({GPUROTA_ENV_SOCKET, container ? container_socket(parts_.tenant_socket)
+                                                       : parts_.tenant_socket});
     variables.push_back({GPUROTA_ENV_TOKEN, entry.token});
   }
   return variables;

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "daemon/gpus/visible_devices.h"
+#include "daemon/leases/container_folder.h"
 #include "daemon/leases/lease_members.h"
 
 #include <fmt/format.h>
@@ -19,6 +20,22 @@ namespace gpurota::daemon {
 
 using WhenFull = config::Automatic::WhenFull;
 
+namespace {
+
+// Whether a file beside that socket says to programs that they are to ask.
+Result<void> mark(const std::string& socket, bool given) {
+  const std::string marker = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
+  if (!given) {
+    if (::unlink(marker.c_str()) == 0 || errno == ENOENT) return {};
+    return fail_errno("cannot remove " + marker, errno);
+  }
+  const Fd made(::open(marker.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!made) return fail_errno("cannot make " + marker, errno);
+  return {};
+}
+
+}  // namespace
+
 AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer) {
   const auto known = parts_.attribution.owner_of(peer.process.pid).lease;
   // What was found by its number is of another process if it has ended meanwhile; that asks nothing any more.
@@ -33,7 +50,7 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer) {
 AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lease,
                                               std::string_view token) {
   const LeaseEntry* const entry = parts_.leases.find(lease);
-  if (!entry || entry->cause || !entry->lease.exclusive() || !may_join(peer.uid, *entry, token)) {
+  if (!entry || entry->cause || !entry->lease.exclusive() || !has_token(*entry, token)) {
     return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
   }
   parts_.leases.add_process(lease, peer.process);
@@ -110,15 +127,12 @@ std::string AutomaticLeases::describe() const {
 }
 
 Result<void> AutomaticLeases::publish(const std::string& tenant_socket) {
-  const std::string marker =
-      tenant_socket.substr(0, tenant_socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
-  if (!parts_.config.automatic.enabled) {
-    if (::unlink(marker.c_str()) == 0 || errno == ENOENT) return {};
-    return fail_errno("cannot remove " + marker, errno);
+  const bool given = parts_.config.automatic.enabled;
+  // A container may have its folder only, which is not there if it could not be made.
+  if (const auto inside = mark(container_socket(tenant_socket), given); !inside && given) {
+    log::warn("containers are not told of automatic leases", {{"error", inside.error().message}});
   }
-  const Fd made(::open(marker.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!made) return fail_errno("cannot make " + marker, errno);
-  return {};
+  return mark(tenant_socket, given);
 }
 
 }  // namespace gpurota::daemon

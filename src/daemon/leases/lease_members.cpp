@@ -22,10 +22,8 @@ std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& pr
   return std::nullopt;
 }
 
-bool may_join(uid_t uid, const LeaseEntry& entry, std::string_view token) {
-  if (uid == entry.lease.uid) return true;
-  if (entry.token.size() != token.size()) return false;
-  // All of both, so that the time taken tells nothing about where they differ.
+bool has_token(const LeaseEntry& entry, std::string_view token) {
+  if (entry.token.empty() || entry.token.size() != token.size()) return false;
   unsigned difference = 0;
   for (std::size_t i = 0; i < token.size(); ++i) {
     difference |= static_cast<unsigned char>(entry.token[i]) ^ static_cast<unsigned char>(token[i]);

@@ -23,8 +23,8 @@ class LeaseMembers final : public LeaseRoots {
   const LeaseManager& leases_;
 };
 
-// Whether a process of `uid` that has this token may be in the lease. The owner's own need none: the kernel says whose they are.
-bool may_join(uid_t uid, const LeaseEntry& entry, std::string_view token);
+// In a time that tells nothing about where they differ.
+bool has_token(const LeaseEntry& entry, std::string_view token);
 
 // The reservation that a process of this user on this GPU is in, if it is in no other lease.
 std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu);

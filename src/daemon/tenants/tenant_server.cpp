@@ -147,9 +147,10 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {
     return GPUROTA_REFUSED_VERSION;
   }
-  return may_join(session.peer.uid, *entry, {hello.token, sizeof hello.token})
-             ? GPUROTA_OK
-             : GPUROTA_REFUSED_LEASE;
+  // The owner's own processes need no token: the kernel says whose they are.
+  const bool own = session.peer.uid == entry->lease.uid;
+  const bool may = own || has_token(*entry, {hello.token, sizeof hello.token});
+  return may ? GPUROTA_OK : GPUROTA_REFUSED_LEASE;
 }
 
 // Who comes back is not one more.

@@ -1,5 +1,7 @@
 #include "daemon/watch/library_reader.h"
 
+#include "daemon/leases/container_folder.h"
+
 namespace gpurota::daemon {
 namespace {
 
@@ -57,7 +59,9 @@ watch::Library LibraryReader::judge(const sys::ProcessImage& image, bool in_leas
   // Written over: what its parents were told in this lease it was told too.
   if (in_lease && !image.has_environment) return watch::Library::kSilent;
   if (in_lease && asks && image.lease.empty()) return watch::Library::kSilent;
-  const bool told = !image.lease.empty() && image.socket == tenant_socket_;
+  const bool ours =
+      image.socket == tenant_socket_ || image.socket == container_socket(tenant_socket_);
+  const bool told = !image.lease.empty() && ours;
   return told ? watch::Library::kSilent : watch::Library::kAbsent;
 }
 

@@ -80,7 +80,8 @@ unsigned char read_lease(const char* lease) {
   if (path == nullptr || *path == '\0') return kModeInactive;  // whole GPUs
   copy_text(g_config.socket_path, sizeof(g_config.socket_path), path);
   const char* whole = secure_getenv(GPUROTA_ENV_WHOLE);
-  return whole != nullptr && strcmp(whole, "1") == 0 ? kModeAutomatic : kModeActive;
+  const bool has_all = whole != nullptr && strcmp(whole, "1") == 0 && g_config.lease != 0;
+  return has_all ? kModeAutomatic : kModeActive;
 }
 
 unsigned char read_environment() {
