@@ -15,14 +15,20 @@ setup() {
 }
 
 teardown() {
-  local mounted
-  if [ -d "${E2E_DIR:-/nonexistent}/podman" ]; then
-    "${ENGINE[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
-    # podman's own, and those of containers whose monitor was killed.
-    for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do umount --lazy "$mounted"; done
-  fi
+  if [ -d "${E2E_DIR:-/nonexistent}/podman" ]; then end_containers; fi
   end_test
 }
+
+# podman's monitors tidy up when their containers have ended, and mount something for that.
+end_containers() {
+  local mounted
+  gpurota release --all >/dev/null 2>&1 || true
+  wait_until no_leases >/dev/null 2>&1 || true
+  "${ENGINE[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
+  wait_until no_engine || true
+  for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do umount --lazy "$mounted"; done
+}
+no_engine() { ! pgrep -f -- "$E2E_DIR/podman/root" >/dev/null; }
 
 # ENGINE: podman with all its state in this case's folder. INSIDE: options and image that give a program what it has outside, but
 # for its lease.
