@@ -6,7 +6,7 @@
 namespace gpurota::cli {
 namespace {
 
-using Words = std::span<const std::string>;
+using WordSpan = std::span<const std::string>;
 
 // Lists of words, with a space on each side of each.
 // Options before the subcommand that take the next word: docker(1), podman(1) 4.3 to 5, nerdctl(1). Others are switches.
@@ -72,7 +72,7 @@ void note_value(EngineCall& call, std::string_view option, std::string_view valu
 }
 
 // The options up to the image, whose name is the first word that is neither one nor a value.
-void read_run_options(EngineCall& call, Words words) {
+void read_run_options(EngineCall& call, WordSpan words) {
   for (std::size_t i = call.options_at; i < words.size() && is_option(words[i]); ++i) {
     const std::string_view word = words[i];
     if (word == "--") return;
@@ -103,7 +103,7 @@ bool leads_elsewhere(std::string_view option, std::string_view value) {
 }
 
 // The index of the engine's subcommand; beyond the last word if there is none.
-std::size_t subcommand_at(EngineCall& call, Words words) {
+std::size_t subcommand_at(EngineCall& call, WordSpan words) {
   std::size_t i = 1;
   for (; i < words.size() && is_option(words[i]); ++i) {
     const std::string_view word = words[i];
@@ -117,7 +117,7 @@ std::size_t subcommand_at(EngineCall& call, Words words) {
   return i;
 }
 
-bool is_instance(Words words) {
+bool is_instance(WordSpan words) {
   const auto at = std::find_if_not(words.begin() + 1, words.end(), is_option);
   return at != words.end() && *at == "instance";
 }
