@@ -41,6 +41,19 @@ std::uint32_t limits_of(unsigned long long reasons) {
 
 }  // namespace
 
+EventSet::~EventSet() {
+  if (set_ != nullptr && free_ != nullptr) (void)free_(set_);
+}
+
+bool EventSet::open(const NvmlTable& table, Device device, unsigned long long types) {
+  if (table.event_set_create == nullptr || table.event_register == nullptr ||
+      table.event_wait == nullptr || table.event_set_create(&set_) != NVML_SUCCESS) {
+    return false;
+  }
+  free_ = table.event_set_free;
+  return table.event_register(device, types, set_) == NVML_SUCCESS;
+}
+
 GpuFigures FiguresReader::read(const NvmlTable& table, Device device, bool processes) {
   GpuFigures figures;
   figures.power_mw = read_number(table.power_usage, device);
@@ -64,16 +77,13 @@ GpuFigures FiguresReader::read(const NvmlTable& table, Device device, bool proce
 
 std::optional<std::uint64_t> FiguresReader::read_xid_errors(const NvmlTable& table, Device device) {
   if (events_ == Events::kNotAsked) {
-    const bool comes =
-        table.event_set_create != nullptr && table.event_register != nullptr &&
-        table.event_wait != nullptr && table.event_set_create(&set_) == NVML_SUCCESS &&
-        table.event_register(device, NVML_EVENT_XID_CRITICAL_ERROR, set_) == NVML_SUCCESS;
+    const bool comes = set_.open(table, device, NVML_EVENT_XID_CRITICAL_ERROR);
     events_ = comes ? Events::kComing : Events::kNone;
   }
   if (events_ == Events::kNone) return std::nullopt;
   for (int i = 0; i < kMostEvents; ++i) {
     nvmlEventData_t event{};
-    if (table.event_wait(set_, &event, 0) != NVML_SUCCESS) break;
+    if (table.event_wait(set_.get(), &event, 0) != NVML_SUCCESS) break;
     if (event.eventType == NVML_EVENT_XID_CRITICAL_ERROR) ++xid_errors_;
   }
   return xid_errors_;

@@ -10,10 +10,30 @@
 
 namespace gpurota::nvml {
 
+// A set of events of NVML's, or none. It is freed with this, so this must go before NVML is shut down; what NVML's end has
+// taken along is let go by forget().
+class EventSet {
+ public:
+  EventSet() = default;
+  EventSet(const EventSet&) = delete;
+  EventSet& operator=(const EventSet&) = delete;
+  ~EventSet();
+  // Whether NVML reports `types` of `device` in this set from now on. Called once.
+  bool open(const NvmlTable& table, Device device, unsigned long long types);
+  nvmlEventSet_t get() const { return set_; }
+  void forget() { set_ = nullptr; }
+
+ private:
+  nvmlEventSet_t set_ = nullptr;
+  nvmlReturn_t (*free_)(nvmlEventSet_t) = nullptr;
+};
+
 class FiguresReader {
  public:
   // `device` is the same GPU in every call.
   GpuFigures read(const NvmlTable& table, Device device, bool processes);
+  // NVML was shut down by somebody else: what this has asked for has ended with it.
+  void forget() { set_.forget(); }
 
  private:
   std::optional<std::uint64_t> read_xid_errors(const NvmlTable& table, Device device);
@@ -22,7 +42,7 @@ class FiguresReader {
 
   enum class Events { kNotAsked, kComing, kNone };
   Events events_ = Events::kNotAsked;
-  nvmlEventSet_t set_ = nullptr;  // never freed: NVML frees it when it is shut down
+  EventSet set_;
   std::uint64_t xid_errors_ = 0;
   unsigned long long processes_since_us_ = 0;  // samples behind this one are new
 };

@@ -50,7 +50,9 @@ const char* name_of(nvmlComputeMode_t mode) {
 NvmlProbe::NvmlProbe(Loader loader) : loader_(std::move(loader)) {}
 
 NvmlProbe::~NvmlProbe() {
-  if (begun_) (void)table_->shutdown();
+  if (!begun_) return;
+  figures_.clear();
+  (void)table_->shutdown();
 }
 
 Result<void> NvmlProbe::begin() {
@@ -62,7 +64,6 @@ Result<void> NvmlProbe::begin() {
     return tl::unexpected<Error>(describe(r, "cannot use the NVIDIA driver"));
   }
   begun_ = true;
-  figures_.clear();  // what they have asked for has ended with the driver's last life
   driver_version_ =
       table_->driver_version == nullptr
           ? ""
@@ -80,6 +81,8 @@ Error NvmlProbe::describe(nvmlReturn_t r, const std::string& what) {
   switch (r) {
     case NVML_ERROR_UNINITIALIZED:
       begun_ = false;  // somebody else in the process shut NVML down: begin again next time
+      for (auto& [gpu, reader] : figures_) reader.forget();
+      figures_.clear();
       break;
     case NVML_ERROR_DRIVER_NOT_LOADED:
       error.message +=

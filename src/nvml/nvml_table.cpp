@@ -35,6 +35,7 @@ void look_up_figures(void* library, NvmlTable& table) {
   look_up(library, "nvmlDeviceGetTotalEccErrors", table.ecc_errors);
   look_up(library, "nvmlDeviceGetProcessUtilization", table.process_utilization);
   look_up(library, "nvmlEventSetCreate", table.event_set_create);
+  look_up(library, "nvmlEventSetFree", table.event_set_free);
   look_up(library, "nvmlDeviceRegisterEvents", table.event_register);
   look_up(library, "nvmlEventSetWait_v2", table.event_wait);
 }

@@ -56,6 +56,7 @@ struct NvmlTable {
                                       unsigned long long since_us) = nullptr;
   // All three or none.
   nvmlReturn_t (*event_set_create)(nvmlEventSet_t*) = nullptr;
+  nvmlReturn_t (*event_set_free)(nvmlEventSet_t) = nullptr;
   nvmlReturn_t (*event_register)(Device, unsigned long long types, nvmlEventSet_t) = nullptr;
   nvmlReturn_t (*event_wait)(nvmlEventSet_t, nvmlEventData_t*, unsigned timeout_ms) = nullptr;
   nvmlReturn_t (*common_ancestor)(Device, Device, nvmlGpuTopologyLevel_t*) = nullptr;
