@@ -42,16 +42,13 @@ std::uint32_t limits_of(unsigned long long reasons) {
 }  // namespace
 
 EventSet::~EventSet() {
-  if (set_ != nullptr && free_ != nullptr) (void)free_(set_);
+  if (set_ != nullptr) (void)free_(set_);
 }
 
 bool EventSet::open(const NvmlTable& table, Device device, unsigned long long types) {
-  if (table.event_set_create == nullptr || table.event_register == nullptr ||
-      table.event_wait == nullptr || table.event_set_create(&set_) != NVML_SUCCESS) {
-    return false;
-  }
-  free_ = table.event_set_free;
-  return table.event_register(device, types, set_) == NVML_SUCCESS;
+  if (!table.events.all() || table.events.create(&set_) != NVML_SUCCESS) return false;
+  free_ = table.events.free;
+  return table.events.add(device, types, set_) == NVML_SUCCESS;
 }
 
 GpuFigures FiguresReader::read(const NvmlTable& table, Device device, bool processes) {
@@ -83,7 +80,7 @@ std::optional<std::uint64_t> FiguresReader::read_xid_errors(const NvmlTable& tab
   if (events_ == Events::kNone) return std::nullopt;
   for (int i = 0; i < kMostEvents; ++i) {
     nvmlEventData_t event{};
-    if (table.event_wait(set_.get(), &event, 0) != NVML_SUCCESS) break;
+    if (table.events.wait(set_.get(), &event, 0) != NVML_SUCCESS) break;
     if (event.eventType == NVML_EVENT_XID_CRITICAL_ERROR) ++xid_errors_;
   }
   return xid_errors_;

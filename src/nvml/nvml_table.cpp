@@ -34,10 +34,10 @@ void look_up_figures(void* library, NvmlTable& table) {
   }
   look_up(library, "nvmlDeviceGetTotalEccErrors", table.ecc_errors);
   look_up(library, "nvmlDeviceGetProcessUtilization", table.process_utilization);
-  look_up(library, "nvmlEventSetCreate", table.event_set_create);
-  look_up(library, "nvmlEventSetFree", table.event_set_free);
-  look_up(library, "nvmlDeviceRegisterEvents", table.event_register);
-  look_up(library, "nvmlEventSetWait_v2", table.event_wait);
+  look_up(library, "nvmlEventSetCreate", table.events.create);
+  look_up(library, "nvmlEventSetFree", table.events.free);
+  look_up(library, "nvmlDeviceRegisterEvents", table.events.add);
+  look_up(library, "nvmlEventSetWait_v2", table.events.wait);
 }
 
 void look_up_optional(void* library, NvmlTable& table) {

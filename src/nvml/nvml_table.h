@@ -19,6 +19,16 @@ struct ProcessLister {
   Function v1 = nullptr;
 };
 
+// Events of GPUs: all four are there, or none is of use.
+struct EventFunctions {
+  nvmlReturn_t (*create)(nvmlEventSet_t*) = nullptr;
+  nvmlReturn_t (*free)(nvmlEventSet_t) = nullptr;
+  nvmlReturn_t (*add)(Device, unsigned long long types, nvmlEventSet_t) = nullptr;
+  nvmlReturn_t (*wait)(nvmlEventSet_t, nvmlEventData_t*, unsigned timeout_ms) = nullptr;
+
+  bool all() const { return create && free && add && wait; }
+};
+
 // All may be null but those in the first group, which every driver since Pascal's days has.
 struct NvmlTable {
   nvmlReturn_t (*init)() = nullptr;
@@ -54,11 +64,7 @@ struct NvmlTable {
   nvmlReturn_t (*ecc_errors)(Device, int kind, int counter, unsigned long long*) = nullptr;
   nvmlReturn_t (*process_utilization)(Device, nvmlProcessUtilizationSample_t*, unsigned* count,
                                       unsigned long long since_us) = nullptr;
-  // All three or none.
-  nvmlReturn_t (*event_set_create)(nvmlEventSet_t*) = nullptr;
-  nvmlReturn_t (*event_set_free)(nvmlEventSet_t) = nullptr;
-  nvmlReturn_t (*event_register)(Device, unsigned long long types, nvmlEventSet_t) = nullptr;
-  nvmlReturn_t (*event_wait)(nvmlEventSet_t, nvmlEventData_t*, unsigned timeout_ms) = nullptr;
+  EventFunctions events;
   nvmlReturn_t (*common_ancestor)(Device, Device, nvmlGpuTopologyLevel_t*) = nullptr;
   nvmlReturn_t (*p2p_status)(Device, Device, int way, int* status) = nullptr;
   ProcessLister compute;
