@@ -190,6 +190,15 @@ class Booking:
 
 
 @dataclass(frozen=True)
+class Container:
+    """As the engine's control groups name it."""
+
+    engine: str  # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: of which engine its group does not say
+    container_id: str  # 64 hex digits; LXC: its name; empty: only the pod is known
+    pod: Optional[str] = None  # Kubernetes' UID of it
+
+
+@dataclass(frozen=True)
 class Process:
     gpu: int
     gpu_uuid: str
@@ -202,6 +211,7 @@ class Process:
     used_bytes: Optional[int] = None  # None where NVML cannot say
     lease_id: Optional[str] = None
     command: Optional[List[str]] = None  # owner
+    container: Optional[Container] = None  # owner; None: in none
     allocations: Optional[int] = None  # owner; hooked allocations so far (a hint from the process itself)
     refusals: Optional[int] = None  # owner
     unhooked: Optional[int] = None  # owner; driver functions it got that libgpurota does not know
@@ -216,6 +226,7 @@ class FoundProcess:
     pid: int
     used_bytes: Optional[int] = None  # None where NVML cannot say
     command: Optional[List[str]] = None  # None: gone or hidden
+    container: Optional[Container] = None  # None: in none
 
 
 @dataclass(frozen=True)

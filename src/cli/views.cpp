@@ -26,6 +26,15 @@ std::string count(const std::optional<std::uint64_t>& number) {
   return number ? std::to_string(*number) : "-";
 }
 
+// "podman 3f4e9a0c12ab", as `podman ps` shows it.
+std::string container_text(const proto::Container& container) {
+  constexpr std::size_t kShort = 12;
+  std::string text = std::string(to_string(container.engine));
+  if (!container.container_id.empty()) text += " " + container.container_id.substr(0, kShort);
+  if (container.pod) text += " pod " + *container.pod;
+  return display_text(text, 80);
+}
+
 // Whether libgpurota holds it to its limit, and if not, why.
 Cell limited_cell(const proto::Process& process) {
   if (process.tenant) return {"yes", Colour::kNone};
@@ -75,6 +84,7 @@ std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
 
 std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) {
   if (reply.processes.empty()) return "no process on any GPU\n";
+  constexpr std::size_t kContainer = 9;
   Table table({{"GPU", true},
                {"PID", true},
                {"USER", false, 6},
@@ -84,6 +94,7 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {"LIMITED"},
                {"ALLOCS", true},
                {"REFUSED", true},
+               {"CONTAINER"},
                {"COMMAND", false, 8}});
   for (const proto::Process& process : reply.processes) {
     table.add({{label_or_index(process.gpu_label, process.gpu), Colour::kNone},
@@ -97,8 +108,10 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {count(process.allocations), Colour::kNone},
                {count(process.refusals),
                 process.refusals.value_or(0) > 0 ? Colour::kYellow : Colour::kNone},
+               {process.container ? container_text(*process.container) : "", Colour::kNone},
                {process.command ? display_command(*process.command, 160) : "", Colour::kNone}});
   }
+  if (!table.has_text(kContainer)) table.drop(kContainer);
   return table.render(look) + not_limited_lines(reply) + unhooked_lines(reply);
 }
 

@@ -36,6 +36,25 @@ TEST(Views, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
             "4711 uses driver functions newer than this gpurota: cuMemAlloc_v9, cuMemTeleport\n");
 }
 
+TEST(Views, PsNamesContainersWhereThereAreAny) {
+  proto::Process process;
+  process.pid = 4711;
+  process.type = proto::ProcessType::kCompute;
+  process.command = {{"./a.out"}};
+  proto::ListProcesses::Reply reply{{process, process, process}};
+  reply.processes[1].container = {proto::ContainerEngine::kPodman, std::string(64, 'a'), {}};
+  reply.processes[2].container = {proto::ContainerEngine::kKubernetes, "", "1b4e-28"};
+  EXPECT_EQ(ps_text(reply, {}),
+            "GPU   PID  USER  TYPE     MEMORY  LEASE  LIMITED  ALLOCS  REFUSED  CONTAINER          "
+            "     COMMAND\n"
+            "  0  4711  ?     compute       ?  -      -             -        -                     "
+            "     ./a.out\n"
+            "  0  4711  ?     compute       ?  -      -             -        -  podman "
+            "aaaaaaaaaaaa     ./a.out\n"
+            "  0  4711  ?     compute       ?  -      -             -        -  kubernetes pod "
+            "1b4e-28  ./a.out\n");
+}
+
 TEST(Views, PsSaysWhyAProgramIsNotLimited) {
   using proto::LibraryState;
   proto::ListProcesses::Reply reply;

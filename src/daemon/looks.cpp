@@ -23,6 +23,10 @@ Looks::Shares Looks::share_out(const watch::Look& look) {
       if (entry && entry->lease.swap())
         shares.swap_outsiders[process.pid] += process.used.value_or(Bytes());
     }
+    // Its container is: from now on it is one of the processes that end with the lease.
+    if (process.lease && process.container && !process.gone) {
+      (void)parts_.leases.add_process(lease->id, {process.pid, process.start_ticks});
+    }
     // What its user started elsewhere is in a reservation too.
     if (!process.lease && !process.gone)
       parts_.leases.cover(lease->id, {process.pid, process.start_ticks});

@@ -2,8 +2,23 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace gpurota::store {
+
+namespace {
+
+std::vector<std::string> split(const std::string& text, char between) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(between, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
 
 std::string join_gpus(const std::vector<GpuUuid>& gpus) {
   std::string text;
@@ -13,13 +28,17 @@ std::string join_gpus(const std::vector<GpuUuid>& gpus) {
 
 std::vector<GpuUuid> split_gpus(const std::string& text) {
   std::vector<GpuUuid> gpus;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    gpus.push_back(GpuUuid{text.substr(at, end - at)});
-    at = end + 1;
-  }
+  for (std::string& gpu : split(text, ',')) gpus.push_back(GpuUuid{std::move(gpu)});
   return gpus;
 }
+
+std::string join_groups(const std::vector<std::string>& groups) {
+  std::string text;
+  for (const std::string& group : groups) text += (text.empty() ? "" : "\n") + group;
+  return text;
+}
+
+std::vector<std::string> split_groups(const std::string& text) { return split(text, '\n'); }
 
 std::string join_pids(const std::vector<pid_t>& pids) {
   std::string text;

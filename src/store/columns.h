@@ -61,4 +61,8 @@ std::string join_pids(const std::vector<pid_t>& pids);
 // Up to the first that is no number.
 std::vector<pid_t> split_pids(const std::string& text);
 
+// Paths of control groups, in which the kernel allows no line break: a line each.
+std::string join_groups(const std::vector<std::string>& groups);
+std::vector<std::string> split_groups(const std::string& text);
+
 }  // namespace gpurota::store

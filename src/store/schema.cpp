@@ -238,6 +238,9 @@ ALTER TABLE request ADD COLUMN among TEXT NOT NULL DEFAULT '';  -- GPUs of that 
 ALTER TABLE usage ADD COLUMN busy_ms INTEGER NOT NULL DEFAULT 0;  -- its programs computed for so long
 ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: none of them did
 )sql",
+    R"sql(
+ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- control groups, a line each
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -21,11 +21,12 @@ constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
     " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name FROM lease ORDER BY id";
+    " quantum_ms, name, containers FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
     " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " quantum_ms, name, containers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+    "?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -47,6 +48,7 @@ StoredLease lease_at(const Statement& row) {
   lease.priority = static_cast<int>(row.integer(17));
   if (!row.is_null(18)) lease.quantum = std::chrono::milliseconds(row.integer(18));
   lease.name = row.bytes(19);
+  lease.containers = split_groups(row.bytes(20));
   return lease;
 }
 
@@ -186,7 +188,7 @@ Result<void> SqliteStore::write_lease(const StoredLease& lease) {
   insert.bind(to_integer(lease.ends));
   insert.bind_blob(lease.as_name).bind_text(lease.ticket).bind(lease.priority);
   insert.bind(lease.quantum ? std::optional<std::int64_t>(lease.quantum->count()) : std::nullopt);
-  GPUROTA_TRY(insert.bind_text(lease.name).run());
+  GPUROTA_TRY(insert.bind_text(lease.name).bind_blob(join_groups(lease.containers)).run());
   GPUROTA_TRY(write_commands(lease));
   return save_parts(lease);
 }

@@ -18,7 +18,10 @@ struct FakeProcesses::Process {
 class FakeProcesses::FakeHandle final : public Handle {
  public:
   FakeHandle(FakeProcesses& owner, std::shared_ptr<Process> process)
-      : owner_(owner), process_(std::move(process)) {}
+      : owner_(owner), process_(std::move(process)), handles_(owner.handles_) {
+    ++*handles_;
+  }
+  ~FakeHandle() override { --*handles_; }
   pid_t pid() const override { return process_->info.pid; }
   bool alive() const override { return process_->alive; }
   Result<void> send_signal(int signal) override {
@@ -30,6 +33,7 @@ class FakeProcesses::FakeHandle final : public Handle {
  private:
   FakeProcesses& owner_;
   std::shared_ptr<Process> process_;
+  std::shared_ptr<std::size_t> handles_;
 };
 
 class FakeProcesses::Death final : public ports::EventLoop::Source {

@@ -50,6 +50,8 @@ class FakeProcesses final : public ports::Processes {
   void set_on_walk(std::function<void()> on_walk) { on_walk_ = std::move(on_walk); }
   // How often something asked for a process, so far.
   std::size_t reads() const { return reads_; }
+  // How many handles there are now: each would be a descriptor.
+  std::size_t open_handles() const { return *handles_; }
   // Of the living process with that pid; {pid, 0} if there is none.
   ports::ProcessId id_of(pid_t pid) const;
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
@@ -92,6 +94,7 @@ class FakeProcesses final : public ports::Processes {
   std::map<pid_t, Code> command_errors_;
   std::uint64_t changes_ = 0;
   std::size_t reads_ = 0;
+  std::shared_ptr<std::size_t> handles_ = std::make_shared<std::size_t>(0);
   std::vector<std::pair<pid_t, int>> signals_;
   std::map<uid_t, std::string> users_;
   std::map<uid_t, std::vector<std::string>> groups_;

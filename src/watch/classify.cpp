@@ -40,14 +40,6 @@ bool is_not_limited(const SeenProcess& process, const SeenLease& lease, const Lo
          owning_lease(process, look) == &lease;
 }
 
-bool is_container_cgroup(std::string_view cgroup) {
-  constexpr std::array<std::string_view, 7> kMarks = {
-      "/docker-", "/docker/", "libpod-", "cri-containerd-", "crio-", "/kubepods", "/lxc.payload"};
-  return std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) {
-    return cgroup.find(mark) != std::string_view::npos;
-  });
-}
-
 bool talks_to_container_engine(const std::vector<std::string>& command) {
   constexpr std::array<std::string_view, 5> kClients = {"docker", "docker-compose", "podman",
                                                         "nerdctl", "kubectl"};

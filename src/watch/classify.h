@@ -21,8 +21,6 @@ const SeenLease* covering_lease(const SeenProcess& process, const Look& look);
 // Whether the lease has a limit that libgpurota is to hold in the process, and does not.
 bool is_not_limited(const SeenProcess& process, const SeenLease& lease, const Look& look);
 
-// Whether a control group's path is one that a container engine makes.
-bool is_container_cgroup(std::string_view cgroup);
 // Whether a command line talks to an engine that starts processes elsewhere (docker, podman, …).
 bool talks_to_container_engine(const std::vector<std::string>& command);
 

@@ -81,7 +81,25 @@ no_containers() { [ -z "$("${ENGINE[@]}" ps --quiet)" ]; }
   in_background holder contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says holder holding
   wait_until has_processes 1
-  gpurota ps L1 | grep -q gpu_program
+  gpurota ps L1 | grep -E 'podman [0-9a-f]{12}.*gpu_program'
+}
+
+@test "a program that nobody told of the lease is in it by its container, also after a restart" {
+  local unset=(-u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET -u GPUROTA_WHOLE -u GPUROTA_RUNTIME_DIR)
+  in_background holder contained -- sh -c "\"$PROGRAM\" hold 100 &
+    while [ ! -e /tmp/go ]; do sleep 0.1; done; exec env ${unset[*]} \"$PROGRAM\" hold 200"
+  wait_until has_processes 1
+  touch image/tmp/go
+  wait_until has_processes 2
+  kill_daemon
+  start_daemon
+  wait_until has_processes 2
+  # Long enough for a finding.
+  sleep 6
+  run ! grep -q 'the watch found' gpurotad.log
+  gpurota release L1
+  wait_until no_leases
+  wait_until memory_is_back
 }
 
 @test "a whole GPU: its processes are in the lease, and nothing is found" {

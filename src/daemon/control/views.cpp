@@ -272,6 +272,16 @@ proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
   return booking;
 }
 
+std::optional<proto::Container> Views::container_of(pid_t pid) const {
+  const auto& container = parts_.attribution.owner_of(pid).container;
+  if (!container) return std::nullopt;
+  proto::Container shown;
+  shown.engine = proto::enum_of<proto::ContainerEngine>(container->engine);
+  shown.container_id = container->id;
+  if (!container->pod.empty()) shown.pod = container->pod;
+  return shown;
+}
+
 // " by 2 processes of alice, bob and 1 more": who is on a GPU and should not be.
 std::string Views::strangers_on(const GpuUuid& gpu) const {
   std::vector<std::string> users;
@@ -317,6 +327,7 @@ proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {
     if (const auto command = parts_.processes.command_of(process.pid)) {
       one.command = proto::sendable_command(*command);
     }
+    if (process.container) one.container = container_of(process.pid);
   }
   return shown;
 }
@@ -399,6 +410,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   if (const auto command = parts_.processes.command_of(process.pid)) {
     shown.command = proto::sendable_command(*command);
   }
+  shown.container = container_of(process.pid);
   if (use) {
     shown.allocations = use->allocations;
     shown.refusals = use->refusals;

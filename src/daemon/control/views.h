@@ -82,6 +82,7 @@ class Views {
   proto::LeaseGpu lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const;
   bool is_on_instance(pid_t pid, const GpuEntry& whole) const;
   proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
+  std::optional<proto::Container> container_of(pid_t pid) const;
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
   proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;

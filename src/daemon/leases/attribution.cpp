@@ -1,7 +1,5 @@
 #include "daemon/leases/attribution.h"
 
-#include "watch/classify.h"
-
 #include <utility>
 #include <vector>
 
@@ -43,8 +41,11 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
   owner.start_ticks = process.start_ticks;
   const std::string cgroup = processes_.cgroups().of(process.pid);
   owner.lease = roots_.lease_of_cgroup(cgroup);
-  owner.container = watch::is_container_cgroup(cgroup);
+  owner.container = watch::find_container(cgroup);
   if (!owner.lease) owner.lease = walk(process);
+  if (!owner.lease && owner.container) {
+    owner.lease = roots_.lease_of_container(owner.container->group);
+  }
   if (!owner.lease) owner.executable = processes_.executable_of(process.pid);
   return owner;
 }

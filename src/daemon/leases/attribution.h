@@ -4,6 +4,7 @@
 
 #include "base/ids.h"
 #include "ports/processes.h"
+#include "watch/container.h"
 
 #include <optional>
 #include <set>
@@ -19,6 +20,8 @@ class LeaseRoots {
   virtual std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const = 0;
   // A command's first process, or one that was seen below it.
   virtual std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const = 0;
+  // The lease that has a process in this container, which is then in it as a whole.
+  virtual std::optional<LeaseId> lease_of_container(const std::string& group) const = 0;
   // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at its descendants.
   virtual std::uint64_t membership_changes() const = 0;
 };
@@ -30,8 +33,8 @@ class Attribution {
     std::optional<LeaseId> lease;
     std::uint64_t start_ticks = 0;  // 0: not known
     bool gone = false;              // now
-    bool container = false;         // in a container's control group
-    std::string executable{};       // of a process without a lease; foreign bytes
+    std::optional<watch::Container> container{};
+    std::string executable{};  // of a process without a lease; foreign bytes
   };
 
   Attribution(ports::Processes& processes, const LeaseRoots& roots)

@@ -53,7 +53,7 @@ AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lea
   if (!entry || entry->cause || !entry->lease.exclusive() || !has_token(*entry, token)) {
     return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
   }
-  parts_.leases.add_process(lease, peer.process);
+  if (!parts_.leases.add_process(lease, peer.process)) return {GPUROTA_REFUSED_BUSY, {}, {}, {}};
   return {};
 }
 

@@ -36,6 +36,8 @@ struct LeaseEntry {
   bool automatic = false;
   bool subreaper = false;  // the holder collects what loses its parent
   LeaseProcesses members;
+  // Control groups of containers that a process of it is in: their other processes are in it too, unless another lease knows them.
+  std::vector<std::string> containers;
   LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
   std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
   std::string ticket;             // of the request it was made for; empty: none waited for it

@@ -1,6 +1,7 @@
 #include "daemon/leases/lease_manager.h"
 
 #include "base/log.h"
+#include "daemon/leases/lease_containers.h"
 #include "daemon/leases/lease_rows.h"
 #include "daemon/leases/unlisted_memory.h"
 
@@ -121,6 +122,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   }
   GPUROTA_ASSIGN_OR_RETURN(entry.main, find(stored.main, std::move(on_main_death)));
   entry.subreaper = stored.subreaper;
+  if (same_boot) entry.containers = stored.containers;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;
   };
@@ -418,11 +420,17 @@ void LeaseManager::finish(LeaseId id) {
   tell(entry, true);
 }
 
-void LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.members.contains(process)) return;
-  it->second.members.add(process);
+Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
+  LeaseEntry* const entry = find_entry(id);
+  if (!entry || entry->members.contains(process)) return {};
+  GPUROTA_TRY(entry->members.add(process));
   ++membership_changes_;
+  if (auto group = find_new_container(parts_.processes, *entry, process)) {
+    entry->containers.push_back(std::move(*group));
+    // Without it the next daemon learns it from the next process.
+    (void)save(*entry);
+  }
+  return {};
 }
 
 void LeaseManager::follow_processes() {

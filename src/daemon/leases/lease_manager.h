@@ -80,8 +80,8 @@ class LeaseManager final : private CommandHost {
 
   // A process of the lease has died: an automatic lease ends with the last one.
   void on_process_death(LeaseId id);
-  // A tenant was believed to belong to the lease.
-  void add_process(LeaseId id, const ports::ProcessId& process);
+  // It was believed to belong to the lease, and the container it is in with it. An error if it lives and cannot be held (kLimit).
+  Result<void> add_process(LeaseId id, const ports::ProcessId& process);
   // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
   void check_endings();
   // This reservation has this process, which its user started elsewhere.

@@ -1,5 +1,7 @@
 #include "daemon/leases/lease_members.h"
 
+#include <algorithm>
+
 namespace gpurota::daemon {
 
 std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) const {
@@ -18,6 +20,14 @@ std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& pr
     for (const auto& [main, command] : entry.commands) {
       if (command.members.contains(process)) return id;
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<LeaseId> LeaseMembers::lease_of_container(const std::string& group) const {
+  for (const auto& [id, entry] : leases_.entries()) {
+    const auto& groups = entry.containers;
+    if (std::find(groups.begin(), groups.end(), group) != groups.end()) return id;
   }
   return std::nullopt;
 }

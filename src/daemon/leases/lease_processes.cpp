@@ -15,24 +15,36 @@ void LeaseProcesses::set_root(const std::optional<ports::ProcessId>& root, std::
   if (reaper) {
     if (auto tracked = track(processes_, *reaper, nullptr)) reaper_ = std::move(*tracked);
   }
-  if (root) see(*root);
+  if (root) (void)see(*root);
 }
 
-void LeaseProcesses::add(const ports::ProcessId& process) { see(process); }
-
-void LeaseProcesses::see(const ports::ProcessId& process) {
-  const auto it = seen_.find(process.pid);
-  if (it != seen_.end() && it->second.alive()) return;
-  if (auto tracked = track(processes_, process, nullptr)) {
-    seen_.insert_or_assign(process.pid, std::move(*tracked));
-  } else {
-    miss_unless_gone(tracked.error());
+// Each holds a descriptor, which its user pays for: of those that come one by one nobody else lets the dead go.
+Result<void> LeaseProcesses::add(const ports::ProcessId& process) {
+  if (seen_.size() >= tidy_at_) {
+    drop_dead();
+    tidy_at_ = std::max(2 * seen_.size(), kTidyAt);
   }
+  return see(process);
 }
 
-void LeaseProcesses::miss_unless_gone(const Error& why) {
-  missed_ |= why.code != Code::kGone && why.code != Code::kDenied && why.code != Code::kNotFound;
+Result<void> LeaseProcesses::see(const ports::ProcessId& process) {
+  const auto it = seen_.find(process.pid);
+  if (it != seen_.end() && it->second.alive()) return {};
+  auto tracked = track(processes_, process, nullptr);
+  if (tracked) {
+    seen_.insert_or_assign(process.pid, std::move(*tracked));
+    return {};
+  }
+  if (is_gone(tracked.error())) return {};
+  missed_ = true;
+  return tl::unexpected<Error>(std::move(tracked).error());
 }
+
+void LeaseProcesses::drop_dead() {
+  std::erase_if(seen_, [](const auto& entry) { return !entry.second.alive(); });
+}
+
+void LeaseProcesses::miss_unless_gone(const Error& why) { missed_ |= !is_gone(why); }
 
 bool LeaseProcesses::all_ended() {
   refresh();
@@ -41,7 +53,7 @@ bool LeaseProcesses::all_ended() {
 
 void LeaseProcesses::refresh() {
   missed_ = false;
-  std::erase_if(seen_, [](const auto& entry) { return !entry.second.alive(); });
+  drop_dead();
   if (!cgroup_.empty()) return see_members();
   if (follow_) see_descendants();
 }
@@ -56,7 +68,7 @@ void LeaseProcesses::see_members() {
     if (!info) miss_unless_gone(info.error());
     if (!info || info->zombie || !ports::is_in_cgroup(processes_.cgroups().of(pid), cgroup_))
       continue;
-    see(info->id());
+    (void)see(info->id());
   }
 }
 
@@ -79,7 +91,7 @@ void LeaseProcesses::see_descendants() {
     const auto [first, last] = children.equal_range(parent);
     for (auto it = first; it != last; ++it) {
       if (seen_.contains(it->second.pid)) continue;
-      see(it->second);
+      (void)see(it->second);
       const auto found = seen_.find(it->second.pid);
       if (found != seen_.end() && found->second.alive()) open.push_back(found->first);
     }

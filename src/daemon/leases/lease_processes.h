@@ -23,8 +23,8 @@ class LeaseProcesses {
   // the subreaper whose children all belong to the lease, if there is one.
   void set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
                 const std::optional<ports::ProcessId>& reaper);
-  // A process that said so itself and was believed (a tenant).
-  void add(const ports::ProcessId& process);
+  // A process that said so itself and was believed (a tenant). An error if it lives and cannot be held.
+  Result<void> add(const ports::ProcessId& process);
 
   const std::string& cgroup() const { return cgroup_; }
   std::optional<std::string> own_cgroup() const {
@@ -48,7 +48,8 @@ class LeaseProcesses {
   void clean_up();
 
  private:
-  void see(const ports::ProcessId& process);
+  Result<void> see(const ports::ProcessId& process);
+  void drop_dead();
   void miss_unless_gone(const Error& why);
   void see_members();
   void see_descendants();
@@ -60,6 +61,8 @@ class LeaseProcesses {
   bool missed_ = false;  // somebody may live whom the last look could not see
   std::optional<TrackedProcess> reaper_;
   std::map<pid_t, TrackedProcess> seen_;
+  static constexpr std::size_t kTidyAt = 64;
+  std::size_t tidy_at_ = kTidyAt;  // when so many are seen, the dead among them are let go
 };
 
 }  // namespace gpurota::daemon

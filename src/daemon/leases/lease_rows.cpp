@@ -33,6 +33,7 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   row.holder = stored(entry.holder);
   row.main = stored(entry.main);
   row.cgroup = entry.members.cgroup();
+  row.containers = entry.containers;
   row.subreaper = entry.subreaper;
   row.boot_id = boot_id;
   row.ending = entry.cause.has_value();

@@ -34,12 +34,16 @@ inline Result<TrackedProcess> track(ports::Processes& processes, const ports::Pr
   return tracked;
 }
 
-// Nothing of what has ended. An error is not its end: who cannot be looked at just now may live.
+// Whether that says that there is no such process; another error is not its end: who cannot be looked at just now may live.
+inline bool is_gone(const Error& error) {
+  return error.code == Code::kGone || error.code == Code::kDenied || error.code == Code::kNotFound;
+}
+
+// Nothing of what has ended.
 template <class Found>
 Result<std::optional<Found>> unless_gone(Result<Found> found) {
   if (found) return std::optional<Found>(std::move(*found));
-  const Code code = found.error().code;
-  if (code == Code::kGone || code == Code::kDenied || code == Code::kNotFound) return std::nullopt;
+  if (is_gone(found.error())) return std::nullopt;
   return tl::unexpected<Error>(std::move(found).error());
 }
 

@@ -59,7 +59,7 @@ Result<TenantServer::Tenant*> TenantServer::add_tenant(Session& session,
   parts_.grants.add_tenant(id, entry.lease.id, held);
   supersede_by(*tenant);
   if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process.pid, held);
-  parts_.leases.add_process(entry.lease.id, session.peer.process);
+  (void)parts_.leases.add_process(entry.lease.id, session.peer.process);  // the tenant holds it too
   session.tenant = tenant.get();
   of_lease_[tenant->lease][id] = tenant.get();
   of_process_.emplace(tenant->process.pid(), tenant.get());

@@ -78,7 +78,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.gone = owner.gone;
     seen.used = process.used;
     seen.graphics = process.graphics;
-    seen.container = owner.container;
+    seen.container = owner.container.has_value();
     seen.executable = owner.executable;
     const auto tenant = parts_.tenants.lease_of(process.pid);
     seen.tenant = tenant.has_value();

@@ -166,7 +166,7 @@ TEST_F(WatchKeeperTest, AnEventIsToldByTheNextLookAndWithoutACommandThatNobodyCa
 TEST_F(WatchKeeperTest, AForeignProcessOnAContainersGpuSaysWhatAContainerIs) {
   const LeaseId id = lease_of(1000, std::nullopt, {"docker", "run", "image"});
   const pid_t inside =
-      processes.spawn({.uid = 0, .cgroup = "/sys/fs/cgroup/system.slice/docker-12.scope"});
+      processes.spawn({.uid = 0, .cgroup = "/sys/fs/cgroup/docker/" + std::string(64, 'a')});
   use(inside, gib(2));
   look();
   const auto begun = events(proto::EventType::kFindingBegun);

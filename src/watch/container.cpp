@@ -1,0 +1,94 @@
+#include "watch/container.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace gpurota::watch {
+namespace {
+
+using Text = std::string_view;
+
+constexpr std::size_t kIdLength = 64;
+
+constexpr Text kHex = "0123456789abcdef";
+constexpr Text kNameSigns = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+bool is_of(Text signs, Text text) { return text.find_first_not_of(signs) == Text::npos; }
+
+bool is_id(Text text) { return text.size() == kIdLength && is_of(kHex, text); }
+
+// "docker-ID.scope" by systemd, "libpod-ID" below a group of the engine's.
+std::optional<Container> by_prefix(Text name) {
+  constexpr std::array<std::pair<Text, Text>, 6> kPrefixes = {{{"docker-", "docker"},
+                                                               {"libpod-", "podman"},
+                                                               {"libpod-payload-", "podman"},
+                                                               {"nerdctl-", "nerdctl"},
+                                                               {"cri-containerd-", "containerd"},
+                                                               {"crio-", "crio"}}};
+  if (name.ends_with(".scope")) name.remove_suffix(Text(".scope").size());
+  for (const auto& [prefix, engine] : kPrefixes) {
+    if (name.starts_with(prefix) && is_id(name.substr(prefix.size()))) {
+      return Container{std::string(engine), std::string(name.substr(prefix.size())), {}, {}};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Container> of_lxc(Text name) {
+  constexpr Text kPrefix = "lxc.payload.";
+  if (!name.starts_with(kPrefix) || !is_of(kNameSigns, name)) return std::nullopt;
+  return Container{"lxc", std::string(name.substr(kPrefix.size())), {}, {}};
+}
+
+// "pod1b4e…" by cgroupfs, "kubepods-burstable-pod1b4e_….slice" by systemd, where '_' stands for '-'.
+std::string pod_of(Text name) {
+  if (name.ends_with(".slice")) name.remove_suffix(Text(".slice").size());
+  constexpr Text kMark = "pod";
+  const std::size_t last = name.rfind('-');
+  const bool below = last != Text::npos && name.substr(last + 1).starts_with(kMark) &&
+                     name.starts_with("kubepods");
+  if (below) name.remove_prefix(last + 1);
+  if (!name.starts_with(kMark) || name.size() == kMark.size() || !is_of(kNameSigns, name)) {
+    return {};
+  }
+  std::string uid(name.substr(kMark.size()));
+  std::replace(uid.begin(), uid.end(), '_', '-');
+  return uid;
+}
+
+}  // namespace
+
+std::optional<Container> find_container(std::string_view cgroup) {
+  std::optional<Container> found;
+  std::string pod;
+  bool in_kubernetes = false;
+  Text above;
+  for (std::size_t begin = 0; begin < cgroup.size();) {
+    const std::size_t end = std::min(cgroup.find('/', begin), cgroup.size());
+    const Text name = cgroup.substr(begin, end - begin);
+    auto here = by_prefix(name);
+    if (!here) here = of_lxc(name);
+    if (!here && above == "docker" && is_id(name))
+      here = Container{"docker", std::string(name), {}, {}};
+    if (in_kubernetes && !here) {
+      if (std::string uid = pod_of(name); !uid.empty()) {
+        pod = std::move(uid);
+        here = Container{"kubernetes", {}, {}, {}};
+      } else if (is_id(name)) {
+        here = Container{"kubernetes", std::string(name), {}, {}};
+      }
+    }
+    if (here) {
+      found = std::move(here);
+      found->pod = pod;
+      found->group = cgroup.substr(0, end);
+    }
+    in_kubernetes |= name.starts_with("kubepods");
+    above = name;
+    begin = end + 1;
+  }
+  return found;
+}
+
+}  // namespace gpurota::watch

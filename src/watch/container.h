@@ -1,0 +1,28 @@
+// Which container a process is in, by its control group: engines name the groups they make. Pure.
+//
+// Sources: docker, podman, containerd and cri-o with either of their cgroup drivers (systemd: ENGINE-ID.scope; cgroupfs: ENGINE/ID),
+// Kubernetes (kubepods/…/podUID/ID), LXC (lxc.payload.NAME).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpurota::watch {
+
+struct Container {
+  std::string engine;  // docker, podman, nerdctl, containerd, crio, lxc, kubernetes
+  // As its engine names it; the name for LXC; empty where only the pod is known. Letters, digits, '-', '_', '.'; so is the pod's.
+  std::string id;
+  std::string pod;    // Kubernetes' UID of it; empty: none
+  std::string group;  // all of the container's processes are in it or below
+
+  // Another container never has the same group, also when this one is gone.
+  bool is_unique() const { return engine != "lxc"; }
+  friend bool operator==(const Container&, const Container&) = default;
+};
+
+// The innermost one that the path of a control group goes through.
+std::optional<Container> find_container(std::string_view cgroup);
+
+}  // namespace gpurota::watch

@@ -1,0 +1,58 @@
+#include "watch/container.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace gpurota::watch {
+namespace {
+
+const std::string kId(64, 'a');
+const std::string kOther(64, 'b');
+const std::string kPod = "1b4e28ba-2fa1-11d2-883f-0016d3cca427";
+
+TEST(FindContainer, KnowsTheGroupsOfEachEngineWithEitherDriver) {
+  const auto docker = find_container("/system.slice/docker-" + kId + ".scope");
+  EXPECT_EQ(docker, (Container{"docker", kId, "", "/system.slice/docker-" + kId + ".scope"}));
+  EXPECT_EQ(find_container("/docker/" + kId + "/init"),
+            (Container{"docker", kId, "", "/docker/" + kId}));
+  EXPECT_EQ(find_container("/machine.slice/libpod-" + kId + ".scope/container"),
+            (Container{"podman", kId, "", "/machine.slice/libpod-" + kId + ".scope"}));
+  EXPECT_EQ(find_container("/libpod_parent/libpod-" + kId)->engine, "podman");
+  EXPECT_EQ(find_container("/user.slice/x.service/libpod-payload-" + kId)->id, kId);
+  EXPECT_EQ(find_container("/system.slice/nerdctl-" + kId + ".scope")->engine, "nerdctl");
+  EXPECT_EQ(find_container("/lxc.payload.web/system.slice/a.service"),
+            (Container{"lxc", "web", "", "/lxc.payload.web"}));
+}
+
+TEST(FindContainer, KnowsThePodOfAContainer) {
+  std::string slice = kPod;
+  std::replace(slice.begin(), slice.end(), '-', '_');
+  const std::string pod =
+      "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + slice + ".slice";
+  EXPECT_EQ(find_container(pod), (Container{"kubernetes", "", kPod, pod}));
+  const std::string group = pod + "/cri-containerd-" + kId + ".scope";
+  EXPECT_EQ(find_container(group), (Container{"containerd", kId, kPod, group}));
+  const std::string plain = "/kubepods/besteffort/pod" + kPod + "/" + kId;
+  EXPECT_EQ(find_container(plain), (Container{"kubernetes", kId, kPod, plain}));
+}
+
+TEST(FindContainer, TakesTheInnermost) {
+  const std::string inner = "/docker/" + kId + "/docker/" + kOther;
+  EXPECT_EQ(find_container(inner), (Container{"docker", kOther, "", inner}));
+}
+
+TEST(FindContainer, FindsNoneWhereThereIsNone) {
+  for (const char* group : {"", "/", "/user.slice/user-1000.slice", "/docker", "/docker/short",
+                            "/system.slice/docker.service", "/kubepods", "/poda/b"}) {
+    EXPECT_FALSE(find_container(group)) << group;
+  }
+  // Whoever may make groups may call them anything.
+  EXPECT_FALSE(find_container("/lxc.payload.\xff"));
+  EXPECT_FALSE(find_container("/kubepods/pod\x1b[31m"));
+  // podman's monitor is outside.
+  EXPECT_FALSE(find_container("/machine.slice/libpod-conmon-" + kId + ".scope"));
+}
+
+}  // namespace
+}  // namespace gpurota::watch
