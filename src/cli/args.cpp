@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/command_names.h"
 #include "cli/command_table.h"
+#include "cli/container_options.h"
 #include "cli/exit_codes.h"
 #include "cli/host_args.h"
 #include "cli/option_parser.h"
@@ -340,6 +341,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (name == "reload") return ReloadOptions{raw.json};
   if (name == "notify") return notify_command(raw);
   if (name == "setup") return setup_command(raw);
+  if (name == "container-args") return parse_container_args(raw);
   if (name == "release") return release_command(raw);
   if (name == "update") return update_command(raw);
   PsOptions ps{raw.json, std::nullopt};

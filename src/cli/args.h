@@ -100,6 +100,12 @@ struct PsOptions {
   bool json = false;
   std::optional<LeaseHandle> lease;
 };
+struct ContainerArgsOptions {
+  std::optional<LeaseHandle> lease;  // always there
+  std::string format;                // docker, podman, nerdctl, compose, apptainer
+  std::string env_file;              // empty for apptainer, and for no other
+  std::string service;
+};
 struct ReleaseOptions {
   std::vector<LeaseHandle> leases;
   std::vector<RequestHandle> bookings;
@@ -190,7 +196,7 @@ using Command =
                  BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
                  QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
                  DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, SetupOptions,
-                 TopOptions, HistoryOptions, HostsOptions>;
+                 TopOptions, HistoryOptions, HostsOptions, ContainerArgsOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

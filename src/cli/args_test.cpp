@@ -113,12 +113,30 @@ TEST(Arguments, LeasesAreNamedWithOrWithoutTheL) {
   EXPECT_THAT(options_of<ReleaseOptions>({"release", "L12", "7", "l3"}).leases,
               ::testing::ElementsAre(LeaseId{12}, LeaseId{7}, LeaseId{3}));
   EXPECT_EQ(options_of<PsOptions>({"ps", "L12"}).lease, LeaseId{12});
+  const auto container =
+      options_of<ContainerArgsOptions>({"container-args", "L7", "--env-file", "e"});
+  EXPECT_EQ(container.lease, LeaseId{7});
+  EXPECT_EQ(container.format, "docker");
+  EXPECT_EQ(container.env_file, "e");
+  EXPECT_EQ(
+      options_of<ContainerArgsOptions>({"container-args", "L7", "--format", "apptainer"}).env_file,
+      "");
   const auto booked = options_of<ReleaseOptions>({"release", "R7", "r8", "L9", "R9x"});
   EXPECT_THAT(booked.bookings, ::testing::ElementsAre(RequestId{7}, RequestId{8}));
   ASSERT_EQ(booked.leases.size(), 2U);
   EXPECT_EQ(booked.leases[1].name, "R9x");
   EXPECT_TRUE(says(refused({"release", "non sense"}), "L12"));
   EXPECT_TRUE(says(refused({"ps", "L0"}), "L12"));
+  const auto refused_args = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "container-args");
+    return refused(words);
+  };
+  EXPECT_TRUE(says(refused_args({}), "which lease"));
+  EXPECT_TRUE(says(refused_args({"L7"}), "--env-file FILE"));
+  EXPECT_TRUE(says(refused_args({"L7", "--env-file", "a", "--env-file", "b"}), "one --env-file"));
+  EXPECT_TRUE(says(refused_args({"L7", "--format", "apptainer", "--env-file", "a"}), "leave out"));
+  EXPECT_TRUE(says(refused_args({"L7", "--env-file", "a", "--service", "x"}), "compose"));
+  EXPECT_TRUE(says(refused_args({"L7", "--format", "lxc"}), "apptainer"));
 }
 
 TEST(Arguments, ReleaseTakesOneWayOfNaming) {

@@ -32,6 +32,7 @@ int turns(const Context& context, const TurnsOptions& options);
 int set(const Context& context, const SetOptions& options);
 int status(const Context& context, const StatusOptions& options);
 int top(const Context& context, const TopOptions& options);
+int container_args(const Context& context, const ContainerArgsOptions& options);
 int ps(const Context& context, const PsOptions& options);
 int release(const Context& context, const ReleaseOptions& options);
 int update(const Context& context, const UpdateOptions& options);

@@ -49,6 +49,8 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, StatusOptions>) return status(context, options);
         if constexpr (std::is_same_v<Options, TopOptions>) return top(context, options);
         if constexpr (std::is_same_v<Options, PsOptions>) return ps(context, options);
+        if constexpr (std::is_same_v<Options, ContainerArgsOptions>)
+          return container_args(context, options);
         if constexpr (std::is_same_v<Options, ReleaseOptions>) return release(context, options);
         if constexpr (std::is_same_v<Options, UpdateOptions>) return update(context, options);
         if constexpr (std::is_same_v<Options, VersionOptions>) return version(context, options);

@@ -135,13 +135,18 @@ std::string reservation_text(const proto::Lease& lease, WallTime now) {
       lease_line(lease), until, to_string(lease.lease_id));
 }
 
-std::string export_text(const proto::Acquire::Reply& reply) {
+std::string export_text(const std::vector<proto::Variable>& variables) {
   std::string text = "export";
-  for (const proto::Variable& variable : reply.environment) {
+  for (const proto::Variable& variable : variables) {
     text += fmt::format(" {}={}", variable.name, quoted(variable.value));
   }
-  if (reply.preload) text += " LD_PRELOAD=" + quoted(*reply.preload);
   return text + "\n";
+}
+
+std::string export_text(const proto::Acquire::Reply& reply) {
+  std::vector<proto::Variable> variables = reply.environment;
+  if (reply.preload) variables.push_back({"LD_PRELOAD", *reply.preload});
+  return export_text(variables);
 }
 
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now) {

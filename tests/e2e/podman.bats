@@ -157,6 +157,21 @@ no_containers() { [ -z "$("${ENGINE[@]}" ps --quiet)" ]; }
   [[ $output = *"another user's"* ]]
 }
 
+@test "a script gives a container its lease by what container-args prints" {
+  learn_context_cost
+  gpurota reserve --memory 2G --for 1h --name web
+  gpurota container-args web --format podman --env-file web.env >options
+  [ "$(stat -c %a web.env)" = 600 ]
+  run ! grep -qf <(sed -n 's/^GPUROTA_TOKEN=//p' web.env) options
+  # shellcheck disable=SC2046
+  in_background greedy "${ENGINE[@]}" run $(cat options) "${INSIDE[@]}" "$PROGRAM" greedy 64
+  wait_until says greedy 'goes on with'
+  grep 'refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY' greedy
+  gpurota release web
+  wait_until no_leases
+  wait_until memory_is_back
+}
+
 @test "under a reservation a container may stay in the background; else the command is refused" {
   run gpurota run --memory 1G -- "${ENGINE[@]}" run -d "${INSIDE[@]}" "$PROGRAM" hold 100
   [ "$status" = 2 ]

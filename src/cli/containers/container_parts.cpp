@@ -91,8 +91,7 @@ Result<std::string> give_gpus(ContainerParts& parts, const proto::Lease& lease,
   const DriverFiles& driver = host.driver;
   if (driver.devices.empty() && driver.missing.empty()) return std::string();
   if (call.engine == Engine::kDocker && host.docker_toolkit) {
-    // Quotes, as docker reads a list of fields separated by commas.
-    parts.gpus = fmt::format("\"device={}\"", by_uuid(lease));
+    for (const proto::LeaseGpu& gpu : lease.gpus) parts.gpu_ids.push_back(gpu.uuid.value);
   } else if (call.engine != Engine::kDocker && driver.described) {
     for (const proto::LeaseGpu& gpu : lease.gpus) parts.devices.push_back(described_name(gpu));
   } else if (driver.missing.empty()) {
@@ -158,20 +157,29 @@ Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease
   return parts;
 }
 
+std::vector<std::string> file_options(const ContainerParts& parts) {
+  std::vector<std::string> options;
+  for (const Mount& mount : parts.mounts) {
+    options.insert(options.end(), {"--volume", fmt::format("{}:{}:ro", mount.from, mount.to)});
+  }
+  for (const std::string& device : parts.devices) {
+    options.insert(options.end(), {"--device", device});
+  }
+  if (!parts.gpu_ids.empty()) {
+    // Quotes, as docker reads a list of fields separated by commas.
+    const std::string ids = fmt::format("\"device={}\"", fmt::join(parts.gpu_ids, ","));
+    options.insert(options.end(), {"--gpus", ids});
+  }
+  return options;
+}
+
 std::vector<std::string> engine_options(const ContainerParts& parts) {
   std::vector<std::string> options;
-  const auto add = [&](const char* option, std::string value) {
-    options.emplace_back(option);
-    options.push_back(std::move(value));
-  };
-  for (const proto::Variable& v : parts.variables)
-    add("--env", fmt::format("{}={}", v.name, v.value));
-  if (!parts.token.empty()) add("--env", GPUROTA_ENV_TOKEN);
-  for (const Mount& mount : parts.mounts) {
-    add("--volume", fmt::format("{}:{}:ro", mount.from, mount.to));
+  for (const proto::Variable& v : parts.variables) {
+    options.insert(options.end(), {"--env", fmt::format("{}={}", v.name, v.value)});
   }
-  for (const std::string& device : parts.devices) add("--device", device);
-  if (!parts.gpus.empty()) add("--gpus", parts.gpus);
+  if (!parts.token.empty()) options.insert(options.end(), {"--env", GPUROTA_ENV_TOKEN});
+  for (std::string& option : file_options(parts)) options.push_back(std::move(option));
   return options;
 }
 

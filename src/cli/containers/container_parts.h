@@ -23,7 +23,7 @@ struct ContainerParts {
   std::string token;                 // empty: there is none
   std::vector<Mount> mounts;         // read-only
   std::vector<std::string> devices;  // for --device
-  std::string gpus;                  // for docker's --gpus; empty: none
+  std::vector<std::string> gpu_ids;  // for docker's --gpus: UUIDs
   bool nvidia = false;               // an NVIDIA driver is there
 };
 
@@ -41,6 +41,8 @@ Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease
 
 // For docker, podman and nerdctl, behind `run`.
 std::vector<std::string> engine_options(const ContainerParts& parts);
+// Of these, those that are not for variables.
+std::vector<std::string> file_options(const ContainerParts& parts);
 // Apptainer has variables for all of it; `inherited` are ours, some of which are added to.
 std::vector<proto::Variable> apptainer_variables(const ContainerParts& parts,
                                                  const char* const* inherited);

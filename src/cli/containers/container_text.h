@@ -1,0 +1,21 @@
+// What a container needs for a lease, as text for scripts and compose files (`gpurota container-args`). Pure.
+#pragma once
+
+#include "base/result.h"
+#include "cli/containers/container_parts.h"
+
+#include <string>
+
+namespace gpurota::cli {
+
+// Each is kInvalid with a path in it that would need quotes, which these readers take in different ways.
+
+// The variables and the token, NAME=VALUE on each line: for --env-file of docker and podman, and env_file of compose.
+Result<std::string> env_file_text(const ContainerParts& parts);
+// Options behind `run`, on one line, for an unquoted $(…) in a shell.
+Result<std::string> options_text(const ContainerParts& parts, const std::string& env_file);
+// A file for compose that adds to `service` what it needs.
+Result<std::string> compose_text(const ContainerParts& parts, const std::string& env_file,
+                                 const std::string& service);
+
+}  // namespace gpurota::cli
