@@ -28,6 +28,13 @@ struct StoredGpu {
   bool operator==(const StoredGpu&) const = default;
 };
 
+struct StoredContainer {
+  uid_t uid = 0;
+  std::string group;  // its control group by the absolute path
+
+  friend bool operator==(const StoredContainer&, const StoredContainer&) = default;
+};
+
 // A command that runs under a reservation.
 struct StoredCommand {
   ProcessId holder;  // its gpurota run
@@ -46,12 +53,12 @@ struct StoredLease {
   std::string note;                  // foreign bytes, kept exact
   std::vector<std::string> command;  // foreign bytes, kept exact
   std::vector<StoredGpu> gpus;
-  std::optional<ProcessId> holder;      // the CLI
-  std::optional<ProcessId> main;        // the command's first process
-  std::string cgroup;                   // absolute path, or empty
-  std::vector<std::string> containers;  // control groups by their absolute paths
-  bool subreaper = false;               // what the holder said of itself at the start
-  std::string boot_id;                  // of the boot in which holder and main are meaningful
+  std::optional<ProcessId> holder;  // the CLI
+  std::optional<ProcessId> main;    // the command's first process
+  std::string cgroup;               // absolute path, or empty
+  std::vector<StoredContainer> containers;
+  bool subreaper = false;  // what the holder said of itself at the start
+  std::string boot_id;     // of the boot in which holder and main are meaningful
   bool ending = false;
   std::optional<WallTime> ends{};  // its enforced end
   std::string as_name{};           // foreign bytes, kept exact

@@ -32,13 +32,24 @@ std::vector<GpuUuid> split_gpus(const std::string& text) {
   return gpus;
 }
 
-std::string join_groups(const std::vector<std::string>& groups) {
+std::string join_containers(const std::vector<ports::StoredContainer>& containers) {
   std::string text;
-  for (const std::string& group : groups) text += (text.empty() ? "" : "\n") + group;
+  for (const auto& [uid, group] : containers) text += std::to_string(uid) + " " + group + "\n";
   return text;
 }
 
-std::vector<std::string> split_groups(const std::string& text) { return split(text, '\n'); }
+std::vector<ports::StoredContainer> split_containers(const std::string& text) {
+  std::vector<ports::StoredContainer> containers;
+  for (const std::string& line : split(text, '\n')) {
+    ports::StoredContainer one;
+    const char* const end = line.data() + line.size();
+    const auto [at, error] = std::from_chars(line.data(), end, one.uid);
+    if (error != std::errc() || at == end || *at != ' ') continue;
+    one.group.assign(at + 1, end);
+    containers.push_back(std::move(one));
+  }
+  return containers;
+}
 
 std::string join_pids(const std::vector<pid_t>& pids) {
   std::string text;

@@ -6,6 +6,7 @@
 #include "base/ids.h"
 #include "core/time.h"
 #include "ports/process_id.h"
+#include "ports/store.h"
 #include "store/database.h"
 
 #include <chrono>
@@ -61,8 +62,9 @@ std::string join_pids(const std::vector<pid_t>& pids);
 // Up to the first that is no number.
 std::vector<pid_t> split_pids(const std::string& text);
 
-// Paths of control groups, in which the kernel allows no line break: a line each.
-std::string join_groups(const std::vector<std::string>& groups);
-std::vector<std::string> split_groups(const std::string& text);
+// "1000 PATH", a line each: the kernel allows no line break in the path of a control group.
+std::string join_containers(const std::vector<ports::StoredContainer>& containers);
+// Without those that are damaged.
+std::vector<ports::StoredContainer> split_containers(const std::string& text);
 
 }  // namespace gpurota::store

@@ -239,7 +239,7 @@ ALTER TABLE usage ADD COLUMN busy_ms INTEGER NOT NULL DEFAULT 0;  -- its program
 ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: none of them did
 )sql",
     R"sql(
-ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- control groups, a line each
+ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- a user's number and a control group on each line
 )sql",
 };
 

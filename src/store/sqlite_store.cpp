@@ -48,7 +48,7 @@ StoredLease lease_at(const Statement& row) {
   lease.priority = static_cast<int>(row.integer(17));
   if (!row.is_null(18)) lease.quantum = std::chrono::milliseconds(row.integer(18));
   lease.name = row.bytes(19);
-  lease.containers = split_groups(row.bytes(20));
+  lease.containers = split_containers(row.bytes(20));
   return lease;
 }
 
@@ -188,7 +188,7 @@ Result<void> SqliteStore::write_lease(const StoredLease& lease) {
   insert.bind(to_integer(lease.ends));
   insert.bind_blob(lease.as_name).bind_text(lease.ticket).bind(lease.priority);
   insert.bind(lease.quantum ? std::optional<std::int64_t>(lease.quantum->count()) : std::nullopt);
-  GPUROTA_TRY(insert.bind_text(lease.name).bind_blob(join_groups(lease.containers)).run());
+  GPUROTA_TRY(insert.bind_text(lease.name).bind_blob(join_containers(lease.containers)).run());
   GPUROTA_TRY(write_commands(lease));
   return save_parts(lease);
 }

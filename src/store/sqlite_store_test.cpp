@@ -35,7 +35,7 @@ StoredLease make_lease(std::uint64_t id) {
   lease.holder = ProcessId{12, UINT64_MAX};
   lease.main = std::nullopt;
   lease.cgroup = "/sys/fs/cgroup/\xff/gpurota-L1";
-  lease.containers = {"/sys/fs/cgroup/docker/a b", "/sys/fs/cgroup/\xff"};
+  lease.containers = {{0, "/sys/fs/cgroup/docker/a b"}, {UINT32_MAX, "/sys/fs/cgroup/\xff"}};
   lease.boot_id = "11111111-2222-3333-4444-555555555555";
   lease.ending = true;
   lease.subreaper = true;

@@ -44,7 +44,7 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
   owner.container = watch::find_container(cgroup);
   if (!owner.lease) owner.lease = walk(process);
   if (!owner.lease && owner.container) {
-    owner.lease = roots_.lease_of_container(owner.container->group);
+    owner.lease = roots_.lease_of_container(owner.container->group, process.uid);
   }
   if (!owner.lease) owner.executable = processes_.executable_of(process.pid);
   return owner;

@@ -20,8 +20,8 @@ class LeaseRoots {
   virtual std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const = 0;
   // A command's first process, or one that was seen below it.
   virtual std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const = 0;
-  // The lease that has a process in this container, which is then in it as a whole.
-  virtual std::optional<LeaseId> lease_of_container(const std::string& group) const = 0;
+  // The lease that has a process of this user in this container: all of theirs there are in it.
+  virtual std::optional<LeaseId> lease_of_container(const std::string& group, uid_t uid) const = 0;
   // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at its descendants.
   virtual std::uint64_t membership_changes() const = 0;
 };

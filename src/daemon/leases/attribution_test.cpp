@@ -13,7 +13,7 @@ struct Roots final : LeaseRoots {
   std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override {
     return process == root ? std::optional(LeaseId{7}) : std::nullopt;
   }
-  std::optional<LeaseId> lease_of_container(const std::string&) const override {
+  std::optional<LeaseId> lease_of_container(const std::string&, uid_t) const override {
     return std::nullopt;
   }
   std::uint64_t membership_changes() const override { return changes; }

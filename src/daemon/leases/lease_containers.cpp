@@ -6,13 +6,18 @@
 
 namespace gpurota::daemon {
 
-std::optional<std::string> find_new_container(ports::Processes& processes, const LeaseEntry& entry,
-                                              const ports::ProcessId& process) {
+std::optional<ports::StoredContainer> find_new_container(ports::Processes& processes,
+                                                         const LeaseEntry& entry,
+                                                         const ports::ProcessId& process) {
   if (entry.automatic || entry.containers.size() >= kMostContainers) return std::nullopt;
   const auto container = watch::find_container(processes.cgroups().of(process.pid));
   if (!container || !container->is_unique()) return std::nullopt;
+  // What was read by a number was the process's if it still has that.
+  const auto info = processes.read_info(process.pid);
+  if (!info || info->id() != process) return std::nullopt;
+  ports::StoredContainer found{info->uid, container->group};
   const auto& known = entry.containers;
-  if (std::find(known.begin(), known.end(), container->group) != known.end()) return std::nullopt;
+  if (std::find(known.begin(), known.end(), found) != known.end()) return std::nullopt;
   const auto is_inside = [&](pid_t pid) {
     return ports::is_in_cgroup(processes.cgroups().of(pid), container->group);
   };
@@ -21,9 +26,7 @@ std::optional<std::string> find_new_container(ports::Processes& processes, const
   for (const auto& [pid, command] : entry.commands) {
     if (is_inside(pid)) return std::nullopt;
   }
-  // The group was read by a number, which must still have been the process's.
-  if (!ports::is_still(processes, process)) return std::nullopt;
-  return container->group;
+  return found;
 }
 
 }  // namespace gpurota::daemon

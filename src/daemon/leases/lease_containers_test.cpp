@@ -36,8 +36,8 @@ class LeaseContainersTest : public FakeWorldTest {
     request.placement.memory = SizeSpec{gib(8), 0};
     return (*world->queue.acquire(request))->lease.id;
   }
-  pid_t spawn_in(const std::string& group) {
-    return processes.spawn({.uid = 0, .cgroup = group + "/container"});
+  pid_t spawn_in(const std::string& group, uid_t uid = 0) {
+    return processes.spawn({.uid = uid, .cgroup = group + "/container"});
   }
   std::optional<LeaseId> owner_of(pid_t pid) {
     return Attribution(processes, world->members).owner_of(pid).lease;
@@ -72,6 +72,14 @@ TEST_F(LeaseContainersTest, ARestartForgetsNoContainer) {
   processes.set_boot_id("other");
   restart();
   EXPECT_FALSE(owner_of(joined));
+}
+
+TEST_F(LeaseContainersTest, OthersInAContainerOfManyUsersAreNot) {
+  const LeaseId id = make_lease();
+  const pid_t others = spawn_in(kGroup, 1002);
+  ASSERT_TRUE(join(id, spawn_in(kGroup, 1001)));
+  EXPECT_FALSE(owner_of(others));
+  EXPECT_EQ(owner_of(spawn_in(kGroup, 1001)), id);
 }
 
 TEST_F(LeaseContainersTest, AProcessThatSaidItsOwnLeaseIsInThatOne) {

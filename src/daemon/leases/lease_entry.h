@@ -8,6 +8,7 @@
 #include "lease/placement.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
+#include "ports/store.h"
 
 #include <chrono>
 #include <map>
@@ -36,8 +37,8 @@ struct LeaseEntry {
   bool automatic = false;
   bool subreaper = false;  // the holder collects what loses its parent
   LeaseProcesses members;
-  // Control groups of containers that a process of it is in: their other processes are in it too, unless another lease knows them.
-  std::vector<std::string> containers;
+  // Containers that a process of it is in, and whose it is: its user's others there are in it too, unless another lease knows them.
+  std::vector<ports::StoredContainer> containers;
   LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
   std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
   std::string ticket;             // of the request it was made for; empty: none waited for it

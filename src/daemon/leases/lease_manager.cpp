@@ -425,8 +425,8 @@ Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& proce
   if (!entry || entry->members.contains(process)) return {};
   GPUROTA_TRY(entry->members.add(process));
   ++membership_changes_;
-  if (auto group = find_new_container(parts_.processes, *entry, process)) {
-    entry->containers.push_back(std::move(*group));
+  if (auto container = find_new_container(parts_.processes, *entry, process)) {
+    entry->containers.push_back(std::move(*container));
     // Without it the next daemon learns it from the next process.
     (void)save(*entry);
   }

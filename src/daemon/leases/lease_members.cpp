@@ -24,10 +24,11 @@ std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& pr
   return std::nullopt;
 }
 
-std::optional<LeaseId> LeaseMembers::lease_of_container(const std::string& group) const {
+std::optional<LeaseId> LeaseMembers::lease_of_container(const std::string& group, uid_t uid) const {
+  const ports::StoredContainer asked{uid, group};
   for (const auto& [id, entry] : leases_.entries()) {
-    const auto& groups = entry.containers;
-    if (std::find(groups.begin(), groups.end(), group) != groups.end()) return id;
+    const auto& known = entry.containers;
+    if (std::find(known.begin(), known.end(), asked) != known.end()) return id;
   }
   return std::nullopt;
 }

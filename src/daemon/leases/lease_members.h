@@ -17,7 +17,7 @@ class LeaseMembers final : public LeaseRoots {
 
   std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
   std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override;
-  std::optional<LeaseId> lease_of_container(const std::string& group) const override;
+  std::optional<LeaseId> lease_of_container(const std::string& group, uid_t uid) const override;
   std::uint64_t membership_changes() const override { return leases_.membership_changes(); }
 
  private:
