@@ -25,12 +25,10 @@ LARGER = {
     "ControlServer": 43,
     "Fillers": 55,
     "Jobs": 41,
-    "Residency": 47,
     "SqliteStore": 42,
     "SteadyStore": 43,
     "SwapSpace": 43,
     "TenantServer": 61,
-    "Turns": 112,
 }
 ELSEWHERE = {
     "ControlServer": ["control_long_answers"],
@@ -38,11 +36,9 @@ ELSEWHERE = {
     "InContext": ["driver_calls"],
     "Jobs": ["jobs_change", "jobs_restore"],
     "Mover": ["changes", "copies"],
-    "Residency": ["oversize"],
     "SqliteStore": ["program_store", "queue_store", "sqlite_history"],
     "SwapSpace": ["aliases"],
     "TenantServer": ["tenant_grants", "tenant_turns"],
-    "Turns": ["oversize", "turns_aside", "turns_choose", "turns_move", "turns_phases", "turns_room", "turns_view"],
     "Views": ["turns_methods"],
 }
 

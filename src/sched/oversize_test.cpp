@@ -1,4 +1,5 @@
 // Leases with more than a GPU has: what beyond it lies in host memory for good.
+#include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {
@@ -103,7 +104,7 @@ TEST_F(OversizeTest, ANewDaemonHearsWhatIsThere) {
   turns.restore_lease(terms);
   send(AddTenant{kA, kLeaseA, {{kGpu0, gib(10), gib(10), {}, gib(50)}}, true});
   EXPECT_EQ(ask(kA, gib(11), true).answer, GrowAnswer::kRefusedLimit);
-  EXPECT_EQ(turns.residency().host_left(), gib(40));
+  EXPECT_EQ(HostNeeds(turns.residency()).left(), gib(40));
 }
 
 }  // namespace

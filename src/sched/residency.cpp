@@ -120,14 +120,6 @@ Holding Residency::of_lease(LeaseId lease, GpuSlot gpu) const {
   return sum;
 }
 
-bool Residency::wholly_resident(LeaseId lease) const {
-  return std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
-    return entry.second.lease == lease &&
-           std::any_of(entry.second.gpus.begin(), entry.second.gpus.end(),
-                       [](const Holding& h) { return !h.out().is_zero(); });
-  });
-}
-
 bool Residency::shared(GpuSlot gpu) const { return by_lease(gpu).size() > 1; }
 
 std::map<LeaseId, Holding> Residency::by_lease(GpuSlot gpu) const {
@@ -140,127 +132,19 @@ std::map<LeaseId, Holding> Residency::by_lease(GpuSlot gpu) const {
   return leases;
 }
 
-// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. What is on its way out cannot be called back.
-void Residency::add_host_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
-  const Bytes lacking = deficit(gpu);
-  for (const auto& [lease, h] : by_lease(gpu)) {
-    Bytes at_most = lacking.is_zero() ? Bytes() : std::min(h.movable, lacking + piece_ + piece_);
-    if (aside_.contains(lease)) at_most = h.movable;
-    (*sums)[lease] += std::max(h.out() + h.leaving, at_most);
-  }
+void Residency::set_oversize(LeaseId lease, Bytes bytes) {
+  bytes.is_zero() ? void(oversize_.erase(lease)) : void(oversize_[lease] = bytes);
 }
 
-std::map<LeaseId, Bytes> Residency::host_reserved_by_lease() const {
-  std::map<LeaseId, Bytes> sums;
-  for (std::uint32_t i = 0; i < gpus_.size(); ++i) add_host_reserved(GpuSlot{i}, &sums);
-  return sums;
-}
-
-Bytes Residency::host_reserved() const {
+Bytes Residency::oversize() const {
   Bytes sum;
-  for (const auto& [lease, bytes] : host_reserved_by_lease()) sum += bytes;
+  for (const auto& [lease, bytes] : oversize_) sum += bytes;
   return sum;
 }
 
-Bytes Residency::out_now() const {
-  Bytes sum;
-  for (const auto& [id, tenant] : tenants_) {
-    for (const Holding& h : tenant.gpus) sum += h.out();
-  }
-  return sum;
-}
-
-Bytes Residency::host_for_moves() const {
-  Bytes taken = oversize();
-  for (const auto& [id, tenant] : tenants_) {
-    for (const Holding& h : tenant.gpus) {
-      taken += h.out() + h.leaving;
-      if (!h.leaving.is_zero()) taken += std::min(h.resident - h.leaving, piece_);
-    }
-  }
-  return host_budget_ - taken;
-}
-
-GrowAnswer Residency::check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired,
-                                   Bytes limit) const {
+std::optional<LeaseId> Residency::lease_of(TenantId tenant) const {
   const auto found = tenants_.find(tenant);
-  if (found == tenants_.end()) return GrowAnswer::kRefusedLimit;
-  const LeaseId lease = found->second.lease;
-  const Holding own = of_lease(lease, gpu);
-  if (own.movable + own.wired + own.wired_unbacked + own.beside + bytes > limit)
-    return GrowAnswer::kRefusedLimit;
-  Residency after = *this;
-  after.at(tenant, gpu).admit(bytes, wired);
-  const bool has_room = aside_.contains(lease) || after.fits(lease, gpu);
-  if (!has_room || (wired && takes_from_others(lease, gpu, bytes))) {
-    return GrowAnswer::kRefusedCapacity;
-  }
-  return host_has_room_for(after) ? GrowAnswer::kGranted : GrowAnswer::kRefusedHost;
-}
-
-// What takes no more of it is not what it is too small for.
-bool Residency::host_has_room_for(const Residency& after) const {
-  const Bytes reserved = after.host_reserved();
-  return reserved <= host_reserved() || reserved + oversize() <= host_budget_;
-}
-
-bool Residency::fits(LeaseId lease, GpuSlot gpu) const {
-  return of_lease(lease, gpu).movable + wired(gpu) <= capacity(gpu);
-}
-
-Bytes Residency::told_wired(GpuSlot gpu) const {
-  Bytes sum;
-  for (const auto& [id, tenant] : tenants_) {
-    const Holding& h = tenant.gpus[gpu.value];
-    sum += h.wired + h.wired_unbacked;
-  }
-  return sum;
-}
-
-// Whether somebody would no longer fit for so much more that cannot move. Somebody who does not fit now is not to be kept
-// from it for good, when what nobody asked for has gone again.
-bool Residency::takes_from_others(LeaseId lease, GpuSlot gpu, Bytes more) const {
-  const Bytes all = wired(gpu), told = told_wired(gpu);
-  for (const auto& [id, h] : by_lease(gpu)) {
-    if (id == lease || aside_.contains(id)) continue;
-    for (const Bytes fixed : {all, told}) {
-      const Bytes needed = h.movable + fixed;
-      if (needed <= capacity(gpu) && needed + more > capacity(gpu)) return true;
-    }
-  }
-  return false;
-}
-
-Bytes Residency::largest(GpuSlot gpu) const {
-  Bytes most;
-  for (const auto& [id, h] : by_lease(gpu)) {
-    if (!aside_.contains(id)) most = std::max(most, h.movable);
-  }
-  return most;
-}
-
-bool Residency::host_could_hold(LeaseId lease) const {
-  Residency after = *this;
-  after.set_aside(lease, true);
-  return after.host_reserved() + oversize() <= host_budget_;
-}
-
-bool Residency::could_come_back(LeaseId lease) const {
-  Residency after = *this;
-  after.set_aside(lease, false);
-  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
-    const GpuSlot gpu{i};
-    const bool there = !of_lease(lease, gpu).movable.is_zero();
-    if (there && !after.fits(lease, gpu)) return false;
-  }
-  return host_has_room_for(after);
-}
-
-bool Residency::would_fit(GpuSlot gpu, Bytes capacity) const {
-  if (largest(gpu) + wired(gpu) > capacity) return false;
-  Residency after = *this;
-  after.set_capacity(gpu, capacity);
-  return after.host_reserved() + oversize() <= host_budget_;
+  return found == tenants_.end() ? std::nullopt : std::optional(found->second.lease);
 }
 
 }  // namespace gpurota::sched

@@ -1,8 +1,7 @@
 // Who has how much where: the ledger behind turns. Pure.
 //
-// For each GPU it keeps used = resident + on its way in + wired, of everyone, within the capacity;
-// and what evicted memory may take of host RAM within the budget. It decides what fits and how much
-// has to give way, never when. Used by Turns only.
+// For each GPU it keeps used = resident + on its way in + wired, of everyone. What of that may grow is judged by
+// ResidencyRules, what of host memory it needs by HostNeeds. Used by Turns only.
 #pragma once
 
 #include "base/maybe.h"
@@ -87,35 +86,24 @@ class Residency {
   // What can never move: wired of everyone, admitted or there, and outsiders.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
-  bool wholly_resident(LeaseId lease) const;
   bool shared(GpuSlot gpu) const;  // two leases or more have a tenant there
 
-  // Host RAM that has to be kept for what could be out at once: no lease has more out than the
-  // deficit, or more than it has; but for what is out, or on its way, since the deficit was larger.
-  Bytes host_reserved() const;
-  std::map<LeaseId, Bytes> host_reserved_by_lease() const;  // its parts
-  Bytes out_now() const;
-  // How much more may be ordered out until host RAM is full. Whoever evicts may do so for a block more.
-  Bytes host_for_moves() const;
+  // What every lease has on one GPU, of those that have anything.
+  std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
 
-  // Oversize leases (oversize.cpp): host RAM that is a lease's for good, whatever it has of it.
+  // Host memory that is a lease's for good, whatever it has of it.
   void set_oversize(LeaseId lease, Bytes bytes);
-  Bytes oversize() const;   // of all
-  Bytes host_left() const;  // of the budget, that is reserved for nothing
-  // Whether so much more of it may be had, where the lease may have `most`.
-  GrowAnswer check_hosted(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes most) const;
-  // Of a growth that was refused: how much of it has to be in host memory. Zero: that would not help.
-  Bytes to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit, Bytes most) const;
+  Bytes oversize() const;  // of all
+  Bytes host_budget() const { return host_budget_; }
+  Bytes piece() const { return piece_; }
 
-  // Whether these bytes may be added at all, whatever is resident now: who asks is judged by its own need, and by what
-  // it would take from others. Not by somebody who does not fit anyway since others have grown without asking.
-  GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
-  // The largest lease, with everyone's wired memory, fits this capacity, and host RAM holds the rest.
-  bool would_fit(GpuSlot gpu, Bytes capacity) const;
-  // Host RAM could hold all that the lease has, beside what has to be kept for others.
-  bool host_could_hold(LeaseId lease) const;
-  // It would fit if it were no longer aside, and host RAM still hold what could be out.
-  bool could_come_back(LeaseId lease) const;
+  struct Tenant {
+    LeaseId lease;
+    std::vector<Holding> gpus;  // by slot
+  };
+  const std::map<TenantId, Tenant>& tenants() const { return tenants_; }
+  std::optional<LeaseId> lease_of(TenantId tenant) const;
+  bool is_aside(LeaseId lease) const { return aside_.contains(lease); }
 
  private:
   struct Gpu {
@@ -124,20 +112,6 @@ class Residency {
     Bytes outsiders;
     bool lost = false;
   };
-  struct Tenant {
-    LeaseId lease;
-    std::vector<Holding> gpus;  // by slot
-  };
-
-  // What every lease has movable on one GPU.
-  std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
-  // The most that one has which is not aside.
-  Bytes largest(GpuSlot gpu) const;
-  Bytes told_wired(GpuSlot gpu) const;  // of it what was asked for
-  bool fits(LeaseId lease, GpuSlot gpu) const;
-  bool host_has_room_for(const Residency& after) const;
-  bool takes_from_others(LeaseId lease, GpuSlot gpu, Bytes wired) const;
-  void add_host_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const;
 
   std::vector<Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;

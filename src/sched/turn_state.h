@@ -1,4 +1,4 @@
-// What Turns keeps of each lease, tenant and GPU. Private to src/sched.
+// What TurnTable keeps of each lease, tenant and GPU. Private to src/sched.
 #pragma once
 
 #include "sched/cost.h"
@@ -41,6 +41,7 @@ struct TenantState {
   std::deque<PendingGrow> growth;
   std::vector<Grow> asked_on_hold;
 
+  bool can_answer() const { return reachable && !dead; }
   bool answered() const { return seen_seq == gate_seq; }
   bool drained() const { return answered() && !busy; }
   bool asks() const { return waiting > 0 || !growth.empty(); }

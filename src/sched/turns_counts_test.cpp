@@ -6,7 +6,7 @@ namespace {
 
 class CountsTest : public TurnsTest {
  protected:
-  GpuView gpu(std::size_t i = 0) const { return turns.view(now)[i]; }
+  GpuView gpu(std::size_t i = 0) const { return turns.view()[i]; }
   static Bytes sum(const Moved& moved) { return moved.in + moved.out; }
   // In the switches that are listed, and since.
   static Bytes listed(const GpuView& view) {

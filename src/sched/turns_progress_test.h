@@ -190,7 +190,7 @@ class Progress : protected Movers {
 
   // All of it is in the sums, and in one switch.
   void check_moved() {
-    const std::vector<GpuView> views = turns_->view(at(now_));
+    const std::vector<GpuView> views = turns_->view();
     for (const GpuView& view : views) {
       Told& told = told_[gpu_index(view.settings.uuid)];
       for (; told.seen < view.counts.handovers; ++told.seen) {

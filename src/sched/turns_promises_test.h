@@ -93,7 +93,7 @@ class Promises : protected Progress {
   }
 
   void check_holders() {
-    for (const GpuView& gpu : turns_->view(at(now_))) {
+    for (const GpuView& gpu : turns_->view()) {
       if (!gpu.takes_turns) continue;
       int holders = 0;
       for (std::size_t lease : live_) {

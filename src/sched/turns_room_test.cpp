@@ -1,4 +1,5 @@
 // Who has room, and who does not any more since what cannot be moved has grown.
+#include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {
@@ -98,7 +99,7 @@ class LittleHostMemory : public RoomTest {
     settings.host_budget = gib(21);
     return settings;
   }
-  Bytes out() const { return turns.residency().out_now(); }
+  Bytes out() const { return HostNeeds(turns.residency()).out_now(); }
 };
 
 // 10 GiB have to be out, of each in turn; once others have come there is no room to change.

@@ -150,16 +150,16 @@ TEST_F(SoftLimitTest, APriorityThatChangesCountsFromThenOn) {
 
 TEST_F(SoftLimitTest, WhatMovesIsCounted) {
   add_two_that_do_not_fit();
-  const MoveCounts before = turns.view(now).at(0).counts;
+  const MoveCounts before = turns.view().at(0).counts;
   work(kA);
   pass(seconds(100));
   ASSERT_TRUE(holds(kLeaseA));
-  const MoveCounts after = turns.view(now).at(0).counts;
+  const MoveCounts after = turns.view().at(0).counts;
   EXPECT_EQ(after.evictions, before.evictions + 1);
   EXPECT_EQ(after.handovers, before.handovers + 1);
   EXPECT_EQ(after.evicted - before.evicted, evicted[kB]);
   EXPECT_EQ(after.restored - before.restored, gib(60)) << "the deficit";
-  EXPECT_EQ(turns.view(now).at(1).counts.evictions, 0u) << "each GPU its own";
+  EXPECT_EQ(turns.view().at(1).counts.evictions, 0u) << "each GPU its own";
 }
 
 }  // namespace

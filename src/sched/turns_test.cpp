@@ -38,7 +38,7 @@ TEST_F(TurnsTest, OnlyTheDeficitMoves) {
   work(kB);
   pass(seconds(600));
   for (const Evict& e : of<Evict>()) EXPECT_LE(e.bytes, gib(10) + mib(64));
-  const Moved last = turns.view(now)[0].switches.at(4).moved;
+  const Moved last = turns.view()[0].switches.at(4).moved;
   EXPECT_EQ(last.in, gib(10));
   EXPECT_EQ(last.clean, Bytes(last.out.count() / 2));
 }
@@ -182,7 +182,7 @@ TEST_F(TurnsTest, TurnsOnTakesTurnsAlsoWhenAllFits) {
     pass(seconds(1));
     EXPECT_EQ(open.size(), 1u);
   }
-  EXPECT_GT(turns.view(now)[0].switches.size(), 4u);
+  EXPECT_GT(turns.view()[0].switches.size(), 4u);
   EXPECT_TRUE(of<Evict>().empty());
 }
 

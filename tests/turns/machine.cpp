@@ -216,7 +216,7 @@ class Machine {
   }
 
   void show_switches() {
-    const GpuView gpu = turns_.view(now())[0];
+    const GpuView gpu = turns_.view()[0];
     if (gpu.switches.empty() || gpu.switches.back().at == shown_) return;
     const SwitchRecord& record = gpu.switches.back();
     const Moved& s = record.moved;

@@ -7,6 +7,7 @@
 #include "daemon/tenants/turn_keeper.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
+#include "sched/host_needs.h"
 
 #include <fmt/format.h>
 
@@ -78,7 +79,7 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
   proto::TurnGpu shown;
   shown.index = gpu.info.index;
   shown.uuid = gpu.info.uuid;
-  for (const sched::GpuView& view : parts_.turns.turns().view(parts_.loop.now())) {
+  for (const sched::GpuView& view : parts_.turns.turns().view()) {
     if (view.settings.uuid != gpu.info.uuid) continue;
     shown.mode = word(view.settings.mode);
     shown.takes_turns = view.takes_turns;
@@ -120,7 +121,7 @@ Outcome TurnsMethods::on(const Caller& caller, const proto::ListTurns& call) {
     reply.gpus.push_back(parts_.views.turns(gpu, caller.uid));
   }
   reply.host_budget_bytes = parts_.turns->host_budget();
-  reply.host_out_bytes = parts_.turns->turns().residency().out_now();
+  reply.host_out_bytes = sched::HostNeeds(parts_.turns->turns().residency()).out_now();
   return replied<proto::ListTurns>(reply);
 }
 

@@ -1,6 +1,7 @@
 #include "daemon/tenants/swap_terms.h"
 
 #include "daemon/tenants/tenant_messages.h"
+#include "sched/host_needs.h"
 
 #include <algorithm>
 #include <tuple>
@@ -32,7 +33,7 @@ SwapTerms::SwapTerms(Parts parts, const SwapTenantMap& tenants) : parts_(parts) 
 // nobody is refused anything for it.
 std::map<LeaseId, Bytes> SwapTerms::what_tenants_may_keep() const {
   const sched::Residency& residency = parts_.turns.turns().residency();
-  std::map<LeaseId, Bytes> reserved = residency.host_reserved_by_lease();
+  std::map<LeaseId, Bytes> reserved = sched::HostNeeds(residency).reserved_by_lease();
   Bytes spare = parts_.turns.host_budget() - residency.oversize();
   for (const auto& [lease, bytes] : reserved) spare -= bytes;
   std::map<LeaseId, Bytes> keeps;

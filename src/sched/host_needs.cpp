@@ -1,0 +1,52 @@
+#include "sched/host_needs.h"
+
+#include <algorithm>
+
+namespace gpurota::sched {
+
+// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. What is on its way out cannot be called back.
+void HostNeeds::add_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
+  const Bytes lacking = memory_.deficit(gpu);
+  for (const auto& [lease, h] : memory_.by_lease(gpu)) {
+    Bytes at_most = lacking.is_zero()
+                        ? Bytes()
+                        : std::min(h.movable, lacking + memory_.piece() + memory_.piece());
+    if (memory_.is_aside(lease)) at_most = h.movable;
+    (*sums)[lease] += std::max(h.out() + h.leaving, at_most);
+  }
+}
+
+std::map<LeaseId, Bytes> HostNeeds::reserved_by_lease() const {
+  std::map<LeaseId, Bytes> sums;
+  for (std::uint32_t i = 0; i < memory_.gpu_count(); ++i) add_reserved(GpuSlot{i}, &sums);
+  return sums;
+}
+
+Bytes HostNeeds::reserved() const {
+  Bytes sum;
+  for (const auto& [lease, bytes] : reserved_by_lease()) sum += bytes;
+  return sum;
+}
+
+Bytes HostNeeds::out_now() const {
+  Bytes sum;
+  for (const auto& [id, tenant] : memory_.tenants()) {
+    for (const Holding& h : tenant.gpus) sum += h.out();
+  }
+  return sum;
+}
+
+Bytes HostNeeds::left_for_moves() const {
+  Bytes taken = memory_.oversize();
+  for (const auto& [id, tenant] : memory_.tenants()) {
+    for (const Holding& h : tenant.gpus) {
+      taken += h.out() + h.leaving;
+      if (!h.leaving.is_zero()) taken += std::min(h.resident - h.leaving, memory_.piece());
+    }
+  }
+  return memory_.host_budget() - taken;
+}
+
+Bytes HostNeeds::left() const { return memory_.host_budget() - memory_.oversize() - reserved(); }
+
+}  // namespace gpurota::sched

@@ -1,0 +1,50 @@
+// What the scheduler of turns knows: GPUs, leases, tenants and who has what memory; and the questions that several of its
+// parts ask about that. The parts (turn_*.h) are made anew on it for each event and keep nothing. Private to src/sched.
+#pragma once
+
+#include "sched/turn_state.h"
+
+#include <algorithm>
+#include <map>
+
+namespace gpurota::sched {
+
+using Slots = std::vector<GpuSlot>;
+
+inline bool contains(const Slots& gpus, GpuSlot gpu) {
+  return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+}
+
+struct TurnTable {
+  Settings settings;
+  Residency memory;
+  std::vector<GpuState> gpus;  // by slot
+  std::map<LeaseId, LeaseState> leases;
+  std::map<TenantId, TenantState> tenants;
+  TimePoint held_until{};  // no decision before then
+  TimePoint now{};
+  bool changed = false;  // a phase, in this step: what was decided before may no longer hold
+  Actions actions;       // what follows from the event that is being handled
+
+  bool on_hold() const { return now < held_until; }
+  LeaseState* lease_of(TenantId tenant);  // nullptr: nobody knows the tenant
+
+  // It has work, or is asked for memory, which needs its turn.
+  bool wants(const LeaseState& lease) const;
+  bool takes_turns(const LeaseState& lease, GpuSlot gpu) const;
+  Slots turn_gpus(const LeaseState& lease) const;
+  // Both take turns on the same GPU.
+  bool conflict(const LeaseState& a, const LeaseState& b) const;
+  // Who has a turn on one of these GPUs, or has not left it yet.
+  std::vector<LeaseState*> claimants(const Slots& of, LeaseId except);
+  bool waits_for_room(const LeaseState& lease, GpuSlot gpu) const;
+  // It waits for memory, and its work has not ended by itself: a capture ends only once it has what it allocates.
+  bool cannot_leave(const LeaseState& lease, GpuSlot gpu) const;
+  bool can_give(const TenantState& tenant) const;  // its memory to others
+  // What host memory has room for. Blocks move whole: what is ordered out may be up to one more.
+  Bytes may_go_out() const;
+
+  void report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop = false);
+};
+
+}  // namespace gpurota::sched
