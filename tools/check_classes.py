@@ -21,7 +21,6 @@ from check_layers import source_files  # noqa: E402
 MAX_METHODS = 35
 # What was larger, or in more files, when the check came: the most methods, and the other files. Only ever made shorter.
 LARGER = {
-    "Account": 38,
     "ControlServer": 43,
     "Fillers": 55,
     "Jobs": 41,

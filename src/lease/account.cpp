@@ -5,24 +5,18 @@
 namespace gpurota::lease {
 namespace {
 
-// A measurement of a busy tenant is too low by what is on its way: the tenant charges before the
-// driver takes, and credits after it gives. So a rise is believed when this many looks in a row show
-// at least that much, and a fall only when the tenant has neither allocated nor freed all that time.
-// 1 s at the default period.
-constexpr std::size_t kAgreeingLooks = 4;
-
 // With less than this left after a grant, grants are exact: slack would soon have to be called back.
 constexpr Bytes kPlenty = mib(512);
 
 }  // namespace
 
-Maybe<Account::Holder> Account::find(TenantId tenant) {
+Maybe<AccountHolder> Account::find(TenantId tenant) {
   const auto it = holders_.find(tenant);
-  return it == holders_.end() ? Maybe<Holder>() : Maybe(it->second);
+  return it == holders_.end() ? Maybe<AccountHolder>() : Maybe(it->second);
 }
 
 void Account::add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead) {
-  Holder& holder = holders_[tenant];
+  AccountHolder& holder = holders_[tenant];
   holder.granted = held;
   holder.contexts = contexts;
   holder.context_cost_known = contexts > 0;
@@ -32,8 +26,8 @@ void Account::add_tenant(TenantId tenant, Bytes held, int contexts, std::optiona
 }
 
 void Account::replace(TenantId old, TenantId by) {
-  const Holder* was = find(old).if_there();
-  Holder* is = find(by).if_there();
+  const AccountHolder* was = find(old).if_there();
+  AccountHolder* is = find(by).if_there();
   if (was && is) {
     is->overhead = was->overhead;
     is->context_reserve = was->context_reserve;
@@ -46,14 +40,14 @@ void Account::replace(TenantId old, TenantId by) {
 }
 
 GrantActions Account::disconnect(TenantId tenant, TimePoint now) {
-  if (Holder* holder = find(tenant).if_there()) holder->connected = false;
+  if (AccountHolder* holder = find(tenant).if_there()) holder->connected = false;
   std::erase_if(waiting_, [&](const Waiting& w) { return w.request.tenant == tenant; });
   awaited_.erase(tenant);
   return serve(now);
 }
 
 GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
-  if (Holder* holder = find(tenant).if_there()) {
+  if (AccountHolder* holder = find(tenant).if_there()) {
     holder->dead = true;
     // A process that was never listed holds nothing that NVML could stop counting.
     if (holder->contexts == 0 && holder->charge().is_zero()) {
@@ -64,7 +58,7 @@ GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
 }
 
 GrantActions Account::grow(const GrowRequest& request, TimePoint now) {
-  Holder* holder = find(request.tenant).if_there();
+  AccountHolder* holder = find(request.tenant).if_there();
   if (!holder) return {GrantReply{request.tenant, request.seq, GrantStatus::kRefused, {}, {}}};
   holder->granted -= request.returned;
   waiting_.push_back(Waiting{request, now, std::nullopt});
@@ -73,7 +67,7 @@ GrantActions Account::grow(const GrowRequest& request, TimePoint now) {
 
 GrantActions Account::give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
                                 std::uint32_t grown_seq, TimePoint now) {
-  Holder* holder = find(tenant).if_there();
+  AccountHolder* holder = find(tenant).if_there();
   if (!holder) return {};
   holder->granted -= bytes;
   GrantActions actions;
@@ -91,7 +85,7 @@ GrantActions Account::give_back(TenantId tenant, Bytes bytes, std::uint32_t reca
 }
 
 void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
-  Holder* holder = find(tenant).if_there();
+  AccountHolder* holder = find(tenant).if_there();
   if (!holder) return;
   holder->contexts = contexts;
   holder->reserved_since = now;
@@ -100,57 +94,22 @@ void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
 }
 
 std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measurement) {
-  Holder* holder = find(tenant).if_there();
+  AccountHolder* holder = find(tenant).if_there();
   if (!holder) return std::nullopt;
-  if (holder->dead) {
-    if (!measurement.listed) {
-      holders_.erase(tenant);
-    } else {
-      measure_dead(*holder, measurement);
-    }
-    return std::nullopt;
+  if (!holder->dead) return holder->measure(measurement);
+  if (measurement.listed) {
+    holder->measure_dead(measurement);
+  } else {
+    holders_.erase(tenant);
   }
-  if (!measurement.held || measurement.taken < holder->reserved_since) return std::nullopt;
-  // The hint is the tenant's own word: believed only as far as the daemon granted.
-  const Bytes used = std::min(measurement.used_hint, holder->granted);
-  const Look look{*measurement.held - used, used};
-  if (!holder->unmeasured) {
-    settle(*holder, look);
-    return std::nullopt;
-  }
-  // A tenant is quiet while it waits for a new context to be measured: this figure is exact.
-  holder->unmeasured = false;
-  holder->window.clear();
-  holder->overhead = look.beside;
-  holder->context_reserve = Bytes();
-  if (holder->contexts != 1 || holder->context_cost_known) return std::nullopt;
-  holder->context_cost_known = true;
-  return look.beside;
-}
-
-void Account::measure_dead(Holder& holder, const Measurement& measurement) {
-  if (!measurement.held || *measurement.held >= holder.charge()) return;
-  holder.granted = *measurement.held;
-  holder.overhead = Bytes();
-  holder.context_reserve = Bytes();
-}
-
-void Account::settle(Holder& holder, const Look& look) {
-  std::deque<Look>& window = holder.window;
-  window.push_back(look);
-  if (window.size() > kAgreeingLooks) window.pop_front();
-  if (window.size() < kAgreeingLooks) return;
-  const bool quiet = std::all_of(window.begin(), window.end(),
-                                 [&](const Look& other) { return other.used == look.used; });
-  Bytes least = look.beside;
-  for (const Look& other : window) least = std::min(least, other.beside);
-  holder.overhead = quiet ? least : std::max(holder.overhead, least);
+  return std::nullopt;
 }
 
 bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
   const GrowRequest& request = waiting.request;
   if (request.need <= available()) {
-    if (throttle(waiting, now)) return false;
+    const bool throttled = !request.context && soft_.is_throttled(charged() + request.need);
+    if (throttled && soft_.has_to_wait(waiting.throttled_until, waiting.arrived, now)) return false;
     actions.push_back(grant(request, now));
     return true;
   }
@@ -181,23 +140,6 @@ bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
   return true;
 }
 
-bool Account::exceeds_soft_limit(Bytes more) const {
-  return soft_limit_ && charged() + more > *soft_limit_;
-}
-
-bool Account::throttle(Waiting& waiting, TimePoint now) {
-  const GrowRequest& request = waiting.request;
-  if (throttle_ == Duration::zero() || request.context || !exceeds_soft_limit(request.need)) {
-    return false;
-  }
-  if (!waiting.throttled_until) {
-    waiting.throttled_until = std::max(waiting.arrived + throttle_, next_above_soft_);
-  }
-  if (now < *waiting.throttled_until) return true;
-  next_above_soft_ = now + throttle_;
-  return false;
-}
-
 GrantActions Account::recall_excess() {
   GrantActions actions;
   // With requests waiting a round is under way, or the next one begins when it is their turn.
@@ -219,7 +161,7 @@ void Account::recall_all(GrantActions& actions) {
 }
 
 GrantReply Account::grant(const GrowRequest& request, TimePoint now) {
-  Holder* holder = find(request.tenant).if_there();
+  AccountHolder* holder = find(request.tenant).if_there();
   if (!holder) return {request.tenant, request.seq, GrantStatus::kRefused, {}, {}};
   if (request.context) {
     holder->context_reserve += request.need;
@@ -227,8 +169,7 @@ GrantReply Account::grant(const GrowRequest& request, TimePoint now) {
     return {request.tenant, request.seq, GrantStatus::kGranted, {}, available()};
   }
   const Bytes want = std::max(request.want, request.need);
-  const bool exact =
-      available() < want + kPlenty || (throttle_ != Duration::zero() && exceeds_soft_limit(want));
+  const bool exact = available() < want + kPlenty || soft_.is_throttled(charged() + want);
   const Bytes amount = exact ? request.need : want;
   holder->granted += amount;
   holder->last_grown = request.seq;
@@ -276,7 +217,7 @@ Bytes Account::charged(TenantId tenant) const {
 Account::Holding Account::holding(TenantId tenant) const {
   const auto it = holders_.find(tenant);
   if (it == holders_.end()) return {};
-  const Holder& holder = it->second;
+  const AccountHolder& holder = it->second;
   const bool seen = !holder.dead && holder.context_reserve.is_zero();
   const bool measured = seen && !holder.unmeasured;
   return {holder.granted, holder.contexts, measured ? std::optional(holder.overhead) : std::nullopt,

@@ -13,6 +13,8 @@
 #include "base/ids.h"
 #include "base/maybe.h"
 #include "core/time.h"
+#include "lease/account_holder.h"
+#include "lease/soft_limit.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -56,14 +58,6 @@ struct GrowRequest {
   Bytes want;            // at least need
 };
 
-// What NVML says of one tenant, next to what the tenant's page says.
-struct Measurement {
-  std::optional<Bytes> held;  // NVML's figure; empty where it has none
-  bool listed = false;        // NVML lists the process on this GPU
-  Bytes used_hint;            // the page's used_bytes, the larger of before and after the look
-  TimePoint taken;            // when the look began
-};
-
 class Account {
  public:
   explicit Account(Bytes limit) : limit_(limit), most_(limit) {}
@@ -105,9 +99,9 @@ class Account {
     limit_ = limit;
     most_ = std::max(limit, highest);
   }
-  void set_soft_limit(std::optional<Bytes> soft) { soft_limit_ = soft; }
+  void set_soft_limit(std::optional<Bytes> soft) { soft_.limit = soft; }
   // Above the soft limit each grant is exact and comes `throttle` after the last one; zero: at once.
-  void set_throttle(Duration throttle) { throttle_ = throttle; }
+  void set_throttle(Duration throttle) { soft_.throttle = throttle; }
   // Calls back all headroom if more is charged than the limit, which has then been lowered: what was
   // granted before must not become memory now.
   GrantActions recall_excess();
@@ -137,26 +131,6 @@ class Account {
   bool expects_measurement() const;  // a dead tenant, or a context not yet measured
 
  private:
-  // One measurement: what is held beside what the tenant says it uses.
-  struct Look {
-    Bytes beside;
-    Bytes used;
-  };
-  struct Holder {
-    Bytes granted;
-    Bytes context_reserve;     // for contexts not measured yet
-    TimePoint reserved_since;  // measurements begun before this say nothing of the reserve
-    int contexts = 0;
-    Bytes overhead;           // held beside what is hooked, as measured
-    std::deque<Look> window;  // the last looks since it was settled
-    bool unmeasured = true;   // its contexts changed since the last measurement
-    std::uint32_t last_grown = 0;
-    bool connected = true;
-    bool dead = false;
-    bool context_cost_known = false;
-
-    Bytes charge() const { return granted + overhead + context_reserve; }
-  };
   struct Waiting {
     GrowRequest request;
     TimePoint arrived;
@@ -170,29 +144,22 @@ class Account {
   void recall_all(GrantActions& actions);
   // Whether all that others do not need has been called back for it; else asks for more.
   bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
-  bool exceeds_soft_limit(Bytes more) const;
-  // Whether the request has to wait for its turn above the soft limit.
-  bool throttle(Waiting& waiting, TimePoint now);
   GrantReply grant(const GrowRequest& request, TimePoint now);
   // Charged now, but the next looks at the GPU may show that it is free: what the dead held, and
   // what is reserved for contexts beyond what they turn out to cost.
   Bytes unsettled() const;
-  Maybe<Holder> find(TenantId tenant);
-  static void measure_dead(Holder& holder, const Measurement& measurement);
-  static void settle(Holder& holder, const Look& look);
+  Maybe<AccountHolder> find(TenantId tenant);
 
   Bytes limit_, most_;
   Bytes outsiders_;
-  std::map<TenantId, Holder> holders_;
+  std::map<TenantId, AccountHolder> holders_;
   std::deque<Waiting> waiting_;
   std::set<TenantId> awaited_;  // not yet answered in the current round
   std::uint32_t round_ = 0;
   std::size_t round_size_ = 0;  // tenants that were asked in it
   bool round_brought_ = false;  // anything
   TimePoint held_until_{};
-  std::optional<Bytes> soft_limit_;
-  Duration throttle_{};
-  TimePoint next_above_soft_{};  // when the next grant above the soft limit may be given
+  SoftLimit soft_;
 };
 
 }  // namespace gpurota::lease

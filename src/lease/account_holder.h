@@ -1,0 +1,50 @@
+// What one tenant is charged on one GPU: its grant, and what the driver was seen to hold beside it. A part of Account. Pure.
+#pragma once
+
+#include "base/bytes.h"
+#include "core/time.h"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+namespace gpurota::lease {
+
+// What NVML says of one tenant, next to what the tenant's page says.
+struct Measurement {
+  std::optional<Bytes> held;  // NVML's figure; empty where it has none
+  bool listed = false;        // NVML lists the process on this GPU
+  Bytes used_hint;            // the page's used_bytes, the larger of before and after the look
+  TimePoint taken;            // when the look began
+};
+
+struct AccountHolder {
+  // One measurement: what is held beside what the tenant says it uses.
+  struct Look {
+    Bytes beside;
+    Bytes used;
+  };
+
+  Bytes granted;
+  Bytes context_reserve;     // for contexts not measured yet
+  TimePoint reserved_since;  // measurements begun before this say nothing of the reserve
+  int contexts = 0;
+  Bytes overhead;           // held beside what is hooked, as measured
+  std::deque<Look> window;  // the last looks since it was settled
+  bool unmeasured = true;   // its contexts changed since the last measurement
+  std::uint32_t last_grown = 0;
+  bool connected = true;
+  bool dead = false;
+  bool context_cost_known = false;
+
+  Bytes charge() const { return granted + overhead + context_reserve; }
+  // Of a tenant that lives. Returns what a first context cost, when this measurement shows it.
+  std::optional<Bytes> measure(const Measurement& measurement);
+  // Of a dead one that the driver still lists: what it holds only becomes less.
+  void measure_dead(const Measurement& measurement);
+
+ private:
+  void settle(const Look& look);
+};
+
+}  // namespace gpurota::lease

@@ -1,0 +1,30 @@
+// The pace of grants above a lease's soft limit. A part of Account. Pure.
+#pragma once
+
+#include "base/bytes.h"
+#include "core/time.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace gpurota::lease {
+
+struct SoftLimit {
+  std::optional<Bytes> limit;
+  Duration throttle{};     // between two grants above it; zero: they come at once
+  TimePoint next_grant{};  // above it, at the soonest
+
+  // Whether grants that bring the charge to this are exact, and come one after the other.
+  bool is_throttled(Bytes charge) const {
+    return throttle != Duration::zero() && limit && charge > *limit;
+  }
+  // Of a request that is throttled: when its grant may come, fixed at its first look.
+  bool has_to_wait(std::optional<TimePoint>& until, TimePoint arrived, TimePoint now) {
+    if (!until) until = std::max(arrived + throttle, next_grant);
+    if (now < *until) return true;
+    next_grant = now + throttle;
+    return false;
+  }
+};
+
+}  // namespace gpurota::lease
