@@ -22,7 +22,6 @@ MAX_METHODS = 35
 # What was larger, or in more files, when the check came: the most methods, and the other files. Only ever made shorter.
 LARGER = {
     "ControlServer": 43,
-    "Fillers": 55,
     "Jobs": 41,
     "SqliteStore": 42,
     "SteadyStore": 43,
@@ -31,7 +30,6 @@ LARGER = {
 }
 ELSEWHERE = {
     "ControlServer": ["control_long_answers"],
-    "Fillers": ["fillers_choice", "fillers_control", "fillers_moved"],
     "InContext": ["driver_calls"],
     "Jobs": ["jobs_change", "jobs_restore"],
     "Mover": ["changes", "copies"],

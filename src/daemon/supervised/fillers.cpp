@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/supervised/filler_adoption.h"
+#include "jobs/log_ring.h"
 #include "jobs/supervision.h"
 
 #include <fmt/format.h>
@@ -35,64 +37,16 @@ std::string reason_of(filler::Why why) {
 
 }  // namespace
 
-std::optional<SizeSpec> FillerWishes::memory_of(const lease::Available& available) const {
-  if (!of_free) return memory;
-  const Bytes free = on_yield == filler::OnYield::kEvict ? available.turns : available.slice;
-  // Of nothing it asks for the least there is, and is told why it cannot have that.
-  return SizeSpec{std::max(SizeSpec{Bytes(), *of_free}.of(free), kMiB), 0};
+Fillers::Fillers(Parts parts) : table_(std::move(parts), *this) {
+  table_.parts.turns.add_listener(*this);
 }
 
-bool FillerWishes::may_use(const GpuUuid& gpu) const {
-  return gpus.empty() || std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
-}
-
-Fillers::Fillers(Parts parts)
-    : parts_(std::move(parts)),
-      supervisor_(parts_.supervisor, ports::ProgramKind::kFiller, parts_.directory, *this) {
-  parts_.turns.add_listener(*this);
-}
-
-WallTime Fillers::wall_time(TimePoint when) const {
-  return parts_.wall_clock() +
-         std::chrono::duration_cast<std::chrono::milliseconds>(when - parts_.loop.now());
-}
-
-std::string Fillers::gpu_name(const GpuUuid& gpu) const {
-  return parts_.gpus.find(gpu) ? "GPU " + parts_.gpus.name_of(gpu) : "a GPU";
-}
-
-void Fillers::record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
-                     const std::string& what) {
-  const std::string user = display_text(entry.user, 32);
-  Recorder::Event event;
-  event.type = type;
-  event.gpu = gpu;
-  event.uid = entry.uid;
-  const auto spot = spots_.find(gpu);
-  if (spot != spots_.end()) event.lease = spot->second.lease;
-  event.message = fmt::format("a filler of {} {}", user, what);
-  event.detail = fmt::format("{}: {}", display_text(entry.spec.name, 64),
-                             display_command(entry.spec.command, 200));
-  log::info("filler", {{"what", event.message}, {"name", entry.spec.name}, {"uid", entry.uid}});
-  parts_.recorder.record(std::move(event));
-}
-
-filler::Rules Fillers::rules_for(const GpuUuid& gpu) const {
-  filler::Rules rules;
-  rules.load_percent = parts_.config.filler.load_percent;
-  std::optional<Duration> least;
-  for (const auto& [id, entry] : entries_) {
-    if (entry.removed || entry.paused || !entry.wishes.may_use(gpu)) continue;
-    if (!least || entry.wishes.idle_after < *least) least = entry.wishes.idle_after;
-  }
-  if (least) rules.idle_after = *least;
-  return rules;
-}
+Result<void> Fillers::restore() { return FillerAdoption(table_, moves_, *this).take_up_all(); }
 
 bool Fillers::is_of_interest(const GpuUuid& gpu) const {
-  const auto spot = spots_.find(gpu);
-  if (spot != spots_.end() && spot->second.filler) return true;
-  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& each) {
+  const auto spot = table_.spots.find(gpu);
+  if (spot != table_.spots.end() && spot->second.filler) return true;
+  return std::any_of(table_.entries.begin(), table_.entries.end(), [&](const auto& each) {
     return !each.second.paused && !each.second.removed && each.second.wishes.may_use(gpu);
   });
 }
@@ -101,22 +55,22 @@ std::optional<Duration> Fillers::grace_of(const LeaseEntry& entry) const {
   if (entry.lease.kind != LeaseKind::kFiller) return std::nullopt;
   const Duration usual = FillerWishes().grace;
   if (entry.lease.gpus.empty()) return usual;
-  const auto spot = spots_.find(entry.lease.gpus.front().uuid);
-  if (spot == spots_.end() || !spot->second.filler) return usual;
-  const auto it = entries_.find(*spot->second.filler);
-  return it == entries_.end() ? usual : Duration(it->second.wishes.grace);
+  const auto spot = table_.spots.find(entry.lease.gpus.front().uuid);
+  if (spot == table_.spots.end() || !spot->second.filler) return usual;
+  const auto it = table_.entries.find(*spot->second.filler);
+  return it == table_.entries.end() ? usual : Duration(it->second.wishes.grace);
 }
 
 filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
   filler::Sight sight;
-  const GpuEntry* const entry = parts_.gpus.find(gpu);
+  const GpuEntry* const entry = table_.parts.gpus.find(gpu);
   sight.in_service = entry && entry->sample.error.empty() && !entry->info.mig_enabled &&
-                     !parts_.states.of(gpu).draining;
+                     !table_.parts.states.of(gpu).draining;
   sight.foreign = foreign;
   sight.load_percent = entry ? entry->sample.load_percent.value_or(0) : 0;
-  const auto spot = spots_.find(gpu);
-  for (const auto& [id, lease] : parts_.leases.entries()) {
-    const bool own = spot != spots_.end() && spot->second.lease == id;
+  const auto spot = table_.spots.find(gpu);
+  for (const auto& [id, lease] : table_.parts.leases.entries()) {
+    const bool own = spot != table_.spots.end() && spot->second.lease == id;
     if (!own && lease.lease.find_gpu(gpu)) sight.leased = true;
   }
   return sight;
@@ -126,23 +80,23 @@ void Fillers::on_look(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, 
   if (foreign) {
     // Those that somebody started with `gpurota run --filler`.
     std::vector<LeaseId> others;
-    for (const auto& [id, lease] : parts_.leases.entries()) {
-      const auto spot = spots_.find(gpu);
-      const bool ours = spot != spots_.end() && spot->second.lease == id;
+    for (const auto& [id, lease] : table_.parts.leases.entries()) {
+      const auto spot = table_.spots.find(gpu);
+      const bool ours = spot != table_.spots.end() && spot->second.lease == id;
       if (lease.lease.kind == LeaseKind::kFiller && lease.lease.find_gpu(gpu) && !ours) {
         others.push_back(id);
       }
     }
     for (const LeaseId id : others) {
-      parts_.leases.end(id, EndCause::kReleased, reason_of(filler::Why::kForeign));
+      table_.parts.leases.end(id, EndCause::kReleased, reason_of(filler::Why::kForeign));
     }
   }
   if (!is_of_interest(gpu)) return;
-  FillerSpot& spot = spots_[gpu];
+  FillerSpot& spot = table_.spots[gpu];
   const auto of_lease = spot.lease ? used.find(*spot.lease) : used.end();
   spot.counted = of_lease == used.end() ? Bytes() : of_lease->second;
   evaluate(gpu, sight_of(gpu, foreign));
-  step_eviction(gpu);
+  moves_.step_eviction(gpu);
 }
 
 void Fillers::on_failed_look(const GpuUuid& gpu) {
@@ -150,57 +104,49 @@ void Fillers::on_failed_look(const GpuUuid& gpu) {
 }
 
 void Fillers::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
-  const GpuEntry* const entry = parts_.gpus.find(gpu);
+  const GpuEntry* const entry = table_.parts.gpus.find(gpu);
   if (!entry) return;
   const auto& known = entry->sample.processes;
   const bool news = std::any_of(pids.begin(), pids.end(), [&](pid_t pid) {
     return std::none_of(known.begin(), known.end(),
                         [&](const GpuProcess& process) { return process.pid == pid; });
   });
-  if (news) parts_.samples.look_soon(gpu);
+  if (news) table_.parts.samples.look_soon(gpu);
 }
 
 void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
-  FillerSpot& spot = spots_[gpu];
-  spot.turns.set_rules(rules_for(gpu));
-  if (spot.turns.look(sight, parts_.loop.now())) {
+  FillerSpot& spot = table_.spots[gpu];
+  spot.turns.set_rules(choice_.rules_for(gpu));
+  if (spot.turns.look(sight, table_.parts.loop.now())) {
     yield(gpu, reason_of(spot.turns.why()));
-  } else if (spot.moved_out && parts_.states.of(gpu).draining) {
+  } else if (spot.moved_out && table_.parts.states.of(gpu).draining) {
     leave(gpu, reason_of(filler::Why::kOutOfService));
-  } else if (sight.in_service && stay_is_over(gpu)) {
+  } else if (sight.in_service && choice_.stay_is_over(gpu)) {
     if (spot.moved_out ? spot.turns.state() == filler::State::kFree
                        : spot.turns.dismiss(filler::Why::kStayOver)) {
       leave(gpu, reason_of(filler::Why::kStayOver));
     }
   } else if (spot.turns.state() == filler::State::kFree) {
-    spot.filler ? bring_back(gpu) : start_one(gpu);
+    spot.filler ? moves_.bring_back(gpu) : start_one(gpu);
   }
-}
-
-std::uint64_t Fillers::run_at(const FillerEntry& entry, std::size_t place) {
-  return entry.id * kMostPlaces + place;
-}
-
-const GpuUuid& Fillers::gpu_of(std::uint64_t run) const {
-  return entries_.at(run / kMostPlaces).places.at(run % kMostPlaces);
 }
 
 Result<std::uint64_t> Fillers::run_on(FillerEntry& entry, const GpuUuid& gpu) {
   const auto at = std::find(entry.places.begin(), entry.places.end(), gpu);
   const auto place = static_cast<std::size_t>(at - entry.places.begin());
   if (at == entry.places.end()) {
-    if (place >= kMostPlaces) return fail(Code::kLimit, "it has been on too many GPUs");
+    if (place >= FillerTable::kMostPlaces) return fail(Code::kLimit, "it has been on too many GPUs");
     // Its first is counted since it was added.
     if (place > 0) GPUROTA_TRY(check_log(entry.uid));
     entry.places.push_back(gpu);
-    if (auto saved = save(entry); !saved) {
+    if (auto saved = table_.save(entry); !saved) {
       // Else the next daemon would not find what is started there.
       entry.places.pop_back();
       return tl::unexpected(saved.error());
     }
-    count_logs(entry);
+    table_.count_logs(entry);
   }
-  return run_at(entry, place);
+  return table_.run_at(entry, place);
 }
 
 Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
@@ -208,16 +154,16 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
   jobs::JobSpec spec = entry.spec;
   spec.options = {"--filler", "--nonblock", "--gpu-ids", gpu.value};
   if (entry.wishes.on_yield == filler::OnYield::kEvict) spec.options.emplace_back("--swap");
-  if (const auto memory = entry.wishes.memory_of(parts_.availability.available_on(gpu))) {
+  if (const auto memory = entry.wishes.memory_of(table_.parts.availability.available_on(gpu))) {
     spec.options.emplace_back("--memory");
     spec.options.push_back(memory->percent != 0 ? fmt::format("{}%", memory->percent)
                                                 : std::to_string(memory->bytes.count()));
   }
-  GPUROTA_TRY(supervisor_.launch(run, entry, spec));
-  FillerSpot& spot = spots_[gpu];
+  GPUROTA_TRY(table_.supervisor.launch(run, entry, spec));
+  FillerSpot& spot = table_.spots[gpu];
   spot.filler = entry.id;
   spot.run = run;
-  spot.since = entry.last_start = parts_.loop.now();
+  spot.since = entry.last_start = table_.parts.loop.now();
   spot.stayed = Duration(0);
   spot.may_lack_lease = false;
   spot.stays_from = spot.since;
@@ -225,56 +171,50 @@ Result<void> Fillers::launch(FillerEntry& entry, const GpuUuid& gpu) {
 }
 
 void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
-  FillerSpot& spot = spots_[gpu];
-  const auto it = spot.filler ? entries_.find(*spot.filler) : entries_.end();
-  if (it == entries_.end() || spot.told_to_end) return;
+  FillerSpot& spot = table_.spots[gpu];
+  const auto it = spot.filler ? table_.entries.find(*spot.filler) : table_.entries.end();
+  if (it == table_.entries.end() || spot.told_to_end) return;
   spot.told_to_end = true;
   // What was on for a while and had to be ended is a good one, however it began.
-  if (parts_.loop.now() - spot.since >= filler::Rules{}.good_stay) {
+  if (table_.parts.loop.now() - spot.since >= filler::Rules{}.good_stay) {
     it->second.failures = 0;
     it->second.problem.clear();
   }
   spot.eviction.reset();
   spot.look_timer.reset();
-  record(proto::EventType::kFillerYielded, it->second, gpu,
-         fmt::format("leaves {}: {}", gpu_name(gpu), reason));
+  table_.record(proto::EventType::kFillerYielded, it->second, gpu,
+                fmt::format("leaves {}: {}", table_.gpu_name(gpu), reason));
   if (spot.lease) {
-    parts_.leases.end(*spot.lease, EndCause::kReleased, reason);
+    table_.parts.leases.end(*spot.lease, EndCause::kReleased, reason);
   } else {
-    supervisor_.end(spot.run);
+    table_.supervisor.end(spot.run);
   }
   const Duration grace = it->second.wishes.grace + Supervisor::kKeeperGrace;
-  auto timer =
-      parts_.loop.add_timer(parts_.loop.now() + grace, ports::Urgency::kSafety, [this, gpu] {
-        FillerSpot& late = spots_[gpu];
-        const auto this_timer = std::move(late.kill_timer);
-        supervisor_.kill(late.run);
-      });
+  auto timer = table_.parts.loop.add_timer(table_.parts.loop.now() + grace, ports::Urgency::kSafety,
+                                           [this, gpu] {
+                                             FillerSpot& late = table_.spots[gpu];
+                                             const auto this_timer = std::move(late.kill_timer);
+                                             table_.supervisor.kill(late.run);
+                                           });
   if (timer) spot.kill_timer = std::move(*timer);
-}
-
-bool Fillers::is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const {
-  if (!spot.filler || !lease.holder) return false;
-  const auto info = parts_.processes.read_info(lease.holder->pid());
-  return info && supervisor_.is_kept_by(spot.run, info->parent);
 }
 
 void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (entry.lease.kind != LeaseKind::kFiller || entry.lease.gpus.empty()) return;
   const GpuUuid gpu = entry.lease.gpus.front().uuid;
   const LeaseId id = entry.lease.id;
-  const auto it = spots_.find(gpu);
-  const bool away = gone || (it != spots_.end() && it->second.moved_out);
-  parts_.samples.glimpse(gpu, away ? Duration(0) : filler::kSampleEvery);
-  if (it == spots_.end()) return;
+  const auto it = table_.spots.find(gpu);
+  const bool away = gone || (it != table_.spots.end() && it->second.moved_out);
+  table_.parts.samples.glimpse(gpu, away ? Duration(0) : filler::kSampleEvery);
+  if (it == table_.spots.end()) return;
   FillerSpot& spot = it->second;
-  if (!spot.lease && !gone && is_kept_by(entry, spot)) {
+  if (!spot.lease && !gone && table_.is_kept_by(entry, spot)) {
     spot.lease = id;
     spot.may_lack_lease = false;
     // It had to leave while it was still starting.
     if (spot.turns.state() == filler::State::kLeaving) {
-      parts_.loop.post([this, id, why = spot.turns.why()] {
-        parts_.leases.end(id, EndCause::kReleased, reason_of(why));
+      table_.parts.loop.post([this, id, why = spot.turns.why()] {
+        table_.parts.leases.end(id, EndCause::kReleased, reason_of(why));
       });
     }
   }
@@ -289,34 +229,35 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (spot.turns.state() == filler::State::kOn) {
     filler::Sight sight;
     sight.wanted = true;
-    (void)spot.turns.look(sight, parts_.loop.now());
+    (void)spot.turns.look(sight, table_.parts.loop.now());
   } else if (!spot.eviction && !spot.moved_out) {
     return;
   }
-  const auto way = way_out_of(gpu);
+  const auto way = table_.way_out_of(gpu);
   leave(gpu, entry.reason + (way.because.empty() ? "" : ", and " + way.because));
 }
 
 void Fillers::on_handed_over(std::uint64_t run) {
-  const FillerSpot& spot = spots_[gpu_of(run)];
+  const FillerSpot& spot = table_.spots[table_.gpu_of(run)];
   // It may have its lease already, or may have had to leave.
-  for (const auto& [id, lease] : parts_.leases.entries()) on_lease_change(lease, false);
-  if (spot.turns.state() == filler::State::kLeaving && !spot.lease) supervisor_.end(run);
+  for (const auto& [id, lease] : table_.parts.leases.entries()) on_lease_change(lease, false);
+  if (spot.turns.state() == filler::State::kLeaving && !spot.lease) table_.supervisor.end(run);
 }
 
 void Fillers::on_over(std::uint64_t run) {
-  const GpuUuid gpu = gpu_of(run);
-  const FillerSpot& spot = spots_[gpu];
+  const GpuUuid gpu = table_.gpu_of(run);
+  const FillerSpot& spot = table_.spots[gpu];
   const bool was_on = spot.turns.state() == filler::State::kOn || spot.eviction || spot.moved_out;
-  if (was_on && spot.filler && !spot.told_to_end) ended_by_itself(entries_.at(*spot.filler), gpu);
+  if (was_on && spot.filler && !spot.told_to_end)
+    ended_by_itself(table_.entries.at(*spot.filler), gpu);
   settle_spot(gpu);
 }
 
 void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
   constexpr int kNoGpuLeft = 75;  // `gpurota run --nonblock`: somebody was quicker
-  const TimePoint now = parts_.loop.now();
-  const std::uint64_t run = spots_[gpu].run;
-  const auto report = supervisor_.files().read_report(run);
+  const TimePoint now = table_.parts.loop.now();
+  const std::uint64_t run = table_.spots[gpu].run;
+  const auto report = table_.supervisor.files().read_report(run);
   std::string how = "its keeper left no report";
   bool failed = true, raced = false;
   if (report && !report->cannot_start.empty()) {
@@ -324,17 +265,17 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
   } else if (report) {
     how = fmt::format("{} {}", report->signalled ? "killed by signal" : "exited", report->code);
     // It was still asking an earlier daemon, which has gone.
-    const bool unheard = spots_[gpu].may_lack_lease && report->code == jobs::kRunFailed;
+    const bool unheard = table_.spots[gpu].may_lack_lease && report->code == jobs::kRunFailed;
     raced = !report->signalled && (report->code == kNoGpuLeft || unheard);
     failed = report->signalled || (report->code != 0 && !raced);
     // `gpurota run` has not come to the command: what it said is why.
     const bool refused = !report->signalled && report->code == jobs::kRunFailed;
-    const std::string why = refused ? supervisor_.files().last_line(run) : "";
+    const std::string why = refused ? table_.supervisor.files().last_line(run) : "";
     if (!why.empty()) how = why;
   }
   // One that ends well, but soon, is not started all the time either.
   const Duration good = failed ? jobs::Supervision::kGoodRun : filler::Rules{}.good_stay;
-  const bool brief = now - spots_[gpu].since < good;
+  const bool brief = now - table_.spots[gpu].since < good;
   if (!brief) entry.failures = 0;
   if (failed || (brief && !raced)) entry.retry_at = now + jobs::back_off(++entry.failures);
   entry.problem = failed ? how : "";
@@ -342,46 +283,182 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
   // Its owner is told what was not there.
   const bool no_command =
       report && !report->signalled && (report->code == 126 || report->code == 127);
-  const std::string said = no_command ? supervisor_.files().last_line(run) : "";
+  const std::string said = no_command ? table_.supervisor.files().last_line(run) : "";
   if (!said.empty()) entry.problem += ": " + said;
-  record(proto::EventType::kFillerEnded, entry, gpu,
-         fmt::format("has ended on {} by itself: {}", gpu_name(gpu), display_text(how, 200)));
+  table_.record(
+      proto::EventType::kFillerEnded, entry, gpu,
+      fmt::format("has ended on {} by itself: {}", table_.gpu_name(gpu), display_text(how, 200)));
 }
 
 // Off the GPU: no run, no lease.
 void Fillers::settle_spot(const GpuUuid& gpu) {
-  FillerSpot& spot = spots_[gpu];
-  if (!spot.filler || supervisor_.is_on(spot.run) || spot.lease) return;
+  FillerSpot& spot = table_.spots[gpu];
+  if (!spot.filler || table_.supervisor.is_on(spot.run) || spot.lease) return;
   const std::uint64_t id = *spot.filler;
   const bool was_out = spot.moved_out || spot.eviction;
-  spot.turns.on_gone(parts_.loop.now(), spot.turns.state() == filler::State::kLeaving);
+  spot.turns.on_gone(table_.parts.loop.now(), spot.turns.state() == filler::State::kLeaving);
   spot.filler.reset();
   spot.kill_timer.reset();
   spot.look_timer.reset();
   spot.eviction.reset();
   spot.moved_out = spot.told_to_end = false;
-  parts_.samples.glimpse(gpu, Duration(0));
-  const auto it = entries_.find(id);
-  if (it != entries_.end() && (was_out || it->second.removed)) supervisor_.settle(it->second);
-}
-
-bool Fillers::is_on(const FillerEntry& entry) const {
-  for (std::size_t i = 0; i < entry.places.size(); ++i) {
-    const auto spot = spots_.find(entry.places[i]);
-    if (supervisor_.is_on(run_at(entry, i))) return true;
-    if (spot != spots_.end() && spot->second.filler == entry.id) return true;
-  }
-  return false;
+  table_.parts.samples.glimpse(gpu, Duration(0));
+  const auto it = table_.entries.find(id);
+  if (it != table_.entries.end() && (was_out || it->second.removed))
+    table_.supervisor.settle(it->second);
 }
 
 Result<void> Fillers::store(std::uint64_t id) {
-  const FillerEntry& entry = entries_.at(id);
-  if (!entry.removed || is_on(entry)) return save(entry);
+  const FillerEntry& entry = table_.entries.at(id);
+  if (!entry.removed || table_.is_on(entry)) return table_.save(entry);
   std::vector<std::uint64_t> runs;
-  for (std::size_t i = 0; i < entry.places.size(); ++i) runs.push_back(run_at(entry, i));
-  GPUROTA_TRY(supervisor_.remove(entry, runs));
-  entries_.erase(id);
+  for (std::size_t i = 0; i < entry.places.size(); ++i) runs.push_back(table_.run_at(entry, i));
+  GPUROTA_TRY(table_.supervisor.remove(entry, runs));
+  table_.entries.erase(id);
   return {};
+}
+
+void Fillers::yield(const GpuUuid& gpu, const std::string& reason) {
+  FillerSpot& spot = table_.spots[gpu];
+  if (spot.eviction || spot.moved_out) return leave(gpu, reason);
+  const filler::WayOut way = table_.way_out_of(gpu);
+  if (way.how == filler::OnYield::kStop || !table_.swap_lease_of(spot)) {
+    return leave(gpu, reason + (way.because.empty() ? "" : ", and " + way.because));
+  }
+  table_.record(proto::EventType::kFillerYielded, table_.entries.at(*spot.filler), gpu,
+                fmt::format("is moved from {} to host memory: {}", table_.gpu_name(gpu), reason));
+  moves_.evict(gpu);
+}
+
+void Fillers::move_out(LeaseId lease, const std::string& why) {
+  for (auto& [gpu, spot] : table_.spots) {
+    if (spot.lease != lease || spot.told_to_end) continue;
+    if (spot.eviction || spot.moved_out) return;
+    filler::Sight wanted;
+    wanted.wanted = true;
+    if (spot.turns.look(wanted, table_.parts.loop.now())) return yield(gpu, why);
+  }
+  table_.parts.leases.end(lease, EndCause::kReleased, why);
+}
+
+void Fillers::start_one(const GpuUuid& gpu) {
+  const TimePoint now = table_.parts.loop.now();
+  FillerSpot& spot = table_.spots[gpu];
+  FillerEntry* const next = choice_.next_for(gpu);
+  if (next == nullptr) return;
+  FillerEntry& entry = *next;
+  const Duration idle = spot.turns.idle_for(now);
+  if (auto launched = launch(entry, gpu); !launched) {
+    entry.problem = launched.error().message;
+    entry.failed_at = now;
+    entry.retry_at = now + jobs::back_off(++entry.failures);
+    log::warn("a filler cannot be started",
+              {{"name", entry.spec.name}, {"error", launched.error().message}});
+    return;
+  }
+  spot.turns.on_started(now);
+  table_.parts.samples.glimpse(gpu, filler::kSampleEvery);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
+  table_.record(
+      proto::EventType::kFillerStarted, entry, gpu,
+      fmt::format("starts on {}: nobody has used it for {} s", table_.gpu_name(gpu), seconds));
+}
+
+Result<void> Fillers::check_new(uid_t uid, const jobs::JobSpec& spec) const {
+  GPUROTA_TRY(table_.supervisor.check_owner(uid));
+  GPUROTA_TRY(jobs::check_spec(spec));
+  std::size_t count = 0;
+  for (const auto& [id, entry] : table_.entries) {
+    if (entry.uid != uid) continue;
+    ++count;
+    if (entry.spec.name != spec.name) continue;
+    return fail(Code::kInvalid,
+                entry.removed
+                    ? fmt::format("{} is just being removed: try again", spec.name)
+                    : fmt::format("there is a filler {0} already: 'gpurota filler remove {0}' "
+                                  "removes it",
+                                  spec.name));
+  }
+  if (count >= kMostFillers) {
+    return fail(
+        Code::kLimit,
+        fmt::format("you have {} fillers already, which is the most a user can have", count));
+  }
+  return check_log(uid);
+}
+
+Result<void> Fillers::check_log(uid_t uid) const {
+  return table_.supervisor.check_logs(uid, 0, jobs::kLogBound.count());
+}
+
+Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes) {
+  GPUROTA_TRY(check_new(uid, spec));
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, table_.supervisor.next_id());
+  FillerEntry entry;
+  entry.id = id;
+  entry.uid = uid;
+  entry.user = table_.parts.processes.user_name(uid);
+  entry.spec = std::move(spec);
+  entry.wishes = std::move(wishes);
+  GPUROTA_TRY(table_.save(entry));
+  const auto [it, added] = table_.entries.emplace(id, std::move(entry));
+  table_.count_logs(it->second);
+  log::info("filler added", {{"name", it->second.spec.name}, {"uid", uid}});
+  for (const GpuEntry& gpu : table_.parts.gpus.entries())
+    table_.parts.samples.look_soon(gpu.info.uuid);
+  return &it->second;
+}
+
+Result<void> Fillers::control(std::uint64_t id, What what) {
+  FillerEntry& entry = table_.entries.at(id);
+  const bool leaves = what != What::kResume;
+  const bool removed = what == What::kRemove;
+  if (removed) {
+    entry.removed = true;
+  } else {
+    entry.paused = leaves;
+  }
+  if (what == What::kResume) {
+    entry.failures = 0;
+    entry.problem.clear();
+    entry.retry_at.reset();
+  }
+  const std::string name = entry.spec.name;
+  // It is gone then, if it is removed and was nowhere.
+  table_.supervisor.settle(entry);
+  for (auto& [gpu, spot] : table_.spots) {
+    if (spot.filler != id) continue;
+    if (!leaves) {
+      if (spot.moved_out) spot.stop_stay(table_.parts.loop.now());
+      continue;
+    }
+    const auto why = removed ? filler::Why::kRemoved : filler::Why::kPaused;
+    const char* const reason = removed ? "it is being removed" : "it is paused";
+    // A GPU that it keeps from others while it is paused it has.
+    if (spot.moved_out && !spot.stays_from) spot.stays_from = table_.parts.loop.now();
+    if (spot.turns.dismiss(why)) {
+      yield(gpu, reason);
+    } else if (removed && (spot.moved_out || spot.eviction)) {
+      leave(gpu, reason);
+    }
+  }
+  for (const GpuEntry& gpu : table_.parts.gpus.entries())
+    table_.parts.samples.look_soon(gpu.info.uuid);
+  return table_.supervisor.check_stored(id, name);
+}
+
+Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const {
+  const FillerEntry& entry = table_.entries.at(id);
+  std::string text;
+  for (std::size_t i = 0; i < entry.places.size(); ++i) {
+    GPUROTA_ASSIGN_OR_RETURN(const jobs::LogPart part, table_.supervisor.files().read_log(
+                                                           table_.run_at(entry, i), std::nullopt,
+                                                           most / entry.places.size()));
+    if (entry.places.size() > 1)
+      text += fmt::format("==> {} <==\n", table_.gpu_name(entry.places[i]));
+    text += part.text;
+  }
+  return text;
 }
 
 }  // namespace gpurota::daemon

@@ -1,0 +1,27 @@
+// What a daemon does with the fillers that the last one left: their rows, their keepers that are still there, and their leases.
+// State thread only.
+#pragma once
+
+#include "daemon/supervised/filler_moves.h"
+
+namespace gpurota::daemon {
+
+class FillerAdoption {
+ public:
+  FillerAdoption(FillerTable& table, FillerMoves& moves, FillerExits& exits)
+      : table_(table), moves_(moves), exits_(exits) {}
+
+  // After the leases; when the sockets are open.
+  Result<void> take_up_all();
+
+ private:
+  Result<void> take_up(const ports::StoredFiller& stored);
+  Result<void> find_running(FillerEntry& entry, const std::vector<GpuUuid>& out);
+  void take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out);
+
+  FillerTable& table_;
+  FillerMoves& moves_;
+  FillerExits& exits_;
+};
+
+}  // namespace gpurota::daemon
