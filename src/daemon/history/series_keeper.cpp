@@ -159,9 +159,8 @@ void SeriesKeeper::on_loaded(Result<ports::LoadedSeries> loaded) {
   if (!loaded->trouble.empty()) {
     trouble_ = std::move(loaded->trouble);
     log::warn("the history begins anew", {{"reason", trouble_}});
-    rings_.change_all();
   }
-  rings_.restore(loaded->rows, parts_.wall_clock());
+  rings_.restore(std::move(loaded->rows), parts_.wall_clock());
 }
 
 void SeriesKeeper::store_changes() {
