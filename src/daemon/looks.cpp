@@ -63,6 +63,8 @@ void Looks::on_error(GpuEntry& entry, const std::string& error) {
   entry.sample.error = error;
   parts_.tenants.after_failed_look(entry.info.uuid);
   parts_.fillers.on_failed_look(entry.info.uuid);
+  parts_.recorder.on_failed_look(entry.info.uuid);
+  parts_.series.on_failed_look(entry.info.uuid);
 }
 
 void Looks::on_sample(GpuSample sample, TimePoint taken) {
