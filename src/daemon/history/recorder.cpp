@@ -376,10 +376,6 @@ void Recorder::tell_denials() {
   }
 }
 
-void Recorder::on_failed_look(const GpuUuid& gpu) {
-  usage_.on_loads(gpu, std::nullopt, {parts_.loop.now(), parts_.wall_clock()});
-}
-
 void Recorder::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,
                       const std::optional<std::map<LeaseId, int>>& loads) {
   const Now time = Now{parts_.loop.now(), parts_.wall_clock()};

@@ -107,8 +107,6 @@ class Recorder final : public LeaseListener, public RequestListener {
   // (lease_loads.h).
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,
               const std::optional<std::map<LeaseId, int>>& loads = std::nullopt);
-  // How busy they keep it is not known.
-  void on_failed_look(const GpuUuid& gpu);
 
   const EventLog& events() const { return events_; }
   // Events since the daemon started, forgotten ones included.
