@@ -9,6 +9,7 @@ namespace gpurota::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -45,6 +46,17 @@ TEST(ReportText, CallsAGpuByItsIndexAndName) {
 }
 
 // canhazgpu: an empty report divided by zero.
+// An older gpurotad does not count how long programs computed.
+TEST(ReportText, WhatIsNotCountedIsNotZero) {
+  proto::Report::Reply reply = a_report();
+  const std::string text = report_text(reply, {});
+  EXPECT_THAT(text.substr(text.find("total")), ContainsRegex("100 % +- +- "));
+  EXPECT_THAT(report_csv(reply), HasSubstr("\"alice\",3,2.0000,1.0000,,\r\n"));
+  reply.rows[0].used_gpu_seconds = 1800;
+  EXPECT_THAT(report_text(reply, {}), ContainsRegex("total .*100 % +0.50 +- "));
+  EXPECT_THAT(report_csv(reply), HasSubstr("\"alice\",3,2.0000,1.0000,0.5000,\r\n"));
+}
+
 TEST(ReportText, OfNothingOrOfNoTimeIsStillText) {
   EXPECT_THAT(report_text({}, {}), HasSubstr("no GPU was used"));
   proto::Report::Reply none = a_report();
@@ -67,8 +79,7 @@ TEST(ReportCsv, IsQuotedAndNeverAFormulaOrAnEscape) {
   reply.rows = {{"=cmd|'/c calc'!A1", 1, 3600, 0}, {"a \"b\",\n\x1b[31mc", 1, 3600, 0}};
   const std::string csv = report_csv(reply);
   EXPECT_THAT(csv, HasSubstr("\"'=cmd"));
-  EXPECT_THAT(csv,
-              HasSubstr("\"a \"\"b\"\",\uFFFD\uFFFD[31mc\",1,1.0000,0.0000,0.0000,0.0000\r\n"));
+  EXPECT_THAT(csv, HasSubstr("\"a \"\"b\"\",\uFFFD\uFFFD[31mc\",1,1.0000,0.0000,,\r\n"));
   EXPECT_THAT(csv, Not(HasSubstr("\x1b")));
 }
 

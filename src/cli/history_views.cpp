@@ -67,6 +67,14 @@ struct Total {
   std::uint64_t most = 0;  // GPU time of the largest row
 };
 
+// Not known as long as no row says: an older gpurotad does not count it.
+void add_known(std::optional<std::uint64_t>& sum, std::optional<std::uint64_t> more) {
+  if (more) sum = sum.value_or(0) + *more;
+}
+std::string csv_hours(std::optional<std::uint64_t> seconds) {
+  return seconds ? fmt::format("{:.4f}", hours(*seconds)) : "";
+}
+
 Total sum_of(const std::vector<OfHost<proto::Report>>& hosts) {
   Total total;
   for (const auto& each : hosts) {
@@ -75,10 +83,8 @@ Total sum_of(const std::vector<OfHost<proto::Report>>& hosts) {
       total.row.leases += row.leases;
       total.row.gpu_seconds += row.gpu_seconds;
       total.row.mib_seconds += row.mib_seconds;
-      total.row.used_gpu_seconds =
-          total.row.used_gpu_seconds.value_or(0) + row.used_gpu_seconds.value_or(0);
-      total.row.idle_gpu_seconds =
-          total.row.idle_gpu_seconds.value_or(0) + row.idle_gpu_seconds.value_or(0);
+      add_known(total.row.used_gpu_seconds, row.used_gpu_seconds);
+      add_known(total.row.idle_gpu_seconds, row.idle_gpu_seconds);
       total.most = std::max(total.most, row.gpu_seconds);
     }
   }
@@ -165,10 +171,9 @@ std::string hosts_report_csv(const std::vector<OfHost<proto::Report>>& hosts) {
   for (const auto& each : hosts) {
     for (const proto::ReportRow& row : each.reply->rows) {
       text += is_named ? csv_field(each.host) + "," : "";
-      text += fmt::format("{},{},{:.4f},{:.4f},{:.4f},{:.4f}\r\n", csv_field(name_of(row)),
-                          row.leases, hours(row.gpu_seconds), gib_hours(row.mib_seconds),
-                          hours(row.used_gpu_seconds.value_or(0)),
-                          hours(row.idle_gpu_seconds.value_or(0)));
+      text += fmt::format("{},{},{:.4f},{:.4f},{},{}\r\n", csv_field(name_of(row)), row.leases,
+                          hours(row.gpu_seconds), gib_hours(row.mib_seconds),
+                          csv_hours(row.used_gpu_seconds), csv_hours(row.idle_gpu_seconds));
     }
   }
   return text;

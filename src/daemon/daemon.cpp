@@ -71,7 +71,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       watch_(watch_parts()),
       strict_({world_.loop, config_, gpus_, leases_, users_, world_.processes, recorder_,
                places_.driver_root, places_.device_memory}),
-      turn_looks_(turns_, world_.loop),
+      turn_looks_(turns_),
       series_({world_.loop, gpus_, leases_, turn_looks_, world_.wall_clock, world_.series}),
       views_(views_parts()),
       looks_(looks_parts()),

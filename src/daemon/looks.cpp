@@ -63,6 +63,8 @@ void Looks::on_error(GpuEntry& entry, const std::string& error) {
   entry.sample.error = error;
   parts_.tenants.after_failed_look(entry.info.uuid);
   parts_.fillers.on_failed_look(entry.info.uuid);
+  parts_.recorder.on_use(entry.info.uuid, holders_[entry.info.uuid]);  // how busy is not known
+  parts_.series.on_failed_look(entry.info.uuid);
 }
 
 void Looks::on_sample(GpuSample sample, TimePoint taken) {
@@ -88,9 +90,7 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
   // Whoever waits may have waited for just that.
   if (unreserved.all != parts_.states.unreserved(gpu).all) parts_.queue.poke();
   parts_.states.set_unreserved(gpu, unreserved);
-  std::set<LeaseId>& holders = holders_[gpu];
-  holders.clear();
-  for (const auto& [lease, used] : shares.used) holders.insert(lease);
+  holders_[gpu] = shares.used;
   parts_.tenants.after_look(entry->sample, taken, shares.outsiders);
   remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
   parts_.turns.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});

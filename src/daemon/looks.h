@@ -79,7 +79,7 @@ class Looks final : public SampleListener, public LeaseListener {
 
   Parts parts_;
   RecoveredMemory recovered_;
-  std::map<GpuUuid, std::set<LeaseId>> holders_;  // leases with memory
+  std::map<GpuUuid, std::map<LeaseId, Bytes>> holders_;  // leases with memory
 };
 
 }  // namespace gpurota::daemon

@@ -62,7 +62,7 @@ class Processes {
 
   virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
   // The child that `parent` calls `number`. In a pid namespace of its own that is not our number of it; then only
-  // children of its first thread are found. In ours it is `number`, child or not. kGone: there is none.
+  // the newest children of its first thread are found. In ours it is `number`, child or not. kGone: there is none.
   virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
   // It cannot run: stopped by a signal or a debugger, or in a frozen control group.
   virtual bool is_stopped(pid_t pid) = 0;

@@ -100,6 +100,20 @@ std::optional<LeaseView> TurnReader::explain(LeaseId id, TimePoint now) const {
   return view;
 }
 
+// That wait_of() is none of kNothing, kRestart and kAside: whatever hinders it, it waits.
+std::optional<LeaseTurn> TurnReader::turn_of(LeaseId id) const {
+  const auto found = table_.leases.find(id);
+  if (found == table_.leases.end()) return std::nullopt;
+  const LeaseState& lease = found->second;
+  LeaseTurn turn;
+  turn.takes_turns = !table_.turn_gpus(lease).empty();
+  turn.holds = lease.phase == Phase::kHolding || lease.phase == Phase::kEntering;
+  turn.waits = !table_.on_hold() && (lease.phase == Phase::kEntering ||
+                                     (lease.phase != Phase::kHolding && table_.wants(lease)));
+  for (const GpuSlot gpu : lease.gpus) turn.out += table_.memory.of_lease(id, gpu).out();
+  return turn;
+}
+
 // A holder that has had less takes quantum after quantum until it has had as much, and one of a higher priority as long as
 // the budget for that lasts, if they have work for so long.
 TimePoint TurnReader::end_of_turn(const LeaseState& holder, const LeaseState& waiting) const {

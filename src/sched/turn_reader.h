@@ -12,6 +12,7 @@ class TurnReader {
       : table_(table), order_(table), length_(table, order_), obstacles_(table) {}
 
   std::optional<LeaseView> explain(LeaseId lease, TimePoint now) const;
+  std::optional<LeaseTurn> turn_of(LeaseId lease) const;
   std::vector<GpuView> view() const;
   std::optional<TimePoint> next_deadline() const;
 

@@ -235,6 +235,10 @@ std::optional<LeaseView> Turns::explain(LeaseId lease, TimePoint now) const {
   return TurnReader(table_).explain(lease, now);
 }
 
+std::optional<LeaseTurn> Turns::turn_of(LeaseId lease) const {
+  return TurnReader(table_).turn_of(lease);
+}
+
 std::vector<GpuView> Turns::view() const { return TurnReader(table_).view(); }
 
 }  // namespace gpurota::sched

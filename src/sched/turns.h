@@ -54,6 +54,7 @@ class Turns {
   std::optional<TimePoint> next_deadline() const;
 
   std::optional<LeaseView> explain(LeaseId lease, TimePoint now) const;
+  std::optional<LeaseTurn> turn_of(LeaseId lease) const;
   // Of the GPUs that are there, in no order that means anything.
   std::vector<GpuView> view() const;
   const Residency& residency() const { return table_.memory; }

@@ -110,6 +110,23 @@ class Promises : protected Progress {
     }
   }
 
+  void check_turns() {
+    for (const std::size_t lease : live_) {
+      const LeaseId id = plan_.leases[lease].terms.id;
+      const auto view = turns_->explain(id, at(now_));
+      const auto turn = turns_->turn_of(id);
+      if (!view || !turn) continue;
+      const bool waits = view->wait != Wait::kNothing && view->wait != Wait::kRestart &&
+                         view->wait != Wait::kAside;
+      const bool holds = view->phase == Phase::kHolding || view->phase == Phase::kEntering;
+      Bytes out;
+      for (const LeaseView::Gpu& gpu : view->gpus) out += gpu.out;
+      const bool same = turn->waits == waits && turn->holds == holds && turn->out == out &&
+                        turn->takes_turns == view->takes_turns;
+      if (!same) fail("the short look at " + to_string(id) + " says something else");
+    }
+  }
+
   void check_aside() {
     for (const std::size_t lease : aside_) {
       const auto view = turns_->explain(plan_.leases[lease].terms.id, at(now_));

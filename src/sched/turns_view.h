@@ -41,6 +41,14 @@ struct LeaseView {
   std::vector<Gpu> gpus;
 };
 
+// Of a LeaseView what can be had without comparing the lease with all others: for all leases, each second.
+struct LeaseTurn {
+  bool takes_turns = false;
+  bool holds = false;  // or has it and is not ready yet
+  bool waits = false;  // for its turn, or for what it needs to begin it
+  Bytes out;           // moved out of its GPUs
+};
+
 struct GpuView {
   GpuSettings settings;
   bool takes_turns = false;

@@ -158,6 +158,7 @@ class World : Promises {
     check_memory();
     if (opened) check_holders(), check_moved();
     check_aside();
+    check_turns();
     arm();
   }
 

@@ -7,8 +7,11 @@ namespace gpurota::series {
 Plan plan(WallTime since, WallTime until, WallTime now, std::size_t most_points) {
   Plan plan;
   until = std::min(until, now);
-  const auto reaches = [&](const Shape& shape) { return since >= now - shape.step * shape.rows; };
-  while (plan.ring + 1 < kShapes.size() && !reaches(kShapes[plan.ring])) ++plan.ring;
+  const auto reaches = [&](std::size_t ring) {
+    const Shape& shape = kShapes[ring];
+    return since > now - shape.step * shape.rows - kShapes[ring + 1].step;
+  };
+  while (plan.ring + 1 < kShapes.size() && !reaches(plan.ring)) ++plan.ring;
   const Shape& shape = kShapes[plan.ring];
   const std::int64_t oldest = step_of(now, shape.step) - shape.rows + 1;
   plan.first = std::max(step_of(since, shape.step), oldest);

@@ -29,6 +29,14 @@ TEST(Range, TakesTheFinestRingThatReachesBackAndAsManyPointsAsAsked) {
   }
 }
 
+// "since 15 minutes ago" is a little more than that when the daemon reads it.
+TEST(Range, AQuestionThatTookSomeTimeToComeGetsTheSameSteps) {
+  const auto late = std::chrono::milliseconds(300);
+  EXPECT_EQ(plan(kNow - minutes(15) - late, kNow, kNow, 1000).step(), seconds(1));
+  EXPECT_EQ(plan(kNow - hours(24) - late, kNow, kNow, 10000).step(), seconds(10));
+  EXPECT_EQ(plan(kNow - minutes(15) - seconds(10), kNow, kNow, 1000).step(), seconds(10));
+}
+
 TEST(Range, OfWhatIsToComeOrOfNothingIsEmpty) {
   const Plan later = plan(kNow + hours(1), kNow + hours(2), kNow, 100);
   EXPECT_EQ(later.first, later.end);

@@ -20,6 +20,11 @@ std::int64_t place_of(std::size_t ring, std::int64_t number) {
   return number - floor_div(number, rows) * rows;
 }
 
+// The step of the next coarser ring that a step is in.
+std::int64_t step_above(std::size_t ring, std::int64_t number) {
+  return floor_div(number, seconds_in(ring + 1) / seconds_in(ring));
+}
+
 }  // namespace
 
 std::int64_t step_of(WallTime time, std::chrono::seconds step) {
@@ -96,6 +101,7 @@ void Rings::add(WallTime now, std::vector<Entry> entries) {
     for (const Entry& each : decode(*there)) merger.add(each);
     for (const Entry& each : entries) merger.add(each);
     entries = merger.take(1);
+    keep_most(entries);
   }
   put(0, second, encode(entries));
 }
@@ -133,27 +139,60 @@ void Rings::discard_from(std::int64_t second) {
   last_ = INT64_MIN;
 }
 
-void Rings::restore(const std::vector<SeriesRow>& rows, WallTime now) {
+void Rings::restore(std::vector<SeriesRow> rows, WallTime now) {
   const std::int64_t second = step_of(now, kShapes[0].step);
-  for (const SeriesRow& row : rows) {
+  Steps fed;  // coarser steps of which finer ones have come
+  std::array<std::vector<bool>, kShapes.size()> stored;  // by place: the disk has that step
+  for (std::size_t ring = 0; ring < kShapes.size(); ++ring)
+    stored[ring].resize(slots_[ring].size());
+  for (SeriesRow& row : rows) {
     const auto ring = static_cast<std::size_t>(row.ring);
     if (row.ring < 0 || ring >= kShapes.size() || row.data.empty()) continue;
-    if (row.number > floor_div(second, seconds_in(ring))) continue;
     Slot& slot = this->slot(ring, row.number);
-    if (slot.data.empty() || slot.number < row.number) slot = {row.number, row.data};
-  }
-  // What the last daemon did not live to close.
-  for (std::size_t ring = 1; ring < kShapes.size(); ++ring) {
-    const std::int64_t finer = seconds_in(ring) / seconds_in(ring - 1);
-    const std::int64_t current = floor_div(second, seconds_in(ring));
-    std::set<std::int64_t> open;
-    for (const Slot& slot : slots_[ring - 1]) {
-      const std::int64_t number = floor_div(slot.number, finer);
-      if (!slot.data.empty() && number < current && !find(ring, number)) open.insert(number);
+    const bool is_newer = slot.data.empty() || slot.number < row.number;
+    if (row.number > floor_div(second, seconds_in(ring))) {
+      // A row that is here has its place on the disk, too.
+      if (!slot.data.empty()) continue;
+      slot.number = row.number;
+      changed_[ring].insert(row.number);
+      continue;
     }
-    for (const std::int64_t number : open) close(ring, number);
+    if (is_newer) {
+      slot = {row.number, std::move(row.data)};
+      if (ring + 1 < kShapes.size()) fed[ring + 1].insert(step_above(ring, row.number));
+    }
+    const auto place = static_cast<std::size_t>(place_of(ring, row.number));
+    if (slot.number == row.number) stored[ring][place] = true;
+  }
+  close_open(second, std::move(fed));
+  for (std::size_t ring = 0; ring < kShapes.size(); ++ring) {
+    for (std::size_t place = 0; place < slots_[ring].size(); ++place) {
+      const Slot& slot = slots_[ring][place];
+      if (!slot.data.empty() && !stored[ring][place]) changed_[ring].insert(slot.number);
+    }
   }
   if (last_ == INT64_MIN) last_ = second;  // the current steps are closed when time leaves them
+}
+
+// What the last daemon did not live to close, and what this one has closed before it knew all of it.
+void Rings::close_open(std::int64_t second, Steps fed) {
+  for (std::size_t ring = 1; ring < kShapes.size(); ++ring) {
+    const std::int64_t current = floor_div(second, seconds_in(ring));
+    std::set<std::int64_t> open;
+    for (const Slot& finer : slots_[ring - 1]) {
+      const std::int64_t number = step_above(ring - 1, finer.number);
+      if (finer.data.empty() || number >= current) continue;
+      const Slot& there = slot(ring, number);
+      const bool is_missing = there.data.empty() || there.number < number;
+      const bool is_partial =
+          there.number == number && fed[ring].contains(number) && changed_[ring].contains(number);
+      if (is_missing || is_partial) open.insert(number);
+    }
+    for (const std::int64_t number : open) {
+      close(ring, number);
+      if (ring + 1 < kShapes.size()) fed[ring + 1].insert(step_above(ring, number));
+    }
+  }
 }
 
 std::vector<SeriesRow> Rings::take_changed() {
@@ -169,14 +208,6 @@ std::vector<SeriesRow> Rings::take_changed() {
     changed_[ring].clear();
   }
   return rows;
-}
-
-void Rings::change_all() {
-  for (std::size_t ring = 0; ring < kShapes.size(); ++ring) {
-    for (const Slot& slot : slots_[ring]) {
-      if (!slot.data.empty()) changed_[ring].insert(slot.number);
-    }
-  }
 }
 
 void Rings::put_back(const std::vector<SeriesRow>& rows) {

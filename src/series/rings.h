@@ -39,13 +39,12 @@ class Rings {
 
   // A sample of a second. Times may come in any order.
   void add(WallTime now, std::vector<Entry> entries);
-  // What an earlier daemon has stored; what is there already counts before it. Rows that are later than `now` are dropped.
-  void restore(const std::vector<SeriesRow>& rows, WallTime now);
+  // All that is stored; what is there already counts before it. Rows that are later than `now` are discarded, also on the disk. What
+  // is here and not stored counts as changed.
+  void restore(std::vector<SeriesRow> rows, WallTime now);
   // The rows that have changed since they were last taken; one without data is no more. If they could not be stored, put_back().
   std::vector<SeriesRow> take_changed();
   void put_back(const std::vector<SeriesRow>& rows);
-  // What is stored begins anew: all rows are to be stored.
-  void change_all();
 
   // Of a step, counted from 1970; null: nothing was sampled in it, or it is too long ago.
   const std::string* find(std::size_t ring, std::int64_t number) const;
@@ -62,12 +61,14 @@ class Rings {
   // Makes a step of those of the finer ring.
   void close(std::size_t ring, std::int64_t number);
   void close_left(std::int64_t second);
+  using Steps = std::array<std::set<std::int64_t>, kShapes.size()>;  // by ring: numbers of steps
+  void close_open(std::int64_t second, Steps fed);
   // Discards what is at or behind this second; of a coarser step that it is in, what the finer ring does not have any more.
   void discard_from(std::int64_t second);
 
   std::array<std::vector<Slot>, kShapes.size()> slots_;
-  std::array<std::set<std::int64_t>, kShapes.size()> changed_;  // numbers of steps
-  std::int64_t last_ = INT64_MIN;                               // second of the last sample
+  Steps changed_;
+  std::int64_t last_ = INT64_MIN;  // second of the last sample
 };
 
 // The number of the step in which a time is.

@@ -112,6 +112,70 @@ TEST(Rings, GoOnInTheSameStepsAfterARestart) {
   EXPECT_EQ(step.values[kMaxLoad], 200u);
 }
 
+// A disk that answers late.
+TEST(Rings, MakeAStepAnewThatWasLeftBeforeTheDiskToldTheRestOfIt) {
+  Rings first;
+  run(first, kStart, 297, 100);
+  Rings second;
+  run(second, kStart + seconds(298), 5, 700);
+  ASSERT_EQ(read(second, 2, kStart).seconds, 2u);
+  second.restore(first.take_changed(), kStart + seconds(302));
+  EXPECT_EQ(read(second, 1, kStart + seconds(290)).seconds, 9u);
+  EXPECT_EQ(read(second, 2, kStart).seconds, 299u);
+  EXPECT_EQ(read(second, 2, kStart).values[kLoad], 104u);
+}
+
+TEST(Rings, WhatTheDiskDoesNotHaveIsStored) {
+  Rings rings;
+  run(rings, kStart, 20, 100);
+  auto rows = rings.take_changed();
+  const SeriesRow lost = rows[3];
+  rows.erase(rows.begin() + 3);
+  rings.restore(rows, kStart + seconds(19));
+  EXPECT_EQ(rings.take_changed(), std::vector<SeriesRow>{lost});
+}
+
+// The clock was wrong when the last daemon ran, and was set right before this one began.
+TEST(Rings, WhatIsStoredOfTheFutureIsRemoved) {
+  Rings wrong;
+  run(wrong, kStart + hours(1), 30, 100);
+  Rings rings;
+  const auto stored = wrong.take_changed();
+  rings.restore(stored, kStart);
+  const auto rows = rings.take_changed();
+  ASSERT_EQ(rows.size(), stored.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].number, stored[i].number);
+    EXPECT_EQ(rows[i].data, "");
+  }
+  rings.restore(stored, kStart + hours(2));  // as if nothing had come to the disk
+  EXPECT_NE(rings.find(0, stored.front().number), nullptr);
+}
+
+// A round of ten-second steps lies between: the seconds of the old one are there still, its step is not.
+TEST(Rings, AStepIsNotReplacedByOneOfTheRoundBefore) {
+  Rings rings;
+  run(rings, kStart, 10, 100);
+  rings.add(kStart + hours(24), {gpu(900)});
+  rings.add(kStart + hours(24) + seconds(10), {gpu(900)});
+  ASSERT_EQ(read(rings, 1, kStart + hours(24)).values[kLoad], 900u);
+  rings.restore({}, kStart + hours(24) + seconds(10));
+  EXPECT_EQ(read(rings, 1, kStart + hours(24)).values[kLoad], 900u);
+}
+
+TEST(Rings, TwoSamplesOfASecondKeepTheBoundOfARow) {
+  const auto leases_from = [](std::uint64_t first) {
+    std::vector<Entry> entries;
+    for (std::uint64_t id = first; id < first + kMostLeases; ++id)
+      entries.push_back({.subject = subject_of(LeaseId{id})});
+    return entries;
+  };
+  Rings rings;
+  rings.add(kStart, leases_from(1));
+  rings.add(kStart, leases_from(100));
+  EXPECT_EQ(decode(*rings.find(0, step_of(kStart, seconds(1)))).size(), kMostLeases);
+}
+
 TEST(Rings, RowsThatCouldNotBeStoredAreTakenAgain) {
   Rings rings;
   run(rings, kStart, 12, 100);

@@ -107,8 +107,16 @@ Result<ports::LoadedSeries> SqliteSeries::load() {
   return loaded;
 }
 
+// What is damaged is said in our own words: those of the leases' database tell to move that away.
 Result<void> SqliteSeries::save(const std::vector<SeriesRow>& rows) {
   if (!database_) return fail(Code::kUnavailable, path_ + " is not open");
+  auto written = write(rows);
+  if (written || !is_damage(written.error())) return written;
+  return fail(Code::kIo, path_ + " is damaged: it is moved away and a new one begun",
+              written.error().native);
+}
+
+Result<void> SqliteSeries::write(const std::vector<SeriesRow>& rows) {
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(*database_));
   GPUROTA_ASSIGN_OR_RETURN(auto put,
                            database_->prepare("INSERT OR REPLACE INTO step VALUES (?, ?, ?)"));

@@ -22,6 +22,7 @@ class SqliteSeries final : public ports::SeriesStore {
  private:
   Result<void> begin();
   Result<std::vector<SeriesRow>> read();
+  Result<void> write(const std::vector<SeriesRow>& rows);
   Result<void> put_aside();
 
   std::string path_;

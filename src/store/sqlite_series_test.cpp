@@ -71,6 +71,27 @@ TEST_F(SqliteSeriesTest, DoesSoWithAnotherDatabaseOfItsVersion) {
   EXPECT_THAT(trouble, HasSubstr("was damaged"));
 }
 
+// What the leases' database says of its own damage would have an administrator move that away.
+TEST_F(SqliteSeriesTest, DamageWhileItIsOpenIsSaidOfThisFileOnly) {
+  std::vector<SeriesRow> rows;  // more than is kept in memory
+  for (int i = 0; i < 2000; ++i) rows.push_back(row(0, i, i, std::string(4000, 'a')));
+  {
+    SqliteSeries series(path);
+    ASSERT_TRUE(series.load());
+    ASSERT_TRUE(series.save(rows));
+  }
+  SqliteSeries series(path);
+  ASSERT_TRUE(series.load());
+  std::fstream(path).seekp(4096) << std::string(6'000'000, '\xff');
+  Result<void> saved;
+  for (int i = 0; i < 2000 && saved; i += 10) saved = series.save({row(0, i + 2000, i, "b")});
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().message, path + " is damaged: it is moved away and a new one begun");
+  const auto loaded = series.load();
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_THAT(loaded->trouble, HasSubstr("was damaged"));
+}
+
 TEST_F(SqliteSeriesTest, LeavesTheFileOfANewerGpurotaAlone) {
   {
     auto database = Database::open(path);

@@ -104,6 +104,9 @@ class Death final : public EventLoop::Source {
   std::shared_ptr<EventLoop::SourcePtr> source_;
 };
 
+// Of the children of a process, who are asked what they are called: 30 us each.
+constexpr std::ptrdiff_t kMostAsked = 64;
+
 // What a process is called, from our pid namespace to its own; none of one that has ended.
 std::vector<pid_t> numbers_of(pid_t pid) {
   std::vector<pid_t> numbers;
@@ -197,18 +200,22 @@ Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
   return commands_.of(*process);
 }
 
-// What the parent's first thread made, which is all that a program without other threads has.
+// What the parent's first thread made, which is all that a program without other threads has. The kernel lists the oldest first, and
+// who asks has just made it: so only the newest are looked at, as a user may have ten thousand.
 Result<pid_t> SystemProcesses::child_called(const ports::ProcessId& parent, pid_t number) {
   const std::size_t depth = numbers_of(parent.pid).size();
   if (depth <= 1) return number;
-  std::istringstream children(
+  std::istringstream text(
       read_whole(fmt::format("/proc/{0}/task/{0}/children", parent.pid)).value_or(""));
-  for (pid_t child = 0; children >> child;) {
-    const std::vector<pid_t> numbers = numbers_of(child);
-    if (numbers.size() >= depth && numbers[depth - 1] == number) return child;
+  std::vector<pid_t> children;
+  for (pid_t child = 0; text >> child;) children.push_back(child);
+  const auto last = children.rbegin() + std::min<std::ptrdiff_t>(kMostAsked, children.size());
+  for (auto child = children.rbegin(); child != last; ++child) {
+    const std::vector<pid_t> numbers = numbers_of(*child);
+    if (numbers.size() >= depth && numbers[depth - 1] == number) return *child;
   }
-  return fail(Code::kGone,
-              fmt::format("process {} has no child that it calls {}", parent.pid, number));
+  return fail(Code::kGone, fmt::format("process {} has not made a child of late that it calls {}",
+                                       parent.pid, number));
 }
 
 bool SystemProcesses::is_stopped(pid_t pid) {

@@ -62,8 +62,8 @@ TEST(History, RefusesWhatMakesNoSense) {
   backwards.since = WallTime(std::chrono::hours(2));
   backwards.until = WallTime(std::chrono::hours(1));
   EXPECT_THAT(refusal(backwards), HasSubstr("begins (`since`) before it ends"));
-  EXPECT_THAT(refusal({.points = 0}), HasSubstr("is not from 1 to 1000"));
-  EXPECT_THAT(refusal({.points = 1001}), HasSubstr("is not from 1 to 1000"));
+  EXPECT_THAT(refusal({.points = 1}), HasSubstr("is not from 2 to 1000"));
+  EXPECT_THAT(refusal({.points = 1001}), HasSubstr("is not from 2 to 1000"));
   EXPECT_THAT(refusal({.gpu_ids = {{"7"}}}), HasSubstr("7"));
   std::vector<LeaseId> many;
   for (std::uint64_t i = 1; i <= 33; ++i) many.push_back({i});

@@ -20,6 +20,8 @@ using series::Entry;
 
 constexpr auto kUsualSpan = std::chrono::minutes(15);
 constexpr std::int64_t kUsualPoints = 600;
+constexpr std::int64_t kFewestPoints =
+    2;  // they begin at multiples of their length, so one is not enough for any span
 constexpr std::int64_t kMostPoints = 1000;
 // Of all series together: some megabytes of text.
 constexpr std::size_t kMostInAll = 6000;
@@ -121,9 +123,9 @@ Result<void> check(const proto::History& call, const proto::History::Reply& repl
   if (reply.since > reply.until) {
     return fail(Code::kInvalid, "a history begins (`since`) before it ends (`until`, now)");
   }
-  if (call.points && (*call.points < 1 || *call.points > kMostPoints)) {
-    return fail(Code::kInvalid,
-                fmt::format("points: {} is not from 1 to {}", *call.points, kMostPoints));
+  if (call.points && (*call.points < kFewestPoints || *call.points > kMostPoints)) {
+    return fail(Code::kInvalid, fmt::format("points: {} is not from {} to {}", *call.points,
+                                            kFewestPoints, kMostPoints));
   }
   if (reply.gpus.size() + reply.leases.size() > kMostSeries) {
     return fail(Code::kInvalid,

@@ -65,8 +65,7 @@ void SeriesKeeper::on_look(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
 void SeriesKeeper::schedule() {
   const Clock in_second(parts_.wall_clock().time_since_epoch().count() % 1000);
   const Clock second(1000);
-  Clock wait = second - in_second + kOffset;
-  if (wait < second / 2) wait += second;
+  const Clock wait = second - in_second + kOffset;
   auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kHousekeeping,
                                      [this] { sample(); });
   if (timer) timer_ = std::move(*timer);
@@ -78,9 +77,9 @@ void SeriesKeeper::sample() {
   holders_.clear();
   std::vector<Entry> leases;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    const auto& loads = seen_[gpu.info.uuid].loads;
-    if (!loads || !gpu.sample.error.empty()) continue;
-    for (const auto& [lease, load] : *loads) loads_[lease] += load;
+    const auto seen = seen_.find(gpu.info.uuid);
+    if (seen == seen_.end() || !seen->second.loads) continue;
+    for (const auto& [lease, load] : *seen->second.loads) loads_[lease] += load;
   }
   add_leases(leases);
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
@@ -118,13 +117,14 @@ void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
   for (const auto& [id, lease] : parts_.leases.entries()) {
     Entry entry;
     entry.subject = series::subject_of(id);
-    Bytes used;
+    std::optional<Bytes> used;  // on those of its GPUs that are known
     for (const LeaseGpu& share : lease.lease.gpus) {
-      const auto& on_gpu = seen_[share.uuid].used;
-      const auto at = on_gpu.find(id);
-      if (at != on_gpu.end()) used += at->second;
+      const auto seen = seen_.find(share.uuid);
+      if (seen == seen_.end()) continue;
+      const auto at = seen->second.used.find(id);
+      used = used.value_or(Bytes()) + (at == seen->second.used.end() ? Bytes() : at->second);
     }
-    put_level(entry, series::kUsed, static_cast<std::int64_t>(mebibytes(used)));
+    if (used) put_level(entry, series::kUsed, static_cast<std::int64_t>(mebibytes(*used)));
     const auto load = loads_.find(id);
     if (load != loads_.end()) put_level(entry, series::kSm, std::int64_t{load->second} * 10);
     before_[id] = before[id];
@@ -159,9 +159,8 @@ void SeriesKeeper::on_loaded(Result<ports::LoadedSeries> loaded) {
   if (!loaded->trouble.empty()) {
     trouble_ = std::move(loaded->trouble);
     log::warn("the history begins anew", {{"reason", trouble_}});
-    rings_.change_all();
   }
-  rings_.restore(loaded->rows, parts_.wall_clock());
+  rings_.restore(std::move(loaded->rows), parts_.wall_clock());
 }
 
 void SeriesKeeper::store_changes() {

@@ -55,6 +55,9 @@ class SeriesKeeper {
   void on_look(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
                std::optional<std::map<LeaseId, int>> loads);
 
+  // A look at the GPU has failed: what leases do there is not known.
+  void on_failed_look(const GpuUuid& gpu) { seen_.erase(gpu); }
+
   const series::Rings& rings() const { return rings_; }
   // Why nothing is stored now; and what was wrong with the file that there was.
   const std::optional<Error>& error() const { return error_; }

@@ -71,7 +71,7 @@ class SeriesKeeperTest : public FakeWorldTest, public TurnLooks {
 
   WallTime wall() const {
     return std::chrono::time_point_cast<WallTime::duration>(WallTime(480000h) +
-                                                            (loop.now() - zero));
+                                                            (loop.now() - zero) + ahead);
   }
   std::unique_ptr<SeriesKeeper> start() {
     auto keeper = std::make_unique<SeriesKeeper>(
@@ -101,6 +101,7 @@ class SeriesKeeperTest : public FakeWorldTest, public TurnLooks {
   std::optional<TurnLook> look(LeaseId) const override { return turn; }
 
   const TimePoint zero = loop.now();
+  std::chrono::milliseconds ahead{0};
   testing::MemoryStore leases;
   lease::GrantBook grants;
   LeaseWorld world{loop, leases, processes, gpus, grants, config, [this] { return wall(); }};
@@ -177,6 +178,38 @@ TEST_F(SeriesKeeperTest, ALeaseHasItsMemoryAndWhatItWaitedAndHowOftenItWasMovedO
   const auto gpu = entry(*keeper, wall() - 1s, series::subject_of(kGpu));
   ASSERT_TRUE(gpu);
   EXPECT_EQ(gpu->values[series::kHolder], id.value);
+}
+
+TEST_F(SeriesKeeperTest, OfALeaseWhoseGpuIsInErrorNothingIsKnown) {
+  const auto keeper = start();
+  AcquireRequest request;
+  request.process = processes.id_of(processes.spawn());
+  const auto lease = world.leases.make(request, {{kGpu, gib(8), std::nullopt}}, std::nullopt);
+  ASSERT_TRUE(lease);
+  const LeaseId id = (*lease)->lease.id;
+  keeper->on_look(kGpu, {{id, gib(2)}}, {{{id, 40}}});
+  pass(3);
+  const auto known = entry(*keeper, wall() - 1s, series::subject_of(id));
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->values[series::kUsed], 2048u);
+  EXPECT_EQ(known->values[series::kSm], 400u);
+  keeper->on_failed_look(kGpu);
+  pass(3);
+  const auto unknown = entry(*keeper, wall() - 1s, series::subject_of(id));
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->values[series::kUsed], series::kNone);
+  EXPECT_EQ(unknown->values[series::kSm], series::kNone);
+}
+
+TEST_F(SeriesKeeperTest, ATimerThatIsLateLeavesNoSecondOut) {
+  const auto keeper = start();
+  const WallTime begun = wall();
+  pass(3);
+  ahead = 650ms;  // as if the loop had been busy for so long
+  pass(5);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(entry(*keeper, begun + std::chrono::seconds(i), series::subject_of(kGpu))) << i;
+  }
 }
 
 TEST_F(SeriesKeeperTest, NoMoreThanTenSecondsAreNotOnTheDisk) {

@@ -3,21 +3,18 @@
 
 #include "daemon/history/series_keeper.h"
 #include "daemon/tenants/turn_keeper.h"
-#include "ports/event_loop.h"
 
 namespace gpurota::daemon {
 
 class KeptTurnLooks final : public TurnLooks {
  public:
-  // Both outlive it.
-  KeptTurnLooks(const TurnKeeper& turns, const ports::EventLoop& loop)
-      : turns_(turns), loop_(loop) {}
+  // Outlives it.
+  explicit KeptTurnLooks(const TurnKeeper& turns) : turns_(turns) {}
 
   std::optional<TurnLook> look(LeaseId lease) const override;
 
  private:
   const TurnKeeper& turns_;
-  const ports::EventLoop& loop_;
 };
 
 }  // namespace gpurota::daemon

@@ -30,25 +30,34 @@ void LeaseFences::apply(const FencesOf& fences_of) {
     for (const std::string& cgroup : cgroups) {
       living.insert(cgroup);
       const auto before = set_.find(cgroup);
-      if (before == set_.end() || before->second != fences) set(cgroup, fences);
+      if (before == set_.end() || before->second.fences != fences) set(cgroup, fences);
     }
   }
   std::erase_if(set_, [&](const auto& entry) { return !living.contains(entry.first); });
 }
 
 void LeaseFences::set(const std::string& cgroup, const DeviceFences& fences) {
-  set_[cgroup] = fences;
+  Fenced& fenced = set_[cgroup];
+  fenced = {fences, {}};
   const auto done = processes_.cgroups().fence(cgroup, fences);
   if (done) {
     log::debug("devices fenced", {{"cgroup", cgroup}, {"fences", fences.size()}});
-    trouble_.clear();
+    told_.clear();
     return;
   }
   // Its last process has ended.
   if (done.error().code == Code::kGone) return;
-  const std::string& why = done.error().message;
-  if (trouble_ != why) log::warn(why + ", its processes can open all that their user can");
-  trouble_ = why;
+  fenced.trouble = done.error().message;
+  if (told_ != fenced.trouble) {
+    log::warn(fenced.trouble + ", its processes can open all that their user can");
+  }
+  told_ = fenced.trouble;
+}
+
+std::string LeaseFences::trouble() const {
+  const auto open = std::find_if(set_.begin(), set_.end(),
+                                 [](const auto& entry) { return !entry.second.trouble.empty(); });
+  return open == set_.end() ? std::string() : open->second.trouble;
 }
 
 void LeaseFences::lift() {
@@ -60,7 +69,7 @@ void LeaseFences::lift() {
     }
   }
   set_.clear();
-  trouble_.clear();
+  told_.clear();
 }
 
 }  // namespace gpurota::daemon

@@ -26,15 +26,19 @@ class LeaseFences {
   void lift();
 
   // Why processes of a lease can open what the rest of their user's processes can; empty: they cannot, as far as is known.
-  const std::string& trouble() const { return trouble_; }
+  std::string trouble() const;
 
  private:
   void set(const std::string& cgroup, const DeviceFences& fences);
 
   ports::Processes& processes_;
   const LeaseManager& leases_;
-  std::map<std::string, DeviceFences> set_;  // by control group; those that could not be set, too
-  std::string trouble_;                      // of the last that could not
+  struct Fenced {
+    DeviceFences fences;
+    std::string trouble;  // why it is not; empty: it is
+  };
+  std::map<std::string, Fenced> set_;  // by control group
+  std::string told_;                   // the last trouble that was logged
 };
 
 }  // namespace gpurota::daemon

@@ -62,7 +62,8 @@ TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
   EXPECT_TRUE(processes.cgroups().fences_of(cgroup).empty());
 }
 
-TEST_F(LeaseFencesTest, WhatCannotBeSetIsSaidOnceAndForgottenWhenItCan) {
+// That another lease could be fenced says nothing of the first one, which is open still.
+TEST_F(LeaseFencesTest, WhatCouldNotBeFencedIsToldUntilItCanOrIsGone) {
   (void)start_one();
   processes.cgroups().set_fences_available(false);
   apply();
@@ -70,8 +71,11 @@ TEST_F(LeaseFencesTest, WhatCannotBeSetIsSaidOnceAndForgottenWhenItCan) {
   processes.cgroups().set_fences_available(true);
   const std::string later = start_one();
   apply();
-  EXPECT_EQ(fences.trouble(), "");
   EXPECT_EQ(processes.cgroups().fences_of(later), only(2));
+  EXPECT_EQ(fences.trouble(), "no capability");
+  extra = 101;
+  apply();
+  EXPECT_EQ(fences.trouble(), "");
 }
 
 TEST_F(LeaseFencesTest, ALeaseWithoutAControlGroupIsLeftOut) {
