@@ -75,7 +75,7 @@ class FakeKubelet:
         self.folder = folder
         self.plugins, self.containers, self.registrations = {}, [], []
         self.lock, self.server, self.pod_server = threading.Lock(), None, None
-        self.list_delay = 0.0
+        self.lists = 0
         os.makedirs(os.path.join(folder, "device-plugins"), exist_ok=True)
         os.makedirs(os.path.join(folder, "pod-resources"), exist_ok=True)
 
@@ -134,7 +134,7 @@ class FakeKubelet:
         return plugin.Empty()
 
     def on_list(self, _, __):
-        time.sleep(self.list_delay)
+        self.lists += 1
         answer = pods.ListPodResourcesResponse()
         for container in list(self.containers):
             pod = answer.pod_resources.add(name=container.pod, namespace=container.namespace)

@@ -106,6 +106,10 @@ class KubeletCase(unittest.TestCase):
         except OSError:
             return False
 
+    def plugin_says(self, words):
+        with open(self.path("plugin.log"), encoding="utf-8") as file:
+            return words in file.read()
+
     def leases(self):
         return self.call("Status")["parameters"]["leases"]
 
