@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/read_all.h"
 #include "base/replace_file.h"
+#include "base/text.h"
 #include "kube/proto/allocations.pb.h"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 namespace gpurota::kube {
@@ -18,6 +20,14 @@ namespace {
 
 constexpr mode_t kOwnFile = 0600;  // tokens are in it
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+// Kept instead of printed.
+struct FirstError final : google::protobuf::io::ErrorCollector {
+  void AddError(int line, google::protobuf::io::ColumnNumber, const std::string& message) override {
+    if (text.empty()) text = fmt::format("line {}: {}", line + 1, display_text(message));
+  }
+  std::string text;
+};
 
 stored::Allocation row_of(const Allocation& allocation) {
   stored::Allocation row;
@@ -76,7 +86,10 @@ Result<AllocationBook> AllocationBook::open(std::string file, TimePoint now) {
                     "and delete the pods of this node that have GPUs",
                     book.file_, why));
   };
-  if (!google::protobuf::TextFormat::ParseFromString(text, &rows)) return damaged("no such text");
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text, &rows)) return damaged(error.text);
   for (const stored::Allocation& row : rows.allocations()) {
     auto allocation = allocation_of(row, now);
     if (!allocation) return damaged(allocation.error().message);

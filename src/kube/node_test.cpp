@@ -19,7 +19,7 @@ class ANode : public ::testing::Test {
   void begin() {
     Node::Settings settings;
     settings.names = {{Resource::kGpu, "g/gpu"}, {Resource::kMemory, "g/memory"}};
-    settings.make_token = [this] { return std::string(31, 'a') + char('a' + ++tokens_); };
+    settings.make_token = [this] { return char('a' + ++tokens_) + std::string(31, 'a'); };
     settings.now = [this] { return now_; };
     auto book = AllocationBook::open(dir_.file("book"), now_);
     ASSERT_TRUE(book);

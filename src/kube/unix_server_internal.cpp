@@ -1,5 +1,6 @@
-#include "base/text.h"
 #include "kube/unix_server_internal.h"
+
+#include "base/text.h"
 
 #include <fmt/format.h>
 
