@@ -1,10 +1,9 @@
 #include "daemon/control/pods.h"
 
 #include "base/text.h"
+#include "proto/methods.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace gpurota::daemon {
 namespace {
@@ -12,7 +11,8 @@ namespace {
 constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789-.";
 
 bool is_name(std::string_view text) {
-  return !text.empty() && text.find_first_not_of(kSigns) == std::string_view::npos;
+  return !text.empty() && text.size() <= proto::kMaxPodNameBytes &&
+         text.find_first_not_of(kSigns) == std::string_view::npos;
 }
 
 }  // namespace
@@ -20,9 +20,10 @@ bool is_name(std::string_view text) {
 Result<std::string> pod_text(const proto::Pod& pod) {
   for (const std::string* part : {&pod.namespace_, &pod.name, &pod.container}) {
     if (is_name(*part)) continue;
-    return fail(Code::kInvalid, fmt::format("'{}' is not a name of Kubernetes: those have small "
-                                            "letters, digits, '-' and '.'",
-                                            display_text(*part, 60)));
+    return fail(Code::kInvalid,
+                fmt::format("'{}' is not a name of Kubernetes: those have at most {} "
+                            "small letters, digits, '-' and '.'",
+                            display_text(*part, 60), proto::kMaxPodNameBytes));
   }
   return fmt::format("{}/{}/{}", pod.namespace_, pod.name, pod.container);
 }
