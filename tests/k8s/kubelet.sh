@@ -51,10 +51,10 @@ inside='
   done
   exec "$E2E_PREFIX/bin/gpurota-sim" demo -- /usr/bin/python3 -B "$1" "$FOLDER" "$2" "$3"
 '
-failed=0
+failed=1
 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME="$folder" FOLDER="$folder" KUBELET="$kubelet/bin/kubelet" BUILD="$build" \
   E2E_PREFIX="$build/stage" E2E_PROGRAM="$build/demo/gpu_program" PYTHONPATH="$build/tests/k8s" \
   AWS_EC2_METADATA_DISABLED=true AWS_SHARED_CREDENTIALS_FILE=/dev/null \
   unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private \
-  bash -c "$inside" inside "$here/real_kubelet.py" "$rounds" "$seed" || failed=$?
+  bash -c "$inside" inside "$here/real_kubelet.py" "$rounds" "$seed" && failed=0
 exit "$failed"

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import unittest
 
 from fake_kubelet import PATIENCE, FakeKubelet, wait_until
@@ -74,7 +73,8 @@ class KubeletCase(unittest.TestCase):
     def start_plugin(self, *arguments):
         self.plugin = self.start("gpurota-device-plugin", "plugin.log", "--kubelet-dir", self.path("kubelet"), "--state-dir",
                                  self.path("plugin"), "--interval", "100", "--log-level", "debug", *arguments)
-        self.kubelet.wait_for(MEMORY, lambda devices: len(devices) > 0)
+        for resource in (GPU, MEMORY, TURN):
+            self.kubelet.wait_for(resource, lambda devices: len(devices) > 0)
 
     def stop_plugin(self, how=signal.SIGTERM):
         self.plugin.send_signal(how)
@@ -133,6 +133,3 @@ class KubeletCase(unittest.TestCase):
             assert line, "it ended without saying " + words
             line = program.stdout.readline()
         return line
-
-    def now(self):
-        return time.monotonic()
