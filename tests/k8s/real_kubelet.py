@@ -166,10 +166,21 @@ class Node:
         return {name: len(devices or []) for name, devices in registered.items()}
 
     def registered(self):
-        """Whether this kubelet has all devices of this plugin: its own capacity, which it starts anew with at each start."""
+        """Whether this kubelet has all devices of this plugin: what it has stored since the last of the two has started."""
+        try:
+            stored = os.stat("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint").st_mtime
+        except OSError:
+            return False
+        return (stored > self.restarted and self.registrations() >= self.registrations_before + 3
+                and self.allocatable().get(MEMORY) == UNITS)
+
+    def registrations(self):
         with open(self.path("plugin.log"), encoding="utf-8") as file:
-            begun = file.read().rsplit("gpurota-device-plugin runs", 1)[-1]
-        return begun.count("kubelet has registered") >= 3 and self.allocatable().get(MEMORY) == UNITS
+            return file.read().count("kubelet has registered")
+
+    def restarts(self):
+        self.restarted = time.time()
+        self.registrations_before = self.registrations() if os.path.exists(self.path("plugin.log")) else 0
 
     def seen_pods(self):
         try:
@@ -245,9 +256,11 @@ def one_round(node, chance, number):
     action = chance.choice(["kubelet", "plugin", "add", "add", "remove"])
     if action == "kubelet":
         node.stop("kubelet", chance.choice([signal.SIGTERM, signal.SIGKILL]))
+        node.restarts()
         node.start_kubelet()
     elif action == "plugin":
         node.stop("plugin", chance.choice([signal.SIGTERM, signal.SIGKILL]))
+        node.restarts()
         node.start_plugin()
     elif action == "add":
         units = chance.randint(1, 3)
@@ -276,6 +289,7 @@ def main(folder, rounds, seed):
     node.refused = 0
     node.start_containerd()
     node.start_daemon()
+    node.restarts()
     node.start_plugin()
     node.start_kubelet()
     wait_until(node.registered, "the first registration")
@@ -285,8 +299,8 @@ def main(folder, rounds, seed):
     for number in range(rounds):
         action = one_round(node, chance, number)
         counts[action] = counts.get(action, 0) + 1
-        # Half of the time the next thing happens while this is still going on.
-        if chance.random() < 0.5:
+        # Often the next thing happens while this is still going on.
+        if chance.random() < 0.7:
             settle(node)
             say("round %d, %s: %d pods, %d leases" % (number + 1, action, len(node.pods), len(node.leases())))
     settle(node)
