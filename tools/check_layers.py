@@ -33,7 +33,9 @@ ALLOWED = {
     "daemon": ["base", "abi", "core", "lease", "sched", "watch", "jobs", "filler", "access", "series", "config", "proto", "ports", "ipc", "keeper",
                "sys", "nvml", "store"],
     "client": ["base", "core", "proto", "ipc"],
-    "cli": ["base", "abi", "core", "config", "proto", "client"],
+    "containers": ["base", "abi", "core", "proto"],
+    "cli": ["base", "abi", "core", "config", "proto", "client", "containers"],
+    "kube": ["base", "abi", "core", "proto", "ports", "sys", "client", "containers"],
     "keeper": ["base", "core", "jobs"],
     "web": ["base", "core", "proto", "client"],
     "interposer": ["abi"],
@@ -89,6 +91,7 @@ OWNED_HEADERS = [
     (r"systemd/.*", ["sys", "keeper"]),
     (r"acl/.*|sys/acl\.h", ["sys"]),
     (r"n?curses\.h|ncursesw/.*", ["cli"]),
+    (r"grpcpp/.*|google/protobuf/.*|kube/proto/.*", ["kube"]),
 ]
 INTERNAL = "_internal.h"
 # Decides, never touches: no I/O, no threads, no clock, no log.

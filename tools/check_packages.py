@@ -28,6 +28,9 @@ RPM_PLACES = {
 }
 # What stage.sh adds to what CMake installs.
 RPM_ONLY = {"usr/lib/systemd/system/gpurota-web.service.d"}
+# What the RPMs have not, as the portable build has no gRPC.
+DEBIAN_ONLY = re.compile("usr/(sbin/gpurota-device-plugin|share/man/man8/gpurota-device-plugin.8|share/gpurota/kubernetes/.*|"
+                         "lib/systemd/system/gpurota-device-plugin.service)$")
 # Every Debian system that builds packages has it.
 ESSENTIAL_TO_BUILD = {"g++"}
 
@@ -85,11 +88,13 @@ def check_packages(root):
 def check_build_depends(root):
     """`./dev setup` and debian/control name the same packages to build with."""
     needed = re.search(r"^readonly BUILD_PACKAGES=\((.*?)\)", read(root, "dev"), re.MULTILINE | re.DOTALL)
+    more = re.search(r"^readonly KUBERNETES_PACKAGES=\((.*?)\)", read(root, "dev"), re.MULTILINE | re.DOTALL)
     control = re.search(r"^Build-Depends:(.*?)\n(?=\S|\n)", read(root, "debian/control"), re.MULTILINE | re.DOTALL)
     if not needed or not control:
         yield "dev, debian/control: no packages to build with found; has one of them changed its form?"
         return
     mine = set(needed.group(1).split()) - ESSENTIAL_TO_BUILD
+    mine |= set(more.group(1).split() if more else [])
     theirs = {re.split(r"[\s(:]", each.strip())[0] for each in control.group(1).split(",")}
     theirs = {name for name in theirs if name and not name.startswith(("debhelper", "dh-"))}
     for name in sorted(mine - theirs):
@@ -168,7 +173,7 @@ def check_stage(root, stage):
     takers = [(package, what) for package, what, in_sources in install_lines(root) if not in_sources]
     takers += [("not-installed", what) for what in lines_of(root, "debian/not-installed")]
     yield from check_takers(paths, takers, "debian/*.install")
-    yield from check_takers(map(rpm_place, paths), list(spec_lines(root)), "%%files in %s" % SPEC)
+    yield from check_takers([rpm_place(path) for path in paths if not DEBIAN_ONLY.match(path)], list(spec_lines(root)), "%%files in %s" % SPEC)
 
 
 def check_tree(root):

@@ -45,6 +45,7 @@ class Mistake(Exception):
 class Field:
     def __init__(self, name, text, line):
         self.name, self.line = name, line
+        self.cpp = name + "_" if name == "namespace" else name  # a word of C++
         self.optional = text.startswith("?")
         self.list = "[]" in text
         self.varlink = text.lstrip("?").replace("[]", "")
@@ -263,7 +264,7 @@ def members_of(protocol, fields, indent):
     lines = []
     for field in fields:
         lines += comments(field.comment, indent)
-        lines.append("%s%s %s%s;" % (indent, type_of(field), field.name, value_of(protocol, field)))
+        lines.append("%s%s %s%s;" % (indent, type_of(field), field.cpp, value_of(protocol, field)))
     return lines
 
 
@@ -358,7 +359,7 @@ def visit_of(name, fields):
     if not fields:
         return ["template <class V, Like<%s> X>" % name, "void visit(V&&, X&) {}", ""]
     return (["template <class V, Like<%s> X>" % name, "void visit(V&& v, X& x) {"] +
-            ['  v("%s", x.%s);' % (field.name, field.name) for field in fields] + ["}", ""])
+            ['  v("%s", x.%s);' % (field.name, field.cpp) for field in fields] + ["}", ""])
 
 
 def words_h(protocol, sources):

@@ -84,6 +84,15 @@ class LeaseGpu:
 
 
 @dataclass(frozen=True)
+class Pod:
+    """A container as Kubernetes names it."""
+
+    namespace: str
+    name: str
+    container: str
+
+
+@dataclass(frozen=True)
 class Lease:
     lease_id: str  # "L12"
     kind: str  # run, reservation, job, filler, pod, slurm
@@ -105,6 +114,8 @@ class Lease:
     priority: Optional[int] = None  # higher goes first in turns, and is stopped last
     quantum_ms: Optional[int] = None  # swap: how long its turns last; None: as its GPUs say; 0: by what moving costs
     name: Optional[str] = None  # owner; what they call it
+    pod: Optional[Pod] = None  # kind pod: for which container it is, once that is known
+    allocation: Optional[str] = None  # owner; kind pod: as AcquireForPod
 
 
 @dataclass(frozen=True)

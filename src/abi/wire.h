@@ -97,7 +97,7 @@ struct gpurota_msg_hello {
   uint32_t magic;
   uint32_t version;
   uint64_t features; /* GPUROTA_FEATURE_… of the library */
-  uint64_t lease;    /* number of the lease */
+  uint64_t lease;    /* number of the lease; 0: the pod's lease of this token */
   char token[GPUROTA_TOKEN_CHARS];
   uint32_t held_count; /* 0 on the first connection of a process */
   uint32_t reserved;
@@ -177,7 +177,8 @@ struct gpurota_msg_automatic {
   uint32_t magic;
   uint32_t version;
   uint64_t features;
-  /* The lease that the program was told to be in (GPUROTA_WHOLE), and what shows it; 0: none. Not sent by older libraries. */
+  /* The lease that the program was told to be in (GPUROTA_WHOLE), and what shows it; 0: none, or the pod's lease of this token. Not
+     sent by older libraries. */
   uint64_t lease;
   char token[GPUROTA_TOKEN_CHARS];
 };

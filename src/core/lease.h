@@ -37,6 +37,10 @@ enum class LeaseState { kActive, kEnding, kExpired };
 // What ends it: `run` its command, `reservation` a time, `filler` whoever needs the GPU. The others are
 // made by parts of gpurota and end with what they stand for.
 enum class LeaseKind { kRun, kReservation, kJob, kFiller, kPod, kSlurm };
+// Whether no process holds it: nobody's end is its end.
+constexpr bool stands_alone(LeaseKind kind) {
+  return kind == LeaseKind::kReservation || kind == LeaseKind::kPod;
+}
 
 // "run", "reservation", …: for people, the store and the protocol; stable.
 const char* to_string(LeaseKind kind);
@@ -53,7 +57,8 @@ struct Lease {
   int priority = 0;  // higher goes first: turns, and who is stopped last
   // Of its turns; zero: by what moving costs; empty: as its GPUs say.
   std::optional<std::chrono::milliseconds> quantum;
-  std::string as_name;               // foreign bytes: who of a shared account, shown beside the uid
+  // Foreign bytes, shown beside the uid: who of a shared account; of a pod NAMESPACE/POD/CONTAINER.
+  std::string as_name;
   std::string name;                  // what its owner calls it (lease_name.h); empty: nothing
   std::string note;                  // foreign bytes
   std::vector<std::string> command;  // foreign bytes

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <unistd.h>
@@ -14,107 +13,34 @@
 namespace gpurota::cli {
 namespace {
 
-constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
-// Where the loader of Debian's relatives and of Red Hat's looks without being told.
-#if defined(__aarch64__)
-constexpr auto kLoaderFolders =
-    std::to_array<const char*>({"/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
-#else
-constexpr auto kLoaderFolders =
-    std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib64"});
-#endif
+using containers::Giver;
+using containers::Seen;
 
-std::string find_variable(const proto::GetEnvironment::Reply& lease, std::string_view name) {
-  const auto at = std::find_if(lease.environment.begin(), lease.environment.end(),
-                               [&](const proto::Variable& v) { return v.name == name; });
-  return at == lease.environment.end() ? std::string() : at->value;
-}
+struct Way {
+  Giver giver = Giver::kNobody;
+  Seen seen = Seen::kAsOutside;
+};
 
-// The tenant socket's: a socket that is mounted itself is dead after the daemon's next start.
-std::string socket_folder(const proto::GetEnvironment::Reply& lease) {
-  const std::string socket = find_variable(lease, GPUROTA_ENV_SOCKET);
-  return socket.substr(0, socket.rfind('/'));
-}
-
-std::vector<GpuUuid> gpus_of(const proto::GetEnvironment::Reply& lease) {
-  std::vector<GpuUuid> gpus;
-  for (const proto::LeaseGpu& gpu : lease.lease.gpus) gpus.push_back(gpu.uuid);
-  return gpus;
-}
-
-bool is_instance(const proto::LeaseGpu& gpu) { return gpu.uuid.value.starts_with("MIG-"); }
-
-// As NVIDIA's description (CDI) calls it: "0", and "0:1" of an instance.
-std::string described_name(const proto::LeaseGpu& gpu) {
-  return "nvidia.com/gpu=" + gpu.label.value_or(std::to_string(gpu.index));
-}
-
-// A container that has the lease's GPUs only counts them from 0.
-std::string counted(const proto::Lease& lease) {
-  std::vector<std::string> names;
-  for (const proto::LeaseGpu& gpu : lease.gpus) {
-    names.push_back(is_instance(gpu) ? gpu.uuid.value : std::to_string(names.size()));
-  }
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
-std::string by_uuid(const proto::Lease& lease) {
-  std::vector<std::string> names;
-  for (const proto::LeaseGpu& gpu : lease.gpus) names.push_back(gpu.uuid.value);
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
-void give_files(ContainerParts& parts, const DriverFiles& driver) {
-  parts.devices = driver.devices;
-  for (const std::string& program : driver.programs) {
-    const std::string name = program.substr(program.rfind('/') + 1);
-    if (name.find(".so") == std::string::npos) {
-      parts.mounts.push_back({program, program});
-      continue;
-    }
-    for (const char* folder : kLoaderFolders) {
-      parts.mounts.push_back({program, fmt::format("{}/{}", folder, name)});
-    }
-  }
-}
-
-// What CUDA_VISIBLE_DEVICES is to be; empty: as it is.
-Result<std::string> give_gpus(ContainerParts& parts, const proto::Lease& lease,
-                              const EngineCall& call, const ContainerHost& host) {
+// How the engine gives the container the lease's GPUs.
+Result<Way> way_of(const EngineCall& call, const ContainerHost& host) {
   const auto is_all = [](const std::string& value) {
     return value.find("all") != std::string::npos;
   };
-  if (!call.gpus.empty()) {
-    const bool all = std::any_of(call.gpus.begin(), call.gpus.end(), is_all);
-    return all ? std::string() : by_uuid(lease);
-  }
-  const DriverFiles& driver = host.driver;
-  if (driver.devices.empty() && driver.missing.empty()) return std::string();
-  if (call.engine == Engine::kDocker && host.docker_toolkit) {
-    for (const proto::LeaseGpu& gpu : lease.gpus) parts.gpu_ids.push_back(gpu.uuid.value);
-  } else if (call.engine != Engine::kDocker && driver.described) {
-    for (const proto::LeaseGpu& gpu : lease.gpus) parts.devices.push_back(described_name(gpu));
-  } else if (driver.missing.empty()) {
-    give_files(parts, driver);
-  } else {
-    return fail(Code::kUnavailable, fmt::format("the container cannot have GPU {}, as its device "
-                                                "files are not known: install NVIDIA's container "
-                                                "toolkit, or name the GPUs yourself (--gpus all)",
-                                                driver.missing.front()));
-  }
-  return call.all_devices ? std::string() : counted(lease);
-}
-
-void give_library(ContainerParts& parts, const proto::GetEnvironment::Reply& lease, bool file) {
-  const std::string folder = socket_folder(lease);
-  if (!lease.preload || folder.empty()) return;
-  parts.mounts.push_back({folder, folder});
-  parts.mounts.push_back({*lease.preload, *lease.preload});
-  if (file) {
-    parts.mounts.push_back({folder + "/" GPUROTA_PRELOAD_NAME, "/etc/ld.so.preload"});
-  } else {
-    parts.variables.push_back({"LD_PRELOAD", *lease.preload});
-  }
+  // Apptainer gives all GPUs at once (--nv).
+  const bool all =
+      call.engine == Engine::kApptainer || std::any_of(call.gpus.begin(), call.gpus.end(), is_all);
+  if (all) return Way{};
+  if (!call.gpus.empty()) return Way{Giver::kNobody, Seen::kByUuid};
+  const containers::DriverFiles& driver = host.driver;
+  if (driver.devices.empty() && driver.missing.empty()) return Way{};
+  const Seen seen = call.all_devices ? Seen::kAsOutside : Seen::kFromZero;
+  if (call.engine == Engine::kDocker && host.docker_toolkit) return Way{Giver::kToolkit, seen};
+  if (call.engine != Engine::kDocker && driver.described) return Way{Giver::kDescription, seen};
+  if (driver.missing.empty()) return Way{Giver::kFiles, seen};
+  return fail(Code::kUnavailable, fmt::format("the container cannot have GPU {}, as its device "
+                                              "files are not known: install NVIDIA's container "
+                                              "toolkit, or name the GPUs yourself (--gpus all)",
+                                              driver.missing.front()));
 }
 
 std::optional<std::string> find_inherited(const char* const* variables, const std::string& name) {
@@ -128,33 +54,15 @@ std::optional<std::string> find_inherited(const char* const* variables, const st
 }  // namespace
 
 ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease) {
-  ContainerHost host;
-  host.driver = read_driver_files("", gpus_of(lease));
+  ContainerHost host{containers::read_host(lease)};
   host.docker_toolkit = ::access("/usr/bin/nvidia-container-runtime-hook", X_OK) == 0;
-  const std::string file = socket_folder(lease) + "/" GPUROTA_PRELOAD_NAME;
-  host.preload_file = ::access(file.c_str(), R_OK) == 0;
   return host;
 }
 
 Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease,
                                        const EngineCall& call, const ContainerHost& host) {
-  ContainerParts parts;
-  parts.nvidia = !host.driver.devices.empty();
-  EngineCall said = call;
-  // Apptainer gives all GPUs at once (--nv).
-  if (call.engine == Engine::kApptainer) said.gpus = {"all"};
-  GPUROTA_ASSIGN_OR_RETURN(const std::string visible, give_gpus(parts, lease.lease, said, host));
-  for (const proto::Variable& variable : lease.environment) {
-    if (variable.name == GPUROTA_ENV_TOKEN) {
-      parts.token = variable.value;
-    } else if (variable.name == kVisible && !visible.empty()) {
-      parts.variables.push_back({variable.name, visible});
-    } else {
-      parts.variables.push_back(variable);
-    }
-  }
-  give_library(parts, lease, host.preload_file);
-  return parts;
+  GPUROTA_ASSIGN_OR_RETURN(const Way way, way_of(call, host));
+  return containers::make_parts(lease, way.giver, way.seen, host);
 }
 
 std::vector<std::string> file_options(const ContainerParts& parts) {

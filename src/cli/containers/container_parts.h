@@ -1,37 +1,22 @@
-// What a container gets so that its programs are in a lease: variables, files, GPUs. docs/operate/containers.md.
+// What a container gets (containers/parts.h) as an engine is told: by which way it gets the GPUs, as options, as variables.
 #pragma once
 
 #include "base/result.h"
-#include "cli/containers/driver_files.h"
 #include "cli/containers/engine_call.h"
+#include "containers/parts.h"
 #include "proto/methods.h"
 
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace gpurota::cli {
 
-struct Mount {
-  std::string from;
-  std::string to;
-};
-
-struct ContainerParts {
-  // All but the token, which the engine takes from its own environment: what stands on a command line everybody reads.
-  std::vector<proto::Variable> variables;
-  std::string token;                 // empty: there is none
-  std::vector<Mount> mounts;         // read-only
-  std::vector<std::string> devices;  // for --device
-  std::vector<std::string> gpu_ids;  // for docker's --gpus: UUIDs
-  bool nvidia = false;               // an NVIDIA driver is there
-};
+using containers::Mount;
+using ContainerParts = containers::Parts;
 
 // What of this machine decides.
-struct ContainerHost {
-  DriverFiles driver;
+struct ContainerHost : containers::Host {
   bool docker_toolkit = false;  // docker knows --gpus
-  bool preload_file = false;    // the daemon has made it (abi/env.h)
 };
 ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease);
 

@@ -45,6 +45,8 @@ Outcome ControlMethods::answer(const Caller& caller, const Method& params) {
     return limits_.on(caller, params);
   } else if constexpr (Answers<NoticeMethods, Method>) {
     return notices_.on(caller, params);
+  } else if constexpr (Answers<PodMethods, Method>) {
+    return pods_.on(caller, params);
   } else {
     return on(caller, params);
   }
@@ -83,6 +85,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::GetInfo&) {
   reply.gpus = static_cast<int>(parts_.gpus.entries().size());
   if (!parts_.config_file.empty()) reply.config_file = parts_.config_file;
   reply.administrator = parts_.views.is_administrator(caller.uid);
+  if (!parts_.preload.empty()) reply.library = parts_.preload;
   return replied<proto::GetInfo>(reply);
 }
 

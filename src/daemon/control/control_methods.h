@@ -10,6 +10,7 @@
 #include "daemon/control/lease_methods.h"
 #include "daemon/control/limit_methods.h"
 #include "daemon/control/notice_methods.h"
+#include "daemon/control/pod_methods.h"
 #include "daemon/control/queue_methods.h"
 #include "daemon/control/turns_methods.h"
 
@@ -76,6 +77,7 @@ class ControlMethods final : public CallHandler, public LeaseListener {
   TurnsMethods turns_{parts_};
   LimitMethods limits_{parts_};
   NoticeMethods notices_{parts_};
+  PodMethods pods_{parts_, leases_, queue_};
 };
 
 }  // namespace gpurota::daemon

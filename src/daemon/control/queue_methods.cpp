@@ -53,15 +53,19 @@ Outcome QueueMethods::on(const Caller& caller, const proto::Enqueue& call) {
 
 Outcome QueueMethods::ask(const Caller& caller, const proto::LeaseRequest& wanted,
                           std::string ticket, Waiting waiting) {
-  if (const auto error = parts_.driver.error) {
-    return leases_.refused_to(caller, refused(*error), error->message);
-  }
   auto request = leases_.request_of(caller, wanted);
   if (!request)
     return leases_.refused_to(caller, refused(request.error()), request.error().message);
   request->ticket = std::move(ticket);
   request->at_once = waiting == Waiting::kForFillersOnly;
-  const auto place = parts_.queue.enqueue(*request);
+  return this->place(caller, *request);
+}
+
+Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request) {
+  if (const auto error = parts_.driver.error) {
+    return leases_.refused_to(caller, refused(*error), error->message);
+  }
+  const auto place = parts_.queue.enqueue(request);
   if (place && place->lease) {
     Outcome outcome;
     outcome.answer = granted(caller, *place->lease);
@@ -78,7 +82,7 @@ Outcome QueueMethods::ask(const Caller& caller, const proto::LeaseRequest& wante
     return leases_.refused_to(caller, std::move(outcome), place.error().error.message);
   }
   // Who waits for fillers only is told when they have gone.
-  if (!request->at_once) outcome.answer = waits(caller, *place->entry);
+  if (!request.at_once) outcome.answer = waits(caller, *place->entry);
   outcome.waits = place->entry->id;
   return outcome;
 }

@@ -23,6 +23,9 @@ class QueueMethods {
   Outcome on(const Caller& caller, const proto::Drain&);
   Outcome on(const Caller& caller, const proto::Undrain&);
 
+  // The lease, or a place in the queue; what is refused is told to the job whose run asked.
+  Outcome place(const Caller& caller, const AcquireRequest& request);
+
   // As CallHandler's.
   std::string granted(const Caller& caller, const LeaseEntry& lease) const;
   std::string waits(const Caller& caller, const QueueEntry& entry) const;

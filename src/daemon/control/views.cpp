@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "core/model_name.h"
+#include "daemon/control/pods.h"
 #include "daemon/control/series_answer.h"
 #include "daemon/gpus/gpu_classes.h"
 #include "daemon/leases/bookings.h"
@@ -112,6 +113,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   lease.uid = entry.lease.uid;
   lease.user = parts_.processes.user_name(entry.lease.uid);
   if (!entry.lease.as_name.empty()) lease.as_name = entry.lease.as_name;
+  if (entry.lease.kind == LeaseKind::kPod) lease.pod = pod_of(entry.lease.as_name);
   lease.since = entry.lease.since;
   lease.ends = entry.lease.ends;
   std::set<pid_t> pids;
@@ -121,6 +123,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   lease.processes = static_cast<int>(pids.size());
   if (!sees_all(viewer, entry.lease.uid)) return lease;
   if (!entry.lease.name.empty()) lease.name = entry.lease.name;
+  if (entry.lease.kind == LeaseKind::kPod) lease.allocation = entry.ticket;
   if (entry.main) lease.pid = entry.main->pid();
   if (!entry.commands.empty()) lease.pid = entry.commands.begin()->first;
   lease.command = proto::sendable_command(entry.lease.command);

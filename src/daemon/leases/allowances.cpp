@@ -7,6 +7,12 @@
 #include <algorithm>
 
 namespace gpurota::daemon {
+namespace {
+
+// Kubernetes bounds what pods have of a node; this bounds what asking costs the daemon.
+constexpr int kMostPodLeases = 1024;
+
+}  // namespace
 
 lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
                                    const lease::Holding& waiting) const {
@@ -28,8 +34,19 @@ int Allowances::leases_of(uid_t uid) const {
   const bool fillers = parts_.config.filler.count_against_limits;
   const auto& entries = parts_.leases.entries();
   return static_cast<int>(std::count_if(entries.begin(), entries.end(), [&](const auto& e) {
-    return e.second.lease.uid == uid && (fillers || e.second.lease.kind != LeaseKind::kFiller);
+    const LeaseKind kind = e.second.lease.kind;
+    const bool counts = kind != LeaseKind::kPod && (fillers || kind != LeaseKind::kFiller);
+    return e.second.lease.uid == uid && counts;
   }));
+}
+
+Result<void> Allowances::check_pods() const {
+  const auto& entries = parts_.leases.entries();
+  const auto pods = std::count_if(entries.begin(), entries.end(), [](const auto& entry) {
+    return entry.second.lease.kind == LeaseKind::kPod;
+  });
+  if (pods < kMostPodLeases) return {};
+  return fail(Code::kLimit, fmt::format("pods have {} leases, and there can be no more", pods));
 }
 
 Allowances::Standing Allowances::standing_of(uid_t uid, const lease::Holding& waiting) const {
@@ -43,6 +60,8 @@ Allowances::Standing Allowances::standing_of(uid_t uid, const lease::Holding& wa
 
 Result<void> Allowances::check(const AcquireRequest& request, bool waits,
                                const lease::Holding& waiting) const {
+  // Whose pods may have what Kubernetes decides.
+  if (request.kind == LeaseKind::kPod) return check_pods();
   const uid_t uid = request.uid;
   // There is at most one on a GPU, and it goes when anybody else needs that.
   const bool fillers = parts_.config.filler.count_against_limits;
@@ -62,7 +81,7 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits,
 
 // Those of fillers come and go by what others do.
 Result<void> Allowances::count_new(const AcquireRequest& request) const {
-  if (request.kind == LeaseKind::kFiller) return {};
+  if (request.kind == LeaseKind::kFiller || request.kind == LeaseKind::kPod) return {};
   return parts_.budgets.spend_lease(request.uid);
 }
 

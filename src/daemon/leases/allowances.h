@@ -71,6 +71,7 @@ class Allowances {
   lease::Asking asking(const AcquireRequest& request) const;
   // Fillers too if they count.
   int leases_of(uid_t uid) const;
+  Result<void> check_pods() const;
 
   Parts parts_;
 };

@@ -49,11 +49,13 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer) {
 
 AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lease,
                                               std::string_view token) {
-  const LeaseEntry* const entry = parts_.leases.find(lease);
+  const LeaseEntry* const entry =
+      lease.value == 0 ? find_pod_lease(parts_.leases, token) : parts_.leases.find(lease);
   if (!entry || entry->cause || !entry->lease.exclusive() || !has_token(*entry, token)) {
     return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
   }
-  if (!parts_.leases.add_process(lease, peer.process)) return {GPUROTA_REFUSED_BUSY, {}, {}, {}};
+  if (!parts_.leases.add_process(entry->lease.id, peer.process))
+    return {GPUROTA_REFUSED_BUSY, {}, {}, {}};
   return {};
 }
 

@@ -49,7 +49,8 @@ class AutomaticLeases {
   // user's, or the one who asked has ended.
   Answer ask(const ipc::Peer& peer);
   // A program of a container says that it is in this lease on whole GPUs: neither its control group nor its ancestors do. Which GPUs it
-  // sees, and as which numbers, is the container's. Its uid says nothing: root in one container is root in all.
+  // sees, and as which numbers, is the container's. Its uid says nothing: root in one container is root in all. 0: the pod's lease of
+  // this token.
   Answer join(const ipc::Peer& peer, LeaseId lease, std::string_view token);
 
   // What is given, for doctor; empty while this is off.

@@ -66,6 +66,7 @@ struct AcquireRequest {
   std::string as_name{};
   std::string name{};  // checked; empty: none
   std::string ticket{};
+  std::string token{};   // of a pod's lease; empty: the daemon makes one
   bool at_once = false;  // waits for nothing but fillers that make way
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease

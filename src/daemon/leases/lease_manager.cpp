@@ -141,7 +141,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
                               ports::Urgency::kSafety, [this, id] { on_process_death(id); });
     if (timer) entry.timer = std::move(*timer);
   }
-  const bool waits = entry.timer != nullptr || entry.lease.kind == LeaseKind::kReservation;
+  const bool waits = entry.timer != nullptr || stands_alone(entry.lease.kind);
   if (same_boot) GPUROTA_TRY(commands_.restore(entry, stored));
   parts_.grants.open(entry.lease);
   const auto [added, fresh] = entries_.emplace(id, std::move(entry));
@@ -182,9 +182,8 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.ticket = request.ticket;
   entry.lease.note = request.note;
   entry.lease.command = request.command;
-  entry.token = parts_.make_token();
-  // A reservation is held by nobody but the clock.
-  if (request.kind != LeaseKind::kReservation) {
+  entry.token = request.token.empty() ? parts_.make_token() : request.token;
+  if (!stands_alone(request.kind)) {
     auto holder =
         track(parts_.processes, request.process, [this, id = *id] { on_holder_death(id); });
     if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
@@ -224,7 +223,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
     return fail(Code::kGone, to_string(id) + " has ended");
   }
   LeaseEntry& entry = it->second;
-  if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is a reservation");
+  if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is for no command");
   GPUROTA_ASSIGN_OR_RETURN(const pid_t pid,
                            parts_.processes.child_called(entry.holder->id, number));
   // Who did not hear the answer of the last daemon asks the next one.

@@ -42,6 +42,15 @@ bool has_token(const LeaseEntry& entry, std::string_view token) {
   return difference == 0;
 }
 
+const LeaseEntry* find_pod_lease(const LeaseManager& leases, std::string_view token) {
+  const LeaseEntry* found = nullptr;
+  for (const auto& [id, entry] : leases.entries()) {
+    if (entry.lease.kind != LeaseKind::kPod || entry.cause) continue;
+    if (has_token(entry, token)) found = &entry;
+  }
+  return found;
+}
+
 std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu) {
   for (const auto& [id, entry] : leases.entries()) {
     const bool given_back = entry.cause && entry.cause != EndCause::kExpired;

@@ -27,6 +27,9 @@ class LeaseMembers final : public LeaseRoots {
 // In a time that tells nothing about where they differ.
 bool has_token(const LeaseEntry& entry, std::string_view token);
 
+// The pod's lease of this token, which lives.
+const LeaseEntry* find_pod_lease(const LeaseManager& leases, std::string_view token);
+
 // The reservation that a process of this user on this GPU is in, if it is in no other lease.
 std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu);
 

@@ -141,15 +141,18 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
                                   const LeaseEntry*& entry) const {
   // A newer library speaks as an older one where nothing newer was agreed on (features).
   if (hello.version < kOldestVersion) return GPUROTA_REFUSED_VERSION;
-  entry = parts_.leases.find(LeaseId{hello.lease});
+  const std::string_view token(hello.token, sizeof hello.token);
+  // A pod's environment is made before its lease, whose number it does not know.
+  entry = hello.lease == 0 ? find_pod_lease(parts_.leases, token)
+                           : parts_.leases.find(LeaseId{hello.lease});
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
   // Another library's memory cannot be moved: it is charged by what the driver counts.
   if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {
     return GPUROTA_REFUSED_VERSION;
   }
-  // The owner's own processes need no token: the kernel says whose they are.
-  const bool own = session.peer.uid == entry->lease.uid;
-  const bool may = own || has_token(*entry, {hello.token, sizeof hello.token});
+  // The owner's own processes need no token: the kernel says whose they are. But root in one pod is root in all.
+  const bool own = session.peer.uid == entry->lease.uid && entry->lease.kind != LeaseKind::kPod;
+  const bool may = own || has_token(*entry, token);
   return may ? GPUROTA_OK : GPUROTA_REFUSED_LEASE;
 }
 
@@ -255,9 +258,10 @@ Result<Fd> TenantServer::open_event_socket(Tenant& tenant) {
 bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& question) {
   if (session.unsaid) return false;
   const AutomaticLeases::Answer found =
-      question.lease == 0 ? parts_.automatic.ask(session.peer)
-                          : parts_.automatic.join(session.peer, LeaseId{question.lease},
-                                                  {question.token, sizeof question.token});
+      question.lease == 0 && question.token[0] == '\0'
+          ? parts_.automatic.ask(session.peer)
+          : parts_.automatic.join(session.peer, LeaseId{question.lease},
+                                  {question.token, sizeof question.token});
   if (found.later) {
     // The library asks again, for as long as it is told to wait for a daemon.
     end_session(session, "");

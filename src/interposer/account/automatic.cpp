@@ -100,7 +100,10 @@ bool ask_patiently(gpurota_msg_lease* answer) {
 bool take_answer(const gpurota_msg_lease& answer) {
   if (answer.status != GPUROTA_OK && answer.status != GPUROTA_UNMANAGED) {
     GPUROTA_DEBUG("no lease for this program (status %u): it has no GPU", answer.status);
-    if (config().lease != 0) {
+    if (config().lease == 0 && config().token[0] != '\0') {
+      notice_once(Notice::kLeaseOver,
+                  "the lease of this container is over, so it has no GPU: delete its pod");
+    } else if (config().lease != 0) {
       notice_once(Notice::kLeaseOver,
                   "lease L%llu is over, or another user's, so this container has no GPU",
                   static_cast<unsigned long long>(config().lease));

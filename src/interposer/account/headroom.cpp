@@ -13,6 +13,9 @@ void tell_of_refusal(const State& s, int slot, uint64_t bytes) {
   const auto lease = static_cast<unsigned long long>(config().lease);
   const SizeText asked = size_text(bytes);
   const char* const what = bytes == 0 ? "a context" : asked.text;
+  if (s.swaps.load() != 0 && lease == 0) {
+    return notice_once(Notice::kRefused, "this container was refused %s of GPU memory", what);
+  }
   if (s.swaps.load() != 0) {
     return notice_once(
         Notice::kRefused,
@@ -20,6 +23,12 @@ void tell_of_refusal(const State& s, int slot, uint64_t bytes) {
         what, lease);
   }
   const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
+  if (lease == 0) {
+    return notice_once(Notice::kRefused,
+                       "this container was refused %s of GPU memory: more than is left of its %s "
+                       "(the manifest of its pod asks for that)",
+                       what, size_text(limit).text);
+  }
   notice_once(Notice::kRefused,
               "L%llu was refused %s of GPU memory: more than is left of its %s (gpurota update "
               "L%llu --memory SIZE)",

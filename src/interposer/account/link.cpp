@@ -91,7 +91,12 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
   if (message.status != GPUROTA_OK) {
     GPUROTA_DEBUG("the daemon refused this program (status %u): %s", message.status,
                   why_refused(message.status));
-    if (message.status == GPUROTA_REFUSED_LEASE && !attached()) {
+    const bool refused = message.status == GPUROTA_REFUSED_LEASE && !attached();
+    if (refused && config().lease == 0) {
+      notice_once(Notice::kLeaseOver,
+                  "the lease of this container is over, so this program gets "
+                  "no GPU memory: delete its pod");
+    } else if (refused) {
       notice_once(Notice::kLeaseOver,
                   "lease L%llu is over, or another user's, so this program gets no GPU memory; "
                   "unset GPUROTA_LEASE LD_PRELOAD "

@@ -67,8 +67,8 @@ unsigned char read_without_lease() {
   return known ? kModeUndecided : kModeInactive;
 }
 
-// A lease that cannot be read is still a lease: it is sent as 0, refused by the daemon, and so the
-// program gets no memory instead of all of it.
+// A lease that cannot be read is still a lease: it is sent as 0. Then the token says which it is (a pod's); if it does not, the
+// daemon refuses, and so the program gets no memory instead of all of it.
 unsigned char read_lease(const char* lease) {
   if (*lease == 'L' || *lease == 'l') ++lease;
   if (!parse_number(lease, &g_config.lease)) g_config.lease = 0;
@@ -80,7 +80,7 @@ unsigned char read_lease(const char* lease) {
   if (path == nullptr || *path == '\0') return kModeInactive;  // whole GPUs
   copy_text(g_config.socket_path, sizeof(g_config.socket_path), path);
   const char* whole = secure_getenv(GPUROTA_ENV_WHOLE);
-  const bool has_all = whole != nullptr && strcmp(whole, "1") == 0 && g_config.lease != 0;
+  const bool has_all = whole != nullptr && strcmp(whole, "1") == 0;
   return has_all ? kModeAutomatic : kModeActive;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace gpurota::cli {
+namespace gpurota::containers {
 
 struct DriverFiles {
   // Of these GPUs and of all; none where no NVIDIA driver is (a simulated machine, or WSL).
@@ -22,4 +22,4 @@ struct DriverFiles {
 // `root` stands before every path ("" but in tests). Reads a few small files and folders.
 DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid>& gpus);
 
-}  // namespace gpurota::cli
+}  // namespace gpurota::containers

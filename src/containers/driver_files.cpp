@@ -1,4 +1,4 @@
-#include "cli/containers/driver_files.h"
+#include "containers/driver_files.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace gpurota::cli {
+namespace gpurota::containers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -112,4 +112,4 @@ DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid
   return files;
 }
 
-}  // namespace gpurota::cli
+}  // namespace gpurota::containers

@@ -1,0 +1,80 @@
+#include "daemon/control/pod_methods.h"
+
+#include "abi/limits.h"
+#include "daemon/control/calls.h"
+#include "daemon/control/pods.h"
+#include "daemon/leases/lease_members.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::daemon {
+namespace {
+
+bool is_token(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  return text.size() == GPUROTA_TOKEN_CHARS &&
+         text.find_first_not_of(kHex) == std::string_view::npos;
+}
+
+}  // namespace
+
+Result<AcquireRequest> PodMethods::request_of(const Caller& caller,
+                                              const proto::AcquireForPod& call) const {
+  if (call.request.kind || call.request.seconds || call.request.as_name) {
+    return fail(Code::kInvalid, "a pod's lease has neither a kind, nor a time, nor a person");
+  }
+  if (!is_token(call.token)) {
+    return fail(Code::kInvalid,
+                fmt::format("a token is {} hexadecimal digits", GPUROTA_TOKEN_CHARS));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(AcquireRequest request, leases_.request_of(caller, call.request));
+  request.kind = LeaseKind::kPod;
+  request.lasts.reset();
+  request.ticket = call.allocation;
+  request.token = call.token;
+  request.at_once = true;
+  if (call.pod) {
+    GPUROTA_ASSIGN_OR_RETURN(request.as_name, pod_text(*call.pod));
+  }
+  return request;
+}
+
+Result<const LeaseEntry*> PodMethods::find_made(const Caller& caller,
+                                                const AcquireRequest& request) {
+  const LeaseEntry* made = nullptr;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const bool same = entry.ticket == request.ticket && entry.lease.uid == caller.uid;
+    if (same && entry.lease.kind == LeaseKind::kPod) made = &entry;
+  }
+  if (!made) return nullptr;
+  const LeaseId id = made->lease.id;
+  if (made->cause) {
+    return fail(Code::kUnavailable, fmt::format("{}, the lease that the container had, is ending: "
+                                                "try again in a moment",
+                                                to_string(id)));
+  }
+  if (!has_token(*made, request.token)) {
+    return fail(Code::kDenied, fmt::format("{} has that allocation and another token: choose an "
+                                           "allocation that nobody else has",
+                                           to_string(id)));
+  }
+  if (request.as_name.empty() || request.as_name == made->lease.as_name) return made;
+  Lease named = made->lease;
+  named.as_name = request.as_name;
+  GPUROTA_TRY(parts_.leases.change(std::move(named)));
+  return parts_.leases.find(id);
+}
+
+Outcome PodMethods::on(const Caller& caller, const proto::AcquireForPod& call) {
+  const auto request = request_of(caller, call);
+  if (!request) return refused(request.error());
+  const auto made = find_made(caller, *request);
+  if (!made) return refused(made.error());
+  if (*made) return replied<proto::AcquireForPod>({parts_.views.lease(**made, caller.uid)});
+  if (find_pod_lease(parts_.leases, request->token)) {
+    return refused({Code::kInvalid, 0, "another pod has that token: choose one at random"});
+  }
+  return queue_.place(caller, *request);
+}
+
+}  // namespace gpurota::daemon

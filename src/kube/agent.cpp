@@ -1,0 +1,137 @@
+#include "kube/agent.h"
+
+#include "base/log.h"
+#include "kube/endpoint.h"
+#include "kube/machine.h"
+
+#include <utility>
+
+namespace gpurota::kube {
+namespace {
+
+constexpr std::chrono::milliseconds kListPatience{5000};
+constexpr std::chrono::milliseconds kNamePatience{5000};
+
+}  // namespace
+
+Agent::Agent(ports::EventLoop& loop, const Options& options, client::Location daemon, Node node)
+    : loop_(loop),
+      options_(options),
+      daemon_(std::move(daemon)),
+      plugins_dir_(options.kubelet_dir + "/device-plugins"),
+      node_(std::move(node)),
+      questions_(loop),
+      looks_(loop, "daemon"),
+      pods_(loop, "pods"),
+      sockets_(loop, "sockets"),
+      leases_(loop, "leases") {
+  for (const auto& [resource, name] : options_.names) {
+    endpoints_.push_back(
+        std::make_unique<Endpoint>(Endpoint::Parts{loop_, node_, questions_, sockets_, daemon_,
+                                                   plugins_dir_, [this] { settle(); }},
+                                   resource, name));
+  }
+}
+
+Agent::~Agent() = default;
+
+Result<void> Agent::start() {
+  tick();
+  return {};
+}
+
+void Agent::stop() { questions_.end(); }
+
+void Agent::arm() {
+  auto timer = loop_.add_timer(loop_.now() + options_.interval, ports::Urgency::kHousekeeping,
+                               [this] { tick(); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+void Agent::tick() {
+  arm();
+  watch_folder();
+  look_at_daemon();
+  look_at_pods();
+  settle();
+  for (const auto& endpoint : endpoints_) endpoint->look();
+}
+
+// There may be no kubelet yet.
+void Agent::watch_folder() {
+  if (watch_) return;
+  auto watch = FolderWatch::make(loop_, plugins_dir_, [this] {
+    for (const auto& endpoint : endpoints_) endpoint->look();
+  });
+  if (watch) watch_.emplace(std::move(*watch));
+}
+
+void Agent::look_at_daemon() {
+  if (looks_.unfinished() > 0) return;
+  looks_.run(
+      [daemon = daemon_, root = options_.host_root] { return read_daemon(daemon, root); },
+      [this](Result<DaemonView> view) {
+        if (std::exchange(daemon_is_away_, !view) != !view) {
+          if (view) {
+            log::info("gpurotad answers");
+          } else {
+            log::warn("gpurotad does not answer, trying again", {{"error", view.error().message}});
+          }
+        }
+        const bool first = !node_.knows_gpus();
+        node_.on_daemon(std::move(view));
+        settle();
+        if (!first) return;
+        for (const auto& endpoint : endpoints_) endpoint->look();
+      });
+}
+
+void Agent::look_at_pods() {
+  if (pods_.unfinished() > 0) return;
+  const std::string socket = options_.kubelet_dir + "/pod-resources/kubelet.sock";
+  pods_.run([socket] { return read_pod_devices(socket, kListPatience); },
+            [this, asked = loop_.now()](const Result<std::vector<PodDevices>>& list) {
+              if (std::exchange(pods_are_unknown_, !list) != !list && !list) {
+                log::warn("kubelet does not say which pods have devices, trying again",
+                          {{"error", list.error().message}});
+              }
+              if (!list) return;
+              node_.on_pods(*list, asked);
+              look_for_living();
+              settle();
+            });
+}
+
+void Agent::look_for_living() {
+  auto tokens = node_.missing_tokens();
+  if (tokens.empty() || leases_.unfinished() > 0) return;
+  leases_.run([tokens] { return read_living_tokens(tokens); },
+              [this, tokens](const std::set<std::string>& living) {
+                node_.on_living(tokens, living);
+                settle();
+              });
+}
+
+void Agent::settle() {
+  for (const auto& endpoint : endpoints_) endpoint->publish();
+  for (const Node::Ending& ending : node_.take_endings()) {
+    log::info("the lease of a container ends",
+              {{"lease", to_string(ending.lease)}, {"reason", ending.why}});
+    leases_.run([daemon = daemon_, ending] { return end_lease(daemon, ending.lease, ending.why); },
+                [ending](const Result<void>& ended) {
+                  if (ended) return;
+                  log::warn("a lease cannot be ended, trying again",
+                            {{"lease", to_string(ending.lease)}, {"error", ended.error().message}});
+                });
+  }
+  for (const LeaseOrder& order : node_.take_names()) {
+    leases_.run([daemon = daemon_, order] { return make_lease(daemon, order, kNamePatience); },
+                [](const Result<proto::Lease>& named) {
+                  if (named) return;
+                  log::warn("a lease cannot be given the name of its pod, ignoring",
+                            {{"error", named.error().message}});
+                });
+  }
+}
+
+}  // namespace gpurota::kube

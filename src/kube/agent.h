@@ -1,0 +1,60 @@
+// gpurota-device-plugin at work: kubelet on one side, gpurotad on the other, and the node's state (node.h) between them.
+//
+//   the state thread   the loop: all state, the files of state, every decision. It waits for nobody but the disk, for a moment
+//   gRPC's threads     kubelet's questions: they ask the state thread (questions.h), and it answers from memory; what a container's start
+//                      waits for (the daemon's lease) they wait for themselves, with values that the state thread gave them
+//   workers            one each for what may block: a look at the daemon; kubelet's list of pods; sockets and registration; leases that
+//                      are named or end. What comes of it is posted to the state thread
+#pragma once
+
+#include "client/locate.h"
+#include "kube/folder_watch.h"
+#include "kube/node.h"
+#include "kube/options.h"
+#include "kube/questions.h"
+#include "ports/event_loop.h"
+#include "sys/worker.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::kube {
+
+class Endpoint;
+
+// Made, started and destroyed on the state thread; `loop` outlives it.
+class Agent {
+ public:
+  Agent(ports::EventLoop& loop, const Options& options, client::Location daemon, Node node);
+  ~Agent();
+
+  Result<void> start();
+  // Nobody is answered any more; before the loop stops.
+  void stop();
+
+ private:
+  void tick();
+  void arm();
+  void watch_folder();
+  void look_at_daemon();
+  void look_at_pods();
+  void look_for_living();
+  // Whatever may have changed: publishes what is offered, and has done what is to be done.
+  void settle();
+
+  ports::EventLoop& loop_;
+  const Options options_;
+  const client::Location daemon_;
+  const std::string plugins_dir_;
+  Node node_;
+  Questions questions_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::optional<FolderWatch> watch_;
+  ports::EventLoop::SourcePtr timer_;
+  bool daemon_is_away_ = false, pods_are_unknown_ = false;
+  sys::Worker looks_, pods_, sockets_, leases_;  // end first
+};
+
+}  // namespace gpurota::kube

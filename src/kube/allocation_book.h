@@ -1,0 +1,62 @@
+// Which devices of the node containers have been answered for, under which token: the one state of the plugin, in one small file. State
+// thread only.
+//
+// Kubelet asks once for a container (Allocate), keeps the answer with the token in it, and starts the container with it as often as it has
+// to. It never says that a container is gone. So an allocation stays here until its devices are given to another; what ends before is its
+// lease.
+#pragma once
+
+#include "core/time.h"
+#include "kube/device_ids.h"
+#include "proto/types.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::kube {
+
+struct Allocation {
+  std::string id;  // as the daemon knows it: "kube-" and hex digits
+  std::string token;
+  Resource resource = Resource::kGpu;
+  std::set<Device> devices;
+  std::optional<proto::Pod> pod{};  // once kubelet has listed it
+  std::optional<LeaseId> lease{};   // as the daemon last said; not stored
+  TimePoint asked{};    // when kubelet last asked for it, or the plugin has started; not stored
+  bool listed = false;  // kubelet's last list has it; not stored
+  int missing =
+      0;  // so many lists in a row, that began after it was asked for, have not; not stored
+};
+
+class AllocationBook {
+ public:
+  // `file` need not be there; its folder must. A file that cannot be read is an error: without it containers that run would be without a lease.
+  static Result<AllocationBook> open(std::string file, TimePoint now);
+
+  // Stored on return. Of `over`, what had some of these devices: kubelet gives them anew only when their container is gone.
+  struct Made {
+    const Allocation* made = nullptr;
+    std::vector<Allocation> over;
+  };
+  Result<Made> add(Allocation allocation);
+  // With exactly these devices.
+  Allocation* find(Resource resource, const std::set<Device>& devices);
+  Allocation* find(const std::string& id);
+  // Of whom it is; stored if it is new.
+  Result<void> name(Allocation& allocation, const proto::Pod& pod);
+
+  std::map<std::string, Allocation>& all() { return allocations_; }
+  const std::map<std::string, Allocation>& all() const { return allocations_; }
+
+ private:
+  explicit AllocationBook(std::string file) : file_(std::move(file)) {}
+  Result<void> store() const;
+
+  std::string file_;
+  std::map<std::string, Allocation> allocations_;  // by id
+};
+
+}  // namespace gpurota::kube

@@ -1,0 +1,70 @@
+#include "kube/machine.h"
+
+#include "abi/env.h"
+#include "base/fd.h"
+#include "base/read_all.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+
+namespace gpurota::kube {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostEnvironment = std::size_t{4} << 20;
+
+std::string read_file(const std::string& path, std::size_t most) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return {};
+  return read_all(file.get(), most).value_or(std::string());
+}
+
+std::string_view token_in(std::string_view environment) {
+  constexpr std::string_view kName = GPUROTA_ENV_TOKEN "=";
+  while (!environment.empty()) {
+    const std::size_t end = std::min(environment.find('\0'), environment.size());
+    const std::string_view entry = environment.substr(0, end);
+    if (entry.starts_with(kName)) return entry.substr(kName.size());
+    environment.remove_prefix(std::min(end + 1, environment.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<int> read_numa_node(const std::string& pci, const std::string& host_root) {
+  // The driver has eight digits of the domain, the kernel four, in small letters.
+  std::string address = pci;
+  std::transform(address.begin(), address.end(), address.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::size_t kDomain = 8;
+  if (address.find(':') == kDomain) address.erase(0, kDomain / 2);
+  const std::string text =
+      read_file(fmt::format("{}/sys/bus/pci/devices/{}/numa_node", host_root, address), 32);
+  int node = -1;
+  std::from_chars(text.data(), text.data() + text.size(), node);
+  return node < 0 ? std::nullopt : std::optional(node);
+}
+
+std::set<std::string> read_living_tokens(const std::set<std::string>& tokens) {
+  std::set<std::string> living;
+  std::error_code error;
+  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string text = read_file(at->path().string() + "/environ", kMostEnvironment);
+    const auto found = tokens.find(std::string(token_in(text)));
+    if (found != tokens.end()) living.insert(*found);
+  }
+  return living;
+}
+
+}  // namespace gpurota::kube

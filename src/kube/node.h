@@ -1,0 +1,82 @@
+// What the plugin knows of its node, and what follows from it: the heart. State thread only; touches nothing but the book's file, and returns
+// what is to be done by others: leases to make, to name, to end.
+//
+//   kubelet asks (Allocate) ──► an allocation: devices, a token, stored ──► the answer, from memory
+//   it starts the container (PreStartContainer) ──► a lease order, carried out by who asked ──► the lease, or why there is none
+//   it no longer lists the container, and no process has the token ──► the lease ends; the allocation stays until its devices are given anew
+#pragma once
+
+#include "kube/allocation_book.h"
+#include "kube/container_answer.h"
+#include "kube/node_leases.h"
+#include "kube/offer.h"
+#include "kube/pod_devices.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::kube {
+
+class Node {
+ public:
+  struct Settings {
+    Rules rules;
+    GpuGiver giver = GpuGiver::kFiles;
+    std::map<Resource, std::string> names;    // whole names of the resources that are offered
+    std::function<std::string()> make_token;  // 32 hex digits; empty: there is no randomness
+    std::function<TimePoint()> now;
+  };
+  Node(Settings settings, AllocationBook book)
+      : settings_(std::move(settings)), book_(std::move(book)) {}
+
+  // As DeviceDesk.
+  Result<ContainerAnswer> allocate(Resource resource, const std::vector<std::string>& ids);
+  std::vector<std::string> prefer(Resource resource, const std::vector<std::string>& available,
+                                  const std::vector<std::string>& must_include,
+                                  std::size_t size) const;
+  // What is to be ordered before the container starts.
+  Result<LeaseOrder> pre_start(Resource resource, const std::vector<std::string>& ids);
+  void on_lease(const std::string& allocation, const proto::Lease& lease);
+
+  // As the daemon says now; an error: it is away.
+  void on_daemon(Result<DaemonView> view);
+  // As kubelet says now; it was asked at that time.
+  void on_pods(const std::vector<PodDevices>& list, TimePoint asked);
+  // Of whom it would be known that their containers are gone, if nobody had these tokens: to be looked for.
+  std::set<std::string> missing_tokens() const;
+  void on_living(const std::set<std::string>& looked_for, const std::set<std::string>& living);
+
+  // Whether the daemon has ever been heard.
+  bool knows_gpus() const { return view_.has_value(); }
+  std::vector<Offered> offers(Resource resource) const;
+
+  struct Ending {
+    LeaseId lease;
+    std::string why;
+  };
+  // What is to be done, each once.
+  std::vector<Ending> take_endings() { return std::exchange(endings_, {}); }
+  std::vector<LeaseOrder> take_names() { return std::exchange(names_, {}); }
+
+ private:
+  std::vector<Taken> taken() const;
+  void drop(const Allocation& allocation);
+  void end(Allocation& allocation, const std::string& why);
+  void find_leases();
+  LeaseOrder order_of(const Allocation& allocation, proto::LeaseRequest request) const;
+
+  Settings settings_;
+  AllocationBook book_;
+  std::optional<DaemonView> view_;
+  std::optional<TimePoint> away_since_;
+  std::set<LeaseId> named_;  // whose pod the daemon has been told
+  std::vector<Ending> endings_;
+  std::vector<LeaseOrder> names_;
+};
+
+}  // namespace gpurota::kube

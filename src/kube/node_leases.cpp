@@ -1,0 +1,83 @@
+#include "kube/node_leases.h"
+
+#include "abi/env.h"
+#include "base/text.h"
+#include "kube/machine.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::kube {
+namespace {
+
+NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
+  NodeGpu gpu;
+  gpu.uuid = shown.uuid;
+  gpu.label = shown.label.value_or(std::to_string(shown.index));
+  gpu.index = shown.index;
+  gpu.numa = read_numa_node(shown.pci, host_root);
+  gpu.memory = shown.memory_bytes;
+  gpu.free = shown.available_bytes.value_or(Bytes());
+  gpu.free_for_turns = shown.swap_available_bytes.value_or(Bytes());
+  gpu.idle = shown.state == proto::GpuState::kAvailable;
+  gpu.works = shown.state != proto::GpuState::kError;
+  gpu.in_service = shown.state != proto::GpuState::kDraining;
+  return gpu;
+}
+
+}  // namespace
+
+Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
+  GPUROTA_ASSIGN_OR_RETURN(const proto::GetInfo::Reply info, daemon.call(proto::GetInfo{}));
+  if (!info.administrator.value_or(false)) {
+    return fail(
+        Code::kDenied,
+        fmt::format("the gpurotad at {} does not take this user for an administrator, so no "
+                    "container can have a lease: run the plugin as root",
+                    location.socket));
+  }
+  if (!info.library) {
+    return fail(Code::kUnavailable,
+                "libgpurota.so is not installed, so no limit can be enforced: "
+                "see gpurota doctor");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const proto::Status::Reply status, daemon.call(proto::Status{}));
+  GPUROTA_ASSIGN_OR_RETURN(const proto::ListTurns::Reply turns, daemon.call(proto::ListTurns{}));
+  DaemonView view;
+  view.host_memory = turns.host_budget_bytes;
+  view.node.library = *info.library;
+  const std::string& socket = info.tenant_socket;
+  view.node.socket_folder = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_CONTAINER_FOLDER;
+  for (const proto::Gpu& gpu : status.gpus) {
+    if (gpu.state == proto::GpuState::kSplit) continue;  // its instances are there
+    view.node.gpus.push_back(gpu_of(gpu, host_root));
+    view.node.hosts[gpu.uuid] =
+        containers::read_host({gpu.uuid}, view.node.socket_folder, host_root);
+  }
+  for (const proto::Lease& lease : status.leases) {
+    if (lease.kind == proto::LeaseKind::kPod) view.pods.push_back(lease);
+  }
+  return view;
+}
+
+Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrder& order,
+                                std::chrono::milliseconds patience) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
+  GPUROTA_ASSIGN_OR_RETURN(
+      proto::AcquireForPod::Reply made,
+      daemon.call(proto::AcquireForPod{order.allocation, order.token, order.request, order.pod},
+                  patience));
+  return std::move(made.lease);
+}
+
+Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
+  proto::Release call;
+  call.lease_id = lease;
+  call.reason = why;
+  const auto ended = daemon.call(call);
+  if (!ended && ended.error().code != Code::kNotFound) return tl::unexpected(ended.error());
+  return {};
+}
+
+}  // namespace gpurota::kube

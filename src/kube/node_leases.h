@@ -1,0 +1,39 @@
+// The leases of this node's containers, as the daemon has them: seen, made and ended through its control socket. Shared by whatever tells
+// kubelet of GPUs (the device plugin; dynamic resources). Every function is a call that blocks, on a connection of its own: any thread but
+// the state thread.
+#pragma once
+
+#include "client/locate.h"
+#include "kube/container_answer.h"
+#include "proto/methods.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::kube {
+
+struct DaemonView {
+  ContainerNode node;
+  std::vector<proto::Lease> pods;  // the leases of pods
+  Bytes host_memory;               // for what is moved out
+};
+
+// `host_root`: where this machine's files are ("" but in a container). kDenied if the daemon does not take us for an administrator.
+Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root);
+
+// What a lease is asked for with.
+struct LeaseOrder {
+  std::string allocation;
+  std::string token;
+  proto::LeaseRequest request;
+  std::optional<proto::Pod> pod;
+};
+// The lease that is there, or a new one; fillers have until then to leave.
+Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrder& order,
+                                std::chrono::milliseconds patience);
+// That it is not there is no error.
+Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why);
+
+}  // namespace gpurota::kube

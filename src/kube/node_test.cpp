@@ -1,0 +1,221 @@
+#include "kube/node.h"
+
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace gpurota::kube {
+namespace {
+
+using std::chrono::seconds;
+using Ids = std::vector<std::string>;
+
+class ANode : public ::testing::Test {
+ protected:
+  void SetUp() override { begin(); }
+  // As at the start of the plugin, with what is stored.
+  void begin() {
+    Node::Settings settings;
+    settings.names = {{Resource::kGpu, "g/gpu"}, {Resource::kMemory, "g/memory"}};
+    settings.make_token = [this] { return char('a' + ++tokens_) + std::string(31, 'a'); };
+    settings.now = [this] { return now_; };
+    auto book = AllocationBook::open(dir_.file("book"), now_);
+    ASSERT_TRUE(book);
+    node_.emplace(std::move(settings), std::move(*book));
+    node_->on_daemon(view_);
+  }
+  static DaemonView one_gpu() {
+    DaemonView view;
+    view.node.socket_folder = "/run/gpurota/container";
+    view.node.library = "/usr/lib/libgpurota.so";
+    NodeGpu gpu;
+    gpu.uuid = GpuUuid{"GPU-a"};
+    gpu.memory = gpu.free = gib(8);
+    gpu.idle = true;
+    view.node.gpus = {gpu};
+    return view;
+  }
+  // The daemon has a lease for this order.
+  proto::Lease make(const LeaseOrder& order) {
+    proto::Lease lease;
+    lease.kind = proto::LeaseKind::kPod;
+    lease.state = proto::LeaseState::kActive;
+    lease.lease_id = LeaseId{++leases_};
+    lease.allocation = order.allocation;
+    view_.pods.push_back(lease);
+    return lease;
+  }
+  // A container from its admission to its start.
+  LeaseOrder start(const Ids& ids) {
+    EXPECT_TRUE(node_->allocate(Resource::kMemory, ids));
+    const auto order = node_->pre_start(Resource::kMemory, ids);
+    EXPECT_TRUE(order);
+    node_->on_lease(order->allocation, make(*order));
+    node_->on_daemon(view_);
+    return *order;
+  }
+  void list(const std::vector<PodDevices>& pods) {
+    now_ += seconds(2);
+    node_->on_pods(pods, now_);
+  }
+  static PodDevices pod_with(const Ids& ids) {
+    return {{"default", "train", "main"}, "g/memory", {ids.begin(), ids.end()}};
+  }
+  std::size_t healthy(Resource resource) {
+    const auto offers = node_->offers(resource);
+    return static_cast<std::size_t>(std::count_if(
+        offers.begin(), offers.end(), [](const Offered& each) { return each.healthy; }));
+  }
+
+  testing::TempDir dir_;
+  TimePoint now_{seconds(1000)};
+  DaemonView view_ = one_gpu();
+  int tokens_ = 0;
+  std::uint64_t leases_ = 0;
+  std::optional<Node> node_;
+};
+
+TEST_F(ANode, AnswersWithWhatAContainerNeeds) {
+  const auto answer = node_->allocate(Resource::kMemory, {"GPU-a::0"});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->variables.at("GPUROTA_SOCKET"), "/run/gpurota/container/tenant.sock");
+  EXPECT_EQ(answer->variables.at("GPUROTA_TOKEN").size(), 32u);
+  EXPECT_EQ(answer->variables.count("GPUROTA_WHOLE"), 0u);
+}
+
+TEST_F(ANode, TwoContainersHaveNoTokenInCommon) {
+  const auto first = node_->allocate(Resource::kMemory, {"GPU-a::0"});
+  const auto second = node_->allocate(Resource::kMemory, {"GPU-a::0"});
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->variables.at("GPUROTA_TOKEN"), second->variables.at("GPUROTA_TOKEN"));
+}
+
+TEST_F(ANode, OrdersTheSameLeaseAtEachStartOfAContainer) {
+  const LeaseOrder first = start({"GPU-a::0", "GPU-a::1"});
+  const auto second = node_->pre_start(Resource::kMemory, {"GPU-a::1", "GPU-a::0"});
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->allocation, first.allocation);
+  EXPECT_EQ(second->token, first.token);
+}
+
+TEST_F(ANode, KnowsItsContainersAfterARestart) {
+  const LeaseOrder order = start({"GPU-a::0"});
+  begin();
+  const auto again = node_->pre_start(Resource::kMemory, {"GPU-a::0"});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->token, order.token);
+  EXPECT_TRUE(node_->take_endings().empty());
+}
+
+TEST_F(ANode, NamesTheLeaseOnceKubeletHasListedThePod) {
+  start({"GPU-a::0"});
+  list({pod_with({"GPU-a::0", "GPU-a::1"})});
+  const auto names = node_->take_names();
+  ASSERT_EQ(names.size(), 1u);
+  ASSERT_TRUE(names.front().pod);
+  EXPECT_EQ(names.front().pod->name, "train");
+  list({pod_with({"GPU-a::0", "GPU-a::1"})});
+  EXPECT_TRUE(node_->take_names().empty());
+}
+
+TEST_F(ANode, EndsTheLeaseOfAContainerThatNeitherKubeletNorAnyProcessKnows) {
+  const LeaseOrder order = start({"GPU-a::0"});
+  list({pod_with({"GPU-a::0"})});
+  list({});
+  EXPECT_TRUE(node_->missing_tokens().empty()) << "once may be a kubelet that has just started";
+  list({});
+  EXPECT_EQ(node_->missing_tokens(), std::set<std::string>{order.token});
+  node_->on_living({order.token}, {order.token});
+  EXPECT_TRUE(node_->take_endings().empty()) << "a process of it lives";
+  node_->on_living({order.token}, {});
+  const auto endings = node_->take_endings();
+  ASSERT_EQ(endings.size(), 1u);
+  EXPECT_EQ(endings.front().lease, LeaseId{1});
+}
+
+TEST_F(ANode, AListThatIsOlderThanTheContainerSaysNothingOfIt) {
+  const TimePoint asked = now_;
+  now_ += seconds(1);
+  start({"GPU-a::0"});
+  for (int i = 0; i < 5; ++i) node_->on_pods({}, asked);
+  EXPECT_TRUE(node_->missing_tokens().empty());
+}
+
+TEST_F(ANode, AContainerWhoseLeaseHasEndedGetsAnother) {
+  const LeaseOrder order = start({"GPU-a::0"});
+  list({}), list({});
+  node_->on_living({order.token}, {});
+  (void)node_->take_endings();
+  view_.pods.clear();
+  node_->on_daemon(view_);
+  const auto again = node_->pre_start(Resource::kMemory, {"GPU-a::0"});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->token, order.token);
+  EXPECT_TRUE(node_->missing_tokens().empty());
+}
+
+TEST_F(ANode, DevicesGivenAnewEndTheLeaseThatTheyWereFor) {
+  start({"GPU-a::0"});
+  ASSERT_TRUE(node_->allocate(Resource::kMemory, {"GPU-a::0", "GPU-a::1"}));
+  EXPECT_EQ(node_->take_endings().size(), 1u);
+}
+
+TEST_F(ANode, ALeaseThatNobodyKnowsEndsUnlessItIsUsed) {
+  proto::Lease lease = make({"kube-unknown", {}, {}, {}});
+  view_.pods.front().processes = 1;
+  node_->on_daemon(view_);
+  EXPECT_TRUE(node_->take_endings().empty());
+  view_.pods.front().processes = 0;
+  node_->on_daemon(view_);
+  ASSERT_EQ(node_->take_endings().size(), 1u);
+}
+
+TEST_F(ANode, LeavesLeasesOfOtherPluginsAlone) {
+  (void)make({"dra-1", {}, {}, {}});
+  node_->on_daemon(view_);
+  EXPECT_TRUE(node_->take_endings().empty());
+}
+
+TEST_F(ANode, SaysWhenItHasLostWhatItKnewOfAContainer) {
+  const auto order = node_->pre_start(Resource::kMemory, {"GPU-a::5"});
+  ASSERT_FALSE(order);
+  EXPECT_NE(order.error().message.find("delete the pod"), std::string::npos);
+}
+
+TEST_F(ANode, PromisesNothingTwice) {
+  ASSERT_TRUE(node_->allocate(Resource::kMemory, {"GPU-a::0"}));
+  EXPECT_EQ(healthy(Resource::kGpu), 0u);
+  now_ += seconds(121);
+  EXPECT_EQ(healthy(Resource::kGpu), 1u) << "its pod was gone before it started";
+}
+
+TEST_F(ANode, ADaemonThatIsAwayForLongHasNothingToGive) {
+  start({"GPU-a::0"});
+  const Error away{Code::kUnavailable, 0, "away"};
+  node_->on_daemon(tl::unexpected(away));
+  now_ += seconds(29);
+  EXPECT_EQ(healthy(Resource::kMemory), 8u);
+  now_ += seconds(2);
+  EXPECT_EQ(healthy(Resource::kMemory), 1u) << "what a container has";
+  node_->on_daemon(view_);
+  EXPECT_EQ(healthy(Resource::kMemory), 8u);
+}
+
+TEST_F(ANode, AGpuThatIsLostIsStillListed) {
+  start({"GPU-a::0"});
+  view_.node.gpus.clear();
+  node_->on_daemon(view_);
+  EXPECT_EQ(node_->offers(Resource::kMemory).size(), 8u);
+  EXPECT_EQ(healthy(Resource::kMemory), 0u);
+}
+
+TEST_F(ANode, RefusesWhatIsNoDeviceOfItsOwn) {
+  EXPECT_FALSE(node_->allocate(Resource::kMemory, {"GPU-a"}));
+  EXPECT_FALSE(node_->allocate(Resource::kMemory, {}));
+  EXPECT_FALSE(node_->allocate(Resource::kGpu, {"GPU-b"}));
+}
+
+}  // namespace
+}  // namespace gpurota::kube

@@ -1,0 +1,57 @@
+#include "kube/options.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace gpurota::kube {
+namespace {
+
+Result<Options> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "gpurota-device-plugin");
+  std::vector<char*> argv;
+  for (const char* word : words) argv.push_back(const_cast<char*>(word));
+  return parse_options(static_cast<int>(argv.size()), argv.data());
+}
+
+TEST(PluginOptions, HaveDefaults) {
+  const auto options = parse({});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->names.at(Resource::kMemory), "gpurota.dev/memory");
+  EXPECT_EQ(options->rules.unit, gib(1));
+  EXPECT_FALSE(options->rules.turn_memory);
+}
+
+TEST(PluginOptions, RenameAResourceOrLeaveItOut) {
+  const auto options = parse({"--turn-resource", "nvshare.com/gpu", "--gpu-resource="});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->names.at(Resource::kTurn), "nvshare.com/gpu");
+  EXPECT_EQ(options->names.count(Resource::kGpu), 0u);
+}
+
+TEST(PluginOptions, SayWhatTurnsAreLike) {
+  const auto options = parse({"--turns", "3", "--turn-memory", "4G", "--gpus-by", "cdi"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->rules.turns, 3);
+  EXPECT_EQ(options->rules.turn_memory, gib(4));
+  EXPECT_EQ(options->giver, GpuGiver::kCdi);
+}
+
+TEST(PluginOptions, RefuseWhatMakesNoSense) {
+  const std::vector<std::vector<const char*>> wrong = {
+      {"--turns", "0"},
+      {"--turns", "two"},
+      {"--turns"},
+      {"--no-such"},
+      {"extra"},
+      {"--gpus-by", "magic"},
+      {"--memory-unit", "1K"},
+      {"--memory-resource", "memory"},
+      {"--memory-resource", "/"},
+      {"--memory-resource", "gpurota.dev/gpu"},
+      {"--gpu-resource=", "--memory-resource=", "--turn-resource="}};
+  for (const auto& words : wrong) EXPECT_FALSE(parse(words)) << words.front();
+}
+
+}  // namespace
+}  // namespace gpurota::kube
