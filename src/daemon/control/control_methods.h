@@ -12,6 +12,7 @@
 #include "daemon/control/notice_methods.h"
 #include "daemon/control/queue_methods.h"
 #include "daemon/control/turns_methods.h"
+#include "daemon/control/web_methods.h"
 
 #include <string>
 
@@ -47,6 +48,9 @@ class ControlMethods final : public CallHandler, public LeaseListener {
   }
 
  private:
+  // Who asks is known.
+  template <class Method>
+  Outcome call_as(const Caller& caller, const Method& params);
   // The first group that knows the method; at last this class.
   template <class Method>
   Outcome answer(const Caller& caller, const Method& params);
@@ -76,6 +80,7 @@ class ControlMethods final : public CallHandler, public LeaseListener {
   TurnsMethods turns_{parts_};
   LimitMethods limits_{parts_};
   NoticeMethods notices_{parts_};
+  WebMethods web_{parts_};
 };
 
 }  // namespace gpurota::daemon
